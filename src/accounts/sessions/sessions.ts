@@ -157,11 +157,11 @@ export function endSessions(t: MetadataTx, userId: number, exceptId?: string): n
     .all().length;
 }
 
-/** Remembers that the password was asked for again. */
-export function confirmSession(metadata: Metadata, id: string, now: Date): Session {
-  return withoutHash(
-    metadata.db.update(session).set({ confirmedAt: now }).where(eq(session.id, id)).returning().get()!,
-  );
+/** Records that the password was given again; undefined: the session has ended. */
+export function confirmSession(metadata: Metadata, id: string, now: Date): Session | undefined {
+  const { db } = metadata;
+  const found = db.update(session).set({ confirmedAt: now }).where(eq(session.id, id)).returning().get();
+  return found === undefined ? undefined : withoutHash(found);
 }
 
 /** Until when a session needs no second asking; null when it does. */

@@ -1,6 +1,6 @@
 /** Signing in, by password or by a personal key, and being asked again. */
 
-import { authenticationFailed } from "../../http/failure.ts";
+import { authenticationFailed, notAuthenticated } from "../../http/failure.ts";
 import { InvalidField } from "../../lib/errors.ts";
 import { recordActivity } from "../activity.ts";
 import { authenticate } from "../key-ring.ts";
@@ -132,7 +132,9 @@ export class SignIn {
       }
       attempt.succeeded(user.id);
     }
-    return confirmSession(this.metadata, session.id, now);
+    const confirmed = confirmSession(this.metadata, session.id, now);
+    if (confirmed === undefined) throw notAuthenticated();
+    return confirmed;
   }
 
   /**
@@ -150,36 +152,48 @@ export class SignIn {
     if (session.keyId !== null) {
       throw new InvalidField("password", "not_permitted", "Sign in with the password to change it.");
     }
-    await this.verify(user.email, passwords.current, place, now, wrongPassword("current_password"));
+    const wrong = wrongPassword("current_password");
+    const { hash: verified } = await this.verify(user.email, passwords.current, place, now, wrong);
     checkNewPassword(passwords.wanted, user.email);
     const hash = await hashOfPassword(passwords.wanted);
     this.metadata.change((t) => {
+      if (passwordOf(t, user.id) !== verified) throw wrong;
       changePassword(t, user.id, hash, now, session.id);
       recordActivity(t, { ...activityOf(user), by: user.id, activity: "password_set", now });
     });
   }
 
+  /**
+   * Finds the user of an address whose password this is; what is stored of it is brought up to date.
+   *
+   * @returns with the stored hash, which was still the user's after the time that hashing takes.
+   * @throws {HttpFailure} the refusal, or 429.
+   */
   private async verify(
     email: string,
     password: string,
     place: Place,
     now: Date,
     refusal = authenticationFailed(wrongWords),
-  ): Promise<{ user: User; failedBefore: number }> {
+  ): Promise<{ user: User; hash: string; failedBefore: number }> {
     const { metadata } = this;
     const attempt = this.attempts.begin(place.address, email, now.getTime());
     const user = findUserByEmail(metadata.db, email);
-    const hash = user?.isActive ? passwordOf(metadata.db, user.id) : undefined;
-    if (!(await isPasswordOf(hash, password)) || user === undefined || hash === undefined) {
-      attempt.failed(user?.id);
-      if (user !== undefined) this.recordFailure(user, place, now);
-      throw refusal;
+    for (;;) {
+      const hash = user?.isActive ? passwordOf(metadata.db, user.id) : undefined;
+      if (!(await isPasswordOf(hash, password)) || user === undefined || hash === undefined) {
+        attempt.failed(user?.id);
+        if (user !== undefined) this.recordFailure(user, place, now);
+        throw refusal;
+      }
+      const fresh = isOutdated(hash) ? await hashOfPassword(password) : hash;
+      const isPresent = metadata.change((t) => {
+        if (passwordOf(t, user.id) !== hash) return false;
+        if (fresh !== hash) storePassword(t, user.id, fresh, now);
+        return true;
+      });
+      if (isPresent) return { user, hash: fresh, failedBefore: attempt.succeeded(user.id) };
     }
-    if (isOutdated(hash)) {
-      const fresh = await hashOfPassword(password);
-      metadata.change((t) => storePassword(t, user.id, fresh, now));
-    }
-    return { user, failedBefore: attempt.succeeded(user.id) };
   }
 
   private begin(user: User, place: Place, failedBefore: number, now: Date, keyId?: string): NewSession {

@@ -2,7 +2,8 @@
 
 import { describe, expect, test } from "bun:test";
 import { revokeKey } from "../../../src/accounts/personal-keys.ts";
-import { createSetupLink, ownerToSetUp } from "../../../src/accounts/sessions/setup-links.ts";
+import { hashOfPassword } from "../../../src/accounts/sessions/passwords.ts";
+import { changePassword, createSetupLink, ownerToSetUp } from "../../../src/accounts/sessions/setup-links.ts";
 import { createUser, setUserActive } from "../../../src/accounts/users.ts";
 import { flagsPath, TestServer } from "../../support/management-server.ts";
 import { as, colleague, cookieOf, goodPassword, post, setUp, signIn } from "./support.ts";
@@ -153,6 +154,39 @@ describe("signing in", () => {
     );
     revokeKey(server.metadata, id);
     expect(await status("GET", flagsPath)).toBe(401);
+  });
+
+  test("with a password that is changed while it is verified opens nothing", async () => {
+    using server = new TestServer();
+    const cookie = await setUp(server);
+    const own = as(cookie);
+    const hash = await hashOfPassword("another few quiet words");
+    const attempts = [
+      signIn(server),
+      server.ask("POST", "/api/session/password/", {
+        ...own,
+        body: { current_password: goodPassword, password: "yet another few words" },
+      }),
+      server.ask("POST", "/api/session/confirm/", { ...own, body: { password: goodPassword } }),
+    ];
+    // A request later they have begun, and wait for their hashes.
+    await server.ask("POST", "/api/session/setup/look/", { ...own, body: { token: "none" } });
+    server.metadata.change((t) => changePassword(t, 1, hash, server.now));
+    expect((await Promise.all(attempts)).map(({ status }) => status)).toEqual([401, 401, 401]);
+    const again = await signIn(server, undefined, "another few quiet words");
+    const { body } = await server.ask("GET", "/api/sessions/", as(cookieOf(again.headers)));
+    expect(body).toHaveLength(1);
+  });
+
+  test("rehashes a password once for sign-ins at the same time", async () => {
+    using server = new TestServer();
+    await setUp(server);
+    const old = await Bun.password.hash(goodPassword, {
+      ...({ algorithm: "argon2id", memoryCost: 8192, timeCost: 1 } as const),
+    });
+    server.metadata.db.$client.run("UPDATE user_password SET hash = ?", [old]);
+    const answers = await Promise.all([signIn(server), signIn(server), signIn(server)]);
+    expect(answers.map(({ status }) => status)).toEqual([201, 201, 201]);
   });
 
   test("rehashes a password whose hash was made with other figures", async () => {
