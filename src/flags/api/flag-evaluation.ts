@@ -53,6 +53,9 @@ const DefinitionsBody = named(
     cohorts: dictionary({
       description: "Definitions by id, by the negative id of everybody else; only with `send_cohorts`.",
     }),
+    local_evaluation_issues: dictionary({
+      description: "Of the flags that are left out: lists of reasons by the flag's key.",
+    }),
   }),
 );
 
@@ -73,7 +76,12 @@ const definition = {
   evaluation_contexts: [],
   local_evaluation_issues: [],
 };
-const exampleDefinitions = { flags: [definition], group_type_mapping: { "0": "company" }, cohorts: {} };
+const exampleDefinitions = {
+  flags: [definition],
+  group_type_mapping: { "0": "company" },
+  cohorts: {},
+  local_evaluation_issues: {},
+};
 const reasons = {
   "one-click-pay": {
     value: true,

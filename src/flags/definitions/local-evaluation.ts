@@ -33,6 +33,8 @@ export interface LocalEvaluationBody {
   flags: JsonObject[];
   group_type_mapping: Record<string, string>;
   cohorts: Record<string, JsonObject>;
+  /** Why flags are left out, by key; what is in `flags` has its issues there. */
+  local_evaluation_issues: Record<string, string[]>;
 }
 
 /** The definitions of a project, inactive flags included; flags of surveys and encrypted payloads stay out. */
@@ -47,9 +49,12 @@ export function localEvaluationBody(input: LocalEvaluationInput): LocalEvaluatio
     cohort: (id) => cohorts.get(id),
     hasGroupType: (index) => types.has(index),
   });
-  const flags = all
-    .filter(({ key, hasEncryptedPayloads }) => !hasEncryptedPayloads && !key.startsWith(surveyFlagPrefix))
-    .sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : a.id - b.id))
+  const isLeftOut = ({ key, hasEncryptedPayloads }: FlagDefinition) =>
+    hasEncryptedPayloads === true || key.startsWith(surveyFlagPrefix);
+  const ordered = all.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : a.id - b.id));
+  const leftOut = ordered.filter(isLeftOut).map((flag) => [flag.key, issues.of(flag)]);
+  const flags = ordered
+    .filter((flag) => !isLeftOut(flag))
     .map((flag) => {
       const definition = renderDefinition(flag, input.projectId);
       const filters = withDependencyKeys(definition.filters as JsonObject);
@@ -70,6 +75,7 @@ export function localEvaluationBody(input: LocalEvaluationInput): LocalEvaluatio
       [...input.groupTypes].map(({ index, name }) => [String(index), name]),
     ),
     cohorts: sentCohorts,
+    local_evaluation_issues: Object.fromEntries(leftOut),
   };
 }
 

@@ -66,6 +66,7 @@ test("a flag has every field, none of them null where SDKs cannot take it", () =
     ],
     group_type_mapping: { "1": "company" },
     cohorts: {},
+    local_evaluation_issues: {},
   });
 });
 

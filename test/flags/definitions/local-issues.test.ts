@@ -158,6 +158,13 @@ describe("is told", () => {
       const told = Object.fromEntries(flags.map((one) => [one.key, one.local_evaluation_issues]));
       expect(told).toMatchObject({ beta: [issue], plain: [] });
     }
+    const secret = { key: "secret", is_remote_configuration: true, has_encrypted_payloads: true };
+    await create("feature_flags", { ...secret, filters: { payloads: { true: "1" } } });
+    const definitions = await read("feature_flags/local_evaluation/");
+    expect(definitions.local_evaluation_issues).toEqual({
+      secret: ["Encrypted payloads: the flag is left out of the definitions that SDKs fetch."],
+    });
+    expect(definitions.flags.map(({ key }: { key: string }) => key)).not.toContain("secret");
     const get = (...args: string[]) =>
       flagkeep(["flags", "get", "beta", ...args, "--data-dir", appliance.dataDir]);
     expect((await get()).stdout).toContain(`# SDKs cannot evaluate it locally. ${issue}\n`);
