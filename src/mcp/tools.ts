@@ -105,7 +105,7 @@ export function mcpServer(ask: Ask): McpServer {
         project,
         search: z.string().optional().describe("Part of a key or description"),
         active: z.boolean().optional().describe("Only those that are on, or off"),
-        tags: tags.optional().describe("Only those with any of these tags"),
+        tags: tags.min(1).optional().describe("Only those with any of these tags"),
         deleted: z.boolean().optional().describe("Deleted flags, which restore_flag restores, instead"),
         limit: z.number().int().min(1).max(flagsPerPageMax).default(20),
         offset: z.number().int().min(0).default(0),

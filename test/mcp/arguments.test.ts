@@ -115,6 +115,8 @@ describe("unknown arguments", () => {
       ["create_flag", { key: "never-created", ensure_experience_continuity: "yes" }],
       ["create_flag", { key: "never-created", filters: { groups: {} } }],
       ["list_flags", { tags: "payments" }],
+      // No filter, as the API reads it.
+      ["list_flags", { tags: [] }],
       ["list_flags", []],
     ] as const) {
       expect(await rpc("tools/call", { name: tool, arguments: args }).then((it) => it?.isError ?? true)).toBe(
