@@ -9,8 +9,10 @@ import type { Database } from "bun:sqlite";
 import type { JoinedId } from "./identity/people-state.ts";
 import type { PeopleDb } from "./open.ts";
 
-/** How long the override of an ID without a person is valid after the request, in microseconds. */
-export const pendingOverrideMicros = 300_000_000;
+/** A further request extends an override when the last one is older, in microseconds: not each one is written. */
+const extendAfterMicros = 30_000_000;
+/** How long the override of an ID without a person is valid: at least five minutes after the last request. */
+const pendingOverrideMicros = 300_000_000 + extendAfterMicros;
 /** Rows are deleted later than they expire: events that were received in time may still be on their way. */
 const pendingRetentionMicros = 2 * pendingOverrideMicros;
 /** IDs without a person that have an override at once; beyond that, the oldest are evicted. */
@@ -97,21 +99,32 @@ export function hashKeyOverrides(
   return new Map(query.values(projectId, JSON.stringify(distinctIds)) as [string, string][]);
 }
 
-/** Flag key to hash key of a distinct ID itself, as long as that is valid. */
+/** The override of a distinct ID itself. */
+export interface PendingOverrides {
+  /** Flag key to hash key; empty when there is none, or it has expired. */
+  overrides: Map<string, string>;
+  /** Whether a request should extend it. */
+  isOld: boolean;
+}
+
+/** What a distinct ID has itself, as long as it has no person. */
 export function pendingHashKeyOverrides(
   { $client: client }: PeopleDb,
   projectId: number,
   distinctId: string,
   nowMicros: number,
-): Map<string, string> {
+): PendingOverrides {
   const row = client
-    .query<{ hashKey: string; flagKeys: string }, [number, string, number]>(
-      `SELECT hash_key AS hashKey, flag_keys AS flagKeys FROM pending_override
+    .query<{ hashKey: string; flagKeys: string; requestedMicros: number }, [number, string, number]>(
+      `SELECT hash_key AS hashKey, flag_keys AS flagKeys, requested_at AS requestedMicros FROM pending_override
        WHERE project_id = ?1 AND distinct_id = ?2 AND requested_at >= ?3`,
     )
     .get(projectId, distinctId, nowMicros - pendingOverrideMicros);
-  if (row === null) return new Map();
-  return new Map((JSON.parse(row.flagKeys) as string[]).map((flagKey) => [flagKey, row.hashKey]));
+  if (row === null) return { overrides: new Map(), isOld: true };
+  return {
+    overrides: new Map((JSON.parse(row.flagKeys) as string[]).map((flagKey) => [flagKey, row.hashKey])),
+    isOld: row.requestedMicros < nowMicros - extendAfterMicros,
+  };
 }
 
 /** Whether any override was ever stored, for a person or an ID without one. */

@@ -104,7 +104,7 @@ class Mirror {
 function joinCohort(model: Model, id: string, number: number): void {
   addCohortMembers(people.db, projectId, number, { distinctIds: [id] });
   // Some were requested nearly five minutes ago: events that follow come in time, or late.
-  const requestedMicros = event().receivedMicros - (number % 3) * 149 * secondMicros;
+  const requestedMicros = event().receivedMicros - (number % 3) * 164 * secondMicros;
   const hashKey = `${number}`;
   addHashKeyOverrides(people.db, projectId, {
     ...{ distinctIds: [id], flagKeys: ["flag"], hashKey, requestedMicros },
@@ -114,7 +114,7 @@ function joinCohort(model: Model, id: string, number: number): void {
   if (person !== undefined) person.overrides = { flag: hashKey, ...person.overrides };
   else {
     const before = model.pending.get(id);
-    const isValid = before !== undefined && before.requestedMicros >= requestedMicros - 300 * secondMicros;
+    const isValid = before !== undefined && before.requestedMicros >= requestedMicros - 330 * secondMicros;
     model.pending.set(id, {
       hashKey: isValid ? before.hashKey : hashKey,
       requestedMicros: Math.max(requestedMicros, before?.requestedMicros ?? 0),

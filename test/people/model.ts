@@ -90,13 +90,13 @@ export class Model {
     for (const name of (properties.$unset ?? []) as string[]) write(name, undefined);
   }
 
-  /** A person that got an ID gets its override, unless it was requested more than five minutes before. */
+  /** A person that got an ID gets its override, unless it was requested long before. */
   private assignPending(id: string, receivedMicros: number): void {
     const override = this.pending.get(id);
     const person = this.of(id);
     if (override === undefined || person === undefined) return;
     this.pending.delete(id);
-    if (receivedMicros > override.requestedMicros + 5 * 60 * 1_000_000) return;
+    if (receivedMicros > override.requestedMicros + 330 * 1_000_000) return;
     person.overrides = { flag: override.hashKey, ...person.overrides };
   }
 

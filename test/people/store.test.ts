@@ -221,7 +221,7 @@ describe("hash-key overrides", () => {
         pendingMax,
       );
     const pending = (people: TestPeople, id: string, seconds = 0, projectId = 1) =>
-      Object.fromEntries(pendingHashKeyOverrides(people.db, projectId, id, at(seconds)));
+      Object.fromEntries(pendingHashKeyOverrides(people.db, projectId, id, at(seconds)).overrides);
     const ofPerson = (people: TestPeople, id: string) =>
       Object.fromEntries(hashKeyOverrides(people.db, 1, [id]));
     const received = (seconds: number) => ({ receivedMicros: at(seconds) });
@@ -230,7 +230,7 @@ describe("hash-key overrides", () => {
       using people = new TestPeople();
       expect(request(people, ["user", "anon"])).toBe(0);
       expect([pending(people, "user"), pending(people, "user", 300)]).toEqual([{ f: "anon" }, { f: "anon" }]);
-      expect([pending(people, "user", 301), pending(people, "user", 0, 2), pending(people, "anon")]).toEqual([
+      expect([pending(people, "user", 331), pending(people, "user", 0, 2), pending(people, "anon")]).toEqual([
         {},
         {},
         {},
@@ -246,7 +246,7 @@ describe("hash-key overrides", () => {
       expect([ofPerson(people, "user"), ofPerson(people, "anon")]).toEqual([{ f: "anon" }, { f: "anon" }]);
       expect(pending(people, "user")).toEqual({});
       request(people, ["late"]);
-      people.apply(identify("late", "other", received(301)));
+      people.apply(identify("late", "other", received(331)));
       expect([ofPerson(people, "late"), pending(people, "late")]).toEqual([{}, {}]);
     });
 
@@ -264,8 +264,8 @@ describe("hash-key overrides", () => {
       request(people, ["user"], { hashKey: "first" });
       request(people, ["user"], { hashKey: "second", seconds: 200, flagKeys: ["g"] });
       expect(pending(people, "user", 500)).toEqual({ f: "first", g: "first" });
-      request(people, ["user"], { hashKey: "third", seconds: 501 });
-      expect(pending(people, "user", 501)).toEqual({ f: "third" });
+      request(people, ["user"], { hashKey: "third", seconds: 531 });
+      expect(pending(people, "user", 531)).toEqual({ f: "third" });
     });
 
     test("another server stores one while the person is made: it is assigned afterwards", () => {
@@ -283,9 +283,9 @@ describe("hash-key overrides", () => {
       for (const id of ["a", "b", "c", "d"]) request(people, [id], { pendingMax: 3 });
       expect(rows()).toEqual(["b", "c", "d"]);
       request(people, ["e"], { seconds: 400 });
-      people.store.tick(at(599));
+      people.store.tick(at(660));
       expect(rows()).toEqual(["b", "c", "d", "e"]);
-      people.store.tick(at(601));
+      people.store.tick(at(661));
       expect(rows()).toEqual(["e"]);
     });
 

@@ -11,6 +11,8 @@ import type { FlagSet } from "./model.ts";
 export interface IdOverrides {
   distinctId: string;
   hasPerson: boolean;
+  /** They expire soon, unless this request extends them; never those of a person. */
+  isOld: boolean;
   /** Hash ids by flag key. */
   overrides: ReadonlyMap<string, string>;
 }
@@ -41,13 +43,14 @@ export function planHashKeyOverrides(
 ): OverridePlan {
   const toStore: HashKeyOverride[] = [];
   const effective = new Map<string, string>();
-  for (const { distinctId, hasPerson, overrides } of ids) {
+  for (const { distinctId, hasPerson, isOld, overrides } of ids) {
     // The first ID to have an override wins: its rows are read before those of the former ID.
     for (const [flagKey, hashKey] of overrides) if (!effective.has(flagKey)) effective.set(flagKey, hashKey);
     if (!anonDistinctId) continue;
     for (const flagKey of set.needs.continuityKeys) {
-      // Until there is a person, each request extends the time for which the override is valid.
-      if (hasPerson ? !overrides.has(flagKey) : distinctId !== anonDistinctId)
+      // A former ID without a person is hashed as itself anyway.
+      const isItself = !hasPerson && distinctId === anonDistinctId;
+      if (!isItself && (isOld || !overrides.has(flagKey)))
         toStore.push({ distinctId, flagKey, hashKey: anonDistinctId });
       // An ID without a person joins the former one's, whose overrides win.
       if (hasPerson && !effective.has(flagKey)) effective.set(flagKey, anonDistinctId);

@@ -99,10 +99,11 @@ export class SubjectReader {
   private overridesOf({ projectId, now }: Subject, id: string, person: PersonText | undefined): IdOverrides {
     const stored = storableText(id);
     const own = pendingHashKeyOverrides(this.people, projectId, stored, now * 1_000);
-    if (person === undefined) return { distinctId: id, hasPerson: false, overrides: own };
+    if (person === undefined)
+      return { distinctId: id, hasPerson: false, isOld: own.isOld, overrides: own.overrides };
     const ofPerson = hashKeyOverrides(this.people, projectId, [stored]);
-    const overrides = own.size === 0 ? ofPerson : new Map([...own, ...ofPerson]);
-    return { distinctId: id, hasPerson: true, overrides };
+    const overrides = own.overrides.size === 0 ? ofPerson : new Map([...own.overrides, ...ofPerson]);
+    return { distinctId: id, hasPerson: true, isOld: false, overrides };
   }
 
   private groups(set: FlagSet, { projectId, groups, groupProperties }: Subject): Record<string, JsonObject> {

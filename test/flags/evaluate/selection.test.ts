@@ -141,8 +141,8 @@ describe("experience continuity", () => {
   const none = new Map<string, string>();
   test("plans an override per person and active continuity flag", () => {
     const persons = [
-      { distinctId: "p1", hasPerson: true, overrides: none },
-      { distinctId: "p2", hasPerson: true, overrides: new Map([["stays", "older"]]) },
+      { distinctId: "p1", hasPerson: true, isOld: false, overrides: none },
+      { distinctId: "p2", hasPerson: true, isOld: false, overrides: new Map([["stays", "older"]]) },
     ];
     expect(planHashKeyOverrides(continuing, persons, "anon")).toEqual({
       toStore: [{ distinctId: "p1", flagKey: "stays", hashKey: "anon" }],
@@ -151,10 +151,11 @@ describe("experience continuity", () => {
   });
   test("the person of the distinct id wins; stored ones count without a former id", () => {
     const persons = [
-      { distinctId: "p1", hasPerson: true, overrides: new Map([["stays", "one"]]) },
+      { distinctId: "p1", hasPerson: true, isOld: false, overrides: new Map([["stays", "one"]]) },
       {
         distinctId: "p2",
         hasPerson: true,
+        isOld: false,
         overrides: new Map([
           ["stays", "two"],
           ["plain", "three"],
@@ -174,17 +175,17 @@ describe("experience continuity", () => {
   test("without an ID nothing is stored", () =>
     expect(planHashKeyOverrides(continuing, [], "anon")).toEqual({ toStore: [], effective: none }));
   test("an ID without a person gets one, and again to extend it; the former ID itself needs none", () => {
-    const anon = { distinctId: "anon", hasPerson: false, overrides: none };
+    const anon = { distinctId: "anon", hasPerson: false, isOld: true, overrides: none };
     const toStore = [{ distinctId: "user", flagKey: "stays", hashKey: "anon" }];
-    for (const [overrides, hashKey] of [
-      [none, "anon"],
-      [new Map([["stays", "first"]]), "first"],
+    for (const [overrides, isOld, hashKey, planned] of [
+      [none, true, "anon", toStore],
+      [new Map([["stays", "first"]]), true, "first", toStore],
+      [new Map([["stays", "first"]]), false, "first", []],
+      [new Map([["plain", "first"]]), false, "anon", toStore],
     ] as const) {
-      const ids = [{ distinctId: "user", hasPerson: false, overrides }, anon];
-      expect(planHashKeyOverrides(continuing, ids, "anon")).toEqual({
-        toStore,
-        effective: new Map([["stays", hashKey]]),
-      });
+      const ids = [{ distinctId: "user", hasPerson: false, isOld, overrides }, anon];
+      const { toStore: found, effective } = planHashKeyOverrides(continuing, ids, "anon");
+      expect([found, effective.get("stays")]).toEqual([[...planned], hashKey]);
     }
   });
 });
