@@ -40,6 +40,8 @@ export function TeamSettings() {
   const [keysOf, setKeysOf] = useState<Member>();
   const refusal = !isAdmin.value && words.frame.onlyAdmins;
   const change = (work: Promise<unknown>) => work.then(members.reload, (error) => complain(wordsOf(error)));
+  const patch = (member: Member, body: object) =>
+    void change(ask(`${path}${member.user.uuid}/`, { method: "PATCH", body }));
   const makeLink = (member: Member) => {
     ask<{ console_url: string }>(`${path}${member.user.uuid}/link/`, { method: "POST" }).then(
       ({ console_url: url }) => setLink({ name: memberName(member), url }),
@@ -74,14 +76,7 @@ export function TeamSettings() {
                       value={String(member.level)}
                       refusal={refusal}
                       choices={Object.entries(w.levels)}
-                      onChange={(level) =>
-                        void change(
-                          ask(`${path}${member.user.uuid}/`, {
-                            method: "PATCH",
-                            body: { level: Number(level) },
-                          }),
-                        )
-                      }
+                      onChange={(level) => patch(member, { level: Number(level) })}
                     />
                     <Button refusal={refusal} onClick={() => setKeysOf(member)}>
                       {w.memberKeys}
@@ -89,17 +84,7 @@ export function TeamSettings() {
                     <Button refusal={refusal} onClick={() => makeLink(member)}>
                       {w.makeLink}
                     </Button>
-                    <Button
-                      refusal={refusal}
-                      onClick={() =>
-                        void change(
-                          ask(`${path}${member.user.uuid}/`, {
-                            method: "PATCH",
-                            body: { is_active: !member.is_active },
-                          }),
-                        )
-                      }
-                    >
+                    <Button refusal={refusal} onClick={() => patch(member, { is_active: !member.is_active })}>
                       {member.is_active ? w.deactivate : w.activate}
                     </Button>
                     <Button

@@ -115,7 +115,7 @@ export const dashboards = {
   name: "Name",
   create: "Create",
   empty: "No dashboard yet",
-  emptyText: "A dashboard keeps answers side by side. Save one from Explore, or begin with an empty one.",
+  emptyText: "Save an insight from Explore, or create an empty dashboard.",
   emptyTiles: "Nothing here yet",
   emptyTilesText: "Save an answer from Explore to this dashboard.",
   goExplore: "Ask a first question",

@@ -42,7 +42,7 @@ export const instance = {
   backups: "Backups",
   backUpNow: "Back up now",
   backupsEmpty: "No backup yet",
-  backupsEmptyHelp: "A backup is one verified file with everything that was acknowledged before.",
+  backupsEmptyHelp: "A backup is one verified file with all acknowledged data.",
   destination: (where: string) => `Kept in ${where}`,
   next: (when: string) => `next ${when}`,
   noSchedule: "no schedule is set (--backup-schedule)",
@@ -52,7 +52,7 @@ export const instance = {
   download: "Download",
   restore: "Restore",
   restoreTitle: "Restore from this backup",
-  restoreHelp: "Restoring stops and replaces what is there, so it is done where the server runs:",
+  restoreHelp: "Restore on the server; it replaces all data:",
   deleteTitle: "Delete this backup?",
   job: { create: "Making a backup", verify: "Verifying" } as Record<string, string>,
   jobDone: { create: "The backup is made and verified.", verify: "The backup can be restored." } as Record<
@@ -65,7 +65,7 @@ export const instance = {
     title: "Imports",
     add: "Import a file",
     empty: "Nothing was imported",
-    help: "Past events, persons or groups: exports of PostHog, Amplitude, Mixpanel, Segment and others, or JSON, CSV or Parquet. The format is recognised.",
+    help: "Events, persons or groups: exports of PostHog, Amplitude, Mixpanel, Segment and others, or JSON, CSV or Parquet.",
     states: {
       uploading: "being sent",
       waiting: "waiting",

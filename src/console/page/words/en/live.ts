@@ -56,7 +56,7 @@ export const start = {
   helpTitle: "Nothing yet?",
   help: [
     "Is the key the one above, and the address the one of this page?",
-    "Ad blockers stop browsers' events: try another browser, or send one from the command line:",
+    "Ad blockers stop events: try another browser, or the command line:",
   ],
   otherAddress: (url: string) =>
     `The server believes its address is ${url}, which is not the address of this page.`,

@@ -43,7 +43,7 @@ export const cohorts = {
   dynamic: "by conditions",
   static: "fixed list",
   empty: "No cohort yet",
-  emptyText: "A cohort is a set of people: by conditions, or a fixed list. Flags can use it.",
+  emptyText: "A set of persons, by conditions or as a list, for flags.",
   nothingFound: "No cohort matches.",
   counting: "counting",
   name: "Name",
@@ -62,11 +62,10 @@ export const cohorts = {
   deleteTitle: (name: string) => `Delete ${name}?`,
   deleteText: "Flags that use it no longer match its members.",
   deleted: (name: string) => `${name} is deleted.`,
-  complex: "This page cannot edit conditions of this form (behaviour, or nested groups). The API can.",
+  complex: "Edit these conditions (behavior, nested groups) with the API.",
   usedBy: "Used by flags:",
   file: "File of distinct ids",
   fileHelp: "CSV or text: one distinct id per line, or a table with a column distinct_id.",
   ids: "Distinct ids",
-  staticHelp:
-    "They are added; ids that belong to nobody are skipped. People behind a figure of Explore can be kept as a list, too.",
+  staticHelp: "IDs without a person are skipped.",
 };

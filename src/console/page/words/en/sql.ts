@@ -27,7 +27,7 @@ export const sql = {
   remove: (name: string) => `Remove ${name}`,
   removed: (name: string) => `${name} is removed.`,
   empty: "Write a SELECT over events, persons and groups.",
-  emptyHelp: "Nothing can be changed from here; a statement ends when you cancel or leave.",
+  emptyHelp: "Read only; leaving the page cancels a statement.",
   noRows: "No rows.",
   failed: "The statement cannot be run",
   fixIt: "Fix it",
