@@ -53,6 +53,8 @@ export class MetadataDb {
 
   constructor(path: string, options: Pick<OpenOptions, "synchronous"> = {}) {
     this.db = openSqlite(path, schema, options);
+    // What is deleted or replaced here may be a secret: its bytes are overwritten with zeros.
+    this.db.$client.run("PRAGMA secure_delete = ON");
     migrate(this.db.$client, "metadata store", metadataMigrations);
     this.changes = new Changes(this.db.$client);
   }

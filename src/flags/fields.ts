@@ -299,6 +299,14 @@ const table = {
     example: "manager",
   },
   status: { answer: choice(flagStatuses), example: "ACTIVE" },
+  warnings: {
+    answer: optional(
+      list(text(), {
+        description:
+          "Only in the answer to a write: what it could not do, such as remove a payload from backups.",
+      }),
+    ),
+  },
 } as const satisfies Record<string, Field>;
 
 type Table = typeof table;

@@ -17,6 +17,7 @@ import type { Edit } from "../store/flag-conflicts.ts";
 import { listFlags } from "../store/flag-list.ts";
 import { canEdit } from "../store/flag-permissions.ts";
 import { createFlag, editFlag, type FlagWriting } from "../store/flag-writes.ts";
+import { encryptionWarning, isEncryptionTurnedOn } from "../store/payload-history.ts";
 import { requireNoApproval } from "../store/pending-changes.ts";
 import { FlagAnswers } from "./flag-answers.ts";
 import { FlagQuery, readFlagQuery } from "./flag-query.ts";
@@ -149,12 +150,14 @@ export function checkMayEdit(answers: FlagAnswers, flag: Flag): void {
 export function editByCaller(deps: FlagWriting, call: ProjectCall, sent: JsonObject) {
   const answers = flagAnswers(deps, call);
   const of = { projectId: call.project.id, id: readId(call.params, "id"), by: call.user.id, now: call.now };
-  const after = editFlag(deps, of, (before) => {
-    checkMayEdit(answers, before);
-    requireNoApproval(deps, before);
-    return editOf(sent, before);
+  let before: Flag;
+  const after = editFlag(deps, of, (found) => {
+    before = found;
+    checkMayEdit(answers, found);
+    requireNoApproval(deps, found);
+    return editOf(sent, found);
   });
-  return answers.one(after);
+  return answers.one(after, isEncryptionTurnedOn(before!, after) ? [encryptionWarning] : []);
 }
 
 /** What a PATCH wants to write. @throws {InvalidField} */

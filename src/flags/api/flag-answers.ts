@@ -41,9 +41,10 @@ export class FlagAnswers {
     this.userOf = userFinder(db);
   }
 
-  /** The wire form of one flag. */
-  one(flag: Flag): FlagAnswer {
-    return this.many([flag])[0]!;
+  /** The wire form of one flag. @param warnings about the write that it answers. */
+  one(flag: Flag, warnings: readonly string[] = []): FlagAnswer {
+    const answer = this.many([flag])[0]!;
+    return warnings.length === 0 ? answer : { ...answer, warnings: [...warnings] };
   }
 
   /** The wire form of many flags. */

@@ -19,7 +19,7 @@ export function flagRevertRoutes(deps: FlagWriting): Route[] {
     projectRoute("POST", "/feature_flags/:id/revert", "feature_flag:write", {
       summary: "Make a flag as it was before a change",
       description:
-        "`activity_id` names an entry of the flag's activity; what that change and those after it changed is put back, in one change.",
+        "`activity_id` names an entry of the flag's activity; what that change and those after it changed is put back, in one change. A revert across a change of `has_encrypted_payloads` is 400: the payload from before is not kept.",
       tag: "Feature flags",
       body: object({ activity_id: uuid() }),
       bodyExample: { activity_id: "0193d1a2-7b1c-7c3e-9f60-ad1e2f3a4b5c" },
@@ -43,6 +43,13 @@ export function flagRevertRoutes(deps: FlagWriting): Route[] {
           );
         }
         const changes = entries.flatMap(({ detail }) => detail.changes);
+        if (changes.some(({ field }) => field === "has_encrypted_payloads")) {
+          throw new InvalidField(
+            "activity_id",
+            "invalid_input",
+            "A revert cannot go back across a change of encryption: change the fields with PATCH.",
+          );
+        }
         return editByCaller(deps, call, { ...fieldsBefore(flag, changes), version: flag.version });
       },
     }),

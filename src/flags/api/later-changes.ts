@@ -5,16 +5,17 @@ import { findUser, levelOf } from "../../accounts/users.ts";
 import { InvalidField, NotPermitted } from "../../lib/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 import type { Flag } from "../fields.ts";
-import { groupsOf } from "../rules/types.ts";
+import { groupsOf, redactedPayload } from "../rules/types.ts";
 import { canEdit, readFlagPermissions } from "../store/flag-permissions.ts";
 import { editFlag, type FlagWriting, filtersToStore } from "../store/flag-writes.ts";
 import {
+  assertNoSecretPayload,
+  assertPayloadsKnown,
   type ChangeRequest,
   decideRequest,
   dueChanges,
   noteExecuted,
   requireNoApproval,
-  requireNothingSecret,
   type ScheduledChange,
   scheduleChange,
 } from "../store/pending-changes.ts";
@@ -77,10 +78,21 @@ export function approveRequest(
   const flag = editFlag(deps, of, (before) => {
     checkMayEdit(before);
     decided = decideRequest(deps, request, "applied", userId, now);
-    const { version, original: originalFlag, note } = request;
+    const { version, original, note } = request;
+    assertPayloadsKnown(request.changes);
+    const originalFlag = withPayloadsOf(original, deps.payloads.open(before));
     return { ...editOf(request.changes, before), version, originalFlag, note };
   });
   return { decided: decided!, flag };
+}
+
+/** A flag as it was proposed to be changed: hidden payloads cannot be part of the change, and count as they are now. */
+function withPayloadsOf(original: JsonObject, present: JsonObject): JsonObject {
+  const { filters } = original;
+  if (!isJsonObject(filters) || !isJsonObject(filters.payloads) || !isJsonObject(present.payloads))
+    return original;
+  if (!Object.values(filters.payloads).includes(redactedPayload)) return original;
+  return { ...original, filters: { ...filters, payloads: present.payloads } };
 }
 
 /** Declines a proposed change; one's own is withdrawn. @throws {InvalidField} it was decided on already. */
@@ -116,7 +128,9 @@ export function runScheduledChanges(deps: FlagWriting, now = new Date()): number
         requireStillAllowed(deps, before, createdById);
         // In the transaction of the change: it is made once, also when the process dies.
         noteExecuted(deps, change.id, now, null);
-        return editOf(sentBy(payload, before), before);
+        const sent = sentBy(payload, before);
+        assertPayloadsKnown(sent);
+        return editOf(sent, before);
       });
     } catch (error) {
       noteExecuted(deps, change.id, now, (error as Error).message.slice(0, 1_000));
@@ -147,7 +161,7 @@ export function requireEditor({ metadata }: FlagWriting, flag: Flag, userId: num
 
 /** Whether the change could be made now. @throws {InvalidField} @throws {FlagInvalid} */
 export function requirePossible(deps: FlagWriting, flag: Flag, sent: JsonObject, field: string): void {
-  requireNothingSecret(flag, sent, field);
+  assertNoSecretPayload(flag, sent, field);
   const { fields } = editOf(sent, flag);
   filtersToStore(deps, deps.metadata.db, flag.projectId, flag, { ...fields, key: fields.key ?? flag.key });
 }

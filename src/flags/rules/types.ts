@@ -64,8 +64,12 @@ export function withHiddenPayloads(flag: {
   filters: JsonObject;
   hasEncryptedPayloads: boolean | null;
 }): JsonObject {
-  const { filters, hasEncryptedPayloads } = flag;
-  if (!hasEncryptedPayloads || !isJsonObject(filters.payloads)) return filters;
+  return flag.hasEncryptedPayloads ? hidePayloads(flag.filters) : flag.filters;
+}
+
+/** The filters with every payload replaced. */
+export function hidePayloads(filters: JsonObject): JsonObject {
+  if (!isJsonObject(filters.payloads)) return filters;
   const hidden = Object.keys(filters.payloads).map((name) => [name, redactedPayload]);
   return { ...filters, payloads: Object.fromEntries(hidden) };
 }

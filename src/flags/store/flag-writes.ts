@@ -29,7 +29,7 @@ import { keyBeforeReplaced } from "../rules/key.ts";
 import { constantValueOf } from "../rules/status.ts";
 import { rolloutPercentageOf, withRenamedEnrollment } from "../rules/stored-filters.ts";
 import { changedTags, type SentTags } from "../rules/tags.ts";
-import { redactedPayload, variantsOf, withHiddenPayloads } from "../rules/types.ts";
+import { hidePayloads, redactedPayload, variantsOf } from "../rules/types.ts";
 import { findFlag, flagOf } from "./flag.ts";
 import { type Edit, withoutOverwriting } from "./flag-conflicts.ts";
 import { checkTransitions, cohortFacts, flagFacts } from "./flag-dependencies.ts";
@@ -37,6 +37,7 @@ import { checkKey, freeKey, keyAfter } from "./flag-keys.ts";
 import { searchTextOf } from "./flag-list.ts";
 import type { GroupTypeSource } from "./flag-sets.ts";
 import { createUsageDashboard, renameUsageDashboard } from "./flag-usage-dashboard.ts";
+import { isEncryptionTurnedOn, redactHistory } from "./payload-history.ts";
 
 /** Upstream refuses the 2,001st in its newest version only; a list of 10,000 is within what Flagkeep promises. */
 const flagsPerProjectMax = 20_000;
@@ -201,6 +202,7 @@ function saveFlag(
   const dashboards = analyticsDashboards && [...new Set(analyticsDashboards)].sort((a, b) => a - b);
   const after = flagOf(row, tags, dashboards ?? before.analyticsDashboards);
   recordChange(t, before, after, { by, now, note });
+  if (isEncryptionTurnedOn(before, after)) redactHistory(t, before, after);
   bumpRevision(t, flagRevision(projectId));
   return after;
 }
@@ -232,9 +234,30 @@ export function filtersToStore(
     throw new InvalidField("has_encrypted_payloads", "invalid_input", detail);
   }
   const opened = before && payloads.open(before);
+  if (before?.hasEncryptedPayloads && !isSecret) assertPayloadsAreSentAgain(fields.filters, opened!);
   const sent = withKeptPayloads(fields.filters, opened ?? {});
   const filters = opened ? filtersOfChangedFlag(sent, opened, context) : filtersOfNewFlag(sent, context);
   return payloads.seal(filters, isSecret, before);
+}
+
+/**
+ * Turning encryption off would publish the payload to everyone who may read the flag: only a caller who knows it may.
+ *
+ * @throws {InvalidField} a payload is missing from the request, or only its placeholder was sent (contract: management-api 4.5).
+ */
+function assertPayloadsAreSentAgain(sent: JsonObject | undefined, opened: JsonObject): void {
+  if (!isJsonObject(opened.payloads) || sent?.payloads === null) return;
+  const again: JsonObject = isJsonObject(sent?.payloads) ? sent.payloads : {};
+  const isComplete = Object.keys(opened.payloads).every((name) => {
+    // The payloads that are sent replace all: one that is not sent is removed, unless none is sent.
+    return isJsonObject(sent?.payloads) ? again[name] !== redactedPayload : false;
+  });
+  if (isComplete) return;
+  throw new InvalidField(
+    "has_encrypted_payloads",
+    "invalid_input",
+    "Send the payload in plain text in `filters.payloads` to turn its encryption off.",
+  );
 }
 
 /** The tags of a write apart from its other fields, which are columns. */
@@ -358,7 +381,12 @@ function recordCreation(t: MetadataTx, flag: Flag, by: Author, now: Date): void 
 
 /** Writes what a change changed. `version` is tracked, so every change has an entry. */
 function recordChange(t: MetadataTx, before: Flag, after: Flag, how: Recorded): void {
-  const shown = (flag: Flag) => ({ ...storedFields(flag), filters: withHiddenPayloads(flag) });
+  // One secret side makes both sides secret: what is encrypted now was readable before, and the reverse.
+  const isSecret = before.hasEncryptedPayloads || after.hasEncryptedPayloads;
+  const shown = (flag: Flag) => ({
+    ...storedFields(flag),
+    filters: isSecret ? hidePayloads(flag.filters) : flag.filters,
+  });
   const changes = changesBetween("FeatureFlag", shown(before), shown(after), trackedFields);
   const activity = before.deleted === after.deleted ? "updated" : after.deleted ? "deleted" : "restored";
   recordEntry(t, activity, after, changes, how);

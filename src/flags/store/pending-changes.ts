@@ -4,9 +4,10 @@ import { and, asc, desc, eq, isNull, lte, type SQL, sql } from "drizzle-orm";
 import type { Reading } from "../../accounts/db.ts";
 import { changeRequest, scheduledChange } from "../../accounts/schema.ts";
 import { InvalidField, NotFound, NotPermitted } from "../../lib/errors.ts";
-import type { JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 import { type Flag, storedFields } from "../fields.ts";
 import { criticalTag } from "../rules/critical-tag.ts";
+import { redactedPayload, withHiddenPayloads } from "../rules/types.ts";
 import type { FlagWriting } from "./flag-writes.ts";
 
 export type ScheduledChange = typeof scheduledChange.$inferSelect;
@@ -29,14 +30,30 @@ function needsApproval({ metadata }: Pick<FlagWriting, "metadata">, of: Flag): b
   return approvals === "all" || (approvals === "critical" && of.tags.includes(criticalTag));
 }
 
-/** What is kept in clear until it is made must not be secret. @throws {InvalidField} */
-export function requireNothingSecret(of: Flag, changes: JsonObject, field: string): void {
-  if (!of.hasEncryptedPayloads && changes.has_encrypted_payloads !== true) return;
+/** A change is stored in plain text until it is made: it must not contain a payload that is, or becomes, secret. @throws {InvalidField} */
+export function assertNoSecretPayload(of: Flag, changes: JsonObject, field: string): void {
+  const isSecret = changes.has_encrypted_payloads ?? of.hasEncryptedPayloads;
+  if (isSecret !== true || !hasPayloads(changes, (payload) => payload !== redactedPayload)) return;
   throw new InvalidField(
     field,
     "not_permitted",
-    "Changes of flags with encrypted payloads cannot be kept for later.",
+    "A pending change cannot contain an encrypted payload: change the payload with PATCH.",
   );
+}
+
+/** A payload that was removed when encryption was turned on is not known any more. @throws {InvalidField} */
+export function assertPayloadsKnown(changes: JsonObject): void {
+  if (!hasPayloads(changes, (payload) => payload === redactedPayload)) return;
+  throw new InvalidField(
+    "payload",
+    "invalid_input",
+    "The payload of this change was removed when the payloads of the flag were encrypted. Create the change again.",
+  );
+}
+
+function hasPayloads({ filters }: JsonObject, is: (payload: Json) => boolean): boolean {
+  if (!isJsonObject(filters) || !isJsonObject(filters.payloads)) return false;
+  return Object.values(filters.payloads).some(is);
 }
 
 /** @throws {InvalidField} too many wait. */
@@ -176,7 +193,7 @@ export function proposeChange(
       .values({
         ...input,
         ...{ projectId: of.projectId, flagId: of.id, version: of.version },
-        original: storedFields(of) as JsonObject,
+        original: { ...storedFields(of), filters: withHiddenPayloads(of) },
       })
       .returning()
       .get();
