@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { getTableName } from "drizzle-orm";
 import { metadataStore } from "../src/accounts/db.ts";
-import { newPayloadKey, writePayloadKey } from "../src/flags/store/payload-cipher.ts";
+import { newPayloadKey, writePayloadKey } from "../src/flags/store/payload-key.ts";
 import type { PostgresAddress } from "../src/lib/postgres-address.ts";
 import { openSqlite } from "../src/lib/sqlite/open.ts";
 import { paths } from "../src/paths.ts";

@@ -10,7 +10,8 @@ import type { Project } from "../src/accounts/project-directory.ts";
 import { findUserByEmail, listMembers, membershipLevels, type User } from "../src/accounts/users.ts";
 import { FlagSets, groupTypesFrom } from "../src/flags/store/flag-sets.ts";
 import type { FlagWriting } from "../src/flags/store/flag-writes.ts";
-import { payloadCipher, readPayloadKey } from "../src/flags/store/payload-cipher.ts";
+import { payloadCipher } from "../src/flags/store/payload-cipher.ts";
+import { openPayloadKey } from "../src/flags/store/payload-key.ts";
 import { AppError, NotFound } from "../src/lib/errors.ts";
 import { sqliteVersion } from "../src/lib/sqlite/migrate.ts";
 import { lockToLook } from "../src/lock.ts";
@@ -125,7 +126,11 @@ export function withProject<Result>(
       return work({
         metadata,
         project,
-        writing: { metadata, groupTypes, payloads: payloadCipher(readPayloadKey(place.payloadKey)) },
+        writing: {
+          metadata,
+          groupTypes,
+          payloads: payloadCipher(openPayloadKey(place.payloadKey, metadata)),
+        },
         by: operator(),
         people,
         flagSets: new FlagSets(metadata, groupTypes),

@@ -2,6 +2,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import { Command } from "commander";
 import { Initialised, initialise, isInitialised } from "../../src/accounts/initialise.ts";
 import { openMetadata } from "../../src/accounts/metadata.ts";
+import { openPayloadKey } from "../../src/flags/store/payload-key.ts";
 import { exactly } from "../../src/lib/schema.ts";
 import { shellWord } from "../../src/lib/shell-text.ts";
 import { paths } from "../../src/paths.ts";
@@ -44,6 +45,7 @@ export const init = withJson(withSettings(new Command("init"), ["data-dir", ...c
       const metadata = openMetadata(paths(dataDir).metadata);
       if (!isInitialised(metadata.db)) requireNoEvents(dataDir);
       const initialised = initialise(metadata, options);
+      openPayloadKey(paths(dataDir).payloadKey, metadata);
       const made: Static<typeof Made> = {
         ...initialised,
         console_url: ownerLink(metadata, configOf(options as never)) ?? "",

@@ -18,6 +18,7 @@ import projectKeysSql from "./migrations/005-project-keys.sql" with { type: "tex
 import formerSecretKeysSql from "./migrations/006-former-secret-keys.sql" with { type: "text" };
 import linkCreatorsSql from "./migrations/007-link-creators.sql" with { type: "text" };
 import tilesAndInsightsSql from "./migrations/008-tiles-and-insights.sql" with { type: "text" };
+import payloadKeySql from "./migrations/009-payload-key.sql" with { type: "text" };
 import * as schema from "./schema.ts";
 
 export type Schema = typeof schema;
@@ -36,6 +37,7 @@ const metadataMigrations: readonly Migration[] = [
   { version: 6, name: "former secret keys", sql: formerSecretKeysSql },
   { version: 7, name: "link creators", sql: linkCreatorsSql },
   { version: 8, name: "tiles and insights", sql: tilesAndInsightsSql },
+  { version: 9, name: "payload key", sql: payloadKeySql },
 ];
 
 /** What several fronts share of it, in PostgreSQL. */

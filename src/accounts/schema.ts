@@ -300,6 +300,12 @@ export const activity = sqliteTable("activity", {
   createdAt: instant("created_at").notNull(),
 });
 
+/** The key of encrypted payloads, in one row. */
+export const payloadKey = sqliteTable("payload_key", {
+  id: integer("id").primaryKey(),
+  fingerprint: text("fingerprint").notNull(),
+});
+
 export const revision = sqliteTable("revision", {
   name: text("name").primaryKey(),
   value: integer("value").notNull(),

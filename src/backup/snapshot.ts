@@ -15,6 +15,7 @@ import { Database } from "bun:sqlite";
 import { constants, existsSync, mkdirSync, readdirSync } from "node:fs";
 import { copyFile, link, open, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { hasPayloadKey, PayloadKeyError } from "../flags/store/payload-key.ts";
 import { firstOfFileName, lanes } from "../journal/segment.ts";
 import { removeSparingly } from "../lib/remove-files.ts";
 import { paths } from "../paths.ts";
@@ -85,6 +86,7 @@ async function copyStores(
   const after = await headers(from.events);
   copySqlite(from.metadata, to.metadata);
   if (existsSync(from.payloadKey)) await copyFile(from.payloadKey, to.payloadKey);
+  else if (hasPayloadKey(to.metadata)) throw new PayloadKeyError(from.payloadKey, "is missing");
   return before === undefined ? after === undefined : after !== undefined && before.equals(after);
 }
 

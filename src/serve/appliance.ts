@@ -18,7 +18,8 @@ import { type EngineRefused, EngineSupervisor } from "../engine/supervisor.ts";
 import { hasDueChanges, runScheduledChanges } from "../flags/api/later-changes.ts";
 import { FlagSets, groupTypesFrom } from "../flags/store/flag-sets.ts";
 import type { PayloadCipher } from "../flags/store/flag-writes.ts";
-import { payloadCipher, readPayloadKey } from "../flags/store/payload-cipher.ts";
+import { payloadCipher } from "../flags/store/payload-cipher.ts";
+import { openPayloadKey } from "../flags/store/payload-key.ts";
 import { OverrideWriter } from "../flags/subject/override-writer.ts";
 import type { App } from "../http/app.ts";
 import type { RoleReadiness } from "../http/probes.ts";
@@ -79,7 +80,7 @@ export class Appliance {
   private readonly unknownKeys = new UnknownKeys();
   private readonly folderUse: KeptFolderUse;
   private traces: Traces | undefined;
-  private cipher: PayloadCipher | undefined;
+  private readonly payloads: PayloadCipher;
   private scheduleTimer: ReturnType<typeof setInterval> | undefined;
   private keyUseTimer: ReturnType<typeof setInterval> | undefined;
   private journal: JournalPort | undefined;
@@ -121,6 +122,7 @@ export class Appliance {
       log.error({ name, error: String(error) }, "a command's question could not be answered"),
     );
     this.metadata = openMetadata(place.metadata);
+    this.payloads = payloadCipher(openPayloadKey(place.payloadKey, this.metadata));
     // Opened for writing once, so that the schema is up to date before anybody reads.
     openPeople(place.people).$client.close();
     const budget = memoryBudget(config.memory);
@@ -358,11 +360,6 @@ export class Appliance {
       admission: this.journal?.admission(),
       engine: this.supervisor.state,
     });
-  }
-
-  private get payloads(): PayloadCipher {
-    this.cipher ??= payloadCipher(readPayloadKey(paths(this.config["data-dir"]).payloadKey));
-    return this.cipher;
   }
 
   private async makeScheduledChanges(): Promise<void> {

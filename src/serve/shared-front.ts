@@ -4,12 +4,13 @@
  * The engine has a connection of its own, for the store of persons; this is the side of the server.
  */
 
+import { existsSync } from "node:fs";
 import { hostname } from "node:os";
 import { metadataStore } from "../accounts/db.ts";
 import type { Metadata } from "../accounts/metadata.ts";
 import { postgresAddress } from "../config/secrets.ts";
 import type { Config } from "../config/settings.ts";
-import { readPayloadKey, writePayloadKey } from "../flags/store/payload-cipher.ts";
+import { newPayloadKey, readPayloadKey, writePayloadKey } from "../flags/store/payload-key.ts";
 import type { SharedState } from "../http/dispatch.ts";
 import { Chores } from "../lib/chores.ts";
 import { type PostgresAddress, shownPostgres } from "../lib/postgres-address.ts";
@@ -100,10 +101,11 @@ export class SharedFront implements SharedState {
       } finally {
         engine?.release();
       }
-      const own = readPayloadKey(place.payloadKey);
-      // That of the first front is everybody's.
-      const key = Buffer.from(await sharedSecret(postgres, payloadKeyName, own.toString("base64")), "base64");
-      if (!key.equals(own)) writePayloadKey(place.payloadKey, key);
+      const own = existsSync(place.payloadKey) ? readPayloadKey(place.payloadKey) : undefined;
+      // The first server's key is that of all.
+      const offered = own?.toString("base64") ?? newPayloadKey();
+      const key = Buffer.from(await sharedSecret(postgres, payloadKeyName, offered), "base64");
+      if (own === undefined || !key.equals(own)) writePayloadKey(place.payloadKey, key);
     });
     front = new SharedFront(address, postgres, log);
     return front;

@@ -5,7 +5,7 @@ import { metadataStore } from "../accounts/db.ts";
 import { openMetadata } from "../accounts/metadata.ts";
 import { postgresAddress } from "../config/secrets.ts";
 import type { Config } from "../config/settings.ts";
-import { newPayloadKey, readPayloadKey, writePayloadKey } from "../flags/store/payload-cipher.ts";
+import { newPayloadKey, openPayloadKey, writePayloadKey } from "../flags/store/payload-key.ts";
 import type { PostgresAddress } from "../lib/postgres-address.ts";
 import { openSqlite } from "../lib/sqlite/open.ts";
 import { takeStoresLock } from "../lock.ts";
@@ -59,7 +59,9 @@ export async function takeOverDirectory(
         "Start it with --postgres-url and --events-url.",
       );
     // Both at this version's schema.
-    openMetadata(place.metadata).close();
+    const opened = openMetadata(place.metadata);
+    const payloadKey = openPayloadKey(place.payloadKey, opened);
+    opened.close();
     const people = openPeople(place.people);
     const metadata = openSqlite(place.metadata, {});
     try {
@@ -71,7 +73,7 @@ export async function takeOverDirectory(
       // The smaller one is the last to be called a copy: it is what the directory is known by.
       const persons = await sendStore(people.$client, peopleStore, postgres, { id, onProgress });
       const others = await sendStore(metadata.$client, metadataStore, postgres, { id, onProgress });
-      const key = readPayloadKey(place.payloadKey).toString("base64");
+      const key = payloadKey.toString("base64");
       await endTakeOver(postgres, { lastSeqs: laneCursors(people), secrets: { [payloadKeyName]: key } });
       return { metadata: others.rows, people: persons.rows };
     } finally {

@@ -2,10 +2,12 @@
 
 import { projectOrSecretRoute } from "../../accounts/api/routes.ts";
 import { isNotModified, weakTag } from "../../http/etag.ts";
+import { HttpFailure } from "../../http/failure.ts";
 import { Reply, type Route } from "../../http/route.ts";
-import { nullable, object, optional, text } from "../../http/shapes.ts";
+import { ApiFailure, nullable, object, optional, text } from "../../http/shapes.ts";
 import { isJsonObject } from "../../lib/json.ts";
 import type { Flag } from "../fields.ts";
+import { redactedPayload } from "../rules/types.ts";
 import { findFlag, findFlagByKey } from "../store/flag.ts";
 import type { FlagWriting } from "../store/flag-writes.ts";
 
@@ -25,6 +27,7 @@ export function flagRemoteConfigRoutes(deps: FlagWriting): Route[] {
           example: '{"color":"red"}',
         },
         304: { description: "Unchanged since the given `If-None-Match`." },
+        409: { description: "The payload cannot be decrypted (`payload_unreadable`).", schema: ApiFailure },
         404: { description: "No such flag, or not one for remote configuration. No body." },
       },
       handle: (call) => {
@@ -32,6 +35,7 @@ export function flagRemoteConfigRoutes(deps: FlagWriting): Route[] {
         if (!flag?.isRemoteConfiguration || flag.deleted) return new Reply(404);
         const { payloads } = deps.payloads.open(flag);
         const payload = (isJsonObject(payloads) ? payloads.true : undefined) ?? null;
+        if (flag.hasEncryptedPayloads && payload === redactedPayload) throw payloadUnreadable(flag.key);
         const headers = {
           ETag: weakTag(JSON.stringify(payload)),
           "Cache-Control": "private, must-revalidate",
@@ -42,6 +46,14 @@ export function flagRemoteConfigRoutes(deps: FlagWriting): Route[] {
       },
     }),
   ];
+}
+
+/** It was encrypted with another key, or its bytes are damaged: the rest of the flag is served. */
+function payloadUnreadable(key: string): HttpFailure {
+  const detail =
+    `The payload of "${key}" cannot be decrypted: it is damaged or was encrypted with another payload.key. ` +
+    "Set the payload again, or restore a backup.";
+  return new HttpFailure(409, "server_error", "payload_unreadable", detail);
 }
 
 /** Keys may look like numbers; the id is meant then, unless there is none such. */

@@ -5,64 +5,33 @@
  */
 
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
-import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from "node:fs";
-import { dirname } from "node:path";
-import { AppError } from "../../lib/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 import type { Flag } from "../fields.ts";
+import { redactedPayload } from "../rules/types.ts";
 import type { PayloadCipher } from "./flag-writes.ts";
 
-const keyBytes = 32;
+export const keyBytes = 32;
 const nonceBytes = 12;
 const tagBytes = 16;
 const prefix = "sealed:";
-
-/** The key file is not one, or not the one with which payloads were sealed. */
-export class PayloadKeyWrong extends AppError {
-  readonly code = "payload_key_wrong";
-  override readonly hint = "Restore the key file that belongs to this data directory from its backup.";
-}
-
-/**
- * Reads the key, and makes it first when there is none.
- *
- * @param path file of 32 bytes, readable by its owner only.
- * @throws {PayloadKeyWrong} the file has another size.
- */
-export function readPayloadKey(path: string): Buffer {
-  if (!existsSync(path)) writePayloadKey(path, randomBytes(keyBytes));
-  const key = readFileSync(path);
-  if (key.length !== keyBytes) throw new PayloadKeyWrong(`${path} does not hold a key of ${keyBytes} bytes.`);
-  return key;
-}
-
-/** A new key, as it is kept beside other secrets: base64. */
-export const newPayloadKey = () => randomBytes(keyBytes).toString("base64");
-
-/** Puts a key in place of the one that is there; it is on the disk when this returns. */
-export function writePayloadKey(path: string, key: Uint8Array): void {
-  const fresh = `${path}.${process.pid}.new`;
-  writeFileSync(fresh, key, { mode: 0o600, flush: true });
-  renameSync(fresh, path);
-  const folder = openSync(dirname(path), "r");
-  fsyncSync(folder);
-  closeSync(folder);
-}
 
 /** Seals and opens payloads with a key of 32 bytes. */
 export function payloadCipher(key: Buffer): PayloadCipher {
   return {
     open: (flag) =>
       flag.hasEncryptedPayloads
-        ? withPayloads(flag.filters, (text) => (isSealed(text) ? unseal(key, text) : text))
+        ? // One that cannot be decrypted is shown like one that may not be seen.
+          withPayloads(flag.filters, (text) =>
+            isSealed(text) ? (unseal(key, text) ?? redactedPayload) : text,
+          )
         : flag.filters,
     seal: (filters, isSecret, before) => {
       if (!isSecret) return filters;
       const known = knownPayloads(key, before);
       return withPayloads(filters, (text, name) => {
         const kept = known.get(name);
-        // An unchanged payload keeps its bytes, so that an edit elsewhere does not rewrite it.
-        return kept?.clear === text ? kept.sealed : seal(key, text);
+        // An unchanged payload keeps its bytes, so that an edit elsewhere does not rewrite it; so does one that is unreadable.
+        return kept !== undefined && (kept.clear ?? redactedPayload) === text ? kept.sealed : seal(key, text);
       });
     },
   };
@@ -70,7 +39,7 @@ export function payloadCipher(key: Buffer): PayloadCipher {
 
 /** What is stored for the payloads of a flag so far, by name. */
 function knownPayloads(key: Buffer, flag: Flag | undefined) {
-  const known = new Map<string, { clear: string; sealed: string }>();
+  const known = new Map<string, { clear: string | undefined; sealed: string }>();
   if (!flag?.hasEncryptedPayloads || !isJsonObject(flag.filters.payloads)) return known;
   for (const [name, sealed] of Object.entries(flag.filters.payloads)) {
     if (typeof sealed === "string" && isSealed(sealed)) {
@@ -89,7 +58,8 @@ function withPayloads(filters: JsonObject, change: (text: string, name: string) 
   return { ...filters, payloads: Object.fromEntries(payloads) };
 }
 
-function isSealed(text: string): boolean {
+/** Whether a stored payload is encrypted. */
+export function isSealed(text: string): boolean {
   return text.startsWith(`"${prefix}`);
 }
 
@@ -100,14 +70,18 @@ function seal(key: Buffer, clear: string): string {
   return JSON.stringify(prefix + Buffer.concat([nonce, cipher.getAuthTag(), text]).toString("base64"));
 }
 
-function unseal(key: Buffer, sealed: string): string {
-  const bytes = Buffer.from((JSON.parse(sealed) as string).slice(prefix.length), "base64");
-  const decipher = createDecipheriv("aes-256-gcm", key, bytes.subarray(0, nonceBytes));
-  decipher.setAuthTag(bytes.subarray(nonceBytes, nonceBytes + tagBytes));
+/** Whether this is the key of an encrypted payload. */
+export const canUnseal = (key: Buffer, sealed: string) => unseal(key, sealed) !== undefined;
+
+/** A payload in plain text; undefined if it was encrypted with another key, or is corrupt. */
+function unseal(key: Buffer, sealed: string): string | undefined {
   try {
+    const bytes = Buffer.from((JSON.parse(sealed) as string).slice(prefix.length), "base64");
+    const decipher = createDecipheriv("aes-256-gcm", key, bytes.subarray(0, nonceBytes));
+    decipher.setAuthTag(bytes.subarray(nonceBytes, nonceBytes + tagBytes));
     const text = bytes.subarray(nonceBytes + tagBytes);
     return Buffer.concat([decipher.update(text), decipher.final()]).toString("utf8");
   } catch {
-    throw new PayloadKeyWrong("The payloads of a flag were sealed with another key.");
+    return undefined;
   }
 }

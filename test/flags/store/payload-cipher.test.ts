@@ -1,8 +1,12 @@
 import { describe, expect, test } from "bun:test";
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { PayloadKeyWrong, payloadCipher, readPayloadKey } from "../../../src/flags/store/payload-cipher.ts";
+import { openMetadata } from "../../../src/accounts/metadata.ts";
+import { runScheduledChanges } from "../../../src/flags/api/later-changes.ts";
+import { payloadCipher } from "../../../src/flags/store/payload-cipher.ts";
+import { openPayloadKey, PayloadKeyError } from "../../../src/flags/store/payload-key.ts";
+import { flagkeep, initialisedDirectory } from "../../support/appliance.ts";
 import { flagsPath, TestServer } from "../../support/management-server.ts";
 
 const cipherKey = Buffer.alloc(32, 7);
@@ -75,15 +79,24 @@ describe("secret payloads", () => {
     expect((await edit({ ...later, ...payload('"three"') })).status).toBe(409);
   });
 
-  test("become public and secret again with the switch", async () => {
+  test("become public only for a caller who knows them, and secret again with the switch", async () => {
     using server = secretServer();
     const payloads = { true: '"one"' };
     await server.ask("POST", flagsPath, { body: { key: "a", ...secretText, filters: { payloads } } });
-    const flip = (isSecret: boolean) =>
-      server.ask("PATCH", `${flagsPath}1/`, { body: { has_encrypted_payloads: isSecret } });
-    expect((await flip(false)).body.filters.payloads).toEqual(payloads);
+    const flip = (isSecret: boolean, filters?: object) =>
+      server.ask("PATCH", `${flagsPath}1/`, { body: { has_encrypted_payloads: isSecret, filters } });
+    for (const filters of [undefined, {}, { payloads: { true: placeholderText } }])
+      expect(await flip(false, filters)).toMatchObject({
+        status: 400,
+        body: { attr: "has_encrypted_payloads", code: "invalid_input" },
+      });
+    expect(stored(server)).not.toContain("one");
+    expect((await flip(false, { payloads })).body.filters.payloads).toEqual(payloads);
     expect(stored(server)).toContain("one");
-    expect((await flip(true)).body.filters.payloads).toEqual(payloads);
+    const on = await flip(true);
+    expect(on.body.filters.payloads).toEqual(payloads);
+    expect(on.body.warnings).toEqual([expect.stringContaining("Backups")]);
+    expect((await server.ask("GET", `${flagsPath}1/`)).body).not.toHaveProperty("warnings");
     expect(stored(server)).not.toContain("one");
   });
 
@@ -112,28 +125,193 @@ describe("secret payloads", () => {
     expect((await server.ask("GET", `${flagsPath}1/`)).body.filters.payloads).toEqual(filters.payloads);
   });
 
-  test("another key opens nothing", async () => {
+  test("one that cannot be decrypted is a named error, and stays as it is until it is set again", async () => {
     using server = secretServer();
     await server.ask("POST", flagsPath, {
       body: { key: "a", ...secretText, filters: { payloads: { true: "1" } } },
     });
+    const before = stored(server);
     server.deps.payloads = payloadCipher(Buffer.alloc(32, 8));
-    expect((await server.ask("GET", `${flagsPath}1/`)).status).toBe(500);
-    expect(server.logged[0]?.error).toMatchObject({ name: "PayloadKeyWrong" });
+    expect((await server.ask("GET", `${flagsPath}1/`)).body.filters.payloads).toEqual({
+      true: placeholderText,
+    });
+    expect(await server.ask("GET", `${flagsPath}a/remote_config/`)).toMatchObject({
+      status: 409,
+      body: { code: "payload_unreadable" },
+    });
+    expect((await server.ask("PATCH", `${flagsPath}1/`, { body: { name: "n" } })).status).toBe(200);
+    const echoed = { filters: { payloads: { true: placeholderText } } };
+    expect((await server.ask("PATCH", `${flagsPath}1/`, { body: echoed })).status).toBe(200);
+    expect(stored(server)).toBe(before);
+    await server.ask("PATCH", `${flagsPath}1/`, { body: { filters: { payloads: { true: "2" } } } });
+    expect((await server.ask("GET", `${flagsPath}a/remote_config/`)).body).toBe("2");
+  });
+});
+
+/** What was readable before encryption was turned on is removed from everything that the API shows. */
+describe("the history of a payload that was encrypted later", () => {
+  const secret = "hunter2-in-plain-text";
+  const payloads = { true: JSON.stringify(secret) };
+
+  async function serverWithHistory() {
+    const server = secretServer();
+    const body = { key: "a", is_remote_configuration: true, filters: { payloads } };
+    await server.ask("POST", flagsPath, { body });
+    const edit = (change: object) => server.ask("PATCH", `${flagsPath}1/`, { body: change });
+    await edit({ filters: { payloads: { true: '"older-secret-text"' } } });
+    await edit({ filters: { payloads }, note: `now it is ${secret}` });
+    const scheduled = await server.ask("POST", "/api/projects/1/scheduled_changes/", {
+      body: {
+        record_id: 1,
+        payload: { operation: "update", value: { filters: { payloads: { true: '"later-secret-text"' } } } },
+        scheduled_at: "2099-01-01T00:00:00Z",
+      },
+    });
+    expect(scheduled.status).toBe(201);
+    const proposed = await server.ask("POST", "/api/projects/1/change_requests/", {
+      body: {
+        flag_id: 1,
+        changes: { filters: { payloads: { true: '"asked-secret-text"' } } },
+        note: `not ${secret}`,
+      },
+    });
+    expect(proposed.status).toBe(201);
+    return { server, edit };
+  }
+
+  const everything = async (server: TestServer) =>
+    JSON.stringify(
+      await Promise.all(
+        [`${flagsPath}1/activity/`, `${flagsPath}activity/`, "/api/projects/1/activity_log/"]
+          .concat(["/api/projects/1/scheduled_changes/", "/api/projects/1/change_requests/"])
+          .map(async (path) => (await server.ask("GET", path)).body),
+      ),
+    );
+
+  test("is redacted in activity, notes, scheduled changes and change requests, and overwritten on disk", async () => {
+    const { server, edit } = await serverWithHistory();
+    using _ = server;
+    const before = await everything(server);
+    const texts = [secret, "older-secret-text", "later-secret-text", "asked-secret-text"];
+    for (const text of texts) expect(before).toContain(text);
+    expect((await edit({ has_encrypted_payloads: true })).status).toBe(200);
+    const after = await everything(server);
+    for (const text of texts) expect(after).not.toContain(text);
+    server.metadata.db.$client.run("PRAGMA wal_checkpoint(TRUNCATE)");
+    const bytes = Buffer.from(server.metadata.db.$client.serialize()).toString("latin1");
+    for (const text of texts) expect(bytes).not.toContain(text);
+  });
+
+  test("is not shown by the entries of the change itself, in both directions", async () => {
+    const { server, edit } = await serverWithHistory();
+    using _ = server;
+    await edit({ has_encrypted_payloads: true, filters: { payloads: { true: '"brand-new-secret"' } } });
+    expect(await everything(server)).not.toMatch(/brand-new-secret|hunter2/);
+    await edit({ has_encrypted_payloads: false, filters: { payloads: { true: '"public-from-now"' } } });
+    const [entry] = (await server.ask("GET", `${flagsPath}1/activity/`)).body.results;
+    expect(JSON.stringify(entry)).not.toMatch(/public-from-now|sealed:/);
+  });
+
+  test("cannot be reverted across, and a pending change that lost its payload is not made", async () => {
+    const { server, edit } = await serverWithHistory();
+    using _ = server;
+    const [, entry] = (await server.ask("GET", `${flagsPath}1/activity/`)).body.results;
+    await edit({ has_encrypted_payloads: true });
+    const revert = await server.ask("POST", `${flagsPath}1/revert/`, { body: { activity_id: entry.id } });
+    expect(revert).toMatchObject({ status: 400, body: { attr: "activity_id" } });
+    expect(runScheduledChanges(server.deps, new Date("2100-01-01"))).toBe(1);
+    const [change] = (await server.ask("GET", "/api/projects/1/scheduled_changes/")).body.results;
+    expect(change.failure_reason).toContain("was removed when");
+    expect((await server.ask("GET", `${flagsPath}a/remote_config/`)).body).toBe(payloads.true);
+  });
+
+  test("pending changes of an encrypted payload hold nothing secret", async () => {
+    const { server, edit } = await serverWithHistory();
+    using _ = server;
+    await edit({ has_encrypted_payloads: true });
+    const propose = (changes: object) =>
+      server.ask("POST", "/api/projects/1/change_requests/", { body: { flag_id: 1, changes } });
+    expect(await propose({ filters: { payloads: { true: '"x-secret"' } } })).toMatchObject({ status: 400 });
+    expect(await propose({ has_encrypted_payloads: false })).toMatchObject({
+      status: 400,
+      body: { attr: "has_encrypted_payloads" },
+    });
+    expect(await propose({ active: false })).toMatchObject({ status: 201 });
+    expect(await everything(server)).not.toMatch(/sealed:|x-secret|hunter2/);
   });
 });
 
 describe("the key file", () => {
-  test("is made once, for its owner only, and must have 32 bytes", () => {
-    const directory = mkdtempSync(join(tmpdir(), "flagkeep-key-"));
-    const path = join(directory, "payload.key");
-    const key = readPayloadKey(path);
+  function directory() {
+    const folder = mkdtempSync(join(tmpdir(), "flagkeep-key-"));
+    const metadata = openMetadata(join(folder, "flagkeep.sqlite"));
+    const path = join(folder, "payload.key");
+    return {
+      path,
+      metadata,
+      [Symbol.dispose]: () => {
+        metadata.close();
+        rmSync(folder, { recursive: true });
+      },
+    };
+  }
+
+  test("is created once, for its owner only, and must have 32 bytes", () => {
+    using own = directory();
+    const { path, metadata } = own;
+    const key = openPayloadKey(path, metadata);
     expect(key).toHaveLength(32);
     expect(statSync(path).mode & 0o777).toBe(0o600);
-    expect(readPayloadKey(path)).toEqual(key);
+    expect(openPayloadKey(path, metadata)).toEqual(key);
     expect(readFileSync(path).equals(key)).toBe(true);
     writeFileSync(path, "short");
-    expect(() => readPayloadKey(path)).toThrow(PayloadKeyWrong);
-    rmSync(directory, { recursive: true });
+    expect(() => openPayloadKey(path, metadata)).toThrow(PayloadKeyError);
   });
+
+  test("is not created again when it is missing, and not replaced by another one", () => {
+    using own = directory();
+    const { path, metadata } = own;
+    const key = openPayloadKey(path, metadata);
+    rmSync(path);
+    expect(() => openPayloadKey(path, metadata)).toThrow(`${path} is missing`);
+    expect(existsSync(path)).toBe(false);
+    writeFileSync(path, Buffer.alloc(32, 1));
+    expect(() => openPayloadKey(path, metadata)).toThrow(`${path} holds another key`);
+    writeFileSync(path, key);
+    expect(openPayloadKey(path, metadata)).toEqual(key);
+  });
+
+  test("of an older data directory is checked by what it encrypted", async () => {
+    using server = secretServer();
+    const filters = { payloads: { true: '"one"' } };
+    await server.ask("POST", flagsPath, { body: { key: "a", ...secretText, filters } });
+    const folder = mkdtempSync(join(tmpdir(), "flagkeep-key-"));
+    const path = join(folder, "payload.key");
+    expect(() => openPayloadKey(path, server.metadata)).toThrow(PayloadKeyError);
+    writeFileSync(path, Buffer.alloc(32, 8));
+    expect(() => openPayloadKey(path, server.metadata)).toThrow(PayloadKeyError);
+    writeFileSync(path, cipherKey);
+    expect(openPayloadKey(path, server.metadata)).toEqual(cipherKey);
+    rmSync(folder, { recursive: true });
+  });
+});
+
+test("a server does not start, and commands do not work, without the key", async () => {
+  const { dataDir } = await initialisedDirectory();
+  const path = join(dataDir, "payload.key");
+  const key = readFileSync(path);
+  for (const damage of [() => rmSync(path), () => writeFileSync(path, Buffer.alloc(32))]) {
+    damage();
+    for (const args of [
+      ["serve", "--port", "0"],
+      ["flags", "list"],
+    ]) {
+      const { code, stderr } = await flagkeep([...args, "--data-dir", dataDir]);
+      expect({ args, code }).toEqual({ args, code: 1 });
+      expect(stderr).toContain(path);
+      expect(stderr).toContain("flagkeep backup restore");
+    }
+  }
+  writeFileSync(path, key);
+  expect((await flagkeep(["flags", "list", "--data-dir", dataDir])).code).toBe(0);
 });

@@ -1,0 +1,119 @@
+/**
+ * The file with the key of encrypted payloads. Only a new data directory gets a new key: a key that is missing or different is
+ * an error, because a new one could not decrypt what is stored (contract: management-api 4.5).
+ */
+
+import { Database } from "bun:sqlite";
+import { randomBytes } from "node:crypto";
+import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { eq } from "drizzle-orm";
+import type { Metadata } from "../../accounts/metadata.ts";
+import { flag, payloadKey } from "../../accounts/schema.ts";
+import { AppError } from "../../lib/errors.ts";
+import { isJsonObject } from "../../lib/json.ts";
+import { shellWord } from "../../lib/shell-text.ts";
+import { isCopy } from "../../postgres/copy-mark.ts";
+import { canUnseal, isSealed, keyBytes } from "./payload-cipher.ts";
+
+/** The key file is missing, is not a key, or is not the key of this data directory. */
+export class PayloadKeyError extends AppError {
+  readonly code = "payload_key_wrong";
+  override readonly hint: string;
+  constructor(path: string, what: string) {
+    super(`${path} ${what}. It is the key of the encrypted payloads in this data directory.`);
+    const folder = shellWord(dirname(path));
+    this.hint =
+      "Copy payload.key back from a copy of this data directory, or restore a backup, which contains it: " +
+      `\`flagkeep backup restore BACKUP --force --replay --data-dir ${folder}\`.`;
+  }
+}
+
+/**
+ * The key of a data directory. The first call in a directory records the key's fingerprint, and creates the key if no payload
+ * is encrypted yet.
+ *
+ * @param path file of 32 bytes, readable by its owner only.
+ * @throws {PayloadKeyError} the key is missing or different, or has another size; nothing was changed.
+ */
+export function openPayloadKey(path: string, metadata: Metadata): Buffer {
+  const known = metadata.db.select().from(payloadKey).where(eq(payloadKey.id, 1)).get()?.fingerprint;
+  const sealed = known === undefined ? sealedSample(metadata) : undefined;
+  if (!existsSync(path)) {
+    if (known !== undefined || sealed !== undefined) throw new PayloadKeyError(path, "is missing");
+    writePayloadKey(path, randomBytes(keyBytes));
+  }
+  const key = readPayloadKey(path);
+  const isRight =
+    known === undefined ? sealed === undefined || canUnseal(key, sealed) : known === fingerprint(key);
+  if (!isRight) throw new PayloadKeyError(path, "holds another key");
+  // Where several servers share the metadata, they share the key as well.
+  if (known === undefined && !isCopy(metadata.db.$client.filename)) {
+    metadata.change((t) =>
+      t
+        .insert(payloadKey)
+        .values({ id: 1, fingerprint: fingerprint(key) })
+        .onConflictDoNothing()
+        .run(),
+    );
+  }
+  return key;
+}
+
+/** Whether a key belongs to this metadata file: a copy without the key could not be started. */
+export function hasPayloadKey(metadataPath: string): boolean {
+  const client = new Database(metadataPath, { readonly: true });
+  try {
+    return (
+      client.query("SELECT 1 FROM sqlite_schema WHERE name = 'payload_key'").get() !== null &&
+      client.query("SELECT 1 FROM payload_key").get() !== null
+    );
+  } finally {
+    client.close();
+  }
+}
+
+/** The key in a file. @throws {PayloadKeyError} it is missing or has another size. */
+export function readPayloadKey(path: string): Buffer {
+  if (!existsSync(path)) throw new PayloadKeyError(path, "is missing");
+  const key = readFileSync(path);
+  if (key.length !== keyBytes) throw new PayloadKeyError(path, `does not hold a key of ${keyBytes} bytes`);
+  return key;
+}
+
+/** A new key, as it is kept with other secrets: base64. */
+export const newPayloadKey = () => randomBytes(keyBytes).toString("base64");
+
+/** Replaces the key file; it is on disk when this returns. */
+export function writePayloadKey(path: string, key: Uint8Array): void {
+  const fresh = `${path}.${process.pid}.new`;
+  writeFileSync(fresh, key, { mode: 0o600, flush: true });
+  renameSync(fresh, path);
+  const folder = openSync(dirname(path), "r");
+  fsyncSync(folder);
+  closeSync(folder);
+}
+
+/** Identifies a key without containing it. */
+function fingerprint(key: Uint8Array): string {
+  return new Bun.CryptoHasher("sha256")
+    .update("flagkeep payload key\n")
+    .update(key)
+    .digest("hex")
+    .slice(0, 32);
+}
+
+/** An encrypted payload, by which the key of an older data directory is checked. */
+function sealedSample({ db }: Metadata): string | undefined {
+  const flags = db
+    .select({ filters: flag.filters })
+    .from(flag)
+    .where(eq(flag.hasEncryptedPayloads, true))
+    .all();
+  for (const { filters } of flags) {
+    const payloads = isJsonObject(filters.payloads) ? Object.values(filters.payloads) : [];
+    const sealed = payloads.find((payload) => typeof payload === "string" && isSealed(payload));
+    if (sealed !== undefined) return sealed as string;
+  }
+  return undefined;
+}
