@@ -77,7 +77,7 @@ export const importEvents = withJson(
     "where a field of the event comes from: sources and 'constants' joined by |, the first that is there; or old=new, which renames a field; repeat for more",
     rule,
   )
-  .option("--no-link-identities", "do not join the devices and the users that the records name together")
+  .option("--no-link-identities", "do not link the devices and the users that the records name together")
   .option(
     "--max-rejects <n>",
     "stop when more records than this are rejected",
@@ -94,10 +94,11 @@ export const importEvents = withJson(
     "after",
     "\nA file's format is recognised by its content, and the first line of the output names it. Files may be packed\n" +
       "with gzip or Zstandard, or be in a zip or tar archive. Folders are read with the folders in them, part-2 before part-10.\n" +
-      "Nothing is loaded twice: an event keeps its uuid, or gets one of its time and source id ($insert_id, messageId, …),\n" +
-      "or of its time, line number and content. Times without a zone are UTC. Empty cells of tables are no values.\n" +
+      "Nothing is loaded twice: an event keeps its uuid, or gets one of its source id ($insert_id, messageId, …) with time,\n" +
+      "name and person, or of its content. Times without a zone are UTC. Empty cells of tables are no values.\n" +
       "An event without a time that can be read is rejected: it is never dated now. A number is read from 1990 to tomorrow.\n" +
-      "A record that names a device and a user joins the two by one $identify. Lines and rows may be 64 MiB long.\n" +
+      "A device is linked with its first user only, by one $identify; other users of it stay separate persons. IDs such as\n" +
+      "(null) or unknown are never linked. Lines and rows may be 64 MiB long.\n" +
       "Rejected records are written to FILE.rejected.ndjson with line, reason and record; the rest is loaded. When there are\n" +
       "too many, or none of the first 1,000 records of a file is an event, the import stops and says why.\n" +
       "After an interruption the same command with --resume goes on; its summary counts all runs.\n" +
@@ -219,6 +220,7 @@ function summaryOf(
 ): Omit<ImportSummary, "formats"> {
   return {
     ...imported.counts,
+    shared_devices: imported.sharedDevices,
     resumed: imported.resumed,
     dry_run: options.dryRun === true,
     complete: imported.isComplete,
@@ -237,7 +239,14 @@ function tell(summary: ImportSummary, { json }: ImportOptions): void {
   const title = summary.dry_run ? "Nothing was loaded. Read" : "Read";
   print(`${title} ${read}, accepted ${accepted}, duplicate ${duplicate}, rejected ${rejected}.`);
   if (made > 0)
-    print(`${made} event${made === 1 ? " was" : "s were"} made to join devices and users, and for groups.`);
+    print(`${made} event${made === 1 ? " was" : "s were"} made to link devices and users, and for groups.`);
+  const { shared_devices, placeholder_ids } = summary;
+  if (shared_devices > 0)
+    print(
+      `Devices with more than one user: ${shared_devices}. Only the first user of each is linked with it.`,
+    );
+  if (placeholder_ids > 0)
+    print(`Records with an ID that names nobody, such as (null): ${placeholder_ids}. They are never linked.`);
   if (summary.flags !== undefined) {
     const { created, updated, remarks } = summary.flags;
     print(`Flags and cohorts: ${created} created, ${updated} changed.`);

@@ -1,10 +1,11 @@
 /** The questions of operators: SQL over views, exports, and which uuids are stored. For the engine and for commands. */
 
-import { knownUuids } from "../events/duckdb/known-uuids.ts";
+import { hasHistory, knownUuids, storedEvents } from "../events/duckdb/known-uuids.ts";
 import { exportPage } from "../events/export/page.ts";
 import { eventSums, movePage } from "../events/move.ts";
 import type { QueryRequest } from "../events/query/run-query.ts";
 import type { PeopleDb } from "../people/open.ts";
+import { distinctIdOwners } from "../people/reader.ts";
 import type { RpcText } from "../rpc/server.ts";
 import type { EventBackend } from "./backend.ts";
 import type { RunQuery } from "./person-queries.ts";
@@ -23,7 +24,16 @@ export interface AnalysisServices {
   hurry: () => void;
 }
 
-export type AnalysisName = "query" | "exportPage" | "knownUuids" | "loadedSeqs" | "movePage" | "eventSums";
+export type AnalysisName =
+  | "query"
+  | "exportPage"
+  | "knownUuids"
+  | "hasHistory"
+  | "storedEvents"
+  | "personsOf"
+  | "loadedSeqs"
+  | "movePage"
+  | "eventSums";
 
 export type Analysis = {
   [Name in AnalysisName]: (request: Queries[Name]["request"]) => Promise<Queries[Name]["answer"]>;
@@ -53,6 +63,10 @@ export function analysisHandlers(services: AnalysisServices): AnalysisHandlers {
       if (doubtful.length === 0) return [];
       return await runFor(projectId)((store) => knownUuids(store, projectId, doubtful));
     },
+    hasHistory: async ({ projectId }) => await runFor(projectId)((store) => hasHistory(store, projectId)),
+    storedEvents: async ({ projectId, uuids }) =>
+      await runFor(projectId)((store) => storedEvents(store, projectId, uuids)),
+    personsOf: async ({ projectId, distinctIds }) => distinctIdOwners(people, projectId, distinctIds),
     loadedSeqs: async () => {
       services.hurry();
       return loadedSeqs();

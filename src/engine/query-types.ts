@@ -1,6 +1,7 @@
 /** The queries that the front may ask the engine: name, request, answer. */
 
 import { type Static, Type } from "@sinclair/typebox";
+import type { StoredEvent } from "../events/duckdb/known-uuids.ts";
 import type { RetentionCutoff } from "../events/duckdb/old-events.ts";
 import type { ExportPage, ExportRequest } from "../events/export/page.ts";
 import type { FlagCalls, FlagCallsRequest } from "../events/insights/flag-calls.ts";
@@ -17,6 +18,7 @@ import type { JsonObject } from "../lib/json.ts";
 import { Count, exactly, Instant, orNull } from "../lib/schema.ts";
 import type { NewOverrides } from "../people/hash-key-overrides.ts";
 import type { Person } from "../people/person.ts";
+import type { DistinctIdOwner } from "../people/reader.ts";
 
 /** Property filters joined by AND, and what they refer to. */
 export interface ConditionRequest {
@@ -87,6 +89,11 @@ export interface Queries {
   exportPage: { request: ExportRequest; answer: ExportPage };
   /** Answers which of these uuids are stored. */
   knownUuids: { request: { projectId: number; uuids: string[] }; answer: string[] };
+  hasHistory: { request: { projectId: number }; answer: boolean };
+  /** Answers the names and ids of stored events. */
+  storedEvents: { request: { projectId: number; uuids: string[] }; answer: StoredEvent[] };
+  /** Answers which persons have these distinct ids; those without one are left out. */
+  personsOf: { request: { projectId: number; distinctIds: string[] }; answer: DistinctIdOwner[] };
   /** Answers up to which sequence number each lane can be read. */
   loadedSeqs: { request: Record<string, never>; answer: Record<Lane, number> };
   /** Answers stored events as they are, of all projects. */

@@ -3,40 +3,84 @@
  * for each would take minutes.
  */
 
+import type { StoredEvent } from "../events/duckdb/known-uuids.ts";
+import type { LivePersons } from "./device-owners.ts";
 import type { ImportTarget } from "./target.ts";
 
 /** At the same time: those behind them wait and become one. */
 const questionsMax = 4;
-/** Of one question. */
-const uuidsMax = 10_000;
+/** Of one question, unless it is one batch's. */
+const textsMax = 10_000;
 /** Sent at once, unless one batch alone has more. */
 const bytesMax = 8 * 1024 * 1024;
 
-interface Question {
-  uuids: string[];
-  answer: PromiseWithResolvers<ReadonlySet<string>>;
-}
 interface Batch {
   requests: Uint8Array;
   sent: PromiseWithResolvers<void>;
 }
 
+/** Questions about texts: a few at the same time, and those that wait behind them become one. */
+class GroupedQuestions<Answer> {
+  private waiting: { texts: string[]; answer: PromiseWithResolvers<Answer> }[] = [];
+  private asking = 0;
+
+  /** @param question whose answer covers the texts that it is asked about. */
+  constructor(private readonly question: (texts: string[]) => Promise<Answer>) {}
+
+  ask(texts: string[]): Promise<Answer> {
+    const answer = Promise.withResolvers<Answer>();
+    this.waiting.push({ texts, answer });
+    if (this.asking < questionsMax) void this.askAll();
+    return answer.promise;
+  }
+
+  private async askAll(): Promise<void> {
+    this.asking += 1;
+    while (this.waiting.length > 0) {
+      const group = takeGroup(this.waiting, ({ texts }) => texts.length, textsMax);
+      try {
+        const answered = await this.question(group.flatMap(({ texts }) => texts));
+        for (const { answer } of group) answer.resolve(answered);
+      } catch (error) {
+        for (const { answer } of group) answer.reject(error);
+      }
+    }
+    this.asking -= 1;
+  }
+}
+
 /** A target that takes calls while others are under way, and passes on together what waited meanwhile, in order. */
 export class GroupedTarget implements ImportTarget {
-  private questions: Question[] = [];
-  private asking = 0;
+  private readonly uuids: GroupedQuestions<ReadonlySet<string>>;
+  private readonly persons: GroupedQuestions<LivePersons>;
   private batches: Batch[] = [];
   private isSending = false;
   /** With the first batch that fails all behind it fail. */
   private failure: { error: unknown } | undefined;
 
-  constructor(private readonly target: ImportTarget) {}
+  constructor(private readonly target: ImportTarget) {
+    this.uuids = new GroupedQuestions((uuids) => target.knownUuids(uuids));
+    this.persons = new GroupedQuestions((distinctIds) => target.personsOf(distinctIds));
+  }
 
   knownUuids(uuids: string[]): Promise<ReadonlySet<string>> {
-    const answer = Promise.withResolvers<ReadonlySet<string>>();
-    this.questions.push({ uuids, answer });
-    if (this.asking < questionsMax) void this.askAll();
-    return answer.promise;
+    return this.uuids.ask(uuids);
+  }
+
+  personsOf(distinctIds: string[]): Promise<LivePersons> {
+    return this.persons.ask(distinctIds);
+  }
+
+  hasHistory(): Promise<boolean> {
+    return this.target.hasHistory();
+  }
+
+  storedEvents(uuids: string[]): Promise<StoredEvent[]> {
+    return this.target.storedEvents(uuids);
+  }
+
+  settled(): Promise<void> {
+    return this.target.settled();
   }
 
   send(requests: Uint8Array): Promise<void> {
@@ -52,20 +96,6 @@ export class GroupedTarget implements ImportTarget {
 
   waitUntilLoaded(seq: number): Promise<void> {
     return this.target.waitUntilLoaded(seq);
-  }
-
-  private async askAll(): Promise<void> {
-    this.asking += 1;
-    while (this.questions.length > 0) {
-      const group = takeGroup(this.questions, ({ uuids }) => uuids.length, uuidsMax);
-      try {
-        const known = await this.target.knownUuids(group.flatMap(({ uuids }) => uuids));
-        for (const { answer } of group) answer.resolve(known);
-      } catch (error) {
-        for (const { answer } of group) answer.reject(error);
-      }
-    }
-    this.asking -= 1;
   }
 
   private async sendAll(): Promise<void> {

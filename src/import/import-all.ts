@@ -3,12 +3,16 @@
 import type { AppError } from "../lib/errors.ts";
 import { importFiles, rejectPathOf } from "./files.ts";
 import { GroupedTarget } from "./grouped-target.ts";
-import { type ImportJob, RecordCopiers, readFile, SendingOrder } from "./import-file.ts";
+import { type ImportJob, readFile } from "./import-file.ts";
+import { LinkGate } from "./link-gate.ts";
 import { ImportProgress } from "./progress-file.ts";
 import { contentsOf } from "./read/contents.ts";
 import { FileUnreadable, InputDamaged } from "./read/input.ts";
+import { RecordCopiers } from "./read/record-copier.ts";
 import { RecentTexts } from "./recent-texts.ts";
 import { RecentUuids } from "./recent-uuids.ts";
+import { SendingOrder } from "./sending-order.ts";
+import { SpilledCounts } from "./spilled-counts.ts";
 import { ImportStopped } from "./stopped.ts";
 import { addCounts, type ImportCounts, noCounts } from "./summary.ts";
 import { RequestWriter } from "./target.ts";
@@ -21,7 +25,6 @@ export interface ImportOrder
     ImportJob,
     | "format"
     | "fields"
-    | "isLinking"
     | "isDryRun"
     | "isResumed"
     | "target"
@@ -33,6 +36,8 @@ export interface ImportOrder
   /** Absolute, or `-`. */
   source: string;
   projectId: number;
+  /** Whether devices are linked with the first users on them. */
+  isLinking: boolean;
   dataDir: string;
   /** When more records than this are rejected the import stops. */
   maxRejects: number;
@@ -42,6 +47,7 @@ export interface ImportOrder
 
 export interface Imported {
   counts: ImportCounts;
+  sharedDevices: number;
   resumed: number;
   rejectFiles: string[];
   /** Why not everything was taken: files whose end could not be read, or what stopped the import. */
@@ -54,7 +60,7 @@ export interface Imported {
 
 /** Of a source that has no records at all, and need not have any. */
 export const nothingImported = (): Imported => ({
-  ...{ counts: noCounts(), resumed: 0, rejectFiles: [], failures: [], isComplete: true },
+  ...{ counts: noCounts(), sharedDevices: 0, resumed: 0, rejectFiles: [], failures: [], isComplete: true },
   forget: () => undefined,
 });
 
@@ -71,8 +77,19 @@ export async function importAll(order: ImportOrder): Promise<Imported> {
   const failures: AppError[] = [];
   const rejectsLeft = { count: maxRejects };
   let resumed = 0;
-  // Of what was sent before, the store must know everything: it is asked what is new.
-  await target.waitUntilLoaded(await target.lastSeq());
+  // Of what was sent before, the stores must know everything: they are asked what is new, and whose a device is.
+  await target.settled();
+  const importId = isDryRun ? crypto.randomUUID() : progress.importId();
+  using gate = new LinkGate({
+    target,
+    stateFolder,
+    projectId,
+    importId,
+    isDryRun,
+    isLinking: order.isLinking,
+  });
+  using ordinals = new SpilledCounts();
+  const hasHistory = await target.hasHistory();
   const said = new RecentTexts();
   const copiers = new RecordCopiers();
   const requests = new RequestWriter();
@@ -85,7 +102,9 @@ export async function importAll(order: ImportOrder): Promise<Imported> {
   const take = async (path: string): Promise<boolean> => {
     for await (const content of contentsOf(path, { onBytes: order.onBytes, workFolder: stateFolder })) {
       const rejectPath = rejectPathOf(path, content.name, dataDir);
-      const shared = { target, progress, recent, said, copiers, requests, order: sendingOrder, rejectsLeft };
+      const identity = { gate, ordinals, said, hasHistory };
+      const sending = { target, recent, copiers, requests, order: sendingOrder };
+      const shared = { ...identity, ...sending, progress, rejectsLeft };
       const read = await readFile({ ...order, ...shared, content, rejectPath, workFolder: stateFolder });
       await content.close();
       finishing.push(async () => {
@@ -121,7 +140,8 @@ export async function importAll(order: ImportOrder): Promise<Imported> {
   const forget = () => {
     if (!isDryRun && isComplete) progress.forget();
   };
-  return { counts, resumed, rejectFiles, failures, isComplete, forget };
+  const { sharedDevices } = gate;
+  return { counts, sharedDevices, resumed, rejectFiles, failures, isComplete, forget };
 }
 
 function nothingTaken({ read }: ImportCounts): ImportStopped {

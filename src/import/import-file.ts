@@ -3,8 +3,9 @@
 import type { JsonObject } from "../lib/json.ts";
 import { nowMicros } from "../lib/time.ts";
 import { refusalsOf } from "./check.ts";
+import type { LinkGate } from "./link-gate.ts";
 import { type FieldRule, withFields } from "./map/fields.ts";
-import { type FinishedEvent, finish } from "./map/finish.ts";
+import { type FinishedEvent, type FinishOptions, finish, passOver } from "./map/finish.ts";
 import {
   type ImportFormat,
   mapRecord,
@@ -25,10 +26,20 @@ import type { Content } from "./read/contents.ts";
 import { FileUnreadable, InputDamaged } from "./read/input.ts";
 import { recordSource } from "./read/read-records.ts";
 import { type CopiedEvent, parsedLine, type ReadRecord } from "./read/record.ts";
-import { RecordCopier, type RecordMembers } from "./read/record-copier.ts";
+import type { RecordCopier, RecordCopiers } from "./read/record-copier.ts";
 import type { RecentTexts } from "./recent-texts.ts";
 import type { RecentUuids } from "./recent-uuids.ts";
 import { type Reject, RejectFile } from "./reject-file.ts";
+import type { SendingOrder } from "./sending-order.ts";
+import {
+  type CopiedItem,
+  type Item,
+  isPlain,
+  type Known,
+  type SettledBatch,
+  settle,
+} from "./settled-batch.ts";
+import type { SpilledCounts } from "./spilled-counts.ts";
 import { Doubts, type ImportStopped, recordsOfDoubt, tooManyRejects } from "./stopped.ts";
 import type { ImportCounts } from "./summary.ts";
 import type { ImportTarget, RequestWriter } from "./target.ts";
@@ -42,8 +53,11 @@ export interface ImportJob {
   content: Content;
   format: ImportFormat;
   fields: readonly FieldRule[];
-  /** Whether devices are joined with the users on them. */
-  isLinking: boolean;
+  gate: LinkGate;
+  /** Whether an older version may have loaded the same records. */
+  hasHistory: boolean;
+  /** How often equal records without an id were met; shared by the files of one import. */
+  ordinals: SpilledCounts;
   isDryRun: boolean;
   isResumed: boolean;
   progress: ImportProgress;
@@ -98,67 +112,9 @@ export async function readFile(job: ImportJob): Promise<ReadFile> {
   return await new Importer(job).run();
 }
 
-/** An event to be sent: made of a record, or copied from it. */
-type Item = MadeItem | CopiedItem;
-interface MadeItem extends FinishedEvent {
-  line: number;
-  record: JsonObject;
-}
-/** Lets batches go on their way in the order in which they were read, also those of different files. */
-export class SendingOrder {
-  private last: Promise<unknown> = Promise.resolve();
-  /** Batches that have not arrived. */
-  private readonly underWay = new Set<Promise<void>>();
-
-  /**
-   * @param ready what a batch waits for by itself.
-   * @param send  called when all batches before it were sent, not when they have arrived.
-   * @returns when it has arrived.
-   */
-  add<Ready>(ready: Promise<Ready>, send: (ready: Ready) => Promise<void>): Promise<void> {
-    const before = this.last;
-    const sent = (async () => {
-      const [value] = await Promise.all([ready, before]);
-      // In an object: it must not be awaited here.
-      return { arrival: send(value) };
-    })();
-    this.last = sent;
-    const arrived = sent.then(({ arrival }) => arrival);
-    this.underWay.add(arrived);
-    // A failure is seen where the result is awaited.
-    sent.catch(() => undefined);
-    arrived.then(() => this.underWay.delete(arrived)).catch(() => undefined);
-    return arrived;
-  }
-
-  /** Resolves when everything has arrived. @throws what a batch threw. */
-  async idle(): Promise<void> {
-    await Promise.all(this.underWay);
-  }
-}
-
-/** Copiers of records by format: a new one costs more than a small file, of which an archive may hold very many. */
-export class RecordCopiers {
-  private readonly made = new Map<RecordFormat, RecordCopier>();
-
-  of(format: RecordFormat, members: RecordMembers): RecordCopier {
-    const found = this.made.get(format) ?? new RecordCopier(members, usualTimes(nowMicros()));
-    this.made.set(format, found);
-    return found;
-  }
-}
-
-interface CopiedItem extends Pick<FinishedEvent, "uuid" | "isMade"> {
-  line: number;
-  text: CopiedEvent;
-}
-
-/** What of a batch is new. */
-interface Known {
-  accepted: number;
-  duplicate: number;
-  made: number;
-}
+/** An item, and the record that it is of. */
+type MadeLineItem = FinishedEvent & { line: number; record: JsonObject };
+type LineItem = MadeLineItem | (CopiedItem & { line: number });
 
 /** What is told of a batch that was sent. */
 interface SentBatch {
@@ -167,6 +123,8 @@ interface SentBatch {
   fingerprint: string;
   /** Records in it. */
   read: number;
+  /** Records with an id that names nobody. */
+  placeholders: number;
   rejects: Reject[];
 }
 
@@ -179,7 +137,8 @@ const samplesMax = 20;
 class Importer {
   private done: FileProgress;
   private readonly rejectFile: RejectFile;
-  private items: Item[] = [];
+  private items: LineItem[] = [];
+  private placeholders = 0;
   private rejects: Reject[] = [];
   private length = 0;
   /** All records of the batch. */
@@ -192,12 +151,24 @@ class Importer {
   /** What the first records look like. */
   private seems: ReturnType<typeof recognise>;
   private copier: RecordCopier | undefined;
-  private readonly nowMicros = nowMicros();
+  private readonly finishing: FinishOptions;
+  /** Some uuid is made of the number among equal records. */
+  private hasOrdinals = false;
   private readonly doubts = new Doubts();
 
   constructor(private readonly job: ImportJob) {
     this.done = job.isResumed && !job.isDryRun ? job.progress.read(job.content.name) : noProgress();
     this.rejectFile = new RejectFile(job.rejectPath);
+    this.hasOrdinals = this.done.hasOrdinals === true;
+    this.finishing = {
+      nowMicros: nowMicros(),
+      isNews: (news) => job.said.add(news),
+      hasHistory: job.hasHistory,
+      ordinalOf: (content) => {
+        this.hasOrdinals = true;
+        return job.ordinals.add(content);
+      },
+    };
   }
 
   async run(): Promise<ReadFile> {
@@ -206,7 +177,8 @@ class Importer {
     job.rejectsLeft.count -= rejected;
     if (resumed > rejected) this.doubts.end();
     if (this.done.isDone) {
-      job.onRecords(resumed, true);
+      if (this.hasOrdinals) await this.readAll();
+      else job.onRecords(resumed, true);
       const imported = { counts: this.done.counts, resumed, damage: undefined, stopped: undefined };
       return { isStopped: false, imported: Promise.resolve(imported) };
     }
@@ -248,8 +220,11 @@ class Importer {
         for (const read of records) {
           if (read.line <= skipTo) {
             if (read.line === skipTo) found = fingerprint(read) === this.done.fingerprint;
+            if (this.hasOrdinals) this.passOver(read);
             continue;
           }
+          // Only its equal records were wanted.
+          if (this.done.isDone) break;
           if (!found) throw changed(job.content.name);
           this.take(read);
           const isFull = this.items.length + this.rejects.length >= this.batchMax();
@@ -272,6 +247,11 @@ class Importer {
     return this.doubts.areOver ? recordsPerBatch : recordsOfDoubt;
   }
 
+  private passOver({ record }: ReadRecord): void {
+    if (record === undefined) return;
+    passOver(mapRecord(this.format, withFields(record, this.job.fields)), this.finishing);
+  }
+
   private take(read: ReadRecord): void {
     const { line, record, problem, text: raw, copied } = read;
     this.taken.push(read);
@@ -285,9 +265,8 @@ class Importer {
       return;
     }
     const mapped = mapRecord(this.format, withFields(record, this.job.fields));
-    const { isLinking, said } = this.job;
-    const options = { nowMicros: this.nowMicros, isLinking, isNews: (news: string) => said.add(news) };
-    const events = finish(mapped, line, record, options);
+    if (mapped.some(({ hasPlaceholder }) => hasPlaceholder)) this.placeholders += 1;
+    const events = finish(mapped, line, record, this.finishing);
     if (events.length === 0) this.rejects.push({ line, reason: "no_event_in_record", record });
     for (const event of events) {
       this.items.push({ ...event, line, record });
@@ -318,7 +297,8 @@ class Importer {
       } else this.format = format;
       onFormat([titleOf(this.format), shape, ...content.packing, content.archive ?? []].flat().join(", "));
       const members = fields.length === 0 ? membersOf(this.format) : undefined;
-      this.copier = members && this.job.copiers.of(this.format, members);
+      this.copier =
+        members && this.job.copiers.of(this.format, members, usualTimes(this.finishing.nowMicros));
       if (this.copier !== undefined) copyWith(this.copier);
       yield samples;
       yield* records;
@@ -334,7 +314,7 @@ class Importer {
   private async flush(): Promise<void> {
     const { job } = this;
     let taken = this.taken;
-    const made = this.items.filter((item): item is MadeItem => typeof item.text === "string");
+    const made = this.items.filter((item): item is MadeLineItem => typeof item.text === "string");
     const refusals = refusalsOf(made.map(({ text }) => text));
     /** A record is taken whole or not at all. */
     const refused = new Map<number, string>();
@@ -347,13 +327,16 @@ class Importer {
     });
     let good = refused.size === 0 ? this.items : this.items.filter(({ line }) => !refused.has(line));
     let rejects = this.rejects.sort((one, other) => one.line - other.line);
-    [this.items, this.rejects, this.length, this.taken] = [[], [], 0, []];
+    let { placeholders } = this;
+    [this.items, this.rejects, this.length, this.taken, this.placeholders] = [[], [], 0, [], 0];
     const tooMany = rejects[job.rejectsLeft.count];
     if (tooMany !== undefined) {
       // The batch ends before it.
       taken = taken.filter(({ line }) => line < tooMany.line);
       good = good.filter(({ line }) => line < tooMany.line);
       rejects = rejects.slice(0, job.rejectsLeft.count);
+      // Roughly: the records behind the end are not told apart.
+      placeholders = Math.min(placeholders, taken.length);
       this.stopped = tooManyRejects(job.content.name, job.rejectPath, tooMany);
     }
     const last = taken.at(-1);
@@ -362,17 +345,28 @@ class Importer {
     else this.stopped ??= this.doubts.add(rejects, job.content.name, this.guess());
     job.rejectsLeft.count -= rejects.length;
 
-    const known = this.countNew(last.line, good);
-    const batch = { line: last.line, fingerprint: fingerprint(last), read: taken.length, rejects };
-    const texts = good.map(({ text }) => text);
-    const requests = job.isDryRun ? noRequests : job.requests.write(texts);
-    const copied = texts.findLast((text) => typeof text !== "string");
+    const settling = this.settle(last.line, good);
+    const batch = {
+      line: last.line,
+      fingerprint: fingerprint(last),
+      read: taken.length,
+      placeholders,
+      rejects,
+    };
+    const copied = good.findLast(({ text }) => typeof text !== "string")?.text as CopiedEvent | undefined;
+    const write = (items: readonly Item[]) =>
+      job.isDryRun ? noRequests : job.requests.write(items.map(({ text }) => text));
+    let requests: Uint8Array | undefined;
+    if (isPlain(good)) requests = write(good);
+    // What was copied is released in order.
+    else if (copied !== undefined) requests = write((await settling).items);
     if (copied !== undefined) this.copier?.release(copied);
     // Its counts are written down before it is sent, and those of the batch before it must be there by then.
-    const ready = Promise.all([known, this.sending]).then(([counts]) => counts);
-    this.sending = job.order.add(ready, async (counts) => {
-      await this.send(batch, counts, requests);
-      job.requests.release(requests);
+    const ready = Promise.all([settling, this.sending]).then(([settled]) => settled);
+    this.sending = job.order.add(ready, async ({ known, items }) => {
+      const bytes = requests ?? write(items);
+      await this.send(batch, known, bytes);
+      job.requests.release(bytes);
     });
     this.noteUnderWay(this.sending);
     if (job.recent.isFull) {
@@ -390,7 +384,7 @@ class Importer {
 
   /** Sends a batch, behind all before it, and makes it part of what is done. */
   private async send(
-    { line, fingerprint, read, rejects }: SentBatch,
+    { line, fingerprint, read, placeholders, rejects }: SentBatch,
     known: Known,
     requests: Uint8Array,
   ): Promise<void> {
@@ -413,8 +407,10 @@ class Importer {
         duplicate: counts.duplicate + known.duplicate,
         rejected: counts.rejected + rejects.length,
         made: counts.made + known.made,
+        placeholder_ids: (counts.placeholder_ids ?? 0) + placeholders,
       },
       rejectBytes: this.rejectFile.length,
+      hasOrdinals: this.hasOrdinals,
     };
   }
 
@@ -424,28 +420,11 @@ class Importer {
     return seems === "totals" || seems === this.format ? undefined : seems;
   }
 
-  /**
-   * How many of a batch's events are new; of a batch that an earlier run was sending, what was new then. Whose uuids were sent
-   * before is found out before it returns.
-   */
-  private async countNew(line: number, good: readonly Item[]): Promise<Known> {
+  /** Of a batch that an earlier run was sending, what was new then counts. */
+  private async settle(line: number, good: readonly Item[]): Promise<SettledBatch> {
     const { sending } = this.done;
-    const [own, made]: [string[], string[]] = [[], []];
-    let ownCount = 0;
-    for (const { uuid, isMade } of good) {
-      if (!isMade) ownCount += 1;
-      if (this.job.recent.add(uuid)) (isMade ? made : own).push(uuid);
-    }
-    if (sending?.line === line) return { ...sending };
-    const accepted = await this.unknown(own);
-    return { accepted, duplicate: ownCount - accepted, made: await this.unknown(made) };
-  }
-
-  /** How many of them are not stored. */
-  private async unknown(uuids: string[]): Promise<number> {
-    if (uuids.length === 0) return 0;
-    const known = await this.job.target.knownUuids(uuids);
-    return uuids.filter((uuid) => !known.has(uuid)).length;
+    const settled = await settle(good, this.job);
+    return sending?.line === line ? { ...settled, known: { ...sending } } : settled;
   }
 
   /** Not part of what is done, so that a mended file can be resumed. */

@@ -14,6 +14,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  writeFileSync,
   writeSync,
 } from "node:fs";
 import { join } from "node:path";
@@ -35,6 +36,8 @@ export interface FileProgress {
   counts: ImportCounts;
   /** Length of the reject file. */
   rejectBytes: number;
+  /** Uuids of its events are made of their number among equal records: those of a later run go on behind them. */
+  hasOrdinals?: boolean;
   /** The batch that was being sent: up to which line, and what of it was new. */
   sending?: { line: number; accepted: number; duplicate: number; made: number };
 }
@@ -86,6 +89,19 @@ export class ImportProgress {
     renameSync(`${path}.new`, path);
   }
 
+  /** The id of the import, the same in all its runs until it is forgotten. */
+  importId(): string {
+    const path = join(this.folder, importIdName);
+    try {
+      return readFileSync(path, "utf8");
+    } catch {
+      const id = crypto.randomUUID();
+      mkdirSync(this.folder, { recursive: true, mode: 0o700 });
+      writeFileSync(path, id, { mode: 0o600 });
+      return id;
+    }
+  }
+
   /** All at once: a run that is killed here leaves everything or nothing. */
   forget(): void {
     this.isMade = false;
@@ -103,6 +119,8 @@ export class ImportProgress {
     return join(this.folder, `${digest(file)}.json`);
   }
 }
+
+const importIdName = "import-id";
 
 /** 32 hexadecimal digits of SHA-256: names files, and tells texts apart. */
 export function digest(text: string): string {

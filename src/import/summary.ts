@@ -12,6 +12,9 @@ export const ImportCounts = Type.Object(
     duplicate: count("Events whose uuid was stored before, or that are in the files more than once."),
     made: count("Events that join a device and its user, or give a group its properties; not in `accepted`."),
     rejected: count("Records that are no events; they are in the reject files."),
+    placeholder_ids: count(
+      "Records with an id such as `(null)` or `unknown`, which names neither a device nor a user.",
+    ),
   },
   { additionalProperties: false },
 );
@@ -32,6 +35,7 @@ export type ImportedFlags = Static<typeof ImportedFlags>;
 export const ImportSummary = Type.Object(
   {
     ...ImportCounts.properties,
+    shared_devices: count("Devices with more than one user; only the first one is linked with the device."),
     resumed: count("Records of `read` that earlier, interrupted runs had done."),
     dry_run: Type.Boolean(),
     complete: Type.Boolean({
@@ -47,9 +51,12 @@ export const ImportSummary = Type.Object(
 );
 export type ImportSummary = Static<typeof ImportSummary>;
 
-export const noCounts = (): ImportCounts => ({ read: 0, accepted: 0, duplicate: 0, made: 0, rejected: 0 });
+export const noCounts = (): ImportCounts => ({
+  ...{ read: 0, accepted: 0, duplicate: 0, made: 0, rejected: 0, placeholder_ids: 0 },
+});
 
 /** Changes `to`. */
 export function addCounts(to: ImportCounts, more: ImportCounts): void {
-  for (const name of Object.keys(to) as (keyof ImportCounts)[]) to[name] += more[name];
+  // The progress of an older version lacks some.
+  for (const name of Object.keys(to) as (keyof ImportCounts)[]) to[name] += more[name] ?? 0;
 }

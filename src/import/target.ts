@@ -1,9 +1,11 @@
 /** What an import needs of the appliance that it loads events into. */
 
 import type { Analysis } from "../engine/analysis.ts";
+import type { StoredEvent } from "../events/duckdb/known-uuids.ts";
 import { ReusedBuffers } from "../lib/reused-buffers.ts";
 import { RpcUpload } from "../rpc/server.ts";
 import type { ImportBatch, LastSeqs } from "./control-route.ts";
+import type { LivePersons } from "./device-owners.ts";
 import type { CopiedEvent } from "./read/record.ts";
 
 /** Of memory that waits for new batches: as much as those take that are under way. */
@@ -24,6 +26,14 @@ export interface ImportTarget {
   send(requests: Uint8Array): Promise<void>;
   /** Those of these uuids that are stored. */
   knownUuids(uuids: string[]): Promise<ReadonlySet<string>>;
+  /** Whether the project has events of history, which an older version may have imported. */
+  hasHistory(): Promise<boolean>;
+  /** The events that are stored under these uuids. */
+  storedEvents(uuids: string[]): Promise<StoredEvent[]>;
+  /** The persons who have these distinct ids. */
+  personsOf(distinctIds: string[]): Promise<LivePersons>;
+  /** Resolves once everything can be read that is acknowledged by now, of both lanes. */
+  settled(): Promise<void>;
   /** The last sequence number of the historical lane. */
   lastSeq(): Promise<number>;
   /** Resolves once the historical lane can be read up to this sequence number. */
@@ -32,7 +42,10 @@ export interface ImportTarget {
 
 /** An appliance that is asked again while it starts. */
 export interface ImportAppliance {
-  ask(name: "knownUuids", request: Parameters<Analysis["knownUuids"]>[0]): ReturnType<Analysis["knownUuids"]>;
+  ask<Name extends "knownUuids" | "hasHistory" | "storedEvents" | "personsOf">(
+    name: Name,
+    request: Parameters<Analysis[Name]>[0],
+  ): ReturnType<Analysis[Name]>;
   tell<Answer>(name: string, request?: unknown): Promise<Answer>;
   waitUntilLoaded(seqs: Partial<LastSeqs>): Promise<void>;
 }
@@ -44,6 +57,15 @@ export function importTarget(appliance: ImportAppliance, projectId: number): Imp
       await appliance.tell("import_requests", new RpcUpload(batch, requests));
     },
     knownUuids: async (uuids) => new Set(await appliance.ask("knownUuids", { projectId, uuids })),
+    hasHistory: () => appliance.ask("hasHistory", { projectId }),
+    storedEvents: (uuids) => appliance.ask("storedEvents", { projectId, uuids }),
+    async personsOf(distinctIds) {
+      const owners = await appliance.ask("personsOf", { projectId, distinctIds });
+      return new Map(
+        owners.map(({ distinctId, personUuid: uuid, isIdentified }) => [distinctId, { uuid, isIdentified }]),
+      );
+    },
+    settled: async () => appliance.waitUntilLoaded(await appliance.tell<LastSeqs>("last_seqs")),
     lastSeq: async () => (await appliance.tell<LastSeqs>("last_seqs")).historical,
     waitUntilLoaded: (historical) => appliance.waitUntilLoaded({ historical }),
   };

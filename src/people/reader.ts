@@ -82,6 +82,29 @@ export function personTextsByDistinctIds(
   );
 }
 
+/** Who has a distinct id. */
+export interface DistinctIdOwner {
+  distinctId: string;
+  personUuid: string;
+  isIdentified: boolean;
+}
+
+/** Whose these distinct ids are; ids without a person are left out. */
+export function distinctIdOwners(
+  db: PeopleDb,
+  projectId: number,
+  distinctIds: readonly string[],
+): DistinctIdOwner[] {
+  const query = db.$client.query<[string, string, number], [number, string]>(`
+    SELECT d.distinct_id, p.uuid, p.is_identified FROM json_each(?2) AS wanted
+    CROSS JOIN distinct_id AS d ON d.project_id = ?1 AND d.distinct_id = wanted.value
+    CROSS JOIN person AS p ON p.id = d.person_id`);
+  const rows = query.values(projectId, JSON.stringify(distinctIds)) as [string, string, number][];
+  return rows.map(([distinctId, personUuid, isIdentified]) => ({
+    ...{ distinctId, personUuid, isIdentified: isIdentified === 1 },
+  }));
+}
+
 export function personByUuid(db: PeopleDb, projectId: number, uuid: string): Person | undefined {
   const found = db
     .select(personFields)

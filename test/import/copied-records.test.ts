@@ -48,6 +48,10 @@ class Appliance implements ImportTarget {
   }
 
   knownUuids = async () => new Set<string>();
+  hasHistory = async () => true;
+  storedEvents = async () => [];
+  personsOf = async () => new Map();
+  settled = async () => undefined;
   lastSeq = async () => 0;
   waitUntilLoaded = async () => undefined;
 }

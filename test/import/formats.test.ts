@@ -213,7 +213,7 @@ const records: [RecordFormat, JsonObject, unknown[]][] = [
   [
     "mixpanel",
     { event: "$identify", properties: { time: 1, $identified_id: "u", $anon_id: "d", distinct_id: "x" } },
-    [["$identify", "u", 1, undefined, { $anon_distinct_id: "d" }]],
+    [["$identify", "u", 1, ["d", "u"], { $anon_distinct_id: "d" }]],
   ],
   [
     "mixpanel",
@@ -250,7 +250,7 @@ const records: [RecordFormat, JsonObject, unknown[]][] = [
       ...{ messageId: "m", type: "identify", userId: "u", anonymousId: "an", originalTimestamp: at },
       ...{ context: { library: { name: "RudderLabs JavaScript SDK" } }, traits: { a: 1 }, channel: "web" },
     },
-    [["$identify", "u", at, undefined, { $anon_distinct_id: "an", $set: { a: 1 } }]],
+    [["$identify", "u", at, ["an", "u"], { $anon_distinct_id: "an", $set: { a: 1 } }]],
   ],
   [
     "persons",

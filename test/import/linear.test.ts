@@ -136,6 +136,10 @@ describe("archives", () => {
         for (const line of lines)
           for (const { distinct_id } of JSON.parse(line).batch) seen.sent.push(distinct_id);
       },
+      hasHistory: async () => true,
+      storedEvents: async () => [],
+      personsOf: async () => new Map(),
+      settled: async () => undefined,
       lastSeq: async () => 0,
       waitUntilLoaded: async () => undefined,
     };

@@ -1,8 +1,8 @@
 /** What records of other products become; whole files of them are in `import.test.ts`. */
 
 import { expect, test } from "bun:test";
+import { legacyIdOf } from "../../src/import/map/event-id.ts";
 import { fieldRule, withFields } from "../../src/import/map/fields.ts";
-import { uuidOf } from "../../src/import/map/finish.ts";
 import { mapRecord, type RecordFormat, recognise } from "../../src/import/map/formats.ts";
 import type { Json, JsonObject } from "../../src/lib/json.ts";
 
@@ -228,9 +228,9 @@ test("--map: other names, constants and fall-backs, inside of the properties as 
     expect(fieldRule(wrong)).toBeUndefined();
 });
 
-test("uuids: a source's own; else always the same of its id; else of its line and content", () => {
+test("uuids of older versions: a source's own; else always the same of its id; else of its line and content", () => {
   const made = (sourceId: string | undefined, line: number, record: JsonObject, micros?: number) =>
-    uuidOf(sourceId, micros, line, record);
+    legacyIdOf(sourceId, micros, line, record);
   expect(made(uuid.toUpperCase(), 1, {})).toBe(uuid);
   expect(made("i", 1, { a: 1 })).toBe(made("i", 2, { a: 2 }));
   expect(made("i", 1, {})).not.toBe(made("j", 1, {}));

@@ -70,6 +70,10 @@ class SlowTarget implements ImportTarget {
     this.arrived += 1;
   }
 
+  hasHistory = async () => true;
+  storedEvents = async () => [];
+  personsOf = async () => new Map();
+  settled = async () => undefined;
   lastSeq = async () => this.sent.length;
   waitUntilLoaded = async () => undefined;
 }

@@ -1,9 +1,9 @@
 /** Amplitude's export and HTTP formats; times without a zone are UTC. Pure. */
 
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
-
+import { identityOf } from "./identity.ts";
 import { idOf, objectOf, propertiesOf } from "./loose-json.ts";
-import { copy, eventOf, type MappedEvent, type MappedGroup, pairOf, unusable } from "./mapped.ts";
+import { copy, eventOf, type MappedEvent, type MappedGroup, unusable } from "./mapped.ts";
 
 const columns = {
   ...{ ip_address: "$ip", ip: "$ip", os_name: "$os", os_version: "$os_version", device_type: "$device_type" },
@@ -25,15 +25,32 @@ export function fromAmplitude(record: JsonObject): MappedEvent[] {
   if (Object.keys(groups).length > 0) properties.$groups = groups;
   const user = idOf(record.user_id);
   const device = idOf(record.device_id);
+  const amplitudeId = idOf(record.amplitude_id);
+  const { distinctId, ...identity } = identityOf(device, user, amplitudeId);
+  const uuid = idOf(record.uuid);
   const time = record.event_time ?? record.time ?? record.client_event_time;
   return [
     {
-      event: eventOf(record.event_type, user ?? device ?? idOf(record.amplitude_id), time, properties),
-      sourceId: idOf(record.uuid ?? record.$insert_id ?? record.insert_id),
-      ...pairOf(device, user),
+      event: eventOf(record.event_type, distinctId, time, properties),
+      sourceId: uuid ?? idOf(record.$insert_id ?? record.insert_id),
+      ...(uuid === undefined ? {} : { isUuid: true }),
+      source: { name: record.event_type, ids: [user, device, amplitudeId], content: contentOf(record) },
+      ...identity,
       groups: groupStates(groups, objectOf(record.group_properties)),
     },
   ];
+}
+
+/** What tells an event without an id from others. */
+function contentOf({
+  event_properties,
+  user_properties,
+  groups,
+  session_id,
+  event_id,
+}: JsonObject): JsonObject {
+  const content = { event_properties, user_properties, groups, session_id, event_id };
+  return Object.fromEntries(Object.entries(content).filter(([, value]) => value !== undefined)) as JsonObject;
 }
 
 /** An event is of one group of each type; Amplitude writes lists. */

@@ -1,11 +1,11 @@
 /**
- * Makes of a record what is sent: events with their time and uuid, and those that join a device and its user or give a
- * group its properties. Pure but for what it is told of pairs and groups.
+ * Makes of a record what is sent: events with their time and uuid, and those that link a device and its user or give a
+ * group its properties. Pure but for what it is told of pairs, groups and equal records.
  */
 
 import type { Json, JsonObject } from "../../lib/json.ts";
 import { isoFromMicros } from "../../lib/time.ts";
-import { canonicalUuid } from "../../lib/uuid.ts";
+import { eventIdOf, importNamespace, legacyIdOf, type OrdinalOf } from "./event-id.ts";
 import { eventOf, type MappedEvent } from "./mapped.ts";
 import { type TimeProblem, timeOf } from "./time.ts";
 
@@ -16,92 +16,130 @@ export interface FinishedEvent {
   text: string;
   /** Why it has no time. */
   timeProblem: TimeProblem | undefined;
-  /** It was made to join identities or for a group: the source has no such event. */
+  /** It was made to link identities or for a group: the source has no such event. */
   isMade: boolean;
+  /** It links these two, if the gate lets it. */
+  link?: {
+    pair: readonly [device: string, user: string];
+    /** The event without the link; left out: it is a link alone. */
+    unlinked?: string;
+  };
+  legacy?: LegacyEvent;
+}
+
+/** What an older version made of a record: the same event, when the store has one of these names and ids under this uuid. */
+export interface LegacyEvent {
+  uuid: string;
+  names: readonly string[];
+  distinctIds: readonly string[];
 }
 
 /** Answers whether something was not said before, and remembers it. */
 export type IsNews = (text: string) => boolean;
 
-/** @param nowMicros the clock of this computer. */
+export interface FinishOptions {
+  /** The clock of this computer. */
+  nowMicros: number;
+  isNews: IsNews;
+  ordinalOf: OrdinalOf;
+  /** Whether an older version may have loaded the same records. */
+  hasHistory: boolean;
+}
+
 export function finish(
   mapped: readonly MappedEvent[],
   line: number,
   record: JsonObject,
-  options: { nowMicros: number; isLinking: boolean; isNews: IsNews },
+  options: FinishOptions,
 ): FinishedEvent[] {
   return mapped.flatMap((each, index) => {
-    const time = timeOf(each.event.timestamp, each.isOwnExport ? undefined : options.nowMicros);
-    const micros = typeof time === "number" ? time : undefined;
-    const uuid = uuidOf(each.sourceId, micros, line, record, index);
+    const micros = microsOf(each, options.nowMicros);
     const { timestamp: _, ...event } = each.event;
-    if (micros !== undefined) event.timestamp = isoFromMicros(micros);
+    if (typeof micros !== "number")
+      return [{ uuid: noUuid, text: JSON.stringify(event), timeProblem: micros, isMade: false }];
+    const uuid = eventIdOf(each, micros, options.ordinalOf);
+    event.timestamp = isoFromMicros(micros);
+    const legacyUuid = options.hasHistory
+      ? legacyIdOf(each.sourceId, micros, line, record, index)
+      : undefined;
+    const legacy = legacyUuid === uuid ? undefined : legacyUuid;
     const own: FinishedEvent = {
-      uuid,
-      text: JSON.stringify({ ...event, uuid }),
-      timeProblem: typeof time === "number" ? undefined : time,
-      isMade: false,
+      ...{ uuid, text: JSON.stringify({ ...event, uuid }), timeProblem: undefined, isMade: false },
+      ...(legacy === undefined ? {} : { legacy: legacyOf(each, legacy) }),
+      ...(each.isLink ? { link: { pair: each.pair!, unlinked: unlinkedText(event, uuid) } } : {}),
     };
-    // Without a time it is rejected, and so is what comes of it.
-    return micros === undefined ? [own] : [...madeOf(each, uuid, event.timestamp!, options), own];
+    return [...madeOf(each, uuid, legacy, event.timestamp, options), own];
   });
+}
+
+/** Of an event without a time: it is rejected. */
+const noUuid = "00000000-0000-0000-0000-000000000000";
+
+/** Counts the equal records of a record that an earlier run has taken: those behind it go on from there. */
+export function passOver(mapped: readonly MappedEvent[], { nowMicros, ordinalOf }: FinishOptions): void {
+  for (const each of mapped) {
+    const micros = microsOf(each, nowMicros);
+    if (typeof micros === "number") eventIdOf(each, micros, ordinalOf);
+  }
+}
+
+function microsOf({ event, isOwnExport }: MappedEvent, nowMicros: number): number | TimeProblem {
+  return timeOf(event.timestamp, isOwnExport ? undefined : nowMicros);
+}
+
+function legacyOf({ event, source }: MappedEvent, uuid: string): LegacyEvent {
+  const texts = (values: readonly (Json | undefined)[]) =>
+    values.filter((value) => typeof value === "string" || typeof value === "number").map(String);
+  return {
+    uuid,
+    names: texts([event.event, source?.name]),
+    distinctIds: texts([event.distinct_id, ...(source?.ids ?? [])]),
+  };
+}
+
+function unlinkedText(event: JsonObject, uuid: string): string {
+  const { $anon_distinct_id: _, ...properties } = event.properties as JsonObject;
+  return JSON.stringify({ ...event, properties, uuid });
 }
 
 /** Before the event itself, so that it is of the person and of the group as they are then. */
 function madeOf(
-  { pair, groups = [], event: source }: MappedEvent,
+  { pair, isLink, groups = [], event: source }: MappedEvent,
   uuid: string,
+  legacyUuid: string | undefined,
   timestamp: Json,
-  { isLinking, isNews }: { isLinking: boolean; isNews: IsNews },
+  { isNews }: FinishOptions,
 ): FinishedEvent[] {
   const made: FinishedEvent[] = [];
-  const add = (id: string, event: JsonObject) =>
+  const add = (id: string, event: JsonObject, more: Pick<FinishedEvent, "link" | "legacy">) =>
     made.push({
       ...{ uuid: id, text: JSON.stringify({ ...event, uuid: id }), timeProblem: undefined, isMade: true },
+      ...more,
     });
-  if (pair !== undefined && isLinking && isNews(`pair:${JSON.stringify(pair)}`)) {
+  if (pair !== undefined && !isLink && isNews(`pair:${JSON.stringify(pair)}`)) {
     const [device, user] = pair;
     const properties = { $anon_distinct_id: device };
-    // The same in every file and at every time: a pair is joined once.
-    const id = Bun.randomUUIDv5(`identify:${JSON.stringify(pair)}`, namespace);
-    add(id, eventOf("$identify", user, timestamp, properties));
+    // The same in every file and at every time: a pair is linked once.
+    const id = Bun.randomUUIDv5(`identify:${JSON.stringify(pair)}`, importNamespace);
+    add(id, eventOf("$identify", user, timestamp, properties), { link: { pair } });
   }
   for (const { type, key, properties } of groups) {
     if (!isNews(`group:${JSON.stringify([type, key, properties])}`)) continue;
-    const id = Bun.randomUUIDv5(`group:${uuid}:${JSON.stringify([type, key])}`, namespace);
+    const idOf = (event: string) =>
+      Bun.randomUUIDv5(`group:${event}:${JSON.stringify([type, key])}`, importNamespace);
     const inside = { $group_type: type, $group_key: key, $group_set: properties };
-    add(id, eventOf("$groupidentify", source.distinct_id, timestamp, inside));
+    const event = eventOf("$groupidentify", source.distinct_id, timestamp, inside);
+    const legacy =
+      legacyUuid === undefined
+        ? {}
+        : {
+            legacy: {
+              uuid: idOf(legacyUuid),
+              names: ["$groupidentify"],
+              distinctIds: [String(source.distinct_id)],
+            },
+          };
+    add(idOf(uuid), event, legacy);
   }
   return made;
 }
-
-/**
- * The uuid of an event: its own, else one that its source id and time always lead to, else one made of its line number and
- * what stands there, so that neither another name of the file nor packing it makes other events of it.
- *
- * What is made carries the time of the event (version 7), by which the event store finds it fast.
- *
- * @param micros the time of the event.
- * @param record as it was read, before anything is renamed.
- * @param index  of the event in the record.
- */
-export function uuidOf(
-  sourceId: string | undefined,
-  micros: number | undefined,
-  line: number,
-  record: JsonObject,
-  index = 0,
-): string {
-  const own = sourceId === undefined ? undefined : canonicalUuid(sourceId);
-  if (own !== undefined) return own;
-  const place = `line:${line}:${JSON.stringify(record)}${index === 0 ? "" : `:${index}`}`;
-  const hash = Bun.randomUUIDv5(sourceId === undefined ? place : `id:${sourceId}`, namespace);
-  const ms = micros === undefined ? -1 : Math.floor(micros / 1_000);
-  // As far as a uuid can hold it.
-  if (ms < 0 || ms >= 2 ** 48) return hash;
-  const time = ms.toString(16).padStart(12, "0");
-  return `${time.slice(0, 8)}-${time.slice(8)}-7${hash.slice(15)}`;
-}
-
-/** Of this product's imports alone; never to be changed, or repeated imports would load everything twice. */
-const namespace = "6f1a6a0e-5d0b-5c56-9d5c-3f6f2b2f7a11";

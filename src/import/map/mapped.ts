@@ -6,14 +6,31 @@ import type { Json, JsonObject } from "../../lib/json.ts";
 export interface MappedEvent {
   /** Its `timestamp` as it stands in the record. */
   event: JsonObject;
-  /** What its source calls it: same id, same event. */
+  /** What its source calls it. */
   sourceId: string | undefined;
-  /** The device and the user of the record, when it names both: they are one person. */
+  /** The source id is the event's uuid, when it is one. */
+  isUuid?: true;
+  /** What its uuid is made of besides source id and time; left out: the source id alone tells it from all others. */
+  source?: EventSource;
+  /** The device and the user of the record, when it names both: linked if the gate lets them. */
   pair?: readonly [device: string, user: string];
+  /** The event itself links the pair, as each login does: it goes without `$anon_distinct_id` when the gate refuses. */
+  isLink?: true;
+  /** An id of the record names nobody. */
+  hasPlaceholder?: true;
   /** Groups whose properties the record gives. */
   groups?: readonly MappedGroup[];
   /** The record was stored by Flagkeep before: its time is right, whatever it is. */
   isOwnExport?: true;
+}
+
+/** An event as its source has it; never to be changed once released, or repeated imports would load everything twice. */
+export interface EventSource {
+  name: Json | undefined;
+  /** All that may name the person. */
+  ids: readonly (string | undefined)[];
+  /** For events without a source id: what tells them from others of this name, time and person. */
+  content?: JsonObject;
 }
 
 export interface MappedGroup {
@@ -45,13 +62,4 @@ export function copy(from: JsonObject, to: JsonObject, names: Readonly<Record<st
     const value = from[name];
     if (value !== undefined && value !== null && value !== "" && to[target] === undefined) to[target] = value;
   }
-}
-
-/** Both ids, when they are two. */
-export function pairOf(
-  device: string | undefined,
-  user: string | undefined,
-): { pair?: readonly [string, string] } {
-  const isPair = device !== undefined && user !== undefined && device !== user;
-  return isPair && device.trim() !== "" && user.trim() !== "" ? { pair: [device, user] } : {};
 }

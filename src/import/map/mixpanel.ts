@@ -1,9 +1,9 @@
 /** Mixpanel's raw export, and its export of people. Pure. */
 
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
-
+import { identityAmong } from "./identity.ts";
 import { idOf, propertiesOf } from "./loose-json.ts";
-import { copy, eventOf, type MappedEvent, pairOf, unusable } from "./mapped.ts";
+import { copy, type EventSource, eventOf, type MappedEvent, unusable } from "./mapped.ts";
 
 /** How Mixpanel marks ids of devices in `distinct_id`. */
 const devicePrefix = "$device:";
@@ -17,15 +17,25 @@ export function fromMixpanel(record: JsonObject): MappedEvent[] {
   const sourceId = idOf($insert_id);
   const user = idOf(properties.$user_id);
   const device = idOf(properties.$device_id);
-  const distinctId = deviceId(idOf(distinct_id)) ?? user ?? device;
+  const given = deviceId(idOf(distinct_id));
+  const { distinctId, ...identity } = identityAmong([given, user, device], device, user);
+  const content = sourceId === undefined ? { content: withoutTime(found) } : {};
+  const source: EventSource = { name: record.event, ids: [given, user, device], ...content };
   if (record.event === "$identify") {
     const anonymous = deviceId(idOf(properties.$anon_id));
-    if (anonymous !== undefined) properties.$anon_distinct_id = anonymous;
-    const identified = idOf(properties.$identified_id) ?? distinctId;
-    return [{ event: eventOf("$identify", identified, time, properties), sourceId }];
+    const known = idOf(properties.$identified_id) ?? distinctId;
+    const { distinctId: identified, pair, ...rest } = identityAmong([known, anonymous], anonymous, known);
+    if (pair !== undefined) properties.$anon_distinct_id = pair[0];
+    const event = eventOf("$identify", identified, time, properties);
+    const link = pair === undefined ? {} : ({ pair, isLink: true } as const);
+    return [{ event, sourceId, source: { ...source, ids: [known, anonymous] }, ...link, ...rest }];
   }
   if (record.event === "$merge") return merges(properties, time, sourceId);
-  return [{ event: eventOf(record.event, distinctId, time, properties), sourceId, ...pairOf(device, user) }];
+  return [{ event: eventOf(record.event, distinctId, time, properties), sourceId, source, ...identity }];
+}
+
+function withoutTime({ time: _, ...properties }: JsonObject): JsonObject {
+  return properties;
 }
 
 /** `$distinct_ids` are one person: the first takes the others in. */
@@ -35,6 +45,7 @@ function merges(properties: JsonObject, time: Json | undefined, sourceId: string
   if (others.length === 0) return unusable(null);
   return others.map((alias, index) => ({
     event: eventOf("$merge_dangerously", first, time, { alias: alias ?? null }),
+    source: { name: "$merge", ids: [first, alias] },
     sourceId: sourceId === undefined || index === 0 ? sourceId : `${sourceId}:${index}`,
   }));
 }
@@ -48,6 +59,7 @@ export function fromMixpanelPeople(record: JsonObject): MappedEvent[] {
     {
       event: eventOf("$set", deviceId(idOf(record.$distinct_id)), $last_seen, { $set: properties }),
       sourceId: undefined,
+      source: { name: "$set", ids: [idOf(record.$distinct_id)], content: found },
     },
   ];
 }

@@ -99,8 +99,18 @@ function fromColumns(record: JsonObject, leftOut: ReadonlySet<string>): MappedEv
   event.properties = isJsonObject(properties) ? { ...objectFrom(more), ...properties } : properties;
   for (const name of ["$set", "$set_once"])
     if (event[name] !== undefined) event[name] = jsonText(event[name]);
-  const uuid = record.uuid ?? (leftOut.has("id") ? record.id : undefined);
-  return [{ event, sourceId: idOf(uuid ?? record.$insert_id ?? objectOf(event.properties).$insert_id) }];
+  const uuid = idOf(record.uuid ?? (leftOut.has("id") ? record.id : undefined));
+  const { timestamp: _, ...others } = record;
+  // A table has properties as text.
+  const content = { ...others, properties };
+  return [
+    {
+      event,
+      sourceId: uuid ?? idOf(record.$insert_id ?? objectOf(event.properties).$insert_id),
+      ...(uuid === undefined ? {} : { isUuid: true }),
+      source: { name: record.event, ids: [idOf(record.distinct_id)], content },
+    },
+  ];
 }
 
 /**

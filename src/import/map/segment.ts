@@ -5,8 +5,9 @@
 
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 import { objectFrom } from "../read/json-text.ts";
+import { identityOf } from "./identity.ts";
 import { idOf, objectOf, propertiesOf } from "./loose-json.ts";
-import { copy, eventOf, type MappedEvent, pairOf, unusable } from "./mapped.ts";
+import { copy, eventOf, type MappedEvent, unusable } from "./mapped.ts";
 
 /** Columns of warehouse tables, and the members of a message that they are. */
 const warehouseColumns = new Map(
@@ -36,14 +37,28 @@ export function fromSegment(given: JsonObject): MappedEvent[] {
   Object.assign(properties, contextOf(context));
   const user = idOf(record.userId);
   const anonymous = idOf(record.anonymousId);
+  const { distinctId, pair, ...identity } = identityOf(anonymous, user);
+  const isIdentify = record.type === "identify";
   const name = nameOf(record, properties, anonymous);
+  if (isIdentify && pair !== undefined) properties.$anon_distinct_id = pair[0];
   const time = record.timestamp ?? record.originalTimestamp ?? record.receivedAt;
   return [
     {
-      event: eventOf(name, distinctIdOf(record, user, anonymous), time, properties),
+      event: eventOf(
+        name,
+        record.type === "alias" ? previousIdOf(record, anonymous) : distinctId,
+        time,
+        properties,
+      ),
       sourceId: idOf(record.messageId),
-      // Such an identify is the link itself.
-      ...(properties.$anon_distinct_id === undefined ? pairOf(anonymous, user) : {}),
+      source: {
+        name: record.type === "track" ? (record.event ?? null) : (record.type ?? null),
+        ids: [user, anonymous, idOf(record.previousId), idOf(record.groupId)],
+        content: contentOf(record),
+      },
+      ...identity,
+      ...(pair === undefined ? {} : { pair }),
+      ...(pair !== undefined && isIdentify ? { isLink: true } : {}),
     },
   ];
 }
@@ -53,8 +68,6 @@ function nameOf(record: JsonObject, properties: JsonObject, anonymous: string | 
   switch (record.type) {
     case "identify":
       properties.$set = traits;
-      if (idOf(record.userId) !== undefined && anonymous !== undefined)
-        properties.$anon_distinct_id = anonymous;
       return "$identify";
     case "page":
       return "$pageview";
@@ -79,12 +92,14 @@ function nameOf(record: JsonObject, properties: JsonObject, anonymous: string | 
 /**
  * Of an alias the id that the user had before: as clients of `$create_alias` do, so that the new one becomes the main id.
  */
-function distinctIdOf(
-  { type, previousId }: JsonObject,
-  user: string | undefined,
-  anonymous: string | undefined,
-): string | undefined {
-  return type === "alias" ? (idOf(previousId) ?? anonymous) : (user ?? anonymous);
+function previousIdOf({ previousId }: JsonObject, anonymous: string | undefined): string | undefined {
+  return idOf(previousId) ?? anonymous;
+}
+
+/** What tells a message without an id from others. */
+function contentOf({ properties, traits, name, category }: JsonObject): JsonObject {
+  const content = { properties, traits, name, category };
+  return Object.fromEntries(Object.entries(content).filter(([, value]) => value !== undefined)) as JsonObject;
 }
 
 function contextOf(context: JsonObject): JsonObject {

@@ -150,3 +150,14 @@ export class RecordCopier {
     return piece;
   }
 }
+
+/** Copiers by the formats of records: a new one costs more than a small file, of which an archive may hold very many. */
+export class RecordCopiers {
+  private readonly made = new Map<string, RecordCopier>();
+
+  of(format: string, ...made: ConstructorParameters<typeof RecordCopier>): RecordCopier {
+    const copier = this.made.get(format) ?? new RecordCopier(...made);
+    this.made.set(format, copier);
+    return copier;
+  }
+}

@@ -46,7 +46,7 @@ export function isIllegalForMerge(id: string): boolean {
 }
 
 /** A word without the single or double quotes around it. */
-function unquoted(word: string): string {
+export function unquoted(word: string): string {
   const quote = word[0];
   const isQuoted = word.length >= 2 && (quote === '"' || quote === "'") && word.endsWith(quote);
   return isQuoted ? word.slice(1, -1) : word;

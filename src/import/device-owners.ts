@@ -1,0 +1,145 @@
+/**
+ * Whose a device is: the first user of a device in reading order is linked with it, every other one stays a person of its own.
+ *
+ * A merge can never be undone, so it is remembered across files, runs and imports: one SQLite file per project in the folder of
+ * the imports' state, with a row of two hashes for each device. Source: contract, import 1.1 I1 to I5, I9.
+ */
+
+import { Database } from "bun:sqlite";
+import { existsSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
+
+/** What the project's store of persons says of a distinct id. */
+export interface LivePerson {
+  uuid: string;
+  isIdentified: boolean;
+}
+export type LivePersons = ReadonlyMap<string, LivePerson>;
+
+export type Pair = readonly [device: string, user: string];
+
+const busyTimeoutMs = 10_000;
+const schema = `
+  CREATE TABLE IF NOT EXISTS device_owner (
+    -- SHA-256 of the id of a device, or of a user seen with one; the first 16 bytes.
+    id BLOB PRIMARY KEY,
+    -- The same of the user whose it is, for a user itself; null where a person that the import did not link has it.
+    owner BLOB,
+    -- The import that has seen a second user on it.
+    shared_in TEXT
+  ) WITHOUT ROWID, STRICT;
+  CREATE INDEX IF NOT EXISTS shared_devices ON device_owner (shared_in) WHERE shared_in IS NOT NULL;`;
+
+interface Row {
+  owner: Uint8Array | null;
+  shared_in: string | null;
+}
+
+export class DeviceOwners implements Disposable {
+  private readonly own: Database;
+  /** What a dry run reads and leaves as it is. */
+  private readonly base: Database | undefined;
+
+  /** @param importId of this import over all its runs. */
+  constructor(
+    stateFolder: string,
+    projectId: number,
+    private readonly importId: string,
+    isDryRun: boolean,
+  ) {
+    const folder = join(stateFolder, "identities");
+    const path = join(folder, `${projectId}.sqlite`);
+    if (isDryRun) {
+      // A file without a name goes with the connection.
+      this.own = new Database("", { create: true });
+      this.base = existsSync(path) ? new Database(path, { readonly: true }) : undefined;
+      this.base?.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
+    } else {
+      mkdirSync(folder, { recursive: true, mode: 0o700 });
+      this.own = new Database(path, { create: true });
+      this.own.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
+      this.own.run("PRAGMA journal_mode = WAL");
+      this.own.run("PRAGMA synchronous = NORMAL");
+    }
+    this.own.run(schema);
+  }
+
+  /** The ids of pairs about which the store of persons has to be asked. */
+  unknownOf(pairs: readonly Pair[]): string[] {
+    const ids = new Set<string>();
+    for (const [device, user] of pairs) {
+      const row = this.rowOf(hashOf(device));
+      if (row?.owner) continue;
+      ids.add(device).add(user);
+    }
+    return [...ids];
+  }
+
+  /**
+   * Decides pairs in reading order and remembers whose each device is.
+   *
+   * @param live what the store says of the ids of `unknownOf`.
+   * @returns for each pair whether it may be linked.
+   */
+  decide(pairs: readonly Pair[], live: LivePersons): boolean[] {
+    // Another import of the project may run: what is read here stays true until it is written.
+    return this.own.transaction(() => pairs.map((pair) => this.decideOne(pair, live))).immediate();
+  }
+
+  /** Devices with more than one user, in all runs of this import. */
+  get sharedCount(): number {
+    return this.own
+      .query<{ n: number }, [string]>("SELECT count(*) AS n FROM device_owner WHERE shared_in = ?")
+      .get(this.importId)!.n;
+  }
+
+  [Symbol.dispose](): void {
+    this.own.close();
+    this.base?.close();
+  }
+
+  private decideOne([device, user]: Pair, live: LivePersons): boolean {
+    const [deviceHash, userHash] = [hashOf(device), hashOf(user)];
+    const row = this.rowOf(deviceHash);
+    if (row?.owner) {
+      if (isSame(row.owner, userHash)) return true;
+      this.noteShared(deviceHash, row);
+      return false;
+    }
+    const person = live.get(device);
+    const isOthers = person?.isIdentified === true && person.uuid !== live.get(user)?.uuid;
+    if (isOthers) {
+      this.noteShared(deviceHash, row);
+      return false;
+    }
+    this.write(deviceHash, userHash, row?.shared_in ?? null);
+    // A user's id is no device of somebody else.
+    if (this.rowOf(userHash) === undefined) this.write(userHash, userHash, null);
+    return true;
+  }
+
+  private noteShared(device: Uint8Array, row: Row | undefined): void {
+    if (row?.shared_in !== this.importId) this.write(device, row?.owner ?? null, this.importId);
+  }
+
+  private rowOf(id: Uint8Array): Row | undefined {
+    const find = "SELECT owner, shared_in FROM device_owner WHERE id = ?";
+    return (
+      this.own.query<Row, [Uint8Array]>(find).get(id) ??
+      this.base?.query<Row, [Uint8Array]>(find).get(id) ??
+      undefined
+    );
+  }
+
+  private write(id: Uint8Array, owner: Uint8Array | null, sharedIn: string | null): void {
+    this.own.query("INSERT OR REPLACE INTO device_owner VALUES (?, ?, ?)").run(id, owner, sharedIn);
+  }
+}
+
+function hashOf(id: string): Uint8Array {
+  return new Bun.CryptoHasher("sha256").update(id).digest().subarray(0, 16);
+}
+
+function isSame(one: Uint8Array, other: Uint8Array): boolean {
+  return Buffer.compare(one, other) === 0;
+}

@@ -1,0 +1,248 @@
+/** Exact repetition: which records are the same event, whatever file they come in. Source: contract, import 1.6. */
+
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { canonicalText, eventIdOf, legacyIdOf } from "../../src/import/map/event-id.ts";
+import { mapRecord, type RecordFormat } from "../../src/import/map/formats.ts";
+import { timeOf } from "../../src/import/map/time.ts";
+import { parseJsonText } from "../../src/import/read/json-text.ts";
+import { SpilledCounts } from "../../src/import/spilled-counts.ts";
+import type { Json, JsonObject } from "../../src/lib/json.ts";
+import { TestAppliance } from "../support/appliance.ts";
+import { linesOf, SampleProject } from "./samples.ts";
+
+function idsOf(format: RecordFormat, records: readonly JsonObject[]): string[] {
+  using counts = new SpilledCounts();
+  const now = Date.UTC(2026, 0, 1) * 1_000;
+  return records
+    .flatMap((record) => mapRecord(format, record))
+    .map((mapped) =>
+      eventIdOf(mapped, timeOf(mapped.event.timestamp, now) as number, (text) => counts.add(text)),
+    );
+}
+
+describe("an id of the source counts with time, name and person", () => {
+  const mixpanel = (event: string, distinct_id: string, time: number) => ({
+    ...{ event, properties: { distinct_id, time, $insert_id: "order-7" } },
+  });
+  const segment = (type: string, event: string, userId: string, timestamp: string) => ({
+    ...{ type, event, userId, timestamp, messageId: "m", properties: {} },
+  });
+  const amplitude = (event_type: string, user_id: string, device_id: string, event_time: string) => ({
+    ...{ event_type, user_id, device_id, event_time, $insert_id: "i" },
+  });
+  const table = (event: string, distinct_id: string, timestamp: string) => ({
+    ...{ event, distinct_id, timestamp, $insert_id: "0190f3a4-5c11-7000-8000-000000000001" },
+  });
+  for (const [format, records] of [
+    [
+      "mixpanel",
+      [
+        mixpanel("a", "u", 17e8),
+        mixpanel("b", "u", 17e8),
+        mixpanel("a", "v", 17e8),
+        mixpanel("a", "u", 18e8 / 1.05),
+      ],
+    ],
+    [
+      "segment",
+      [
+        ...[segment("track", "a", "u", "2024-01-02"), segment("track", "b", "u", "2024-01-02")],
+        ...[segment("track", "a", "v", "2024-01-02"), segment("track", "a", "u", "2024-01-03")],
+        segment("page", "a", "u", "2024-01-02"),
+      ],
+    ],
+    [
+      "amplitude",
+      [
+        ...[amplitude("a", "u", "d", "2024-01-02"), amplitude("b", "u", "d", "2024-01-02")],
+        ...[amplitude("a", "v", "d", "2024-01-02"), amplitude("a", "u", "e", "2024-01-02")],
+        amplitude("a", "u", "d", "2024-01-03"),
+      ],
+    ],
+    // An insert id that looks like a uuid is an insert id.
+    ["events", [table("a", "u", "2024-01-02"), table("b", "u", "2024-01-02"), table("a", "v", "2024-01-02")]],
+  ] as [RecordFormat, JsonObject[]][])
+    test(format, () => {
+      const ids = idsOf(format, [...records, ...records]);
+      expect(new Set(ids).size).toBe(records.length);
+      expect(ids.slice(0, records.length)).toEqual(ids.slice(records.length));
+    });
+
+  test("a uuid of the source is the event's", () => {
+    const uuid = "0190f3a4-5c11-7000-8000-000000000001";
+    const time = "2024-01-02 03:04:05";
+    expect(idsOf("posthog", [{ uuid, event: "a", distinct_id: "u", timestamp: time }])).toEqual([uuid]);
+    expect(idsOf("amplitude", [{ uuid, event_type: "a", user_id: "u", event_time: time }])).toEqual([uuid]);
+    const umami = { website_id: "w", session_id: "s", event_id: uuid, created_at: time, url_path: "/" };
+    expect(idsOf("umami", [umami])).toEqual([uuid]);
+  });
+
+  test("samples", async () => {
+    const mixpanelProject = await SampleProject.create();
+    const counts = { read: 4, accepted: 3, duplicate: 1, rejected: 0 };
+    expect(await mixpanelProject.sample("15-mixpanel-same-insert-id.json")).toMatchObject(counts);
+    const amplitudeProject = await SampleProject.create();
+    expect(await amplitudeProject.sample("15-amplitude-same-insert-id.json")).toMatchObject({ accepted: 2 });
+  }, 60_000);
+});
+
+describe("without an id the content counts, and how many equal records there are", () => {
+  const ga4 = (more: JsonObject = {}) => ({
+    ...{ event_name: "e", event_timestamp: "1714557600000001", user_pseudo_id: "p", stream_id: "1" },
+    event_params: [
+      { key: "a", value: { string_value: "x", int_value: null } },
+      { key: "n", value: { int_value: "5", string_value: null } },
+    ],
+    ...more,
+  });
+
+  test("a row of GA4 in another table, order or file is the same event", () => {
+    const parquet: Json = {
+      list: [
+        { element: { key: "n", value: { int_value: 5 } } },
+        { element: { key: "a", value: { string_value: "x" } } },
+      ],
+    };
+    const [first, ...others] = [
+      ga4(),
+      ga4({ event_timestamp: 1714557600000001 }),
+      ga4({ event_params: parquet }),
+      ga4({
+        collected_traffic_source: { manual_source: "s" },
+        is_active_user: true,
+        user_ltv: { revenue: 1 },
+      }),
+      ga4({ batch_event_index: "7", privacy_info: { ads_storage: "Yes" }, event_date: "20240501" }),
+    ].map((record) => idsOf("ga4", [record])[0]);
+    for (const other of others) expect(other).toBe(first);
+    const different = [
+      ga4({ stream_id: "2" }),
+      ga4({ user_id: "u" }),
+      ga4({ event_name: "f" }),
+      ga4({ event_bundle_sequence_id: 3 }),
+      ga4({ event_timestamp: "1714557600000002" }),
+      ga4({ event_params: [] }),
+    ].map((record) => idsOf("ga4", [record])[0]);
+    expect(new Set([first, ...different]).size).toBe(different.length + 1);
+  });
+
+  test("two equal rows are two events, and the same two in another order", () => {
+    const [one, other] = [ga4(), ga4({ event_name: "f" })];
+    const ids = idsOf("ga4", [one, one, other]);
+    expect(new Set(ids).size).toBe(3);
+    expect(idsOf("ga4", [other, one, one]).sort()).toEqual(ids.toSorted());
+    expect(idsOf("ga4", [one])).toEqual(ids.slice(0, 1));
+  });
+
+  test("tables: columns in any order, numbers as text, empty cells", () => {
+    const at = "2024-01-02 03:04:05";
+    const [first, ...others] = [
+      { event: "e", distinct_id: "u", timestamp: at, plan: "7" },
+      { plan: 7, timestamp: "2024-01-02T03:04:05Z", distinct_id: "u", event: "e", none: null, empty: "" },
+      { event: "e", distinct_id: "u", timestamp: 1704164645, plan: "7", properties: "{}" },
+    ].map((record) => idsOf("events", [record as unknown as JsonObject])[0]);
+    for (const other of others) expect(other).toBe(first);
+  });
+
+  test("one text for a value, however its members stand", () => {
+    const value = fc.jsonValue({ maxDepth: 4 }) as fc.Arbitrary<Json>;
+    const shuffled = (json: Json): Json => {
+      if (Array.isArray(json)) return json.map(shuffled);
+      if (json === null || typeof json !== "object") return json;
+      const entries = Object.entries(json as JsonObject).reverse();
+      return Object.fromEntries(entries.map(([name, member]) => [name, shuffled(member)])) as Json;
+    };
+    fc.assert(fc.property(value, (json) => expect(canonicalText(shuffled(json))).toBe(canonicalText(json))));
+    for (const [one, other] of [
+      ["[1,2]", "[2,1]"],
+      ["[1,[2]]", "[[1],2]"],
+      ['{"a":"b"}', '["a","b"]'],
+      ["12345678901234567890", "12345678901234567891"],
+      ['{"a":true}', '{"a":"true"}'],
+    ])
+      expect(canonicalText(parseJsonText(one!))).not.toBe(canonicalText(parseJsonText(other!)));
+    expect(canonicalText(parseJsonText("12345678901234567890"))).toBe(canonicalText("12345678901234567890"));
+  });
+
+  test("samples: the same day in another order adds nothing; a row without any id is rejected", async () => {
+    const project = await SampleProject.create();
+    const first = await project.sample("10-ga4-order-a.json");
+    expect(first).toMatchObject({ accepted: 4, duplicate: 0, rejected: 1 });
+    const second = await project.sample("10-ga4-order-b.json");
+    expect(second).toMatchObject({ accepted: 0, duplicate: 3, made: 0, rejected: 0 });
+  }, 60_000);
+
+  test("an import that is interrupted goes on counting where it was, across files that are done", async () => {
+    const project = await SampleProject.create();
+    Bun.spawnSync(["mkdir", `${project.folder}/files`]);
+    const row = ga4();
+    project.write("files/1.json", linesOf([row, row]));
+    // A record that is rejected stops the import here.
+    const second = project.write("files/2.json", linesOf([row, { ...row, event_name: "" }, row]));
+    const files = `${project.folder}/files`;
+    const stopped = await project.file(files, "--max-rejects", "0");
+    expect(stopped).toMatchObject({ accepted: 3, rejected: 0, complete: false });
+    const resumed = await project.file(files, "--resume");
+    expect(resumed).toMatchObject({ read: 5, accepted: 4, duplicate: 0, rejected: 1, complete: true });
+    expect(await project.file(files)).toMatchObject({ accepted: 0, duplicate: 4, made: 0 });
+    expect(await project.file(second)).toMatchObject({ accepted: 0, duplicate: 2 });
+  }, 60_000);
+});
+
+describe("what an older version has loaded is recognized", () => {
+  /** Stores events as an older version did, with the uuids that it gave them. */
+  async function withOldEvents(records: readonly [RecordFormat, JsonObject, name: string, id: string][]) {
+    const appliance = await TestAppliance.start();
+    const batch = records.map(([format, record, event, distinct_id], at) => {
+      const [mapped] = mapRecord(format, record);
+      const micros = timeOf(mapped!.event.timestamp, undefined) as number;
+      const uuid = legacyIdOf(mapped!.sourceId, micros, at + 1, record);
+      return { uuid, event, distinct_id, timestamp: new Date(micros / 1_000).toISOString(), properties: {} };
+    });
+    await appliance.batch(batch, { historical_migration: true });
+    await appliance.eventsWhenStored(batch.length);
+    return { appliance, project: await SampleProject.create(appliance.dataDir) };
+  }
+
+  test("by source id, if name and person are the same", async () => {
+    const record = (event: string, distinct_id: string) => ({
+      ...{ event, properties: { distinct_id, time: 1760000000, $insert_id: "order-7" } },
+    });
+    const { appliance, project } = await withOldEvents([
+      ["mixpanel", record("Placed", "u1"), "Placed", "u1"],
+    ]);
+    await using _ = appliance;
+    const records = [record("Placed", "u1"), record("Shipped", "u1"), record("Placed", "u2")];
+    expect(await project.records(records, "--dry-run")).toMatchObject({ accepted: 2, duplicate: 1 });
+    expect(await project.records(records)).toMatchObject({ accepted: 2, duplicate: 1 });
+    expect(await project.records(records)).toMatchObject({ accepted: 0, duplicate: 3 });
+  }, 60_000);
+
+  test("by line and content, under the name and the id that it had then", async () => {
+    const row = {
+      event_name: "page_view",
+      event_timestamp: "1714557600000001",
+      user_pseudo_id: "p",
+      user_id: "0",
+    };
+    const other = { ...row, event_timestamp: "1714557600000002" };
+    const { appliance, project } = await withOldEvents([
+      ["ga4", row, "$pageview", "0"],
+      ["ga4", other, "$pageview", "0"],
+    ]);
+    await using _ = appliance;
+    expect(await project.records([row, other])).toMatchObject({ accepted: 0, duplicate: 2, made: 0 });
+    // A line further down is a record of its own for the older version; the newer one has not seen it yet.
+    expect(await project.records([other, row])).toMatchObject({ accepted: 2, duplicate: 0 });
+    expect(await project.records([other, row])).toMatchObject({ accepted: 0, duplicate: 2 });
+  }, 60_000);
+});
+
+describe("counts that are spilled to the disk", () => {
+  test("go on", () => {
+    using counts = new SpilledCounts(16);
+    for (let round = 1; round <= 3; round++)
+      for (let n = 0; n < 100; n++) expect(counts.add(`text ${n}`)).toBe(round);
+  });
+});
