@@ -6,7 +6,7 @@ import { membership } from "../../../src/cohorts/cohorts.ts";
 import { behaviourLists, withBehaviourLists } from "../../../src/engine/behaviour.ts";
 import { computeReach } from "../../../src/engine/reach.ts";
 import type { EventSql } from "../../../src/events/dialect.ts";
-import { knownUuids } from "../../../src/events/duckdb/known-uuids.ts";
+import { hasHistory, knownUuids, storedEvents } from "../../../src/events/duckdb/known-uuids.ts";
 import { type ExportPosition, exportPage } from "../../../src/events/export/page.ts";
 import { countFlagCalls } from "../../../src/events/insights/flag-calls.ts";
 import { computeInsight } from "../../../src/events/insights/insights.ts";
@@ -318,9 +318,12 @@ describe("both engines answer alike", () => {
               const uuids = (await stores.rows("SELECT uuid::VARCHAR FROM events")).map(([uuid]) =>
                 String(uuid),
               );
-              await both((store) =>
-                knownUuids(store, 1, [...uuids, crypto.randomUUID(), Bun.randomUUIDv7()]),
+              const asked = [...uuids, crypto.randomUUID(), Bun.randomUUIDv7()];
+              await both(async (store) => (await knownUuids(store, 1, asked)).sort());
+              await both(async (store) =>
+                (await storedEvents(store, 1, asked)).sort((one, other) => (one.uuid < other.uuid ? -1 : 1)),
               );
+              for (const project of [1, 7]) await both((store) => hasHistory(store, project));
               for (const conditions of sets) {
                 const request = {
                   ...{
