@@ -1,12 +1,14 @@
 /** Decides when an event happened. Pure. Source: contract, ingestion 7.4; for history, decisions 1 and 2. */
 
-import { isRepresentable, parseInstant, parseNumericTime } from "../lib/timestamp.ts";
+import { isDateOfDigits, isRepresentable, parseInstant, parseNumericTime } from "../lib/timestamp.ts";
 
 const microsPerMillisecond = 1_000;
 const hourMicros = 3600 * 1_000_000;
 const futureMicrosMax = 23 * hourMicros;
 /** A time in the history that lies further ahead is said to the sender. */
 const historicalFutureMicros = hourMicros;
+/** A slow delivery looks like a clock that is wrong by so much; correcting it would reorder the events of a device. */
+const skewMicrosMin = 60 * 1_000_000;
 /** A send time given as a number is one only after this instant, 2021-01-01. */
 const sendTimeEarliestMicros = 1_609_459_200_000_000;
 
@@ -16,6 +18,7 @@ export interface EventTime {
   readonly warning?:
     | "ignored_invalid_timestamp"
     | "event_timestamp_in_future"
+    | "guessed_timestamp"
     | "historical_event_without_timestamp";
 }
 
@@ -35,7 +38,7 @@ export function historicalEventTime(timestamp: unknown, nowMicros: number): Even
     return { micros: nowMicros, warning: "ignored_invalid_timestamp" };
   }
   if (micros > nowMicros + historicalFutureMicros) return { micros, warning: "event_timestamp_in_future" };
-  return { micros };
+  return isDateOfDigits(timestamp) ? { micros, warning: "guessed_timestamp" } : { micros };
 }
 
 /**
@@ -44,7 +47,7 @@ export function historicalEventTime(timestamp: unknown, nowMicros: number): Even
  * @param timestamp    what the item says, of any type.
  * @param offset       milliseconds between the event and the request, of any type; wins over the timestamp.
  * @param nowMicros    when the request arrived.
- * @param sentAtMicros when the client says it sent the request: corrects for a client clock that is wrong.
+ * @param sentAtMicros when the client says it sent the request: corrects a client clock that is wrong by more than a minute.
  */
 export function eventTime(
   timestamp: unknown,
@@ -58,8 +61,19 @@ export function eventTime(
   if (timestamp === undefined || timestamp === null) return { micros: nowMicros };
   const claimed = instantOf(timestamp);
   if (claimed === undefined) return { micros: nowMicros, warning: "ignored_invalid_timestamp" };
+  const time = bounded(claimed - clockSkew(sentAtMicros, nowMicros), nowMicros);
+  return time.warning === undefined && isDateOfDigits(timestamp)
+    ? { ...time, warning: "guessed_timestamp" }
+    : time;
+}
+
+/**
+ * How far a client's clock is ahead, in microseconds; 0 for up to a minute in either direction, so that the times of events
+ * stay as they are. Source: contract, ingestion 7.4.
+ */
+export function clockSkew(sentAtMicros: number | undefined, nowMicros: number): number {
   const skew = sentAtMicros === undefined ? 0 : sentAtMicros - nowMicros;
-  return bounded(claimed - skew, nowMicros);
+  return Math.abs(skew) > skewMicrosMin ? skew : 0;
 }
 
 /**
@@ -71,12 +85,17 @@ export function sendTime(claims: readonly unknown[]): number | undefined {
   for (const claim of claims) {
     const isNumber =
       typeof claim === "number" || (typeof claim === "string" && /^\d+(?:\.\d+)?$/.test(claim));
-    const micros = instantOf(claim);
+    const micros = isDateOfDigits(claim) ? undefined : instantOf(claim);
     // A zero or a counter must not be taken for a clock.
     const earliest = isNumber ? sendTimeEarliestMicros : Number.NEGATIVE_INFINITY;
     if (micros !== undefined && micros >= earliest && isRepresentable(micros)) return micros;
   }
   return undefined;
+}
+
+/** Whether a claim can be read as a time. */
+export function isTime(claim: unknown): boolean {
+  return instantOf(claim) !== undefined;
 }
 
 function instantOf(claim: unknown): number | undefined {

@@ -15,6 +15,7 @@ import { distinctId, eventName } from "./event-identity.ts";
 import { type AddedMembers, propertiesText } from "./event-properties.ts";
 import { type EventTime, eventTime, historicalEventTime } from "./event-time.ts";
 import type { RawItem } from "./item-table.ts";
+import { missingData } from "./missing-data.ts";
 import { type Outcome, type Warning, type WarningType, warning } from "./outcome.ts";
 
 /** What is the same for all events of a request. */
@@ -48,13 +49,11 @@ const noOptions: ItemOptions = { processPersonProfile: undefined, ignoresSentAt:
 
 /** Session replay, which is no part of the product. */
 const snapshot = "$snapshot";
-const groupIdentify = new Set(["$groupidentify", "$group_identify"]);
 /** They exist to change a person or a group, which they must not do when they are sent as anonymous. */
 const profileEvents = new Set([
   ...["$set", "$identify", "$create_alias", "$merge_dangerously"],
-  ...groupIdentify,
+  ...["$groupidentify", "$group_identify"],
 ]);
-const surveyEvents = new Set(["survey sent", "survey shown", "survey dismissed", "survey abandoned"]);
 const clientWarningName = "$$client_ingestion_warning";
 
 /** Prepares what `normalize` needs to know about a request. */
@@ -137,10 +136,10 @@ function warningsOf(
   if (hasMadeUuid && !isAbsent(item.value.uuid)) types.push("invalid_uuid");
   if (profileSwitch !== undefined && typeof profileSwitch !== "boolean")
     types.push("invalid_process_person_profile");
+  // What it lacks does not matter: it changes nothing.
   if (mode === "propertyless" && profileEvents.has(name))
     types.push("invalid_event_when_process_person_profile_is_false");
-  if (groupIdentify.has(name) && !isObjectOrAbsent(sent.$group_set)) types.push("invalid_group_set");
-  if (surveyEvents.has(name) && lacksSurveyId(sent)) types.push("survey_without_id");
+  else types.push(...missingData(name, item.value, sent));
   if (types.length === 0 && time.warning === undefined) return noWarnings;
   const about = aboutOf(item, name, id);
   const warnings = types.map((type) => warning(type, about));
@@ -148,14 +147,6 @@ function warningsOf(
     warnings.push(warning(time.warning, { ...about, timestamp: JSON.stringify(item.value.timestamp) }));
   }
   return warnings;
-}
-
-function lacksSurveyId({ $survey_id: id = null }: Sent): boolean {
-  return id === null || id === "";
-}
-
-function isObjectOrAbsent(value: unknown): boolean {
-  return value === undefined || (typeof value === "object" && !Array.isArray(value));
 }
 
 function dropped(type: WarningType, item: RawItem, name?: string, id?: string): Outcome {

@@ -16,13 +16,23 @@ export type WarningType =
   | OwnWarningType;
 
 type OwnWarningType =
+  | "create_alias_without_alias"
   | "event_not_stored"
+  | "groupidentify_without_group"
+  | "guessed_timestamp"
   | "historical_event_without_timestamp"
   | "invalid_group_set"
+  | "invalid_groups"
+  | "invalid_offset"
+  | "invalid_set"
+  | "invalid_unset"
   | "invalid_uuid"
+  | "merge_without_alias"
   | "missing_distinct_id"
   | "missing_event_name"
-  | "survey_without_id";
+  | "screen_without_name"
+  | "survey_without_id"
+  | "timestamp_in_properties";
 
 /** Something about an event that its sender should know. */
 export interface Warning {

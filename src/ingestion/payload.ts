@@ -55,15 +55,18 @@ export function parsePayload(text: string, canBeNameless: boolean): Payload {
     const items = new ItemTable(text, root);
     readItems(items, start);
     checkItems(items);
-    return { items, batchToken: undefined, sentAt: undefined, isHistorical: false };
+    return { items, batchToken: undefined, sentAt: undefined, isHistorical: areHistorical(items) };
   }
   if (!isObject(root)) throw new InvalidPayload(`an event must be an object: the body is ${kindOf(root)}`);
+  const isHistorical = historicalSwitch(root.historical_migration);
   if (Array.isArray(root.batch)) {
+    const items = batchItems(text, start, root.batch);
+    const areAllHistorical = areHistorical(items, isHistorical);
     return {
-      items: batchItems(text, start, root.batch),
+      items,
       batchToken: presentToken(root),
       sentAt: root.sent_at,
-      isHistorical: historicalSwitch(root.historical_migration),
+      isHistorical: isHistorical ?? areAllHistorical,
     };
   }
   if (root.event === undefined && root.batch !== undefined) {
@@ -75,7 +78,7 @@ export function parsePayload(text: string, canBeNameless: boolean): Payload {
   const items = new ItemTable(text, [root]);
   readItem(items, start);
   checkItems(items);
-  return { items, batchToken: undefined, sentAt: root.sent_at, isHistorical: false };
+  return { items, batchToken: undefined, sentAt: root.sent_at, isHistorical: isHistorical ?? false };
 }
 
 /** An event by itself, whose text is known to be fit for one. */
@@ -111,10 +114,30 @@ function nestedTooDeep(position: number): InvalidItem {
 }
 
 /** A wrong type is refused: data that was meant to be history must not be taken, and metered, as live. */
-function historicalSwitch(value: unknown): boolean {
+function historicalSwitch(value: unknown, where = ""): boolean | undefined {
   if (typeof value === "boolean") return value;
-  if (value === undefined || value === null) return false;
-  throw new InvalidPayload(`\`historical_migration\` must be true or false, not ${kindOf(value)}`);
+  if (value === undefined || value === null) return undefined;
+  throw new InvalidPayload(`\`historical_migration\` must be true or false${where}, not ${kindOf(value)}`);
+}
+
+/**
+ * Whether the events of a list say that they are history: a request goes through one lane, so they have to agree.
+ *
+ * @param decided what is said beside the list, which settles it.
+ * @throws {InvalidPayload} they do not agree, or one says something else than true or false.
+ */
+function areHistorical({ values }: ItemTable, decided?: boolean): boolean {
+  let first: boolean | undefined;
+  for (const [index, value] of values.entries()) {
+    const { historical_migration } = value as Record<string, unknown>;
+    const said = historicalSwitch(historical_migration, ` in the item at position ${index}`) ?? false;
+    first ??= said;
+    if (decided === undefined && said !== first)
+      throw new InvalidPayload(
+        `\`historical_migration\` must be the same for all events of a request: in the item at position ${index} it is ${said}`,
+      );
+  }
+  return first ?? false;
 }
 
 function batchItems(text: string, start: number, batch: readonly unknown[]): ItemTable {

@@ -12,6 +12,9 @@ const secondsPerDay = 86_400;
 /** Numbers below this are seconds (until the year 5138), others milliseconds. */
 const unixSecondsBelow = 1e11;
 
+/** 1990-01-01. Digits that mean an earlier time are a counter, a duration or a zero (contract, ingestion 7.4). */
+const digitsEarliestMicros = 631_152_000_000_000;
+
 /** 0000-01-01, and the first instant of the year 10000. */
 const earliestMicros = -62_167_219_200_000_000;
 const beyondLatestMicros = 253_402_300_800_000_000;
@@ -55,14 +58,31 @@ export function parseInstant(text: string): number | undefined {
   return parseIso(text) ?? parseUnusual(text);
 }
 
-/** Reads a number: eight digits that make a date are that date, others Unix seconds, or milliseconds from 1e11 on. */
+/**
+ * Reads a number: eight digits that make a date are that date, others Unix seconds, or milliseconds from 1e11 on.
+ *
+ * @returns epoch microseconds; undefined for a time before 1990.
+ */
 export function parseNumericTime(value: number): number | undefined {
   if (!Number.isFinite(value)) return undefined;
-  if (value >= 1e7 && value < 1e8 && Number.isInteger(value)) {
-    const day = dayOf(String(value));
-    if (day !== undefined) return day * secondsPerDay * microsPerSecond;
-  }
-  return Math.round(value * (Math.abs(value) < unixSecondsBelow ? microsPerSecond : 1_000));
+  const day = isEightDigits(value) ? dayOf(String(value)) : undefined;
+  if (day !== undefined) return ofDigits(day * secondsPerDay * microsPerSecond);
+  return ofDigits(Math.round(value * (Math.abs(value) < unixSecondsBelow ? microsPerSecond : 1_000)));
+}
+
+/** Whether a claim consists of digits alone that are read as a date: a year, an ordinal date or a calendar date. */
+export function isDateOfDigits(claim: unknown): boolean {
+  return typeof claim === "string" ? dateOfDigits.test(claim.trim()) : isEightDigits(claim);
+}
+
+const dateOfDigits = /^(?:\d{4}|\d{7,8})$/;
+
+function isEightDigits(value: unknown): boolean {
+  return Number.isInteger(value) && (value as number) >= 1e7 && (value as number) < 1e8;
+}
+
+function ofDigits(micros: number): number | undefined {
+  return micros < digitsEarliestMicros ? undefined : micros;
 }
 
 /** Whether a time is of the years 0 to 9999, as all that are stored are. */
@@ -156,9 +176,9 @@ function parseUnusual(text: string): number | undefined {
   // Bounds the work that the patterns can be made to do.
   if (trimmed.length === 0 || trimmed.length > 100) return undefined;
   if (trimmed.length !== text.length) return parseInstant(trimmed);
+  if (unix.test(text)) return parseDigits(text);
   const iso = parseOtherIso(text);
   if (iso !== undefined) return iso;
-  if (unix.test(text)) return parseNumericTime(Number(text));
   const mail = rfc2822.exec(text);
   if (mail) {
     const [, day, month, year, hour, minute, second = "00", zone = ""] = mail;
@@ -179,11 +199,17 @@ function parseUnusual(text: string): number | undefined {
   return undefined;
 }
 
+/** Four digits are a year and seven an ordinal date, never seconds of January 1970. */
+function parseDigits(text: string): number | undefined {
+  if (!yearOrOrdinal.test(text)) return parseNumericTime(Number(text));
+  const day = dayOf(text.length === 4 ? `${text}-01-01` : text);
+  return day === undefined ? undefined : ofDigits(day * secondsPerDay * microsPerSecond);
+}
+
+const yearOrOrdinal = /^(?:\d{4}|\d{7})$/;
 const gregorian = /^([+-]\d{6}|\d{4})(-?)(\d{2})\2(\d{2})$/;
 const monthForm = /^(\d{4})-(\d{2})$/;
 const ordinalForm = /^(\d{4})-?(\d{3})$/;
-/** Alone they are a Unix time; before a time of day they are an ordinal date. */
-const sevenDigits = /^\d{7}$/;
 const weekForm = /^(\d{4})-?w(\d{2})(?:-?([1-7]))?$/i;
 const timeForm =
   /^(\d{2})(?::?(\d{2})(?::?(\d{2}))?)?(?:[.,](\d{1,30}))?\s?(z|[+\u2212-]\d{2}(?::?\d{2})?)?$/i;
@@ -194,7 +220,6 @@ const timeForm =
  */
 function parseOtherIso(text: string): number | undefined {
   const gap = text.search(/[t ]/i);
-  if (gap === -1 && sevenDigits.test(text)) return undefined;
   const day = dayOf(gap === -1 ? text : text.slice(0, gap));
   if (day === undefined) return undefined;
   const dayStart = day * secondsPerDay * microsPerSecond;

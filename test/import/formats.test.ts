@@ -41,16 +41,16 @@ describe("times", () => {
     ["2026-11-23T00:00:01Z", now + 86_401e6],
     ["1989-12-31T23:59:59Z", Date.UTC(1989, 11, 31, 23, 59, 59) * 1_000],
     ["1912-06-23T00:00:00Z", Date.UTC(1912, 5, 23) * 1_000],
-    ["19120623", Date.UTC(1912, 5, 23) * 1_000],
+    ["19990623", Date.UTC(1999, 5, 23) * 1_000],
     ["2611-01-01", Date.UTC(2611, 0, 1) * 1_000],
     // A number only says so by its size.
     ...[0, 1, -5, 1e30, "1700", "315532800", now / 1e6 + 86_401, second * 1e10].map((v) => [
       v,
       "timestamp_out_of_range",
     ]),
-    ...["soon", "2023-13-01", "2023-02-30", "20231301", true, [], {}, "1/2/2023", "  "].map((v) => [
+    ...["soon", "2023-13-01", "2023-02-30", "20231301", "19120623", true, [], {}, "1/2/2023", "  "].map((v) => [
       v,
-      v === "20231301" ? "timestamp_out_of_range" : "ignored_invalid_timestamp",
+      "ignored_invalid_timestamp",
     ]),
     ...[undefined, null, ""].map((v) => [v, "historical_event_without_timestamp"]),
   ] as [Json, number | string][])

@@ -96,9 +96,9 @@ test("times are corrected by the send time, unless the event says no", async () 
   const body = batch([event(1), event(2, { options: { disable_skew_correction: true } })]);
   await send(ofrepPath, {
     body,
-    headers: { ...headers, "posthog-request-timestamp": "2026-11-21T12:00:10Z" },
+    headers: { ...headers, "posthog-request-timestamp": "2026-11-21T12:02:00Z" },
   });
-  expect(journal.events.map(({ time }) => time)).toEqual([noon - 3_610_000_000, noon - 3_600_000_000]);
+  expect(journal.events.map(({ time }) => time)).toEqual([noon - 3_720_000_000, noon - 3_600_000_000]);
 });
 
 test("history goes to its lane", async () => {

@@ -22,13 +22,45 @@ interface Vector {
 // The table of the contract (ingestion 7.4) first, our own cases after it. Now is noon.
 const vectors: Vector[] = [
   {
-    name: "the client's clock is 5 s ahead",
+    name: "the client's clock is 5 s ahead: within what a delivery takes",
     timestamp: day("11:59:55"),
     sentAt: day("12:00:05"),
-    expected: micros("11:59:50"),
+    expected: micros("11:59:55"),
   },
-  { name: "10 s ahead", timestamp: day("11:00:00"), sentAt: day("12:00:10"), expected: micros("10:59:50") },
-  { name: "10 s behind", timestamp: day("11:00:00"), sentAt: day("11:59:50"), expected: micros("11:00:10") },
+  { name: "60 s ahead", timestamp: day("11:00:00"), sentAt: day("12:01:00"), expected: micros("11:00:00") },
+  { name: "60 s behind", timestamp: day("11:00:00"), sentAt: day("11:59:00"), expected: micros("11:00:00") },
+  { name: "61 s ahead", timestamp: day("11:00:00"), sentAt: day("12:01:01"), expected: micros("10:58:59") },
+  {
+    name: "more than 60 s behind",
+    timestamp: day("11:00:00"),
+    sentAt: day("11:58:59.999999"),
+    expected: micros("11:01:00") + 1,
+  },
+  {
+    name: "an own time to the digit",
+    timestamp: day("11:00:00.123456"),
+    sentAt: day("11:59:59.999"),
+    expected: micros("11:00:00") + 123_456,
+  },
+  { name: "a year", timestamp: "2025", expected: parseInstant("2025-01-01")!, warning: "guessed_timestamp" },
+  {
+    name: "an ordinal date",
+    timestamp: "2026300",
+    expected: parseInstant("2026-300")!,
+    warning: "guessed_timestamp",
+  },
+  {
+    name: "a calendar date as a number",
+    timestamp: 20261120,
+    expected: parseInstant("2026-11-20")!,
+    warning: "guessed_timestamp",
+  },
+  ...[0, "0", -1, 1234, "1234", 2026, "1970", 631_151_999, "1234567", 86_400_000].map((timestamp) => ({
+    name: `digits of a time before 1990: ${JSON.stringify(timestamp)}`,
+    timestamp,
+    expected: noon,
+    warning: "ignored_invalid_timestamp",
+  })),
   {
     name: "$ignore_sent_at",
     timestamp: day("11:00:00"),
@@ -68,6 +100,7 @@ const vectors: Vector[] = [
     timestamp: day("01:00:00"),
     offset: "5000",
     expected: micros("01:00:00"),
+    warning: "invalid_offset",
   },
   {
     name: "an offset into the future",

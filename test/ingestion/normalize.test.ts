@@ -73,6 +73,8 @@ describe("dropped, and why", () => {
   });
 });
 
+const group = { $group_type: "t", $group_key: "k" };
+
 describe("kept with a warning", () => {
   for (const [warning, value] of [
     ["invalid_uuid", event({ uuid: "not a uuid" })],
@@ -86,9 +88,33 @@ describe("kept with a warning", () => {
         event({ event: name, properties: { $process_person_profile: false } }),
       ],
     ),
-    ["invalid_group_set", event({ event: "$groupidentify", properties: { $group_set: "text" } })],
-    ["invalid_group_set", event({ event: "$group_identify", properties: { $group_set: [1] } })],
-    ["invalid_group_set", event({ event: "$groupidentify", properties: { $group_set: false } })],
+    ["invalid_group_set", event({ event: "$groupidentify", properties: { ...group, $group_set: "text" } })],
+    ["invalid_group_set", event({ event: "$group_identify", properties: { ...group, $group_set: [1] } })],
+    ["invalid_group_set", event({ event: "$groupidentify", properties: { ...group, $group_set: false } })],
+    ["groupidentify_without_group", event({ event: "$groupidentify" })],
+    ["groupidentify_without_group", event({ event: "$groupidentify", properties: { $group_type: "t" } })],
+    ["groupidentify_without_group", event({ event: "$group_identify", properties: { $group_key: "k" } })],
+    [
+      "groupidentify_without_group",
+      event({ event: "$groupidentify", properties: { ...group, $group_key: " " } }),
+    ],
+    ["create_alias_without_alias", event({ event: "$create_alias" })],
+    ["create_alias_without_alias", event({ event: "$create_alias", properties: { alias: "" } })],
+    ["create_alias_without_alias", event({ event: "$create_alias", properties: { alias: null } })],
+    ["merge_without_alias", event({ event: "$merge_dangerously", properties: { alias: {} } })],
+    ["invalid_set", event({ event: "$identify", properties: { $set: "x" } })],
+    ["invalid_set", event({ event: "$identify", properties: { $set_once: [] } })],
+    ["invalid_set", event({ event: "$set", properties: { $set: 7 } })],
+    ["invalid_set", event({ event: "$set", $set: [1] })],
+    ["invalid_set", event({ event: "$set" })],
+    ["invalid_set", event({ properties: { $set: true } })],
+    ["invalid_unset", event({ properties: { $unset: "name" } })],
+    ["invalid_groups", event({ properties: { $groups: ["acme"] } })],
+    ["invalid_groups", event({ properties: { $groups: "acme" } })],
+    ["screen_without_name", event({ event: "$screen" })],
+    ["screen_without_name", event({ event: "$screen", properties: { $screen_name: "" } })],
+    ["timestamp_in_properties", event({ properties: { timestamp: "2026-11-21T02:00:00Z" } })],
+    ["invalid_offset", event({ offset: "500" })],
     ["invalid_process_person_profile", event({ properties: { $process_person_profile: "false" } })],
     ["invalid_process_person_profile", event({ properties: { $process_person_profile: 0 } })],
     ["invalid_process_person_profile", event({ properties: { $process_person_profile: null } })],
@@ -115,7 +141,17 @@ describe("kept with a warning", () => {
       event({ event: "$performance_event" }),
       event({ event: "$groupidentify", properties: { $group_type: "t", $group_key: "k".repeat(5_000) } }),
       event({ event: "$groupidentify", properties: { $group_type: "t", $group_key: "k", $group_set: null } }),
-      event({ event: "other", properties: { $group_set: 1 } }),
+      event({ event: "other", properties: { $group_set: 1, alias: null, $screen_name: null } }),
+      event({ event: "$create_alias", properties: { alias: 7 } }),
+      event({ event: "$identify" }),
+      event({ event: "$identify", properties: { $set: null } }),
+      event({ event: "$set", properties: { $unset: ["a"] } }),
+      event({ event: "$set", $set: {} }),
+      event({ event: "$screen", properties: { $screen_name: 1 } }),
+      event({ properties: { $groups: null, $unset: { a: 1 } } }),
+      event({ timestamp: "2026-11-21T02:00:00Z", properties: { timestamp: "2026-11-21T02:00:00Z" } }),
+      event({ offset: 5, properties: { timestamp: "2026-11-21T02:00:00Z" } }),
+      event({ properties: { timestamp: "soon" } }),
       event({ properties: { text: "é".repeat(2_000_000) } }),
     ]) {
       const outcome = outcomeOf(value);

@@ -259,21 +259,50 @@ describe("what a request is made of", () => {
     expect(journal.notes).toEqual([]);
   });
 
-  test("only a batch can be historical, only with true", async () => {
+  test("a request of any shape can be historical, only with true", async () => {
     const { journal, send } = startCapture();
-    await send("/batch", { body: batch([anyEvent], { historical_migration: true }) });
-    await send("/batch", { body: batch([anyEvent], { historical_migration: false }) });
-    await send("/batch", {
-      body: batch([{ ...anyEvent, historical_migration: true }], { historical_migration: null }),
-    });
-    await send("/capture", { body: one({ historical_migration: true }) });
+    const old = { ...anyEvent, historical_migration: true };
+    const historical = [
+      ["/batch", batch([anyEvent], { historical_migration: true })],
+      ["/batch", batch([old], { historical_migration: null })],
+      ["/batch", one({ historical_migration: true })],
+      ["/capture", one({ historical_migration: true })],
+      ["/e", JSON.stringify([{ ...old, api_key: anyToken }, old])],
+      ["/engage", one({ historical_migration: true })],
+    ] as const;
+    const realtime = [
+      ["/batch", batch([anyEvent], { historical_migration: false })],
+      ["/batch", batch([old], { historical_migration: false })],
+      ["/capture", one({ historical_migration: null })],
+      ["/capture", one({ historical_migration: false })],
+    ] as const;
+    for (const [path, body] of [...historical, ...realtime])
+      expect((await send(path, { body })).status).toBe(200);
     expect(journal.appends.map(({ lane }) => lane)).toEqual([
-      "historical",
-      "realtime",
-      "realtime",
-      "realtime",
+      ...historical.map(() => "historical" as const),
+      ...realtime.map(() => "realtime" as const),
     ]);
-    expect(journal.events.map(({ historical }) => historical)).toEqual([true, false, false, false]);
+    expect(journal.events.filter(({ historical }) => historical)).toHaveLength(historical.length + 1);
+  });
+
+  test("a historical_migration that is no boolean is refused in every shape", async () => {
+    const { journal, send } = startCapture();
+    for (const historical_migration of ["true", 1, {}, []]) {
+      const bad = { ...anyEvent, historical_migration };
+      for (const body of [
+        batch([anyEvent], { historical_migration }),
+        batch([anyEvent, bad]),
+        batch([bad], { historical_migration: true }),
+        one({ historical_migration }),
+        JSON.stringify([{ ...bad, api_key: anyToken }]),
+      ])
+        expect((await send("/batch", { body })).status).toBe(400);
+    }
+    const mixed = [anyEvent, { ...anyEvent, historical_migration: true }];
+    const refused = await send("/batch", { body: batch(mixed) });
+    expect(refused.status).toBe(400);
+    expect(await refused.text()).toContain("position 1");
+    expect(journal.appends).toEqual([]);
   });
 
   test("JSON is JSON under any content type", async () => {

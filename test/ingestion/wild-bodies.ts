@@ -21,7 +21,7 @@ export class WildBodies extends WildEvents {
           ...this.maybe(0.02, "$token", () => `"${anyToken}"`),
           ...this.maybe(0.6, "sent_at", () =>
             this.oneOf(
-              ['"2026-11-21T11:58:00.000Z"'],
+              ['"2026-11-21T11:58:00.000Z"', '"2026-11-21T11:59:30.000Z"'],
               ['"x"', "null", "1795389272623", '"9999-01-01T00:00:00Z"', '"0001-01-01T00:00:00Z"'],
             ),
           ),

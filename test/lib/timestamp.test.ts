@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { parseInstant, parseNumericTime } from "../../src/lib/timestamp.ts";
+import { isDateOfDigits, parseInstant, parseNumericTime } from "../../src/lib/timestamp.ts";
 
 const morning = Date.UTC(2026, 10, 21, 2, 31, 7) * 1_000;
 const dayMicros = Date.UTC(2026, 10, 21) * 1_000;
@@ -64,10 +64,12 @@ const readable: [string, number][] = [
   ["2024-366", Date.UTC(2024, 11, 31) * 1_000],
   ["2026-11", Date.UTC(2026, 10, 1) * 1_000],
   ["+002026-11-21T02:31:07Z", morning],
-  ["19700101", 0],
-  ["12345678", 12_345_678_000_000],
-  ["20261340", 20_261_340_000_000],
-  ["2026325", 2_026_325_000_000],
+  ["2026325", dayMicros],
+  ["2024366", Date.UTC(2024, 11, 31) * 1_000],
+  ["2026", Date.UTC(2026, 0, 1) * 1_000],
+  [" 1990 ", Date.UTC(1990, 0, 1) * 1_000],
+  ["19900101", Date.UTC(1990, 0, 1) * 1_000],
+  ["631152000", Date.UTC(1990, 0, 1) * 1_000],
   ["  2026-11-21T02:31:07Z\n", morning],
   ["2026-11-21T24:00:00Z", dayMicros + 24 * hour],
   ["2026-12-31T23:59:60Z", Date.UTC(2027, 0, 1) * 1_000],
@@ -91,11 +93,13 @@ const readable: [string, number][] = [
   [String(morning / 1e6), morning],
   [String(morning / 1e3), morning],
   ["1795228267.25", 1_795_228_267_250_000],
-  ["-1", -1_000_000],
 ];
 
 const unreadable = [
   "",
+  // Digits that would mean a time before 1990.
+  ...["0", "-1", "1", "1970", "1989", "0000", "1970001", "1989365", "2026000", "2026400", "1234567"],
+  ...["19700101", "19891231", "12345678", "20261340", "631151999", "631151999999", "2026.5", "+2026"],
   " ",
   "not a date",
   "now",
@@ -221,8 +225,11 @@ test("reads every day in its calendar, ordinal and week form alike", () => {
         Math.floor((thursday.getTime() - new Date(0).setUTCFullYear(weekYear, 0, 1)) / dayMs / 7) + 1;
       const week = `${String(weekYear).padStart(4, "0")}-W${String(number).padStart(2, "0")}-${weekday + 1}`;
       const basic = new Date(day).toISOString().slice(0, 10).replaceAll("-", "");
-      for (const text of [`${yearText}-${ordinal}`, week, week.replaceAll("-", ""), basic, `${basic}T00`]) {
+      for (const text of [`${yearText}-${ordinal}`, week, week.replaceAll("-", ""), `${basic}T00`]) {
         expect([text, parseInstant(text)]).toEqual([text, day * 1_000]);
+      }
+      for (const text of [basic, `${yearText}${ordinal}`]) {
+        expect([text, parseInstant(text)]).toEqual([text, year < 1990 ? undefined : day * 1_000]);
       }
     }),
     { numRuns: 1_000 },
@@ -231,8 +238,27 @@ test("reads every day in its calendar, ordinal and week form alike", () => {
 
 test("eight digits are a date where they make one, as a number too", () => {
   expect(parseNumericTime(20261121)).toBe(dayMicros);
-  expect(parseNumericTime(20261340)).toBe(20_261_340_000_000);
-  expect(parseNumericTime(20261121.5)).toBe(20_261_121_500_000);
+  expect(parseNumericTime(20261340)).toBeUndefined();
+  expect(parseNumericTime(20261121.5)).toBeUndefined();
+});
+
+test("no digits mean a time before 1990", () => {
+  fc.assert(
+    fc.property(
+      fc.oneof(fc.double({ noNaN: true }), fc.integer(), fc.integer({ min: 0, max: 99_999_999 })),
+      (value) => {
+        for (const micros of [parseNumericTime(value), parseInstant(String(value))])
+          expect(micros === undefined || micros >= Date.UTC(1990, 0, 1) * 1_000).toBe(true);
+      },
+    ),
+  );
+});
+
+test("dates of digits alone can be told from other times", () => {
+  for (const claim of ["2026", "2026325", "20261121", " 2026 ", 20261121])
+    expect([claim, isDateOfDigits(claim)]).toEqual([claim, true]);
+  for (const claim of ["2026-11", "1795228267", 2026, 1795228267, null, {}, "", "20261121T00"])
+    expect([claim, isDateOfDigits(claim)]).toEqual([claim, false]);
 });
 
 test("Unix numbers are seconds or milliseconds by their size", () => {

@@ -58,6 +58,11 @@ export class WildEvents extends WildJson {
         ...this.maybe(0.03, "$group_0", () => this.value(2)),
         ...this.maybe(0.03, "$group_set", () => this.value(2)),
         ...this.maybe(0.03, "$survey_id", () => this.value(2)),
+        ...this.maybe(0.2, "alias", () => this.oneOf(['"other"'], ['""', "null", "7", '" "'])),
+        ...this.maybe(0.2, "$screen_name", () => this.oneOf(['"Home"'], ['""', "null", "{}"])),
+        ...this.maybe(0.2, "timestamp", () =>
+          this.oneOf(['"2026-11-21T11:00:00.000Z"'], ['"soon"', "1795389272", "null"]),
+        ),
       ]),
     );
   }
@@ -85,6 +90,7 @@ export class WildEvents extends WildJson {
       '"\\n"',
       '"$merge_dangerously"',
       '"$set"',
+      '"$screen"',
       '"$group_identify"',
     ];
     const times = [
@@ -127,6 +133,10 @@ export class WildEvents extends WildJson {
       '"2026-11-21T11:00"',
       '"2026/11/21 11:00:00.000Z"',
       '"yesterday"',
+      '"2026"',
+      '"2026325"',
+      '"20261121"',
+      '"1234567"',
       '"2026-11-21T13:00:01.000Z"',
       '"20-1-11-21T11:00:00.000Z"',
       '"0000-11-21T11:00:00.000Z"',

@@ -7,8 +7,9 @@
 
 import { isUtf8 } from "node:buffer";
 import { eventFrame } from "../../journal/entry.ts";
-import { parseInstant } from "../../lib/timestamp.ts";
+import { isDateOfDigits, parseInstant } from "../../lib/timestamp.ts";
 import { aligned, ProgramInstance, tailBytes, textAt } from "../../scan/instance.ts";
+import { clockSkew } from "../event-time.ts";
 
 interface Program {
   read(text: number, length: number, table: number, itemsMax: number): number;
@@ -80,6 +81,11 @@ export interface ScannedLines {
   readonly lines: readonly Uint8Array[];
 }
 
+/** NaN for what is no time, and for one that is to be warned of. */
+function unguessedTime(text: string): number {
+  return isDateOfDigits(text) ? Number.NaN : (parseInstant(text) ?? Number.NaN);
+}
+
 export class Scanner {
   private readonly instance: ProgramInstance<Program>;
   private makeUuid: () => string = () => "";
@@ -90,7 +96,7 @@ export class Scanner {
 
   constructor() {
     this.instance = new ProgramInstance<Program>((instance) => ({
-      timeOf: (at, length) => parseInstant(instance.buffer.toString("utf8", at, at + length)) ?? Number.NaN,
+      timeOf: (at, length) => unguessedTime(instance.buffer.toString("utf8", at, at + length)),
       makeUuid: (at) => void instance.buffer.write(this.makeUuid(), at, "latin1"),
     }));
     let end = pieceTextsAt;
@@ -148,10 +154,10 @@ export class Scanner {
   write(
     { events, isHistorical, table, ends, room }: ScannedBody,
     from: number,
-    { receivedMicros, sentAtMicros = receivedMicros, anonymizeIps }: LineFacts,
+    { receivedMicros, sentAtMicros, anonymizeIps }: LineFacts,
   ): ScannedLines {
     const roomEnd = room + roomBytes - tailBytes;
-    const skew = sentAtMicros - receivedMicros;
+    const skew = clockSkew(sentAtMicros, receivedMicros);
     // Spread, the arguments would cost more than the call.
     const { program, numbers, buffer } = this.instance;
     const next = program.write(

@@ -1,7 +1,7 @@
 /** Finds the events of a request and the parts of each that mean something, AssemblyScript. */
 
 import { closeBrace, closeBracket, comma, letterF, letterN, letterT, openBrace, openBracket } from "./codes";
-import { isPlainString, isUuid, isVisible, Item, itemBytes, noteId } from "./item";
+import { Has, isPlainString, isUuid, isVisible, Item, itemBytes, noteId } from "./item";
 import {
   beginItem,
   beginObject,
@@ -132,7 +132,9 @@ function endOfItem(at: usize, item: usize, isRoot: bool): usize {
         if (!isPlainString(start, at)) return 0;
         store<u32>(bodySentAt, <u32>(start + 1));
         store<u32>(bodySentAtEnd, <u32>(at - 1));
-      } else if (isRoot && name == names.historicalMigration) {
+      } else if (name == names.historicalMigration) {
+        // Of single events in a list, the slow road compares them.
+        if (!isRoot) return 0;
         if (code != letterT && code != letterF) return 0;
         store<u32>(bodyIsHistorical, code == letterT ? 1 : 0);
       } else if (name == names.properties) {
@@ -153,13 +155,9 @@ function endOfItem(at: usize, item: usize, isRoot: bool): usize {
     return at;
   }
   store<u32>(item, <u32>at, Item.end);
-  if (isRoot) {
-    // Only in a batch it means something.
-    store<u32>(bodyIsHistorical, 0);
-    if (load<u32>(item, Item.name) == 0) return 0;
-  }
+  if (isRoot && load<u32>(item, Item.name) == 0) return 0;
   const isOdd = load<u32>(item, Item.name) == 0 || load<u32>(item, Item.id) == 0 || hasLineBreak || isUnstorable;
-  if (isOdd) store<u32>(item, 1, Item.isOdd);
+  if (isOdd || lacksData(item)) store<u32>(item, 1, Item.isOdd);
   if (token == 0) {
     token = ownToken;
     tokenEnd = ownTokenEnd;
@@ -170,6 +168,14 @@ function endOfItem(at: usize, item: usize, isRoot: bool): usize {
     items = 1;
   }
   return at;
+}
+
+/** Whether there is a warning in `missing-data.ts` about it. */
+function lacksData(item: usize): bool {
+  const has = load<u32>(item, Item.has);
+  if ((load<u32>(item, Item.needs) & ~has) != 0) return true;
+  const hasOwnTime = load<u32>(item, Item.timestamp) != 0 || load<u32>(item, Item.offset) != 0;
+  return (has & Has.timeInside) != 0 && !hasOwnTime;
 }
 
 function noteToken(token: usize, end: usize): void {
@@ -194,7 +200,11 @@ function noteMember(item: usize, name: i32, start: usize, end: usize): void {
       const kind = names.numberOf(start + 1, length, hashOf(start + 1, length));
       if (kind == names.unusualEvent) break;
       // Of the names of members, one is a name of events as well.
-      if (kind == names.profileEvent || kind == names.set) store<u32>(item, 1, Item.isProfileEvent);
+      const isProfileEvent = kind == names.profileEvent || kind == names.set || kind == names.aliasEvent;
+      if (isProfileEvent) store<u32>(item, 1, Item.isProfileEvent);
+      if (kind == names.set) store<u32>(item, Has.change, Item.needs);
+      else if (kind == names.aliasEvent) store<u32>(item, Has.alias, Item.needs);
+      else if (kind == names.screenEvent) store<u32>(item, Has.screenName, Item.needs);
       return;
     }
     case names.distinctId:

@@ -29,8 +29,25 @@ export namespace Item {
   export const hasIp: usize = 72;
   export const hasSentAt: usize = 76;
   export const isProfileEvent: usize = 80;
-  export const cuts: usize = 84;
-  export const firstCut: usize = 88;
+  /** What its properties have, and what its name needs: bits of `Has`. */
+  export const has: usize = 84;
+  export const needs: usize = 88;
+  export const cuts: usize = 92;
+  export const firstCut: usize = 96;
+}
+
+/** Data without which `missing-data.ts` has a warning. */
+export namespace Has {
+  export const alias: u32 = 1;
+  export const screenName: u32 = 2;
+  /** `$set`, `$set_once` or `$unset`. */
+  export const change: u32 = 4;
+  /** A `timestamp` among the properties. */
+  export const timeInside: u32 = 8;
+}
+
+export function noteHas(item: usize, bit: u32): void {
+  store<u32>(item, load<u32>(item, Item.has) | bit, Item.has);
 }
 
 /** A member of the properties that may have to be cut out, 24 bytes; an event has six at most. */

@@ -31,6 +31,12 @@ export const ignoreSentAt = 24;
 export const unusualEvent = 25;
 /** The same, when the event leaves persons alone. */
 export const profileEvent = 26;
+export const alias = 27;
+export const screenName = 28;
+export const groups = 29;
+/** Names of events that need a property; those that need an alias are profile events, too. */
+export const screenEvent = 30;
+export const aliasEvent = 31;
 
 const table: usize = 1024;
 /** The names themselves. */
@@ -77,5 +83,9 @@ know("$$client_ingestion_warning", unusualEvent);
 know("$groupidentify", unusualEvent);
 know("$group_identify", unusualEvent);
 know("$identify", profileEvent);
-know("$create_alias", profileEvent);
-know("$merge_dangerously", profileEvent);
+know("alias", alias);
+know("$screen_name", screenName);
+know("$groups", groups);
+know("$screen", screenEvent);
+know("$create_alias", aliasEvent);
+know("$merge_dangerously", aliasEvent);

@@ -1,7 +1,7 @@
 /** Finds the properties of an event that mean something to its line, AssemblyScript. */
 
-import { closeBrace, comma, letterF, letterT, quote } from "./codes";
-import { Cut, cutBytes, isPlainString, isVisible, Item, noteId } from "./item";
+import { closeBrace, comma, letterF, letterT, openBrace, openBracket, quote } from "./codes";
+import { Cut, cutBytes, Has, isPlainString, isVisible, Item, noteHas, noteId } from "./item";
 import { beginObject, endOfNewName, endOfValue, escapes, nameHash, nameLength, skipSpace } from "./json";
 import * as names from "./names";
 
@@ -117,6 +117,24 @@ function noteProperty(item: usize, name: i32, start: usize, end: usize): bool {
     case names.processPersonProfile:
       if (code == letterF) store<u32>(item, 1, Item.isPropertyless);
       else if (code != letterT) break;
+      return true;
+    case names.alias:
+      if (isPlainString(start, end) && isVisible(start + 1, end - 1)) noteHas(item, Has.alias);
+      return true;
+    case names.screenName:
+      if (isPlainString(start, end) && isVisible(start + 1, end - 1)) noteHas(item, Has.screenName);
+      return true;
+    case names.timestamp:
+      noteHas(item, Has.timeInside);
+      return true;
+    case names.unset:
+    case names.set:
+    case names.setOnce:
+      if (code != openBrace && !(code == openBracket && name == names.unset)) break;
+      noteHas(item, Has.change);
+      return true;
+    case names.groups:
+      if (code != openBrace) break;
       return true;
     case names.captureInternal:
     case names.elements:
