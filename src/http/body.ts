@@ -20,7 +20,10 @@ export interface BodyLimits {
   readonly patienceMs?: number;
 }
 
-/** Usual batches have a quarter of the room for themselves: large bodies must not keep them out. */
+/**
+ * Batches up to this size have a quarter of the budget for themselves: large bodies must not keep them out. Large ones have
+ * half of it; the rest is for what reading one of them takes.
+ */
 const usualBytesMax = 1024 * 1024;
 
 /** Gives back, when the request is over, what was taken for it. */
@@ -34,7 +37,7 @@ export class Bodies {
   constructor(readonly limits: BodyLimits) {
     this.slowBodies = new SlowBodies(limits.patienceMs ?? patienceDefaultMs);
     this.usual = new BodyBudget(limits.inFlightBytesMax / 4);
-    this.large = new BodyBudget((limits.inFlightBytesMax * 3) / 4);
+    this.large = new BodyBudget(limits.inFlightBytesMax / 2);
   }
 
   /**

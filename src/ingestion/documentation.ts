@@ -9,6 +9,7 @@ import {
   list,
   named,
   nullable,
+  num,
   object,
   openObject,
   optional,
@@ -41,9 +42,14 @@ export const captureRefusals: Record<number, Answer> = {
     "missing_api_key",
     "event submitted without an api_key",
   ),
-  413: refusal("The body is too large.", "validation_error", "payload_too_large", "…"),
+  413: refusal(
+    "The body is larger than `--body-limit`, as sent or decompressed, or one event has more than 1,000,000 JSON objects and arrays. A request may have any number of events.",
+    "validation_error",
+    "payload_too_large",
+    "maximum event size exceeded: the request is larger than 20971520 bytes",
+  ),
   503: refusal(
-    "Not at this moment; repeat the request after the seconds in `Retry-After`. Nothing was kept.",
+    "Repeat the same request after the seconds in `Retry-After`. Nothing of it was stored if it has up to 512 KiB; of a larger one the first events may be stored, and count once if they have the same `uuid` again.",
     "server_error",
     "journal_unavailable",
     "transient error, please retry",
@@ -68,10 +74,13 @@ const EventFields = {
   }),
   properties: optional(dictionary()),
   timestamp: optional(
-    text({
-      description:
-        "ISO 8601, or Unix seconds or milliseconds; now when absent. In a historical migration it is the event's time as it stands, else it is corrected by the clock of the sender (`sent_at`).",
-    }),
+    either(
+      text({
+        description:
+          "ISO 8601, or Unix seconds or milliseconds as digits; the time of receipt if absent. Four digits are a year, seven an ordinal date. In a historical migration it is the event's time as it stands. Otherwise it is corrected by the sender's clock (`sent_at`) where that differs by more than one minute.",
+      }),
+      num({ description: "Unix seconds, from 1e11 on milliseconds. Times before 1990 are ignored." }),
+    ),
   ),
   uuid: optional(text({ description: "A repeated one is dropped as a duplicate." })),
 };
@@ -83,13 +92,20 @@ const BatchItem = named(
 );
 const apiKey = text({ description: "Public key of the project (`phc_…`)." });
 
+const historicalMigration = optional(
+  bool({
+    default: false,
+    description: "The events are history: see `/batch`. Anything but true, false and null is 400.",
+  }),
+);
+
 const exampleEvent = { event: "order paid", distinct_id: "kim", properties: { amount: 12.5 } };
 
 const exampleKey = "phc_2rTgVq9mX0aYbLw7sK4uJc8hN1dPzE5fQ6oIiRtUyWx";
 
 /** One event. */
 export const oneEventBody = {
-  body: object({ api_key: apiKey, ...EventFields }),
+  body: object({ api_key: apiKey, historical_migration: historicalMigration, ...EventFields }),
   bodyExample: { api_key: exampleKey, ...exampleEvent },
 };
 
@@ -97,7 +113,7 @@ export const oneEventBody = {
 export const manyEventsBody = {
   body: object({
     api_key: apiKey,
-    historical_migration: optional(bool({ default: false })),
+    historical_migration: historicalMigration,
     batch: list(BatchItem),
   }),
   bodyExample: { api_key: exampleKey, batch: [exampleEvent] },
@@ -107,7 +123,7 @@ export const manyEventsBody = {
 export const analyticsBody = {
   body: object({
     created_at: optional(text()),
-    historical_migration: optional(bool({ default: false })),
+    historical_migration: historicalMigration,
     batch: list(object({ ...EventFields, options: optional(dictionary()) })),
   }),
   bodyExample: { batch: [{ ...exampleEvent, uuid: "0193d1a2-7b1c-7c3e-9f60-be2f3a4b5c6d" }] },

@@ -6,15 +6,47 @@ import type { Outcome, Warning, WarningType } from "./outcome.ts";
 /** Two bytes of a body can be an event that is dropped; its note would be 50 times as long. */
 const notesInFullMax = 10_000;
 
-export class EntryList {
-  private readonly entries: EntryText[] = [];
-  private notes = 0;
+/** How many notes a request has; one for all parts of a large body. */
+export class NoteCount {
+  private inFull = 0;
   private readonly further = new Map<
     string,
     { kind: "warning" | "drop"; type: WarningType; count: number }
   >();
 
-  constructor(private readonly writer: EntryWriter) {}
+  /** Counts a note. @returns whether it is written in full */
+  add(kind: "warning" | "drop", type: WarningType): boolean {
+    if (this.inFull < notesInFullMax) {
+      this.inFull++;
+      return true;
+    }
+    const key = `${kind} ${type}`;
+    const seen = this.further.get(key);
+    if (seen !== undefined) seen.count++;
+    else this.further.set(key, { kind, type, count: 1 });
+    return false;
+  }
+
+  /** How many there were of each kind that were not written in full. */
+  end(writer: EntryWriter): EntryText[] {
+    return [...this.further.values()].map(({ kind, type, count }) =>
+      writer.note(kind, { type, details: { count } }),
+    );
+  }
+}
+
+export class EntryList {
+  private readonly entries: EntryText[] = [];
+
+  private readonly notes: NoteCount;
+
+  /** @param shared the notes of the whole request; `end` leaves them to the caller. */
+  constructor(
+    private readonly writer: EntryWriter,
+    private readonly shared?: NoteCount,
+  ) {
+    this.notes = shared ?? new NoteCount();
+  }
 
   /** What became of an event. */
   add(outcome: Outcome): void {
@@ -35,21 +67,11 @@ export class EntryList {
 
   /** All entries: the first notes in full, of a flood of further ones only how many. */
   end(): EntryText[] {
-    for (const { kind, type, count } of this.further.values()) {
-      this.entries.push(this.writer.note(kind, { type, details: { count } }));
-    }
+    if (this.shared === undefined) this.entries.push(...this.notes.end(this.writer));
     return this.entries;
   }
 
   private note(kind: "warning" | "drop", warning: Warning): void {
-    if (this.notes < notesInFullMax) {
-      this.notes++;
-      this.entries.push(this.writer.note(kind, warning));
-      return;
-    }
-    const key = `${kind} ${warning.type}`;
-    const seen = this.further.get(key);
-    if (seen !== undefined) seen.count++;
-    else this.further.set(key, { kind, type: warning.type, count: 1 });
+    if (this.notes.add(kind, warning.type)) this.entries.push(this.writer.note(kind, warning));
   }
 }

@@ -9,7 +9,7 @@
 import { InvalidPayload, PayloadTooLarge } from "../http/decode/failures.ts";
 import { startsLikeJson, type WrappedBody } from "../http/decode/unwrap.ts";
 import type { EntryText } from "../journal/entry.ts";
-import { Semaphore } from "../lib/semaphore.ts";
+import type { Lane } from "../journal/segment.ts";
 import { nowMicros } from "../lib/time.ts";
 import { Turns } from "../lib/turns.ts";
 import { LargeBodies } from "./large-bodies.ts";
@@ -44,18 +44,12 @@ const newline = 0x0a;
 /** As clients send old events. */
 const importProtocol: Protocol = { kind: "classic", rule: "drop each" };
 
-/** Characters of a large body's events that go to the disk at once. */
-const partCharacters = 1024 * 1024;
-/** Large bodies go to the disk one after the other, or small ones would wait behind all of them; those in flight are few. */
-const largeWrites = { total: 1, perKey: 1, waiting: 10_000 };
-
 /** The road that all capture routes share. */
 export class Intake {
   private readonly nowMicros: () => number;
   private readonly makeUuid: () => string;
   private readonly turns = new Turns();
   private readonly large = new LargeBodies();
-  private readonly largeWrites = new Semaphore(largeWrites);
 
   constructor(private readonly deps: CaptureDependencies) {
     this.nowMicros = deps.nowMicros ?? nowMicros;
@@ -70,7 +64,11 @@ export class Intake {
    * @throws what the journal throws; of a large body, the first events may be stored: whoever sends it again sends them with
    *         the same uuids, and they count once.
    */
-  async take(sent: SentRequest, protocol: Protocol, known?: CaptureProject): Promise<RequestLines> {
+  async take(
+    sent: SentRequest,
+    protocol: Protocol,
+    known?: CaptureProject,
+  ): Promise<Pick<RequestLines, "results">> {
     const { limitBytes, ...body } = await sent.wrapped("events");
     const arrival = { receivedMicros: this.nowMicros(), clientIp: sent.address };
     const { clientIp: sender = "" } = arrival;
@@ -79,9 +77,8 @@ export class Intake {
     if (body.bytes.length > smallMax) await this.turns.next(sender);
     const opened = openPlainBody(body, ownThreadBytesMax) ?? (await this.openHere(body, limitBytes));
     if (opened === undefined) {
-      const lines = await this.large.take({ body, protocol, limitBytes, arrival, known }, projectOf);
-      await this.appendInParts(lines);
-      return lines;
+      const append = (lane: Lane, entries: readonly EntryText[]) => this.deps.journal.append(lane, entries);
+      return await this.large.take({ body, protocol, limitBytes, arrival, known }, { projectOf, append });
     }
     const request = readRequest(opened, protocol);
     const project = known ?? projectOf(request.token());
@@ -90,22 +87,6 @@ export class Intake {
     const lines = written instanceof Promise ? await written : written;
     await this.deps.journal.append(lines.lane, lines.entries);
     return lines;
-  }
-
-  /** Part after part, in order, so that others' events get to the disk in between. */
-  private async appendInParts({ lane, entries }: RequestLines): Promise<void> {
-    const leave = await this.largeWrites.enter(0);
-    try {
-      for (let start = 0; start < entries.length; ) {
-        let end = start;
-        for (let length = 0; end < entries.length && length < partCharacters; end++)
-          length += entries[end]!.length;
-        await this.deps.journal.append(lane, entries.slice(start, end));
-        start = end;
-      }
-    } finally {
-      leave();
-    }
   }
 
   /** The body, taken apart; undefined when it is too large to be taken apart here. */

@@ -37,6 +37,8 @@ export class ItemTable {
   constructor(
     readonly text: string,
     readonly values: readonly unknown[],
+    /** The position of the first item in the whole body, of which this may be a part. */
+    readonly firstPosition = 0,
   ) {
     this.oddities = new Oddities(text);
     this.numbers = new Int32Array(Math.min(values.length, fewItems) * numbersPerItem);

@@ -7,6 +7,7 @@ import { RequestRefused } from "../http/decode/failures.ts";
 import type { WrappedBody } from "../http/decode/unwrap.ts";
 import { HttpFailure } from "../http/failure.ts";
 import type { EntryText } from "../journal/entry.ts";
+import type { Lane } from "../journal/segment.ts";
 import { Semaphore } from "../lib/semaphore.ts";
 import type { CaptureProject } from "./ports.ts";
 import type { Arrival, Protocol, RequestLines } from "./request-lines.ts";
@@ -21,8 +22,11 @@ export interface LargeBody {
   readonly known: CaptureProject | undefined;
 }
 
-/** What the thread is told. */
-export type ToThread = { readonly open: LargeBody } | { readonly project: CaptureProject };
+/** What the thread gets: a body, and answers to what it asks. */
+export type ToThread =
+  | { readonly open: LargeBody }
+  | { readonly project: CaptureProject }
+  | { readonly isWritten: true };
 
 /** The UTF-8 of entries, one behind the other. */
 export interface EntryPiece {
@@ -31,11 +35,11 @@ export interface EntryPiece {
   readonly ends: Uint32Array<ArrayBuffer>;
 }
 
-/** What the thread says: which key it found, pieces of the lines, and one of the last two at the end. */
+/** What the thread says: which key it found, pieces of the lines, and one of the last two at the end. It waits for answers. */
 export type FromThread =
   | { readonly token: string }
-  | { readonly piece: EntryPiece }
-  | { readonly done: Omit<RequestLines, "entries"> }
+  | { readonly piece: EntryPiece; readonly lane: Lane }
+  | { readonly done: Pick<RequestLines, "results"> }
   | { readonly failed: Refusal };
 
 /** An error on its way between threads; without a status it is a defect. */
@@ -48,8 +52,8 @@ export interface Refusal {
 
 /** How long the thread waits for more to do. */
 const idleMs = 5_000;
-/** A body that takes longer than this is given up: no body of any kind does. */
-const bodyMsMax = 60_000;
+/** A body that takes longer than this from one piece to the next is given up: no body of any kind does. */
+const pieceMsMax = 60_000;
 const key = 0;
 
 // The build puts the thread's file into the executable under this name.
@@ -57,22 +61,32 @@ const key = 0;
 declare const FLAGKEEP_VERSION: string | undefined;
 const isExecutable = typeof FLAGKEEP_VERSION === "string";
 
+/** What a body needs of others. */
+export interface LargeBodyCallbacks {
+  /** Finds the project of a key. */
+  projectOf(token: string): CaptureProject;
+  /** Resolves when the entries are on the disk. */
+  append(lane: Lane, entries: readonly EntryText[]): Promise<unknown>;
+}
+
 export class LargeBodies {
   private readonly places = new Semaphore({ total: 1, perKey: 1, waiting: 10_000 });
   private thread: Worker | undefined;
   private idleTimer: ReturnType<typeof setTimeout> | undefined;
 
   /**
-   * The lines of a body.
+   * Appends the lines of a body to the journal, piece by piece: the next body waits until they are on the disk, and what is
+   * held of all of them is one piece.
    *
-   * @param projectOf finds the project of a key; what it throws is thrown.
-   * @throws {HttpFailure} the body is refused. @throws {Error} a defect.
+   * @returns the body of the answer, where the protocol has one.
+   * @throws {HttpFailure} the body is refused; nothing was appended. @throws {Error} a defect.
+   * @throws what the callbacks throw; the first pieces may be stored then.
    */
-  async take(large: LargeBody, projectOf: (token: string) => CaptureProject): Promise<RequestLines> {
+  async take(large: LargeBody, callbacks: LargeBodyCallbacks): Promise<Pick<RequestLines, "results">> {
     const leave = await this.places.enter(key);
     clearTimeout(this.idleTimer);
     try {
-      return await this.inThread(large, projectOf);
+      return await this.inThread(large, callbacks);
     } finally {
       leave();
       this.idleTimer = setTimeout(() => this.end(), idleMs);
@@ -80,17 +94,17 @@ export class LargeBodies {
     }
   }
 
-  private inThread(large: LargeBody, projectOf: (token: string) => CaptureProject): Promise<RequestLines> {
+  private inThread(large: LargeBody, { projectOf, append }: LargeBodyCallbacks) {
     const thread = this.start();
     const tell = (message: ToThread) => thread.postMessage(message);
-    return new Promise<RequestLines>((resolve, reject) => {
-      const entries: EntryText[] = [];
+    return new Promise<Pick<RequestLines, "results">>((resolve, reject) => {
       const fail = (error: unknown) => {
         // What it still does for this body must not be taken for the next one's.
         this.end();
         reject(error);
       };
-      const timer = setTimeout(() => fail(new Error("A large body took too long.")), bodyMsMax);
+      const startTimer = () => setTimeout(() => fail(new Error("A large body took too long.")), pieceMsMax);
+      let timer = startTimer();
       const settle = (then: () => void) => {
         clearTimeout(timer);
         then();
@@ -104,9 +118,13 @@ export class LargeBodies {
             settle(() => fail(error));
           }
         } else if ("piece" in data) {
-          for (const entry of entriesOf(data.piece)) entries.push(entry);
+          clearTimeout(timer);
+          append(data.lane, [...entriesOf(data.piece)]).then(() => {
+            timer = startTimer();
+            tell({ isWritten: true });
+          }, fail);
         } else if ("done" in data) {
-          settle(() => resolve({ ...data.done, entries }));
+          settle(() => resolve(data.done));
         } else {
           settle(() => reject(errorOf(data.failed)));
         }

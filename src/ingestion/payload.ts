@@ -23,7 +23,7 @@ const openBracket = 91;
 const closeBracket = 93;
 const openBrace = 123;
 
-/** More than the events of a body of 20 MiB can have if each has a name and a distinct id. */
+/** Of an event. Bodies that could hold more are read in parts of many events, see `body-parts.ts`. */
 const containersMax = 1_000_000;
 /** Far beyond real events; whatever reads stored events recursively must not run out of stack. */
 export const nestingMax = 500;
@@ -45,14 +45,15 @@ export interface Payload {
  *
  * @param canBeNameless whether an object with neither `event` nor `batch` counts as one event; its name is looked
  *                      for later.
+ * @param firstPosition  the position of its first event, where it is a part of a body; errors name positions.
  * @throws {InvalidPayload} not JSON, nested too deep, of no accepted shape, or without any item.
- * @throws {PayloadTooDense} more objects and arrays than any real body has.
+ * @throws {PayloadTooDense} more objects and arrays than an event may have.
  */
-export function parsePayload(text: string, canBeNameless: boolean): Payload {
-  const root = parseText(text);
+export function parsePayload(text: string, canBeNameless: boolean, firstPosition = 0): Payload {
+  const root = parseText(text, firstPosition);
   const start = skipSpace(text, 0);
   if (Array.isArray(root)) {
-    const items = new ItemTable(text, root);
+    const items = new ItemTable(text, root, firstPosition);
     readItems(items, start);
     checkItems(items);
     return { items, batchToken: undefined, sentAt: undefined, isHistorical: areHistorical(items) };
@@ -60,7 +61,7 @@ export function parsePayload(text: string, canBeNameless: boolean): Payload {
   if (!isObject(root)) throw new InvalidPayload(`an event must be an object: the body is ${kindOf(root)}`);
   const isHistorical = historicalSwitch(root.historical_migration);
   if (Array.isArray(root.batch)) {
-    const items = batchItems(text, start, root.batch);
+    const items = batchItems(text, start, root.batch, firstPosition);
     const areAllHistorical = areHistorical(items, isHistorical);
     return {
       items,
@@ -93,14 +94,14 @@ export function presentToken(object: Readonly<Record<string, unknown>>): unknown
   return object.token || object.api_key || (object.token ?? object.api_key ?? undefined);
 }
 
-function parseText(text: string): unknown {
+function parseText(text: string, firstPosition: number): unknown {
   try {
     return parseJson(text, jsonLimits);
   } catch (error) {
     if (error instanceof TooManyContainers) throw new PayloadTooDense(error.limit);
     if (error instanceof NestedTooDeep) {
       const isList = /^\s*\[/.test(text) || text.includes('"batch"');
-      throw nestedTooDeep(isList ? error.position : 0);
+      throw nestedTooDeep(isList ? firstPosition + error.position : 0);
     }
     throw new InvalidPayload(`the body is not JSON: ${parserWords(error)}`);
   }
@@ -126,24 +127,34 @@ function historicalSwitch(value: unknown, where = ""): boolean | undefined {
  * @param decided what is said beside the list, which settles it.
  * @throws {InvalidPayload} they do not agree, or one says something else than true or false.
  */
-function areHistorical({ values }: ItemTable, decided?: boolean): boolean {
+function areHistorical({ values, firstPosition }: ItemTable, decided?: boolean): boolean {
   let first: boolean | undefined;
   for (const [index, value] of values.entries()) {
     const { historical_migration } = value as Record<string, unknown>;
-    const said = historicalSwitch(historical_migration, ` in the item at position ${index}`) ?? false;
+    const position = firstPosition + index;
+    const said = historicalSwitch(historical_migration, ` in the item at position ${position}`) ?? false;
     first ??= said;
-    if (decided === undefined && said !== first)
-      throw new InvalidPayload(
-        `\`historical_migration\` must be the same for all events of a request: in the item at position ${index} it is ${said}`,
-      );
+    if (decided === undefined && said !== first) throw mixedHistory(position, said);
   }
   return first ?? false;
 }
 
-function batchItems(text: string, start: number, batch: readonly unknown[]): ItemTable {
+/** Events of one request of which some are history and some are not. */
+export function mixedHistory(position: number, said: boolean): InvalidPayload {
+  return new InvalidPayload(
+    `\`historical_migration\` must be the same for all events of a request: in the item at position ${position} it is ${said}`,
+  );
+}
+
+function batchItems(
+  text: string,
+  start: number,
+  batch: readonly unknown[],
+  firstPosition: number,
+): ItemTable {
   const span = memberSpan();
   const tally: Tally = { members: 0, deepest: 0 };
-  const items = new ItemTable(text, batch);
+  const items = new ItemTable(text, batch, firstPosition);
   let at = start + 1;
   while (nextMember(text, at, span)) {
     // Of a repeated name the last one counts, as in JSON.parse: it replaces what was read before.
@@ -164,11 +175,11 @@ function checkItems(items: ItemTable): void {
     const { properties } = items.values[index] as Record<string, unknown>;
     if (properties !== undefined && properties !== null && !isObject(properties)) {
       throw new InvalidItem(
-        `\`properties\` must be an object: in the item at position ${index} it is ${kindOf(properties)}`,
+        `\`properties\` must be an object: in the item at position ${items.firstPosition + index} it is ${kindOf(properties)}`,
         "invalid_properties",
       );
     }
-    if (items.deepestOf(index) > nestingMax) throw nestedTooDeep(index);
+    if (items.deepestOf(index) > nestingMax) throw nestedTooDeep(items.firstPosition + index);
   }
 }
 
@@ -190,7 +201,7 @@ function readItems(items: ItemTable, start: number): number {
       at = endOfValue(text, at, { members: 0, deepest: 0 });
     } else {
       throw new InvalidItem(
-        `an event must be an object: the item at position ${items.length} is ${kindOf(value)}`,
+        `an event must be an object: the item at position ${items.firstPosition + items.length} is ${kindOf(value)}`,
         "not_an_object",
       );
     }

@@ -9,14 +9,14 @@ import { textOf, type UnwrappedBody, unwrap, unwrapped, type WrappedBody } from 
 import { type EntryText, EntryWriter } from "../journal/entry.ts";
 import type { Lane } from "../journal/segment.ts";
 import { AnalyticsResults } from "./analytics-items.ts";
-import { EntryList } from "./entry-list.ts";
+import { EntryList, type NoteCount } from "./entry-list.ts";
 import { sendTime } from "./event-time.ts";
 import { normalize, type RequestFacts, requestFacts } from "./normalize.ts";
 import { type Payload, parsePayload } from "./payload.ts";
 import type { CaptureProject } from "./ports.ts";
 import { scan, scannedLines } from "./scan/scanned-lines.ts";
 import type { ScannedBody } from "./scan/scanner.ts";
-import { chosenToken, findToken } from "./token.ts";
+import { chosenToken, claimedToken } from "./token.ts";
 
 /** How a route takes events without a name. */
 export type NamelessRule = "drop each" | "refuse a lone one" | "name them $identify";
@@ -49,6 +49,12 @@ export interface RequestLines {
 /** Gives others their turn; called now and then. */
 type Pause = () => Promise<void>;
 
+/** What all parts of a large body have in common. */
+export interface SharedResults {
+  readonly notes: NoteCount;
+  readonly results: AnalyticsResults | undefined;
+}
+
 /** After this many events, about a millisecond of work, others get their turn. */
 const eventsPerTurn = 200;
 
@@ -66,6 +72,11 @@ export async function openBody(body: WrappedBody, limitBytes: number): Promise<O
 
 /** A request whose project is still to be found. */
 export interface ReadRequest {
+  readonly lane: Lane;
+  /** The position of its first event in the whole body. */
+  readonly firstPosition: number;
+  /** What the body gives as the project's key; undefined where it gives none. @throws {KeyRefused} it gives several. */
+  claim(): unknown;
   /** The project's key. @throws {KeyRefused} */
   token(): string;
   /**
@@ -73,28 +84,31 @@ export interface ReadRequest {
    *
    * @param makeUuid for events without one.
    * @param pause    gives others their turn; absent where there are none.
+   * @param shared   of the whole body, where this is a part of it; `notes` and `results` are the caller's to end then.
    */
   lines(
     project: CaptureProject,
     arrival: Arrival,
     makeUuid: () => string,
     pause?: Pause,
+    shared?: SharedResults,
   ): RequestLines | Promise<RequestLines>;
 }
 
 /**
  * Reads what is in a body.
  *
+ * @param firstPosition the position of its first event, where it is a part of a body.
  * @returns to be used at once: another request may be read later.
  * @throws {InvalidPayload} @throws {PayloadTooDense}
  */
-export function readRequest(opened: OpenedBody, protocol: Protocol): ReadRequest {
+export function readRequest(opened: OpenedBody, protocol: Protocol, firstPosition = 0): ReadRequest {
   const { content } = opened;
   const isClassic = protocol.kind === "classic";
   const scanned = isClassic && typeof content !== "string" ? scan(content) : undefined;
   return scanned === undefined
-    ? new ParsedRequest(opened, protocol)
-    : new ScannedRequest(opened, protocol, scanned);
+    ? new ParsedRequest(opened, protocol, firstPosition)
+    : new ScannedRequest(opened, protocol, scanned, firstPosition);
 }
 
 /** A usual request: its bytes are copied into the lines. */
@@ -103,20 +117,40 @@ class ScannedRequest implements ReadRequest {
     private readonly opened: OpenedBody,
     private readonly protocol: Protocol,
     private readonly scanned: ScannedBody,
+    readonly firstPosition: number,
   ) {}
 
-  token(): string {
-    const { query, form } = this.opened;
-    return chosenToken(this.scanned.token, [form?.token, query.token]);
+  get lane(): Lane {
+    return laneOf(this.scanned);
   }
 
-  lines(project: CaptureProject, arrival: Arrival, makeUuid: () => string, pause?: Pause) {
+  claim(): unknown {
+    return this.scanned.token;
+  }
+
+  token(): string {
+    return tokenOf(this.opened, this.claim());
+  }
+
+  lines(
+    project: CaptureProject,
+    arrival: Arrival,
+    makeUuid: () => string,
+    pause?: Pause,
+    shared?: SharedResults,
+  ) {
     const { opened, protocol, scanned } = this;
     const facts = factsOf(opened, protocol, scanned, project, arrival, makeUuid);
-    const entries = scannedLines(scanned, project.id, facts);
+    const entries = scannedLines(scanned, project.id, facts, shared?.notes);
     if (entries === undefined)
-      return new ParsedRequest(opened, protocol).lines(project, arrival, makeUuid, pause);
-    return { lane: laneOf(scanned), entries, results: undefined };
+      return new ParsedRequest(opened, protocol, this.firstPosition).lines(
+        project,
+        arrival,
+        makeUuid,
+        pause,
+        shared,
+      );
+    return { lane: this.lane, entries, results: undefined };
   }
 }
 
@@ -127,23 +161,47 @@ export class ParsedRequest implements ReadRequest {
   constructor(
     private readonly opened: OpenedBody,
     private readonly protocol: Protocol,
+    readonly firstPosition = 0,
   ) {
     const canBeNameless = protocol.kind === "classic" && protocol.rule !== "refuse a lone one";
-    this.payload = parsePayload(textOf(opened), canBeNameless);
+    this.payload = parsePayload(textOf(opened), canBeNameless, firstPosition);
+  }
+
+  get lane(): Lane {
+    return laneOf(this.payload);
+  }
+
+  claim(): unknown {
+    return claimedToken(this.payload);
   }
 
   token(): string {
-    const { query, form } = this.opened;
-    return findToken(this.payload, [form?.token, query.token]);
+    return tokenOf(this.opened, this.claim());
   }
 
-  async lines(project: CaptureProject, arrival: Arrival, makeUuid: () => string, pause?: Pause) {
+  async lines(
+    project: CaptureProject,
+    arrival: Arrival,
+    makeUuid: () => string,
+    pause?: Pause,
+    shared?: SharedResults,
+  ) {
     const { opened, protocol, payload } = this;
     const facts = factsOf(opened, protocol, payload, project, arrival, makeUuid);
-    const results = protocol.kind === "analytics" ? new AnalyticsResults(protocol.sdkInfo) : undefined;
-    const entries = await payloadLines(payload, project, facts, results, pause);
-    return { lane: laneOf(payload), entries, results: results?.text() };
+    const results = shared === undefined ? resultsOf(protocol) : shared.results;
+    const entries = await payloadLines(payload, project, facts, results, pause, shared?.notes);
+    return { lane: this.lane, entries, results: shared === undefined ? results?.text() : undefined };
   }
+}
+
+/** The project's key, where a body gives this one. @throws {KeyRefused} */
+export function tokenOf({ query, form }: OpenedBody, claim: unknown): string {
+  return chosenToken(claim, [form?.token, query.token]);
+}
+
+/** Collects what the answer tells of each event; undefined where the protocol does not. */
+export function resultsOf(protocol: Protocol): AnalyticsResults | undefined {
+  return protocol.kind === "analytics" ? new AnalyticsResults(protocol.sdkInfo) : undefined;
 }
 
 const laneOf = ({ isHistorical }: { isHistorical: boolean }): Lane =>
@@ -174,8 +232,9 @@ export async function payloadLines(
   facts: RequestFacts,
   results?: AnalyticsResults,
   pause?: Pause,
+  notes?: NoteCount,
 ): Promise<EntryText[]> {
-  const list = new EntryList(new EntryWriter(project.id, facts.receivedMicros, isHistorical));
+  const list = new EntryList(new EntryWriter(project.id, facts.receivedMicros, isHistorical), notes);
   for (let index = 0; index < items.length; index++) {
     if (pause !== undefined && index > 0 && index % eventsPerTurn === 0) await pause();
     const item = items.at(index);

@@ -8,29 +8,33 @@ const personalKeyPrefix = "phx_";
 const notAscii = /[^\0-\x7f]/;
 
 /**
- * The project key of a request.
+ * What a request gives as its project key, of any type; undefined where it gives none.
  *
- * @param lastResort keys from the form and the query, for clients that put them nowhere else.
- * @throws {KeyRefused} there is none, several differ, or its shape is not that of a project key.
+ * @throws {KeyRefused} its events give different ones.
  */
-export function findToken(payload: Payload, lastResort: readonly (string | undefined)[]): string {
+export function claimedToken(payload: Payload): unknown {
   // A key beside the batch settles it: those of the items are not even compared.
-  if (payload.batchToken !== undefined) return checkedToken(payload.batchToken);
+  if (payload.batchToken !== undefined) return payload.batchToken;
   let found: unknown;
   for (const item of payload.items.values) {
     const token = itemToken(item as Record<string, unknown>);
     if (token === undefined) continue;
-    if (found === undefined) found = token;
-    else if (found !== token) {
-      throw new KeyRefused("invalid_api_key", "batch submitted with inconsistent api_key values");
-    }
+    found = agreedToken(found, token);
   }
-  return chosenToken(found, lastResort);
+  return found;
+}
+
+/** One of two keys of a request, of which the first may be absent. @throws {KeyRefused} they differ. */
+export function agreedToken(found: unknown, token: unknown): unknown {
+  if (found !== undefined && found !== token)
+    throw new KeyRefused("invalid_api_key", "batch submitted with inconsistent api_key values");
+  return token;
 }
 
 /**
  * The key that was found in a body, checked; without one, that from the form or the query.
  *
+ * @param lastResort keys from the form and the query, for clients that put them nowhere else.
  * @throws {KeyRefused} there is none, or its shape is not that of a project key.
  */
 export function chosenToken(found: unknown, lastResort: readonly (string | undefined)[]): string {

@@ -35,6 +35,43 @@ describe("a large body", () => {
     });
   }
 
+  test("can have any number of objects and arrays, as long as no event has too many", async () => {
+    const { journal, send } = startCapture();
+    const cart = `[${Array(60).fill('{"n":1}').join()}]`;
+    const event = `{"event":"paid","distinct_id":"d","properties":{"cart":${cart}}}`;
+    const body = `{"batch":[${Array(18_000).fill(event).join()}],"api_key":"${anyToken}"}`;
+    expect((await send("/batch", { body })).status).toBe(200);
+    const nothings = `{"api_key":"${anyToken}","batch":[${"{},".repeat(1_500_000)}${event}]}`;
+    expect((await send("/batch", { body: nothings })).status).toBe(200);
+    expect(journal.events).toHaveLength(18_001);
+    // Of a flood of notes, all parts together write so many in full.
+    expect(journal.notes).toHaveLength(10_001);
+    expect(journal.lines.at(-1)).toMatchObject({ details: { count: 1_490_000 } });
+  });
+
+  test("of which only some events are history is refused", async () => {
+    const { journal, send } = startCapture();
+    const { batch } = JSON.parse(many(1_000)) as { batch: Record<string, unknown>[] };
+    for (const event of batch.slice(600)) event.historical_migration = true;
+    const response = await send("/batch", { body: JSON.stringify({ api_key: anyToken, batch }) });
+    expect([response.status, (await response.text()).includes("position 600 ")]).toEqual([400, true]);
+    expect(journal.appends).toEqual([]);
+  });
+
+  test("whose events name several keys is refused, and one that names a key late is not", async () => {
+    const { journal, send } = startCapture();
+    const { batch } = JSON.parse(many(1_000)) as { batch: Record<string, unknown>[] };
+    batch[999]!.token = anyToken;
+    expect((await send("/e", { body: JSON.stringify(batch) })).status).toBe(200);
+    expect(journal.events).toHaveLength(1_000);
+    batch[0]!.token = "phc_another";
+    expect((await send("/e", { body: JSON.stringify(batch) })).status).toBe(401);
+    batch[500]!.properties = "none";
+    const response = await send("/e", { body: JSON.stringify(batch) });
+    expect([response.status, (await response.text()).includes("position 500 ")]).toEqual([400, true]);
+    expect(journal.events).toHaveLength(1_000);
+  });
+
   test("of history goes to its lane", async () => {
     const { journal, send } = startCapture();
     const body = many(2_000, { historical_migration: true });
@@ -63,7 +100,17 @@ describe("a large body", () => {
     ["of another shape", large, 401, "missing_api_key"],
     ["of brackets", "[".repeat(5_000_000), 400, "invalid_payload"],
     ["of objects in objects", '{"a":'.repeat(1_000_000), 400, "invalid_payload"],
-    ["of nothings", `[${"{},".repeat(2_000_000)}{}]`, 413, "payload_too_large"],
+    ["of nothings", `[${"{},".repeat(2_000_000)}{}]`, 401, "missing_api_key"],
+    [
+      "whose event has a million parts",
+      `[{"event":"e","a":[${"[],".repeat(1_000_000)}0]},{}]`,
+      413,
+      "payload_too_large",
+    ],
+    ["that is cut off", many(2_000).slice(0, -1), 400, "invalid_payload"],
+    ["with a comma too many", many(2_000).replace("}},{", "}},,{"), 400, "invalid_payload"],
+    ["with two commas at the end", many(2_000).replace("}}]", "}},]"), 400, "invalid_payload"],
+    ["of two bodies", many(2_000) + many(2_000), 400, "invalid_payload"],
     ["that unpacks to more than is allowed", gzipSync("x".repeat(30_000_000)), 413, "payload_too_large"],
   ] as const) {
     test(`${name} is refused: ${status}`, async () => {
@@ -83,7 +130,8 @@ describe("a large body", () => {
     const take = async (bytes: Uint8Array) => {
       const body = { bytes, query: {}, contentEncoding: null } as unknown as LargeBody["body"];
       const arrival = { receivedMicros: noon, clientIp: undefined };
-      const taken = await bodies.take(
+      let count = 0;
+      await bodies.take(
         {
           body,
           protocol: { kind: "classic", rule: "drop each" },
@@ -91,9 +139,14 @@ describe("a large body", () => {
           arrival,
           known: undefined,
         } as unknown as LargeBody,
-        () => ({ id: 1, anonymizeIps: false }) as never,
+        {
+          projectOf: () => ({ id: 1, anonymizeIps: false }) as never,
+          append: async (_, entries) => {
+            count += entries.length;
+          },
+        },
       );
-      return taken.entries.length;
+      return count;
     };
     const alone = new Uint8Array(Buffer.from(many(100)));
     const shared = Buffer.concat([Buffer.from(many(100)), Buffer.from("of others")]);

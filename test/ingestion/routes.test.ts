@@ -215,12 +215,13 @@ describe("answers", () => {
     expect(journal.events).toHaveLength(1);
   });
 
-  test("to what would take a hundred times its size in memory come before it is parsed", async () => {
+  test("to an event that would take a hundred times its size in memory come before it is parsed", async () => {
     const { journal, send } = startCapture();
-    const nothings = (part: string) =>
-      `{"api_key":"${anyToken}","batch":[${Array(1_000_001).fill(part).join()}]}`;
+    const event = (part: string) =>
+      `{"event":"e","distinct_id":"d","properties":{"parts":[${Array(1_000_001).fill(part).join()}]}}`;
     for (const part of ["{}", "[]"]) {
-      const response = await send("/batch", { body: nothings(part) });
+      const body = `{"api_key":"${anyToken}","batch":[${event(part)}]}`;
+      const response = await send("/batch", { body });
       expect(response.status).toBe(413);
       expect(await envelope(response)).toMatchObject({ code: "payload_too_large" });
     }

@@ -43,13 +43,13 @@ export class PayloadTooLarge extends RequestRefused {
   }
 }
 
-/** The body holds so many small parts that parsing it would take seconds and a hundred times its memory. */
+/** An event holds so many small parts that parsing it would take seconds and a hundred times its memory. */
 export class PayloadTooDense extends RequestRefused {
   readonly code = "payload_too_large";
   readonly status = 413;
   readonly type = "validation_error";
   constructor(limit: number) {
-    super(`maximum event size exceeded: the request holds more than ${limit} JSON objects and arrays`);
+    super(`maximum event size exceeded: an event holds more than ${limit} JSON objects and arrays`);
   }
 }
 

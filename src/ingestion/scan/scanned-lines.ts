@@ -1,7 +1,7 @@
 /** The lines of a usual request, from its bytes: what `request-lines.ts` makes of any request, for nearly all of them. */
 
 import { type EntryText, EntryWriter } from "../../journal/entry.ts";
-import { EntryList } from "../entry-list.ts";
+import { EntryList, type NoteCount } from "../entry-list.ts";
 import { normalize, type RequestFacts } from "../normalize.ts";
 import { parseEvent } from "../payload.ts";
 import { type LineFacts, type ScannedBody, Scanner } from "./scanner.ts";
@@ -29,6 +29,7 @@ export function scannedLines(
   body: ScannedBody,
   projectId: number,
   facts: RequestFacts,
+  notes?: NoteCount,
 ): EntryText[] | undefined {
   const { receivedMicros, sentAtMicros, added, makeUuid } = facts;
   if (Math.abs((sentAtMicros ?? 0) - receivedMicros) > microsMax) return undefined;
@@ -43,7 +44,7 @@ export function scannedLines(
     sentAtMicros,
     makeUuid,
   };
-  const list = new EntryList(writer);
+  const list = new EntryList(writer, notes);
   let unusual = 0;
   scanner!.begin(body, lines);
   for (let next = 0; next < body.events; ) {

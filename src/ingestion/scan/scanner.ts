@@ -34,8 +34,8 @@ const piecesAt = 128 / 4;
 const pieceTextsAt = 20 * 1024;
 const itemBytes = 256;
 
-/** Smaller events than of this size, if there are many, go the slow road. */
-const usualItemBytes = 64;
+/** Smaller events than of this size, if there are many, go the slow road: they have no name, or no distinct ID. */
+const usualItemBytes = 24;
 const fewItems = 8;
 /** Lines are taken out of the program's memory in pieces of this size at the most. */
 const roomBytes = 1024 * 1024;
