@@ -129,13 +129,23 @@ export class Journal implements JournalPort {
         journal.failedAt = performance.now();
         events.onFailure(error, lane);
       };
+      const onSealed = (segment: SealedSegment) => journal.handOver(segment);
       journal.writers.set(
         lane,
-        new LaneWriter(lane, laneFolder, recovered.nextSeq, disk, settings, events.onSealed, onFailure),
+        new LaneWriter(lane, laneFolder, recovered.nextSeq, disk, settings, onSealed, onFailure),
       );
     }
     await journal.checkSpace();
     return { journal, segments, quarantined };
+  }
+
+  /**
+   * Gives the pipeline a sealed segment. Before one of history, it gets the realtime entries that were acknowledged until
+   * now: what was acknowledged first is loaded first (contract, ingestion 9).
+   */
+  private async handOver(segment: SealedSegment): Promise<void> {
+    if (segment.lane === "historical") await this.writers.get("realtime")!.sealAcknowledged();
+    this.events.onSealed(segment);
   }
 
   append(lane: Lane, entries: readonly EntryText[]): Promise<number> {

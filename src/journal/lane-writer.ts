@@ -98,6 +98,9 @@ export class LaneWriter {
   private lastSealAt = performance.now();
   private pausedUntil = 0;
   private closed = false;
+  private sealing: Promise<void> | undefined;
+  /** They wait for the open segment to be sealed; it is after the group that is being written. */
+  private sealWaiters: (() => void)[] = [];
   private scratch: Buffer | undefined;
   /** The numbers up to here are in sealed segments, or were given to entries that were refused. */
   private sealedTo: number;
@@ -108,7 +111,7 @@ export class LaneWriter {
     private nextSeq: number,
     private readonly disk: Disk,
     private readonly settings: LaneSettings,
-    private readonly onSealed: (segment: SealedSegment) => void,
+    private readonly onSealed: (segment: SealedSegment) => void | Promise<void>,
     private readonly onFailure: (error: unknown) => void,
   ) {
     this.sealedTo = nextSeq - 1;
@@ -169,6 +172,18 @@ export class LaneWriter {
     if (this.segment !== undefined) await this.exclusively(this.sealOpen());
   }
 
+  /**
+   * Seals the open segment, if it has acknowledged entries, as soon as the group that is being written is on the disk.
+   * Resolves when everything that was acknowledged before the call is in sealed segments that were handed over.
+   */
+  async sealAcknowledged(): Promise<void> {
+    await this.sealing;
+    const { segment } = this;
+    if (segment === undefined || segment.last < segment.first) return;
+    if (this.running === undefined) await this.exclusively(this.sealOpen());
+    else await new Promise<void>((resolve) => this.sealWaiters.push(resolve));
+  }
+
   /** Refuses new entries, makes the waiting ones durable and seals the open segment. */
   async close(): Promise<void> {
     this.closed = true;
@@ -181,6 +196,7 @@ export class LaneWriter {
     // One turn of the event loop, so that all requests that are ready now share the first sync.
     else await new Promise(setImmediate);
     while (this.queue.length > 0) await this.writeGroup();
+    if (this.sealWaiters.length > 0) await this.sealOpenIfAny();
     this.running = undefined;
     const segment = this.segment;
     if (segment !== undefined && this.sealTimer === undefined) {
@@ -288,6 +304,7 @@ export class LaneWriter {
   }
 
   private isSealDue(segment: OpenSegment): boolean {
+    if (this.sealWaiters.length > 0) return true;
     const { segmentBytesMax, segmentEntriesMax } = this.settings;
     const { bytes, first, last } = segment;
     if (bytes >= segmentBytesMax || last - first + 1 >= segmentEntriesMax) return true;
@@ -313,7 +330,19 @@ export class LaneWriter {
     return { first, last: first - 1, path, file, bytes: 0, hash: seedOf(first), openedAt: performance.now() };
   }
 
+  private async sealOpenIfAny(): Promise<void> {
+    if (this.segment !== undefined) await this.sealOpen();
+    for (const resolve of this.sealWaiters.splice(0)) resolve();
+  }
+
   private async sealOpen(): Promise<void> {
+    this.sealing = this.handOver();
+    await this.sealing;
+    this.sealing = undefined;
+    for (const resolve of this.sealWaiters.splice(0)) resolve();
+  }
+
+  private async handOver(): Promise<void> {
     const segment = this.segment!;
     this.segment = undefined;
     this.sealedTo = segment.last;
@@ -322,7 +351,7 @@ export class LaneWriter {
     this.sealTimer = undefined;
     await segment.file.close().catch(this.onFailure);
     const { first, last, path, bytes } = segment;
-    this.onSealed({ lane: this.lane, first, last, path, bytes });
+    await this.onSealed({ lane: this.lane, first, last, path, bytes });
   }
 
   /**

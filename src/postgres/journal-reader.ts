@@ -83,14 +83,31 @@ export class JournalReader {
 
   private async readAll(): Promise<void> {
     await this.place();
-    for (const lane of lanes) {
-      while (this.timer !== undefined && this.ports.waitingBytes(lane) < aheadBytesMax) {
-        const batch = await this.next(lane);
-        if (batch === undefined) break;
-        this.read[lane] = batch.last;
-        this.ports.offer([batch]);
-      }
+    // Live events that were acknowledged before history are loaded before it (contract, ingestion 9): so of history only what
+    // was written before the live events were read, and only when all of them are.
+    const historyEnd = await this.lastWritten("historical");
+    if (await this.readLane("realtime", Number.MAX_SAFE_INTEGER))
+      await this.readLane("historical", historyEnd);
+  }
+
+  /** @param end a number behind which nothing is read. @returns whether everything up to there is read */
+  private async readLane(lane: Lane, end: number): Promise<boolean> {
+    while (this.read[lane] < end) {
+      if (this.timer === undefined || this.ports.waitingBytes(lane) >= aheadBytesMax) return false;
+      const batch = await this.next(lane, end);
+      if (batch === undefined) break;
+      this.read[lane] = batch.last;
+      this.ports.offer([batch]);
     }
+    return true;
+  }
+
+  /** The last number of a lane that is written. */
+  private async lastWritten(lane: Lane): Promise<number> {
+    const [row] = await this.postgres.run(
+      (sql) => sql`SELECT next_seq FROM flagkeep.lane WHERE name = ${lane}`,
+    );
+    return Number(row!.next_seq) - 1;
   }
 
   /** Where the disk was short, the stores have only the first entries of a block: it is read from its begin. */
@@ -109,12 +126,12 @@ export class JournalReader {
     this.isPlaced = true;
   }
 
-  private async next(lane: Lane): Promise<JournalBatch | undefined> {
+  private async next(lane: Lane, end: number): Promise<JournalBatch | undefined> {
     const blocks = await this.postgres.run(
       (sql) => sql`
         SELECT first_seq, entries, size, body FROM (
           SELECT *, sum(size) OVER (ORDER BY first_seq) - size AS before FROM (
-            SELECT * FROM flagkeep.journal WHERE lane = ${lane} AND first_seq > ${this.read[lane]} ORDER BY first_seq LIMIT ${blocksAtOnce}
+            SELECT * FROM flagkeep.journal WHERE lane = ${lane} AND first_seq > ${this.read[lane]} AND first_seq <= ${end} ORDER BY first_seq LIMIT ${blocksAtOnce}
           ) AS next_blocks
         ) AS counted WHERE before < ${batchBytesMax} ORDER BY first_seq`,
       readMs,

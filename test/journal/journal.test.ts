@@ -46,6 +46,29 @@ describe("the journal", () => {
     expect(nextSeq).toBe(42);
   });
 
+  test("hands realtime entries over before history that was acknowledged later", async () => {
+    // Every segment of history is full at once; none of the realtime lane is.
+    const { journal, sealed } = await openJournal(temporaryFolder(), { segmentEntriesMax: 100 });
+    for (let round = 0; round < 20; round++) {
+      const waiting = Array.from({ length: 1 + (round % 3) }, () => journal.append("realtime", [entry("a")]));
+      await Promise.all(waiting);
+      // One that is not acknowledged may come before or after.
+      const later = journal.append("realtime", [entry("b")]);
+      const acknowledged = (await Promise.all(waiting)).at(-1)!;
+      const before = sealed.length;
+      const history = Array<string>(100).fill(entry("old"));
+      await journal.append("historical", history);
+      await until(() => sealed.slice(before).some(({ lane }) => lane === "historical"), "a sealed segment");
+      const at = sealed.findIndex(({ lane }, index) => index >= before && lane === "historical");
+      const handedOver = sealed.slice(0, at).filter(({ lane }) => lane === "realtime");
+      expect(handedOver.at(-1)!.last).toBeGreaterThanOrEqual(acknowledged);
+      await later;
+    }
+    await journal.close();
+    const last = sealed.filter(({ lane }) => lane === "realtime").at(-1)!.last;
+    expect(last).toBe(journal.state()[0]!.lastSeq);
+  });
+
   test("seals by size and by age, and seals nothing without entries", async () => {
     const bySize = await openJournal(temporaryFolder(), { segmentBytesMax: 65_536 });
     for (let i = 0; i < 3; i++) await bySize.journal.append("realtime", [entry("x".repeat(70_000))]);

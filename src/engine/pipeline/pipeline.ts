@@ -320,7 +320,8 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
       this.wake = undefined;
       clearTimeout(timer);
     }
-    return this.waiting.takeNextOf(lane, this.stepBytesMax - bytes);
+    // Live events that came with more history go before it.
+    return this.isCutShort(lane) ? undefined : this.waiting.takeNextOf(lane, this.stepBytesMax - bytes);
   }
 
   /** Between two portions: the time for loading is over, or history lets live events go first. */
