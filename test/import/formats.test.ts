@@ -48,10 +48,9 @@ describe("times", () => {
       v,
       "timestamp_out_of_range",
     ]),
-    ...["soon", "2023-13-01", "2023-02-30", "20231301", "19120623", true, [], {}, "1/2/2023", "  "].map((v) => [
-      v,
-      "ignored_invalid_timestamp",
-    ]),
+    ...["soon", "2023-13-01", "2023-02-30", "20231301", "19120623", true, [], {}, "1/2/2023", "  "].map(
+      (v) => [v, "ignored_invalid_timestamp"],
+    ),
     ...[undefined, null, ""].map((v) => [v, "historical_event_without_timestamp"]),
   ] as [Json, number | string][])
     test(`${JSON.stringify(value)}`, () => expect(timeOf(value, now)).toBe(expected as never));
