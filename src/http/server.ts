@@ -35,7 +35,7 @@ export function listen(app: App, { hostname, port, bodyBytesMax, tls }: Listenin
     // Else an error would be answered with a page that shows sources and paths.
     development: false,
     fetch: (request) => {
-      if (!isAddress(request.url) || (tls !== undefined && shortHost.test(request.url))) return unreadable();
+      if (!hasValidHost(request) || (tls !== undefined && shortHost.test(request.url))) return unreadable();
       if (tls !== undefined) overTls.set(request, server);
       return app.handle(request);
     },
@@ -52,12 +52,22 @@ const shortHost = /^https:\/\/[^/]{0,2}(\/|$)/;
 /** Requests that came to another server than that for plain HTTP. */
 const overTls = new WeakMap<Request, Server<undefined>>();
 
-/** Nearly every host is of this form, which costs less to see than to parse. */
-const usualAddress = /^https?:\/\/[a-z0-9.-]+(?::(?:\d{1,4}|[1-5]\d{4}|6[0-4]\d{3}))?\//i;
+/** Origins that can be parsed, as clients write them: a server has few, and parsing costs more than the look-up. */
+const knownOrigins = new Set<string>();
+const knownOriginsMax = 1_000;
+const schemeLength = "https://".length;
 
-/** With a damaged Host header, or none, the address is none. */
-function isAddress(url: string): boolean {
-  return usualAddress.test(url) || URL.canParse(url);
+/** Whether there is one Host header, and a host in it that can be parsed (contract, ingestion 1.4). */
+function hasValidHost({ url, headers }: Request): boolean {
+  const end = url.indexOf("/", schemeLength);
+  const origin = end === -1 ? url : url.slice(0, end);
+  if (!knownOrigins.has(origin)) {
+    if (!URL.canParse(origin)) return false;
+    if (knownOrigins.size >= knownOriginsMax) knownOrigins.clear();
+    knownOrigins.add(origin);
+  }
+  // The runtime joins two headers with a comma, which no host has, and takes the first one for the address.
+  return headers.get("host")?.includes(",") !== true;
 }
 
 class SocketConnection implements Connection {
@@ -76,7 +86,12 @@ class SocketConnection implements Connection {
 }
 
 function unreadable(): Response {
-  return refusal(400, "invalid_request", "invalid_host", "The Host header is missing or is no host.");
+  return refusal(
+    400,
+    "invalid_request",
+    "invalid_host",
+    "The request must have one Host header with a valid host name or IP address.",
+  );
 }
 
 function broken(): Response {

@@ -191,12 +191,36 @@ describe("an address that is none", () => {
     });
   }
 
-  test("is said to be one", async () => {
-    for (const head of ["HTTP/1.0\r\n", "HTTP/1.1\r\nHost: %%%\r\n", "HTTP/1.1\r\nHost: a:99999999\r\n"]) {
-      const answer = await exchange(`GET /_liveness ${head}Connection: close\r\n\r\n`);
-      expect(answer).toStartWith("HTTP/1.1 400");
-      expect(answer).toContain("invalid_host");
-      expect(answer).toContain("nosniff");
+  const bad = [
+    "%%%",
+    "a:99999999",
+    "xn--",
+    "XN--",
+    "xn--.a.test",
+    "a.xn--",
+    "xn--:80",
+    "999.1.1.1",
+    "1.2.3.4.5",
+  ];
+  for (const head of [
+    "HTTP/1.0\r\n",
+    ...[...bad, "0xffffffffff", "a,b"].map((host) => `HTTP/1.1\r\nHost: ${host}\r\n`),
+    "HTTP/1.1\r\nHost: a\r\nHost: b\r\n",
+    "HTTP/1.1\r\nHost: a\r\nhost: a\r\n",
+  ])
+    test(`is said to be one: ${JSON.stringify(head)}`, async () => {
+      for (const path of ["/", "/docs", "/_liveness", "/batch/", "/api/projects/", "/nothing"]) {
+        const answer = await exchange(`GET ${path} ${head}Connection: close\r\n\r\n`);
+        expect(answer).toStartWith("HTTP/1.1 400");
+        expect(answer).toContain("invalid_host");
+        expect(answer).toContain("nosniff");
+      }
+    });
+
+  test("is not what usual hosts are", async () => {
+    for (const host of ["xn--mnchen-3ya.de", "localhost:8000", "127.0.0.1", "[::1]:80", "a_b.test"]) {
+      const answer = await exchange(`GET /_liveness HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
+      expect([host, answer.slice(0, 12)]).toEqual([host, "HTTP/1.1 200"]);
     }
   });
 });
