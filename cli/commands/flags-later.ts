@@ -6,6 +6,7 @@ import { requestStates } from "../../src/accounts/schema.ts";
 import { findUserByEmail, listUsers, type User } from "../../src/accounts/users.ts";
 import {
   approveRequest,
+  type FlagRequest,
   rejectRequest,
   requireEditor,
   scheduleFlagChange,
@@ -63,7 +64,7 @@ const proposalRecord = (
   request: ChangeRequest,
   keys: Map<number, string>,
 ): Static<typeof ProposalRecord> => ({
-  ...{ id: request.id, flag: keys.get(request.flagId) ?? "", changes: request.changes },
+  ...{ id: request.id, flag: keys.get(request.flagId ?? -1) ?? "", changes: request.changes },
   ...{ note: request.note, state: request.state, created_at: request.createdAt.toISOString() },
   decided_at: request.decidedAt?.toISOString() ?? null,
 });
@@ -215,6 +216,10 @@ const deciding = (
         withProject(options, (stores) => {
           const { metadata, project } = stores;
           const request = findRequest(metadata.db, project.id, id);
+          if (request.flagId === null)
+            throw new NotFound(
+              `Change request ${id} is about a cohort: decide it in the console or over the API.`,
+            );
           const flag = findFlag(metadata.db, project.id, request.flagId);
           if (flag === undefined) throw new NotFound(`The flag of proposal ${id} is gone.`);
           const user = userOf(stores, options.user);
@@ -231,7 +236,8 @@ export const approve = deciding(
   "approve",
   "Agree to a proposed change of a flag, which is made then; whoever proposed it cannot agree to it.",
   ({ writing }, request, user) =>
-    approveRequest(writing, request, { userId: user.id, now: new Date() }, () => undefined).decided,
+    approveRequest(writing, request as FlagRequest, { userId: user.id, now: new Date() }, () => undefined)
+      .decided,
 );
 export const reject = deciding(
   "reject",

@@ -19,6 +19,7 @@ import formerSecretKeysSql from "./migrations/006-former-secret-keys.sql" with {
 import linkCreatorsSql from "./migrations/007-link-creators.sql" with { type: "text" };
 import tilesAndInsightsSql from "./migrations/008-tiles-and-insights.sql" with { type: "text" };
 import payloadKeySql from "./migrations/009-payload-key.sql" with { type: "text" };
+import cohortRequestsSql from "./migrations/010-cohort-requests.sql" with { type: "text" };
 import * as schema from "./schema.ts";
 
 export type Schema = typeof schema;
@@ -38,6 +39,7 @@ const metadataMigrations: readonly Migration[] = [
   { version: 7, name: "link creators", sql: linkCreatorsSql },
   { version: 8, name: "tiles and insights", sql: tilesAndInsightsSql },
   { version: 9, name: "payload key", sql: payloadKeySql },
+  { version: 10, name: "change requests for cohorts", sql: cohortRequestsSql },
 ];
 
 /** What several fronts share of it, in PostgreSQL. */

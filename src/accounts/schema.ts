@@ -272,10 +272,12 @@ export const scheduledChange = sqliteTable("scheduled_change", {
 /** What can become of a proposed change. */
 export const requestStates = ["pending", "applied", "rejected", "withdrawn"] as const;
 
+/** About a flag or a cohort. */
 export const changeRequest = sqliteTable("change_request", {
   id: integer("id").primaryKey({ autoIncrement: true }),
   projectId: integer("project_id").notNull(),
-  flagId: integer("flag_id").notNull(),
+  flagId: integer("flag_id"),
+  cohortId: integer("cohort_id"),
   changes: json<JsonObject>("changes").notNull(),
   original: json<JsonObject>("original").notNull(),
   version: integer("version").notNull(),

@@ -25,6 +25,7 @@ import { flagStatusRoutes } from "../flags/api/flag-status.ts";
 import { type FlagCallCounter, flagUsageRoutes } from "../flags/api/flag-usage.ts";
 import { roleAccessRoutes } from "../flags/api/role-access.ts";
 import type { FlagWriting } from "../flags/store/flag-writes.ts";
+import { assertCohortNeedsNoApproval } from "../flags/store/protected-flags.ts";
 import type { Route } from "../http/route.ts";
 import { ingestionReportRoutes } from "../people/api/ingestion-reports.ts";
 import { nameRoutes } from "../people/api/names.ts";
@@ -64,7 +65,7 @@ export function managementRoutes(deps: ManagementDeps): Route[] {
     ...userRoutes(deps),
     ...personalKeyRoutes(deps),
     ...sessionRoutes(deps),
-    ...cohortRoutes(deps),
+    ...cohortRoutes(deps, (cohort) => assertCohortNeedsNoApproval(deps, cohort)),
     ...dashboardRoutes(deps),
     ...insightRoutes(deps),
     ...peopleRoutes(deps, (projectId, id) =>

@@ -14,7 +14,7 @@ import { createProject } from "../../src/accounts/projects.ts";
 import { addRoleMember, createRole } from "../../src/accounts/roles.ts";
 import { createUser, setUserActive } from "../../src/accounts/users.ts";
 import { findFlagByKey } from "../../src/flags/store/flag.ts";
-import { proposeChange, scheduleChange } from "../../src/flags/store/pending-changes.ts";
+import { flagTarget, requestChange, scheduleChange } from "../../src/flags/store/pending-changes.ts";
 import { paths } from "../../src/paths.ts";
 import { faultOf } from "../http/json-schema.ts";
 import {
@@ -135,7 +135,7 @@ function leaveForLater(dataDir: string): void {
   const flag = findFlagByKey(metadata.db, 1, "first")!;
   const createdAt = new Date();
   for (const name of ["One", "Two", "Three"])
-    proposeChange(writing, flag, { changes: { name }, note: "", createdById: 3, createdAt });
+    requestChange(writing, flagTarget(flag), { changes: { name }, note: "", createdById: 3, createdAt });
   scheduleChange(writing, {
     ...{ projectId: 1, flagId: flag.id, payload: { operation: "update_status", value: false } },
     ...{ scheduledAt: new Date("2099-01-01T00:00:00Z"), createdById: 1, createdAt },

@@ -256,19 +256,19 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
       await page.getByRole("button", { name: "Propose" }).click();
       const proposal = page.getByRole("region", { name: "Proposed change" });
       await proposal.getByText("set 1: roll out 10 → 60 %").waitFor();
-      const agree = proposal.getByRole("button", { name: /^Agree/ });
+      const agree = proposal.getByRole("button", { name: /^Approve/ });
       expect(await agree.getAttribute("aria-disabled")).toBe("true");
       expect((await read(flag.id)).filters.groups[0]!.rollout_percentage).toBe(10);
 
       // A switch is proposed, too; the list tells what waits.
       await page.goto("/console/flags?search=agreed");
-      await page.getByText("1 proposed change waits for agreement:").waitFor();
+      await page.getByText("1 change waits for approval:").waitFor();
       await page.getByRole("switch", { name: "agreed" }).click();
       const dialog = page.getByRole("dialog", { name: "Propose a change of agreed" });
       await dialog.getByLabel("Note (optional)").fill("Too early");
       expect(await axeFindings(page)).toEqual([]);
       await page.keyboard.press("Enter");
-      await page.getByText("2 proposed changes wait for agreement:").waitFor();
+      await page.getByText("2 changes wait for approval:").waitFor();
       expect((await read(flag.id)).active).toBe(true);
       await page.getByRole("main").getByRole("link", { name: "agreed" }).first().click();
       const second = page.getByRole("region", { name: "Proposed change" }).filter({ hasText: "Too early" });

@@ -47,7 +47,17 @@ export interface CohortDeps extends FillingDeps {
   people: PeopleDb;
 }
 
-export function cohortRoutes(deps: CohortDeps): Route[] {
+/** Throws if changes of the cohort have to be approved: a protected flag uses it. */
+export type AssertMayChange = (cohort: Cohort) => void;
+
+/** What a PATCH of a cohort wants to write. */
+export interface CohortChange {
+  fields: Partial<CohortFields>;
+  /** Distinct ids to add to a static cohort. */
+  distinctIds: string[] | undefined;
+}
+
+export function cohortRoutes(deps: CohortDeps, assertMayChange: AssertMayChange): Route[] {
   const { metadata } = deps;
   const write = (cohort: Cohort) => written(deps, cohort);
   return [
@@ -115,7 +125,7 @@ export function cohortRoutes(deps: CohortDeps): Route[] {
       takesRawBody: true,
       bodyExample: { name: "Staff" },
       answers: oneAnswer,
-      handle: (call) => edit(deps, call, { isPartial: true }),
+      handle: (call) => edit(deps, call, { isPartial: true, assertMayChange }),
     }),
     projectRoute("PUT", "/cohorts/:id", "cohort:write", {
       summary: "Change a cohort",
@@ -125,7 +135,7 @@ export function cohortRoutes(deps: CohortDeps): Route[] {
       takesRawBody: true,
       bodyExample: { name: "Staff", description: "Everybody who works here" },
       answers: oneAnswer,
-      handle: (call) => edit(deps, call, { isPartial: false }),
+      handle: (call) => edit(deps, call, { isPartial: false, assertMayChange }),
     }),
     projectRoute("DELETE", "/cohorts/:id", "cohort:write", {
       summary: "Refused: cohorts are deleted by PATCH",
@@ -163,17 +173,45 @@ export function cohortRoutes(deps: CohortDeps): Route[] {
   ];
 }
 
-async function edit(deps: CohortDeps, call: ProjectCall<unknown>, { isPartial }: { isPartial: boolean }) {
-  const { csv, ...body } = unpackForm(call.body);
-  const fields = cohortFields(parseFields(CohortInput, body, { partial: isPartial }));
+async function edit(
+  deps: CohortDeps,
+  call: ProjectCall<unknown>,
+  { isPartial, assertMayChange }: { isPartial: boolean; assertMayChange: AssertMayChange },
+) {
   const before = getCohort(deps, call);
-  const distinctIds = await idsIn(csv, fields.isStatic ?? before.isStatic);
+  const change = await readCohortChange(call.body, before, { isPartial });
+  if (isMembershipChanged(before, change)) assertMayChange(before);
   const of = { projectId: call.project.id, id: before.id, by: call.user.id };
-  const after = updateCohort(deps.metadata, of, fields, call.now);
-  const { filters, isStatic, deleted } = fields;
-  const isAnother = filters !== undefined || isStatic !== undefined || deleted === false;
-  if (distinctIds !== undefined || isAnother) await fill(deps, after, distinctIds);
+  const after = updateCohort(deps.metadata, of, change.fields, call.now);
+  await fillChanged(deps, after, change);
   return written(deps, storedAgain(deps, after));
+}
+
+/** Reads the body of a PATCH or PUT. @throws {InvalidField} */
+export async function readCohortChange(
+  body: unknown,
+  before: Cohort,
+  { isPartial }: { isPartial: boolean },
+): Promise<CohortChange> {
+  const { csv, ...sent } = unpackForm(body);
+  const fields = cohortFields(parseFields(CohortInput, sent, { partial: isPartial }));
+  return { fields, distinctIds: await idsIn(csv, fields.isStatic ?? before.isStatic) };
+}
+
+/** Whether a change can alter who is in the cohort; its name and its description cannot. */
+function isMembershipChanged(before: Cohort, { fields, distinctIds }: CohortChange): boolean {
+  const { name: _, description: __, ...others } = fields;
+  const isChanged = (Object.keys(others) as (keyof typeof others)[]).some(
+    (field) => !Bun.deepEquals(others[field], before[field]),
+  );
+  return isChanged || distinctIds !== undefined;
+}
+
+/** Looks for the members of a cohort that was changed; resolves when uploaded ones are added. */
+export async function fillChanged(deps: CohortDeps, after: Cohort, change: CohortChange): Promise<void> {
+  const { filters, isStatic, deleted } = change.fields;
+  const isAnother = filters !== undefined || isStatic !== undefined || deleted === false;
+  if (change.distinctIds !== undefined || isAnother) await fill(deps, after, change.distinctIds);
 }
 
 /** A cohort as it is once its members were looked for. */

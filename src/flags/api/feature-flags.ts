@@ -18,7 +18,7 @@ import { listFlags } from "../store/flag-list.ts";
 import { canEdit } from "../store/flag-permissions.ts";
 import { createFlag, editFlag, type FlagWriting } from "../store/flag-writes.ts";
 import { encryptionWarning, isEncryptionTurnedOn } from "../store/payload-history.ts";
-import { requireNoApproval } from "../store/pending-changes.ts";
+import { assertNoApprovalNeeded } from "../store/protected-flags.ts";
 import { FlagAnswers } from "./flag-answers.ts";
 import { FlagQuery, readFlagQuery } from "./flag-query.ts";
 import { FlagBody, FlagEditInput, FlagPage, NewFlagInput } from "./flag-shapes.ts";
@@ -154,8 +154,9 @@ export function editByCaller(deps: FlagWriting, call: ProjectCall, sent: JsonObj
   const after = editFlag(deps, of, (found) => {
     before = found;
     checkMayEdit(answers, found);
-    requireNoApproval(deps, found);
-    return editOf(sent, found);
+    const edit = editOf(sent, found);
+    assertNoApprovalNeeded(deps, found, edit.fields);
+    return edit;
   });
   return answers.one(after, isEncryptionTurnedOn(before!, after) ? [encryptionWarning] : []);
 }

@@ -5,6 +5,8 @@ import { type ProjectCall, projectRoute } from "../../accounts/api/routes.ts";
 import { exampleUser, UserBody, userBody } from "../../accounts/api/user-shapes.ts";
 import { requestStates } from "../../accounts/schema.ts";
 import { findUser } from "../../accounts/users.ts";
+import type { CohortDeps } from "../../cohorts/api/cohorts.ts";
+import { findCohort } from "../../cohorts/cohorts.ts";
 import { pageAnswer, readPage } from "../../http/pagination.ts";
 import { Reply, type Route } from "../../http/route.ts";
 import {
@@ -33,18 +35,21 @@ import {
   findRequest,
   findScheduled,
   flagIdsOf,
+  flagTarget,
   listRequests,
   listScheduled,
-  proposeChange,
   type RequestState,
+  requestChange,
   reschedule,
   type ScheduledChange,
   unschedule,
 } from "../store/pending-changes.ts";
+import { approveCohortRequest, assertMayDecide, cohortTarget, isCohortRequest } from "./cohort-requests.ts";
 import { checkMayEdit, flagAnswers } from "./feature-flags.ts";
 import { noteLengthMax } from "./flag-shapes.ts";
 import {
   approveRequest,
+  type FlagRequest,
   rejectRequest,
   requirePossible,
   requireSchedulable,
@@ -74,10 +79,12 @@ const RequestBody = named(
   "ChangeRequest",
   object({
     id: int(),
-    flag_id: int(),
+    flag_id: nullable(int(), { description: "Null for a change of a cohort." }),
     flag_key: text({ blank: true }),
-    changes: dictionary({ description: "As a PATCH of the flag sends them." }),
-    original: dictionary({ description: "The flag when the change was proposed." }),
+    cohort_id: nullable(int(), { description: "Null for a change of a flag." }),
+    cohort_name: text({ blank: true }),
+    changes: dictionary({ description: "As a PATCH of the flag or the cohort sends them." }),
+    original: dictionary({ description: "The flag or the cohort when the change was requested." }),
     version: int(),
     note: text({ blank: true }),
     state: choice(requestStates),
@@ -103,6 +110,8 @@ const exampleRequest = {
     id: 5,
     flag_id: 12,
     flag_key: "one-click-pay",
+    cohort_id: null,
+    cohort_name: "",
     changes: { active: false },
     original: { active: true },
   },
@@ -126,7 +135,7 @@ const oneRequest = {
   },
 };
 
-export function flagChangeRoutes(deps: FlagWriting): Route[] {
+export function flagChangeRoutes(deps: FlagWriting & CohortDeps): Route[] {
   const { db } = deps.metadata;
   const userOf = (id: number | null) => {
     const user = id === null ? undefined : findUser(db, id);
@@ -149,8 +158,12 @@ export function flagChangeRoutes(deps: FlagWriting): Route[] {
     created_at: toWire(change.createdAt),
     created_by: userOf(change.createdById),
   });
+  const cohortName = ({ projectId, cohortId }: ChangeRequest) =>
+    (cohortId === null ? undefined : findCohort(db, projectId, cohortId, { includeDeleted: true })?.name) ??
+    "";
   const requestBody = (request: ChangeRequest, keys: Map<number, string>): Static<typeof RequestBody> => ({
-    ...{ id: request.id, flag_id: request.flagId, flag_key: keys.get(request.flagId) ?? "" },
+    ...{ id: request.id, flag_id: request.flagId, flag_key: keys.get(request.flagId ?? -1) ?? "" },
+    ...{ cohort_id: request.cohortId, cohort_name: cohortName(request) },
     ...{ changes: request.changes, original: request.original, version: request.version },
     ...{ note: request.note, state: request.state, created_by: userOf(request.createdById) },
     created_at: toWire(request.createdAt),
@@ -247,7 +260,13 @@ export function flagChangeRoutes(deps: FlagWriting): Route[] {
       summary: "List proposed changes of flags",
       description: "The newest first.",
       tag: tagName,
-      query: withPage(object({ state: optional(choice(requestStates)), flag_id: optional(int()) })),
+      query: withPage(
+        object({
+          state: optional(choice(requestStates)),
+          flag_id: optional(int()),
+          cohort_id: optional(int()),
+        }),
+      ),
       answers: {
         200: onePage("One page of proposals.", pageOf("ChangeRequestPage", RequestBody), exampleRequest),
       },
@@ -259,6 +278,7 @@ export function flagChangeRoutes(deps: FlagWriting): Route[] {
         const filter = {
           state: state as RequestState | undefined,
           flagId: optionalNumber(query, "flag_id"),
+          cohortId: optionalNumber(query, "cohort_id"),
         };
         const page = readPage(query);
         const { requests, count } = listRequests(db, project.id, filter, page);
@@ -268,55 +288,68 @@ export function flagChangeRoutes(deps: FlagWriting): Route[] {
       },
     }),
     projectRoute("POST", "/change_requests", "feature_flag:write", {
-      summary: "Propose a change of a flag",
-      description: "It is made when somebody else who may edit the flag agrees.",
+      summary: "Create a change request",
+      description:
+        "For a flag (`flag_id`), or for a cohort that a protected flag uses (`cohort_id`, which needs `cohort:write`). The change is made when another user who may edit the flag approves it.",
       tag: tagName,
       body: object({
-        flag_id: int(),
-        changes: dictionary({ description: "As a PATCH of the flag sends them." }),
+        flag_id: optional(int()),
+        cohort_id: optional(int()),
+        changes: dictionary({ description: "As a PATCH of the flag or the cohort sends them." }),
         note: optional(text({ blank: true, max: noteLengthMax })),
       }),
       bodyExample: { flag_id: 12, changes: { active: false }, note: "Support asked for it." },
-      answers: { 201: { description: "The proposal.", schema: RequestBody, example: exampleRequest } },
-      handle: (call) => {
-        const flag = editableFlag(deps, call, call.body.flag_id, "flag_id");
+      answers: { 201: { description: "The change request.", schema: RequestBody, example: exampleRequest } },
+      handle: async (call) => {
+        const { flag_id: flagId, cohort_id: cohortId } = call.body;
+        if ((flagId === undefined) === (cohortId === undefined))
+          throw new InvalidField("flag_id", "invalid_input", "Send either `flag_id` or `cohort_id`.");
         const changes = call.body.changes as JsonObject;
         if (Object.keys(changes).length === 0)
           throw new InvalidField("changes", "required", "This field is required.");
-        requirePossible(deps, flag, changes, "changes");
         const { note = "" } = call.body;
         const input = { changes, note, createdById: call.user.id, createdAt: call.now };
-        return new Reply(201, requestBody(proposeChange(deps, flag, input), new Map([[flag.id, flag.key]])));
+        if (cohortId !== undefined) {
+          const target = await cohortTarget(deps, call, cohortId, changes);
+          return new Reply(201, requestBody(requestChange(deps, target, input), new Map()));
+        }
+        const flag = editableFlag(deps, call, flagId!, "flag_id");
+        requirePossible(deps, flag, changes, "changes");
+        const made = requestChange(deps, flagTarget(flag), input);
+        return new Reply(201, requestBody(made, new Map([[flag.id, flag.key]])));
       },
     }),
     projectRoute("POST", "/change_requests/:id/approve", "feature_flag:write", {
-      summary: "Agree to a proposed change, which makes it",
+      summary: "Approve a change request and apply the change",
       description:
-        "Not by whoever proposed it. Where somebody changed the same fields since, 409: it has to be proposed again.",
+        "Not by the user who created it. Needs the permission to edit every protected flag that the change alters. 409 if the same fields were changed since: create the request again.",
       tag: tagName,
       answers: {
         ...oneRequest,
-        409: { description: "Somebody changed the same fields since.", schema: ApiFailure },
+        409: { description: "The same fields were changed since.", schema: ApiFailure },
       },
-      handle: (call) => {
+      handle: async (call) => {
         const request = decided(call);
+        if (isCohortRequest(request))
+          return requestBody(await approveCohortRequest(deps, call, request), new Map());
         const answers = flagAnswers(deps, call);
         const deciding = { userId: call.user.id, now: call.now };
-        const { decided: done, flag } = approveRequest(deps, request, deciding, (before) =>
+        const { decided: done, flag } = approveRequest(deps, request as FlagRequest, deciding, (before) =>
           checkMayEdit(answers, before),
         );
         return requestBody(done, new Map([[flag.id, flag.key]]));
       },
     }),
     projectRoute("POST", "/change_requests/:id/reject", "feature_flag:write", {
-      summary: "Decline a proposed change, or withdraw one's own",
+      summary: "Reject a change request, or withdraw your own",
       tag: tagName,
       answers: oneRequest,
       handle: (call) => {
         const request = decided(call);
-        checkMayUndo(deps, call, request);
+        if (isCohortRequest(request)) assertMayDecide(deps, call, request);
+        else checkMayUndo(deps, call, request as FlagRequest);
         const deciding = { userId: call.user.id, now: call.now };
-        const keys = flagKeysById(db, call.project.id, [request.flagId]);
+        const keys = flagKeysById(db, call.project.id, flagIdsOf([request]));
         return requestBody(rejectRequest(deps, request, deciding), keys);
       },
     }),
@@ -337,7 +370,7 @@ function editableFlag(deps: FlagWriting, call: ProjectCall<unknown>, id: number,
 function checkMayUndo(
   deps: FlagWriting,
   call: ProjectCall<unknown>,
-  { flagId }: ScheduledChange | ChangeRequest,
+  { flagId }: ScheduledChange | FlagRequest,
 ): void {
   checkMayEdit(flagAnswers(deps, call), findFlag(deps.metadata.db, call.project.id, flagId)!);
 }

@@ -15,10 +15,10 @@ import {
   decideRequest,
   dueChanges,
   noteExecuted,
-  requireNoApproval,
   type ScheduledChange,
   scheduleChange,
 } from "../store/pending-changes.ts";
+import { assertNoApprovalNeeded, protectedDependents } from "../store/protected-flags.ts";
 import { editOf } from "./feature-flags.ts";
 
 /** Who does something with a change for later. */
@@ -54,11 +54,21 @@ export function requireSchedulable(
   { payload, scheduledAt }: Pick<ScheduledChange, "payload" | "scheduledAt">,
   now: Date,
 ): void {
-  requireNoApproval(deps, flag);
+  const sent = sentBy(payload, flag);
+  assertNoApprovalNeeded(deps, flag, editOf(sent, flag).fields);
   if (scheduledAt <= now) {
     throw new InvalidField("scheduled_at", "invalid_input", "The time must lie in the future.");
   }
-  requirePossible(deps, flag, sentBy(payload, flag), "payload");
+  requirePossible(deps, flag, sent, "payload");
+}
+
+/** A change request about a flag. */
+export type FlagRequest = ChangeRequest & { flagId: number };
+
+/** @throws {NotPermitted} the user requested the change. */
+export function assertOtherUser(request: ChangeRequest, userId: number): void {
+  if (request.createdById === userId)
+    throw new NotPermitted("Another user has to approve this change: it is your own request.");
 }
 
 /**
@@ -68,15 +78,18 @@ export function requireSchedulable(
  */
 export function approveRequest(
   deps: FlagWriting,
-  request: ChangeRequest,
+  request: FlagRequest,
   { userId, now }: Deciding,
   checkMayEdit: (flag: Flag) => void,
 ): { decided: ChangeRequest; flag: Flag } {
-  if (request.createdById === userId) throw new NotPermitted("Somebody else has to agree.");
+  assertOtherUser(request, userId);
   let decided: ChangeRequest | undefined;
   const of = { projectId: request.projectId, id: request.flagId, by: userId, now };
   const flag = editFlag(deps, of, (before) => {
     checkMayEdit(before);
+    // A change of a flag that others depend on is a change of those.
+    for (const dependent of protectedDependents(deps, { projectId: of.projectId, flagId: of.id }))
+      checkMayEdit(dependent);
     decided = decideRequest(deps, request, "applied", userId, now);
     const { version, original, note } = request;
     assertPayloadsKnown(request.changes);
@@ -125,10 +138,11 @@ export function runScheduledChanges(deps: FlagWriting, now = new Date()): number
     };
     try {
       editFlag(deps, { projectId, id, by, now }, (before) => {
+        const sent = sentBy(payload, before);
         requireStillAllowed(deps, before, createdById);
+        assertNoApprovalNeeded(deps, before, editOf(sent, before).fields);
         // In the transaction of the change: it is made once, also when the process dies.
         noteExecuted(deps, change.id, now, null);
-        const sent = sentBy(payload, before);
         assertPayloadsKnown(sent);
         return editOf(sent, before);
       });
@@ -145,7 +159,6 @@ function requireStillAllowed(deps: FlagWriting, flag: Flag, userId: number): voi
   if (flag.deleted || project?.archivedAt !== null)
     throw new NotPermitted("The flag, or its project, is gone.");
   requireEditor(deps, flag, userId, "Whoever scheduled this may not edit the flag any more.");
-  requireNoApproval(deps, flag);
 }
 
 /** @throws {NotPermitted} with the sentence. */

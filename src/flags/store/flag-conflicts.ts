@@ -55,7 +55,8 @@ function comparable(name: string, value: Json): Json {
   return name === "filters" ? withoutShown(value) : value;
 }
 
-function withoutShown(value: Json): Json {
+/** Filters without the names that answers add to their conditions. */
+export function withoutShown(value: Json): Json {
   if (Array.isArray(value)) return value.map(withoutShown);
   if (typeof value !== "object" || value === null) return value;
   const kept = Object.entries(value).filter(([name]) => !shownOnly.has(name));

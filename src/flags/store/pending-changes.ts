@@ -3,10 +3,9 @@
 import { and, asc, desc, eq, isNull, lte, type SQL, sql } from "drizzle-orm";
 import type { Reading } from "../../accounts/db.ts";
 import { changeRequest, scheduledChange } from "../../accounts/schema.ts";
-import { InvalidField, NotFound, NotPermitted } from "../../lib/errors.ts";
+import { InvalidField, NotFound } from "../../lib/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 import { type Flag, storedFields } from "../fields.ts";
-import { criticalTag } from "../rules/critical-tag.ts";
 import { redactedPayload, withHiddenPayloads } from "../rules/types.ts";
 import type { FlagWriting } from "./flag-writes.ts";
 
@@ -16,19 +15,6 @@ export type RequestState = ChangeRequest["state"];
 
 /** Not made yet, of one project. */
 const pendingMax = 1_000;
-
-/** @throws {NotPermitted} `approval_required`: the project wants somebody else to agree to changes of this flag. */
-export function requireNoApproval({ metadata }: FlagWriting, of: Flag): void {
-  if (!needsApproval({ metadata }, of)) return;
-  const detail =
-    "Somebody else has to agree to changes of this flag: propose it with POST …/change_requests/.";
-  throw new NotPermitted(detail, "approval_required");
-}
-
-function needsApproval({ metadata }: Pick<FlagWriting, "metadata">, of: Flag): boolean {
-  const approvals = metadata.projects.find(of.projectId)?.approvals ?? "off";
-  return approvals === "all" || (approvals === "critical" && of.tags.includes(criticalTag));
-}
 
 /** A change is stored in plain text until it is made: it must not contain a payload that is, or becomes, secret. @throws {InvalidField} */
 export function assertNoSecretPayload(of: Flag, changes: JsonObject, field: string): void {
@@ -106,8 +92,8 @@ export function listScheduled(
 }
 
 /** The flags of such changes, each once. */
-export function flagIdsOf(changes: readonly { flagId: number }[]): number[] {
-  return [...new Set(changes.map(({ flagId }) => flagId))];
+export function flagIdsOf(changes: readonly { flagId: number | null }[]): number[] {
+  return [...new Set(changes.flatMap(({ flagId }) => flagId ?? []))];
 }
 
 /** @throws {NotFound} */
@@ -180,21 +166,26 @@ export function noteExecuted(
     .run();
 }
 
+/** What a change request is about, and how it was when the change was requested. */
+export type RequestTarget = Pick<ChangeRequest, "projectId" | "flagId" | "cohortId" | "version" | "original">;
+
+/** A flag as the target of a change request; encrypted payloads are hidden. */
+export function flagTarget(of: Flag): RequestTarget {
+  const original = { ...storedFields(of), filters: withHiddenPayloads(of) };
+  return { projectId: of.projectId, flagId: of.id, cohortId: null, version: of.version, original };
+}
+
 /** @throws {InvalidField} too many wait. */
-export function proposeChange(
-  { metadata }: FlagWriting,
-  of: Flag,
+export function requestChange(
+  { metadata }: Pick<FlagWriting, "metadata">,
+  target: RequestTarget,
   input: Pick<ChangeRequest, "changes" | "note" | "createdById" | "createdAt">,
 ): ChangeRequest {
   return metadata.change((t) => {
-    requireRoom(listRequests(t, of.projectId, { state: "pending" }).count);
+    requireRoom(listRequests(t, target.projectId, { state: "pending" }).count);
     return t
       .insert(changeRequest)
-      .values({
-        ...input,
-        ...{ projectId: of.projectId, flagId: of.id, version: of.version },
-        original: { ...storedFields(of), filters: withHiddenPayloads(of) },
-      })
+      .values({ ...input, ...target })
       .returning()
       .get();
   });
@@ -204,13 +195,14 @@ export function proposeChange(
 export function listRequests(
   db: Reading,
   projectId: number,
-  filter: { state?: RequestState; flagId?: number } = {},
+  filter: { state?: RequestState; flagId?: number; cohortId?: number } = {},
   { limit, offset }: Page = firstPage,
 ): { requests: ChangeRequest[]; count: number } {
   const chosen = and(
     eq(changeRequest.projectId, projectId),
     filter.state === undefined ? undefined : eq(changeRequest.state, filter.state),
     filter.flagId === undefined ? undefined : eq(changeRequest.flagId, filter.flagId),
+    filter.cohortId === undefined ? undefined : eq(changeRequest.cohortId, filter.cohortId),
   );
   const requests = db
     .select()

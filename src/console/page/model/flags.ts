@@ -80,15 +80,15 @@ export function changeFlag(id: number, body: Record<string, unknown>): Promise<F
   return ask<Flag>(inProject(`feature_flags/${id}/`), { method: "PATCH", body });
 }
 
-/** Proposes a change that somebody else has to agree to. */
+/** Requests a change that another user has to approve. */
 export async function proposeChange(
-  id: number,
+  target: { flag_id: number } | { cohort_id: number },
   changes: Record<string, unknown>,
   note: string,
 ): Promise<void> {
   await ask(inProject("change_requests/"), {
     method: "POST",
-    body: { flag_id: id, changes, note: note.trim() },
+    body: { ...target, changes, note: note.trim() },
   });
 }
 

@@ -292,21 +292,28 @@ export function Flags() {
 
 /** Proposed changes that somebody has to agree to. */
 function Waiting({ round }: { round: number }) {
-  const found = useResource<{ results: { flag_id: number; flag_key: string }[] }>(
-    `waiting ${project.value?.id} ${round}`,
-    (signal) => ask(inProject("change_requests/?state=pending"), { signal }),
+  const found = useResource<{
+    results: { flag_id: number | null; flag_key: string; cohort_id: number; cohort_name: string }[];
+  }>(`waiting ${project.value?.id} ${round}`, (signal) =>
+    ask(inProject("change_requests/?state=pending"), { signal }),
   );
   const all = found.data?.results ?? [];
   if (all.length === 0) return null;
-  const keys = new Map(all.map(({ flag_id: id, flag_key: key }) => [id, key]));
+  const keys = new Map(
+    all.map((one) =>
+      one.flag_id === null
+        ? [`cohorts/${one.cohort_id}`, one.cohort_name]
+        : [`flags/${one.flag_id}`, one.flag_key],
+    ),
+  );
   return (
     <p class="bar accent">
       <span>
         {w.waiting(all.length)}{" "}
-        {[...keys].slice(0, waitingShown).map(([id, key], place) => (
+        {[...keys].slice(0, waitingShown).map(([page, key], place) => (
           <>
             {place > 0 && ", "}
-            <a key={id} href={to(`flags/${id}`)}>
+            <a key={page} href={to(page)}>
               {key}
             </a>
           </>

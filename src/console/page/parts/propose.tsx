@@ -13,7 +13,8 @@ const w = words.flag;
 
 /** What was refused because somebody else has to agree. */
 export interface Refused {
-  flag: Flag;
+  flag?: Flag;
+  cohort?: { id: number; name: string };
   changes: Record<string, unknown>;
 }
 
@@ -23,6 +24,7 @@ export const needsApproval = (error: unknown): boolean =>
 
 export function Propose({
   flag,
+  cohort,
   changes,
   onClose,
   onProposed,
@@ -31,7 +33,7 @@ export function Propose({
   const [error, setError] = useState<string>();
   const propose = async () => {
     try {
-      await proposeChange(flag.id, changes, note);
+      await proposeChange(flag ? { flag_id: flag.id } : { cohort_id: cohort!.id }, changes, note);
       onClose();
       tell(w.pending.proposed);
       onProposed?.();
@@ -41,7 +43,7 @@ export function Propose({
   };
   return (
     <Dialog
-      title={w.pending.proposeFor(flag.key)}
+      title={w.pending.proposeFor((flag?.key ?? cohort?.name)!)}
       onClose={onClose}
       onSubmit={propose}
       actions={

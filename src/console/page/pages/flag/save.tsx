@@ -72,7 +72,7 @@ export function SaveBar({
   const isForApproval = needsApproval(failure);
   const propose = async () => {
     try {
-      await proposeChange(base.id, changedFields(base, draft), note);
+      await proposeChange({ flag_id: base.id }, changedFields(base, draft), note);
       setOpen(false);
       tell(w.pending.proposed);
       onProposed();

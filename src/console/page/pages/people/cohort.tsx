@@ -13,6 +13,7 @@ import { Question } from "../../parts/confirm.tsx";
 import { Area, Field, FileField, Segments } from "../../parts/fields.tsx";
 import { Form } from "../../parts/form.tsx";
 import { Page } from "../../parts/page.tsx";
+import { needsApproval, Propose, type Refused } from "../../parts/propose.tsx";
 import { Content, Empty } from "../../parts/states.tsx";
 import { complain, tell } from "../../parts/toast.tsx";
 import { words } from "../../words/index.ts";
@@ -114,6 +115,7 @@ function Editor({ cohort, onSaved }: { cohort?: Cohort; onSaved: (cohort: Cohort
   const [isStatic, setStatic] = useState(cohort?.is_static === true);
   const [csv, setCsv] = useState("");
   const [file, setFile] = useState<File>();
+  const [refused, setRefused] = useState<Refused>();
   const save = async () => {
     const values = groups
       ?.filter((conditions) => conditions.length > 0)
@@ -128,7 +130,13 @@ function Editor({ cohort, onSaved }: { cohort?: Cohort; onSaved: (cohort: Cohort
         ? ask<Cohort>(inProject("cohorts/"), { method: "POST", ...sent })
         : ask<Cohort>(inProject(`cohorts/${id}/`), { method: "PATCH", ...sent });
     if (!isStatic || file === undefined) {
-      onSaved(await write(cohort?.id, { body: { ...fields, ...filters, ...list, ...typed } }));
+      const body = { ...fields, ...filters, ...list, ...typed };
+      try {
+        onSaved(await write(cohort?.id, { body }));
+      } catch (error) {
+        if (cohort && needsApproval(error)) setRefused({ cohort, changes: body });
+        throw error;
+      }
       return;
     }
     // A file by itself: it may be a table, whose heading tells where the ids stand.
@@ -200,6 +208,7 @@ function Editor({ cohort, onSaved }: { cohort?: Cohort; onSaved: (cohort: Cohort
           </>
         )}
       </Form>
+      {refused && <Propose {...refused} onClose={() => setRefused(undefined)} />}
     </section>
   );
 }

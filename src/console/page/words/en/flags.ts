@@ -4,8 +4,7 @@ import { keyCharactersInWords } from "../../../../flags/rules/key-characters.ts"
 import { counted, number } from "../../lib/format.ts";
 
 export const flags = {
-  waiting: (count: number) =>
-    counted(count, "proposed change waits for agreement:", "proposed changes wait for agreement:"),
+  waiting: (count: number) => counted(count, "change waits for approval:", "changes wait for approval:"),
   search: "Search key or name",
   newFlag: "New flag",
   found: (count: number) => counted(count, "flag", "flags"),
