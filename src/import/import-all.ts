@@ -79,7 +79,7 @@ export async function importAll(order: ImportOrder): Promise<Imported> {
   let resumed = 0;
   // Of what was sent before, the stores must know everything: they are asked what is new, and whose a device is.
   await target.settled();
-  const importId = isDryRun ? crypto.randomUUID() : progress.importId();
+  const importId = () => (isDryRun ? crypto.randomUUID() : progress.importId());
   using gate = new LinkGate({
     target,
     stateFolder,
