@@ -17,7 +17,7 @@ import { ImportStopped } from "./stopped.ts";
 import { addCounts, type ImportCounts, noCounts } from "./summary.ts";
 import { RequestWriter } from "./target.ts";
 
-/** Files whose last batches are on their way while the next ones are read. */
+/** Files that were read and still have batches in flight. */
 const filesUnderWay = 400;
 
 export interface ImportOrder
@@ -77,7 +77,7 @@ export async function importAll(order: ImportOrder): Promise<Imported> {
   const failures: AppError[] = [];
   const rejectsLeft = { count: maxRejects };
   let resumed = 0;
-  // Of what was sent before, the stores must know everything: they are asked what is new, and whose a device is.
+  // Lookups of uuids and persons must include every acknowledged event.
   await target.settled();
   const importId = () => (isDryRun ? crypto.randomUUID() : progress.importId());
   using gate = new LinkGate({

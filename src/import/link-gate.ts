@@ -1,6 +1,6 @@
 /**
- * Decides which devices and users of records are linked. Every link that the importer makes of a pair in a record passes it;
- * merges that the customer ordered by name do not. Source: contract, import 1.1.
+ * Decides which devices and users of records are linked. Every link that the importer makes from a pair in a record passes the
+ * gate; merges that the source orders by name do not. Source: contract, import 1.1.
  */
 
 import { DeviceOwners, type Pair } from "./device-owners.ts";

@@ -41,7 +41,7 @@ export function fromAmplitude(record: JsonObject): MappedEvent[] {
   ];
 }
 
-/** What tells an event without an id from others. */
+/** The members that distinguish an event without an id. */
 function contentOf({
   event_properties,
   user_properties,

@@ -96,7 +96,7 @@ function previousIdOf({ previousId }: JsonObject, anonymous: string | undefined)
   return idOf(previousId) ?? anonymous;
 }
 
-/** What tells a message without an id from others. */
+/** The members that distinguish a message without an id. */
 function contentOf({ properties, traits, name, category }: JsonObject): JsonObject {
   const content = { properties, traits, name, category };
   return Object.fromEntries(Object.entries(content).filter(([, value]) => value !== undefined)) as JsonObject;
