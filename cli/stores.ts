@@ -11,7 +11,7 @@ import { findUserByEmail, listMembers, membershipLevels, type User } from "../sr
 import { FlagSets, groupTypesFrom } from "../src/flags/store/flag-sets.ts";
 import type { FlagWriting } from "../src/flags/store/flag-writes.ts";
 import { payloadCipher } from "../src/flags/store/payload-cipher.ts";
-import { openPayloadKey } from "../src/flags/store/payload-key.ts";
+import { assertPayloadKey, openPayloadKey } from "../src/flags/store/payload-key.ts";
 import { AppError, NotFound } from "../src/lib/errors.ts";
 import { sqliteVersion } from "../src/lib/sqlite/migrate.ts";
 import { lockToLook } from "../src/lock.ts";
@@ -56,7 +56,7 @@ export function requireInitialised(folder: string): string {
 /**
  * Opens the metadata store, which may be shared with a running appliance: that notices changes by itself.
  *
- * @throws {NotInitialised} @throws {OlderServer}
+ * @throws {NotInitialised} @throws {OlderServer} @throws {PayloadKeyError}
  */
 export function withMetadata<Result>(options: object, work: (metadata: Metadata) => Result): Result {
   const folder = requireInitialised(dataDirOf(options as Record<string, unknown>));
@@ -67,6 +67,7 @@ export function withMetadata<Result>(options: object, work: (metadata: Metadata)
       requireNoEvents(folder);
       throw new NotInitialised(`${folder} holds no organisation yet.`);
     }
+    assertPayloadKey(paths(folder).payloadKey, metadata);
     return work(metadata);
   } finally {
     metadata.close();

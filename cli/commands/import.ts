@@ -246,9 +246,7 @@ function tell(summary: ImportSummary, { json }: ImportOptions): void {
       `Devices with more than one user: ${shared_devices}. Only the first user of each is linked with it.`,
     );
   if (placeholder_ids > 0)
-    print(
-      `Records with a placeholder ID, such as (null): ${placeholder_ids}. Placeholder IDs are never linked.`,
-    );
+    print(`Records with an ID that names nobody, such as (null): ${placeholder_ids}. They are never linked.`);
   if (summary.flags !== undefined) {
     const { created, updated, remarks } = summary.flags;
     print(`Flags and cohorts: ${created} created, ${updated} changed.`);

@@ -37,7 +37,7 @@ export class PayloadKeyError extends AppError {
  * @throws {PayloadKeyError} the key is missing or different, or has another size; nothing was changed.
  */
 export function openPayloadKey(path: string, metadata: Metadata): Buffer {
-  const known = metadata.db.select().from(payloadKey).where(eq(payloadKey.id, 1)).get()?.fingerprint;
+  const known = knownFingerprint(metadata);
   const sealed = known === undefined ? sealedSample(metadata) : undefined;
   if (!existsSync(path)) {
     if (known !== undefined || sealed !== undefined) throw new PayloadKeyError(path, "is missing");
@@ -58,6 +58,15 @@ export function openPayloadKey(path: string, metadata: Metadata): Buffer {
     );
   }
   return key;
+}
+
+/** Checks the key of a data directory without creating one. @throws {PayloadKeyError} as `openPayloadKey`. */
+export function assertPayloadKey(path: string, metadata: Metadata): void {
+  if (knownFingerprint(metadata) !== undefined) openPayloadKey(path, metadata);
+}
+
+function knownFingerprint({ db }: Metadata): string | undefined {
+  return db.select().from(payloadKey).where(eq(payloadKey.id, 1)).get()?.fingerprint;
 }
 
 /** Whether a key belongs to this metadata file: a copy without the key could not be started. */
