@@ -1,17 +1,15 @@
 /**
- * Device owners: the first user of a device in reading order owns it and is linked with it. Every other user of the device stays
- * a separate person.
+ * Whose a device is: the first user of a device in reading order is linked with it, every other one stays a person of its own.
  *
- * A merge can never be undone, so owners persist across files, runs and imports: one SQLite file per project in the folder of
+ * A merge can never be undone, so it is remembered across files, runs and imports: one SQLite file per project in the folder of
  * the imports' state, with a row of two hashes for each device. Source: contract, import 1.1 I1 to I5, I9.
  */
 
 import { Database } from "bun:sqlite";
 import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { AppError } from "../lib/errors.ts";
 
-/** The person of a distinct id in the project's store. */
+/** What the project's store of persons says of a distinct id. */
 export interface LivePerson {
   uuid: string;
   isIdentified: boolean;
@@ -20,21 +18,14 @@ export type LivePersons = ReadonlyMap<string, LivePerson>;
 
 export type Pair = readonly [device: string, user: string];
 
-/** The file with the owners of devices is damaged or not accessible. */
-export class DeviceOwnersUnreadable extends AppError {
-  readonly code = "device_owners_unreadable";
-  override readonly hint =
-    "Restore or remove the file; without it, devices are compared with the project's persons only.";
-}
-
 const busyTimeoutMs = 10_000;
 const schema = `
   CREATE TABLE IF NOT EXISTS device_owner (
     -- SHA-256 of the id of a device, or of a user seen with one; the first 16 bytes.
     id BLOB PRIMARY KEY,
-    -- The same of the user who owns the device; of a user, its own id. Null where an existing person has the device.
+    -- The same of the user whose it is, for a user itself; null where a person that the import did not link has it.
     owner BLOB,
-    -- The last import that read a second user of the device.
+    -- The import that has seen a second user on it.
     shared_in TEXT
   ) WITHOUT ROWID, STRICT;
   CREATE INDEX IF NOT EXISTS shared_devices ON device_owner (shared_in) WHERE shared_in IS NOT NULL;`;
@@ -46,7 +37,7 @@ interface Row {
 
 export class DeviceOwners implements Disposable {
   private readonly own: Database;
-  /** Owners of earlier imports, read-only for a dry run. */
+  /** What a dry run reads and leaves as it is. */
   private readonly base: Database | undefined;
 
   /** @param importId of this import over all its runs. */
@@ -58,14 +49,22 @@ export class DeviceOwners implements Disposable {
   ) {
     const folder = join(stateFolder, "identities");
     const path = join(folder, `${projectId}.sqlite`);
-    try {
-      [this.own, this.base] = open(folder, path, isDryRun);
-    } catch (error) {
-      throw new DeviceOwnersUnreadable(`${path} cannot be opened (${(error as Error).message}).`);
+    if (isDryRun) {
+      // A file without a name goes with the connection.
+      this.own = new Database("", { create: true });
+      this.base = existsSync(path) ? new Database(path, { readonly: true }) : undefined;
+      this.base?.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
+    } else {
+      mkdirSync(folder, { recursive: true, mode: 0o700 });
+      this.own = new Database(path, { create: true });
+      this.own.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
+      this.own.run("PRAGMA journal_mode = WAL");
+      this.own.run("PRAGMA synchronous = NORMAL");
     }
+    this.own.run(schema);
   }
 
-  /** The ids of pairs that have to be looked up in the store of persons. */
+  /** The ids of pairs about which the store of persons has to be asked. */
   unknownOf(pairs: readonly Pair[]): string[] {
     const ids = new Set<string>();
     for (const [device, user] of pairs) {
@@ -77,7 +76,7 @@ export class DeviceOwners implements Disposable {
   }
 
   /**
-   * Decides pairs in reading order and stores the owner of each device.
+   * Decides pairs in reading order and remembers whose each device is.
    *
    * @param live what the store says of the ids of `unknownOf`.
    * @returns for each pair whether it may be linked.
@@ -114,7 +113,7 @@ export class DeviceOwners implements Disposable {
       return false;
     }
     this.write(deviceHash, userHash, row?.shared_in ?? null);
-    // A user's id is not a device of another user.
+    // A user's id is no device of somebody else.
     if (this.rowOf(userHash) === undefined) this.write(userHash, userHash, null);
     return true;
   }
@@ -143,24 +142,4 @@ function hashOf(id: string): Uint8Array {
 
 function isSame(one: Uint8Array, other: Uint8Array): boolean {
   return Buffer.compare(one, other) === 0;
-}
-
-/** @returns the database to write to, and one to read before it. */
-function open(folder: string, path: string, isDryRun: boolean): [Database, Database | undefined] {
-  if (isDryRun) {
-    // A file without a name is removed with the connection.
-    const own = new Database("", { create: true });
-    own.run(schema);
-    const base = existsSync(path) ? new Database(path, { readonly: true }) : undefined;
-    base?.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
-    base?.query("SELECT 1 FROM device_owner LIMIT 1").get();
-    return [own, base];
-  }
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const own = new Database(path, { create: true });
-  own.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
-  own.run("PRAGMA journal_mode = WAL");
-  own.run("PRAGMA synchronous = NORMAL");
-  own.run(schema);
-  return [own, undefined];
 }

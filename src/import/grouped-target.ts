@@ -1,17 +1,17 @@
 /**
- * Groups the lookups and batches of many small files: an archive may hold tens of thousands of files, and one lookup per file would
- * take minutes.
+ * Groups what many small files ask and send at the same time: an archive may hold tens of thousands of them, and a question
+ * for each would take minutes.
  */
 
 import type { StoredEvent } from "../events/duckdb/known-uuids.ts";
 import type { LivePersons } from "./device-owners.ts";
 import type { ImportTarget } from "./target.ts";
 
-/** Concurrent lookups. */
+/** At the same time: those behind them wait and become one. */
 const questionsMax = 4;
-/** Texts of one grouped lookup; a single batch may have more. */
+/** Of one question, unless it is one batch's. */
 const textsMax = 10_000;
-/** Bytes of one grouped send; a single batch may have more. */
+/** Sent at once, unless one batch alone has more. */
 const bytesMax = 8 * 1024 * 1024;
 
 interface Batch {
@@ -19,12 +19,12 @@ interface Batch {
   sent: PromiseWithResolvers<void>;
 }
 
-/** Lookups of texts: a few run at the same time, those that wait are grouped. */
+/** Questions about texts: a few at the same time, and those that wait behind them become one. */
 class GroupedQuestions<Answer> {
   private waiting: { texts: string[]; answer: PromiseWithResolvers<Answer> }[] = [];
   private asking = 0;
 
-  /** @param question answers for all texts of a group. */
+  /** @param question whose answer covers the texts that it is asked about. */
   constructor(private readonly question: (texts: string[]) => Promise<Answer>) {}
 
   ask(texts: string[]): Promise<Answer> {
@@ -49,7 +49,7 @@ class GroupedQuestions<Answer> {
   }
 }
 
-/** A target that accepts concurrent calls; calls that wait are grouped and sent in order. */
+/** A target that takes calls while others are under way, and passes on together what waited meanwhile, in order. */
 export class GroupedTarget implements ImportTarget {
   private readonly uuids: GroupedQuestions<ReadonlySet<string>>;
   private readonly persons: GroupedQuestions<LivePersons>;

@@ -17,7 +17,7 @@ import { ImportStopped } from "./stopped.ts";
 import { addCounts, type ImportCounts, noCounts } from "./summary.ts";
 import { RequestWriter } from "./target.ts";
 
-/** Files that were read and still have batches in flight. */
+/** Files whose last batches are on their way while the next ones are read. */
 const filesUnderWay = 400;
 
 export interface ImportOrder
@@ -77,9 +77,9 @@ export async function importAll(order: ImportOrder): Promise<Imported> {
   const failures: AppError[] = [];
   const rejectsLeft = { count: maxRejects };
   let resumed = 0;
-  // Lookups of uuids and persons must include every acknowledged event.
+  // Of what was sent before, the stores must know everything: they are asked what is new, and whose a device is.
   await target.settled();
-  const importId = () => (isDryRun ? crypto.randomUUID() : progress.importId());
+  const importId = isDryRun ? crypto.randomUUID() : progress.importId();
   using gate = new LinkGate({
     target,
     stateFolder,

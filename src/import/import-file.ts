@@ -95,7 +95,7 @@ export interface ImportedFile {
   stopped: ImportStopped | undefined;
 }
 
-/** A file that was read; its last batches may be in flight. */
+/** A file that was read: what is left to be done with it needs no file. */
 export interface ReadFile {
   isStopped: boolean;
   /** Resolves when its last batch has arrived; it rejects with what the target throws. */
@@ -123,7 +123,7 @@ interface SentBatch {
   fingerprint: string;
   /** Records in it. */
   read: number;
-  /** Records with a placeholder id. */
+  /** Records with an id that names nobody. */
   placeholders: number;
   rejects: Reject[];
 }
@@ -335,7 +335,7 @@ class Importer {
       taken = taken.filter(({ line }) => line < tooMany.line);
       good = good.filter(({ line }) => line < tooMany.line);
       rejects = rejects.slice(0, job.rejectsLeft.count);
-      // An upper bound: records behind the end are not counted separately.
+      // Roughly: the records behind the end are not told apart.
       placeholders = Math.min(placeholders, taken.length);
       this.stopped = tooManyRejects(job.content.name, job.rejectPath, tooMany);
     }

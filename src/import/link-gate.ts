@@ -1,6 +1,6 @@
 /**
- * Decides which devices and users of records are linked. Every link that the importer makes from a pair in a record passes the
- * gate; merges that the source orders by name do not. Source: contract, import 1.1.
+ * Decides which devices and users of records are linked. Every link that the importer makes of a pair in a record passes it;
+ * merges that the customer ordered by name do not. Source: contract, import 1.1.
  */
 
 import { DeviceOwners, type Pair } from "./device-owners.ts";
@@ -10,8 +10,8 @@ export interface LinkGateSettings {
   target: Pick<ImportTarget, "personsOf">;
   stateFolder: string;
   projectId: number;
-  /** Of this import over all its runs; asked when there is a pair. */
-  importId: () => string;
+  /** Of this import over all its runs. */
+  importId: string;
   isDryRun: boolean;
   /** Without it nothing is linked; devices with several users are counted all the same. */
   isLinking: boolean;
@@ -32,7 +32,7 @@ export class LinkGate implements Disposable {
   async decide(pairs: readonly Pair[]): Promise<boolean[]> {
     if (pairs.length === 0) return [];
     const { target, stateFolder, projectId, importId, isDryRun, isLinking } = this.settings;
-    this.owners ??= new DeviceOwners(stateFolder, projectId, importId(), isDryRun);
+    this.owners ??= new DeviceOwners(stateFolder, projectId, importId, isDryRun);
     const { owners } = this;
     const unknown = owners.unknownOf(pairs);
     const asked = unknown.length === 0 ? new Map() : target.personsOf(unknown);

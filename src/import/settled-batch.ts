@@ -1,6 +1,6 @@
 /**
- * Settles a batch before it is sent: applies the link gate and looks up which events are stored, including those that an older
- * version imported under other uuids.
+ * Settles a batch before it is sent: which links the gate lets through, and what of it the store has already, also from
+ * imports of an older version, which gave events other uuids.
  */
 
 import type { LinkGate } from "./link-gate.ts";
@@ -18,7 +18,7 @@ export interface CopiedItem extends Pick<FinishedEvent, "uuid" | "isMade"> {
   legacy?: undefined;
 }
 
-/** Counts of a batch. */
+/** What of a batch is new. */
 export interface Known {
   accepted: number;
   duplicate: number;
@@ -37,12 +37,12 @@ export interface SettlingServices {
   target: Pick<ImportTarget, "knownUuids" | "storedEvents">;
 }
 
-/** Whether a batch can be sent without settling its links and legacy uuids. */
+/** Whether a batch is sent as it is, whatever its links and what is stored. */
 export function isPlain(items: readonly Item[]): boolean {
   return items.every(({ link, legacy }) => link === undefined && legacy === undefined);
 }
 
-/** Marks the uuids of own events as sent before it returns. */
+/** Whose uuids were sent before is found out before it returns. */
 export async function settle(
   items: readonly Item[],
   { gate, recent, target }: SettlingServices,

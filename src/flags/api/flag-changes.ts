@@ -15,6 +15,7 @@ import {
   dictionary,
   instant,
   int,
+  list,
   named,
   nullable,
   object,
@@ -92,6 +93,7 @@ const RequestBody = named(
     created_at: instant(),
     decided_by: nullable(UserBody),
     decided_at: nullable(instant()),
+    warnings: optional(list(text(), { description: "Only after an approval that turned encryption on." })),
   }),
 );
 const exampleScheduled = {
@@ -334,10 +336,13 @@ export function flagChangeRoutes(deps: FlagWriting & CohortDeps): Route[] {
           return requestBody(await approveCohortRequest(deps, call, request), new Map());
         const answers = flagAnswers(deps, call);
         const deciding = { userId: call.user.id, now: call.now };
-        const { decided: done, flag } = approveRequest(deps, request as FlagRequest, deciding, (before) =>
-          checkMayEdit(answers, before),
-        );
-        return requestBody(done, new Map([[flag.id, flag.key]]));
+        const {
+          decided: done,
+          flag,
+          warnings,
+        } = approveRequest(deps, request as FlagRequest, deciding, (before) => checkMayEdit(answers, before));
+        const answer = requestBody(done, new Map([[flag.id, flag.key]]));
+        return warnings.length === 0 ? answer : { ...answer, warnings };
       },
     }),
     projectRoute("POST", "/change_requests/:id/reject", "feature_flag:write", {

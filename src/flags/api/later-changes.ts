@@ -8,12 +8,14 @@ import type { Flag } from "../fields.ts";
 import { groupsOf, redactedPayload } from "../rules/types.ts";
 import { canEdit, readFlagPermissions } from "../store/flag-permissions.ts";
 import { editFlag, type FlagWriting, filtersToStore } from "../store/flag-writes.ts";
+import { encryptionWarning } from "../store/payload-history.ts";
 import {
   assertNoSecretPayload,
   assertPayloadsKnown,
   type ChangeRequest,
   decideRequest,
   dueChanges,
+  findRequest,
   noteExecuted,
   type ScheduledChange,
   scheduleChange,
@@ -81,22 +83,26 @@ export function approveRequest(
   request: FlagRequest,
   { userId, now }: Deciding,
   checkMayEdit: (flag: Flag) => void,
-): { decided: ChangeRequest; flag: Flag } {
+): { decided: ChangeRequest; flag: Flag; warnings: string[] } {
   assertOtherUser(request, userId);
-  let decided: ChangeRequest | undefined;
+  let isTurnedOn = false;
   const of = { projectId: request.projectId, id: request.flagId, by: userId, now };
   const flag = editFlag(deps, of, (before) => {
     checkMayEdit(before);
     // A change of a flag that others depend on is a change of those.
     for (const dependent of protectedDependents(deps, { projectId: of.projectId, flagId: of.id }))
       checkMayEdit(dependent);
-    decided = decideRequest(deps, request, "applied", userId, now);
+    decideRequest(deps, request, "applied", userId, now);
     const { version, original, note } = request;
     assertPayloadsKnown(request.changes);
     const originalFlag = withPayloadsOf(original, deps.payloads.open(before));
+    isTurnedOn = !before.hasEncryptedPayloads;
     return { ...editOf(request.changes, before), version, originalFlag, note };
   });
-  return { decided: decided!, flag };
+  isTurnedOn &&= flag.hasEncryptedPayloads === true;
+  // Read again: a request that turns encryption on has lost its payloads by now.
+  const decided = findRequest(deps.metadata.db, request.projectId, request.id);
+  return { decided, flag, warnings: isTurnedOn ? [encryptionWarning] : [] };
 }
 
 /** A flag as it was proposed to be changed: hidden payloads cannot be part of the change, and count as they are now. */

@@ -224,11 +224,11 @@ export function filtersToStore(
     flagId: before?.id ?? null,
     flagKey: fields.key,
     rolloutPercentage: newRollout(fields.rolloutPercentage, before),
-    isRemoteConfiguration: fields.isRemoteConfiguration ?? before?.isRemoteConfiguration ?? false,
+    isRemoteConfiguration: switchAfter(fields.isRemoteConfiguration, before?.isRemoteConfiguration),
     cohorts: cohortFacts(t, projectId),
     flags: flagFacts(t, projectId),
   };
-  const isSecret = fields.hasEncryptedPayloads ?? before?.hasEncryptedPayloads ?? false;
+  const isSecret = switchAfter(fields.hasEncryptedPayloads, before?.hasEncryptedPayloads);
   if (isSecret && !context.isRemoteConfiguration) {
     const detail = "Encrypted payloads are only supported for remote configuration flags.";
     throw new InvalidField("has_encrypted_payloads", "invalid_input", detail);
@@ -238,6 +238,11 @@ export function filtersToStore(
   const sent = withKeptPayloads(fields.filters, opened ?? {});
   const filters = opened ? filtersOfChangedFlag(sent, opened, context) : filtersOfNewFlag(sent, context);
   return payloads.seal(filters, isSecret, before);
+}
+
+/** A switch after a write: null turns it off, as it does in the stored column; one that is not sent keeps its state. */
+export function switchAfter(sent: boolean | null | undefined, before: boolean | null | undefined): boolean {
+  return (sent === undefined ? before : sent) === true;
 }
 
 /**

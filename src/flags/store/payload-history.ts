@@ -26,8 +26,8 @@ export function isEncryptionTurnedOn(before: Flag, after: Flag): boolean {
 }
 
 /**
- * Replaces every payload of the flag in its activity, its scheduled changes, its change requests and their notes by the
- * placeholder. A pending change keeps the payload that the flag has when it is made.
+ * Replaces every payload of the flag in its activity, its scheduled changes and its change requests by the placeholder, and
+ * in their notes and descriptions also the texts of a payload. A pending change keeps the payload that the flag has when it is made.
  */
 export function redactHistory(t: MetadataTx, before: Flag, after: Flag): void {
   const { id: flagId, projectId } = after;
@@ -51,34 +51,60 @@ export function redactHistory(t: MetadataTx, before: Flag, after: Flag): void {
   for (const { payload } of scheduled) collectSecrets(payload, secrets);
   for (const { changes, original } of requests) collectSecrets([changes, original], secrets);
 
-  const redact = redactor(secrets);
+  const inText = redactor(secrets);
   for (const { id, detail } of entries)
-    update(detail, redact(detail), (value) =>
+    update(detail, redactedDetail(detail, inText), (value) =>
       t.update(activity).set({ detail: value }).where(eq(activity.id, id)).run(),
     );
   for (const { id, payload, failureReason } of scheduled) {
-    const shown = failureReason === null ? null : (redact(failureReason) as string);
-    update(payload, redact(payload), (value) =>
-      t
-        .update(scheduledChange)
-        .set({ payload: value, failureReason: shown })
-        .where(eq(scheduledChange.id, id))
-        .run(),
+    const before = { payload, failureReason };
+    const value = isJsonObject(payload.value) ? withRedactedName(payload.value, inText) : payload.value;
+    const after = {
+      payload: value === undefined ? payload : { ...payload, value },
+      failureReason: failureReason && inText(failureReason),
+    };
+    update(before, withoutPayloads(after), (shown) =>
+      t.update(scheduledChange).set(shown).where(eq(scheduledChange.id, id)).run(),
     );
   }
-  for (const { id, changes, original, note } of requests)
-    update({ changes, original, note }, redact({ changes, original, note }), (value) =>
-      t
-        .update(changeRequest)
-        .set(value as { changes: JsonObject; original: JsonObject; note: string })
-        .where(eq(changeRequest.id, id))
-        .run(),
+  for (const { id, changes, original, note } of requests) {
+    const after = {
+      changes: withRedactedName(changes, inText),
+      original: withRedactedName(original, inText),
+      note: inText(note),
+    };
+    update({ changes, original, note }, withoutPayloads(after), (shown) =>
+      t.update(changeRequest).set(shown).where(eq(changeRequest.id, id)).run(),
     );
+  }
 }
 
-function update(before: JsonObject, after: Json, write: (value: JsonObject) => void): void {
-  if (!Bun.deepEquals(before, after)) write(after as JsonObject);
+function update<Row extends JsonObject>(before: Row, after: Row, write: (value: Row) => void): void {
+  if (!Bun.deepEquals(before, after)) write(after);
 }
+
+/** An activity entry; of the texts in it, only notes and descriptions may quote a payload. */
+function redactedDetail(detail: JsonObject, inText: (text: string) => string): JsonObject {
+  const changes = Array.isArray(detail.changes) ? detail.changes : [];
+  return withoutPayloads({
+    ...detail,
+    changes: changes.map((change) =>
+      isJsonObject(change) && change.field === "name"
+        ? { ...change, ...mapTexts({ before: change.before ?? null, after: change.after ?? null }, inText) }
+        : change,
+    ),
+    ...(typeof detail.note === "string" ? { note: inText(detail.note) } : {}),
+  });
+}
+
+/** `name` is the description of a flag. */
+const withRedactedName = (fields: JsonObject, inText: (text: string) => string): JsonObject =>
+  typeof fields.name === "string" ? { ...fields, name: inText(fields.name) } : fields;
+
+const mapTexts = (fields: JsonObject, inText: (text: string) => string): JsonObject =>
+  Object.fromEntries(
+    Object.entries(fields).map(([name, value]) => [name, typeof value === "string" ? inText(value) : value]),
+  );
 
 /** The values of all objects called `payloads`, as JSON and, where they are strings, as their text. */
 function collectSecrets(value: Json, secrets: Set<string>): void {
@@ -93,33 +119,45 @@ function collectSecrets(value: Json, secrets: Set<string>): void {
   }
 }
 
+/** A payload as it is stored, and the texts and numbers in it: a note may quote only the token of an object. */
 function addSecret(payload: Json, secrets: Set<string>): void {
   const source = typeof payload === "string" ? payload : JSON.stringify(payload);
   if (source === redactedPayload) return;
-  const texts = [source];
+  const open: unknown[] = [];
+  const add = (text: string) => {
+    if (text.length >= searchedLengthMin) secrets.add(text);
+  };
   try {
-    const parsed: unknown = JSON.parse(source);
-    if (typeof parsed === "string") texts.push(parsed);
+    open.push(JSON.parse(source));
+    if (typeof open[0] === "object" && open[0] !== null) add(source);
   } catch {
     // Stored payloads are JSON; one that is not is searched for as it is.
+    add(source);
   }
-  for (const text of texts) if (text.length >= searchedLengthMin) secrets.add(text);
+  while (open.length > 0) {
+    const value = open.pop();
+    if (typeof value === "string") add(value);
+    else if (typeof value === "number") add(String(value));
+    else if (typeof value === "object" && value !== null) open.push(...Object.values(value));
+  }
 }
 
-/** Replaces payloads, and every string that contains one. */
-function redactor(secrets: ReadonlySet<string>): (value: Json) => Json {
+/** Replaces every payload in a text. */
+function redactor(secrets: ReadonlySet<string>): (text: string) => string {
   // The longest first: one may contain another.
   const sorted = [...secrets].sort((one, other) => other.length - one.length);
-  const inText = (text: string) =>
-    sorted.reduce((shown, secret) => shown.replaceAll(secret, placeholder), text);
-  const redact = (value: Json): Json => {
-    if (typeof value === "string") return inText(value);
-    if (Array.isArray(value)) return value.map(redact);
-    if (!isJsonObject(value)) return value;
-    const shown = isJsonObject(value.payloads) ? hidePayloads(value) : value;
-    return Object.fromEntries(
-      Object.entries(shown).map(([name, inner]) => [name, name === "payloads" ? inner : redact(inner)]),
-    );
-  };
-  return redact;
+  return (text) => sorted.reduce((shown, secret) => shown.replaceAll(secret, () => placeholder), text);
+}
+
+/** The value with every payload of filters in it replaced; conditions stay as they are. */
+function withoutPayloads<Value extends Json>(value: Value): Value;
+function withoutPayloads(value: Json): Json {
+  if (Array.isArray(value)) return value.map((inner) => withoutPayloads(inner));
+  if (!isJsonObject(value)) return value;
+  return Object.fromEntries(
+    Object.entries(hidePayloads(value)).map(([name, inner]) => [
+      name,
+      name === "payloads" ? inner : withoutPayloads(inner),
+    ]),
+  );
 }

@@ -18,7 +18,8 @@ const pendingMax = 1_000;
 
 /** A change is stored in plain text until it is made: it must not contain a payload that is, or becomes, secret. @throws {InvalidField} */
 export function assertNoSecretPayload(of: Flag, changes: JsonObject, field: string): void {
-  const isSecret = changes.has_encrypted_payloads ?? of.hasEncryptedPayloads;
+  const sent = changes.has_encrypted_payloads;
+  const isSecret = sent === undefined ? of.hasEncryptedPayloads : sent;
   if (isSecret !== true || !hasPayloads(changes, (payload) => payload !== redactedPayload)) return;
   throw new InvalidField(
     field,

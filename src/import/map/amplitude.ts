@@ -41,7 +41,7 @@ export function fromAmplitude(record: JsonObject): MappedEvent[] {
   ];
 }
 
-/** The members that distinguish an event without an id. */
+/** What tells an event without an id from others. */
 function contentOf({
   event_properties,
   user_properties,

@@ -8,14 +8,14 @@ import type { MappedEvent } from "./mapped.ts";
 /** Of this product's imports alone; never to be changed, or repeated imports would load everything twice. */
 export const importNamespace = "6f1a6a0e-5d0b-5c56-9d5c-3f6f2b2f7a11";
 
-/** The number of a record among equal records: 1 for the first. */
+/** Tells which of equal records one is: 1 for the first. */
 export type OrdinalOf = (content: string) => number;
 
 /**
- * The uuid of an event: the source's uuid; else derived from the source id with time, name and ids; else derived from the content
- * and the number among equal records. The position in a file, its name and its packing do not count.
+ * The uuid of an event: its own; else one of its source id with time, name and ids; else one of its content, with the number
+ * that it has among equal records. Neither the place in a file nor its name or packing counts.
  *
- * A derived uuid contains the time of the event (version 7), which makes lookups in the event store fast.
+ * What is made carries the time of the event (version 7), by which the event store finds it fast.
  * Source: contract, import 1.6 E1 and E2.
  *
  * @param micros the time of the event.
@@ -32,7 +32,7 @@ export function eventIdOf(mapped: MappedEvent, micros: number | undefined, ordin
 }
 
 /**
- * The uuid that older versions gave an event: derived from the source id and time, or from the line and content.
+ * The uuid that versions before 0.2 gave an event, whose source id or line decided alone.
  *
  * @param record as it was read, before anything is renamed.
  * @param index  of the event in the record.
@@ -60,8 +60,8 @@ function timed(text: string, micros: number | undefined): string {
 }
 
 /**
- * The canonical text of a value: members sorted, null and empty values omitted, numbers as their text, lists of Parquet as lists.
- * It is part of uuids and must never change.
+ * One text for a value however a file holds it: members sorted, null and what is empty left out, numbers as their text, lists
+ * as JSON has them and not as Parquet. Never to be changed: it is part of uuids.
  */
 export function canonicalText(value: Json): string {
   return canonical(value) ?? "null";

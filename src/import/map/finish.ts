@@ -1,6 +1,6 @@
 /**
- * Finishes the events of a record: time and uuid, and the events that link a device and its user or set the properties of a
- * group. Pure except for the callbacks.
+ * Makes of a record what is sent: events with their time and uuid, and those that link a device and its user or give a
+ * group its properties. Pure but for what it is told of pairs, groups and equal records.
  */
 
 import type { Json, JsonObject } from "../../lib/json.ts";
@@ -18,7 +18,7 @@ export interface FinishedEvent {
   timeProblem: TimeProblem | undefined;
   /** It was made to link identities or for a group: the source has no such event. */
   isMade: boolean;
-  /** The pair that it links, subject to the gate. */
+  /** It links these two, if the gate lets it. */
   link?: {
     pair: readonly [device: string, user: string];
     /** The event without the link; left out: it is a link alone. */
@@ -27,7 +27,7 @@ export interface FinishedEvent {
   legacy?: LegacyEvent;
 }
 
-/** The event that an older version made of a record. The stored event of this uuid is the same if name and id match. */
+/** What an older version made of a record: the same event, when the store has one of these names and ids under this uuid. */
 export interface LegacyEvent {
   uuid: string;
   names: readonly string[];

@@ -1,15 +1,15 @@
-/** The identity of a record: its distinct id, and the pair of ids that may be linked. Pure. */
+/** Which ids of a record name a person, and which pair of them may be linked. Pure. */
 
 import { isIllegalForMerge, unquoted } from "../../people/identity/distinct-ids.ts";
 
-/** In addition to contract, ingestion 13.2: NULL markers of databases, and IDs that SDKs send for unknown users. */
+/** Beside those that merge nothing (contract, ingestion 13.2): NULL of databases, and what SDKs send for unknown users. */
 const placeholders: ReadonlySet<string> = new Set([
   ...["nil", "(null)", "<null>", "\\n", "n/a", "na", "-1", "unknown", "[object object]", "nan"],
 ]);
 /** The uuid of zeros too. */
 const zerosForm = /^[0-]+$/;
 
-/** Whether an id is a placeholder, neither a device nor a user. Source: contract, import 1.1 I7. */
+/** Whether an id is sent for everybody: it names neither a device nor a user. Source: contract, import 1.1 I7. */
 export function isPlaceholder(id: string): boolean {
   const word = unquoted(id.trim()).trim().toLowerCase();
   return isIllegalForMerge(word) || placeholders.has(word) || zerosForm.test(word);
@@ -49,7 +49,7 @@ export function identityAmong(
   );
   const isPair = realDevice !== undefined && realUser !== undefined && realDevice !== realUser;
   return {
-    // An event without another id keeps the placeholder.
+    // An event whose only id is a placeholder keeps it: it is not lost.
     distinctId: real[0] ?? named[0],
     ...(isPair ? { pair: [realDevice, realUser] } : {}),
     ...(real.length < named.length ? { hasPlaceholder: true } : {}),

@@ -10,13 +10,13 @@ export interface MappedEvent {
   sourceId: string | undefined;
   /** The source id is the event's uuid, when it is one. */
   isUuid?: true;
-  /** Input of its uuid in addition to source id and time; undefined if the source id alone is unique. */
+  /** What its uuid is made of besides source id and time; left out: the source id alone tells it from all others. */
   source?: EventSource;
-  /** The device and the user of the record if it names both; the gate decides about the link. */
+  /** The device and the user of the record, when it names both: linked if the gate lets them. */
   pair?: readonly [device: string, user: string];
-  /** The event itself links the pair, as each login does; sent without `$anon_distinct_id` if the gate refuses the link. */
+  /** The event itself links the pair, as each login does: it goes without `$anon_distinct_id` when the gate refuses. */
   isLink?: true;
-  /** The record has a placeholder id. */
+  /** An id of the record names nobody. */
   hasPlaceholder?: true;
   /** Groups whose properties the record gives. */
   groups?: readonly MappedGroup[];
@@ -29,7 +29,7 @@ export interface EventSource {
   name: Json | undefined;
   /** All that may name the person. */
   ids: readonly (string | undefined)[];
-  /** For events without a source id: distinguishes events of one name, time and person. */
+  /** For events without a source id: what tells them from others of this name, time and person. */
   content?: JsonObject;
 }
 

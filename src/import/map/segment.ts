@@ -96,7 +96,7 @@ function previousIdOf({ previousId }: JsonObject, anonymous: string | undefined)
   return idOf(previousId) ?? anonymous;
 }
 
-/** The members that distinguish a message without an id. */
+/** What tells a message without an id from others. */
 function contentOf({ properties, traits, name, category }: JsonObject): JsonObject {
   const content = { properties, traits, name, category };
   return Object.fromEntries(Object.entries(content).filter(([, value]) => value !== undefined)) as JsonObject;

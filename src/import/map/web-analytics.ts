@@ -53,8 +53,8 @@ export function fromGa4(record: JsonObject): MappedEvent[] {
 }
 
 /**
- * The members that distinguish rows of one name, time and person. Attribution, `batch_*` and other columns that daily and
- * `intraday` tables fill in different ways are omitted (contract, import 1.6 E2).
+ * What tells a row from others of its name, time and person. Attribution, `batch_*` and what else the tables of a day and
+ * `intraday` fill in different ways is left out (contract, import 1.6 E2).
  */
 function ga4Content({ stream_id, event_bundle_sequence_id, event_params }: JsonObject): JsonObject {
   return {

@@ -3,6 +3,8 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openMetadata } from "../../../src/accounts/metadata.ts";
+import { createKey } from "../../../src/accounts/personal-keys.ts";
+import { createUser } from "../../../src/accounts/users.ts";
 import { runScheduledChanges } from "../../../src/flags/api/later-changes.ts";
 import { payloadCipher } from "../../../src/flags/store/payload-cipher.ts";
 import { openPayloadKey, PayloadKeyError } from "../../../src/flags/store/payload-key.ts";
@@ -202,6 +204,66 @@ describe("the history of a payload that was encrypted later", () => {
     for (const text of texts) expect(bytes).not.toContain(text);
   });
 
+  test("is redacted where a note or description quotes a text of it; conditions and field names stay", async () => {
+    using server = secretServer();
+    const groups = [
+      {
+        properties: [{ key: "plan", type: "person", value: "active", operator: "exact" }],
+        rollout_percentage: 100,
+      },
+    ];
+    const payloads = { true: '{"token":"t0ken-value","pin":918273,"mode":"active"}' };
+    const body = { key: "a", is_remote_configuration: true, filters: { groups, payloads } };
+    await server.ask("POST", flagsPath, { body });
+    const edit = (change: object) => server.ask("PATCH", `${flagsPath}1/`, { body: change });
+    await edit({ name: "has t0ken-value", note: "t0ken-value and 918273" });
+    await edit({ name: "no more", active: false });
+    const requested = await server.ask("POST", "/api/projects/1/change_requests/", {
+      body: { flag_id: 1, changes: { name: "t0ken-value", filters: { groups } }, note: "pin 918273" },
+    });
+    expect(requested.status).toBe(201);
+    expect((await edit({ has_encrypted_payloads: true })).body.warnings).toHaveLength(1);
+    const shown = await everything(server);
+    expect(shown).not.toMatch(/t0ken-value|918273/);
+    expect(shown).toContain('"field":"active"');
+    const [request] = (await server.ask("GET", "/api/projects/1/change_requests/")).body.results;
+    expect(request.changes.filters.groups).toEqual(groups);
+  });
+
+  test("an approval that turns encryption on shows no payload, and warns like the PATCH", async () => {
+    const { server } = await serverWithHistory();
+    using _ = server;
+    const asked = await server.ask("POST", "/api/projects/1/change_requests/", {
+      body: { flag_id: 1, changes: { has_encrypted_payloads: true } },
+    });
+    expect(asked.status).toBe(201);
+    const email = "bob@example.com";
+    createUser(server.metadata, { email, organizationId: server.first.organization.id, level: "admin" });
+    const input = { userEmail: email, label: "x", scopes: ["*"] };
+    const { value: key } = createKey(server.metadata, input, { now: server.now });
+    const approval = `/api/projects/1/change_requests/${asked.body.id}/approve/`;
+    const approved = await server.ask("POST", approval, { key });
+    expect(approved).toMatchObject({
+      status: 200,
+      body: { state: "applied", warnings: [expect.any(String)] },
+    });
+    expect(JSON.stringify(approved.body)).not.toContain(secret);
+  });
+
+  test("null turns encryption off like false: only with the payload", async () => {
+    const { server, edit } = await serverWithHistory();
+    using _ = server;
+    await edit({ has_encrypted_payloads: true });
+    const off = { has_encrypted_payloads: null };
+    expect(await edit(off)).toMatchObject({ status: 400, body: { attr: "has_encrypted_payloads" } });
+    expect(await edit({ is_remote_configuration: null })).toMatchObject({ status: 400 });
+    const requested = { body: { flag_id: 1, changes: off } };
+    expect((await server.ask("POST", "/api/projects/1/change_requests/", requested)).status).toBe(400);
+    const shown = await edit({ ...off, filters: { payloads: { true: '"public"' } } });
+    expect(shown.body.filters.payloads).toEqual({ true: '"public"' });
+    expect(stored(server)).toContain("public");
+  });
+
   test("is not shown by the entries of the change itself, in both directions", async () => {
     const { server, edit } = await serverWithHistory();
     using _ = server;
@@ -305,6 +367,7 @@ test("a server does not start, and commands do not work, without the key", async
     for (const args of [
       ["serve", "--port", "0"],
       ["flags", "list"],
+      ["users", "list"],
     ]) {
       const { code, stderr } = await flagkeep([...args, "--data-dir", dataDir]);
       expect({ args, code }).toEqual({ args, code: 1 });
