@@ -8,6 +8,7 @@ import { type FieldRule, withFields } from "./map/fields.ts";
 import { type FinishedEvent, type FinishOptions, finish, passOver } from "./map/finish.ts";
 import {
   type ImportFormat,
+  isShape,
   mapRecord,
   membersOf,
   type RecordFormat,
@@ -48,6 +49,8 @@ const recordsPerBatch = 5_000;
 const batchLengthMax = 4 * 1024 * 1024;
 /** Batches that are on their way, from the question what of them is new until they are on the disk. */
 const batchesUnderWay = 4;
+/** Bytes of batches that are on their way, of all files together. */
+const bytesUnderWayMax = batchesUnderWay * batchLengthMax;
 
 export interface ImportJob {
   content: Content;
@@ -328,6 +331,7 @@ class Importer {
     let good = refused.size === 0 ? this.items : this.items.filter(({ line }) => !refused.has(line));
     let rejects = this.rejects.sort((one, other) => one.line - other.line);
     let { placeholders } = this;
+    const bytes = this.length;
     [this.items, this.rejects, this.length, this.taken, this.placeholders] = [[], [], 0, [], 0];
     const tooMany = rejects[job.rejectsLeft.count];
     if (tooMany !== undefined) {
@@ -363,10 +367,10 @@ class Importer {
     if (copied !== undefined) this.copier?.release(copied);
     // Its counts are written down before it is sent, and those of the batch before it must be there by then.
     const ready = Promise.all([settling, this.sending]).then(([settled]) => settled);
-    this.sending = job.order.add(ready, async ({ known, items }) => {
-      const bytes = requests ?? write(items);
-      await this.send(batch, known, bytes);
-      job.requests.release(bytes);
+    this.sending = job.order.add(bytes, ready, async ({ known, items }) => {
+      const written = requests ?? write(items);
+      await this.send(batch, known, written);
+      job.requests.release(written);
     });
     this.noteUnderWay(this.sending);
     if (job.recent.isFull) {
@@ -374,6 +378,7 @@ class Importer {
       await job.recent.tidy();
     }
     while (this.underWay.size >= batchesUnderWay) await Promise.race(this.underWay);
+    await job.order.room(bytesUnderWayMax);
   }
 
   private noteUnderWay(sending: Promise<void>): void {
@@ -444,8 +449,4 @@ function fingerprint(read: ReadRecord): string {
 
 function changed(path: string): ImportChanged {
   return new ImportChanged(`${path} is not what the interrupted import has read.`);
-}
-
-function isShape(format: ImportFormat): format is "ndjson" | "csv" | "parquet" {
-  return format === "ndjson" || format === "csv" || format === "parquet";
 }

@@ -1,6 +1,6 @@
 /** The file of the records that are no events: one line of JSON each, with the line number and the reason. */
 
-import { appendFileSync, constants, rmSync, statSync, truncateSync } from "node:fs";
+import { appendFileSync, constants, lstatSync, rmSync, statSync, truncateSync } from "node:fs";
 import type { JsonObject } from "../lib/json.ts";
 
 /** A file of rejects has at most so many, unless more are asked for. */
@@ -31,8 +31,10 @@ export class RejectFile {
   begin(bytes: number): void {
     const found = statSync(this.path, { throwIfNoEntry: false })?.size ?? 0;
     this.bytes = Math.min(bytes, found);
-    if (this.bytes === 0) rmSync(this.path, { force: true });
-    else if (found > this.bytes) truncateSync(this.path, this.bytes);
+    if (this.bytes === 0) {
+      // A link of this name may lead nowhere: it is looked at as it is.
+      if (lstatSync(this.path, { throwIfNoEntry: false }) !== undefined) rmSync(this.path, { force: true });
+    } else if (found > this.bytes) truncateSync(this.path, this.bytes);
   }
 
   append(rejects: readonly Reject[]): void {

@@ -1,7 +1,7 @@
 /** Batches of an import on their way: some at the same time, in order, none behind one that failed. */
 
 import { expect, test } from "bun:test";
-import { writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { importAll } from "../../src/import/import-all.ts";
 import type { ImportTarget } from "../../src/import/target.ts";
@@ -24,13 +24,13 @@ function fileOf(folder: string): string {
   return path;
 }
 
-function run(target: ImportTarget) {
+function run(target: ImportTarget, files?: string, onRecords: () => void = () => undefined) {
   const folder = temporaryFolder();
   const nothing = () => undefined;
   return importAll({
-    ...{ source: fileOf(folder), projectId: 1, dataDir: folder, stateFolder: join(folder, "state") },
+    ...{ source: files ?? fileOf(folder), projectId: 1, dataDir: folder, stateFolder: join(folder, "state") },
     ...{ format: "auto", fields: [], isLinking: false, isDryRun: false, isResumed: false, maxRejects: 10 },
-    ...{ onBytes: nothing, onRecords: nothing, onReject: nothing, onFormat: nothing },
+    ...{ onBytes: nothing, onRecords, onReject: nothing, onFormat: nothing },
     target,
   });
 }
@@ -87,6 +87,31 @@ test("four batches at most, sent one after the other in order", async () => {
   expect({ ...counts, isComplete }).toMatchObject({ accepted: records, duplicate: 0, isComplete: true });
   expect(target.sent).toEqual(Array.from({ length: records }, (_, n) => n));
   expect(target.mostUnderWay).toBe(4);
+});
+
+test("of many files so many bytes at most are under way", async () => {
+  const folder = join(temporaryFolder(), "files");
+  mkdirSync(folder);
+  const [files, bytesOfEach] = [40, 2 * 1024 * 1024];
+  for (let n = 0; n < files; n++)
+    writeFileSync(
+      join(folder, `${n}.ndjson`),
+      JSON.stringify({
+        ...{ uuid: uuidOf(n), event: "seen", distinct_id: "a", timestamp: "2026-01-01T00:00:00Z" },
+        properties: { n, filler: "x".repeat(bytesOfEach) },
+      }),
+    );
+  const target = new SlowTarget();
+  let read = 0;
+  const done = run(target, folder, () => (read += 1));
+  await until(() => target.sending === 1 && read >= 8, "as many are read as may be");
+  // As long as it takes to read all of them twice.
+  for (let n = 0; n < 2 * files; n++) await Bun.file(join(folder, `${n % files}.ndjson`)).json();
+  expect(read).toBeLessThanOrEqual(10);
+  target.open();
+  const { counts } = await done;
+  expect(counts).toMatchObject({ accepted: files });
+  expect(target.sent).toEqual(Array.from({ length: files }, (_, n) => n));
 });
 
 test("when one fails, none behind it is sent, and the import ends with its error", async () => {

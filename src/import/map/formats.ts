@@ -137,6 +137,11 @@ export const importFormats = [
 ];
 export type ImportFormat = "auto" | "ndjson" | "csv" | "parquet" | RecordFormat;
 
+/** Whether a format says only how records stand in the file. */
+export function isShape(format: ImportFormat): format is "ndjson" | "csv" | "parquet" {
+  return format === "ndjson" || format === "csv" || format === "parquet";
+}
+
 /** Totals of Plausible's own export: they are no events, and nothing can make them any. */
 const totalsMembers = ["date", "visitors"];
 
