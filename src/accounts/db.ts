@@ -20,6 +20,7 @@ import linkCreatorsSql from "./migrations/007-link-creators.sql" with { type: "t
 import tilesAndInsightsSql from "./migrations/008-tiles-and-insights.sql" with { type: "text" };
 import payloadKeySql from "./migrations/009-payload-key.sql" with { type: "text" };
 import cohortRequestsSql from "./migrations/010-cohort-requests.sql" with { type: "text" };
+import weekStartDaySql from "./migrations/011-week-start-day.sql" with { type: "text" };
 import * as schema from "./schema.ts";
 
 export type Schema = typeof schema;
@@ -40,6 +41,7 @@ const metadataMigrations: readonly Migration[] = [
   { version: 8, name: "tiles and insights", sql: tilesAndInsightsSql },
   { version: 9, name: "payload key", sql: payloadKeySql },
   { version: 10, name: "change requests for cohorts", sql: cohortRequestsSql },
+  { version: 11, name: "week start day", sql: weekStartDaySql },
 ];
 
 /** What several fronts share of it, in PostgreSQL. */

@@ -39,6 +39,8 @@ export interface Project {
   presentSecretTokenRequests: number;
   /** How many days events are kept: 0 for ever, null as the server's setting says. */
   eventsRetentionDays: number | null;
+  /** On which day the weeks of insights start: 0 Sunday, 1 Monday; null is Monday (contract, management-api 6.3). */
+  weekStartDay: 0 | 1 | null;
   /** An archived project takes no events and answers no flags; its data stay. */
   archivedAt: Date | null;
   createdAt: Date;

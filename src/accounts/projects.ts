@@ -24,6 +24,7 @@ export interface NewProject {
   /** IANA name; `UTC` when absent. */
   timezone?: string;
   anonymizeIps?: boolean;
+  weekStartDay?: Project["weekStartDay"];
   /** A `phc_` key that clients use already; a new one when absent. */
   projectApiKey?: string;
 }
@@ -35,6 +36,7 @@ export interface ProjectChange {
   approvals?: Project["approvals"];
   /** Days; 0 for ever, null as the server's setting says. */
   eventsRetentionDays?: number | null;
+  weekStartDay?: Project["weekStartDay"];
 }
 
 const projectsPerOrganizationMax = 2_000;
@@ -84,6 +86,7 @@ export function insertProject(t: MetadataTx, input: NewProject, by: Author, now:
       secretToken: newSecretKey(),
       timezone: checkTimezone(input.timezone ?? "UTC"),
       anonymizeIps: input.anonymizeIps ?? false,
+      weekStartDay: input.weekStartDay ?? null,
       createdAt: now,
     })
     .returning()
@@ -107,6 +110,7 @@ export function updateProject(
     ...(change.approvals === undefined ? {} : { approvals: change.approvals }),
     ...(change.anonymizeIps === undefined ? {} : { anonymizeIps: change.anonymizeIps }),
     ...(change.eventsRetentionDays === undefined ? {} : { eventsRetentionDays: change.eventsRetentionDays }),
+    ...(change.weekStartDay === undefined ? {} : { weekStartDay: change.weekStartDay }),
   }));
 }
 
@@ -228,6 +232,7 @@ function changesOf(before: Project, after: Project): Change[] {
     anonymize_ips: entry.anonymizeIps,
     approvals: entry.approvals,
     events_retention_days: entry.eventsRetentionDays,
+    week_start_day: entry.weekStartDay,
     archived: entry.archivedAt !== null,
   });
   const [old, present] = [shown(before), shown(after)];

@@ -48,6 +48,7 @@ export const project = sqliteTable("project", {
   formerSecretTokenRequests: integer("former_secret_token_requests").notNull().default(0),
   presentSecretTokenRequests: integer("present_secret_token_requests").notNull().default(0),
   eventsRetentionDays: integer("events_retention_days"),
+  weekStartDay: integer("week_start_day").$type<0 | 1>(),
   createdAt: instant("created_at").notNull(),
 });
 

@@ -7,7 +7,7 @@ import type { DuckDBConnection, DuckDBValue } from "@duckdb/node-api";
 import { type EventColumnName, eventColumns } from "./columns.ts";
 import { inTransaction } from "./duckdb/database.ts";
 import { type FunnelTimes, type OrderedSteps, walkOrdered } from "./insights/ordered-funnel.ts";
-import type { Interval } from "./insights/trend-range.ts";
+import type { Interval, WeekStartDay } from "./insights/trend-range.ts";
 import { streamedRows } from "./query/streamed-rows.ts";
 import { quoted } from "./sql-text.ts";
 
@@ -103,8 +103,8 @@ export interface Dialect {
   wallTimeAhead(event: string, micros: string): string;
   /** `2026-11-21 00:00:00` as wall time. */
   wallMoment(text: string): string;
-  /** The beginning of the interval that a wall time lies in. */
-  startOf(interval: Interval, wallTime: string): string;
+  /** The start of the interval that contains a wall time. */
+  startOf(interval: Interval, wallTime: string, weekStartDay: WeekStartDay): string;
   /** `2026-11-21 00:00:00` */
   wallText(wallTime: string): string;
   /** `2026-11-21` */
@@ -222,7 +222,10 @@ const duckdb: Dialect = {
   wallTime: (event, timezone) => `timezone(${quoted(timezone)}, timezone('UTC', ${event}.timestamp))`,
   wallTimeAhead: (event, micros) => `make_timestamp(epoch_us(${event}.timestamp) + ${micros})`,
   wallMoment: (text) => `TIMESTAMP ${quoted(text)}`,
-  startOf: (interval, wallTime) => `date_trunc('${interval}', ${wallTime})`,
+  startOf(interval, wallTime, weekStartDay) {
+    if (interval !== "week" || weekStartDay === 1) return `date_trunc('${interval}', ${wallTime})`;
+    return `date_trunc('week', ${wallTime} + INTERVAL 1 DAY) - INTERVAL 1 DAY`;
+  },
   wallText: (wallTime) => `strftime(${wallTime}, '%Y-%m-%d %H:%M:%S')`,
   dayText: (wallTime) => `strftime(${wallTime}, '%Y-%m-%d')`,
   quantile: (level, value) => `quantile_cont(${value}, ${level})`,

@@ -104,7 +104,7 @@ export class EnginePorts
   }
 
   async run(projectId: number, query: JsonObject, how: InsightRun): Promise<InsightOutcome> {
-    const { timezone, now, refresh } = how;
+    const { timezone, weekStartDay, now, refresh } = how;
     const sql = statementOf(query);
     try {
       if (sql !== undefined) return await this.runStatement(projectId, sql, how);
@@ -112,6 +112,7 @@ export class EnginePorts
         projectId,
         query,
         timezone,
+        weekStartDay,
         refresh,
         now: now.getTime(),
       });

@@ -81,6 +81,22 @@ describe("projects", () => {
         await server.ask("PATCH", "/api/projects/1/", { body: { events_retention_days: wrong } }),
       ).toMatchObject({ status: 400, body: { attr: "events_retention_days" } });
     }
+    expect(changed.body).toMatchObject({ week_start_day: null });
+    for (const day of [0, 1, null, 0]) {
+      const saved = await server.ask("PATCH", "/api/projects/1/", { body: { week_start_day: day } });
+      expect(saved).toMatchObject({ status: 200, body: { week_start_day: day } });
+    }
+    for (const wrong of [2, -1, 0.5, "2", "sunday", true, [], {}]) {
+      expect(
+        await server.ask("PATCH", "/api/projects/1/", { body: { week_start_day: wrong, name: "Not" } }),
+      ).toMatchObject({ status: 400, body: { attr: "week_start_day" } });
+    }
+    expect((await server.ask("GET", "/api/projects/1/")).body).toMatchObject({
+      name: "Store",
+      week_start_day: 0,
+    });
+    const sunday = await server.ask("POST", "/api/projects/", { body: { name: "Sun", week_start_day: 0 } });
+    expect(sunday).toMatchObject({ status: 201, body: { week_start_day: 0 } });
     const secret = await server.ask("POST", "/api/projects/1/rotate_secret_token/");
     const poll = (key: string) => server.ask("GET", "/flags/definitions", { key });
     expect((await poll(first.secret_api_key)).status).toBe(401);

@@ -14,7 +14,7 @@ import { randomFrom } from "../support/seeded-random.ts";
 
 const hostile = `it's "so"; --`;
 const events = ["signed up", "paid", hostile];
-const zone = "Pacific/Auckland";
+const clock = { timezone: "Pacific/Auckland", weekStartDay: 0 };
 let appliance: TestAppliance;
 
 beforeAll(async () => {
@@ -41,7 +41,8 @@ beforeAll(async () => {
   await appliance.batch([...people, ...others]);
   await appliance.eventsWhenStored(620, "order=seq&limit=1000");
   const path = `/api/projects/${appliance.made.project.id}/`;
-  expect((await appliance.api(path, { method: "PATCH", body: { timezone: zone } })).status).toBe(200);
+  const body = { timezone: clock.timezone, week_start_day: clock.weekStartDay };
+  expect((await appliance.api(path, { method: "PATCH", body })).status).toBe(200);
 });
 afterAll(async () => await appliance?.[Symbol.asyncDispose]());
 
@@ -116,7 +117,7 @@ for (const [name, asked] of Object.entries(trends)) {
     const wanted = results.flatMap(({ data, days, breakdown_value: value, action }) =>
       data.flatMap((amount, place) => (amount === 0 ? [] : [[days[place]!, action.order, value, amount]])),
     );
-    const found = (await rowsOf(statementOf(asked, zone))).map((row) => [
+    const found = (await rowsOf(statementOf(asked, clock))).map((row) => [
       String(row.period)
         .replace("T", " ")
         .slice(0, asked.interval === "hour" ? 19 : 10),
@@ -135,13 +136,13 @@ test("behind a figure stand as many events, and as many persons, as it says", as
   for (const { data, days, breakdown_value: value } of results) {
     const place = data.indexOf(Math.max(...data));
     const figure: Figure = { series: 0, day: days[place]!, breakdown: value };
-    const rows = await rowsOf(personsStatement(asked, figure, zone));
+    const rows = await rowsOf(personsStatement(asked, figure, clock));
     expect(rows.reduce((sum, { times }) => sum + Number(times), 0)).toBe(data[place]!);
   }
   const persons = trends["unique persons by week"]!;
   const [unique] = (await ask<{ results: Trend[] }>(queryOf(persons))).results;
   const figure: Figure = { series: 0, day: unique!.days[1]! };
-  const rows = await rowsOf(personsStatement(persons, figure, zone));
+  const rows = await rowsOf(personsStatement(persons, figure, clock));
   expect(rows).toHaveLength(unique!.data[1]!);
   expect(new Set(rows.map(({ who }) => who)).size).toBe(rows.length);
 });
@@ -160,10 +161,10 @@ test("a funnel's statement, and who came to each step", async () => {
   const { results } = await ask<{ results: { count: number }[] }>(queryOf(asked));
   const counts = results.map(({ count }) => count);
   expect(counts[2]).toBeGreaterThan(0);
-  const found = await rowsOf(statementOf(asked, zone));
+  const found = await rowsOf(statementOf(asked, clock));
   expect(found.map(({ persons }) => Number(persons))).toEqual(counts);
   for (const [series, count] of counts.entries()) {
-    expect(await rowsOf(personsStatement(asked, { series }, zone))).toHaveLength(count);
+    expect(await rowsOf(personsStatement(asked, { series }, clock))).toHaveLength(count);
   }
 });
 
@@ -187,7 +188,7 @@ for (const [name, asked] of Object.entries(funnels)) {
     const { results } = await ask<{ results: Step[] | Step[][] }>(queryOf(asked));
     const found = (results as Step[][]).flat();
     expect(found.some(({ count, order }) => count > 0 && order === 2)).toBe(true);
-    const rows = (await rowsOf(statementOf(asked, zone))).map((row) => [
+    const rows = (await rowsOf(statementOf(asked, clock))).map((row) => [
       asked.breakdown ? (row[asked.breakdown] ?? "") : undefined,
       row.step,
       Number(row.persons),
@@ -201,7 +202,7 @@ for (const [name, asked] of Object.entries(funnels)) {
     expect(sorted(rows)).toEqual(sorted(wanted));
     for (const { breakdown_value: value, order, count } of found) {
       const figure: Figure = { series: order, ...(value ? { breakdown: value[0] } : {}) };
-      const persons = await rowsOf(personsStatement(asked, figure, zone));
+      const persons = await rowsOf(personsStatement(asked, figure, clock));
       expect([order, value, persons.length]).toEqual([order, value, count]);
     }
   });
@@ -222,7 +223,7 @@ for (const [name, asked] of Object.entries(funnels)) {
       ),
     );
     expect(wanted.length).toBeGreaterThan(5);
-    const rows = (await rowsOf(statementOf(byDay, zone))).map((row) =>
+    const rows = (await rowsOf(statementOf(byDay, clock))).map((row) =>
       JSON.stringify([
         asked.breakdown ? (row[asked.breakdown] ?? "") : undefined,
         String(row.period).slice(0, 10),
@@ -247,7 +248,7 @@ for (const order of ["ordered", "strict", "unordered"]) {
     const { bins, average_conversion_time: average } = results;
     const people = bins.reduce((sum, [, count]) => sum + count, 0);
     expect(people).toBeGreaterThan(2);
-    const rows = (await rowsOf(statementOf(asked, zone))).map(({ seconds, persons }) => [
+    const rows = (await rowsOf(statementOf(asked, clock))).map(({ seconds, persons }) => [
       Number(seconds),
       Number(persons),
     ]) as [number, number][];
@@ -259,7 +260,7 @@ for (const order of ["ordered", "strict", "unordered"]) {
     const width = bins[1]![0] - bins[0]![0];
     for (const [from, count] of bins) {
       const persons = await rowsOf(
-        personsStatement(asked, { series: 0, seconds: [from, from + width] }, zone),
+        personsStatement(asked, { series: 0, seconds: [from, from + width] }, clock),
       );
       expect([from, persons.length]).toEqual([from, count]);
     }
@@ -287,7 +288,7 @@ for (const [name, asked] of Object.entries({
     const counted = wanted.filter(({ count }) => count > 0);
     // All events may be of one month.
     expect(counted.length).toBeGreaterThan(asked.period === "Month" ? 0 : 1);
-    const rows = (await rowsOf(statementOf(asked, zone))).map((row) => ({
+    const rows = (await rowsOf(statementOf(asked, clock))).map((row) => ({
       day: String(row.began).slice(0, 10),
       later: Number(row.later),
       count: Number(row.persons),
@@ -296,7 +297,7 @@ for (const [name, asked] of Object.entries({
       lines.map((line) => JSON.stringify(line)).sort();
     expect(sorted(rows)).toEqual(sorted(counted));
     for (const { day, later, count } of [wanted.find((one) => one.count > 0)!, counted.at(-1)!, wanted[1]!]) {
-      const persons = await rowsOf(personsStatement(asked, { series: 0, day, later }, zone));
+      const persons = await rowsOf(personsStatement(asked, { series: 0, day, later }, clock));
       expect([day, later, persons.length]).toEqual([day, later, count]);
     }
   });
@@ -318,7 +319,7 @@ for (const [name, asked] of Object.entries({
       days.flatMap((day, place) => (data[place] ? [{ day, status, count: data[place] }] : [])),
     );
     expect(new Set(wanted.map(({ status }) => status)).size).toBeGreaterThan(1);
-    const rows = (await rowsOf(statementOf(asked, zone))).map((row) => ({
+    const rows = (await rowsOf(statementOf(asked, clock))).map((row) => ({
       day: String(row.period)
         .replace("T", " ")
         .slice(0, asked.interval === "hour" ? 19 : 10),
@@ -330,7 +331,7 @@ for (const [name, asked] of Object.entries({
     for (const status of ["new", "returning", "resurrecting", "dormant"]) {
       const one = wanted.findLast((line) => line.status === status);
       if (one === undefined) continue;
-      const persons = await rowsOf(personsStatement(asked, { series: 0, day: one.day, status }, zone));
+      const persons = await rowsOf(personsStatement(asked, { series: 0, day: one.day, status }, clock));
       expect([status, persons.length]).toEqual([status, Math.abs(one.count)]);
     }
   });

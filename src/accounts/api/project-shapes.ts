@@ -33,6 +33,11 @@ export const GroupTypeBody = named(
   }),
 );
 
+export const WeekStartDay = nullable(intChoice([0, 1]), {
+  description:
+    "On which day the weeks of insights start: 0 Sunday, 1 Monday; null means Monday. A query can name another one as `weekStartDay`.",
+});
+
 const ProjectFields = {
   id: int(),
   uuid: uuid(),
@@ -45,6 +50,7 @@ const ProjectFields = {
   ingested_event: bool({ description: "Whether an event ever arrived." }),
   is_demo: bool(),
   timezone: text({ description: "IANA name, no offset; dates in flag conditions are read in it." }),
+  week_start_day: WeekStartDay,
   access_control: bool(),
 };
 
@@ -124,6 +130,7 @@ export function projectBody(project: Project): Static<typeof ProjectBody> {
     ingested_event: project.ingestedEvent,
     is_demo: false,
     timezone: project.timezone,
+    week_start_day: project.weekStartDay,
     access_control: false,
   };
 }
@@ -180,6 +187,7 @@ export const exampleProject = {
   ingested_event: true,
   is_demo: false,
   timezone: "Europe/Berlin",
+  week_start_day: null,
   access_control: false,
 };
 

@@ -48,6 +48,7 @@ import {
   projectBody,
   ShortProjectBody,
   shortProjectBody,
+  WeekStartDay,
 } from "./project-shapes.ts";
 import { checkAdmin, checkMayGrantFlags } from "./roles.ts";
 import { organizationRoute, type ProjectCall, projectRoute, type UserCall, userRoute } from "./routes.ts";
@@ -59,11 +60,13 @@ const NewProjectInput = object({
     text({ max: 64, description: "IANA name in any letter case, no offset; UTC when absent." }),
   ),
   anonymize_ips: optional(bool()),
+  week_start_day: optional(WeekStartDay),
 });
 const ProjectEdit = object({
   name: optional(text({ max: 200 })),
   timezone: optional(text({ max: 64 })),
   anonymize_ips: optional(bool()),
+  week_start_day: optional(WeekStartDay),
   approvals: optional(
     choice(["off", "critical", "all"], {
       description: "Changes of which flags somebody else has to agree to. Admins and owners only.",
@@ -133,13 +136,13 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
   };
   const create = (
     call: Showing & {
-      body: { name: string; timezone?: string; anonymize_ips?: boolean };
+      body: Static<typeof NewProjectInput>;
     },
     organizationId: string,
   ) => {
     checkAdmin(deps, { user: call.user, organization: { id: organizationId } });
     const { name, timezone, anonymize_ips: anonymizeIps } = call.body;
-    const input = { organizationId, name, timezone, anonymizeIps };
+    const input = { organizationId, name, timezone, anonymizeIps, weekStartDay: call.body.week_start_day };
     return new Reply(201, full(createProject(metadata, input, call.user.id, call.now), call));
   };
   /** One page of the projects that the caller's key or session may use, of these organizations. */
@@ -226,7 +229,7 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
     projectRoute("PATCH", "", "project:write", {
       aliases: ownAliases,
       takesArchived: true,
-      summary: "Rename a project, change its time zone, archive it or open it again",
+      summary: "Rename a project, change its time zone or start of weeks, archive it or open it again",
       description:
         "Only admins and owners archive, change `approvals` or how long events are kept, and never the last open project. To let changes of more flags go without agreement, a key needs `feature_flag:write` too. An archived project is found nowhere but in `GET /api/projects/?archived=true`; `archived: false` opens it again.",
       asksAgain: isForAdmins,
@@ -238,8 +241,8 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
       answers: oneAnswer,
       handle: (call) => {
         const { name, timezone, anonymize_ips: anonymizeIps, approvals } = call.body;
-        const eventsRetentionDays = call.body.events_retention_days;
-        const change = { name, timezone, anonymizeIps, approvals, eventsRetentionDays };
+        const { events_retention_days: eventsRetentionDays, week_start_day: weekStartDay } = call.body;
+        const change = { name, timezone, anonymizeIps, approvals, eventsRetentionDays, weekStartDay };
         const { id, organizationId, archivedAt } = call.project;
         if (archivedAt !== null && call.body.archived !== false) throw notFound("Project not found.");
         if (isForAdmins(saysAnew(call.body, call.project)) || archivedAt !== null) {

@@ -4,6 +4,7 @@ import type { Static } from "@sinclair/typebox";
 import { type ProjectCall, projectRoute } from "../../accounts/api/routes.ts";
 import { allows } from "../../accounts/limits.ts";
 import type { Metadata } from "../../accounts/metadata.ts";
+import type { Project } from "../../accounts/project-directory.ts";
 import { findUser } from "../../accounts/users.ts";
 import {
   type ComputedInsight,
@@ -68,6 +69,8 @@ export type InsightOutcome = Omit<ComputedInsight, "results"> & {
 export interface InsightRun {
   /** IANA name; days begin there. */
   timezone: string;
+  /** Where weeks start, unless the query says so. */
+  weekStartDay: Project["weekStartDay"];
   now: Date;
   refresh: Refresh;
 }
@@ -175,13 +178,13 @@ export async function compute(
 ): Promise<Computed | undefined> {
   const refresh = refreshOf(call.query.get("refresh"));
   if (!deps.insights || Object.keys(insight.query).length === 0) return undefined;
-  const { id, timezone } = call.project;
+  const { id, timezone, weekStartDay } = call.project;
   // Otherwise a key without `query:read` could save a statement and read its rows.
   if (statementOf(insight.query) !== undefined && !allows(call.limits.scopes, "query:read")) {
     return { problem: "The insight is a SQL query, which needs the scope query:read." };
   }
   try {
-    const how = { timezone, now: call.now, refresh };
+    const how = { timezone, weekStartDay, now: call.now, refresh };
     const { results, computedAt, isCached, table } = await deps.insights.run(id, insight.query, how);
     if (results === null || computedAt === null) return undefined;
     return { result: results, at: new Date(computedAt), isCached, table };

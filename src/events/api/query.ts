@@ -72,7 +72,8 @@ const Body = object({
       "the period before too, or the one that is earlier by its `compare_to` (`-1y`). Its `trendsFilter` takes a `display`: of " +
       "`BoldNumber`, `ActionsTable`, `ActionsPie`, `ActionsBarValue` and `WorldMap` each result has the figure of the whole range in " +
       "`aggregated_value`; of `ActionsLineGraphCumulative` the figures are of all that came up to the end of a bucket, where users " +
-      "and sessions count once.",
+      "and sessions count once. Weeks start where the project's `week_start_day` says, or the `weekStartDay` of the query next to its " +
+      "`interval`: 0 (Sunday) or 1 (Monday).",
   }),
   limit: optional(
     int({ description: "Rows at most.", default: rowsDefault, minimum: 1, maximum: rowsMax } as never),
@@ -211,9 +212,9 @@ async function computed(
   engine: EventQueries,
   { project, query, now, refresh }: { project: Project; query: JsonObject; now: Date; refresh: Refresh },
 ): Promise<Static<typeof ComputedAnswer>> {
-  const { id: projectId, timezone } = project;
+  const { id: projectId, timezone, weekStartDay } = project;
   try {
-    const request = { projectId, query, timezone, now: now.getTime(), refresh };
+    const request = { projectId, query, timezone, weekStartDay, now: now.getTime(), refresh };
     const { results, computedAt, isCached } = await engine.ask("trends", request);
     const at = computedAt === null ? null : new Date(computedAt);
     return { results, is_cached: isCached, last_refresh: toWireOrNull(at) };

@@ -58,7 +58,11 @@ export const clickhouse: Dialect = {
   },
   wallTimeAhead: (event, micros) => instant(`toInt64(${event}.time + ${micros})`),
   wallMoment: (value) => `toDateTime64(${text(value)}, 6, 'UTC')`,
-  startOf: (interval, wallTime) => `toDateTime64(date_trunc('${interval}', ${wallTime}), 6, 'UTC')`,
+  startOf(interval, wallTime, weekStartDay) {
+    const truncated = (time: string) => `toDateTime64(date_trunc('${interval}', ${time}), 6, 'UTC')`;
+    if (interval !== "week" || weekStartDay === 1) return truncated(wallTime);
+    return `addDays(${truncated(`addDays(${wallTime}, 1)`)}, -1)`;
+  },
   wallText: (wallTime) => `formatDateTime(${wallTime}, '%Y-%m-%d %H:%i:%S')`,
   dayText: (wallTime) => `formatDateTime(${wallTime}, '%Y-%m-%d')`,
   quantile: (level, value) => `quantileExactInclusive(${level})(${value})`,

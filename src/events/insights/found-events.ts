@@ -8,7 +8,14 @@ import { dayMs } from "../../lib/time.ts";
 import { type OffsetPeriod, offsetsBetween, wallTimeAt } from "../../lib/time-zone.ts";
 import { type Dialect, type EventSql, textAt } from "../dialect.ts";
 import { eventFilterSql, isAboutPerson, propertyColumn, UnknownQuery } from "../event-filters.ts";
-import { type Interval, intervals, type Range, rangeOf } from "./trend-range.ts";
+import {
+  type Interval,
+  intervals,
+  type Range,
+  rangeOf,
+  type WeekStartDay,
+  weekStartDays,
+} from "./trend-range.ts";
 
 /** A list per kind of query; of a funnel's times one object. */
 export type InsightResults = JsonObject[] | JsonObject[][] | JsonObject;
@@ -21,6 +28,8 @@ export interface TrendsRequest {
   timezone: string;
   /** Milliseconds since 1970. */
   now: number;
+  /** Where the project's weeks start; `weekStartDefault` when absent or null. */
+  weekStartDay?: WeekStartDay | null;
 }
 
 /** The interval of a query, a day when it names none. @throws {UnknownQuery} */
@@ -28,6 +37,19 @@ export function intervalIn(query: JsonObject): Interval {
   const interval = intervals.find((name) => name === (query.interval ?? "day"));
   if (interval !== undefined) return interval;
   throw new UnknownQuery(`The interval ${JSON.stringify(query.interval)} is not known.`);
+}
+
+/** The request with the `weekStartDay` of its query instead of the project's, if it names one. @throws {UnknownQuery} */
+export function withOwnWeeks(
+  request: TrendsRequest,
+  { weekStartDay: written = null }: JsonObject,
+): TrendsRequest {
+  if (written === null) return request;
+  const weekStartDay = weekStartDays.find((day) => day === written);
+  if (weekStartDay !== undefined) return { ...request, weekStartDay };
+  throw new UnknownQuery(
+    `The weekStartDay ${JSON.stringify(written)} is not valid: weeks start on 0 (Sunday) or 1 (Monday).`,
+  );
 }
 
 /** The range of a query, of any length when it has no interval. @throws {UnknownQuery} */

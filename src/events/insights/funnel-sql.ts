@@ -41,7 +41,7 @@ export function foundSteps(
   return foundEvents(dialect, request, range, {
     columns: [
       `${dialect.micros(dialect.time("e"))} AS moment, e.historical AS lane, e.seq AS seq`,
-      `${dialect.startOf(interval, "local_time")} AS bucket`,
+      `${dialect.startOf(interval, "local_time", range.weekStartDay)} AS bucket`,
       `${breakdown ?? "NULL::VARCHAR"} AS value`,
       ...conditions.map((condition, index) => `coalesce(${condition}, false) AS is_${index}`),
     ],

@@ -92,6 +92,6 @@ export class InsightCache {
   }
 }
 
-function keyOf({ projectId, timezone, query }: TrendsRequest): string {
-  return JSON.stringify([projectId, timezone, query]);
+function keyOf({ projectId, timezone, weekStartDay, query }: TrendsRequest): string {
+  return JSON.stringify([projectId, timezone, weekStartDay ?? null, query]);
 }

@@ -3,7 +3,7 @@
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
 import type { EventSql } from "../dialect.ts";
 import { UnknownQuery } from "../event-filters.ts";
-import type { InsightResults, TrendsRequest } from "./found-events.ts";
+import { type InsightResults, type TrendsRequest, withOwnWeeks } from "./found-events.ts";
 import { computeFunnel } from "./funnels.ts";
 import { checkParts } from "./known-parts.ts";
 import { computeLifecycle, computeRetention } from "./retention.ts";
@@ -33,7 +33,7 @@ export async function computeInsight(
     typeof node.kind === "string" && Object.hasOwn(kinds, node.kind) ? kinds[node.kind] : undefined;
   if (compute !== undefined) {
     checkParts(node);
-    return await compute(store, request, node);
+    return await compute(store, withOwnWeeks(request, node), node);
   }
   if (isJsonObject(node.source)) return await computeInsight(store, request, node.source);
   throw new UnknownQuery(`Queries of kind ${JSON.stringify(node.kind ?? null)} cannot be computed.`);

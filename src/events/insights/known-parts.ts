@@ -38,6 +38,10 @@ export function checkParts(query: JsonObject): void {
     ["breakdown_normalize_url", breakdown.breakdown_normalize_url],
     ["histogram_bin_count", first?.histogram_bin_count],
     ["normalize_url", first?.normalize_url],
+    // Its place is next to `interval`.
+    ...["trendsFilter", "funnelsFilter", "retentionFilter", "lifecycleFilter", "dateRange"].map(
+      (name): [string, Json | undefined] => [`${name}.weekStartDay`, partOf(query, name).weekStartDay],
+    ),
     ["second entry of breakdowns", listOf(breakdown.breakdowns)[1]],
     ...(query.kind === "TrendsQuery" ? [] : series.map(mathOfPersons)),
   ];

@@ -48,7 +48,7 @@ export async function computeRetention(
     string[],
     string[],
   ];
-  const place = `date_diff('${period}', ${first}, ${dialect.startOf(period, "local_time")})`;
+  const place = `date_diff('${period}', ${first}, ${dialect.startOf(period, "local_time", range.weekStartDay)})`;
   const rows = await store.rows(
     `WITH found ${dialect.madeOnce} (
        ${foundEvents(dialect, request, isFirstTime ? undefined : range, {
@@ -111,7 +111,7 @@ export async function computeLifecycle(
          reads: { person: readsPersons(query, series) },
        })}
      ),
-     active AS (SELECT DISTINCT who, ${dialect.startOf(interval, "local_time")} AS bucket FROM found),
+     active AS (SELECT DISTINCT who, ${dialect.startOf(interval, "local_time", range.weekStartDay)} AS bucket FROM found),
      around AS (
        SELECT bucket, lag(${dialect.orNull("bucket")}) OVER person AS previous, lead(${dialect.orNull("bucket")}) OVER person AS next,
          bucket + INTERVAL 1 ${interval} AS after

@@ -8,6 +8,22 @@ import { parseInstant } from "../../lib/timestamp.ts";
 export const intervals = ["hour", "day", "week", "month"] as const;
 export type Interval = (typeof intervals)[number];
 
+/** The days on which weeks can start, by PostHog's numbers: Sunday and Monday. */
+export const weekStartDays = [0, 1] as const;
+export type WeekStartDay = (typeof weekStartDays)[number];
+/** Where neither the project nor the query names one (contract, management-api 6.3). */
+export const weekStartDefault: WeekStartDay = 1;
+
+/** What a range is computed with. */
+interface RangeClock {
+  /** Milliseconds since 1970. */
+  now: number;
+  /** IANA name. */
+  timezone: string;
+  /** `weekStartDefault` when absent or null. */
+  weekStartDay?: WeekStartDay | null;
+}
+
 export interface Range {
   /** Wall time, `2026-11-21 00:00:00`; from here on. */
   from: string;
@@ -16,6 +32,8 @@ export interface Range {
   /** The same as milliseconds; a day more or less than the instants, depending on the zone. */
   fromMs: number;
   toMs: number;
+  /** Where its weeks start. */
+  weekStartDay: WeekStartDay;
 }
 
 export interface Bucket {
@@ -42,19 +60,21 @@ const months = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
 export function rangeOf(
   { date_from: from, date_to: to }: JsonObject,
   interval: Interval | null,
-  clock: { now: number; timezone: string; earliest?: number },
+  clock: RangeClock & { earliest?: number },
 ): Range | undefined {
-  const nowMs = wallTimeAt(clock.now, clock.timezone);
+  const { timezone } = clock;
+  const weekStartDay = clock.weekStartDay ?? weekStartDefault;
+  const nowMs = wallTimeAt(clock.now, timezone);
   const toMs = endOf(to, interval, clock);
   if (toMs === undefined) return undefined;
   // Events may all be later than the range; then it is its last bucket, without any.
-  const earliest = Math.min(clock.earliest ?? toMs, startOf(toMs - 1, interval ?? "day"));
+  const earliest = Math.min(clock.earliest ?? toMs, startOf(toMs - 1, interval ?? "day", weekStartDay));
   const fromMs =
-    from === "all" ? earliest : momentOf(from ?? "-7d", "start", { nowMs, timezone: clock.timezone });
+    from === "all" ? earliest : momentOf(from ?? "-7d", "start", { nowMs, timezone, weekStartDay });
   if (fromMs === undefined || fromMs >= toMs) return undefined;
-  const range = { from: wallText(fromMs), to: wallText(toMs), fromMs, toMs };
+  const range = { from: wallText(fromMs), to: wallText(toMs), fromMs, toMs, weekStartDay };
   if (interval === null) return range;
-  const firstMs = bucketBefore(toMs, interval, bucketsMax);
+  const firstMs = bucketBefore(toMs, interval, bucketsMax, weekStartDay);
   if (fromMs >= firstMs) return range;
   // One event with the clock of 1970 must not hide all others.
   return from === "all" ? { ...range, from: wallText(firstMs), fromMs: firstMs } : undefined;
@@ -70,28 +90,30 @@ export function lastBuckets(
   count: number,
   interval: Interval,
   { date_to: to }: JsonObject,
-  clock: { now: number; timezone: string },
+  clock: RangeClock,
 ): Range | undefined {
+  const weekStartDay = clock.weekStartDay ?? weekStartDefault;
   const toMs = endOf(to, interval, clock);
   if (toMs === undefined) return undefined;
-  const fromMs = bucketBefore(toMs, interval, count);
-  return { from: wallText(fromMs), to: wallText(toMs), fromMs, toMs };
+  const fromMs = bucketBefore(toMs, interval, count, weekStartDay);
+  return { from: wallText(fromMs), to: wallText(toMs), fromMs, toMs, weekStartDay };
 }
 
 /** Where a range ends. */
 function endOf(
   to: Json | undefined,
   interval: Interval | null,
-  { now, timezone }: { now: number; timezone: string },
+  { now, timezone, weekStartDay: own }: RangeClock,
 ): number | undefined {
+  const weekStartDay = own ?? weekStartDefault;
   const nowMs = wallTimeAt(now, timezone);
   if (to === undefined || to === null) return after(nowMs, interval === "hour" ? "hour" : "day");
-  return momentOf(to, "end", { nowMs, timezone });
+  return momentOf(to, "end", { nowMs, timezone, weekStartDay });
 }
 
 /** Start of the bucket that is the `count`th from the end of a range. */
-function bucketBefore(toMs: number, interval: Interval, count: number): number {
-  const last = startOf(toMs - 1, interval);
+function bucketBefore(toMs: number, interval: Interval, count: number, weekStartDay: WeekStartDay): number {
+  const last = startOf(toMs - 1, interval, weekStartDay);
   if (interval === "month") return monthStart(last, 1 - count);
   return last - (count - 1) * { hour: hourMs, day: dayMs, week: 7 * dayMs }[interval];
 }
@@ -102,13 +124,13 @@ function bucketBefore(toMs: number, interval: Interval, count: number): number {
  * @param offset such as `-1y`; without one: null, undefined or empty.
  * @returns undefined when it is no offset, or none into the past.
  */
-export function comparedRange({ fromMs, toMs }: Range, offset?: Json): Range | undefined {
+export function comparedRange({ fromMs, toMs, weekStartDay }: Range, offset?: Json): Range | undefined {
   const lengthMs = toMs - fromMs;
   const hasOffset = offset !== undefined && offset !== null && offset !== "";
   const earlierMs = hasOffset ? earlierBy(fromMs, String(offset)) : fromMs - lengthMs;
   if (earlierMs === undefined) return undefined;
   const untilMs = earlierMs + lengthMs;
-  return { from: wallText(earlierMs), to: wallText(untilMs), fromMs: earlierMs, toMs: untilMs };
+  return { from: wallText(earlierMs), to: wallText(untilMs), fromMs: earlierMs, toMs: untilMs, weekStartDay };
 }
 
 function earlierBy(fromMs: number, offset: string): number | undefined {
@@ -120,7 +142,9 @@ function earlierBy(fromMs: number, offset: string): number | undefined {
 /** Every bucket of a range, empty ones too. */
 export function bucketsOf(range: Range, interval: Interval): Bucket[] {
   const buckets: Bucket[] = [];
-  for (let at = startOf(range.fromMs, interval); at < range.toMs; at = after(at, interval)) {
+  const { fromMs, toMs, weekStartDay } = range;
+  const first = startOf(fromMs, interval, weekStartDay);
+  for (let at = first; at < toMs; at = after(at, interval, weekStartDay)) {
     const bucket = wallText(at);
     const date = new Date(at);
     const label = `${date.getUTCDate()}-${months[date.getUTCMonth()]}-${date.getUTCFullYear()}`;
@@ -144,7 +168,7 @@ function wallText(ms: number): string {
 function momentOf(
   written: unknown,
   side: "start" | "end",
-  { nowMs, timezone }: { nowMs: number; timezone: string },
+  { nowMs, timezone, weekStartDay }: { nowMs: number; timezone: string; weekStartDay: WeekStartDay },
 ): number | undefined {
   if (typeof written !== "string") return undefined;
   const relative = /^(?:-?(\d{1,5}))?([hdwmqy])(Start|End)?$/.exec(written);
@@ -153,9 +177,9 @@ function momentOf(
     if (count === undefined && place === undefined) return undefined;
     const moment = before(nowMs, Number(count ?? 0), unit!);
     const part = unit === "h" ? "hour" : "day";
-    if (place === "Start") return periodOf(moment, unit!).start;
+    if (place === "Start") return periodOf(moment, unit!, weekStartDay).start;
     if (place === "End") {
-      const { end } = periodOf(moment, unit!);
+      const { end } = periodOf(moment, unit!, weekStartDay);
       return side === "start" ? startOf(end - 1, part) : end;
     }
     return side === "start" ? startOf(moment, part) : after(moment, part);
@@ -187,13 +211,13 @@ function before(nowMs: number, count: number, unit: Unit): number {
   return date.getTime();
 }
 
-/** Start of the bucket that holds a wall time; weeks begin on Monday. */
-function startOf(ms: number, interval: Interval): number {
+/** Start of the bucket that contains a wall time. @param weekStartDay matters for weeks only. */
+function startOf(ms: number, interval: Interval, weekStartDay = weekStartDefault): number {
   if (interval === "hour") return Math.floor(ms / hourMs) * hourMs;
   const day = Math.floor(ms / dayMs) * dayMs;
   if (interval === "day") return day;
   const date = new Date(day);
-  if (interval === "week") return day - ((date.getUTCDay() + 6) % 7) * dayMs;
+  if (interval === "week") return day - ((date.getUTCDay() + 7 - weekStartDay) % 7) * dayMs;
   return monthStart(day, 0);
 }
 
@@ -206,19 +230,19 @@ function monthStart(ms: number, months: number): number {
 const monthsOf: Partial<Record<Unit, number>> = { q: 3, y: 12 };
 
 /** The hour, day, week, month, quarter or year that holds a wall time. */
-function periodOf(ms: number, unit: Unit): { start: number; end: number } {
+function periodOf(ms: number, unit: Unit, weekStartDay: WeekStartDay): { start: number; end: number } {
   const months = monthsOf[unit];
   if (months === undefined) {
     const interval = ({ h: "hour", d: "day", w: "week", m: "month" } as const)[unit as "h"];
-    return { start: startOf(ms, interval), end: after(ms, interval) };
+    return { start: startOf(ms, interval, weekStartDay), end: after(ms, interval, weekStartDay) };
   }
   const start = monthStart(ms, -(new Date(ms).getUTCMonth() % months));
   return { start, end: monthStart(start, months) };
 }
 
 /** Start of the next bucket. */
-function after(ms: number, interval: Interval): number {
-  const start = startOf(ms, interval);
+function after(ms: number, interval: Interval, weekStartDay = weekStartDefault): number {
+  const start = startOf(ms, interval, weekStartDay);
   if (interval === "hour") return start + hourMs;
   if (interval === "day") return start + dayMs;
   if (interval === "week") return start + 7 * dayMs;

@@ -98,7 +98,7 @@ async function computeSeries(store: EventSql, series: Series): Promise<JsonObjec
     const once = isCumulative ? distinct : undefined;
     return (await store.rows(amountsSql(dialect, { found, output, limit, once }))) as Amount[];
   };
-  const amounts = await amountsBy(dialect.startOf(interval, "local_time"));
+  const amounts = await amountsBy(dialect.startOf(interval, "local_time", range.weekStartDay));
   // Who came on two days is one user of both, and averages of days are no average of them all.
   const isOfWhole = displaysOfWhole.includes(display);
   const whole = isOfWhole && !isSum ? await amountsBy(dialect.wallMoment(range.from)) : [];

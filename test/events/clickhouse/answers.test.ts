@@ -141,8 +141,10 @@ const range = fc.constantFrom<JsonObject>(
   { date_from: "all" },
   { date_from: "2026-10-21", date_to: "2026-10-27" },
   { date_from: "mStart" },
+  { date_from: "-1wStart", date_to: "-1wEnd" },
 );
 const interval = fc.constantFrom("hour", "day", "week", "month");
+const weekStartDay = fc.constantFrom(0, 1, null);
 const breakdownFilter = fc.constantFrom<JsonObject>(
   {},
   { breakdown: "plan" },
@@ -154,7 +156,7 @@ const query: fc.Arbitrary<JsonObject> = fc.oneof(
     kind: fc.constant("TrendsQuery"),
     series: fc.array(node, { minLength: 1, maxLength: 2 }),
     properties: filters,
-    ...{ dateRange: range, interval, breakdownFilter },
+    ...{ dateRange: range, interval, weekStartDay, breakdownFilter },
     compareFilter: fc.constantFrom<JsonObject>({}, { compare: true }, { compare: true, compare_to: "-5d" }),
     trendsFilter: fc.constantFrom<JsonObject>(
       {},
@@ -165,7 +167,7 @@ const query: fc.Arbitrary<JsonObject> = fc.oneof(
   fc.record({
     kind: fc.constant("FunnelsQuery"),
     series: fc.array(step, { minLength: 2, maxLength: 4 }),
-    ...{ dateRange: range, breakdownFilter, interval },
+    ...{ dateRange: range, breakdownFilter, interval, weekStartDay },
     funnelsFilter: fc.record({
       funnelOrderType: fc.constantFrom("ordered", "strict", "unordered"),
       funnelVizType: fc.constantFrom("steps", "trends", "time_to_convert"),
@@ -174,6 +176,7 @@ const query: fc.Arbitrary<JsonObject> = fc.oneof(
   }),
   fc.record({
     kind: fc.constant("RetentionQuery"),
+    weekStartDay,
     properties: filters,
     dateRange: fc.constantFrom<JsonObject>({}, { date_to: "2026-10-25" }, { date_to: "-1mEnd" }),
     retentionFilter: fc.record({
@@ -187,7 +190,7 @@ const query: fc.Arbitrary<JsonObject> = fc.oneof(
   fc.record({
     kind: fc.constant("LifecycleQuery"),
     series: fc.tuple(step),
-    ...{ dateRange: range, interval },
+    ...{ dateRange: range, interval, weekStartDay },
   }),
 );
 const timezone = fc.constantFrom(

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { UnknownQuery } from "../../../src/events/event-filters.ts";
 import { computeInsight } from "../../../src/events/insights/insights.ts";
-import { bucketsOf, rangeOf } from "../../../src/events/insights/trend-range.ts";
+import { bucketsOf, comparedRange, lastBuckets, rangeOf } from "../../../src/events/insights/trend-range.ts";
 import type { Json, JsonObject } from "../../../src/lib/json.ts";
 import { TestStores } from "../../support/event-store.ts";
 
@@ -437,5 +437,36 @@ describe("the range of a trend", () => {
   test("buckets of weeks begin on Monday", () => {
     const range = rangeOf({ date_from: "-1w" }, "week", { now, timezone: "UTC" })!;
     expect(bucketsOf(range, "week").map(({ day: start }) => start)).toEqual(["2026-11-09", "2026-11-16"]);
+  });
+
+  test("weeks start on the day that is asked for (contract, management-api 6.3)", () => {
+    for (const [weekStartDay, dates, from, to, weeks] of [
+      // Now is a Saturday.
+      [0, { date_from: "-1w" }, "2026-11-14", "2026-11-22", ["2026-11-08", "2026-11-15"]],
+      [1, { date_from: "-1w" }, "2026-11-14", "2026-11-22", ["2026-11-09", "2026-11-16"]],
+      [null, { date_from: "-1w" }, "2026-11-14", "2026-11-22", ["2026-11-09", "2026-11-16"]],
+      [0, { date_from: "wStart" }, "2026-11-15", "2026-11-22", ["2026-11-15"]],
+      [1, { date_from: "wStart" }, "2026-11-16", "2026-11-22", ["2026-11-16"]],
+      [0, { date_from: "-1wStart", date_to: "-1wEnd" }, "2026-11-08", "2026-11-15", ["2026-11-08"]],
+      [1, { date_from: "-1wStart", date_to: "-1wEnd" }, "2026-11-09", "2026-11-16", ["2026-11-09"]],
+      // A Sunday alone is the first day of one week, and the last of another.
+      [0, { date_from: "2026-11-15", date_to: "2026-11-15" }, "2026-11-15", "2026-11-16", ["2026-11-15"]],
+      [1, { date_from: "2026-11-15", date_to: "2026-11-15" }, "2026-11-15", "2026-11-16", ["2026-11-09"]],
+      [0, { date_from: "1969-12-28", date_to: "1970-01-03" }, "1969-12-28", "1970-01-04", ["1969-12-28"]],
+    ] as const) {
+      const range = rangeOf(dates, "week", { now, timezone: "UTC", weekStartDay })!;
+      expect([weekStartDay, dates, range.from, range.to]).toEqual([
+        ...[weekStartDay, dates],
+        ...[`${from} 00:00:00`, `${to} 00:00:00`],
+      ]);
+      expect(bucketsOf(range, "week").map(({ day: start }) => start)).toEqual([...weeks]);
+    }
+    const inWeeks = (weekStartDay: 0 | 1) =>
+      lastBuckets(3, "week", {}, { now, timezone: "UTC", weekStartDay });
+    expect([inWeeks(0)?.from, inWeeks(1)?.from]).toEqual(["2026-11-01 00:00:00", "2026-11-02 00:00:00"]);
+    const sunday = rangeOf({ date_from: "wStart" }, "week", { now, timezone: "UTC", weekStartDay: 0 })!;
+    expect(bucketsOf(comparedRange(sunday, "-1w")!, "week").map(({ day: start }) => start)).toEqual([
+      "2026-11-08",
+    ]);
   });
 });

@@ -15,6 +15,7 @@ export interface ProjectShort {
   api_token: string;
   organization: string;
   timezone?: string;
+  week_start_day?: number | null;
   ingested_event?: boolean;
 }
 
@@ -68,6 +69,11 @@ export const project = computed<ProjectShort | undefined>(() => {
     all[0]
   );
 });
+/** Where the days and weeks of the project in use start. */
+export const projectClock = computed(() => ({
+  timezone: project.value?.timezone ?? "UTC",
+  weekStartDay: project.value?.week_start_day,
+}));
 export const level = computed(() => me.value?.organization?.membership_level ?? 0);
 export const isAdmin = computed(() => level.value >= levels.admin);
 export const isOwner = computed(() => level.value >= levels.owner);

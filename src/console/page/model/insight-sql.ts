@@ -23,52 +23,60 @@ export interface Figure {
   seconds?: [from: number, to: number];
 }
 
+/** The settings of the project that decide where periods start. */
+export interface ProjectClock {
+  /** IANA name. */
+  timezone: string;
+  /** 0 Sunday, 1 Monday; null or absent is Monday. */
+  weekStartDay?: number | null | undefined;
+}
+
 const quoted = (text: string) => `'${text.replaceAll("'", "''")}'`;
 const property = (owner: "e" | "p", name: string) => `prop(${owner}.properties, ${quoted(name)})`;
 const who = "coalesce(e.person_id::VARCHAR, e.distinct_id)";
 const signs: Record<string, string> = { gt: ">", gte: ">=", lt: "<", lte: "<=" };
 
 /** The statement that computes what the question asks. */
-export function statementOf(question: Question, timezone: string): string {
-  if (question.kind === "funnel") return funnelStatement(question, timezone);
+export function statementOf(question: Question, clock: ProjectClock): string {
+  if (question.kind === "funnel") return funnelStatement(question, clock);
   if (question.kind === "retention") {
-    return `WITH ${retentionParts(question, timezone)}
-SELECT ${retentionFirst(question, timezone)} + b.place * INTERVAL 1 ${question.period} AS began, 0 AS later, count(*) AS persons
+    return `WITH ${retentionParts(question, clock)}
+SELECT ${retentionFirst(question, clock)} + b.place * INTERVAL 1 ${question.period} AS began, 0 AS later, count(*) AS persons
 FROM began b GROUP BY ALL
 UNION ALL
-SELECT ${retentionFirst(question, timezone)} + b.place * INTERVAL 1 ${question.period}, r.place - b.place, count(*)
+SELECT ${retentionFirst(question, clock)} + b.place * INTERVAL 1 ${question.period}, r.place - b.place, count(*)
 FROM began b JOIN returned r ON r.who = b.who AND r.place > b.place GROUP BY ALL
 ORDER BY ALL`;
   }
   if (question.kind === "lifecycle") {
-    return `WITH ${lifecycleParts(question, timezone)}
+    return `WITH ${lifecycleParts(question, clock)}
 SELECT period, status, sum(if(status = 'dormant', -1, 1)) AS persons
-FROM lived WHERE ${lifecycleRange(question, timezone)}
+FROM lived WHERE ${lifecycleRange(question, clock)}
 GROUP BY ALL ORDER BY ALL`;
   }
   const isMany = question.series.length > 1;
   const selects = question.series.map((series, place) => {
     const columns = [
-      `date_trunc('${question.interval}', ${localTime(timezone)}) AS period`,
+      `${startOf(question.interval, localTime(clock), clock)} AS period`,
       ...(isMany ? [`${quoted(`${String.fromCharCode(65 + place)} ${series.event}`.trim())} AS series`] : []),
       ...(question.breakdown
         ? [`${property("e", question.breakdown)} AS "${question.breakdown.replaceAll('"', '""')}"`]
         : []),
       `${measure(series)} AS value`,
     ];
-    return `SELECT ${columns.join(",\n  ")}\n${eventsOf(question, series, timezone)}\nGROUP BY ALL`;
+    return `SELECT ${columns.join(",\n  ")}\n${eventsOf(question, series, clock)}\nGROUP BY ALL`;
   });
   return `${selects.join("\nUNION ALL\n")}\nORDER BY ALL`;
 }
 
 /** A statement for whoever is behind a figure: `who`, one distinct id, a name where there is one, how often. */
-export function personsStatement(question: Question, figure: Figure, timezone: string): string {
+export function personsStatement(question: Question, figure: Figure, clock: ProjectClock): string {
   const series = question.series[figure.series]!;
   const columns = `any_value(e.distinct_id) AS distinct_id,
   any_value(coalesce(prop(p.properties, 'email'), prop(p.properties, 'name'))) AS name, count(*) AS times`;
   if (question.kind === "funnel" && question.shape === "time_to_convert") {
     const [from, to] = figure.seconds ?? [];
-    return `WITH ${funnelSteps(question, timezone)},
+    return `WITH ${funnelSteps(question, clock)},
 ${timesTaken(question)}
 SELECT t.who AS who, ${columns}
 FROM taken t JOIN events e ON ${who} = t.who AND e.timestamp = t.moment
@@ -78,7 +86,7 @@ GROUP BY t.who ORDER BY times DESC, who`;
   }
   if (question.kind === "funnel") {
     const isOfValue = figure.breakdown !== undefined;
-    return `WITH ${funnelSteps(question, timezone)}
+    return `WITH ${funnelSteps(question, clock)}
 SELECT s.who AS who, ${columns}
 FROM step_${figure.series + 1} s${isOfValue ? " JOIN begun b ON b.who = s.who" : ""}
 JOIN events e ON ${who} = s.who AND e.timestamp = s.moment AND e.seq = s.seq
@@ -86,9 +94,9 @@ LEFT JOIN persons p ON p.id = e.person_id${isOfValue ? `\nWHERE coalesce(b.value
 GROUP BY s.who ORDER BY times DESC, who`;
   }
   if (question.kind === "retention") {
-    const place = `date_diff('${question.period}', ${retentionFirst(question, timezone)}, TIMESTAMP '${wallTime(figure.day)}')`;
+    const place = `date_diff('${question.period}', ${retentionFirst(question, clock)}, TIMESTAMP '${wallTime(figure.day)}')`;
     const { later = 0 } = figure;
-    return `WITH ${retentionParts(question, timezone)}
+    return `WITH ${retentionParts(question, clock)}
 SELECT f.who AS who, ${columns}
 FROM found f JOIN began b ON b.who = f.who AND b.place = ${place}
 JOIN events e ON ${who} = f.who AND e.timestamp = f.moment AND e.seq = f.seq
@@ -101,9 +109,9 @@ GROUP BY f.who ORDER BY times DESC, who`;
     const period = `TIMESTAMP '${wallTime(figure.day)}'`;
     // Of those who stayed away the last period is looked at.
     const seen = figure.status === "dormant" ? `${period} - INTERVAL 1 ${interval}` : period;
-    return `WITH ${lifecycleParts(question, timezone)}
+    return `WITH ${lifecycleParts(question, clock)}
 SELECT l.who AS who, ${columns}
-FROM lived l JOIN events e ON ${who} = l.who AND date_trunc('${interval}', ${localTime(timezone)}) = ${seen}
+FROM lived l JOIN events e ON ${who} = l.who AND ${startOf(interval, localTime(clock), clock)} = ${seen}
 LEFT JOIN persons p ON p.id = e.person_id
 WHERE ${[`l.period = ${period}`, `l.status = ${quoted(figure.status ?? "")}`, ...conditionsOf(series, question.properties)].join(" AND ")}
 GROUP BY l.who ORDER BY times DESC, who`;
@@ -112,7 +120,7 @@ GROUP BY l.who ORDER BY times DESC, who`;
   const more = [
     ...(figure.day === undefined
       ? []
-      : [`date_trunc('${question.interval}', ${localTime(timezone)}) = TIMESTAMP '${wallTime(figure.day)}'`]),
+      : [`${startOf(question.interval, localTime(clock), clock)} = TIMESTAMP '${wallTime(figure.day)}'`]),
     ...(!question.breakdown || figure.breakdown === undefined
       ? []
       : [
@@ -122,22 +130,29 @@ GROUP BY l.who ORDER BY times DESC, who`;
         ]),
   ];
   return `SELECT ${who} AS who, ${columns}
-${eventsOf(question, series, timezone, { more, withPersons: true })}
+${eventsOf(question, series, clock, { more, withPersons: true })}
 GROUP BY who ORDER BY times DESC, who`;
 }
 
 const wallTime = (day = "") => (day.length === 10 ? `${day} 00:00:00` : day);
 
-function localTime(timezone: string): string {
+function localTime({ timezone }: ProjectClock): string {
   return timezone === "UTC" ? "e.timestamp" : `timezone(${quoted(timezone)}, timezone('UTC', e.timestamp))`;
 }
 
-const clockNow = (timezone: string) => `timezone(${quoted(timezone)}, now())`;
+/** SQL for the start of the interval that contains a wall time, as computed queries have it. */
+function startOf(interval: string, wallTime: string, { weekStartDay }: ProjectClock): string {
+  if (interval.toLowerCase() !== "week" || weekStartDay !== 0)
+    return `date_trunc('${interval}', ${wallTime})`;
+  return `(date_trunc('week', ${wallTime} + INTERVAL 1 DAY) - INTERVAL 1 DAY)`;
+}
+
+const clockNow = ({ timezone }: ProjectClock) => `timezone(${quoted(timezone)}, now())`;
 
 /** The same bounds as those of the computed query: whole days, or hours, on the project's clock. */
-function rangeConditions({ range, interval, kind, shape }: Question, timezone: string): string[] {
-  const now = clockNow(timezone);
-  const local = localTime(timezone);
+function rangeConditions({ range, interval, kind, shape }: Question, clock: ProjectClock): string[] {
+  const now = clockNow(clock);
+  const local = localTime(clock);
   const match = /^-(\d+)([hd])$/.exec(range);
   const unit = (kind === "trends" || shape === "trends") && interval === "hour" ? "hour" : "day";
   const until = `${local} < date_trunc('${unit}', ${now}) + INTERVAL 1 ${unit}`;
@@ -150,12 +165,12 @@ function rangeConditions({ range, interval, kind, shape }: Question, timezone: s
 function eventsOf(
   question: Question,
   series: Series,
-  timezone: string,
+  clock: ProjectClock,
   { more = [], withPersons = false }: { more?: string[]; withPersons?: boolean } = {},
 ): string {
   const conditions = [
     ...conditionsOf(series, question.properties),
-    ...rangeConditions(question, timezone),
+    ...rangeConditions(question, clock),
     ...more,
   ];
   const isAboutPersons = withPersons || hasPersonCondition([series], question);
@@ -202,10 +217,10 @@ function measure({ math, math_property: name = "" }: Series): string {
   return share === undefined ? `${math}(${number})` : `quantile_cont(${number}, 0.${share})`;
 }
 
-function funnelStatement(question: Question, timezone: string): string {
+function funnelStatement(question: Question, clock: ProjectClock): string {
   const { series, shape, breakdown } = question;
   if (shape === "time_to_convert") {
-    return `WITH ${funnelSteps(question, timezone)},
+    return `WITH ${funnelSteps(question, clock)},
 ${timesTaken(question)}
 SELECT seconds, count(*) AS persons FROM taken GROUP BY ALL ORDER BY ALL`;
   }
@@ -221,21 +236,21 @@ SELECT seconds, count(*) AS persons FROM taken GROUP BY ALL ORDER BY ALL`;
           `SELECT s.period, ${value}count(DISTINCT s.who) AS began, count(DISTINCT l.who) AS got, round(100 * got / began, 2) AS percent
 FROM step_1 s LEFT JOIN step_${series.length} l ON l.who = s.who AND l.period = s.period${withValue} GROUP BY ALL`,
         ];
-  return `WITH ${funnelSteps(question, timezone)}\n${selects.join("\nUNION ALL\n")}\nORDER BY ALL`;
+  return `WITH ${funnelSteps(question, clock)}\n${selects.join("\nUNION ALL\n")}\nORDER BY ALL`;
 }
 
 /**
  * Tables `step_1`, `step_2`, …: who got there from which start, and when; with a breakdown `begun`: with which value each
  * person began.
  */
-function funnelSteps(question: Question, timezone: string): string {
+function funnelSteps(question: Question, clock: ProjectClock): string {
   const { series, properties, order, shape, breakdown } = question;
   const conditions = conditionsOfSteps(series, properties);
   const persons = hasPersonCondition(series, question) ? "\n  LEFT JOIN persons p ON p.id = e.person_id" : "";
   const columns = [
     `${who} AS who, e.timestamp AS moment, e.historical, e.seq`,
     // By period: of the start. Else all starts are one.
-    `${shape === "trends" ? `date_trunc('${question.interval}', ${localTime(timezone)})` : "0"} AS period`,
+    `${shape === "trends" ? startOf(question.interval, localTime(clock), clock) : "0"} AS period`,
     ...(breakdown ? [`${property("e", breakdown)} AS value`] : []),
     ...conditions.map((condition, place) => `coalesce(${condition}, false) AS is_${place + 1}`),
   ];
@@ -246,7 +261,7 @@ function funnelSteps(question: Question, timezone: string): string {
     `found AS (
   SELECT ${columns.join(",\n    ")}
   FROM events e${persons}
-  WHERE ${[...rangeConditions(question, timezone), ...(order === "strict" ? [] : [`(${conditions.map((one) => `(${one})`).join(" OR ")})`])].join("\n    AND ")}
+  WHERE ${[...rangeConditions(question, clock), ...(order === "strict" ? [] : [`(${conditions.map((one) => `(${one})`).join(" OR ")})`])].join("\n    AND ")}
 )`,
     ...(breakdown ? [begun] : []),
     ...(order === "strict"
@@ -340,17 +355,17 @@ function unorderedSteps({ series, window }: Question, conditions: readonly strin
 }
 
 /** Where the first of the periods begins. */
-const retentionFirst = ({ period }: Question, timezone: string) =>
-  `date_trunc('${period}', ${clockNow(timezone)}) - INTERVAL ${retentionPeriods - 1} ${period}`;
+const retentionFirst = ({ period }: Question, clock: ProjectClock) =>
+  `${startOf(period, clockNow(clock), clock)} - INTERVAL ${retentionPeriods - 1} ${period}`;
 
 /** Tables `began` and `returned`: who did so in which period, counted from the first. */
-function retentionParts(question: Question, timezone: string): string {
+function retentionParts(question: Question, clock: ProjectClock): string {
   const { target, returning, period, properties } = question;
   const is = (event: string) => conditionsOf({ event, math: "" }, properties).join(" AND ") || "true";
   const persons = hasPersonCondition([], question) ? "\n  LEFT JOIN persons p ON p.id = e.person_id" : "";
   return `found AS (
   SELECT ${who} AS who, e.timestamp AS moment, e.seq,
-    date_diff('${period}', ${retentionFirst(question, timezone)}, date_trunc('${period}', ${localTime(timezone)})) AS place,
+    date_diff('${period}', ${retentionFirst(question, clock)}, ${startOf(period, localTime(clock), clock)}) AS place,
     coalesce(${is(target)}, false) AS is_target,
     coalesce(${is(returning)}, false) AS is_returning
   FROM events e${persons}
@@ -361,14 +376,14 @@ returned AS (SELECT DISTINCT who, place FROM found WHERE is_returning)`;
 }
 
 /** Table `lived`: who was new, came back, was there again or stayed away in which period. */
-function lifecycleParts(question: Question, timezone: string): string {
+function lifecycleParts(question: Question, clock: ProjectClock): string {
   const { series, interval } = question;
   const conditions = conditionsOf(series[0]!, question.properties);
   const persons = hasPersonCondition(series.slice(0, 1), question)
     ? " LEFT JOIN persons p ON p.id = e.person_id"
     : "";
   return `active AS (
-  SELECT DISTINCT ${who} AS who, date_trunc('${interval}', ${localTime(timezone)}) AS period
+  SELECT DISTINCT ${who} AS who, ${startOf(interval, localTime(clock), clock)} AS period
   FROM events e${persons}${conditions.length > 0 ? `\n  WHERE ${conditions.join("\n    AND ")}` : ""}
 ),
 around AS (
@@ -386,11 +401,12 @@ lived AS (
 }
 
 /** Whole periods, the first and the last of which may be cut by the range. */
-function lifecycleRange({ range, interval }: Question, timezone: string): string {
-  const now = clockNow(timezone);
-  const until = `period <= date_trunc('${interval}', ${now})`;
+function lifecycleRange({ range, interval }: Question, clock: ProjectClock): string {
+  const now = clockNow(clock);
+  const until = `period <= ${startOf(interval, now, clock)}`;
   const match = /^-(\d+)([hd])$/.exec(range);
   if (match === null) return until;
   const unit = match[2] === "h" ? "hour" : "day";
-  return `period >= date_trunc('${interval}', date_trunc('${unit}', ${now}) - INTERVAL ${match[1]} ${unit}) AND ${until}`;
+  const from = `date_trunc('${unit}', ${now}) - INTERVAL ${match[1]} ${unit}`;
+  return `period >= ${startOf(interval, from, clock)} AND ${until}`;
 }

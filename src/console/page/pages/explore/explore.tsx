@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { useAddress } from "../../lib/address.ts";
 import { asFailure, ask, type Failure, isAbort } from "../../lib/api.ts";
 import { decimal } from "../../lib/format.ts";
-import { inProject, project } from "../../lib/session.ts";
+import { inProject, projectClock } from "../../lib/session.ts";
 import { finished, firstQuestion, type InsightKind, type Question, queryOf } from "../../model/insight.ts";
 import { type Figure, statementOf } from "../../model/insight-sql.ts";
 import { Button, Tabs } from "../../parts/basics.tsx";
@@ -46,7 +46,6 @@ export function Explore() {
   const asking = finished(question);
   const asked = JSON.stringify(queryOf(asking));
   const [picked, setPicked] = useState<{ figure: Figure; name: string }>();
-  const timezone = project.value?.timezone ?? "UTC";
 
   useEffect(() => {
     const controller = new AbortController();
@@ -95,7 +94,7 @@ export function Explore() {
       title={words.frame.pages.explore}
       action={
         <>
-          <Button icon="sql" onClick={() => go("sql", { q: statementOf(asking, timezone) })}>
+          <Button icon="sql" onClick={() => go("sql", { q: statementOf(asking, projectClock.value) })}>
             {w.asSql}
           </Button>
           <Button onClick={() => setSaving(true)}>{w.saveTo}</Button>

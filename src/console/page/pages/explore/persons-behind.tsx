@@ -5,7 +5,7 @@ import { to, useAddress } from "../../lib/address.ts";
 import { ask, wordsOf } from "../../lib/api.ts";
 import { number } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
-import { inProject, project } from "../../lib/session.ts";
+import { inProject, project, projectClock } from "../../lib/session.ts";
 import type { Question } from "../../model/insight.ts";
 import { type Figure, personsStatement } from "../../model/insight-sql.ts";
 import { Button } from "../../parts/basics.tsx";
@@ -42,7 +42,7 @@ export function PersonsBehind({
   const { go } = useAddress();
   const [cohort, setCohort] = useState(name);
   const [error, setError] = useState<string>();
-  const statement = personsStatement(question, figure, project.value?.timezone ?? "UTC");
+  const statement = personsStatement(question, figure, projectClock.value);
   const found = useResource<{ rows: Row[]; truncated: boolean }>(
     `behind ${project.value?.id} ${statement}`,
     (signal) =>

@@ -16,7 +16,7 @@ import {
 import { Button } from "../../parts/basics.tsx";
 import { Question } from "../../parts/confirm.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
-import { Checkbox, Field, Segments } from "../../parts/fields.tsx";
+import { Checkbox, Field, Segments, Select } from "../../parts/fields.tsx";
 import { Form } from "../../parts/form.tsx";
 import { Content } from "../../parts/states.tsx";
 import { complain, tell } from "../../parts/toast.tsx";
@@ -29,6 +29,7 @@ interface Project extends Keys {
   id: number;
   name: string;
   timezone: string;
+  week_start_day: number | null;
   anonymize_ips: boolean;
   /** Which changes of flags need somebody else's agreement. */
   approvals?: string;
@@ -83,6 +84,7 @@ function Parts({ stored, resource }: { stored: Project; resource: Resource<Proje
   const { go } = useAddress();
   const [name, setName] = useState(stored.name);
   const [timezone, setTimezone] = useState(stored.timezone);
+  const [weekStart, setWeekStart] = useState(String(stored.week_start_day ?? 1));
   const [anonymizes, setAnonymizes] = useState(stored.anonymize_ips);
   const [isArchiving, setArchiving] = useState(false);
   const [isMaking, setMaking] = useState(false);
@@ -103,7 +105,9 @@ function Parts({ stored, resource }: { stored: Project; resource: Resource<Proje
         <Form
           refusal={refusal}
           onSend={async () => {
-            const body = { name, timezone, anonymize_ips: anonymizes };
+            const weeks =
+              Number(weekStart) === (stored.week_start_day ?? 1) ? {} : { week_start_day: Number(weekStart) };
+            const body = { name, timezone, ...weeks, anonymize_ips: anonymizes };
             resource.replace(await ask<Project>(inProject(""), { method: "PATCH", body }));
             await loadSession();
           }}
@@ -123,6 +127,13 @@ function Parts({ stored, resource }: { stored: Project; resource: Resource<Proje
                   error={errorOf("timezone")}
                 />
               </div>
+              <Select
+                label={w.weekStart}
+                value={weekStart}
+                choices={Object.entries(w.weekStarts)}
+                refusal={refusal}
+                onChange={setWeekStart}
+              />
               <Checkbox label={w.anonymize} isOn={anonymizes} onChange={setAnonymizes} />
             </>
           )}

@@ -10,6 +10,8 @@ export const settings = {
   name: "Name",
   timezone: "Time zone",
   timezoneHelp: "For the days of charts and for times.",
+  weekStart: "First day of the week",
+  weekStarts: { "1": "Monday", "0": "Sunday" } as Record<string, string>,
   anonymize: "Discard client IP addresses",
   approvals: "Flag changes that need approval",
   approvalsHelp: "Another editor of the flag approves such changes.",
