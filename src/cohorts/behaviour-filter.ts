@@ -1,7 +1,8 @@
 /** The condition of a cohort on what persons did (contract: README "Behavioural cohorts"). Pure. */
 
 import { isJsonObject, type Json, type JsonObject, wholeNumber } from "../lib/json.ts";
-import { type OperatorName, testFault } from "../lib/operators.ts";
+import { testFault } from "../lib/operator-values.ts";
+import type { OperatorName } from "../lib/operators.ts";
 import { dayMs } from "../lib/time.ts";
 import { parseInstant } from "../lib/timestamp.ts";
 

@@ -2,7 +2,8 @@
 
 import { InvalidField } from "../lib/errors.ts";
 import { isJsonObject, type Json, type JsonObject, wholeNumber } from "../lib/json.ts";
-import { testFault, textIn, withPresentOperator } from "../lib/operators.ts";
+import { type NoteMisfit, testFault } from "../lib/operator-values.ts";
+import { textIn, withPresentOperator } from "../lib/operators.ts";
 import { readBehaviour } from "./behaviour-filter.ts";
 
 const leafTypes = new Set(["person", "cohort", "behavioral"]);
@@ -11,14 +12,15 @@ const depthMax = 20;
 /**
  * Checks `{"properties": {"type": "OR"|"AND", "values": [...]}}`, nested to any sensible depth.
  *
+ * @param noteMisfit takes what is wrong with values; without it they are rejected.
  * @returns the filters as they are stored: with present names of operators, and ids of cohorts as numbers.
  * @throws {InvalidField} on `filters`.
  */
-export function checkedCohortFilters(filters: JsonObject | undefined): JsonObject {
+export function checkedCohortFilters(filters: JsonObject | undefined, noteMisfit?: NoteMisfit): JsonObject {
   const properties = filters?.properties;
   if (!isJsonObject(properties)) throw refused("Must contain a 'properties' key with type and values.");
   if (Object.keys(properties).length === 0) return filters!;
-  return { ...filters, properties: checkedNode(properties, 0) };
+  return { ...filters, properties: checkedNode(properties, 0, noteMisfit) };
 }
 
 /**
@@ -50,20 +52,23 @@ export function hasBehaviouralFilters(filters: Json): boolean {
   return leavesOf(filters).some((leaf) => leaf.type === "behavioral");
 }
 
-/** A sentence about the first condition that cannot be computed; undefined when there is none. */
+/** A sentence about the first condition that imports cannot keep; undefined when there is none. */
 export function unusableCondition(filters: Json): string | undefined {
   return leavesOf(filters)
-    .map((leaf) => faultOf(withPresentOperator(leaf))?.message)
-    .find((message) => message !== undefined);
+    .map((leaf) => faultOf(withPresentOperator(leaf)))
+    .find((fault) => fault !== undefined && !isMisfit(fault))?.message;
 }
 
-function checkedNode(node: JsonObject, depth: number): JsonObject {
+/** The operator is known, and matches nothing with this value. */
+const isMisfit = ({ code }: InvalidField): boolean => code === "invalid_value" || code === "invalid_date";
+
+function checkedNode(node: JsonObject, depth: number, noteMisfit: NoteMisfit | undefined): JsonObject {
   if (depth > depthMax) throw refused(`Conditions are nested deeper than ${depthMax} levels.`);
   if (node.type === "AND" || node.type === "OR") {
     if (!Array.isArray(node.values)) throw refused("A group of conditions needs a list of values.");
     const values = node.values.map((value) => {
       if (!isJsonObject(value)) throw refused("Each condition must be an object.");
-      return checkedNode(value, depth + 1);
+      return checkedNode(value, depth + 1, noteMisfit);
     });
     return { ...node, values };
   }
@@ -73,7 +78,8 @@ function checkedNode(node: JsonObject, depth: number): JsonObject {
   if (typeof node.key !== "string" || node.key === "") throw refused("Each condition needs a key.");
   const condition = withPresentOperator(node);
   const fault = faultOf(condition);
-  if (fault !== undefined) throw fault;
+  if (fault !== undefined && (noteMisfit === undefined || !isMisfit(fault))) throw fault;
+  if (fault !== undefined) noteMisfit?.(fault.message);
   if (node.type !== "cohort") return condition;
   const id = wholeNumber(node.value);
   if (id === undefined) throw refused("A cohort condition needs the id of a cohort.");

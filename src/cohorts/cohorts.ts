@@ -7,6 +7,7 @@ import type { Metadata } from "../accounts/metadata.ts";
 import { cohort, flag } from "../accounts/schema.ts";
 import { InvalidField, NotFound } from "../lib/errors.ts";
 import type { Json, JsonObject } from "../lib/json.ts";
+import type { NoteMisfit } from "../lib/operator-values.ts";
 import { checkedCohortFilters, cohortIdsIn, hasBehaviouralFilters } from "./cohort-filters.ts";
 
 export interface Cohort {
@@ -89,25 +90,25 @@ export function deletedCohorts(db: Reading, projectId: number): Pick<Cohort, "id
     .all();
 }
 
+export interface NewCohort {
+  projectId: number;
+  by: Author;
+  fields: Partial<CohortFields> & { name: string };
+  /** Takes values in conditions that match nothing; without it they are rejected. */
+  noteMisfit?: NoteMisfit;
+}
+
 /** Makes a cohort. @throws {InvalidField} */
-export function createCohort(
-  metadata: Metadata,
-  input: { projectId: number; by: Author; fields: Partial<CohortFields> & { name: string } },
-  now: Date,
-): Cohort {
+export function createCohort(metadata: Metadata, input: NewCohort, now: Date): Cohort {
   return metadata.change((t) => insertCohort(t, input, now));
 }
 
 /** As `createCohort`, inside a transaction. */
-function insertCohort(
-  t: MetadataTx,
-  input: { projectId: number; by: Author; fields: Partial<CohortFields> & { name: string } },
-  now: Date,
-): Cohort {
-  const { projectId, by, fields } = input;
+function insertCohort(t: MetadataTx, input: NewCohort, now: Date): Cohort {
+  const { projectId, by, fields, noteMisfit } = input;
   const definition = fields.isStatic
     ? {}
-    : { filters: checkedDefinition(t, projectId, undefined, fields.filters).filters };
+    : { filters: checkedDefinition(t, { projectId, ownId: undefined, noteMisfit }, fields.filters).filters };
   const created = t
     .insert(cohort)
     .values({ ...fields, ...definition, projectId, createdById: creatorIdOf(by), createdAt: now })
@@ -130,7 +131,7 @@ function insertCohort(
 /** Changes or deletes a cohort. @throws {NotFound} @throws {InvalidField} */
 export function updateCohort(
   metadata: Metadata,
-  of: { projectId: number; id: number; by: Author },
+  of: { projectId: number; id: number; by: Author; noteMisfit?: NoteMisfit },
   fields: Partial<CohortFields>,
   now: Date,
 ): Cohort {
@@ -141,7 +142,7 @@ export function updateCohort(
     const sent: Partial<CohortFields> = { ...fields };
     if (!isStatic && (fields.filters !== undefined || fields.isStatic !== undefined)) {
       const wanted = fields.filters ?? before.filters;
-      const { filters, isBehavioural } = checkedDefinition(t, of.projectId, of.id, wanted);
+      const { filters, isBehavioural } = checkedDefinition(t, { ...of, ownId: of.id }, wanted);
       sent.filters = filters;
       if (isBehavioural && isUsedByActiveFlag(t, of.projectId, of.id)) {
         throw new InvalidField(
@@ -241,11 +242,10 @@ function shown(of: Cohort): JsonObject {
  */
 function checkedDefinition(
   t: MetadataTx,
-  projectId: number,
-  ownId: number | undefined,
+  { projectId, ownId, noteMisfit }: { projectId: number; ownId: number | undefined; noteMisfit?: NoteMisfit },
   given: JsonObject | undefined,
 ): { filters: JsonObject; isBehavioural: boolean } {
-  const filters = checkedCohortFilters(given);
+  const filters = checkedCohortFilters(given, noteMisfit);
   let isBehavioural = hasBehaviouralFilters(filters);
   for (const [id, found] of cohortsWithin(t, projectId, filters)) {
     if (id === ownId) {

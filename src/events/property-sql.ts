@@ -6,6 +6,8 @@
  */
 
 import type { Json, JsonObject } from "../lib/json.ts";
+import { fitsOperator } from "../lib/operator-values.ts";
+import { isKnownOperator } from "../lib/operators.ts";
 import { compilePattern } from "../lib/regex.ts";
 import { type Dialect, jsonOf, type PropertyPlace, roughTextAt, textAt } from "./dialect.ts";
 
@@ -14,6 +16,8 @@ export function exactly(dialect: Dialect, place: PropertyPlace, filter: JsonObje
   const { key, value } = filter;
   const operator = filter.operator ?? "exact";
   if (typeof key !== "string" || filter.negation === true) return undefined;
+  if (typeof operator !== "string" || !isKnownOperator(operator) || !fitsOperator(operator, value))
+    return undefined;
   if (operator === "is_set") return dialect.hasMember(jsonOf(place), key);
   if (operator === "is_not_set") return `NOT ${dialect.hasMember(jsonOf(place), key)}`;
   if (operator === "regex" || operator === "not_regex")

@@ -2,6 +2,8 @@
 
 import { InvalidField } from "../lib/errors.ts";
 import { isJsonObject, type JsonObject } from "../lib/json.ts";
+import { testFault } from "../lib/operator-values.ts";
+import { withPresentOperator } from "../lib/operators.ts";
 import { isRepresentable, parseInstant } from "../lib/timestamp.ts";
 
 /** Of a parameter that is repeated, the last one counts (contract: management-api 5.1). */
@@ -44,7 +46,9 @@ export function readInstant(query: URLSearchParams, name: string): number | unde
  * The filters on properties of the parameter `properties`; undefined without any (contract: management-api 6.4, sdk-compat 4.10).
  *
  * @param type what a filter is about that does not say it.
- * @throws {InvalidField} neither a JSON list of filters nor one filter.
+ * @returns with present names of operators.
+ * @throws {InvalidField} neither a JSON list of filters nor one filter, or one with an operator or a value that cannot
+ *                        be used (contract, third round B1).
  */
 export function readPropertyFilters(
   query: URLSearchParams,
@@ -65,5 +69,13 @@ export function readPropertyFilters(
   }
   const filters = Array.isArray(parsed) ? parsed : [parsed];
   if (!filters.every(isJsonObject) || filters.some(({ key }) => typeof key !== "string")) throw refused;
-  return filters.length === 0 ? undefined : filters.map((filter) => ({ type, ...filter }));
+  return filters.length === 0
+    ? undefined
+    : filters.map((filter) => checkedFilter(withPresentOperator({ type, ...filter })));
+}
+
+function checkedFilter(filter: JsonObject): JsonObject {
+  const fault = filter.type === "person" || filter.type === "event" ? testFault(filter) : undefined;
+  if (fault !== undefined) throw new InvalidField("properties", fault.code, fault.detail);
+  return filter;
 }

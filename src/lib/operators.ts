@@ -1,7 +1,9 @@
-/** The operators that filters on properties may carry; what each tests is written in `src/flags/operators/value-tests.ts`. */
+/**
+ * The operators that filters on properties may carry; what each takes is in
+ * `operator-values.ts`, what each tests in `src/flags/operators/value-tests.ts`.
+ */
 
 import type { Json, JsonObject } from "./json.ts";
-import { compilePattern } from "./regex.ts";
 
 export const operatorNames = [
   ...(["exact", "is_not", "is_set", "is_not_set"] as const),
@@ -31,31 +33,6 @@ const known = new Set<string>(operatorNames);
 /** True for every operator a filter may carry. */
 export function isKnownOperator(operator: string): operator is OperatorName {
   return known.has(operator);
-}
-
-const ofOthers = new Set<string>(["in", "not_in", "flag_evaluates_to"]);
-
-/** Why a filter on a property of persons matches nobody: it tests with what is not known, or cannot be run. */
-export function testFault({
-  key,
-  operator,
-  value,
-}: JsonObject): { code: "invalid_operator" | "invalid_value" | "invalid_input"; detail: string } | undefined {
-  const name = operator ?? "exact";
-  if (typeof name !== "string" || !isKnownOperator(name))
-    return { code: "invalid_operator", detail: `Unknown operator: '${textIn(name)}'` };
-  if (ofOthers.has(name))
-    return { code: "invalid_operator", detail: `The '${name}' operator is not valid for person properties.` };
-  if (name !== "regex" && name !== "not_regex") return undefined;
-  if (typeof value !== "string")
-    return {
-      code: "invalid_value",
-      detail: `Invalid value for operator ${name}: ${textIn(value)}`,
-    };
-  const compiled = compilePattern(value);
-  if (!("problem" in compiled)) return undefined;
-  const reason = compiled.problem === "unsupported" ? ` (${compiled.reason})` : "";
-  return { code: "invalid_input", detail: `${textIn(key)}: invalid regex pattern${reason}` };
 }
 
 /** A value as sentences show it: text without quotes, everything else as JSON. */

@@ -20,12 +20,11 @@ import { InvalidField } from "../../lib/errors.ts";
 import type { Json, JsonObject } from "../../lib/json.ts";
 import type { PeopleDb } from "../../people/open.ts";
 import { parseBlastRadius } from "../rules/blast-radius.ts";
-import { checkShape } from "../rules/filters-shape.ts";
 import { groupsOf, groupTypeOf, variantsOf } from "../rules/types.ts";
 import { findFlag } from "../store/flag.ts";
 import type { FlagSets } from "../store/flag-sets.ts";
 import type { FlagWriting } from "../store/flag-writes.ts";
-import { explainDraft, explainStored } from "../subject/draft.ts";
+import { checkingAsSaving, explainDraft, explainStored } from "../subject/draft.ts";
 import { ExplanationSchema, exampleExplanation } from "./explain-route.ts";
 import type { ReachCounter } from "./flag-reach.ts";
 
@@ -154,7 +153,7 @@ export function flagDraftRoutes(deps: DraftDeps): Route[] {
     projectRoute("POST", "/feature_flags/reach", "feature_flag:read", {
       summary: "Count whom a flag would reach",
       description:
-        "With all condition sets of `filters`: each by itself and all together, rollouts applied, and the split into variants. Changes nothing.",
+        "With all condition sets of `filters`: each by itself and all together, rollouts applied, and the split into variants. Changes nothing. Rejects what saving rejects.",
       tag: "Feature flags",
       body: object({
         filters: dictionary({ description: "As in a flag." }),
@@ -187,19 +186,19 @@ export function flagDraftRoutes(deps: DraftDeps): Route[] {
         ...unavailable,
       },
       handle: async ({ body, project }) =>
-        await reachOf(deps.personCounter, project.id, body.filters as JsonObject, body.key ?? ""),
+        await reachOf(deps, project.id, body.filters as JsonObject, body.key ?? ""),
     }),
   ];
 }
 
 /** Sets about persons and about each type of groups are counted apart: nobody is both. */
 async function reachOf(
-  counter: ReachCounter,
+  deps: DraftDeps,
   projectId: number,
-  filters: JsonObject,
+  given: JsonObject,
   key: string,
 ): Promise<Static<typeof ReachBody>> {
-  checkShape(filters);
+  const filters = checkingAsSaving(deps, projectId)(given, key);
   const groups = groupsOf(filters);
   const typeOf = (group: JsonObject) => groupTypeOf(group, filters);
   const populations: Static<typeof ReachBody>["populations"] = [];
@@ -209,8 +208,8 @@ async function reachOf(
       .map((group, index) => ({ group, index }))
       .filter(({ group }) => typeOf(group) === type);
     const part = { ...filters, groups: own.map(({ group }) => group as Json) };
-    const question = parseBlastRadius({ filters: part, key, group_type_index: type });
-    const { total, matching, reached, sets: counted } = await counter.reach(projectId, question);
+    const question = parseBlastRadius({ filters: part, key, group_type_index: type }, (one) => one);
+    const { total, matching, reached, sets: counted } = await deps.personCounter.reach(projectId, question);
     populations.push({ group_type_index: type, total, matching, reached });
     for (const [place, { group, index }] of own.entries()) {
       const variant = typeof group.variant === "string" ? group.variant : null;

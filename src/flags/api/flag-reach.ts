@@ -10,6 +10,7 @@ import { Reply, type Route } from "../../http/route.ts";
 import { bool, dictionary, int, named, nullable, object, optional, text } from "../../http/shapes.ts";
 import { parseBlastRadius, type Reach, type ReachQuestion } from "../rules/blast-radius.ts";
 import type { FlagWriting } from "../store/flag-writes.ts";
+import { checkingAsSaving } from "../subject/draft.ts";
 import { checkMayEdit, flagAnswers, getFlag } from "./feature-flags.ts";
 
 const tagName = "Feature flags";
@@ -40,7 +41,7 @@ export function flagReachRoutes(deps: FlagWriting & FillingDeps & { personCounte
     projectRoute("POST", "/feature_flags/user_blast_radius", "feature_flag:write", {
       summary: "Count whom a flag or a condition would choose",
       description:
-        "Changes nothing. Takes the fields of a flag (all condition sets of `filters` together), or one `condition`.",
+        "Changes nothing, and rejects what saving rejects. Takes the fields of a flag (all condition sets of `filters` together), or one `condition`.",
       tag: tagName,
       body: object({
         filters: optional(nullable(dictionary({ description: "As in a flag." }))),
@@ -84,7 +85,7 @@ export function flagReachRoutes(deps: FlagWriting & FillingDeps & { personCounte
       handle: async (call) => {
         const { total, matching, reached } = await deps.personCounter.reach(
           call.project.id,
-          parseBlastRadius(call.body),
+          parseBlastRadius(call.body, checkingAsSaving(deps, call.project.id)),
         );
         const affected = call.body.apply_rollout === true ? reached : matching;
         return { users_affected: affected, total_users: total, affected, total };

@@ -7,8 +7,10 @@
  */
 
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { fitsOperator } from "../../lib/operator-values.ts";
+import { isKnownOperator } from "../../lib/operators.ts";
+import { numberOf } from "../../lib/values/numbers.ts";
 import { payloadText } from "../evaluate/compiled-flag.ts";
-import { numberOf } from "../operators/numbers.ts";
 import { withGroups } from "../rules/stored-filters.ts";
 import { type FlagDefinition, groupsOf, redactedPayload, variantsOf } from "../rules/types.ts";
 
@@ -67,9 +69,22 @@ function readableProperties(properties: Json | undefined): Json[] {
 const knownTypes = new Set<Json | undefined>([undefined, null, "person", "group", "cohort", "flag"]);
 
 /** Whether every SDK can read a filter: posthog-dotnet loses all definitions to a fraction or an object to compare with. */
-export function isReadable({ key, type, value }: JsonObject): boolean {
+export function isReadable(property: JsonObject): boolean {
+  const { key, type, value } = property;
   const hasKey = typeof key === "string" || typeof key === "number";
-  return hasKey && knownTypes.has(type) && (Array.isArray(value) ? value.every(isScalar) : isPlain(value));
+  return (
+    hasKey &&
+    !isMisfit(property) &&
+    knownTypes.has(type) &&
+    (Array.isArray(value) ? value.every(isScalar) : isPlain(value))
+  );
+}
+
+/** Whether the operator takes no such value: it matches nothing here, and SDKs might read it in other ways. */
+export function isMisfit({ type, operator, value }: JsonObject): boolean {
+  if (type === "cohort" || type === "flag") return false;
+  const name = operator ?? defaultOperator;
+  return typeof name === "string" && isKnownOperator(name) && !fitsOperator(name, value);
 }
 
 function isPlain(value: Json | undefined): boolean {

@@ -4,6 +4,7 @@
  */
 
 import { isJsonObject, type Json, type JsonObject, wholeNumber } from "../../lib/json.ts";
+import { canEvaluateTo } from "../rules/dependency-rules.ts";
 import { withGroups } from "../rules/stored-filters.ts";
 import {
   type CohortDefinition,
@@ -14,7 +15,7 @@ import {
   surveyFlagPrefix,
 } from "../rules/types.ts";
 import { cohortIdsIn, knownOperators, renderDefinition } from "./local-cohorts.ts";
-import { isReadable } from "./local-filters.ts";
+import { isMisfit, isReadable } from "./local-filters.ts";
 
 /** What the issues of a flag depend on. */
 type LocalFlag = Pick<
@@ -105,12 +106,14 @@ export class LocalIssues {
     return problemOfFilter(property);
   }
 
-  private inDependency({ key }: JsonObject): string | undefined {
+  private inDependency({ key, value }: JsonObject): string | undefined {
     const id = wholeNumber(key);
     const needed = id === undefined ? undefined : this.facts.flag(id);
     if (needed === undefined || needed.deleted) return `flag ${JSON.stringify(key)} does not exist.`;
     // A flag that is off needs nothing.
     if (!needed.active) return undefined;
+    if (!canEvaluateTo(value, needed))
+      return `flag "${needed.key}" never evaluates to ${JSON.stringify(value ?? null)}: the condition matches nothing.`;
     if (this.openFlags.has(needed.id)) return `flag "${needed.key}" depends on this flag in a circle.`;
     if (this.openFlags.size > depthMax) return `it depends on more than ${depthMax} flags in a row.`;
     return this.of(needed).length === 0
@@ -149,6 +152,8 @@ export class LocalIssues {
 
 function problemOfFilter(property: JsonObject): string | undefined {
   const name = JSON.stringify(property.key ?? null);
+  if (isMisfit(property))
+    return `property ${name} matches nothing: the operator ${String(property.operator ?? "exact")} does not take its value.`;
   if (!isReadable(property))
     return `property ${name} is compared with a value that not every SDK can read, such as a fraction or an object.`;
   const { operator } = property;

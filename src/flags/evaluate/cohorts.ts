@@ -6,7 +6,7 @@
  */
 
 import { isJsonObject, type Json, type JsonObject, wholeNumber } from "../../lib/json.ts";
-import type { Clock } from "../operators/dates.ts";
+import type { Clock } from "../../lib/values/dates.ts";
 import { compileValueTest, isAboutTime, type ValueTest, type Verdict } from "../operators/value-tests.ts";
 import type { CohortDefinition } from "../rules/types.ts";
 import type { PropertyView } from "./person-view.ts";

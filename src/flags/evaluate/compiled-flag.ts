@@ -5,7 +5,7 @@
  */
 
 import { isJsonObject, type Json, type JsonObject, textOf, wholeNumber } from "../../lib/json.ts";
-import { numberOf } from "../operators/numbers.ts";
+import { numberOf } from "../../lib/values/numbers.ts";
 import { compileValueTest, isAboutTime } from "../operators/value-tests.ts";
 import { withGroups } from "../rules/stored-filters.ts";
 import {

@@ -6,7 +6,7 @@
  */
 
 import type { JsonObject } from "../../lib/json.ts";
-import type { Clock } from "../operators/dates.ts";
+import type { Clock } from "../../lib/values/dates.ts";
 import { type CompiledCohorts, isMember } from "./cohorts.ts";
 import { compileFilters } from "./compiled-flag.ts";
 import type { CompiledFilter } from "./model.ts";

@@ -6,7 +6,7 @@
 
 import { numberText } from "../../lib/exact-json.ts";
 import { isJsonObject, type Json, type JsonObject, ownMember } from "../../lib/json.ts";
-import type { Clock } from "../operators/dates.ts";
+import type { Clock } from "../../lib/values/dates.ts";
 import type { Verdict } from "../operators/value-tests.ts";
 import { rolloutPlace, variantPlace } from "./bucketing.ts";
 import { isKnown, knownPlaces, type Places, rolloutSlot, variantSlot } from "./caches.ts";

@@ -9,8 +9,11 @@ import type { Author } from "../../accounts/activity.ts";
 import type { MetadataTx } from "../../accounts/db.ts";
 import type { Metadata } from "../../accounts/metadata.ts";
 import { createCohort, updateCohort } from "../../cohorts/cohorts.ts";
-import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject, wholeNumber } from "../../lib/json.ts";
+import type { NoteMisfit } from "../../lib/operator-values.ts";
 import type { FlagFields } from "../fields.ts";
+import { canEvaluateTo } from "../rules/dependency-rules.ts";
+import { mapProperties } from "../rules/stored-filters.ts";
 import { redactedPayload } from "../rules/types.ts";
 import { findFlag } from "../store/flag.ts";
 import { createFlag, type FlagWriting, updateFlag } from "../store/flag-writes.ts";
@@ -170,12 +173,13 @@ class Import {
     const fields = { description: String(item.description ?? ""), isStatic, filters };
     const id = this.cohortIds.get(item.name);
     const { metadata } = this.writing;
+    const noteMisfit = this.misfitsOf(where);
     if (id !== undefined) {
-      naming(named, () => updateCohort(metadata, { projectId, id, by }, fields, now));
+      naming(named, () => updateCohort(metadata, { projectId, id, by, noteMisfit }, fields, now));
       return;
     }
     const created = naming(named, () =>
-      createCohort(metadata, { projectId, by, fields: { ...fields, name: item.name } }, now),
+      createCohort(metadata, { projectId, by, fields: { ...fields, name: item.name }, noteMisfit }, now),
     );
     this.cohortIds.set(item.name, created.id);
     if (isStatic)
@@ -187,7 +191,9 @@ class Import {
     const named: NamedItem = { kind: "flag", name: item.key };
     const where = titleOf(named);
     const { filters: given, ...members } = item;
-    const filters = noting(named, () => withIds(given, this.ids, where)) as JsonObject | null;
+    const identified = noting(named, () => withIds(given, this.ids, where)) as JsonObject | null;
+    const filters = identified && this.withFlagValues(identified);
+    const writing = { ...this.writing, noteMisfit: this.misfitsOf(where) };
     const fields = naming(named, () =>
       toFields({ ...usualOf(item), ...members, ...(filters === null ? {} : { filters }) }),
     );
@@ -195,7 +201,7 @@ class Import {
     if (id === undefined) {
       noting(named, () => refuseHiddenPayloads(item, where));
       const created = naming(named, () =>
-        createFlag(this.writing, {
+        createFlag(writing, {
           ...{ projectId, by, now, createsUsageDashboard: false },
           fields: { ...fields, key: item.key },
         }),
@@ -208,8 +214,30 @@ class Import {
     this.unlessUnchanged(() => {
       const cleared = clearing(old.filters as JsonObject);
       const whole = filters === null ? fields : { ...fields, filters: { ...cleared, ...filters } };
-      naming(named, () => updateFlag(this.writing, { projectId, id, by, now, fields: whole, sent: {} }));
+      naming(named, () => updateFlag(writing, { projectId, id, by, now, fields: whole, sent: {} }));
       return !Bun.deepEquals(old, stored(), true);
+    });
+  }
+
+  /** Conditions that match nothing are kept and reported (contract, third round B1). */
+  private misfitsOf(where: string): NoteMisfit {
+    return (detail) => {
+      const remark = `${where}: a condition matches nothing. ${detail}`;
+      if (!this.remarks.includes(remark)) this.remarks.push(remark);
+    };
+  }
+
+  /** PostHog saved lists and texts where the value of another flag is true, false or one variant. */
+  private withFlagValues(filters: JsonObject): JsonObject {
+    return mapProperties(filters, "groups", (property) => {
+      if (property.type !== "flag") return property;
+      const { value: given = null } = property;
+      const value = Array.isArray(given) && given.length === 1 ? given[0]! : given;
+      const id = wholeNumber(property.key);
+      const flag = id === undefined ? undefined : findFlag(this.t, this.request.projectId, id);
+      if ((value !== "true" && value !== "false") || (flag && canEvaluateTo(value, flag)))
+        return { ...property, value };
+      return { ...property, value: value === "true" };
     });
   }
 

@@ -6,10 +6,11 @@
  */
 
 import { foldCase, type Json, textOf } from "../../lib/json.ts";
+import { fitsOperator } from "../../lib/operator-values.ts";
 import { isKnownOperator, type OperatorName } from "../../lib/operators.ts";
 import { compilePattern } from "../../lib/regex.ts";
-import { type Clock, compileDate, instantOfProperty } from "./dates.ts";
-import { numberOf } from "./numbers.ts";
+import { type Clock, compileDate, instantOfProperty } from "../../lib/values/dates.ts";
+import { numberOf } from "../../lib/values/numbers.ts";
 import {
   caretRange,
   compareVersions,
@@ -18,7 +19,7 @@ import {
   tildeRange,
   type VersionRange,
   wildcardRange,
-} from "./versions.ts";
+} from "../../lib/values/versions.ts";
 
 export type Verdict = boolean | "error";
 
@@ -76,14 +77,14 @@ export function isAboutTime(operator: string | null): boolean {
  * Builds the test of one property filter.
  *
  * @param operator absent or null means `exact`; an unknown one never matches.
- * @param wanted   the filter's value; null matches nothing, except for the two operators that need no value.
+ * @param wanted   the filter's value; one that the operator does not take, null included, matches nothing.
  */
 export function compileValueTest(operator: string | null | undefined, wanted: Json | undefined): ValueTest {
   const name = operator ?? "exact";
   if (!isKnownOperator(name)) return unusable;
   if (name === "is_set") return (value) => value !== undefined;
   if (name === "is_not_set") return (value) => value === undefined;
-  if (wanted === null || wanted === undefined) return never;
+  if (wanted === null || wanted === undefined || !fitsOperator(name, wanted)) return unusable;
   return operators[name](wanted);
 }
 
@@ -201,7 +202,7 @@ function betweenTest(wanted: Json, isInverted: boolean): ValueTest {
 
 function dateTest(wanted: Json, test: (date: number, limit: number) => boolean): ValueTest {
   const limitAt = compileDate(wanted);
-  if (limitAt === undefined) return never;
+  if (limitAt === undefined) return unusable;
   return (value, clock) => {
     if (value === undefined) return false;
     const date = instantOfProperty(value, clock);

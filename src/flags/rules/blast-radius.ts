@@ -5,8 +5,6 @@
  */
 
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
-import { isKnownOperator } from "../../lib/operators.ts";
-import { compilePattern } from "../../lib/regex.ts";
 import { checkShape } from "./filters-shape.ts";
 import { filtersInvalid, flagInvalid } from "./flag-invalid.ts";
 import { withRollout } from "./rollout.ts";
@@ -51,24 +49,37 @@ export interface BlastRadiusBody {
   key?: string;
 }
 
+/** The filters as saving would store them. @throws {FlagInvalid} saving would reject them. */
+export type CheckAsSaving = (filters: JsonObject, flagKey: string) => JsonObject;
+
 /**
- * Reads the body of a blast-radius request.
+ * Reads the body of a blast-radius request. Rejects what saving rejects (contract, third round B6).
  *
- * @throws {FlagInvalid} no condition, or it beside `filters` (attr null), a filter about another group type (attr
- *   null), filters that nothing can be tested with (attr `filters`).
+ * @throws {FlagInvalid} no condition, or it next to `filters` (attr null), a filter about another group type (attr
+ *   null), filters that cannot be saved (attr `filters`).
  */
-export function parseBlastRadius(body: BlastRadiusBody): ReachQuestion {
+export function parseBlastRadius(body: BlastRadiusBody, checkAsSaving: CheckAsSaving): ReachQuestion {
   const flagKey = body.key ?? "";
+  const type = body.group_type_index ?? null;
+  const given = readFilters(body);
+  questionOf(given, type);
+  const flagType = given.aggregation_group_type_index ?? type;
+  const checked = checkAsSaving({ ...given, aggregation_group_type_index: flagType }, flagKey);
+  return { ...questionOf(checked, type), flagKey };
+}
+
+/** The condition sets that a request asks about, as filters. */
+function readFilters(body: BlastRadiusBody): JsonObject {
   const hasFields = isGiven(body.filters) || isGiven(body.rollout_percentage);
   if (hasFields) {
     if (isGiven(body.condition)) throw flagInvalid("Send either `filters` or `condition`, not both.");
-    return { ...questionOf(filtersOf(body), body.group_type_index), flagKey };
+    return filtersOf(body);
   }
   if (!Object.hasOwn(body, "condition")) throw flagInvalid("Missing condition for which to get blast radius");
   const { aggregation_group_type_index: type, ...others } = body.condition ?? {};
   // A condition by itself that says null leaves it to what was asked for.
   const condition = isGiven(type) ? { ...others, aggregation_group_type_index: type } : others;
-  return { ...questionOf({ groups: [condition] }, body.group_type_index), flagKey };
+  return { groups: [condition] };
 }
 
 function filtersOf({ filters, rollout_percentage: rolloutPercentage }: BlastRadiusBody): JsonObject {
@@ -78,14 +89,11 @@ function filtersOf({ filters, rollout_percentage: rolloutPercentage }: BlastRadi
   return withRollout(given, given, request);
 }
 
-function questionOf(
-  filters: JsonObject,
-  askedType: number | null | undefined,
-): Omit<ReachQuestion, "flagKey"> {
+function questionOf(filters: JsonObject, askedType: number | null): Omit<ReachQuestion, "flagKey"> {
   const groups = groupsOf(filters);
-  const flagType = filters.aggregation_group_type_index ?? askedType ?? null;
+  const flagType = filters.aggregation_group_type_index ?? askedType;
   const types = groups.map((group) => groupTypeOf(group, { aggregation_group_type_index: flagType }));
-  const [groupTypeIndex = askedType ?? null] = types;
+  const [groupTypeIndex = askedType] = types;
   if (types.some((type) => type !== groupTypeIndex)) {
     throw flagInvalid("The condition sets are about different kinds of groups; ask for them one by one.");
   }
@@ -107,26 +115,14 @@ function propertiesOf(condition: JsonObject, path: string): JsonObject[] {
   if (!Array.isArray(properties)) throw filtersInvalid(`${path} must be a list`);
   return properties.map((filter, index) => {
     if (!isJsonObject(filter)) throw filtersInvalid(`${path}[${index}] must be an object`);
-    checkTestable(filter, `${path}[${index}]`);
+    if (typeof filter.key !== "string" && typeof filter.key !== "number")
+      throw filtersInvalid(`${path}[${index}].key is required`);
     return filter;
   });
 }
 
 function isGiven<Value>(value: Value | null | undefined): value is Value {
   return value !== undefined && value !== null;
-}
-
-/** Looser than the rules for saved filters: a preview is asked for while the condition is being written. */
-function checkTestable({ key, type, operator, value }: JsonObject, path: string): void {
-  if (typeof key !== "string" && typeof key !== "number") throw filtersInvalid(`${path}.key is required`);
-  if (type === "flag" || operator === undefined || operator === null) return;
-  if (typeof operator !== "string" || !isKnownOperator(operator)) {
-    throw filtersInvalid(`Unknown operator: '${operator}'`, "invalid_operator");
-  }
-  const isPattern = operator === "regex" || operator === "not_regex";
-  if (isPattern && typeof value === "string" && "problem" in compilePattern(value)) {
-    throw filtersInvalid(`${path}.value: invalid regex pattern`);
-  }
 }
 
 function isAboutGroup(filter: JsonObject, groupTypeIndex: number): boolean {

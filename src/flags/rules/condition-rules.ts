@@ -5,10 +5,15 @@
  */
 
 import { isJsonObject, type Json, type JsonObject, wholeNumber } from "../../lib/json.ts";
-import { isKnownOperator, textIn } from "../../lib/operators.ts";
-import { compilePattern } from "../../lib/regex.ts";
-import { parseDate } from "../operators/dates.ts";
-import { parseRelativeDate } from "../operators/relative-dates.ts";
+import {
+  blankKeyFault,
+  fitsOperatorInFlag,
+  isBlankKey,
+  type NoteMisfit,
+  type TestFault,
+  valueFault,
+} from "../../lib/operator-values.ts";
+import { isKnownOperator, type OperatorName, textIn } from "../../lib/operators.ts";
 import { filtersInvalid } from "./flag-invalid.ts";
 import {
   type CohortDefinition,
@@ -23,8 +28,6 @@ const listedValuesMax = 1_000;
 /** 33.33 + 33.33 + 33.34 must count as 100 however the additions are rounded. */
 const sumTolerance = 1e-6;
 const personTypes = new Set<Json | undefined>(["person", "cohort", "flag"]);
-const textOperators = new Set(["regex", "not_regex", "icontains", "not_icontains", "gt", "gte", "lt", "lte"]);
-const dateOperators = new Set(["is_date_exact", "is_date_before", "is_date_after"]);
 const cohortOperators = new Set(["in", "not_in", "exact"]);
 
 /** Conditions about persons use person, cohort and flag properties; conditions about groups those of their group type. */
@@ -56,22 +59,33 @@ export function checkVariantSum(filters: JsonObject): void {
   throw filtersInvalid("Invalid variant definitions: Variant rollout percentages must sum to 100.");
 }
 
-/** @throws {FlagInvalid} the first condition that names an unknown variant, or whose property cannot be tested. */
-export function checkConditions(filters: JsonObject, cohorts: CohortFacts): void {
+/**
+ * @param noteMisfit takes what is wrong with values; without it they are rejected.
+ * @throws {FlagInvalid} the first condition that names an unknown variant, or whose property cannot be tested.
+ */
+export function checkConditions(filters: JsonObject, cohorts: CohortFacts, noteMisfit?: NoteMisfit): void {
   const variantKeys = new Set(variantsOf(filters).map(({ key }) => key));
-  for (const [groupIndex, group] of groupsOf(filters).entries()) {
-    if (group.variant && !variantKeys.has(group.variant)) {
-      throw filtersInvalid("Filters are not valid (variant override does not exist)");
-    }
-    for (const [index, property] of propertiesOf(group).entries()) {
-      checkProperty(property, cohorts, `groups[${groupIndex}].properties[${index}]`);
+  for (const group of groupsOf(filters)) {
+    if (!group.variant || variantKeys.has(group.variant)) continue;
+    throw filtersInvalid("Filters are not valid (variant override does not exist)");
+  }
+  for (const list of ["groups", "super_groups", "holdout_groups"] as const) {
+    for (const [groupIndex, group] of groupsOf({ groups: filters[list] ?? [] }).entries()) {
+      for (const [index, property] of propertiesOf(group).entries()) {
+        const path = `${list}[${groupIndex}].properties[${index}]`;
+        if (list !== "groups" && property.type === "flag")
+          throw filtersInvalid(`${path}.type must not be flag: only groups depend on other flags`);
+        checkProperty(property, cohorts);
+        const fault =
+          property.type === "cohort" || property.type === "flag" ? undefined : faultOf(property, path);
+        if (fault !== undefined) rejectOrNote(fault, noteMisfit);
+      }
     }
   }
 }
 
-function checkProperty(property: JsonObject, cohorts: CohortFacts, path: string): void {
+function checkProperty(property: JsonObject, cohorts: CohortFacts): void {
   const { key, type, value } = property;
-  const operator = typeof property.operator === "string" ? property.operator : "exact";
   checkOperator(property.operator, type);
   if (Array.isArray(value) && value.length > listedValuesMax) {
     throw filtersInvalid(
@@ -79,11 +93,19 @@ function checkProperty(property: JsonObject, cohorts: CohortFacts, path: string)
     );
   }
   if (type === "cohort") checkCohort(value, cohorts);
-  if (dateOperators.has(operator)) checkDate(value);
-  if (textOperators.has(operator) && typeof value !== "string") {
-    throw filtersInvalid(`Invalid value for operator ${operator}: ${textIn(value)}`, "invalid_value");
-  }
-  if (operator === "regex" || operator === "not_regex") checkPattern(value as string, `${path}.value`);
+}
+
+/** What another flag evaluates to is compared with that flag's variants instead: see `checkDependencies`. */
+function faultOf({ key, operator, value }: JsonObject, path: string): TestFault | undefined {
+  if (isBlankKey(key)) return blankKeyFault;
+  const name = typeof operator === "string" ? (operator as OperatorName) : "exact";
+  return valueFault(name, value, { fits: fitsOperatorInFlag, where: `${path}.value` });
+}
+
+/** @throws {FlagInvalid} unless misfits are noted. */
+export function rejectOrNote({ detail, code }: TestFault, noteMisfit: NoteMisfit | undefined): void {
+  if (noteMisfit === undefined) throw filtersInvalid(detail, code);
+  noteMisfit(detail);
 }
 
 function checkOperator(operator: Json | undefined, type: Json | undefined): void {
@@ -109,25 +131,16 @@ function checkOperator(operator: Json | undefined, type: Json | undefined): void
   }
 }
 
-function checkDate(value: Json | undefined): void {
-  const isReadable =
-    typeof value === "string" && (parseRelativeDate(value) ?? parseDate(value)) !== undefined;
-  if (!isReadable) throw filtersInvalid(`Invalid date value: ${textIn(value)}`, "invalid_date");
-}
-
-function checkPattern(pattern: string, path: string): void {
-  const compiled = compilePattern(pattern);
-  if (!("problem" in compiled)) return;
-  const reason = compiled.problem === "unsupported" ? ` (${compiled.reason})` : "";
-  throw filtersInvalid(`${path}: invalid regex pattern${reason}`);
-}
-
 function checkCohort(value: Json | undefined, cohorts: CohortFacts): void {
   const cohort = Number.isSafeInteger(value) ? cohorts.find(value as number) : undefined;
   if (cohort === undefined) {
     throw filtersInvalid(`Cohort with id ${textIn(value)} does not exist`, "cohort_does_not_exist");
   }
   for (const used of cohortAndNested(cohort, cohorts)) {
+    if (typeof used === "number") {
+      const detail = `Cohort '${cohort.name}' uses the cohort with id ${used}, which does not exist`;
+      throw filtersInvalid(detail, "cohort_does_not_exist");
+    }
     if (used.isStatic || !filtersIn(used).some(({ type }) => type === "behavioral")) continue;
     throw filtersInvalid(
       `Cohort '${used.name}' with filters on events cannot be used in feature flags.`,
@@ -136,18 +149,18 @@ function checkCohort(value: Json | undefined, cohorts: CohortFacts): void {
   }
 }
 
-/** A cohort and all cohorts its definition leads to; a static one leads nowhere. */
-function cohortAndNested(cohort: CohortDefinition, cohorts: CohortFacts): CohortDefinition[] {
-  const found = new Map<number, CohortDefinition>();
-  const open = [cohort];
+/** A cohort and all cohorts its definition leads to; a static one leads nowhere. The ids of those that do not exist. */
+function cohortAndNested(cohort: CohortDefinition, cohorts: CohortFacts): (CohortDefinition | number)[] {
+  const found = new Map<number, CohortDefinition | number>();
+  const open: (CohortDefinition | number)[] = [cohort];
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
-    if (found.has(next.id)) continue;
-    found.set(next.id, next);
-    if (next.isStatic) continue;
+    const id = typeof next === "number" ? next : next.id;
+    if (found.has(id)) continue;
+    found.set(id, next);
+    if (typeof next === "number" || next.isStatic) continue;
     for (const { type, value } of filtersIn(next)) {
-      const id = type === "cohort" ? wholeNumber(value) : undefined;
-      const nested = id === undefined ? undefined : cohorts.find(id);
-      if (nested !== undefined) open.push(nested);
+      const nested = type === "cohort" ? wholeNumber(value) : undefined;
+      if (nested !== undefined) open.push(cohorts.find(nested) ?? nested);
     }
   }
   return [...found.values()];

@@ -2,14 +2,18 @@
  * What a flag may depend on. Source: contract, management-api 4.4 (dependency rows).
  */
 
-import { type JsonObject, wholeNumber } from "../../lib/json.ts";
+import { type Json, type JsonObject, wholeNumber } from "../../lib/json.ts";
+import { fitsOperator, type NoteMisfit, type TestFault } from "../../lib/operator-values.ts";
+import { textIn } from "../../lib/operators.ts";
+import { rejectOrNote } from "./condition-rules.ts";
 import { filtersInvalid } from "./flag-invalid.ts";
-import { type FlagFact, type FlagFacts, groupsOf, propertiesOf } from "./types.ts";
+import { type FlagFact, type FlagFacts, groupsOf, propertiesOf, variantsOf } from "./types.ts";
 
 interface Owner {
   flagId: number | null;
   flagKey: string;
   flags: FlagFacts;
+  noteMisfit?: NoteMisfit;
 }
 
 /** The ids of the flags that filters refer to, each once; references that are no id are left out. */
@@ -20,11 +24,16 @@ export function dependencyIds(filters: JsonObject): number[] {
 
 /**
  * @param known references that the stored filters have already: a flag that was switched off meanwhile may stay.
- * @throws {FlagInvalid} not an id, no such flag, a disabled one, the flag itself, a circle.
+ * @throws {FlagInvalid} not an id, no such flag, a disabled one, the flag itself, a circle; a value that the flag
+ *                       cannot have.
  */
 export function checkDependencies(filters: JsonObject, known: readonly string[], owner: Owner): void {
-  for (const reference of dependencyReferences(filters))
-    checkDependency(reference, known.includes(reference), owner);
+  for (const property of dependenciesIn(filters)) {
+    const reference = String(property.key);
+    const flag = checkDependency(reference, known.includes(reference), owner);
+    if (!canEvaluateTo(property.value, flag))
+      rejectOrNote(evaluatesToFault(property.value), owner.noteMisfit);
+  }
   if (owner.flagId === null) return; // nobody can depend on a flag that does not exist yet
   const circle = findCircle(dependencyIds(filters), owner.flagId, owner.flags);
   if (circle === undefined) return;
@@ -34,13 +43,30 @@ export function checkDependencies(filters: JsonObject, known: readonly string[],
 
 /** What filters refer to other flags by, in their order: ids, unless whoever wrote them was wrong. */
 export function dependencyReferences(filters: JsonObject): string[] {
-  return groupsOf(filters)
-    .flatMap(propertiesOf)
-    .filter(({ type }) => type === "flag")
-    .map(({ key }) => String(key));
+  return dependenciesIn(filters).map(({ key }) => String(key));
 }
 
-function checkDependency(reference: string, isKnown: boolean, owner: Owner): void {
+/** The conditions on the values of other flags. */
+function dependenciesIn(filters: JsonObject): JsonObject[] {
+  return groupsOf(filters)
+    .flatMap(propertiesOf)
+    .filter(({ type }) => type === "flag");
+}
+
+/** A flag is on, off, or has one of its variants (contract, third round B1). */
+export function canEvaluateTo(value: Json | undefined, { filters }: Pick<FlagFact, "filters">): boolean {
+  if (!fitsOperator("flag_evaluates_to", value)) return false;
+  return typeof value === "boolean" || variantsOf(filters).some(({ key }) => key === value);
+}
+
+function evaluatesToFault(value: Json | undefined): TestFault {
+  return {
+    code: "invalid_value",
+    detail: `Invalid value for operator flag_evaluates_to: ${textIn(value)}`,
+  };
+}
+
+function checkDependency(reference: string, isKnown: boolean, owner: Owner): FlagFact {
   const id = wholeNumber(reference);
   if (id === undefined) {
     throw filtersInvalid(
@@ -52,7 +78,7 @@ function checkDependency(reference: string, isKnown: boolean, owner: Owner): voi
   if (flag === undefined || flag.deleted) {
     throw filtersInvalid(`Flag dependency references non-existent flag with ID ${id}`);
   }
-  if (flag.active || isKnown) return;
+  if (flag.active || isKnown) return flag;
   throw filtersInvalid(
     `Cannot create dependency on disabled flag '${flag.key}' (ID: ${id}). Flag dependencies must reference active flags only.`,
   );

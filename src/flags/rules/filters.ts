@@ -6,6 +6,7 @@
  */
 
 import { isJsonObject, type JsonObject, typeName } from "../../lib/json.ts";
+import type { NoteMisfit } from "../../lib/operator-values.ts";
 import { withPresentOperator } from "../../lib/operators.ts";
 import { checkConditions, checkPropertyTypes, checkVariantSum } from "./condition-rules.ts";
 import { checkDependencies, dependencyReferences } from "./dependency-rules.ts";
@@ -35,6 +36,8 @@ export interface FiltersContext {
   hasEarlyAccessFeature?: boolean;
   cohorts: CohortFacts;
   flags: FlagFacts;
+  /** Takes values that match nothing; without it they are rejected. */
+  noteMisfit?: NoteMisfit;
 }
 
 const sizeMaxBytes = 512 * 1024;
@@ -85,7 +88,7 @@ function finish(
   const normal = withRemoteConfigRollout(normalizeProperties(withRollout(merged, given, context)), context);
   checkPropertyTypes(normal, context);
   checkVariantSum(normal);
-  checkConditions(normal, context.cohorts);
+  checkConditions(normal, context.cohorts, context.noteMisfit);
   if (Object.hasOwn(merged, "payloads")) normal.payloads = normalizePayloads(merged.payloads, normal);
   checkDependencies(normal, knownDependencies, context);
   checkSize(normal);

@@ -22,6 +22,7 @@ import { replaceTags } from "../../accounts/tags.ts";
 import { findUser } from "../../accounts/users.ts";
 import { InvalidField, NotFound } from "../../lib/errors.ts";
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
+import type { NoteMisfit } from "../../lib/operator-values.ts";
 import { type Flag, type FlagFields, storedFields, trackedFields } from "../fields.ts";
 import { filtersOfChangedFlag, filtersOfNewFlag } from "../rules/filters.ts";
 import { filtersInvalid } from "../rules/flag-invalid.ts";
@@ -60,6 +61,8 @@ export interface FlagWriting {
   payloads: PayloadCipher;
   /** Group types that exist; where they are not known, no answer names a missing one. */
   groupTypes?: GroupTypeSource;
+  /** Takes values in conditions that match nothing; without it a write with one is rejected. */
+  noteMisfit?: NoteMisfit;
 }
 
 export interface NewFlag {
@@ -214,7 +217,7 @@ function saveFlag(
  * @throws {InvalidField} payloads are to be secret in a flag that is no remote configuration (3.1).
  */
 export function filtersToStore(
-  { payloads }: FlagWriting,
+  { payloads, noteMisfit }: FlagWriting,
   t: Reading,
   projectId: number,
   before: Flag | undefined,
@@ -227,6 +230,7 @@ export function filtersToStore(
     isRemoteConfiguration: switchAfter(fields.isRemoteConfiguration, before?.isRemoteConfiguration),
     cohorts: cohortFacts(t, projectId),
     flags: flagFacts(t, projectId),
+    noteMisfit,
   };
   const isSecret = switchAfter(fields.hasEncryptedPayloads, before?.hasEncryptedPayloads);
   if (isSecret && !context.isRemoteConfiguration) {

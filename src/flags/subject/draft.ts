@@ -3,8 +3,10 @@
 import type { PeopleDb } from "../../people/open.ts";
 import { compileFlagSet } from "../evaluate/flag-set.ts";
 import type { Flag, FlagFields } from "../fields.ts";
+import type { CheckAsSaving } from "../rules/blast-radius.ts";
 import { dependencyIds } from "../rules/dependency-rules.ts";
 import type { FlagDefinition } from "../rules/types.ts";
+import { findFlagByKey } from "../store/flag.ts";
 import type { FlagSets, ProjectFlags } from "../store/flag-sets.ts";
 import { type FlagWriting, filtersToStore } from "../store/flag-writes.ts";
 import { explainFlag, type Question } from "./explanation.ts";
@@ -57,6 +59,15 @@ export function explainDraft(
   };
   const set = compileFlagSet(withDependencies(definition, stored), stored.cohorts, stored.groupTypes);
   return questions.map((question) => explainFlag(deps.people, set, { ...question, flagKey: key }));
+}
+
+/** Filters of a flag that is being written, as saving would store them; with the key of a flag they change that flag. */
+export function checkingAsSaving(deps: FlagWriting, projectId: number): CheckAsSaving {
+  const { db } = deps.metadata;
+  return (filters, key) => {
+    const before = key === "" ? undefined : findFlagByKey(db, projectId, key);
+    return filtersToStore(deps, db, projectId, before, { key, filters });
+  };
 }
 
 /** Explains the value that the stored flag has for each subject. */

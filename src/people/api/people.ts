@@ -12,7 +12,6 @@ import { Reply, type Route } from "../../http/route.ts";
 import { int, list, object, optional, text, withPage } from "../../http/shapes.ts";
 import { InvalidField } from "../../lib/errors.ts";
 import type { JsonObject } from "../../lib/json.ts";
-import { testFault, withPresentOperator } from "../../lib/operators.ts";
 import { canonicalUuid } from "../../lib/uuid.ts";
 import { microsToWire } from "../../lib/wire-time.ts";
 import { Deletion, type PersonEraser } from "../deletion.ts";
@@ -125,7 +124,10 @@ export function peopleRoutes(deps: PeopleDeps, cohortMembership: CohortMembershi
       answers: { 200: personPage, ...unavailable },
       handle: async (call) => {
         const page = readPage(call.query, peoplePerPageMax);
-        const filters = [...personFilters(call.query), ...readCohort(cohortMembership, call)];
+        const filters = [
+          ...(readPropertyFilters(call.query, "person") ?? []),
+          ...readCohort(cohortMembership, call),
+        ];
         const named = namedPerson(people, call.project.id, call.query);
         const search = call.query.get("search")?.trim() || undefined;
         if (filters.length > 0) return await filteredPersons(deps, call, filters, { named, search });
@@ -248,16 +250,6 @@ export function peopleRoutes(deps: PeopleDeps, cohortMembership: CohortMembershi
       },
     }),
   ];
-}
-
-/** The filters of the parameter `properties`. @throws {InvalidField} one that nobody could match. */
-function personFilters(query: URLSearchParams): JsonObject[] {
-  const filters = (readPropertyFilters(query, "person") ?? []).map(withPresentOperator);
-  for (const filter of filters) {
-    const fault = filter.type === "person" ? testFault(filter) : undefined;
-    if (fault !== undefined) throw new InvalidField("properties", fault.code, fault.detail);
-  }
-  return filters;
 }
 
 /** The filter of the parameter `cohort`; none when it is not given. @throws {InvalidField} there is no such cohort. */

@@ -101,7 +101,7 @@ test("what no SDK has a type for is left out, what can match nobody is left to t
     groups: [
       {
         properties: [
-          ...[a, a, { key: "7", operator: "exact", value: null }, { ...a, value: [1.5, "2", true] }],
+          ...[a, a, inCohort(0), { ...a, value: [1.5, "2", true] }],
           ...[inCohort(0), inCohort(0), inCohort(0), inCohort(0), inCohort(0)],
         ],
       },

@@ -8,9 +8,9 @@ import {
 } from "../../../src/flags/evaluate/bucketing.ts";
 import { clientValue, evaluate } from "../../../src/flags/evaluate/evaluate.ts";
 import { compileFlagSet } from "../../../src/flags/evaluate/flag-set.ts";
-import { instantBefore, parseRelativeDate } from "../../../src/flags/operators/relative-dates.ts";
 import { compileValueTest } from "../../../src/flags/operators/value-tests.ts";
 import type { Json, JsonObject } from "../../../src/lib/json.ts";
+import { instantBefore, parseRelativeDate } from "../../../src/lib/values/relative-dates.ts";
 import { flag, requestFor } from "../make.ts";
 import operatorRows from "../testdata/operators.json";
 import places from "../testdata/places.json";

@@ -1,11 +1,16 @@
 import { describe, expect, test } from "bun:test";
-import { parseBlastRadius } from "../../../src/flags/rules/blast-radius.ts";
+import { type BlastRadiusBody, parseBlastRadius as parse } from "../../../src/flags/rules/blast-radius.ts";
+import { filtersOfNewFlag } from "../../../src/flags/rules/filters.ts";
 import { FlagInvalid } from "../../../src/flags/rules/flag-invalid.ts";
 import type { JsonObject } from "../../../src/lib/json.ts";
 import { person } from "../make.ts";
+import { context } from "./support.ts";
 
 const plan = { key: "plan", type: "group", group_type_index: 0, value: "pro" };
-const key = { key: "$group_key", type: "group", value: "acme" };
+const key = { key: "$group_key", type: "group", group_type_index: 0, value: "acme" };
+
+const parseBlastRadius = (body: BlastRadiusBody) =>
+  parse(body, (filters) => filtersOfNewFlag(filters, context()));
 
 const withFilter = (filter: JsonObject) => ({ condition: { properties: [filter] } });
 
@@ -44,12 +49,17 @@ describe("blast radius", () => {
     expect(parseBlastRadius({ condition, group_type_index: 0 })).toMatchObject({ groupTypeIndex: 0 });
   });
 
-  test("an operator that nobody knows is refused, but a number for gt and a flag without operator are not", () => {
-    expect(() => parseBlastRadius(withFilter(person("a", "resembles", "b")))).toThrow(
-      expect.objectContaining({ code: "invalid_operator", field: "filters" }),
-    );
-    for (const filter of [person("a", "gt", 5), { key: "1", type: "flag", operator: "odd", value: true }]) {
-      expect(parseBlastRadius(withFilter(filter)).sets[0]!.filters).toEqual([filter]);
+  test("rejects what saving rejects", () => {
+    for (const [filter, code] of [
+      [person("a", "resembles", "b"), "invalid_operator"],
+      [person("a", "gt", 5), "invalid_value"],
+      [{ key: "11", type: "flag", operator: "odd", value: true }, "invalid_input"],
+      [{ key: "99", type: "flag", operator: "flag_evaluates_to", value: true }, "invalid_input"],
+      [{ key: "id", type: "cohort", operator: "in", value: 99 }, "cohort_does_not_exist"],
+    ] as const) {
+      expect(() => parseBlastRadius(withFilter(filter))).toThrow(
+        expect.objectContaining({ code, field: "filters" }),
+      );
     }
   });
 
@@ -72,7 +82,7 @@ describe("blast radius", () => {
     [
       "invalid pattern",
       withFilter(person("a", "regex", "(")),
-      "properties[0].value: invalid regex pattern",
+      "groups[0].properties[0].value: invalid regex pattern",
       "filters",
     ],
     ["filter no object", { condition: { properties: [1] } }, "properties[0] must be an object", "filters"],

@@ -12,7 +12,7 @@ describe("filters of a new flag are stored", () => {
     ["unknown members", { ...when([], 1, { description: "beta", sort_key: 7 }), somethingNew: { a: [1] } }],
     ["static cohorts whose definitions have events", when([inCohort(4), inCohort(5)])],
     ["a cohort with exact", when([inCohort(1, { operator: "exact" })])],
-    ["a dependency", when([dependsOn("11", "control")])],
+    ["a dependency", when([dependsOn("11", false)])],
     [
       "thirds",
       {

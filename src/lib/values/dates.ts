@@ -4,8 +4,8 @@
  * Source: contract, flag-evaluation 12.2.
  */
 
-import type { Json } from "../../lib/json.ts";
-import { instantOfWallTime } from "../../lib/time-zone.ts";
+import type { Json } from "../json.ts";
+import { instantOfWallTime } from "../time-zone.ts";
 import { offsetMsOf, type WrittenDate, wallTimeOf } from "./calendar.ts";
 import { parseLenientDate } from "./lenient-dates.ts";
 import { numberOf } from "./numbers.ts";

@@ -1,7 +1,7 @@
 /** Numbers as flag conditions read them: JSON numbers and numeric text. */
 
-import { numberText } from "../../lib/exact-json.ts";
-import type { Json } from "../../lib/json.ts";
+import { numberText } from "../exact-json.ts";
+import type { Json } from "../json.ts";
 
 // No two parts may claim the same digits: a long run of them must not be tried in every split.
 const decimal = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?$/;

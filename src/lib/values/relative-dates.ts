@@ -4,7 +4,7 @@
  * Source: contract, flag-evaluation 12.2.
  */
 
-import { instantOfWallTime, wallTimeAt } from "../../lib/time-zone.ts";
+import { instantOfWallTime, wallTimeAt } from "../time-zone.ts";
 
 export interface RelativeDate {
   amount: number;

@@ -6,7 +6,7 @@
  * (the grammar is ours: it is not determined there).
  */
 
-import { months } from "../../lib/timestamp.ts";
+import { months } from "../timestamp.ts";
 import { offsetMsOf, type WrittenDate, wallTimeOf } from "./calendar.ts";
 
 const monthName =

@@ -1,0 +1,166 @@
+/**
+ * Which values each operator of a property filter takes: the one table for flags, cohorts, previews, lists of persons
+ * and of events, and evaluation. Pure.
+ *
+ * Source: contract, flag-evaluation 12 and management-api 4.4 (third round B1).
+ */
+
+import { numberText } from "./exact-json.ts";
+import type { Json, JsonObject } from "./json.ts";
+import { isKnownOperator, type OperatorName, textIn } from "./operators.ts";
+import { compilePattern } from "./regex.ts";
+import { parseDate } from "./values/dates.ts";
+import { numberOf } from "./values/numbers.ts";
+import { parseRelativeDate } from "./values/relative-dates.ts";
+import { parseVersion, wildcardRange } from "./values/versions.ts";
+
+const isNumber = (value: Json): boolean => typeof value === "number" || numberText(value) !== undefined;
+const isScalar = (value: Json): boolean =>
+  typeof value === "string" || typeof value === "boolean" || isNumber(value);
+
+/** The number of a JSON number or of numeric text; NaN, which `numberOf` reads as upstream does, compares with nothing. */
+function comparable(value: Json | undefined): number | undefined {
+  const number = numberOf(value);
+  return Number.isNaN(number) ? undefined : number;
+}
+
+/** The forms that a value can have. */
+const forms = {
+  string: (value) => typeof value === "string",
+  number: isNumber,
+  "numeric string": (value) => typeof value === "string" && comparable(value) !== undefined,
+  boolean: (value) => typeof value === "boolean",
+  "list of values": (value) => Array.isArray(value) && value.length > 0 && value.every(isScalar),
+  "list of strings": (value) =>
+    Array.isArray(value) && value.length > 0 && value.every((item) => typeof item === "string"),
+  // Whether the pattern compiles has its own error.
+  regex: (value) => typeof value === "string",
+  date: (value) => typeof value === "string" && parseDate(value) !== undefined,
+  "relative date": (value) => typeof value === "string" && parseRelativeDate(value) !== undefined,
+  semver: (value) => typeof value === "string" && parseVersion(value) !== undefined,
+  "semver pattern": (value) => typeof value === "string" && wildcardRange(value) !== undefined,
+  "ordered range": (value) => {
+    if (!Array.isArray(value) || value.length !== 2) return false;
+    const [least, most] = value.map(comparable);
+    return least !== undefined && most !== undefined && least <= most;
+  },
+  /** Clients send the operator's name, null, true or nothing at all; what is sent is ignored. */
+  "no value": () => true,
+} satisfies Record<string, (value: Json) => boolean>;
+
+export type ValueForm = keyof typeof forms;
+
+const equality: ValueForm[] = ["string", "number", "boolean", "list of values"];
+const text: ValueForm[] = ["string", "number"];
+const number: ValueForm[] = ["number", "numeric string"];
+const date: ValueForm[] = ["date", "relative date"];
+
+/** An operator without a row does not compile. */
+export const valueForms: Record<OperatorName, readonly ValueForm[]> = {
+  exact: equality,
+  is_not: equality,
+  is_set: ["no value"],
+  is_not_set: ["no value"],
+  icontains: text,
+  not_icontains: text,
+  starts_with: text,
+  not_starts_with: text,
+  ends_with: text,
+  not_ends_with: text,
+  icontains_multi: ["list of strings"],
+  not_icontains_multi: ["list of strings"],
+  regex: ["regex"],
+  not_regex: ["regex"],
+  gt: number,
+  gte: number,
+  lt: number,
+  lte: number,
+  between: ["ordered range"],
+  not_between: ["ordered range"],
+  is_date_exact: date,
+  is_date_before: date,
+  is_date_after: date,
+  semver_eq: ["semver"],
+  semver_neq: ["semver"],
+  semver_gt: ["semver"],
+  semver_gte: ["semver"],
+  semver_lt: ["semver"],
+  semver_lte: ["semver"],
+  semver_tilde: ["semver"],
+  semver_caret: ["semver"],
+  semver_wildcard: ["semver pattern"],
+  // Ids of cohorts are looked up, values of flags compared with the flag's variants; each has its own rule.
+  in: ["number", "numeric string"],
+  not_in: ["number", "numeric string"],
+  flag_evaluates_to: ["boolean", "string"],
+};
+
+/** Whether a value has a form that the operator takes. Patterns are not compiled. */
+export function fitsOperator(operator: OperatorName, value: Json | undefined): boolean {
+  return valueForms[operator].some((form) => form === "no value" || forms[form](value ?? null));
+}
+
+/** PostHog takes text only with these operators in flags, numbers elsewhere (contract, management-api 4.4). */
+export function fitsOperatorInFlag(operator: OperatorName, value: Json | undefined): boolean {
+  const isTextOnly = valueForms[operator] === text || valueForms[operator] === number;
+  return fitsOperator(operator, value) && !(isTextOnly && isNumber(value ?? null));
+}
+
+/**
+ * Takes the sentence about a condition that matches nothing, where one must not stop what surrounds it: imports keep and
+ * report such conditions. Without it, saving throws.
+ */
+export type NoteMisfit = (detail: string) => void;
+
+export interface TestFault {
+  code: "invalid_operator" | "invalid_value" | "invalid_date" | "invalid_input";
+  detail: string;
+}
+
+const ofOthers: ReadonlySet<OperatorName> = new Set(["in", "not_in", "flag_evaluates_to"]);
+
+/** Why a filter on a property matches nothing: its key, its operator or its value cannot be used. */
+export function testFault({ key, operator, value }: JsonObject): TestFault | undefined {
+  const name = operator ?? "exact";
+  if (typeof name !== "string" || !isKnownOperator(name))
+    return { code: "invalid_operator", detail: `Unknown operator: '${textIn(name)}'` };
+  if (ofOthers.has(name))
+    return {
+      code: "invalid_operator",
+      detail: `The '${name}' operator is not valid for person properties.`,
+    };
+  if (isBlankKey(key)) return blankKeyFault;
+  return valueFault(name, value, { fits: fitsOperator, where: textIn(key) });
+}
+
+export const blankKeyFault: TestFault = {
+  code: "invalid_value",
+  detail: "Invalid property key: it must not be blank.",
+};
+
+/** True for a text without a visible character. */
+export function isBlankKey(key: Json | undefined): boolean {
+  return typeof key === "string" && key.trim() === "";
+}
+
+/**
+ * Why an operator cannot test with a value, in PostHog's words; undefined when it can.
+ *
+ * @param how.where what a faulty pattern is named after.
+ */
+export function valueFault(
+  operator: OperatorName,
+  value: Json | undefined,
+  how: { fits: typeof fitsOperator; where: string },
+): TestFault | undefined {
+  if (!how.fits(operator, value)) {
+    return valueForms[operator] === date
+      ? { code: "invalid_date", detail: `Invalid date value: ${textIn(value)}` }
+      : { code: "invalid_value", detail: `Invalid value for operator ${operator}: ${textIn(value)}` };
+  }
+  if (operator !== "regex" && operator !== "not_regex") return undefined;
+  const compiled = compilePattern(value as string);
+  if (!("problem" in compiled)) return undefined;
+  const reason = compiled.problem === "unsupported" ? ` (${compiled.reason})` : "";
+  return { code: "invalid_input", detail: `${how.where}: invalid regex pattern${reason}` };
+}
