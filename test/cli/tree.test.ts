@@ -84,6 +84,18 @@ test("a command with --json says what it prints; one without is not for scripts"
   expect(without).toEqual(["serve", "mcp", "completions"]);
 });
 
+test("the README names the commands that do not use --data-dir or have no --json", async () => {
+  const readme = await Bun.file(join(import.meta.dir, "../../README.md")).text();
+  const unused = [...found].filter(
+    ([, { options }]) => options.find(({ long }) => long === "--data-dir")?.hidden === true,
+  );
+  expect(unused.map(([name]) => name).sort()).toEqual(["completions", "mcp", "version"]);
+  expect(readme).toContain("`mcp`, `version` and `completions` do not use it");
+  expect(readme.replaceAll("\n", " ")).toContain(
+    "Every command but `serve`, `mcp` and `completions` has `--json`",
+  );
+});
+
 test("a call reads the program of the command that it names, and of all where it names none", async () => {
   const named = async (name: string | undefined) =>
     (await commandsFor(name)).map((command) => command.name());

@@ -47,7 +47,10 @@ const EntryBody = named(
       first_name: text({ blank: true }),
       email: nullable(text()),
       is_system: optional(
-        bool({ description: "No person: the server itself, or what `detail.trigger` names." }),
+        bool({
+          description:
+            "Not a user: the server itself, or what `detail.trigger` names, such as a command. `first_name` is `System` then, and `email` null.",
+        }),
       ),
     }),
     activity: choice(activities),
