@@ -47,6 +47,11 @@ export function cohortIdsIn(filters: Json): number[] {
     .filter((id) => id !== undefined);
 }
 
+/** Whether a definition has any condition. */
+export function hasConditions(filters: Json): boolean {
+  return leavesOf(filters).length > 0;
+}
+
 /** Whether a definition asks what persons did. */
 export function hasBehaviouralFilters(filters: Json): boolean {
   return leavesOf(filters).some((leaf) => leaf.type === "behavioral");

@@ -8,7 +8,7 @@ import { cohort, flag } from "../accounts/schema.ts";
 import { InvalidField, NotFound } from "../lib/errors.ts";
 import type { Json, JsonObject } from "../lib/json.ts";
 import type { NoteMisfit } from "../lib/operator-values.ts";
-import { checkedCohortFilters, cohortIdsIn, hasBehaviouralFilters } from "./cohort-filters.ts";
+import { checkedCohortFilters, cohortIdsIn, hasBehaviouralFilters, hasConditions } from "./cohort-filters.ts";
 
 export interface Cohort {
   id: number;
@@ -140,11 +140,14 @@ export function updateCohort(
     if (!before) throw new NotFound();
     const isStatic = fields.isStatic ?? before.isStatic;
     const sent: Partial<CohortFields> = { ...fields };
-    if (!isStatic && (fields.filters !== undefined || fields.isStatic !== undefined)) {
+    const isRestored = before.deleted && fields.deleted === false;
+    if (!isStatic && (isRestored || fields.filters !== undefined || fields.isStatic !== undefined)) {
       const wanted = fields.filters ?? before.filters;
-      const { filters, isBehavioural } = checkedDefinition(t, { ...of, ownId: of.id }, wanted);
+      // Stored values may be older than the rule about them.
+      const noteMisfit = fields.filters === undefined ? () => {} : of.noteMisfit;
+      const { filters, isBehavioural } = checkedDefinition(t, { ...of, ownId: of.id, noteMisfit }, wanted);
       sent.filters = filters;
-      if (isBehavioural && isUsedByActiveFlag(t, of.projectId, of.id)) {
+      if (isBehavioural && activeFlagsUsing(t, of.projectId, of.id).length > 0) {
         throw new InvalidField(
           "filters",
           "behavioral_cohort_found",
@@ -153,6 +156,7 @@ export function updateCohort(
       }
     }
     if (Object.keys(fields).length === 0) return before;
+    checkStaysUsable(t, before, { ...before, ...sent });
     const after = t.update(cohort).set(sent).where(eq(cohort.id, of.id)).returning().get();
     const changes = changesBetween("Cohort", shown(before), shown(after), Object.keys(shown(after)));
     if (changes.length > 0) {
@@ -277,9 +281,44 @@ function* cohortsWithin(
   }
 }
 
-function isUsedByActiveFlag(t: MetadataTx, projectId: number, id: number): boolean {
+const namedMax = 5;
+
+/**
+ * Whoever an active flag is on for must not depend on a cohort that is gone, or that suddenly holds nobody or everybody.
+ *
+ * Source: contract, management-api 6.2 (third round B2).
+ * @throws {InvalidField} an active flag uses the cohort, also through others; its keys are in the sentence.
+ */
+function checkStaysUsable(t: MetadataTx, before: Cohort, after: Cohort): void {
+  if (before.deleted) return;
+  const isCleared =
+    !after.isStatic && isEmpty(after.filters) && (before.isStatic || !isEmpty(before.filters));
+  const loss = after.deleted
+    ? { field: "deleted", what: "deleting it" }
+    : after.isStatic && !before.isStatic
+      ? { field: "is_static", what: "making it static" }
+      : isCleared
+        ? { field: "filters", what: "clearing its filters" }
+        : undefined;
+  if (loss === undefined) return;
+  const keys = activeFlagsUsing(t, before.projectId, before.id);
+  if (keys.length === 0) return;
+  const more = keys.length > namedMax ? ` and ${keys.length - namedMax} more` : "";
+  throw new InvalidField(
+    loss.field,
+    "invalid_input",
+    `This cohort is used in ${keys.length} active feature flag(s): ${keys.slice(0, namedMax).join(", ")}${more}. ` +
+      `Please remove the cohort from these feature flags before ${loss.what}.`,
+  );
+}
+
+/** A definition without conditions, which holds everybody. */
+const isEmpty = (filters: JsonObject): boolean => !hasConditions(filters);
+
+/** The keys of the active flags that use a cohort, directly or through others, by id. */
+function activeFlagsUsing(t: MetadataTx, projectId: number, id: number): string[] {
   const users = t
-    .select({ filters: flag.filters })
+    .select({ key: flag.key, filters: flag.filters })
     .from(flag)
     .where(
       and(
@@ -289,9 +328,11 @@ function isUsedByActiveFlag(t: MetadataTx, projectId: number, id: number): boole
         like(flag.filters, '%"cohort"%'),
       ),
     )
+    .orderBy(asc(flag.id))
     .all();
-  const named = users.map(({ filters }) => filters);
-  return cohortsWithin(t, projectId, named).some(([reached]) => reached === id);
+  return users
+    .filter(({ filters }) => cohortsWithin(t, projectId, filters).some(([reached]) => reached === id))
+    .map(({ key }) => key);
 }
 
 /** The filter that chooses the members of a cohort. */

@@ -119,7 +119,7 @@ export function cohortRoutes(deps: CohortDeps, assertMayChange: AssertMayChange)
     }),
     projectRoute("PATCH", "/cohorts/:id", "cohort:write", {
       summary: "Change or delete a cohort",
-      description: `\`deleted: true\` deletes it. ${uploadHint}`,
+      description: `\`deleted: true\` deletes it. A cohort that active flags use cannot be deleted, made static or cleared. ${uploadHint}`,
       tag: tagName,
       body: CohortInput,
       takesRawBody: true,

@@ -6,6 +6,7 @@ import { InvalidField, NotPermitted } from "../../lib/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 import type { Flag } from "../fields.ts";
 import { groupsOf, redactedPayload } from "../rules/types.ts";
+import { checkCohortsOfRevived } from "../store/flag-dependencies.ts";
 import { canEdit, readFlagPermissions } from "../store/flag-permissions.ts";
 import { editFlag, type FlagWriting, filtersToStore } from "../store/flag-writes.ts";
 import { encryptionWarning } from "../store/payload-history.ts";
@@ -182,7 +183,9 @@ export function requireEditor({ metadata }: FlagWriting, flag: Flag, userId: num
 export function requirePossible(deps: FlagWriting, flag: Flag, sent: JsonObject, field: string): void {
   assertNoSecretPayload(flag, sent, field);
   const { fields } = editOf(sent, flag);
-  filtersToStore(deps, deps.metadata.db, flag.projectId, flag, { ...fields, key: fields.key ?? flag.key });
+  const { db } = deps.metadata;
+  const filters = filtersToStore(deps, db, flag.projectId, flag, { ...fields, key: fields.key ?? flag.key });
+  checkCohortsOfRevived(db, flag, fields, filters);
 }
 
 /** What a PATCH would send for a scheduled change. @throws {InvalidField} */

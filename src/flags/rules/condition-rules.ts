@@ -27,6 +27,7 @@ import {
 const listedValuesMax = 1_000;
 /** 33.33 + 33.33 + 33.34 must count as 100 however the additions are rounded. */
 const sumTolerance = 1e-6;
+const conditionLists = ["groups", "super_groups", "holdout_groups"] as const;
 const personTypes = new Set<Json | undefined>(["person", "cohort", "flag"]);
 const cohortOperators = new Set(["in", "not_in", "exact"]);
 
@@ -69,7 +70,7 @@ export function checkConditions(filters: JsonObject, cohorts: CohortFacts, noteM
     if (!group.variant || variantKeys.has(group.variant)) continue;
     throw filtersInvalid("Filters are not valid (variant override does not exist)");
   }
-  for (const list of ["groups", "super_groups", "holdout_groups"] as const) {
+  for (const list of conditionLists) {
     for (const [groupIndex, group] of groupsOf({ groups: filters[list] ?? [] }).entries()) {
       for (const [index, property] of propertiesOf(group).entries()) {
         const path = `${list}[${groupIndex}].properties[${index}]`;
@@ -81,6 +82,14 @@ export function checkConditions(filters: JsonObject, cohorts: CohortFacts, noteM
         if (fault !== undefined) rejectOrNote(fault, noteMisfit);
       }
     }
+  }
+}
+
+/** @throws {FlagInvalid} the first cohort that does not exist, or cannot be used, wherever conditions name it. */
+export function checkCohorts(filters: JsonObject, cohorts: CohortFacts): void {
+  for (const list of conditionLists) {
+    for (const { type, value } of groupsOf({ groups: filters[list] ?? [] }).flatMap(propertiesOf))
+      if (type === "cohort") checkCohort(value, cohorts);
   }
 }
 

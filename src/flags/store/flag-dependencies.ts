@@ -6,6 +6,7 @@ import { cohort, flag } from "../../accounts/schema.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import type { LocalFacts } from "../definitions/local-issues.ts";
 import type { Flag, FlagFields } from "../fields.ts";
+import { checkCohorts } from "../rules/condition-rules.ts";
 import { checkDeletable, checkDisablable, checkEnablable, dependentsOf } from "../rules/dependents.ts";
 import type { CohortFacts, FlagFacts } from "../rules/types.ts";
 import { findFlag } from "./flag.ts";
@@ -30,13 +31,28 @@ export function checkTransitions(
 ): void {
   const isDeleted = fields.deleted === true && !before.deleted;
   const isDisabled = fields.active === false && before.active;
-  const isEnabled = fields.active === true && !before.active;
+  const isRestored = fields.deleted === false && before.deleted;
+  const isEnabled =
+    (fields.active === true && !before.active) || (isRestored && (fields.active ?? before.active));
   if (isDeleted || isDisabled) {
     const dependents = dependentsOf(before.id, readDependants(t, before.projectId));
     if (isDeleted) checkDeletable(dependents);
     else checkDisablable(dependents);
   }
   if (isEnabled) checkEnablable({ filters }, flagFacts(t, before.projectId));
+  checkCohortsOfRevived(t, before, fields, filters);
+}
+
+/** A flag that is off, or deleted, may have lost its cohorts: without them it is neither enabled nor restored. @throws {FlagInvalid} */
+export function checkCohortsOfRevived(
+  t: Reading,
+  before: Flag,
+  fields: Partial<FlagFields>,
+  filters: JsonObject,
+): void {
+  const isRevived =
+    (fields.active === true && !before.active) || (fields.deleted === false && before.deleted);
+  if (isRevived) checkCohorts(filters, cohortFacts(t, before.projectId));
 }
 
 /** The flags of a project as the rules look them up. */

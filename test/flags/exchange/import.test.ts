@@ -211,7 +211,7 @@ describe("a whole project", () => {
     const gone = projects.cohort(1, "Gone", {
       properties: { type: "AND", values: [person("a", "exact", "b")] },
     });
-    projects.flag(1, "refers", { filters: when([inCohort(gone)]) });
+    projects.flag(1, "refers", { filters: when([inCohort(gone)]), active: false });
     updateCohort(projects.metadata, { projectId: 1, id: gone, by: 1 }, { deleted: true }, now);
     const document = projects.document(1);
     expect(document).toMatchObject({
