@@ -35,6 +35,9 @@ export async function computeInsight(
     checkParts(node);
     return await compute(store, withOwnWeeks(request, node), node);
   }
+  if (isJsonObject(node.source) && (node.weekStartDay ?? null) !== null) {
+    throw new UnknownQuery("The weekStartDay belongs in the `source` of the query, next to its `interval`.");
+  }
   if (isJsonObject(node.source)) return await computeInsight(store, request, node.source);
   throw new UnknownQuery(`Queries of kind ${JSON.stringify(node.kind ?? null)} cannot be computed.`);
 }

@@ -128,12 +128,14 @@ describe("computed in the event store", () => {
     });
     test(`${name}: another day, or one in another place, is rejected by name`, async () => {
       for (const weekStartDay of [2, -1, 6, 0.5, "0", "monday", true, [], {}]) {
-        expect(compute({ ...query, weekStartDay })).rejects.toThrow(/weekStartDay/);
+        await expect(compute({ ...query, weekStartDay })).rejects.toThrow(/weekStartDay/);
       }
       for (const part of ["trendsFilter", "funnelsFilter", "retentionFilter", "dateRange"]) {
         const inside = { ...((query[part] as JsonObject | undefined) ?? {}), weekStartDay: 0 };
-        expect(compute({ ...query, [part]: inside })).rejects.toThrow(`${part}.weekStartDay`);
+        await expect(compute({ ...query, [part]: inside })).rejects.toThrow(`${part}.weekStartDay`);
       }
+      const around = { kind: "InsightVizNode", source: query, weekStartDay: 0 };
+      await expect(compute(around)).rejects.toThrow("The weekStartDay belongs in the `source`");
     });
   }
 
