@@ -12,17 +12,22 @@ import { constantOf, folded, type Node } from "./tree.ts";
 /** A path of DuckDB's own begins so; everything else behind `$` is part of a name. */
 const pathForm = /^\$(?:$|[.[*])/;
 
-/** Turns the names in a function's arguments into what DuckDB understands. */
-export function withPropertyNames(node: Node): void {
+/**
+ * Turns the names in a function's arguments into what DuckDB understands.
+ *
+ * @param isColumn the call is a column of a select list, which is then named after the property. Elsewhere an alias would
+ *   make an argument a named one, which macros such as `nullif` reject (contract, third round C7).
+ */
+export function withPropertyNames(node: Node, isColumn: boolean): void {
   const name = folded(String(node.function_name));
-  if (name === "prop" && node.class === "FUNCTION") shortForm(node);
+  if (name === "prop" && node.class === "FUNCTION") shortForm(node, isColumn);
   if (!pathFunctions.has(name)) return;
   const [, path] = (node.children ?? []) as Node[];
   // Several paths are a list of constants.
   const paths = path?.function_name === "list_value" ? (path.children as Node[]) : [path];
   for (const one of paths) {
     const written = withPropertyName(one);
-    if (node.alias === "" && paths.length === 1 && written !== undefined) node.alias = written;
+    if (isColumn && node.alias === "" && paths.length === 1 && written !== undefined) node.alias = written;
   }
 }
 
@@ -35,7 +40,7 @@ export function withPropertyName(constant: Node | undefined): string | undefined
 }
 
 /** `prop('x')` is `properties->>'x'`, and `12` for `12.0`, as in insights; `prop(e.properties, 'x')` says whose. */
-function shortForm(node: Node): void {
+function shortForm(node: Node, isColumn: boolean): void {
   const children = (node.children ?? []) as Node[];
   const column = children.length === 2 ? children[0] : columnNode;
   const written = constantOf(children.at(-1));
@@ -55,7 +60,7 @@ function shortForm(node: Node): void {
   const alike = call("regexp_replace", json, constant("\\.0$"), constant(""));
   node.children = [alike, constant("$")];
   node.function_name = "json_extract_string";
-  if (node.alias === "") node.alias = written;
+  if (isColumn && node.alias === "") node.alias = written;
 }
 
 const columnNode: Node = {

@@ -73,6 +73,8 @@ class Checker {
   private commonTables = 0;
   /** What `x -> y` is a function; elsewhere it is a member of a JSON value. */
   private readonly lambdas = new Set<unknown>();
+  /** Expressions that are columns of a select list: only these may get an alias. */
+  private readonly selected = new Set<unknown>();
 
   constructor(private readonly isOwn: boolean) {}
 
@@ -84,6 +86,7 @@ class Checker {
     }
     if (typeof part !== "object" || part === null) return;
     const node = part as Node;
+    if (Array.isArray(node.select_list)) for (const column of node.select_list) this.selected.add(column);
     if (typeof node.class === "string") this.checkExpression(node);
     else if (typeof node.type === "string") this.checkPart(node, scope);
     if (node.class === "CONSTANT") return;
@@ -132,7 +135,7 @@ class Checker {
     if (node.class === "STAR") this.lambdas.add(node.expr);
     if (node.class === "LAMBDA" && !this.lambdas.has(node)) withPropertyName(node.expr as Node);
     if (node.class === "FUNCTION" || node.class === "WINDOW" || node.class === "AGGREGATE") {
-      withPropertyNames(node);
+      withPropertyNames(node, this.selected.has(node));
       checkFunction(node, allowedFunctions, "function");
       if (lambdaFunctions.has(folded(String(node.function_name)))) {
         for (const child of node.children as Node[]) this.lambdas.add(child);
