@@ -214,14 +214,16 @@ function readGroups(query: URLSearchParams): JsonObject {
   throw new InvalidField("groups", "invalid_input", "groups must be a JSON object");
 }
 
-/** Repeated parameters, or one that holds a JSON list. */
+/** Repeated parameters, or one that holds a JSON list. @throws {InvalidField} it begins like a list and is not one of keys. */
 function readFlagKeys(query: URLSearchParams): string[] | undefined {
   const given = query.getAll("flag_keys").filter((key) => key !== "");
   if (given.length !== 1 || !given[0]!.startsWith("[")) return given.length > 0 ? given : undefined;
+  let keys: unknown;
   try {
-    const keys: unknown = JSON.parse(given[0]!);
-    return Array.isArray(keys) ? keys.filter((key) => typeof key === "string") : undefined;
+    keys = JSON.parse(given[0]!);
   } catch {
-    return undefined;
+    keys = undefined;
   }
+  if (Array.isArray(keys) && keys.every((key) => typeof key === "string")) return keys;
+  throw new InvalidField("flag_keys", "invalid_input", "Send a JSON list of keys, or repeat the parameter.");
 }

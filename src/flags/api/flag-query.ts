@@ -5,7 +5,7 @@ import { readBoolean } from "../../http/query.ts";
 import { bool, choice, int, object, optional, text } from "../../http/shapes.ts";
 import { InvalidField } from "../../lib/errors.ts";
 import { evaluationRuntimes } from "../fields.ts";
-import type { FlagFilter, FlagType } from "../store/flag-list.ts";
+import type { FlagFilter } from "../store/flag-list.ts";
 
 const searchLengthMax = 200;
 const flagTypes = ["boolean", "multivariant", "experiment", "remote_config"] as const;
@@ -19,9 +19,9 @@ export const FlagQuery = object({
   created_by: optional(Type.Union([int(), text()], { description: "Same as `created_by_id`." })),
   type: optional(choice(flagTypes)),
   evaluation_runtime: optional(choice(evaluationRuntimes)),
-  excluded_properties: optional(text({ description: "JSON list of flag keys to leave out." })),
-  tags: optional(text({ description: "JSON list; flags with any of these tags." })),
-  excluded_tags: optional(text({ description: "JSON list; flags with none of these tags." })),
+  excluded_properties: optional(text({ description: "Flag keys to leave out: a JSON list, or one key." })),
+  tags: optional(text({ description: "A JSON list, or one tag; flags with any of these tags." })),
+  excluded_tags: optional(text({ description: "A JSON list, or one tag; flags with none of these tags." })),
   has_evaluation_tags: optional(bool()),
   has_evaluation_contexts: optional(bool({ description: "Same as `has_evaluation_tags`." })),
   key: optional(text({ description: "Exactly this key, whatever its letter case." })),
@@ -29,23 +29,22 @@ export const FlagQuery = object({
   order: optional(text({ description: "A field, `-` before it for descending. Default `-created_at`." })),
 });
 
-/** @throws {InvalidField} the search is too long, or a boolean is none. */
+/** @throws {InvalidField} the first filter whose value cannot be read (contract, management-api 5.1). */
 export function readFlagQuery(query: URLSearchParams): FlagFilter {
   const search = query.get("search")?.trim();
   if (search !== undefined && search.length > searchLengthMax) {
     throw new InvalidField("search", "invalid_input", "Search term cannot exceed 200 characters");
   }
-  const type = query.get("type");
-  const tags = jsonTexts(query.get("tags"));
+  const tags = readTexts(query, "tags");
   return {
     search: search || undefined,
     active: query.get("active")?.trim() === "STALE" ? "STALE" : readBoolean(query, "active"),
-    createdByIds: userIds(query.get("created_by_id") || query.get("created_by")),
-    type: flagTypes.includes(type as FlagType) ? (type as FlagType) : undefined,
-    evaluationRuntime: query.get("evaluation_runtime") || undefined,
-    excludedKeys: jsonTexts(query.get("excluded_properties")),
+    createdByIds: readUserIds(query, "created_by_id") ?? readUserIds(query, "created_by"),
+    type: readChoice(query, "type", flagTypes),
+    evaluationRuntime: readChoice(query, "evaluation_runtime", evaluationRuntimes),
+    excludedKeys: readTexts(query, "excluded_properties"),
     tags: tags?.length ? tags : undefined,
-    excludedTags: jsonTexts(query.get("excluded_tags")),
+    excludedTags: readTexts(query, "excluded_tags"),
     hasEvaluationTags:
       readBoolean(query, "has_evaluation_tags") ?? readBoolean(query, "has_evaluation_contexts"),
     key: query.get("key") || undefined,
@@ -54,24 +53,48 @@ export function readFlagQuery(query: URLSearchParams): FlagFilter {
   };
 }
 
-/** A number, numbers with commas between, or a JSON list of numbers; others are left out. */
-function userIds(text: string | null): number[] | undefined {
-  if (text === null || text.trim() === "") return undefined;
-  const ids = text
-    .replace(/^\s*\[|\]\s*$/g, "")
-    .split(",")
-    .map((part) => part.trim().replace(/^"(.*)"$/, "$1"))
-    // Of a number that no user can have only that is known: nothing is listed for it.
-    .filter((part) => /^-?\d+$/.test(part))
-    .map((part) => (Number.isSafeInteger(Number(part)) ? Number(part) : -1));
-  return ids.length === 0 ? undefined : ids;
+function readChoice<Choice extends string>(
+  query: URLSearchParams,
+  name: string,
+  choices: readonly Choice[],
+): Choice | undefined {
+  const given = query.get(name)?.trim();
+  if (!given) return undefined;
+  const found = choices.find((choice) => choice === given);
+  if (found !== undefined) return found;
+  const detail = `"${given}" is not a valid choice. Use one of ${choices.join(", ")}.`;
+  throw new InvalidField(name, "invalid_choice", detail);
 }
 
-function jsonTexts(text: string | null): string[] | undefined {
-  if (text === null) return undefined;
+/** A number, numbers with commas between, or a JSON list of numbers. */
+function readUserIds(query: URLSearchParams, name: string): number[] | undefined {
+  const list = (query.get(name) ?? "").trim().replace(/^\[(.*)\]$/s, "$1");
+  if (list.trim() === "") return undefined;
+  return list.split(",").map((part) => {
+    const id = part.trim().replace(/^"(.*)"$/, "$1");
+    if (!/^-?\d+$/.test(id)) {
+      throw new InvalidField(name, "invalid_input", "Send a user id, or several with commas between.");
+    }
+    // A number that no user can have: nothing is listed for it.
+    return Number.isSafeInteger(Number(id)) ? Number(id) : -1;
+  });
+}
+
+/** A JSON list of texts, or one text. */
+function readTexts(query: URLSearchParams, name: string): string[] | undefined {
+  const given = query.get(name)?.trim();
+  if (!given) return undefined;
+  // A name may begin like JSON; only what looks like a list, an object or a quoted text has to be JSON.
+  if (!/^[[{"]/.test(given)) return [given];
+  const parsed = jsonOf(given);
+  const list = typeof parsed === "string" ? [parsed] : parsed;
+  if (Array.isArray(list) && list.every((item) => typeof item === "string")) return list;
+  throw new InvalidField(name, "invalid_input", "Send a JSON list of texts, or one text.");
+}
+
+function jsonOf(text: string): unknown {
   try {
-    const parsed: unknown = JSON.parse(text);
-    return Array.isArray(parsed) ? parsed.filter((item) => typeof item === "string") : undefined;
+    return JSON.parse(text);
   } catch {
     return undefined;
   }

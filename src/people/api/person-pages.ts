@@ -2,6 +2,7 @@
 
 import type { Static } from "@sinclair/typebox";
 import { readPage } from "../../http/pagination.ts";
+import { InvalidField } from "../../lib/errors.ts";
 import { microsToWire } from "../../lib/wire-time.ts";
 import type { PeopleDb } from "../open.ts";
 import { displayName, type Person, pageBytesMax } from "../person.ts";
@@ -29,6 +30,7 @@ const foundAtOnce = 100;
  * A page of persons that are found by testing one after the other: `after` goes on behind one, `offset` skips.
  *
  * @param find answers persons by number, behind `afterId`.
+ * @throws {InvalidField} `after` is not a number.
  */
 export async function foundPersons(
   deps: { people: PeopleDb },
@@ -37,7 +39,9 @@ export async function foundPersons(
 ): Promise<Static<typeof PersonPage>> {
   const { limit, offset } = readPage(call.query, peoplePerPageMax);
   const after = call.query.get("after") ?? "";
-  let afterId = /^\d{1,15}$/.test(after) ? Number(after) : undefined;
+  if (!/^\d{0,15}$/.test(after))
+    throw new InvalidField("after", "invalid_input", "It is not a place in this list.");
+  let afterId = after === "" ? undefined : Number(after);
   for (let left = offset; left > 0; left -= foundAtOnce) {
     const skipped = await find({ afterId, limit: Math.min(left, foundAtOnce) });
     if (skipped.length === 0) break;
