@@ -223,6 +223,27 @@ describe("a whole project", () => {
     );
   });
 
+  test("keeps and reports conditions that match nothing, and reads PostHog's lists of one flag value", () => {
+    using projects = new TwoProjects();
+    const depends = { type: "flag", flag: "base", operator: "flag_evaluates_to", value: ["true"] };
+    const { remarks } = projects.import({
+      flagkeep_flags: 1,
+      group_types: {},
+      cohorts: [],
+      flags: [
+        { key: "base", filters: when([]) },
+        { key: "dep", filters: when([depends]) },
+        { key: "odd", filters: when([person("age", "gt", "abc")]) },
+      ],
+    });
+    expect(remarks).toEqual(['Flag "odd": a condition matches nothing. Invalid value for operator gt: abc']);
+    const stored = projects.document(2).flags.filter(({ key }) => key === "dep" || key === "odd");
+    expect(stored).toMatchObject([
+      { filters: { groups: [{ properties: [{ value: true }] }] } },
+      { filters: { groups: [{ properties: [{ operator: "gt", value: "abc" }] }] } },
+    ]);
+  });
+
   test("is written down by whom and how", () => {
     using projects = new TwoProjects();
     projects.import({
