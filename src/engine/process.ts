@@ -303,7 +303,7 @@ function runOutside(outside: ClickHouseBackend, faults: Faults): KeptEvents {
   outside.open().catch(faults.die);
   return {
     backend: outside,
-    memory: async () => ({ cached: 0, used: 0 }),
+    memory: async () => ({ cached: 0, used: 0, computing: 0 }),
     rest: async () => undefined,
     close: () => outside.close(),
   };

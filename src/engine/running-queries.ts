@@ -7,7 +7,7 @@
  */
 
 import type { DuckDBConnection } from "@duckdb/node-api";
-import type { EventDatabase } from "../events/duckdb/database.ts";
+import type { EventDatabase, StoreMemory } from "../events/duckdb/database.ts";
 import { AppError } from "../lib/errors.ts";
 import { residentBytes } from "../lib/memory-budget.ts";
 
@@ -63,8 +63,10 @@ const besidesBytes = 320 * MiB;
 const growthBytes = 256 * MiB;
 /** Above the limit at which queries are stopped, the engine is ended at once. */
 const emergencyBytes = 256 * MiB;
-/** Whatever was there: beyond it other programs of the machine would suffer. */
-const softMaxBytes = 640 * MiB;
+/** A query waits no longer for memory to go back when so much above DuckDB's limit is resident. */
+const roomyBytes = 640 * MiB;
+/** What DuckDB keeps of its file is measured when resident memory comes so close to the limit. */
+const measureAheadBytes = 64 * MiB;
 /** While events are loaded, queries may not take more of DuckDB's memory. */
 const loadingShare = 0.75;
 const loadAttempts = 3;
@@ -91,6 +93,9 @@ export class RunningQueries {
   private lastEnd = Number.NEGATIVE_INFINITY;
   /** What the process had when a foreign query began last, alone. */
   private residentBefore = 0;
+  /** DuckDB's memory at that time, and when it was measured last. */
+  private memoryBefore: StoreMemory = { cached: 0, used: 0, computing: 0 };
+  private memory = this.memoryBefore;
 
   constructor(
     private readonly database: EventDatabase,
@@ -109,7 +114,9 @@ export class RunningQueries {
     options.signal?.throwIfAborted();
     if (options.endsAt !== undefined && performance.now() >= options.endsAt) throw new QueryTimedOut();
     if (options.isForeign) await this.settled();
+    const before = options.isForeign && !this.hasForeign ? await this.database.memory() : undefined;
     const running: Running = { connection: await this.database.connect(), options };
+    if (before !== undefined && !this.hasForeign) this.memoryBefore = this.memory = before;
     this.add(running);
     try {
       const result = await query(running.connection);
@@ -152,10 +159,12 @@ export class RunningQueries {
     return this.running.size > 0;
   }
 
+  private get hasForeign(): boolean {
+    return [...this.running].some(({ options }) => options.isForeign);
+  }
+
   private add(running: Running): void {
-    if (running.options.isForeign && ![...this.running].some(({ options }) => options.isForeign)) {
-      this.beginWatch();
-    }
+    if (running.options.isForeign && !this.hasForeign) this.beginWatch();
     this.running.add(running);
     this.timer ??= setInterval(() => this.tick(), tickMs);
   }
@@ -166,7 +175,7 @@ export class RunningQueries {
    */
   private async settled(): Promise<void> {
     const until = this.lastEnd + settleMs;
-    const roomy = this.settings.memoryLimitBytes + softMaxBytes - growthBytes;
+    const roomy = this.settings.memoryLimitBytes + roomyBytes - growthBytes;
     const highest = Math.max(roomy, this.residentBefore);
     while (this.residentBytes() > highest && performance.now() < until) await Bun.sleep(tickMs);
   }
@@ -181,8 +190,16 @@ export class RunningQueries {
       resident = this.residentBytes();
     }
     this.residentBefore = resident;
-    const allowed = Math.max(usual, resident + growthBytes);
-    this.softBytes = Math.min(allowed, memoryLimitBytes + softMaxBytes, residentBytesMax);
+    // Only what statements take themselves counts, not what loading has left behind (contract, third round C7).
+    const allowed = Math.max(usual, resident + Math.max(growthBytes, memoryLimitBytes));
+    this.softBytes = Math.min(allowed, residentBytesMax);
+  }
+
+  /** Resident memory above which statements are stopped: parts of the file that DuckDB has cached since are not theirs. */
+  private get limitBytes(): number {
+    const { residentBytesMax = Number.POSITIVE_INFINITY } = this.settings;
+    const cached = Math.max(0, this.memory.cached - this.memoryBefore.cached);
+    return Math.min(this.softBytes + cached, residentBytesMax);
   }
 
   private tick(): void {
@@ -209,18 +226,21 @@ export class RunningQueries {
     if (foreign.length === 0) return;
     const resident = this.residentBytes();
     const now = performance.now();
-    if (resident > this.softBytes) for (const running of foreign) this.stop(running, "memory", now);
+    const limit = this.limitBytes;
+    if (resident > limit) for (const running of foreign) this.stop(running, "memory", now);
     const { residentBytesMax = Number.POSITIVE_INFINITY } = this.settings;
-    if (resident > this.softBytes + Math.min(emergencyBytes, residentBytesMax / 4))
-      this.settings.onStuck("memory");
-    if (this.loading > 0 && !this.isMeasuring) void this.measureWhileLoading();
+    if (resident > limit + Math.min(emergencyBytes, residentBytesMax / 4)) this.settings.onStuck("memory");
+    const isClose = resident > limit - measureAheadBytes;
+    if ((this.loading > 0 || isClose) && !this.isMeasuring) void this.measure();
   }
 
-  private async measureWhileLoading(): Promise<void> {
+  /** What stays when it cannot be measured: the limits of the last time. */
+  private async measure(): Promise<void> {
     this.isMeasuring = true;
     try {
-      const { used } = await this.database.memory();
-      if (used <= loadingShare * this.settings.memoryLimitBytes) return;
+      this.memory = await this.database.memory();
+      const taken = this.memory.computing - this.memoryBefore.computing;
+      if (this.loading === 0 || taken <= loadingShare * this.settings.memoryLimitBytes) return;
       const now = performance.now();
       for (const running of this.running) if (running.options.isForeign) this.stop(running, "memory", now);
     } finally {
@@ -231,7 +251,7 @@ export class RunningQueries {
   private async stopForeign(): Promise<void> {
     const now = performance.now();
     for (const running of this.running) if (running.options.isForeign) this.stop(running, "memory", now);
-    while ([...this.running].some(({ options }) => options.isForeign)) await Bun.sleep(tickMs);
+    while (this.hasForeign) await Bun.sleep(tickMs);
   }
 
   private stop(running: Running, reason: StopReason, at: number): void {

@@ -68,6 +68,8 @@ const startSilenceMs = 600_000;
 const sleptMs = 5_000;
 /** What the engine may take beside DuckDB's memory while somebody's statement runs; it watches itself more closely. */
 const besidesBytesMax = 1_000 * 1024 * 1024;
+/** The same above what it had before, DuckDB's file cache and the statement each as large as the limit. */
+const grownBytesMax = 512 * 1024 * 1024;
 /** Above what it keeps within by itself. */
 const ownSlack = 1.35;
 /** Threads for calls into DuckDB and the file system beside one per processor: as many as can be busy with queries. */
@@ -85,6 +87,8 @@ const purgeDelayMs = 1_000;
 export class EngineSupervisor implements EngineAsked {
   private readonly statements = new StatementGuard();
   private readonly watch = setInterval(() => this.look(), watchMs);
+  /** What the engine had resident when it began to run statements. */
+  private idleBytes = 0;
   private lookedAt = performance.now();
   private heardAt = performance.now();
   private stuck: { reason: StopReason; at: number } | undefined;
@@ -255,7 +259,9 @@ export class EngineSupervisor implements EngineAsked {
       const { memory, memoryLimitBytes } = this.start;
       const { pid } = this.child;
       const bytes = memory === null ? residentBytes(pid) : ownBytes(pid);
-      if (bytes > (memory === null ? memoryLimitBytes + besidesBytesMax : memory.ownBytesMax * ownSlack))
+      const usual = memoryLimitBytes + besidesBytesMax;
+      const grown = this.idleBytes + 2 * memoryLimitBytes + grownBytesMax;
+      if (bytes > (memory === null ? Math.max(usual, grown) : memory.ownBytesMax * ownSlack))
         this.replace("a query took all memory", { bytes });
     }
   }
@@ -314,6 +320,7 @@ export class EngineSupervisor implements EngineAsked {
     } else if (report.type === "takes_over") {
       this.ends.restartsAtOnce();
     } else if (report.type === "statement") {
+      if (!this.statements.isBusy && this.child !== undefined) this.idleBytes = residentBytes(this.child.pid);
       this.statements.note(report.projectId, report.change);
     } else if (report.type === "ready") {
       this.isReady = true;

@@ -2,6 +2,7 @@
 
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
+import type { DuckDBConnection } from "@duckdb/node-api";
 import { QueryTookMemory, RunningQueries } from "../../src/engine/running-queries.ts";
 import { type EventDatabase, openEventDatabase } from "../../src/events/duckdb/database.ts";
 import { temporaryFolder } from "../support/appliance.ts";
@@ -31,7 +32,11 @@ beforeAll(async () => {
   await own.run("CHECKPOINT");
   own.closeSync();
 });
-afterAll(() => database.close());
+afterAll(async () => {
+  // One measurement may still run.
+  await database.memory();
+  database.close();
+});
 
 /** Asks while something is loaded until the answer is there. */
 async function whileLoading(sql: string): Promise<unknown> {
@@ -81,4 +86,21 @@ test("a query that has taken most of the memory is stopped", async () => {
   await expect(
     whileLoading("SELECT max(c) FROM (SELECT v, count(*) AS c FROM wide GROUP BY v)"),
   ).rejects.toBeInstanceOf(QueryTookMemory);
+});
+
+test("what loading has left behind is not counted as a statement's, what it takes itself is", async () => {
+  const left = memoryLimitBytes + 1_500 * 1024 * 1024;
+  const run = async (grownBytes: number) => {
+    let isRunning = false;
+    const residentBytes = () => (isRunning ? left + grownBytes : left);
+    const full = new RunningQueries(database, { memoryLimitBytes, onStuck, residentBytes });
+    const work = async (connection: DuckDBConnection) => {
+      isRunning = true;
+      await connection.runAndReadAll("SELECT sum(length(v)) FROM wide, range(3)");
+    };
+    await full.run(work, { isForeign: true });
+  };
+  await run(200 * 1024 * 1024);
+  // More than its part and the file's cache together.
+  await expect(run(400 * 1024 * 1024)).rejects.toBeInstanceOf(QueryTookMemory);
 });

@@ -23,6 +23,8 @@ export interface StoreMemory {
   cached: number;
   /** Everything else: events that are not in the file yet, and what queries need. */
   used: number;
+  /** What of `used` holds rows that are grouped, joined or sorted: memory of queries, not of events that are loaded. */
+  computing: number;
 }
 
 export interface EventDatabase {
@@ -71,6 +73,7 @@ export async function openEventDatabase(
   }
   const open = new Set<DuckDBConnection>();
   const own = await instance.connect();
+  let measuring: Promise<StoreMemory> | undefined;
   return {
     instance,
     async connect() {
@@ -82,12 +85,12 @@ export async function openEventDatabase(
       };
       return connection;
     },
-    async memory() {
-      const rows = await own.runAndReadAll(
-        "SELECT tag IN ('BASE_TABLE', 'METADATA'), sum(memory_usage_bytes)::DOUBLE FROM duckdb_memory() GROUP BY ALL",
-      );
-      const bytes = new Map(rows.getRows() as [boolean, number][]);
-      return { cached: bytes.get(true) ?? 0, used: bytes.get(false) ?? 0 };
+    memory() {
+      // One at a time: a second statement on the connection would interrupt the first.
+      measuring ??= memoryOf(own).finally(() => {
+        measuring = undefined;
+      });
+      return measuring;
     },
     close() {
       // With one connection open the database lives on, and would write into the file that somebody opened after it.
@@ -96,6 +99,17 @@ export async function openEventDatabase(
       instance.closeSync();
     },
   };
+}
+
+async function memoryOf(connection: DuckDBConnection): Promise<StoreMemory> {
+  const rows = await connection.runAndReadAll(
+    `SELECT CASE WHEN tag IN ('BASE_TABLE', 'METADATA') THEN 'cached'
+           WHEN tag IN ('IN_MEMORY_TABLE', 'TRANSACTION', 'ART_INDEX') THEN 'loading' ELSE 'computing' END,
+           sum(memory_usage_bytes)::DOUBLE FROM duckdb_memory() GROUP BY ALL`,
+  );
+  const bytes = new Map(rows.getRows() as [string, number][]);
+  const [cached, loading, computing] = ["cached", "loading", "computing"].map((of) => bytes.get(of) ?? 0);
+  return { cached: cached!, used: loading! + computing!, computing: computing! };
 }
 
 /** Whoever is killed while it is being made leaves no file: it gets its name when it can be opened. */
