@@ -2,6 +2,7 @@ import { readdirSync } from "node:fs";
 import { basename, resolve } from "node:path";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { setNativeFolder } from "../../src/events/duckdb/native-folder.ts";
+import { formatCounts, formatWarnings } from "../../src/import/counts.ts";
 import { importFiles } from "../../src/import/files.ts";
 import { type Imported, importAll, nothingImported } from "../../src/import/import-all.ts";
 import { type FieldRule, fieldRule } from "../../src/import/map/fields.ts";
@@ -221,6 +222,7 @@ function summaryOf(
   return {
     ...imported.counts,
     shared_devices: imported.sharedDevices,
+    warnings: formatWarnings(imported.counts),
     resumed: imported.resumed,
     dry_run: options.dryRun === true,
     complete: imported.isComplete,
@@ -239,14 +241,24 @@ function tell(summary: ImportSummary, { json }: ImportOptions): void {
   const title = summary.dry_run ? "Nothing was loaded. Read" : "Read";
   print(`${title} ${read}, accepted ${accepted}, duplicate ${duplicate}, rejected ${rejected}.`);
   if (made > 0)
-    print(`${made} event${made === 1 ? " was" : "s were"} made to link devices and users, and for groups.`);
+    print(`Made ${made} event${made === 1 ? "" : "s"} that link devices and users, or describe groups.`);
   const { shared_devices, placeholder_ids } = summary;
   if (shared_devices > 0)
     print(
       `Devices with more than one user: ${shared_devices}. Only the first user of each is linked with it.`,
     );
   if (placeholder_ids > 0)
-    print(`Records with an ID that names nobody, such as (null): ${placeholder_ids}. They are never linked.`);
+    print(
+      `Records with a placeholder ID, such as (null): ${placeholder_ids}. Placeholder IDs are never linked.`,
+    );
+  for (const [title, counts] of [
+    ["Left out", summary.left_out],
+    ["Not taken", summary.not_taken],
+  ] as const) {
+    const line = formatCounts(counts);
+    if (line !== "") print(`${title}: ${line}.`);
+  }
+  for (const warning of summary.warnings) print(`Warning: ${warning}`);
   if (summary.flags !== undefined) {
     const { created, updated, remarks } = summary.flags;
     print(`Flags and cohorts: ${created} created, ${updated} changed.`);

@@ -1,20 +1,23 @@
 /** Imports a file, all files of a folder or standard input, and sums up. */
 
 import type { AppError } from "../lib/errors.ts";
+import { addCounts, emptyCounts, type ImportCounts } from "./counts.ts";
 import { importFiles, rejectPathOf } from "./files.ts";
 import { GroupedTarget } from "./grouped-target.ts";
 import { type ImportJob, readFile } from "./import-file.ts";
 import { LinkGate } from "./link-gate.ts";
+import { noContext } from "./map/formats.ts";
 import { ImportProgress } from "./progress-file.ts";
 import { contentsOf } from "./read/contents.ts";
 import { FileUnreadable, InputDamaged } from "./read/input.ts";
 import { RecordCopiers } from "./read/record-copier.ts";
 import { RecentTexts } from "./recent-texts.ts";
 import { RecentUuids } from "./recent-uuids.ts";
+import { sendSnapshots } from "./send-snapshots.ts";
 import { SendingOrder } from "./sending-order.ts";
+import { SnapshotStore } from "./snapshots.ts";
 import { SpilledCounts } from "./spilled-counts.ts";
 import { ImportStopped } from "./stopped.ts";
-import { addCounts, type ImportCounts, noCounts } from "./summary.ts";
 import { RequestWriter } from "./target.ts";
 
 /** Files whose last batches are on their way while the next ones are read. */
@@ -60,7 +63,7 @@ export interface Imported {
 
 /** Of a source that has no records at all, and need not have any. */
 export const nothingImported = (): Imported => ({
-  ...{ counts: noCounts(), sharedDevices: 0, resumed: 0, rejectFiles: [], failures: [], isComplete: true },
+  ...{ counts: emptyCounts(), sharedDevices: 0, resumed: 0, rejectFiles: [], failures: [], isComplete: true },
   forget: () => undefined,
 });
 
@@ -72,7 +75,7 @@ export async function importAll(order: ImportOrder): Promise<Imported> {
   const progress = new ImportProgress(stateFolder, projectId, source);
   if (!isDryRun && !isResumed) progress.forget();
   const recent = new RecentUuids(isDryRun ? undefined : target);
-  const counts = noCounts();
+  const counts = emptyCounts();
   const rejectFiles: string[] = [];
   const failures: AppError[] = [];
   const rejectsLeft = { count: maxRejects };
@@ -89,6 +92,9 @@ export async function importAll(order: ImportOrder): Promise<Imported> {
     isLinking: order.isLinking,
   });
   using ordinals = new SpilledCounts();
+  using snapshots = new SnapshotStore(isDryRun ? ":memory:" : progress.snapshotsPath);
+  if (isResumed && !isDryRun) snapshots.resume();
+  let number = 0;
   const hasHistory = await target.hasHistory();
   const said = new RecentTexts();
   const copiers = new RecordCopiers();
@@ -104,8 +110,10 @@ export async function importAll(order: ImportOrder): Promise<Imported> {
       const rejectPath = rejectPathOf(path, content.name, dataDir);
       const identity = { gate, ordinals, said, hasHistory };
       const sending = { target, recent, copiers, requests, order: sendingOrder };
-      const shared = { ...identity, ...sending, progress, rejectsLeft };
-      const read = await readFile({ ...order, ...shared, content, rejectPath, workFolder: stateFolder });
+      const shared = { ...identity, ...sending, progress, rejectsLeft, snapshots, context: noContext };
+      number += 1;
+      const place = { content, path, number, rejectPath, workFolder: stateFolder };
+      const read = await readFile({ ...order, ...shared, ...place });
       await content.close();
       finishing.push(async () => {
         const file = await read.imported;
@@ -133,6 +141,11 @@ export async function importAll(order: ImportOrder): Promise<Imported> {
     }
   }
   await finishAll();
+  // Persons and groups as the whole import describes them, after its events (contract, import O1).
+  if (failures.length === 0) {
+    const { onReject: _, ...rest } = order;
+    addCounts(counts, await sendSnapshots({ ...rest, progress, recent, snapshots, target, requests, gate }));
+  }
   // The lane keeps its order: when its end can be read, all can.
   if (!isDryRun) await target.waitUntilLoaded(await target.lastSeq());
   const isComplete = failures.length === 0;

@@ -1,21 +1,26 @@
 /** Loads a file of events into a project: in order, in batches, through the historical lane. */
 
+import { statSync } from "node:fs";
 import type { JsonObject } from "../lib/json.ts";
-import { nowMicros } from "../lib/time.ts";
+import { isoFromMicros, nowMicros } from "../lib/time.ts";
 import { refusalsOf } from "./check.ts";
+import { addCounts, type ImportCounts } from "./counts.ts";
 import type { LinkGate } from "./link-gate.ts";
 import { type FieldRule, withFields } from "./map/fields.ts";
 import { type FinishedEvent, type FinishOptions, finish, passOver } from "./map/finish.ts";
 import {
+  detectFormat,
   type ImportFormat,
   isShape,
+  type MapContext,
   mapRecord,
   membersOf,
   type RecordFormat,
-  recognise,
   titleOf,
 } from "./map/formats.ts";
-import { usualTimes } from "./map/time.ts";
+import type { Snapshot } from "./map/mapped.ts";
+import { type TimeProblem, timeOf, usualTimes } from "./map/time.ts";
+import { Omissions } from "./omissions.ts";
 import {
   digest,
   type FileProgress,
@@ -40,9 +45,9 @@ import {
   type SettledBatch,
   settle,
 } from "./settled-batch.ts";
+import { checkEvent, type SnapshotStore } from "./snapshots.ts";
 import type { SpilledCounts } from "./spilled-counts.ts";
 import { Doubts, type ImportStopped, recordsOfDoubt, tooManyRejects } from "./stopped.ts";
-import type { ImportCounts } from "./summary.ts";
 import type { ImportTarget, RequestWriter } from "./target.ts";
 
 const recordsPerBatch = 5_000;
@@ -54,6 +59,14 @@ const bytesUnderWayMax = batchesUnderWay * batchLengthMax;
 
 export interface ImportJob {
   content: Content;
+  /** On disk, or `-`. */
+  path: string;
+  /** Number of the content in the import. */
+  number: number;
+  /** What lookup files say about the records. */
+  context: Omit<MapContext, "table">;
+  /** Rows that describe persons and groups; shared by the files of one import. */
+  snapshots: SnapshotStore;
   format: ImportFormat;
   fields: readonly FieldRule[];
   gate: LinkGate;
@@ -116,7 +129,12 @@ export async function readFile(job: ImportJob): Promise<ReadFile> {
 }
 
 /** An item, and the record that it is of. */
-type MadeLineItem = FinishedEvent & { line: number; record: JsonObject };
+type MadeLineItem = FinishedEvent & {
+  line: number;
+  record: JsonObject;
+  /** It is checked like an event, and stored until all files are read. */
+  snapshot?: { snapshot: Snapshot; timestamp: string };
+};
 type LineItem = MadeLineItem | (CopiedItem & { line: number });
 
 /** What is told of a batch that was sent. */
@@ -124,10 +142,7 @@ interface SentBatch {
   /** Its last record's. */
   line: number;
   fingerprint: string;
-  /** Records in it. */
-  read: number;
-  /** Records with an id that names nobody. */
-  placeholders: number;
+  counts: Partial<ImportCounts>;
   rejects: Reject[];
 }
 
@@ -143,6 +158,7 @@ class Importer {
   private items: LineItem[] = [];
   private placeholders = 0;
   private rejects: Reject[] = [];
+  private omissions = new Omissions();
   private length = 0;
   /** All records of the batch. */
   private taken: ReadRecord[] = [];
@@ -152,17 +168,19 @@ class Importer {
   private stopped: ImportStopped | undefined;
   private format: RecordFormat = "events";
   /** What the first records look like. */
-  private seems: ReturnType<typeof recognise>;
+  private seems: ReturnType<typeof detectFormat>;
   private copier: RecordCopier | undefined;
   private readonly finishing: FinishOptions;
   /** Some uuid is made of the number among equal records. */
   private hasOrdinals = false;
   private readonly doubts = new Doubts();
+  private readonly context: MapContext;
 
   constructor(private readonly job: ImportJob) {
     this.done = job.isResumed && !job.isDryRun ? job.progress.read(job.content.name) : noProgress();
     this.rejectFile = new RejectFile(job.rejectPath);
     this.hasOrdinals = this.done.hasOrdinals === true;
+    this.context = { ...job.context, table: tableOf(job.content.name) };
     this.finishing = {
       nowMicros: nowMicros(),
       isNews: (news) => job.said.add(news),
@@ -230,7 +248,7 @@ class Importer {
           if (this.done.isDone) break;
           if (!found) throw changed(job.content.name);
           this.take(read);
-          const isFull = this.items.length + this.rejects.length >= this.batchMax();
+          const isFull = Math.max(this.taken.length, this.items.length) >= this.batchMax();
           // A batch that was being sent is made up again as it was.
           if (read.line < repeatTo) continue;
           if (read.line === repeatTo || isFull || this.length >= batchLengthMax) await this.flush();
@@ -252,7 +270,11 @@ class Importer {
 
   private passOver({ record }: ReadRecord): void {
     if (record === undefined) return;
-    passOver(mapRecord(this.format, withFields(record, this.job.fields)), this.finishing);
+    passOver(this.map(record).events, this.finishing);
+  }
+
+  private map(record: JsonObject) {
+    return mapRecord(this.format, withFields(record, this.job.fields), this.context);
   }
 
   private take(read: ReadRecord): void {
@@ -261,20 +283,45 @@ class Importer {
     if (copied !== undefined) {
       this.items.push({ uuid: copied.uuid, text: copied, isMade: false, line });
       this.length += copied.length;
+      this.omissions.add(line, copied);
       return;
     }
     if (record === undefined) {
       this.rejects.push({ line, reason: problem ?? "not_an_object", record: raw ?? null });
       return;
     }
-    const mapped = mapRecord(this.format, withFields(record, this.job.fields));
-    if (mapped.some(({ hasPlaceholder }) => hasPlaceholder)) this.placeholders += 1;
-    const events = finish(mapped, line, record, this.finishing);
-    if (events.length === 0) this.rejects.push({ line, reason: "no_event_in_record", record });
+    const mapped = this.map(record);
+    this.omissions.add(line, mapped);
+    if (mapped.snapshot !== undefined) {
+      this.takeSnapshot(line, record, mapped.snapshot);
+      return;
+    }
+    if (mapped.events.some(({ hasPlaceholder }) => hasPlaceholder)) this.placeholders += 1;
+    const events = finish(mapped.events, line, record, this.finishing);
+    if (events.length === 0 && mapped.leftOut === undefined)
+      this.rejects.push({ line, reason: "no_event_in_record", record });
     for (const event of events) {
       this.items.push({ ...event, line, record });
       this.length += event.text.length;
     }
+  }
+
+  /** It is checked like an event, and kept until all files are read. */
+  private takeSnapshot(line: number, record: JsonObject, snapshot: Snapshot): void {
+    const isTimed = snapshot.time !== undefined && snapshot.time !== null && snapshot.time !== "";
+    const micros = isTimed ? timeOf(snapshot.time, undefined) : this.fileMicros();
+    const timestamp = typeof micros === "number" ? isoFromMicros(micros) : "";
+    const timeProblem: TimeProblem | undefined = typeof micros === "number" ? undefined : micros;
+    const text = JSON.stringify(checkEvent(snapshot, timestamp));
+    const event = { uuid: "", text, timeProblem, isMade: false };
+    this.items.push({ ...event, line, record, snapshot: { snapshot, timestamp } });
+    this.length += text.length;
+  }
+
+  /** The time of snapshots without a time of their own. */
+  private fileMicros(): number {
+    const found = this.job.path === "-" ? undefined : statSync(this.job.path, { throwIfNoEntry: false });
+    return found === undefined ? this.finishing.nowMicros : Math.floor(found.mtimeMs * 1_000);
   }
 
   /** The records, once it is known what they are. @throws {FileUnreadable} they can never be events. */
@@ -283,14 +330,14 @@ class Importer {
     const forced = format === "csv" || format === "parquet" ? format : undefined;
     const { shape, records, copyWith } = recordSource(content, forced, this.job);
     const samples: ReadRecord[] = [];
-    let found: ReturnType<typeof recognise>;
+    let found: ReturnType<typeof detectFormat>;
     try {
       while (samples.length < samplesMax && found === undefined) {
         const { value, done } = await records.next();
         if (done) break;
         samples.push(...value);
         const { record } = samples.at(-1)!;
-        if (record !== undefined) found = recognise(withFields(record, fields));
+        if (record !== undefined) found = detectFormat(withFields(record, fields));
       }
       this.seems = found;
       if (isShape(format) || format === "auto") {
@@ -328,6 +375,8 @@ class Importer {
       refused.set(line, reason);
       this.rejects.push({ line, reason, record });
     });
+    const { omissions } = this;
+    this.omissions = new Omissions();
     let good = refused.size === 0 ? this.items : this.items.filter(({ line }) => !refused.has(line));
     let rejects = this.rejects.sort((one, other) => one.line - other.line);
     let { placeholders } = this;
@@ -345,18 +394,17 @@ class Importer {
     }
     const last = taken.at(-1);
     if (last === undefined) return;
-    if (good.length > 0) this.doubts.end();
+    if (good.length > 0 || omissions.hasLeftOut) this.doubts.end();
     else this.stopped ??= this.doubts.add(rejects, job.content.name, this.guess());
     job.rejectsLeft.count -= rejects.length;
 
+    good = this.storeSnapshots(good);
     const settling = this.settle(last.line, good);
-    const batch = {
-      line: last.line,
-      fingerprint: fingerprint(last),
-      read: taken.length,
-      placeholders,
-      rejects,
+    const counts = {
+      ...{ read: taken.length, rejected: rejects.length, placeholder_ids: placeholders },
+      ...omissions.counts((line) => line <= last.line && !refused.has(line)),
     };
+    const batch = { line: last.line, fingerprint: fingerprint(last), counts, rejects };
     const copied = good.findLast(({ text }) => typeof text !== "string")?.text as CopiedEvent | undefined;
     const write = (items: readonly Item[]) =>
       job.isDryRun ? noRequests : job.requests.write(items.map(({ text }) => text));
@@ -381,6 +429,18 @@ class Importer {
     await job.order.room(bytesUnderWayMax);
   }
 
+  /** Stores rows of persons and groups durably. @returns the other items */
+  private storeSnapshots(items: readonly LineItem[]): LineItem[] {
+    const rows = items.flatMap((item) =>
+      "snapshot" in item && item.snapshot !== undefined
+        ? [{ ...item.snapshot, line: item.line, file: this.job.number }]
+        : [],
+    );
+    if (rows.length === 0) return items as LineItem[];
+    this.job.snapshots.add(rows);
+    return items.filter((item) => !("snapshot" in item) || item.snapshot === undefined);
+  }
+
   private noteUnderWay(sending: Promise<void>): void {
     this.underWay.add(sending);
     // A failure is seen where the result is awaited.
@@ -389,7 +449,7 @@ class Importer {
 
   /** Sends a batch, behind all before it, and makes it part of what is done. */
   private async send(
-    { line, fingerprint, read, placeholders, rejects }: SentBatch,
+    { line, fingerprint, counts: more, rejects }: SentBatch,
     known: Known,
     requests: Uint8Array,
   ): Promise<void> {
@@ -402,18 +462,9 @@ class Importer {
     for (const reject of rejects) job.onReject(reject);
     if (!job.isDryRun) this.rejectFile.append(rejects);
     const { counts } = this.done;
+    addCounts(counts, { ...more, ...known });
     this.done = {
-      isDone: false,
-      line,
-      fingerprint,
-      counts: {
-        read: counts.read + read,
-        accepted: counts.accepted + known.accepted,
-        duplicate: counts.duplicate + known.duplicate,
-        rejected: counts.rejected + rejects.length,
-        made: counts.made + known.made,
-        placeholder_ids: (counts.placeholder_ids ?? 0) + placeholders,
-      },
+      ...{ isDone: false, line, fingerprint, counts },
       rejectBytes: this.rejectFile.length,
       hasOrdinals: this.hasOrdinals,
     };
@@ -429,7 +480,9 @@ class Importer {
   private async settle(line: number, good: readonly Item[]): Promise<SettledBatch> {
     const { sending } = this.done;
     const settled = await settle(good, this.job);
-    return sending?.line === line ? { ...settled, known: { ...sending } } : settled;
+    if (sending?.line !== line) return settled;
+    const { accepted, duplicate, made } = sending;
+    return { ...settled, known: { accepted, duplicate, made } };
   }
 
   /** Not part of what is done, so that a mended file can be resumed. */
@@ -445,6 +498,13 @@ class Importer {
 function fingerprint(read: ReadRecord): string {
   const { record, problem, text } = read.copied === undefined ? read : parsedLine(read.copied.record, 0);
   return digest(record === undefined ? `${problem}:${text}` : JSON.stringify(record));
+}
+
+/** `exports/pageviews.csv.gz` is the table `pageviews`. */
+function tableOf(name: string): string {
+  return name
+    .slice(name.search(/[^/\\]*$/))
+    .replace(/\.(?:gz|zst|csv|tsv|json|jsonl|ndjson|parquet|txt)\b.*$/i, "");
 }
 
 function changed(path: string): ImportChanged {

@@ -19,7 +19,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { AppError } from "../lib/errors.ts";
-import { type ImportCounts, noCounts } from "./summary.ts";
+import { emptyCounts, type ImportCounts } from "./counts.ts";
 
 /** What is in the file is not what an earlier run has read there. */
 export class ImportChanged extends AppError {
@@ -43,7 +43,7 @@ export interface FileProgress {
 }
 
 export const noProgress = (): FileProgress => ({
-  ...{ isDone: false, line: 0, fingerprint: "", counts: noCounts(), rejectBytes: 0 },
+  ...{ isDone: false, line: 0, fingerprint: "", counts: emptyCounts(), rejectBytes: 0 },
 });
 
 /** The progress of all files of one import: one file each, in a folder of their own. */
@@ -62,7 +62,9 @@ export class ImportProgress {
 
   read(file: string): FileProgress {
     try {
-      return JSON.parse(readFileSync(this.pathOf(file), "utf8")) as FileProgress;
+      const stored = JSON.parse(readFileSync(this.pathOf(file), "utf8")) as FileProgress;
+      // An older version counted less.
+      return { ...stored, counts: { ...emptyCounts(), ...stored.counts } };
     } catch (error) {
       // What was not durable may be empty after a power failure.
       if (error instanceof SyntaxError || (error as NodeJS.ErrnoException).code === "ENOENT")
@@ -113,6 +115,11 @@ export class ImportProgress {
       throw error;
     }
     rmSync(gone, { recursive: true, force: true });
+  }
+
+  /** For the rows of persons and groups of all files; not created here. */
+  get snapshotsPath(): string {
+    return join(this.folder, "snapshots.sqlite");
   }
 
   private pathOf(file: string): string {

@@ -1,24 +1,9 @@
 /** What an import tells at its end. */
 
 import { type Static, Type } from "@sinclair/typebox";
+import { ImportCounts } from "./counts.ts";
 
 const count = (description: string) => Type.Integer({ minimum: 0, description });
-
-/** Counts of records; over all runs of an import that was interrupted. */
-export const ImportCounts = Type.Object(
-  {
-    read: count("Records in the files."),
-    accepted: count("Events that were new."),
-    duplicate: count("Events whose uuid was stored before, or that are in the files more than once."),
-    made: count("Events that join a device and its user, or give a group its properties; not in `accepted`."),
-    rejected: count("Records that are no events; they are in the reject files."),
-    placeholder_ids: count(
-      "Records with an id such as `(null)` or `unknown`, which names neither a device nor a user.",
-    ),
-  },
-  { additionalProperties: false },
-);
-export type ImportCounts = Static<typeof ImportCounts>;
 
 /** Flags and cohorts together, of a project that was copied from another server. */
 export const ImportedFlags = Type.Object(
@@ -43,6 +28,7 @@ export const ImportSummary = Type.Object(
     }),
     seconds: Type.Number({ minimum: 0, description: "Of this run." }),
     events_per_second: count("Records read by this run per second."),
+    warnings: Type.Array(Type.String(), { description: "Doubts about values, one sentence each." }),
     formats: Type.Array(Type.String(), { description: "What the files are." }),
     reject_files: Type.Array(Type.String()),
     flags: Type.Optional(ImportedFlags),
@@ -50,13 +36,3 @@ export const ImportSummary = Type.Object(
   { additionalProperties: false },
 );
 export type ImportSummary = Static<typeof ImportSummary>;
-
-export const noCounts = (): ImportCounts => ({
-  ...{ read: 0, accepted: 0, duplicate: 0, made: 0, rejected: 0, placeholder_ids: 0 },
-});
-
-/** Changes `to`. */
-export function addCounts(to: ImportCounts, more: ImportCounts): void {
-  // The progress of an older version lacks some.
-  for (const name of Object.keys(to) as (keyof ImportCounts)[]) to[name] += more[name] ?? 0;
-}

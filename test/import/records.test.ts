@@ -3,7 +3,9 @@
 import { expect, test } from "bun:test";
 import { legacyIdOf } from "../../src/import/map/event-id.ts";
 import { fieldRule, withFields } from "../../src/import/map/fields.ts";
-import { mapRecord, type RecordFormat, recognise } from "../../src/import/map/formats.ts";
+
+import { detectFormat, mapRecord, type RecordFormat } from "../../src/import/map/formats.ts";
+
 import type { Json, JsonObject } from "../../src/lib/json.ts";
 
 const uuid = "0190f3a4-5c11-7000-8000-000000000001";
@@ -37,7 +39,7 @@ for (const c of [
     },
     event: {
       ...{ uuid, event: "$autocapture", distinct_id: "u", timestamp: "2024-01-02 03:04:05.678000" },
-      properties: { $elements_chain: chain, $current_url: "/", n: 1 },
+      properties: { $elements_chain: chain, $ip: "1.2.3.4", $current_url: "/", n: 1 },
     },
     sourceId: uuid,
   },
@@ -111,7 +113,12 @@ for (const c of [
       ...{ event: "buy", distinct_id: "d", timestamp: "2024-01-02 03:04:05.123456" },
       properties: {
         ...{ k: 1, $set: { plan: "pro" }, $ip: "1.2.3.4", $os: "ios", $geoip_city_name: "Bonn" },
-        ...{ $amplitude_session_id: 17, $groups: { company: "acme" } },
+        ...{
+          $device_id: "d",
+          $device_type: "Mobile",
+          $amplitude_session_id: 17,
+          $groups: { company: "acme" },
+        },
       },
     },
     sourceId: "i",
@@ -141,11 +148,11 @@ for (const c of [
       ],
       [
         { type: "page", name: "Home" },
-        { event: "$pageview", properties: {} },
+        { event: "$pageview", properties: { name: "Home" } },
       ],
       [
         { type: "screen", name: "Home" },
-        { event: "$screen", properties: { $screen_name: "Home" } },
+        { event: "$screen", properties: { $screen_name: "Home", name: "Home" } },
       ],
       [
         { type: "alias", previousId: "old" },
@@ -168,14 +175,14 @@ for (const c of [
   })),
 ])
   test(c.name, () => {
-    const [mapped, ...more] = mapRecord(c.format as RecordFormat, c.record as never);
+    const [mapped, ...more] = mapRecord(c.format as RecordFormat, c.record as never).events;
     expect(more).toEqual([]);
     expect({ event: mapped!.event, sourceId: mapped!.sourceId }).toEqual({
       event: c.event as never,
       sourceId: c.sourceId,
     });
     if (c.name !== "a row of a table: what is no part of an event is a property")
-      expect(recognise(c.record as never)).toBe(c.format as RecordFormat);
+      expect(detectFormat(c.record as never)).toBe(c.format as RecordFormat);
   });
 
 test("properties that are no object stay what they are, for ingestion to refuse", () => {
@@ -188,14 +195,14 @@ test("properties that are no object stay what they are, for ingestion to refuse"
   ] as const)
     for (const properties of [[1], "text", 7, true, "[1]"] as Json[]) {
       const record = { type: "track", event: "a", distinct_id: "u", [field]: properties };
-      const [mapped] = mapRecord(format, withFields(record, [fieldRule("x=properties.x")!]));
+      const [mapped] = mapRecord(format, withFields(record, [fieldRule("x=properties.x")!])).events;
       expect(mapped!.event.properties).toEqual(properties === "[1]" ? "[1]" : properties);
     }
 });
 
 test("names of members are names, whatever they mean elsewhere", () => {
   const record = JSON.parse(`{"event":"a","distinct_id":"u","__proto__":{"x":1},"constructor":2,"p":3}`);
-  expect(JSON.stringify(mapRecord("events", record)[0]!.event.properties)).toBe(
+  expect(JSON.stringify(mapRecord("events", record).events[0]!.event.properties)).toBe(
     `{"__proto__":{"x":1},"constructor":2,"p":3}`,
   );
   const rules = [fieldRule("p=properties.__proto__")!];

@@ -15,7 +15,7 @@ function idsOf(format: RecordFormat, records: readonly JsonObject[]): string[] {
   using counts = new SpilledCounts();
   const now = Date.UTC(2026, 0, 1) * 1_000;
   return records
-    .flatMap((record) => mapRecord(format, record))
+    .flatMap((record) => mapRecord(format, record).events)
     .map((mapped) =>
       eventIdOf(mapped, timeOf(mapped.event.timestamp, now) as number, (text) => counts.add(text)),
     );
@@ -195,7 +195,7 @@ describe("what an older version has loaded is recognized", () => {
   async function withOldEvents(records: readonly [RecordFormat, JsonObject, name: string, id: string][]) {
     const appliance = await TestAppliance.start();
     const batch = records.map(([format, record, event, distinct_id], at) => {
-      const [mapped] = mapRecord(format, record);
+      const [mapped] = mapRecord(format, record).events;
       const micros = timeOf(mapped!.event.timestamp, undefined) as number;
       const uuid = legacyIdOf(mapped!.sourceId, micros, at + 1, record);
       return { uuid, event, distinct_id, timestamp: new Date(micros / 1_000).toISOString(), properties: {} };

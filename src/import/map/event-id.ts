@@ -50,6 +50,11 @@ export function legacyIdOf(
   return timed(`line:${line}:${JSON.stringify(record)}${index === 0 ? "" : `:${index}`}`, micros);
 }
 
+/** The uuid of an event that a snapshot becomes: the same for the same content. @param timestamp ISO. */
+export function snapshotIdOf(key: string, timestamp: string): string {
+  return timed(key, Date.parse(timestamp) * 1_000);
+}
+
 function timed(text: string, micros: number | undefined): string {
   const hash = Bun.randomUUIDv5(text, importNamespace);
   const ms = micros === undefined ? -1 : Math.floor(micros / 1_000);

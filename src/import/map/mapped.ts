@@ -1,8 +1,8 @@
-/** What a record of another product becomes, before its time is read and its uuid made. Pure. */
+/** What a record of another product becomes, before its time is read and its uuid derived. Pure. */
 
 import type { Json, JsonObject } from "../../lib/json.ts";
 
-/** An event as `/batch/` takes it, and what its source says beside it. */
+/** An event as `/batch/` takes it, and what its source says about it. */
 export interface MappedEvent {
   /** Its `timestamp` as it stands in the record. */
   event: JsonObject;
@@ -39,27 +39,73 @@ export interface MappedGroup {
   properties: JsonObject;
 }
 
-/** An event of these parts; what is not there is left to ingestion, which says what is missing. */
+/** A row that describes a person: of several rows of one person the highest version counts (contract, import O2). */
+export interface PersonSnapshot {
+  kind: "person";
+  /** What the source calls the person. */
+  id: string;
+  distinctIds: readonly string[];
+  properties: JsonObject;
+  /** As it stands in the record; undefined where the source has none. */
+  time: Json | undefined;
+  version: number;
+  /** Of the assignment of the distinct ids. */
+  idVersion: number;
+  isDeleted: boolean;
+}
+
+/** A row that describes a group. */
+export interface GroupSnapshot {
+  kind: "group";
+  type: string;
+  key: string;
+  properties: JsonObject;
+  time: Json | undefined;
+  version: number;
+  isDeleted: boolean;
+}
+
+export type Snapshot = PersonSnapshot | GroupSnapshot;
+
+/** The events of a record, and what of it they do not carry. */
+export interface MappedRecord {
+  events: readonly MappedEvent[];
+  /** The record describes a person or a group: it becomes events after those of all files (contract, import O1). */
+  snapshot?: Snapshot;
+  /** Members that are in no event (contract, import L1). */
+  notTaken?: Iterable<string>;
+  /** Codes of doubts that the summary lists. */
+  warnings?: readonly string[];
+  /** Why it is right that the record is no event (contract, import L3). */
+  leftOut?: string;
+}
+
+/** An event of these parts; ingestion says what is missing. */
 export function eventOf(
   name: Json | undefined,
   distinctId: Json | undefined,
   timestamp: Json | undefined,
   properties: JsonObject,
 ): JsonObject {
-  const made: JsonObject = { event: name ?? null, distinct_id: distinctId ?? null, properties };
-  if (timestamp !== undefined && timestamp !== null) made.timestamp = timestamp;
-  return made;
+  const event: JsonObject = { event: name ?? null, distinct_id: distinctId ?? null, properties };
+  if (timestamp !== undefined && timestamp !== null) event.timestamp = timestamp;
+  return event;
 }
 
-/** The event of a record whose properties are no object: ingestion refuses it. */
-export function unusable(properties: Json): MappedEvent[] {
-  return [{ event: { properties }, sourceId: undefined }];
+/**
+ * The event of a record that ingestion rejects: its properties are not an object, or it lacks an id.
+ *
+ * @param name of the event; without it ingestion names the missing event.
+ */
+export function unusable(properties: Json, name?: string): MappedRecord {
+  const event: JsonObject = name === undefined ? { properties } : { event: name, properties };
+  return { events: [{ event, sourceId: undefined }] };
 }
 
-/** Takes members over under other names, where they have a value and the target has none. */
-export function copy(from: JsonObject, to: JsonObject, names: Readonly<Record<string, string>>): void {
-  for (const [name, target] of Object.entries(names)) {
-    const value = from[name];
-    if (value !== undefined && value !== null && value !== "" && to[target] === undefined) to[target] = value;
-  }
+/** Why a record that the source marks as deleted is no event. */
+export const deletedReason = "deleted in the source";
+
+/** A record that is deliberately no event. */
+export function leaveOut(reason: string): MappedRecord {
+  return { events: [], leftOut: reason };
 }

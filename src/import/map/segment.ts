@@ -1,99 +1,107 @@
 /**
- * Messages of Segment and of Rudderstack, which has taken over their form: track, identify, page, screen, group, alias; as
- * JSON, or as tables with columns such as `properties.plan` or, in warehouses, `anonymous_id`. Pure.
+ * Messages of Segment and of RudderStack, which has the same form: track, identify, page, screen, group, alias; as JSON or as
+ * tables with columns such as `properties.plan` (contract, import 2.4). Pure.
  */
 
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
-import { objectFrom } from "../read/json-text.ts";
+import { EventDraft, type FieldNames } from "./event-draft.ts";
 import { identityOf } from "./identity.ts";
 import { idOf, objectOf, propertiesOf } from "./loose-json.ts";
-import { copy, eventOf, type MappedEvent, unusable } from "./mapped.ts";
+import { eventOf, type MappedRecord, unusable } from "./mapped.ts";
+import { Members } from "./members.ts";
+import { fromColumns, isWarehouseRow, messageOfRow } from "./segment-tables.ts";
 
-/** Columns of warehouse tables, and the members of a message that they are. */
-const warehouseColumns = new Map(
-  Object.entries({
-    ...{ id: "messageId", message_id: "messageId", anonymous_id: "anonymousId", user_id: "userId" },
-    ...{ original_timestamp: "originalTimestamp", received_at: "receivedAt", timestamp: "timestamp" },
-    ...{ previous_id: "previousId", group_id: "groupId", event_text: "event" },
-    ...{
-      context_ip: "context.ip",
-      context_user_agent: "context.userAgent",
-      context_locale: "context.locale",
-    },
-    ...{ context_timezone: "context.timezone", context_page_url: "context.page.url" },
-    ...{ context_page_path: "context.page.path", context_page_referrer: "context.page.referrer" },
-    ...{ context_page_title: "context.page.title" },
-  }),
-);
-/** Columns that only the warehouse needs. */
-const warehouseOwn = new Set(["event", "sent_at", "uuid_ts", "uuid", "loaded_at"]);
-const innerColumn = /^(properties|traits|context)\.(.+)$/;
+const omitted = [
+  ...["integrations", "sentAt", "channel", "version", "writeKey", "projectId", "_metadata", "rudderId"],
+  ...["uuid_ts", "loaded_at", "sent_at", "originalTimestamp", "receivedAt", "original_timestamp"],
+  ...["received_at", "uuid", "event_text"],
+];
 
-export function fromSegment(given: JsonObject): MappedEvent[] {
-  const record = isWarehouseRow(given) ? fromWarehouse(given) : nested(given);
-  const properties = propertiesOf(record.properties);
-  if (!isJsonObject(properties)) return unusable(properties);
-  const context = objectOf(record.context);
-  Object.assign(properties, contextOf(context));
-  const user = idOf(record.userId);
-  const anonymous = idOf(record.anonymousId);
+/** Members of `context` and of the objects inside it. */
+const contextFields: Readonly<Record<string, FieldNames>> = {
+  "": {
+    ...{ ip: "$ip", userAgent: "$raw_user_agent", locale: "$locale", timezone: "$timezone" },
+    sessionId: "$session_id",
+  },
+  page: { url: "$current_url", path: "$pathname", referrer: "$referrer", title: "title", search: "search" },
+  campaign: {
+    ...{ source: "utm_source", medium: "utm_medium", name: "utm_campaign" },
+    ...{ term: "utm_term", content: "utm_content" },
+  },
+  os: { name: "$os", version: "$os_version" },
+  device: {
+    ...{ type: "$device_type", manufacturer: "$device_manufacturer", model: "$device_model" },
+    ...{ name: "$device_name", id: "$device_id" },
+  },
+  app: { name: "$app_name", version: "$app_version", build: "$app_build", namespace: "$app_namespace" },
+  screen: { width: "$screen_width", height: "$screen_height", density: "screen_density" },
+  network: {
+    ...{ wifi: "$network_wifi", carrier: "$network_carrier", cellular: "$network_cellular" },
+    bluetooth: "$network_bluetooth",
+  },
+  library: { name: "$lib", version: "$lib_version" },
+  location: {
+    ...{ city: "$geoip_city_name", country: "$geoip_country_name", region: "$geoip_subdivision_1_name" },
+    ...{ countryCode: "$geoip_country_code", country_code: "$geoip_country_code" },
+    ...{ regionCode: "$geoip_subdivision_1_code", region_code: "$geoip_subdivision_1_code" },
+    ...{ continent: "$geoip_continent_name", postalCode: "$geoip_postal_code", zip: "$geoip_postal_code" },
+    ...{ latitude: "$geoip_latitude", longitude: "$geoip_longitude", timezone: "$geoip_time_zone" },
+  },
+  referrer: { url: "$referrer" },
+};
+
+/** How members without a row are called: `context_device_token`, but `utm_id` and `referrer_type`. */
+const labels: Readonly<Record<string, string>> = { campaign: "utm_", referrer: "referrer_" };
+
+const pageFields = {
+  ...{ url: "$current_url", path: "$pathname", referrer: "$referrer", title: "title", search: "search" },
+};
+
+export function fromSegment(given: JsonObject): MappedRecord {
+  const record = isWarehouseRow(given) ? messageOfRow(given) : fromColumns(given);
+  const own = propertiesOf(record.properties);
+  if (!isJsonObject(own)) return unusable(own);
+  const members = new Members(record);
+  members.take("properties");
+  const draft = new EventDraft("segment", own);
+  const type = idOf(members.take("type")) ?? "track";
+  const user = members.takeId("userId");
+  const anonymous = members.takeId("anonymousId");
+  const time = members.takeFirst("timestamp", "originalTimestamp", "receivedAt");
+  const sourceId = members.takeId("messageId");
+  const context = members.takeInside("context");
+  const contextTraits = objectOf(context.take("traits"));
+  const name = takeKind(draft, members, type, own);
   const { distinctId, pair, ...identity } = identityOf(anonymous, user);
-  const isIdentify = record.type === "identify";
-  const name = nameOf(record, properties, anonymous);
-  if (isIdentify && pair !== undefined) properties.$anon_distinct_id = pair[0];
-  const time = record.timestamp ?? record.originalTimestamp ?? record.receivedAt;
-  return [
-    {
-      event: eventOf(
-        name,
-        record.type === "alias" ? previousIdOf(record, anonymous) : distinctId,
-        time,
-        properties,
-      ),
-      sourceId: idOf(record.messageId),
-      source: {
-        name: record.type === "track" ? (record.event ?? null) : (record.type ?? null),
-        ids: [user, anonymous, idOf(record.previousId), idOf(record.groupId)],
-        content: contentOf(record),
+  const isLink = type === "identify" && pair !== undefined;
+  if (isLink) draft.fill("$anon_distinct_id", pair[0]);
+  if (type === "alias") draft.fill("alias", user ?? anonymous);
+  const previous = members.takeId("previousId");
+  draft.set(contextTraits);
+  const group = idOf(context.take("groupId"));
+  if (group !== undefined) draft.group("company", group);
+  takeContext(draft, context);
+  draft.omit(members, omitted);
+  draft.keepRest(members);
+  const id = type === "alias" ? (previous ?? anonymous) : distinctId;
+  return {
+    events: [
+      {
+        event: eventOf(name, id, time, draft.toProperties()),
+        sourceId,
+        source: {
+          name: type === "track" ? (record.event ?? null) : type,
+          ids: [user, anonymous, previous, idOf(record.groupId)],
+          content: contentOf(record),
+        },
+        ...identity,
+        // An alias names the ids that it joins.
+        ...(pair === undefined || type === "alias" ? {} : { pair }),
+        ...(isLink ? { isLink: true } : {}),
       },
-      ...identity,
-      ...(pair === undefined ? {} : { pair }),
-      ...(pair !== undefined && isIdentify ? { isLink: true } : {}),
-    },
-  ];
-}
-
-function nameOf(record: JsonObject, properties: JsonObject, anonymous: string | undefined): Json | undefined {
-  const traits = objectOf(record.traits);
-  switch (record.type) {
-    case "identify":
-      properties.$set = traits;
-      return "$identify";
-    case "page":
-      return "$pageview";
-    case "screen":
-      if (record.name) properties.$screen_name = record.name;
-      return "$screen";
-    case "alias":
-      properties.alias = idOf(record.userId) ?? anonymous ?? null;
-      return "$create_alias";
-    case "group":
-      Object.assign(properties, {
-        $group_type: "company",
-        $group_key: record.groupId ?? null,
-        $group_set: traits,
-      });
-      return "$groupidentify";
-    default:
-      return record.event;
-  }
-}
-
-/**
- * Of an alias the id that the user had before: as clients of `$create_alias` do, so that the new one becomes the main id.
- */
-function previousIdOf({ previousId }: JsonObject, anonymous: string | undefined): string | undefined {
-  return idOf(previousId) ?? anonymous;
+    ],
+    notTaken: draft.notTaken,
+  };
 }
 
 /** What tells a message without an id from others. */
@@ -102,65 +110,43 @@ function contentOf({ properties, traits, name, category }: JsonObject): JsonObje
   return Object.fromEntries(Object.entries(content).filter(([, value]) => value !== undefined)) as JsonObject;
 }
 
-function contextOf(context: JsonObject): JsonObject {
-  const properties: JsonObject = {};
-  copy(context, properties, {
-    ...{ ip: "$ip", userAgent: "$user_agent", locale: "$locale", timezone: "$timezone" },
-  });
-  copy(objectOf(context.page), properties, {
-    ...{ url: "$current_url", path: "$pathname", referrer: "$referrer", title: "title" },
-  });
-  return properties;
+/** Uses what the kind of the message says. @returns the event's name. */
+function takeKind(draft: EventDraft, members: Members, type: string, own: JsonObject): Json | undefined {
+  switch (type) {
+    case "identify":
+      draft.set(members.takeInside("traits").takeRest());
+      draft.ensureSet();
+      return "$identify";
+    case "page":
+    case "screen":
+      for (const [name, property] of Object.entries(pageFields)) draft.fill(property, own[name]);
+      if (type === "screen") draft.fill("$screen_name", members.peek("name") ?? own.name);
+      draft.fillFrom(members, { name: "name", category: "category" });
+      return type === "page" ? "$pageview" : "$screen";
+    case "alias":
+      return "$create_alias";
+    case "group": {
+      draft.fill("$group_type", "company");
+      draft.fill("$group_key", members.take("groupId"));
+      draft.fill("$group_set", objectOf(members.take("traits")));
+      return "$groupidentify";
+    }
+    default:
+      return members.take("event");
+  }
 }
 
-/** Puts the columns `properties.plan` and `context.page.url` of a table where they belong. */
-function nested(record: JsonObject): JsonObject {
-  if (!Object.keys(record).some((name) => innerColumn.test(name))) return record;
-  const members: [string, Json][] = [];
-  const inner: Record<string, [string, Json][]> = { properties: [], traits: [], context: [] };
-  const page: [string, Json][] = [];
-  for (const [name, value] of Object.entries(record)) {
-    const match = innerColumn.exec(name);
-    if (match === null) members.push([name, value]);
-    else if (match[1] === "context" && match[2]!.startsWith("page.")) page.push([match[2]!.slice(5), value]);
-    else inner[match[1]!]!.push([match[2]!, value]);
+function takeContext(draft: EventDraft, context: Members): void {
+  const agent = context.peek("userAgent");
+  for (const [name, fields] of Object.entries(contextFields)) {
+    const members = name === "" ? context : context.takeInside(name);
+    const label = (member: string) =>
+      labels[name] === undefined
+        ? `context_${name === "" ? "" : `${name}_`}${member}`
+        : `${labels[name]}${member}`;
+    draft.fillFrom(members, fields, label);
+    if (name !== "") draft.keepRest(members, label);
   }
-  if (page.length > 0) inner.context!.push(["page", objectFrom(page)]);
-  const result = objectFrom(members);
-  for (const [name, entries] of Object.entries(inner)) {
-    if (entries.length > 0) result[name] = { ...objectOf(result[name]), ...objectFrom(entries) };
-  }
-  return result;
-}
-
-/** A row of a table of a warehouse. */
-export function isWarehouseRow(record: JsonObject): boolean {
-  const has = (name: string) => Object.hasOwn(record, name);
-  return has("original_timestamp") && (has("anonymous_id") || has("user_id"));
-}
-
-/** What kind of message a row was, its table's name would say: the columns tell. */
-function fromWarehouse(row: JsonObject): JsonObject {
-  const members: [string, Json][] = [];
-  const others: [string, Json][] = [];
-  for (const [name, value] of Object.entries(row)) {
-    const target = warehouseColumns.get(name);
-    if (target !== undefined) members.push([target, value]);
-    else if (!warehouseOwn.has(name) && !name.startsWith("context_") && value !== null)
-      others.push([name, value]);
-  }
-  const record = nested(objectFrom(members));
-  if (record.event === undefined && row.event !== undefined) record.event = row.event;
-  const isIdentify = record.event === undefined && row.url === undefined && row.path === undefined;
-  record.type = record.event !== undefined ? "track" : isIdentify ? "identify" : "page";
-  if (record.previousId !== undefined) record.type = "alias";
-  if (record.groupId !== undefined && isIdentify) record.type = "group";
-  const isAboutTraits = record.type === "identify" || record.type === "group";
-  record[isAboutTraits ? "traits" : "properties"] = objectFrom(others);
-  if (record.type === "page") {
-    const properties = objectOf(record.properties);
-    copy(row, properties, { url: "$current_url", path: "$pathname", referrer: "$referrer" });
-    record.properties = properties;
-  }
-  return record;
+  draft.fill("$user_agent", agent);
+  draft.keepRest(context, (name) => `context_${name}`);
 }

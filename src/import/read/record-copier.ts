@@ -35,6 +35,8 @@ export interface RecordMembers {
   readonly marks: readonly string[];
   /** In records with all marks every time of the past is right. */
   readonly isTimeFree: boolean;
+  /** Carry something of the event in another form; records in which one has a value are parsed. */
+  readonly carried: readonly string[];
   /** Has the uuid where `uuid` is not there. */
   readonly otherUuid?: string;
   /** Has the chain of the elements that were clicked; left out besides. */
@@ -43,12 +45,15 @@ export interface RecordMembers {
 
 /** What a member is to the event: as in `src/scan/assembly/records.ts`. */
 const meanings = { event: 1, distinct_id: 2, uuid: 3, timestamp: 4, properties: 5 };
-const [chain, otherUuid, leftOut, leftOutWithMarks, markShift] = [6, 7, 16, 32, 8];
+const [chain, otherUuid, carried, leftOut, leftOutWithMarks] = [6, 7, 8, 16, 32];
+const [markShift, omittedShift] = [6, 10];
+/** Omitted members that can be reported. */
+const omittedMax = 63;
 
 /** Places in the program's memory, in numbers of four bytes. */
 const readEndAt = 96 / 4;
 const outEndAt = 100 / 4;
-const lineNumbers = 4;
+const lineNumbers = 6;
 
 /** Lines that are read at once. */
 const linesMax = 4_096;
@@ -58,6 +63,9 @@ const blockBytesMax = 4 * 1024 * 1024;
 const pieceBytes = 1024 * 1024;
 /** Of memory that waits for new copies: as much as those of a batch take. */
 const spareBytesMax = 6 * pieceBytes;
+/** Lists of names that are remembered. */
+const omittedListsMax = 10_000;
+const noNames: readonly string[] = [];
 /** An event is at most as long as its record and so much more. */
 const roomFor = (bytes: number) => bytes + bytes / 8 + 1_024;
 
@@ -71,6 +79,10 @@ export class RecordCopier {
   /** With copies that are still needed, in order. */
   private readonly pieces: Buffer[] = [];
   private pieceEnd = 0;
+  /** Names of omitted members, by the number of their bit. */
+  private readonly omitted: string[] = [];
+  /** Lists of names, by their bits: most records have the same ones. */
+  private readonly omittedLists = new Map<bigint, readonly string[]>();
 
   /** @param times of usual records, epoch microseconds. */
   constructor(
@@ -79,9 +91,18 @@ export class RecordCopier {
   ) {
     const all = new Map<string, number>(Object.entries(meanings));
     const add = (name: string, meaning: number) => all.set(name, (all.get(name) ?? 0) | meaning);
+    for (const name of members.carried) add(name, carried);
     for (const name of members.leftOut) add(name, leftOut);
     for (const name of members.leftOutWithMarks) add(name, leftOutWithMarks);
     for (const [index, name] of members.marks.entries()) add(name, 1 << (markShift + index));
+    const reported = [...members.leftOut, ...members.leftOutWithMarks].filter(
+      (name) => name !== members.chain,
+    );
+    if (reported.length > omittedMax) throw new Error("Too many omitted members.");
+    for (const [index, name] of reported.entries()) {
+      this.omitted[index + 1] = name;
+      add(name, (index + 1) << omittedShift);
+    }
     if (members.otherUuid !== undefined) add(members.otherUuid, otherUuid);
     add(members.chain, chain);
     const { program, buffer } = this.instance;
@@ -128,11 +149,26 @@ export class RecordCopier {
           continue;
         }
         const end = numbers[place + 3]! + shift;
-        records.push({ line, copied: new CopiedEvent(copies, start + shift, end, block, from, to) });
+        const notTaken = this.omittedNames(numbers[place + 4]!, numbers[place + 5]!);
+        records.push({
+          line,
+          copied: new CopiedEvent(copies, start + shift, end, block, from, to, notTaken),
+        });
       }
       yield records;
     }
     return line;
+  }
+
+  private omittedNames(low: number, high: number): readonly string[] {
+    if (low === 0 && high === 0) return noNames;
+    const bits = (BigInt(high) << 32n) | BigInt(low);
+    let names = this.omittedLists.get(bits);
+    if (names === undefined) {
+      names = this.omitted.filter((_, number) => ((bits >> BigInt(number)) & 1n) === 1n);
+      if (this.omittedLists.size < omittedListsMax) this.omittedLists.set(bits, names);
+    }
+    return names;
   }
 
   /** Takes the memory of all events before this one back: nobody looks at them any more. */

@@ -17,6 +17,8 @@ export class CopiedEvent {
     private readonly source: Buffer,
     private readonly sourceStart: number,
     private readonly sourceEnd: number,
+    /** Members of the record that the event does not carry. */
+    readonly notTaken: readonly string[],
   ) {}
 
   /** In bytes. */

@@ -16,14 +16,19 @@ export interface PropertyWrites {
 
 const operatingSystemNames = ["$os", "$os_name", "$os_version"];
 
+/** Members that name a campaign or a click: properties of events, and parameters of addresses. */
+export const campaignNames: readonly string[] = [
+  ...["utm_source", "utm_medium", "utm_campaign", "utm_content", "utm_name", "utm_term"],
+  ...["gclid", "gad_source", "gclsrc", "dclid", "gbraid", "wbraid", "fbclid", "msclkid", "twclid"],
+  ...["li_fat_id", "mc_cid", "igshid", "ttclid", "rdt_cid", "irclid", "_kx", "epik", "qclid", "sccid"],
+];
+
 const copiedNames = [
   ...["$app_build", "$app_name", "$app_namespace", "$app_version"],
   ...["$browser", "$browser_version", "$device_type", "$raw_user_agent", ...operatingSystemNames],
   ...["$current_url", "$pathname", "$referring_domain", "$referrer"],
   ...["$screen_height", "$screen_width", "$viewport_height", "$viewport_width"],
-  ...["utm_source", "utm_medium", "utm_campaign", "utm_content", "utm_name", "utm_term"],
-  ...["gclid", "gad_source", "gclsrc", "dclid", "gbraid", "wbraid", "fbclid", "msclkid", "twclid"],
-  ...["li_fat_id", "mc_cid", "igshid", "ttclid", "rdt_cid", "irclid", "_kx", "epik", "qclid", "sccid"],
+  ...campaignNames,
 ];
 
 const initialNameOf: ReadonlyMap<string, string> = new Map(

@@ -5,7 +5,7 @@
  * it, so that rules about records stand there.
  */
 
-import { closeBrace, comma, letterN, newline, openBrace, quote } from "./codes";
+import { closeBrace, comma, letterN, newline, openBrace, openBracket, quote } from "./codes";
 import { isPlainString, isUuid, isVisible } from "./item";
 import {
   beginItem,
@@ -34,11 +34,17 @@ const propertiesMember: u32 = 5;
 const chainMember: u32 = 6;
 const otherUuidMember: u32 = 7;
 const members: u32 = 8;
+/** It carries something of the event in another form: a record in which it has a value is not usual. */
+const isCarried: u32 = 8;
 /** It is no property; with the other one, only in records that have all marks. Unknown members are properties. */
 const isLeftOut: u32 = 16;
 const isLeftOutWithMarks: u32 = 32;
 /** Above this stands the bit of a mark. */
-const markShift: u32 = 8;
+const markShift: u32 = 6;
+const marksMax: u32 = 15;
+/** Above this stands the number of an omitted member, from 1 to 63: which of them have a value is reported per line. */
+const omittedShift: u32 = 10;
+const omittedMax: u32 = 63;
 
 /** Members and what they are; their names; and then the texts around the parts of an event. */
 const table: usize = 48 * 1024;
@@ -48,8 +54,11 @@ const piecesAt: usize = 63 * 1024;
 /** Where the values of a record begin and end, by what they are to the event. */
 const placesAt: usize = 512;
 
-/** A line: where its text begins and ends, and where the event that was copied from it does; 0 for none. */
-const lineBytes: usize = 16;
+/**
+ * A line: where its text begins and ends, where the event that was copied from it does (0 for none), and a bit for each omitted
+ * member that has a value.
+ */
+const lineBytes: usize = 24;
 /** Where reading and writing have come to: for `record-copier.ts`. */
 const readEndAt: usize = 96;
 const outEndAt: usize = 100;
@@ -60,6 +69,9 @@ let namesEnd: usize = namesAt;
 let piecesEnd: usize = piecesAt;
 let knownMarks: u32 = 0;
 let isTimeFreeWithMarks: bool = false;
+/** The omitted member that has the uuid where `uuid` is missing. */
+let otherUuidBit: u64 = 0;
+let omittedBits: u64 = 0;
 
 /** Notes what stands around a part of an event. */
 function around(text: string): usize {
@@ -82,6 +94,7 @@ export function beginMembers(isTimeFree: bool): void {
   memory.fill(table, 0, tableBytes);
   namesEnd = namesAt;
   knownMarks = 0;
+  otherUuidBit = 0;
   isTimeFreeWithMarks = isTimeFree;
 }
 
@@ -92,7 +105,8 @@ export function knowMember(name: usize, length: u32, meaning: u32): bool {
   memory.copy(namesEnd, name, length);
   addName(table, namesEnd, length, meaning);
   namesEnd += max<u32>(length, 8);
-  knownMarks |= meaning >> markShift;
+  knownMarks |= (meaning >> markShift) & marksMax;
+  if ((meaning & (members - 1)) == otherUuidMember) otherUuidBit = omittedBit(meaning);
   return true;
 }
 
@@ -129,11 +143,13 @@ export function copyRecords(
       const lineEnd = endOfText(at, end);
       store<u32>(line, <u32>lineEnd, 4);
       store<u64>(line, 0, 8);
+      store<u64>(line, 0, 16);
       at = lineEnd + 1;
     } else {
       store<u32>(line, <u32>behind, 4);
       store<u32>(line, <u32>from, 8);
       store<u32>(line, <u32>out, 12);
+      store<u64>(line, omittedBits, 16);
       byte(comma);
       at = next;
     }
@@ -172,6 +188,7 @@ function copyRecord(at: usize, roomEnd: usize, earliest: i64, latest: i64): usiz
   if (load<u8>(at) != openBrace || beginObject() == 0) return 0;
   let marks: u32 = 0;
   let needsMarks = false;
+  omittedBits = 0;
   at = skipSpace(at + 1);
   while (true) {
     const nameAt = at + 1;
@@ -183,10 +200,15 @@ function copyRecord(at: usize, roomEnd: usize, earliest: i64, latest: i64): usiz
     if (at == 0) return 0;
     const member = meaning & (members - 1);
     if (member != 0 && !noteMember(member, valueAt, at)) return 0;
-    const isKnown = member != 0 || (meaning & (isLeftOut | isLeftOutWithMarks)) != 0;
+    const isFilled = hasValue(valueAt, at);
+    if ((meaning & isCarried) != 0 && isFilled) return 0;
+    const isKnown = member != 0 || (meaning & (isCarried | isLeftOut | isLeftOutWithMarks)) != 0;
     if (!isKnown && load<u8>(valueAt) != letterN) return 0;
     if ((meaning & isLeftOutWithMarks) != 0) needsMarks = true;
-    marks |= meaning >> markShift;
+    marks |= (meaning >> markShift) & marksMax;
+    const bit = omittedBit(meaning);
+    // Of a repeated name the last one counts.
+    omittedBits = isFilled ? omittedBits | bit : omittedBits & ~bit;
     at = skipSpace(at);
     // What is behind this line is no part of the record.
     if (hasLineBreak) return 0;
@@ -200,6 +222,21 @@ function copyRecord(at: usize, roomEnd: usize, earliest: i64, latest: i64): usiz
   const hasMarks = knownMarks != 0 && marks == knownMarks;
   if (needsMarks && !hasMarks) return 0;
   return write(earliest, latest, isTimeFreeWithMarks && hasMarks) ? at : 0;
+}
+
+@inline
+function omittedBit(meaning: u32): u64 {
+  const number = (meaning >> omittedShift) & omittedMax;
+  return number == 0 ? 0 : <u64>1 << number;
+}
+
+/** Whether a value is neither null nor an empty string, list or object. */
+function hasValue(start: usize, end: usize): bool {
+  const first = load<u8>(start);
+  if (first == letterN) return false;
+  if (first == quote) return end - start > 2;
+  if (first != openBrace && first != openBracket) return true;
+  return skipSpace(start + 1) + 1 < end;
 }
 
 /** Of a repeated name the last one counts, as in JSON.parse. @returns whether the record can still be usual. */
@@ -231,6 +268,7 @@ function isUsualEvent(start: usize, end: usize): bool {
 
 function write(earliest: i64, latest: i64, isTimeFree: bool): bool {
   const uuid = startOf(uuidMember) != 0 ? uuidMember : otherUuidMember;
+  if (uuid == otherUuidMember) omittedBits &= ~otherUuidBit;
   const isWhole =
     startOf(uuid) != 0 && startOf(eventMember) != 0 && startOf(idMember) != 0 && startOf(propertiesMember) != 0;
   const time = startOf(timeMember);

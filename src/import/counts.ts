@@ -1,0 +1,87 @@
+/** What an import counts: records and events, and what of them was left out or not taken. */
+
+import { type Static, Type } from "@sinclair/typebox";
+
+const count = (description: string) => Type.Integer({ minimum: 0, description });
+const counts = (description: string) =>
+  Type.Record(Type.String(), Type.Integer({ minimum: 1 }), { description });
+
+/** Counts of records; over all runs of an import that was interrupted. */
+export const ImportCounts = Type.Object(
+  {
+    read: count("Records in the files."),
+    accepted: count("Events that were new."),
+    duplicate: count("Events whose uuid was stored before, or that are in the files more than once."),
+    made: count("Events that link a device and its user, or give a group its properties; not in `accepted`."),
+    rejected: count("Records that are not events; they are in the reject files."),
+    placeholder_ids: count(
+      "Records with an id such as `(null)` or `unknown`, which names neither a device nor a user.",
+    ),
+    left_out: counts("Records that are deliberately not loaded, by reason."),
+    not_taken: counts("Members of records that no event carries, by name; how many records have them."),
+    warnings: counts("Doubts about values, by code of `warningSentences`."),
+  },
+  { additionalProperties: false },
+);
+export type ImportCounts = Static<typeof ImportCounts>;
+
+/** What the summary says about doubts. */
+const warningSentences: Readonly<Record<string, (records: number) => string>> = {
+  matomo_time_correction_unknown: (visits) =>
+    `The times of ${visits} visits differ from their start by no time zone's offset: they were read as UTC.`,
+};
+
+/** The doubts of an import as sentences. */
+export function formatWarnings({ warnings }: Pick<ImportCounts, "warnings">): string[] {
+  return Object.entries(warnings).map(([code, records]) => warningSentences[code]?.(records) ?? code);
+}
+
+/** Names counted apart; the rest is counted together under `other`. */
+export const countedNamesMax = 1_000;
+const others = "other";
+
+/** No records. */
+export function emptyCounts(): ImportCounts {
+  return {
+    ...{ read: 0, accepted: 0, duplicate: 0, made: 0, rejected: 0, placeholder_ids: 0 },
+    ...{ left_out: {}, not_taken: {}, warnings: {} },
+  };
+}
+
+/** Adds to `to`, which changes. */
+export function addCounts(to: ImportCounts, more: Partial<ImportCounts>): void {
+  for (const [name, value] of Object.entries(more) as [keyof ImportCounts, unknown][]) {
+    if (typeof value === "number") (to[name] as number) += value;
+    else addNames(to[name] as Record<string, number>, value as Record<string, number>);
+  }
+}
+
+/** Adds to `to`, which changes. Names are the source's: any name is an ordinary one. */
+export function addNames(to: Record<string, number>, more: Readonly<Record<string, number>>): void {
+  for (const [name, times] of Object.entries(more)) addName(to, name, times);
+}
+
+/** Adds to `to`, which changes. */
+export function addName(to: Record<string, number>, name: string, times = 1): void {
+  const isKnown = Object.hasOwn(to, name);
+  const target = isKnown || Object.keys(to).length < countedNamesMax ? name : others;
+  const value = (Object.hasOwn(to, target) ? to[target]! : 0) + times;
+  // An assignment to `__proto__` would be lost.
+  Object.defineProperty(to, target, { value, enumerable: true, configurable: true, writable: true });
+}
+
+/** Names that a line of text lists. */
+const listedNamesMax = 50;
+
+/** `schema (1,204 records), app (3 records)`, the most frequent first; further names are counted. */
+export function formatCounts(counts: Readonly<Record<string, number>>): string {
+  const sorted = Object.entries(counts).sort(([, one], [, other]) => other - one);
+  const listed = sorted
+    .slice(0, listedNamesMax)
+    .map(
+      ([name, records]) =>
+        `${name} (${records.toLocaleString("en-US")} ${records === 1 ? "record" : "records"})`,
+    );
+  const more = sorted.length - listed.length;
+  return [...listed, ...(more > 0 ? [`and ${more} more`] : [])].join(", ");
+}

@@ -1,0 +1,170 @@
+/** Matomo's visits, `Live.getLastVisitsDetails` as JSON or CSV: each action is an event (contract, import 2.9). Pure. */
+
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { objectFrom } from "../read/json-text.ts";
+import { fillScreen } from "./common-fields.ts";
+import { EventDraft } from "./event-draft.ts";
+import { identityOf } from "./identity.ts";
+import { idOf } from "./loose-json.ts";
+import { eventOf, type MappedEvent, type MappedRecord } from "./mapped.ts";
+import { Members } from "./members.ts";
+
+/** Actions other than views and events, and the events that they become. */
+const eventNames = new Map([
+  ["goal", "goal"],
+  ["search", "site search"],
+  ["download", "download"],
+  ["outlink", "outlink"],
+  ["ecommerceOrder", "order"],
+  ["ecommerceAbandonedCart", "abandoned cart"],
+]);
+
+const actionFields = {
+  url: "$current_url",
+  pageTitle: "title",
+  title: "title",
+  timeSpent: "time_spent",
+  eventCategory: "category",
+  eventAction: "action",
+  eventName: "label",
+  eventValue: "value",
+  siteSearchKeyword: "keyword",
+  goalName: "goal",
+  goalId: "goal_id",
+  orderId: "order_id",
+};
+const visitFields = {
+  browserName: "$browser",
+  browserVersion: "$browser_version",
+  operatingSystemName: "$os",
+  operatingSystemVersion: "$os_version",
+  deviceType: "$device_type",
+  deviceBrand: "$device_manufacturer",
+  deviceModel: "$device_model",
+  languageCode: "$browser_language",
+  visitIp: "$ip",
+  countryCode: "$geoip_country_code",
+  country: "$geoip_country_name",
+  regionCode: "$geoip_subdivision_1_code",
+  region: "$geoip_subdivision_1_name",
+  city: "$geoip_city_name",
+  latitude: "$geoip_latitude",
+  longitude: "$geoip_longitude",
+  continent: "$geoip_continent_name",
+  referrerUrl: "$referrer",
+  idVisit: "$session_id",
+  idSite: "site_id",
+  visitorId: "$device_id",
+};
+const campaignFields = {
+  campaignName: "utm_campaign",
+  campaignSource: "utm_source",
+  campaignMedium: "utm_medium",
+  campaignKeyword: "utm_term",
+  campaignContent: "utm_content",
+  campaignId: "utm_id",
+};
+/** Only Matomo's own pages need them. */
+const omittedForm =
+  /(?:Pretty|Symbol|Icon|icon|^plugins.*|^serverDate|^serverTime.*|^visitServerHour|^visitLocal.*|^(?:first|last)Action(?:Timestamp|DateTime)|^visitCount|^actions|^searches|^interactions|^goalConversions|^ecommerce(?:Revenue|Items).*|^visitDuration|^visitEcommerceStatus|^totalEcommerce.*|^totalAbandonedCarts.*|^daysSince.*|^secondsSince.*|^visitConverted)$/;
+const flatAction = /^actionDetails_(\d{1,4})_(\w+)$/;
+const quarterHour = 900;
+const correctionMax = 14 * 3_600;
+
+/** A visit: its actions are the events. */
+export function fromMatomo(record: JsonObject): MappedRecord {
+  const visit = new Members(record);
+  const actions = takeActions(visit);
+  const user = visit.takeId("userId");
+  const visitor = idOf(visit.peek("visitorId"));
+  const { distinctId, ...identity } = identityOf(visitor, user);
+  const id = `${idOf(record.idSite)}:${idOf(record.idVisit)}`;
+  const { seconds, isDoubtful } = correctionOf(record, actions);
+  const notTaken = new Set<string>();
+  const shared = visitProperties(visit, notTaken);
+  const events = actions.map((action, at): MappedEvent => {
+    const members = new Members(action);
+    const type = members.takeId("type") ?? "action";
+    const name = takeName(members, type);
+    const time = corrected(members.take("timestamp"), seconds) ?? record.serverTimestamp;
+    const draft = new EventDraft("matomo");
+    draft.fillFrom(members, actionFields);
+    for (const member of members.names()) if (omittedForm.test(member)) draft.omit(members, [member]);
+    draft.keepRest(members);
+    for (const [property, value] of Object.entries(shared)) draft.fill(property, value);
+    for (const each of draft.notTaken) notTaken.add(`actionDetails.${each}`);
+    const event = eventOf(name, distinctId, time, draft.toProperties());
+    const source = { name: type, ids: [user, visitor] };
+    return { event, sourceId: `matomo:${id}:${at}`, source, ...identity };
+  });
+  const warnings = isDoubtful ? ["matomo_time_correction_unknown"] : [];
+  return { events, notTaken, warnings };
+}
+
+function takeName(members: Members, type: string): Json | undefined {
+  if (type === "action") return "$pageview";
+  return type === "event" ? members.peek("eventAction") : (eventNames.get(type) ?? type);
+}
+
+/** What all events of the visit have. */
+function visitProperties(visit: Members, notTaken: Set<string>): JsonObject {
+  const draft = new EventDraft("matomo");
+  if (fillScreen(draft, visit.peek("resolution"))) draft.keep("resolution", visit.take("resolution")!);
+  const isCampaign = visit.peek("referrerType") === "campaign";
+  const [name, keyword] = [visit.peek("referrerName"), visit.peek("referrerKeyword")];
+  draft.fillFrom(visit, campaignFields);
+  if (isCampaign) {
+    draft.fill("utm_campaign", name);
+    draft.fill("utm_term", keyword);
+  }
+  draft.fillFrom(visit, visitFields);
+  const omitted = visit.names().filter((member) => omittedForm.test(member));
+  draft.omit(visit, omitted);
+  draft.keepRest(visit);
+  for (const each of draft.notTaken) notTaken.add(each);
+  return draft.toProperties();
+}
+
+/**
+ * `actionDetails[].timestamp` may be the local time of the site, while times of the visit are UTC: the difference, in seconds.
+ * It is doubtful where it is not a zone's.
+ */
+function correctionOf(
+  record: JsonObject,
+  actions: readonly JsonObject[],
+): { seconds: number; isDoubtful: boolean } {
+  const none = { seconds: 0, isDoubtful: false };
+  const first = secondsAt(actions[0]?.timestamp);
+  const last = secondsAt(actions.at(-1)?.timestamp);
+  const start = secondsAt(record.firstActionTimestamp);
+  const end = secondsAt(record.lastActionTimestamp) ?? secondsAt(record.serverTimestamp);
+  const [local, utc] = start === undefined ? [last, end] : [first, start];
+  if (local === undefined || utc === undefined || local === utc) return none;
+  const difference = local - utc;
+  const isZone = difference % quarterHour === 0 && Math.abs(difference) <= correctionMax;
+  return isZone ? { seconds: difference, isDoubtful: false } : { seconds: 0, isDoubtful: true };
+}
+
+function secondsAt(value: Json | undefined): number | undefined {
+  const seconds = Number(idOf(value));
+  return Number.isSafeInteger(seconds) && seconds > 0 ? seconds : undefined;
+}
+
+function corrected(time: Json | undefined, seconds: number): Json | undefined {
+  const at = secondsAt(time);
+  return at === undefined || seconds === 0 ? time : at - seconds;
+}
+
+function takeActions(visit: Members): JsonObject[] {
+  const listed = visit.takeList("actionDetails").filter(isJsonObject);
+  if (listed.length > 0) return listed;
+  const flat: [string, Json][][] = [];
+  for (const [name, value] of visit.entries()) {
+    const match = flatAction.exec(name);
+    if (match === null) continue;
+    visit.take(name);
+    flat[Number(match[1])] ??= [];
+    flat[Number(match[1])]!.push([match[2]!, value]);
+  }
+  return Object.values(flat).map(objectFrom);
+}

@@ -1,0 +1,97 @@
+/** The members of a record while it is mapped: each one is used, kept or reported (contract, import L1). Pure. */
+
+import type { Json, JsonObject } from "../../lib/json.ts";
+import { idOf, listOf, objectOf } from "./loose-json.ts";
+
+/** Whether a member has no value: null, empty text, an empty list or object. Such members do not count as lost. */
+export function isEmpty(value: Json | undefined): boolean {
+  if (value === undefined || value === null || value === "") return true;
+  if (typeof value !== "object") return false;
+  if (Array.isArray(value)) return value.length === 0;
+  return Object.getPrototypeOf(value) === Object.prototype && Object.keys(value).length === 0;
+}
+
+/** Members that were not used yet. Those without a value are skipped from the start. */
+export class Members {
+  private readonly unused: Map<string, Json>;
+
+  constructor(object: Readonly<JsonObject>) {
+    this.unused = new Map(Object.entries(object).filter(([, value]) => !isEmpty(value)));
+  }
+
+  /** Members of an object that is itself a member, also one written as JSON text; empty for other values. */
+  static inside(value: Json | undefined): Members {
+    return new Members(objectOf(value));
+  }
+
+  has(name: string): boolean {
+    return this.unused.has(name);
+  }
+
+  /** The value, which stays unused. */
+  peek(name: string): Json | undefined {
+    return this.unused.get(name);
+  }
+
+  /** The value, which counts as used from now on. */
+  take(name: string): Json | undefined {
+    const value = this.unused.get(name);
+    this.unused.delete(name);
+    return value;
+  }
+
+  /** The first of these members that has a value; the others stay unused. */
+  takeFirst(...names: string[]): Json | undefined {
+    const name = names.find((each) => this.unused.has(each));
+    return name === undefined ? undefined : this.take(name);
+  }
+
+  /** A member that is an id, however it is written. */
+  takeId(name: string): string | undefined {
+    const id = idOf(this.unused.get(name));
+    if (id !== undefined) this.unused.delete(name);
+    return id;
+  }
+
+  /** The members of an object. A value that is not an object stays unused. */
+  takeInside(name: string): Members {
+    const inside = Members.inside(this.unused.get(name));
+    if (inside.unused.size > 0) this.unused.delete(name);
+    return inside;
+  }
+
+  /** The elements of a list. A value that is not a list stays unused. */
+  takeList(name: string): Json[] {
+    const list = listOf(this.unused.get(name));
+    if (list.length > 0) this.unused.delete(name);
+    return list;
+  }
+
+  /** The names of the unused members. */
+  names(): string[] {
+    return [...this.unused.keys()];
+  }
+
+  /** The unused members; they stay unused. */
+  entries(): [name: string, value: Json][] {
+    return [...this.unused];
+  }
+
+  /** The unused members, which count as used from now on. */
+  *takeRest(): Generator<[name: string, value: Json]> {
+    for (const entry of this.entries()) {
+      this.unused.delete(entry[0]);
+      yield entry;
+    }
+  }
+}
+
+/** The names of the members that have a value, other than these. */
+export function restOf(record: Readonly<JsonObject>, used: readonly string[]): string[] {
+  return Object.keys(record).filter((name) => !used.includes(name) && !isEmpty(record[name]));
+}
+
+/** A flag, however the source writes it. */
+export function isTrue(value: Json | undefined): boolean {
+  return value === true || value === 1 || (typeof value === "string" && /^(true|1|t|yes)$/i.test(value));
+}

@@ -1,0 +1,146 @@
+/** Snowplow's enriched events: TSV, JSON of its SDKs, `atomic.events` (contract, import 2.10). Pure. */
+
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { objectFrom } from "../read/json-text.ts";
+import { EventDraft } from "./event-draft.ts";
+import { identityOf } from "./identity.ts";
+import { idOf, jsonText, objectOf } from "./loose-json.ts";
+import { eventOf, type MappedRecord } from "./mapped.ts";
+import { Members } from "./members.ts";
+
+/** The columns of enriched events in the order in which Snowplow writes them; older versions have fewer. */
+export const snowplowColumns: readonly string[] =
+  `app_id platform etl_tstamp collector_tstamp dvce_created_tstamp event event_id txn_id name_tracker v_tracker v_collector v_etl
+  user_id user_ipaddress user_fingerprint domain_userid domain_sessionidx network_userid geo_country geo_region geo_city
+  geo_zipcode geo_latitude geo_longitude geo_region_name ip_isp ip_organization ip_domain ip_netspeed page_url page_title
+  page_referrer page_urlscheme page_urlhost page_urlport page_urlpath page_urlquery page_urlfragment refr_urlscheme refr_urlhost
+  refr_urlport refr_urlpath refr_urlquery refr_urlfragment refr_medium refr_source refr_term mkt_medium mkt_source mkt_term
+  mkt_content mkt_campaign contexts se_category se_action se_label se_property se_value unstruct_event tr_orderid tr_affiliation
+  tr_total tr_tax tr_shipping tr_city tr_state tr_country ti_orderid ti_sku ti_name ti_category ti_price ti_quantity
+  pp_xoffset_min pp_xoffset_max pp_yoffset_min pp_yoffset_max useragent br_name br_family br_version br_type br_renderengine
+  br_lang br_features_pdf br_features_flash br_features_java br_features_director br_features_quicktime br_features_realplayer
+  br_features_windowsmedia br_features_gears br_features_silverlight br_cookies br_colordepth br_viewwidth br_viewheight os_name
+  os_family os_manufacturer os_timezone dvce_type dvce_ismobile dvce_screenwidth dvce_screenheight doc_charset doc_width
+  doc_height tr_currency tr_total_base tr_tax_base tr_shipping_base ti_currency ti_price_base base_currency geo_timezone
+  mkt_clickid mkt_network etl_tags dvce_sent_tstamp refr_domain_userid refr_dvce_tstamp derived_contexts domain_sessionid
+  derived_tstamp event_vendor event_name event_format event_version event_fingerprint true_tstamp`.split(
+    /\s+/,
+  );
+
+const fields = {
+  page_url: "$current_url",
+  page_urlhost: "$host",
+  page_urlpath: "$pathname",
+  page_title: "title",
+  page_referrer: "$referrer",
+  refr_urlhost: "$referring_domain",
+  mkt_medium: "utm_medium",
+  mkt_source: "utm_source",
+  mkt_term: "utm_term",
+  mkt_content: "utm_content",
+  mkt_campaign: "utm_campaign",
+  geo_country: "$geoip_country_code",
+  geo_region: "$geoip_subdivision_1_code",
+  geo_region_name: "$geoip_subdivision_1_name",
+  geo_city: "$geoip_city_name",
+  geo_zipcode: "$geoip_postal_code",
+  geo_latitude: "$geoip_latitude",
+  geo_longitude: "$geoip_longitude",
+  geo_timezone: "$geoip_time_zone",
+  user_ipaddress: "$ip",
+  useragent: "$raw_user_agent",
+  br_family: "$browser",
+  br_name: "$browser",
+  br_version: "$browser_version",
+  br_lang: "$browser_language",
+  br_viewwidth: "$viewport_width",
+  br_viewheight: "$viewport_height",
+  os_family: "$os",
+  os_name: "$os",
+  dvce_type: "$device_type",
+  dvce_screenwidth: "$screen_width",
+  dvce_screenheight: "$screen_height",
+  domain_sessionid: "$session_id",
+  domain_userid: "$device_id",
+};
+const structuredFields = {
+  se_category: "category",
+  se_label: "label",
+  se_property: "property",
+  se_value: "value",
+};
+const omitted = ["name_tracker", "event_fingerprint", "txn_id", "dvce_sent_tstamp"];
+const omittedForm = /^(?:etl_|v_)/;
+/** Names of a click id by the network that gave it. */
+const clickIds = new Map([
+  ["google", "gclid"],
+  ["microsoft", "msclkid"],
+  ["doubleclick", "dclid"],
+]);
+const viewNames = new Map([
+  ["page_view", "$pageview"],
+  ["screen_view", "$screen"],
+]);
+const numberColumns =
+  /^(?:geo_l(?:at|ong)itude|se_value|t[ri]_(?:total|tax|shipping|price|quantity)(?:_base)?|pp_[xy]offset_m(?:in|ax)|br_view(?:width|height)|dvce_screen(?:width|height)|doc_(?:width|height)|domain_sessionidx)$/;
+
+/** A line of an enriched file, whose columns have no header. */
+export function snowplowRow(values: readonly string[]): JsonObject {
+  const entries = values.map((value, at): [string, Json] => {
+    const name = snowplowColumns[at] ?? `column_${at + 1}`;
+    const isNumber = numberColumns.test(name) && value !== "" && Number.isFinite(Number(value));
+    return [name, isNumber ? Number(value) : value];
+  });
+  return objectFrom(entries);
+}
+
+export function fromSnowplow(record: JsonObject): MappedRecord {
+  const members = new Members(record);
+  const kind = members.takeId("event");
+  const eventName = members.takeId("event_name");
+  const self = kind === "unstruct" || kind === undefined ? takeSelfDescribing(members) : undefined;
+  const draft = new EventDraft("snowplow", self);
+  let name: Json | undefined = viewNames.get(eventName ?? "") ?? viewNames.get(kind ?? "");
+  if (name === undefined && kind === "struct") {
+    name = members.takeId("se_action");
+    draft.fillFrom(members, structuredFields);
+  }
+  name ??= eventName ?? kind;
+  if (name === "$screen") draft.fill("$screen_name", self?.name);
+  const user = members.takeId("user_id");
+  const domain = idOf(members.peek("domain_userid"));
+  const network = idOf(members.peek("network_userid"));
+  const time = members.takeFirst("true_tstamp", "derived_tstamp", "collector_tstamp");
+  const sourceId = members.takeId("event_id");
+  const clickId = clickIds.get(idOf(members.peek("mkt_network"))?.toLowerCase() ?? "");
+  if (clickId !== undefined) draft.fillFrom(members, { mkt_clickid: clickId });
+  for (const name of ["contexts", "derived_contexts"]) {
+    const value = members.peek(name);
+    if (value !== undefined) draft.keep(name, jsonText(members.take(name)!));
+  }
+  draft.fillFrom(members, fields);
+  draft.omit(
+    members,
+    members.names().filter((each) => omitted.includes(each) || omittedForm.test(each)),
+  );
+  draft.keepRest(members);
+  const { distinctId, ...identity } = identityOf(domain, user, network);
+  const event = eventOf(name, distinctId, time, draft.toProperties());
+  const source = { name: eventName ?? kind, ids: [user, domain, network] };
+  return { events: [{ event, sourceId, isUuid: true, source, ...identity }], notTaken: draft.notTaken };
+}
+
+/** The data of a self-describing event: `unstruct_event.data.data`, or `unstruct_event_com_acme_buy_1` of the SDKs. */
+function takeSelfDescribing(members: Members): JsonObject | undefined {
+  const outer = objectOf(members.peek("unstruct_event"));
+  const inner = objectOf(objectOf(outer.data).data);
+  if (Object.keys(inner).length > 0) {
+    members.take("unstruct_event");
+    return inner;
+  }
+  const name = members.names().find((each) => each.startsWith("unstruct_event_"));
+  const value = name === undefined ? undefined : members.peek(name);
+  if (!isJsonObject(value)) return undefined;
+  members.take(name!);
+  return value;
+}
