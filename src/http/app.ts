@@ -29,6 +29,7 @@ export interface AppDeps {
   /** Absent: this front is alone. */
   shared?: DispatchDeps["shared"];
   onSeen?: DispatchDeps["onSeen"];
+  onError?: DispatchDeps["onError"];
   /** Path of the page that browsers are sent to from `/`; absent: there is none. */
   homePage?: string;
   /** Address in the documentation; absent: the path by which clients come. */
@@ -67,6 +68,7 @@ export function createApp(deps: AppDeps): App {
     rateLimiter: deps.rateLimiter,
     shared: deps.shared,
     onSeen: deps.onSeen,
+    onError: deps.onError,
     bodies: new Bodies(deps.limits ?? defaultLimits),
     now: deps.now ?? (() => new Date()),
     connectionOf: (request) => connectionOf(request),

@@ -33,6 +33,8 @@ export interface DispatchDeps extends ExchangeDeps {
   readonly shared?: SharedState;
   readonly guard: Guard;
   readonly log: ErrorLog;
+  /** Gets what a request threw, whatever the response. */
+  readonly onError?: (error: unknown) => void;
   /** Absent: no limits. */
   readonly rateLimiter?: RateLimiter;
   /** Told of every request that has its answer. */
@@ -119,6 +121,7 @@ export async function serve(
     result = answer(dialect, methods, exchange, deps);
     if (result instanceof Promise) result = await result;
   } catch (error) {
+    deps.onError?.(error);
     const failure = isCallerGone(error, request.signal) ? callerGone() : failureOf(error);
     const { requestId } = exchange;
     reason = failure.message;

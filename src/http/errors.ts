@@ -9,6 +9,7 @@ import {
   AppError,
   EditConflict,
   InvalidField,
+  isCorruptSqlite,
   NotFound,
   NotPermitted,
   TooManyAttempts,
@@ -67,6 +68,11 @@ export function failureOf(error: unknown): HttpFailure {
     return retryLater(error.code, error.message);
   if (storeBusy.has(code)) return retryLater("store_busy", "Another process holds the store; try again.");
   if (storeFull.has(code)) return retryLater("store_full", "The disk is full; nothing was changed.");
+  if (isCorruptSqlite(error))
+    return retryLater(
+      "store_corrupt",
+      "A store is corrupt and cannot be read; `flagkeep status` reports it.",
+    );
   return new HttpFailure(500, "server_error", "error", "A server error occurred.");
 }
 

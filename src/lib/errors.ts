@@ -94,3 +94,11 @@ export abstract class OperatorNeeded extends AppError {
 export function firstLine(error: unknown): string {
   return (error instanceof Error ? error.message : String(error)).split("\n")[0]!;
 }
+
+/** Whether SQLite could not read its file because its content is corrupt. */
+export function isCorruptSqlite(error: unknown): boolean {
+  const codes = [error, (error as { cause?: unknown } | null)?.cause].map((one) =>
+    typeof one === "object" && one !== null && "code" in one ? String(one.code) : "",
+  );
+  return codes.some((code) => code.startsWith("SQLITE_CORRUPT") || code === "SQLITE_NOTADB");
+}

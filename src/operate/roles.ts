@@ -20,6 +20,8 @@ export interface RoleSources {
   /** Undefined before the journal is open. */
   admission: Admission | undefined;
   engine: EngineState;
+  /** Why persons and groups cannot be read; null: nothing is known to hinder it. */
+  damage: string | null;
 }
 
 /** In the order of `roleNames`. */
@@ -27,7 +29,11 @@ export function roleStates(sources: RoleSources): RoleReadiness[] {
   const { state } = sources;
   const reasons: Record<RoleReadiness["role"], string | null> =
     state === "ready"
-      ? { capture: whyNoCapture(sources.admission!), flags: null, query: whyNoQuery(sources.engine) }
+      ? {
+          capture: whyNoCapture(sources.admission!),
+          flags: sources.damage,
+          query: whyNoQuery(sources.engine),
+        }
       : { capture: state, flags: state, query: state };
   return roleNames.map((role) => ({ role, ready: reasons[role] === null, reason: reasons[role] }));
 }

@@ -34,6 +34,7 @@ import type { Log } from "../log.ts";
 import { KeptFolderUse } from "../operate/disk-use.ts";
 import { EventRate } from "../operate/event-rate.ts";
 import { Metrics } from "../operate/metrics.ts";
+import { PeopleDamage } from "../operate/people-damage.ts";
 import { Reports } from "../operate/reports.ts";
 import { Retention } from "../operate/retention.ts";
 import { roleStates } from "../operate/roles.ts";
@@ -53,7 +54,7 @@ import { frontApp } from "./front-app.ts";
 import { instanceDeps } from "./instance.ts";
 import { Listeners } from "./listeners.ts";
 import { openJournal } from "./open-journal.ts";
-import { requireOwnData } from "./own-data.ts";
+import { arePeopleMissing, requireOwnData } from "./own-data.ts";
 import { Eraser } from "./person-eraser.ts";
 import type { SharedFront } from "./shared-front.ts";
 
@@ -72,6 +73,7 @@ export class Appliance {
   private readonly metricsToken: string;
   private readonly supervisor: EngineSupervisor;
   private readonly metrics: Metrics;
+  private readonly damage: PeopleDamage;
   private readonly reports: Reports;
   private readonly retention: Retention;
   private readonly instance: ReturnType<typeof instanceDeps>;
@@ -115,6 +117,8 @@ export class Appliance {
     const place = paths(dataDir);
     this.metricsToken = metricsToken(config);
     if (shared === undefined) requireOwnData(dataDir);
+    this.damage = new PeopleDamage(dataDir);
+    if (shared === undefined && arePeopleMissing(dataDir)) log.error({}, this.damage.noteMissing());
     this.folderUse = new KeptFolderUse(dataDir);
     // The names of sockets are relative: their paths may not be longer than 108 bytes.
     process.chdir(dataDir);
@@ -260,6 +264,7 @@ export class Appliance {
     const { config, log, metadata, people, supervisor, metrics, traces } = this;
     const { unknownKeys, payloads, overrides, uploads, eraser, instance, shared } = this;
     return frontApp({
+      damage: this.damage,
       ...{ config, log, metadata, people, supervisor, metrics, traces, journal },
       ...{ unknownKeys, payloads, overrides, uploads, eraser, instance, shared },
       status: () => this.status(),
@@ -324,7 +329,11 @@ export class Appliance {
   private async status(): Promise<Status> {
     const dataDir = this.config["data-dir"];
     // Read before anything is waited for: a stop may close the stores meanwhile.
-    const stored = storedStatus(dataDir, this.people, this.journal?.admission().neededBytes);
+    const neededBytes = this.journal?.admission().neededBytes;
+    const stored =
+      this.damage.reading(() => storedStatus(dataDir, this.people, neededBytes), undefined) ??
+      storedStatus(dataDir, undefined, neededBytes);
+    const applied = this.damage.reading(() => laneCursors(this.people), { realtime: 0, historical: 0 });
     const state: Omit<Status, "disk"> = {
       running: true,
       state: this.state,
@@ -333,7 +342,7 @@ export class Appliance {
       started_at: this.startedAt.toISOString(),
       uptime_seconds: Math.floor((Date.now() - this.startedAt.getTime()) / 1_000),
       events_per_second: this.eventRate.perSecond(),
-      journal: laneStatus(this.journal?.state() ?? [], laneCursors(this.people)),
+      journal: laneStatus(this.journal?.state() ?? [], applied),
       roles: this.roles(),
       engine: this.supervisor.state,
       events_at: this.config["events-url"] && shownAddress(this.config["events-url"]),
@@ -359,6 +368,7 @@ export class Appliance {
       state: this.state,
       admission: this.journal?.admission(),
       engine: this.supervisor.state,
+      damage: this.damage.reason,
     });
   }
 

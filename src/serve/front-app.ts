@@ -26,6 +26,7 @@ import type { Log } from "../log.ts";
 import { mcpRoutes } from "../mcp/route.ts";
 import { instanceRoutes } from "../operate/api/instance.ts";
 import type { Metrics } from "../operate/metrics.ts";
+import type { PeopleDamage } from "../operate/people-damage.ts";
 import { Requests } from "../operate/requests.ts";
 import type { Status } from "../operate/status-shape.ts";
 import type { Traces } from "../operate/traces.ts";
@@ -60,6 +61,8 @@ export interface FrontParts {
   stopping: AbortSignal;
   /** That `/metrics` asks for; empty: none. */
   metricsToken: string;
+  /** Gets every error of a request. */
+  damage: PeopleDamage;
 }
 
 export function frontApp(parts: FrontParts): App {
@@ -79,6 +82,7 @@ export function frontApp(parts: FrontParts): App {
   const app: App = createApp({
     guard: guardOf(metadata),
     log,
+    onError: (error) => parts.damage.note(error),
     publicUrl,
     places: new TrustedPlaces(config["trusted-proxies"], publicUrl),
     limits: {
@@ -98,8 +102,10 @@ export function frontApp(parts: FrontParts): App {
       ...evaluationRoutes({
         ...{ projects, flagSets, people, publicUrl, stopping: parts.stopping },
         overrides: parts.overrides,
-        onTrouble: (error: unknown) =>
-          log.error({ error: String(error) }, "flags could not be computed fully"),
+        onTrouble: (error: unknown) => {
+          parts.damage.note(error);
+          log.error({ error: String(error) }, "flags could not be computed fully");
+        },
       }),
       ...managementRoutes({
         ...{ metadata, people, flagSets, groupTypes, payloads: parts.payloads, log },

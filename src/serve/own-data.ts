@@ -1,7 +1,9 @@
 /** Whether a data directory has data of its own, or copies of what several fronts share. */
 
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
 import type { Config } from "../config/settings.ts";
+import { lanes } from "../journal/segment.ts";
 import { AppError } from "../lib/errors.ts";
 import { WrongSetting } from "../lib/setting-kinds.ts";
 import { paths } from "../paths.ts";
@@ -36,6 +38,20 @@ export function requireEventsUrl(config: Config): void {
 /** @throws {OnlyCopies} the data directory cannot be used alone. */
 export function requireOwnData(dataDir: string): void {
   if (isCopy(paths(dataDir).metadata)) throw new OnlyCopies(dataDir);
+}
+
+/**
+ * Whether the store of persons is gone from a data directory that was used: an empty one would hide the loss.
+ *
+ * Source: contract, third round C13.
+ */
+export function arePeopleMissing(dataDir: string): boolean {
+  const { people, events, journal, archive } = paths(dataDir);
+  if (existsSync(people)) return false;
+  const hasSegments = [...lanes.map((lane) => join(journal, lane)), archive].some(
+    (folder) => existsSync(folder) && readdirSync(folder).length > 0,
+  );
+  return existsSync(events) || hasSegments;
 }
 
 /** The data directory holds nothing but copies of what is backed up elsewhere. */
