@@ -5,8 +5,9 @@ import { Command } from "commander";
 import type { Metadata } from "../../src/accounts/metadata.ts";
 import { FlagEditInput } from "../../src/flags/api/flag-shapes.ts";
 import { type Flag, flagFields } from "../../src/flags/fields.ts";
-import { readDeletedFlags } from "../../src/flags/store/flag.ts";
+import { findFlag, readDeletedFlags } from "../../src/flags/store/flag.ts";
 import { updateFlag } from "../../src/flags/store/flag-writes.ts";
+import { ApprovalRequired, protectedBy } from "../../src/flags/store/protected-flags.ts";
 import { parseFields } from "../../src/http/fields.ts";
 import { InvalidField } from "../../src/lib/errors.ts";
 import { isJsonObject, type JsonObject } from "../../src/lib/json.ts";
@@ -22,6 +23,7 @@ import {
   percentage,
   rolloutFields,
   variant,
+  withConfirm,
   withProjectAndJson,
 } from "./flags-common.ts";
 
@@ -34,9 +36,10 @@ interface SetOptions extends CommonOptions {
   name?: string;
   tag?: string[];
   note?: string;
+  confirm?: true;
 }
 
-export const set = withProjectAndJson(new Command("set"), FlagRecord)
+export const set = withConfirm(withProjectAndJson(new Command("set"), FlagRecord))
   .description("Change a flag: on or off, its rollout, variants, payloads; all at once, or nothing.")
   .argument("<key>", "the flag's key")
   .option("--on", "switch it on")
@@ -58,7 +61,7 @@ export const set = withProjectAndJson(new Command("set"), FlagRecord)
       withProject(options, (stores) => {
         const flag = flagOf(stores, key);
         const sent = changesOf(stores, flag, options);
-        const [after] = edited(stores, [flag], () => sent, options.note);
+        const [after] = edited(stores, [flag], () => sent, options);
         if (options.json) return printJson(flagRecords(stores)(after!));
         const hint = after!.active ? nobodyHint(after!) : "";
         const state = `${after!.active ? "on" : "off"}, version ${after!.version}`;
@@ -104,17 +107,17 @@ export const enable = switching("enable", "Switch flags on.", true);
 export const disable = switching("disable", "Switch flags off: answers no longer contain them.", false);
 
 function switching(name: string, description: string, active: boolean): Command {
-  return withProjectAndJson(new Command(name), Type.Array(FlagRecord))
+  return withConfirm(withProjectAndJson(new Command(name), Type.Array(FlagRecord)))
     .description(description)
     .argument("<key...>", "the flags' keys")
     .option("--note <text>", "why; the activity log keeps it")
     .addHelpText("after", `\nExample:\n  flagkeep flags ${name} new-checkout`)
     .action(
-      run((keys: string[], options: CommonOptions & Pick<SetOptions, "note">) =>
+      run((keys: string[], options: CommonOptions & Pick<SetOptions, "note" | "confirm">) =>
         withProject(options, (stores) => {
           const before = keys.map((key) => flagOf(stores, key));
           const change = (flag: Flag) => (flag.active === active ? undefined : { active });
-          const after = edited(stores, before, change, options.note);
+          const after = edited(stores, before, change, options);
           if (options.json) return printJson(after.map(flagRecords(stores)));
           for (const [index, flag] of after.entries()) {
             const was = before[index]!.active === active ? " already" : "";
@@ -125,15 +128,15 @@ function switching(name: string, description: string, active: boolean): Command 
     );
 }
 
-export const deleteFlags = withProjectAndJson(new Command("delete"), Type.Array(FlagRecord))
+export const deleteFlags = withConfirm(withProjectAndJson(new Command("delete"), Type.Array(FlagRecord)))
   .description("Delete flags; `flags restore` brings them back.")
   .argument("<key...>", "the flags' keys")
   .addHelpText("after", "\nExample:\n  flagkeep flags delete old-checkout")
   .action(
-    run((keys: string[], options: CommonOptions) =>
+    run((keys: string[], options: CommonOptions & Pick<SetOptions, "confirm">) =>
       withProject(options, (stores) => {
         const before = keys.map((key) => flagOf(stores, key));
-        const after = edited(stores, before, () => ({ deleted: true }));
+        const after = edited(stores, before, () => ({ deleted: true }), options);
         if (options.json) return printJson(after.map(flagRecords(stores)));
         for (const { key } of before)
           print(`Flag ${key} is deleted; \`flagkeep flags restore ${key}\` brings it back.`);
@@ -141,14 +144,14 @@ export const deleteFlags = withProjectAndJson(new Command("delete"), Type.Array(
     ),
   );
 
-export const restore = withProjectAndJson(new Command("restore"), FlagRecord)
+export const restore = withConfirm(withProjectAndJson(new Command("restore"), FlagRecord))
   .description("Bring a deleted flag back, with its rules; under another key when its own is taken.")
   .argument("<key>", "the flag's key, or its id")
   .addHelpText("after", "\nExample:\n  flagkeep flags restore old-checkout")
   .action(
-    run((key: string, options: CommonOptions) =>
+    run((key: string, options: CommonOptions & Pick<SetOptions, "confirm">) =>
       withProject(options, (stores) => {
-        const [after] = edited(stores, [deletedFlag(stores, key)], () => ({ deleted: false }));
+        const [after] = edited(stores, [deletedFlag(stores, key)], () => ({ deleted: false }), options);
         if (options.json) return printJson(flagRecords(stores)(after!));
         print(`Flag ${after!.key} is back; it is ${after!.active ? "on" : "off"}.`);
       }),
@@ -174,26 +177,33 @@ function deletedFlag({ metadata, project }: ProjectStores, key: string): Flag {
  * Changes flags as the API would, all of them or none: later ones may be refused because other flags depend on them.
  *
  * @param change the body for a flag; undefined leaves it as it is.
+ * @throws {ApprovalRequired} protected flags would change, and the command was not confirmed; nothing was changed.
  */
 function edited(
   { writing, project, by }: ProjectStores,
   before: readonly Flag[],
   change: (flag: Flag) => JsonObject | undefined,
-  note?: string,
+  { note, confirm }: Pick<SetOptions, "note" | "confirm">,
 ): Flag[] {
   return writing.metadata.change((t) => {
     const inside = { ...writing, metadata: joining(writing.metadata, t) };
-    return before.map((flag) => {
+    const edits = before.map((flag) => {
       const sent = change(flag);
-      if (sent === undefined) return flag;
+      if (sent === undefined) return { flag };
       const input = parseFields(FlagEditInput, note === undefined ? sent : { ...sent, note }, {
         partial: true,
       });
-      return updateFlag(inside, {
-        by,
-        note: input.note,
-        ...{ projectId: project.id, id: flag.id, fields: flagFields(input), sent, now: new Date() },
-      });
+      return { flag, edit: { note: input.note, fields: flagFields(input), sent } };
+    });
+    const affected = edits.flatMap(({ flag: { id }, edit }) =>
+      edit === undefined ? [] : protectedBy(inside, findFlag(t, project.id, id)!, edit.fields),
+    );
+    if (affected.length > 0 && !confirm) {
+      throw new ApprovalRequired([...new Set(affected.map(({ key }) => key))].sort());
+    }
+    return edits.map(({ flag, edit }) => {
+      if (edit === undefined) return flag;
+      return updateFlag(inside, { by, projectId: project.id, id: flag.id, now: new Date(), ...edit });
     });
   });
 }

@@ -38,6 +38,10 @@ export const withProjectAndJson = (command: Command, shape: TSchema): Command =>
     positiveInteger,
   );
 
+/** Help of the option that applies changes of protected flags. */
+export const confirmWords = "apply changes that need approval without a change request";
+export const withConfirm = (command: Command): Command => command.option("--confirm", confirmWords);
+
 /** @throws {NoSuchFlag} */
 export function flagOf({ metadata, project }: ProjectStores, key: string): Flag {
   const flag = findFlagByKey(metadata.db, project.id, key);

@@ -5,7 +5,7 @@ import { differenceLines, type ItemDifference } from "../../src/flags/exchange/d
 import { writeDocument } from "../../src/flags/exchange/document.ts";
 import { foreignProducts, readForeign } from "../../src/flags/exchange/foreign/read-foreign.ts";
 import { importDocument } from "../../src/flags/exchange/import-document.ts";
-import { readContent } from "../../src/flags/exchange/project-content.ts";
+import { assertPayloadsReadable, readContent } from "../../src/flags/exchange/project-content.ts";
 import { documentOf as documentIn, documentText, parseFile } from "../../src/flags/exchange/read-document.ts";
 import { FlagInput, flagFields } from "../../src/flags/fields.ts";
 import { parseFields } from "../../src/http/fields.ts";
@@ -15,6 +15,7 @@ import { describeJson, withJson } from "../json-shape.ts";
 import { fileName, positiveInteger, print, printJson, run } from "../output.ts";
 import { withSettings } from "../settings.ts";
 import { creatingAuthor, creatorWords, type ProjectStores, withProject } from "../stores.ts";
+import { confirmWords } from "./flags-common.ts";
 
 /** A file is there already, or is not there at all. */
 class WrongFile extends AppError {
@@ -72,7 +73,9 @@ describeJson(exportFlags, ExportedFlags);
 function documentOf({ metadata, project, flagSets, writing }: ProjectStores, withSecrets = false) {
   const { groupTypes } = flagSets.of(project.id);
   const payloads = withSecrets ? writing.payloads : undefined;
-  return writeDocument(readContent(metadata.db, { projectId: project.id, groupTypes, payloads }));
+  const content = readContent(metadata.db, { projectId: project.id, groupTypes, payloads });
+  if (withSecrets) assertPayloadsReadable(content);
+  return writeDocument(content);
 }
 
 interface ImportOptions {
@@ -81,6 +84,7 @@ interface ImportOptions {
   dryRun?: true;
   environment?: string;
   user?: string;
+  confirm?: true;
 }
 
 const ImportedFlags = exactly({
@@ -106,6 +110,8 @@ const ImportedFlags = exactly({
     }),
   ),
   remarks: Type.Array(Type.String()),
+  /** Keys of protected flags that the import changes, directly or indirectly; left out where there are none. */
+  needs_approval: Type.Optional(Type.Array(Type.String())),
   /** What of another product's flags has no place here. */
   not_mapped: Type.Array(exactly({ flag: Type.String(), part: Type.String(), reason: Type.String() })),
 });
@@ -120,6 +126,7 @@ export const importFlags = withJson(
   .option("--project <id>", "the project; may be left out when there is one", positiveInteger)
   .option("--environment <name>", "which one to take, where another product's file has several")
   .option("--dry-run", "print what would change, and change nothing")
+  .option("--confirm", confirmWords)
   .option("--user <email>", creatorWords)
   .addHelpText(
     "after",
@@ -135,13 +142,18 @@ export const importFlags = withJson(
         const isDryRun = options.dryRun === true;
         const root = parseFile(textOf(file));
         const foreign = readForeign(root, options.environment);
-        const { differences, remarks: ofImport } = importDocument(writing, {
+        const {
+          differences,
+          remarks: ofImport,
+          needsApproval,
+        } = importDocument(writing, {
           by: creatingAuthor(metadata, project.organizationId, options.user),
           projectId: project.id,
           document: foreign?.document ?? documentIn(root),
           groupTypes: flagSets.of(project.id).groupTypes,
           toFields: (item) => flagFields(parseFields(FlagInput, item)),
           isDryRun,
+          isConfirmed: options.confirm === true,
           now: new Date(),
         });
         const remarks = [...(foreign?.remarks ?? []), ...ofImport];
@@ -151,6 +163,7 @@ export const importFlags = withJson(
           environment: foreign?.environment ?? null,
           differences: differences.map(shown),
           remarks,
+          ...(needsApproval.length === 0 ? {} : { needs_approval: needsApproval }),
           not_mapped: foreign?.notMapped ?? [],
         };
         if (options.json) return printJson(imported);
@@ -165,6 +178,9 @@ export const importFlags = withJson(
           const count = `${length} ${length === 1 ? "flag" : "flags"}`;
           const shares = foreign.keepsShares ? "" : " Who is in which share is drawn anew.";
           print(`${foreign.product}${from}: ${count} read.${shares}`);
+        }
+        if (isDryRun && needsApproval.length > 0) {
+          print(`Flags that need approval, so the import needs --confirm: ${needsApproval.join(", ")}.`);
         }
         print(summary(differences, isDryRun));
       }),

@@ -236,8 +236,9 @@ export const approve = deciding(
   "approve",
   "Agree to a proposed change of a flag, which is made then; whoever proposed it cannot agree to it.",
   ({ writing }, request, user) =>
-    approveRequest(writing, request as FlagRequest, { userId: user.id, now: new Date() }, () => undefined)
-      .decided,
+    approveRequest(writing, request as FlagRequest, { userId: user.id, now: new Date() }, (flag) =>
+      requireEditor(writing, flag, user.id, `${user.email} may not edit flag ${flag.key}.`),
+    ).decided,
 );
 export const reject = deciding(
   "reject",

@@ -7,6 +7,7 @@ import { type ImportResult, importDocument, refusedItem } from "../../src/flags/
 import { documentOf } from "../../src/flags/exchange/read-document.ts";
 import { type NamedItem, withoutDangling } from "../../src/flags/exchange/references.ts";
 import { FlagInput, flagFields } from "../../src/flags/fields.ts";
+import { ApprovalRequired } from "../../src/flags/store/protected-flags.ts";
 import { parseFields } from "../../src/http/fields.ts";
 import { rejectEnding } from "../../src/import/files.ts";
 import { digest } from "../../src/import/progress-file.ts";
@@ -71,7 +72,7 @@ function keyOf(file: string | undefined): string {
  * it; what stands in the way of all is told, and changes nothing.
  */
 export function importFlags(
-  options: { user?: string; project?: number; dataDir?: string },
+  options: { user?: string; project?: number; dataDir?: string; confirm?: true },
   { flags: copied, leftOut }: Pick<PulledProject, "flags" | "leftOut">,
   isDryRun: boolean,
 ): { flags: ImportedFlags; failure: AppError | undefined } {
@@ -86,6 +87,7 @@ export function importFlags(
           groupTypes: flagSets.of(project.id).groupTypes,
           toFields: (item) => flagFields(parseFields(FlagInput, item)),
           isDryRun,
+          isConfirmed: options.confirm === true,
           now: new Date(),
         });
       const { result, leftOut: refused } = withoutRefused(copied, load);
@@ -93,16 +95,23 @@ export function importFlags(
       const flags = {
         created: count("created"),
         updated: count("updated"),
-        remarks: [...leftOut, ...refused, ...result.remarks],
+        remarks: [...leftOut, ...refused, ...result.remarks, ...approvalRemark(result)],
       };
       return { flags, failure: undefined };
     });
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
     const message = `The flags and cohorts were not loaded: ${error.message}`;
-    const failure = new SourceRefused(message, "Events, persons and groups were; see `flags import`.");
+    const wayOut = error instanceof ApprovalRequired ? ` ${error.hint}` : "";
+    const hint = `Events, persons and groups were; see \`flags import\`.${wayOut}`;
+    const failure = new SourceRefused(message, hint);
     return { flags: { created: 0, updated: 0, remarks: [] }, failure };
   }
+}
+
+function approvalRemark({ needsApproval }: ImportResult): string[] {
+  if (needsApproval.length === 0) return [];
+  return [`Flags that need approval, so the import needs --confirm: ${needsApproval.join(", ")}.`];
 }
 
 /** Loads a document again and again, each time without the item that was refused. */

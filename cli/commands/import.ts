@@ -20,6 +20,7 @@ import { Progress } from "../progress.ts";
 import { ApplianceSilent, type ReachedAppliance } from "../reach.ts";
 import { dataDirOf, withSettings } from "../settings.ts";
 import { creatorOf, creatorWords, withProject } from "../stores.ts";
+import { confirmWords } from "./flags-common.ts";
 import { importFlags, isAddress, pull } from "./import-pull.ts";
 
 /** The appliance went away for too long. */
@@ -44,6 +45,7 @@ interface ImportOptions {
   sourceProject?: number;
   keyFile?: string;
   user?: string;
+  confirm?: true;
   maxRejects: number;
   dryRun?: true;
   resume?: true;
@@ -87,6 +89,7 @@ export const importEvents = withJson(
   )
   .option("--source-project <id>", "of a PostHog that is copied: which project", positiveInteger)
   .option("--key-file <path>", "holds the personal key for it, else POSTHOG_PERSONAL_API_KEY does", fileName)
+  .option("--confirm", confirmWords)
   .option("--user <email>", `of the flags and cohorts that are copied: ${creatorWords}`)
   .option("--dry-run", "read and check everything, load nothing")
   .option("--resume", "go on behind what an interrupted import has loaded")

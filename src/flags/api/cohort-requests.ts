@@ -78,7 +78,8 @@ export function assertMayDecide(
 ): void {
   checkScopes(call.limits, ["cohort:write"]);
   const answers = flagAnswers(deps, call);
-  for (const flag of protectedDependents(deps, { projectId, cohortId })) checkMayEdit(answers, flag);
+  for (const flag of protectedDependents(deps, { projectId, cohortIds: [cohortId] }))
+    checkMayEdit(answers, flag);
 }
 
 const ofCall = (call: ProjectCall<unknown>, id: number) => ({

@@ -91,7 +91,7 @@ export function approveRequest(
   const flag = editFlag(deps, of, (before) => {
     checkMayEdit(before);
     // A change of a flag that others depend on is a change of those.
-    for (const dependent of protectedDependents(deps, { projectId: of.projectId, flagId: of.id }))
+    for (const dependent of protectedDependents(deps, { projectId: of.projectId, flagIds: [of.id] }))
       checkMayEdit(dependent);
     decideRequest(deps, request, "applied", userId, now);
     const { version, original, note } = request;

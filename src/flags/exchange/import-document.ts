@@ -17,6 +17,12 @@ import { mapProperties } from "../rules/stored-filters.ts";
 import { redactedPayload } from "../rules/types.ts";
 import { findFlag } from "../store/flag.ts";
 import { createFlag, type FlagWriting, updateFlag } from "../store/flag-writes.ts";
+import {
+  ApprovalRequired,
+  isHarmless,
+  needsApproval,
+  protectedDependents,
+} from "../store/protected-flags.ts";
 import { differencesBetween, type ItemDifference } from "./difference.ts";
 import {
   type CohortItem,
@@ -41,6 +47,8 @@ export interface ImportRequest {
   toFields: (item: JsonObject) => Partial<FlagFields>;
   /** Finds out everything and changes nothing. */
   isDryRun: boolean;
+  /** Also applies changes that need approval. */
+  isConfirmed?: boolean;
   now: Date;
 }
 
@@ -49,19 +57,25 @@ export interface ImportResult {
   differences: ItemDifference[];
   /** What the operator should know, as sentences. */
   remarks: string[];
+  /** Keys of the protected flags that are changed, directly or through what they depend on. */
+  needsApproval: string[];
 }
 
 /**
  * Imports a document.
  *
  * @throws {DocumentUnusable} something in it refers to what does not exist, or fits nowhere.
- * @throws {InvalidField}     a rule for flags or cohorts is broken; nothing was changed in either case.
+ * @throws {InvalidField}     a rule for flags or cohorts is broken.
+ * @throws {ApprovalRequired} protected flags would change, and the request is not confirmed; nothing was changed in each case.
  */
 export function importDocument(writing: FlagWriting, request: ImportRequest): ImportResult {
   try {
     return writing.metadata.change((t) => {
       const result = new Import(writing, request, t).run();
       if (request.isDryRun) throw new Undone(result);
+      if (result.needsApproval.length > 0 && request.isConfirmed !== true) {
+        throw new ApprovalRequired(result.needsApproval);
+      }
       return result;
     });
   } catch (error) {
@@ -104,10 +118,40 @@ class Import {
     this.noteIds();
     for (const cohort of inOrder(document.cohorts, ({ name }) => name, "cohort")) this.writeCohort(cohort);
     for (const flag of this.ordered(document, before)) this.writeFlag(flag);
+    const differences = differencesBetween(before, this.present());
     return {
-      differences: differencesBetween(before, this.present()).map(withoutSecrets(before, document)),
+      differences: differences.map(withoutSecrets(before, document)),
       remarks: this.remarks,
+      needsApproval: this.protectedOf(before, differences),
     };
+  }
+
+  /**
+   * The protected flags that the import changes. What depends on what is read after it: where a protected flag no longer depends
+   * on a changed item, a flag between the two is changed itself.
+   */
+  private protectedOf(before: ExchangeDocument, differences: readonly ItemDifference[]): string[] {
+    const { projectId } = this.request;
+    const wereProtected = new Set(
+      before.flags
+        .filter(({ tags }) => needsApproval(this.writing, { projectId, tags: (tags ?? []) as string[] }))
+        .map(({ key }) => key),
+    );
+    if (wereProtected.size === 0) return [];
+    const updated = differences.filter(({ change }) => change === "updated");
+    const flags = updated.filter(({ kind }) => kind === "flag");
+    const effective = updated.filter(
+      ({ members }) => !members.every(({ path }) => isHarmless(path.split(/[.[]/)[0]!)),
+    );
+    const idsOf = (wanted: ItemDifference["kind"], ids: ReadonlyMap<string, number>) =>
+      effective.filter(({ kind }) => kind === wanted).map(({ name }) => ids.get(name)!);
+    const dependents = protectedDependents(this.writing, {
+      projectId,
+      flagIds: idsOf("flag", this.flagIds),
+      cohortIds: idsOf("cohort", this.cohortIds),
+    });
+    const changed = [...flags.map(({ name }) => name), ...dependents.map(({ key }) => key)];
+    return [...new Set(changed)].filter((key) => wereProtected.has(key)).sort();
   }
 
   /** The project as a document, payloads in clear, so that a changed secret counts as a change. */

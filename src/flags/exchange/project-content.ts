@@ -2,8 +2,10 @@
 
 import type { Reading } from "../../accounts/db.ts";
 import { deletedCohorts, readCohorts } from "../../cohorts/cohorts.ts";
+import { AppError } from "../../lib/errors.ts";
+import { isJsonObject } from "../../lib/json.ts";
 import { exportedFields, type Flag, storedFields } from "../fields.ts";
-import { withHiddenPayloads } from "../rules/types.ts";
+import { redactedPayload, withHiddenPayloads } from "../rules/types.ts";
 import { readFlags } from "../store/flag.ts";
 import type { PayloadCipher } from "../store/flag-writes.ts";
 import type { ProjectContent, StoredFlag } from "./document.ts";
@@ -28,6 +30,28 @@ export function readContent(
     deletedCohorts: deletedCohorts(db, projectId),
     groupTypes,
   };
+}
+
+/** An encrypted payload cannot be decrypted, so a file would contain a placeholder in its place. */
+export class PayloadUnreadable extends AppError {
+  readonly code = "payload_unreadable";
+  override readonly hint = "Send the payload again to replace it, or export without --with-secrets.";
+}
+
+/**
+ * Checks content that was read with a cipher: each encrypted payload was decrypted.
+ *
+ * @throws {PayloadUnreadable} names the first flag with one that cannot be (contract: management-api 4.5).
+ */
+export function assertPayloadsReadable({ flags }: ProjectContent): void {
+  const unreadable = flags.find(({ fields: { filters } }) => {
+    const payloads = isJsonObject(filters) && isJsonObject(filters.payloads) ? filters.payloads : {};
+    return Object.values(payloads).includes(redactedPayload);
+  });
+  if (unreadable === undefined) return;
+  throw new PayloadUnreadable(
+    `The encrypted payload of flag "${unreadable.key}" cannot be decrypted (payload_unreadable); nothing was exported.`,
+  );
 }
 
 /** A flag under the names of the API. */

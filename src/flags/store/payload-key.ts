@@ -13,6 +13,7 @@ import { flag, payloadKey } from "../../accounts/schema.ts";
 import { AppError } from "../../lib/errors.ts";
 import { isJsonObject } from "../../lib/json.ts";
 import { shellWord } from "../../lib/shell-text.ts";
+import { readonlyClient } from "../../lib/sqlite/open.ts";
 import { isCopy } from "../../postgres/copy-mark.ts";
 import { canUnseal, isSealed, keyBytes } from "./payload-cipher.ts";
 
@@ -77,6 +78,24 @@ export function hasPayloadKey(metadataPath: string): boolean {
       client.query("SELECT 1 FROM sqlite_schema WHERE name = 'payload_key'").get() !== null &&
       client.query("SELECT 1 FROM payload_key").get() !== null
     );
+  } finally {
+    client.close();
+  }
+}
+
+/**
+ * Checks the key file against the recorded fingerprint, and writes nothing.
+ *
+ * @returns whether a fingerprint is recorded. @throws {PayloadKeyError} the key is missing or different.
+ */
+export function checkPayloadKeyFile(path: string, metadataPath: string): boolean {
+  if (!existsSync(metadataPath) || !hasPayloadKey(metadataPath)) return false;
+  const client = readonlyClient(metadataPath);
+  try {
+    const known = client.query("SELECT fingerprint FROM payload_key").get() as { fingerprint: string };
+    if (fingerprint(readPayloadKey(path)) !== known.fingerprint)
+      throw new PayloadKeyError(path, "holds another key");
+    return true;
   } finally {
     client.close();
   }

@@ -7,7 +7,7 @@ import { and, asc, eq, like, or } from "drizzle-orm";
 import type { Reading } from "../../accounts/db.ts";
 import type { Metadata } from "../../accounts/metadata.ts";
 import { cohort, flag } from "../../accounts/schema.ts";
-import { NotPermitted } from "../../lib/errors.ts";
+import { AppError, NotPermitted } from "../../lib/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 import type { Flag, FlagFields } from "../fields.ts";
 import { criticalTag } from "../rules/critical-tag.ts";
@@ -16,11 +16,11 @@ import { flagsByCohort } from "../rules/dependents.ts";
 import { findFlag } from "./flag.ts";
 import { withoutShown } from "./flag-conflicts.ts";
 
-/** What depends on something: a flag or a cohort of a project. */
+/** Flags and cohorts of a project that change. */
 export interface Changed {
   projectId: number;
-  flagId?: number;
-  cohortId?: number;
+  flagIds?: readonly number[];
+  cohortIds?: readonly number[];
 }
 
 interface Deps {
@@ -32,12 +32,26 @@ const harmlessFields: ReadonlySet<string> = new Set<keyof FlagFields>([
   ...(["name", "tags", "analyticsDashboards", "hasEnrichedAnalytics", "creationContext"] as const),
   ...(["experimentSet", "surveys", "features", "rollbackConditions", "performedRollback"] as const),
 ]);
+const harmlessNames: ReadonlySet<string> = new Set(
+  [...harmlessFields].map((name) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)),
+);
 const namesMax = 5;
 
 /** Whether the project wants changes of a flag to be approved. */
 export function needsApproval({ metadata }: Deps, of: Pick<Flag, "projectId" | "tags">): boolean {
   const approvals = metadata.projects.find(of.projectId)?.approvals ?? "off";
   return approvals === "all" || (approvals === "critical" && of.tags.includes(criticalTag));
+}
+
+/** A change needs approval, and the command was not confirmed (contract: management-api 5.19). */
+export class ApprovalRequired extends AppError {
+  readonly code = "approval_required";
+  override readonly hint =
+    "Create a change request in the console or with POST …/change_requests/, or add --confirm to apply the change without one.";
+  /** @param keys of the protected flags, at least one. */
+  constructor(keys: readonly string[]) {
+    super(`Changes of these flags need approval (approval_required): ${namesOf(keys)}.`);
+  }
 }
 
 /**
@@ -47,56 +61,79 @@ export function needsApproval({ metadata }: Deps, of: Pick<Flag, "projectId" | "
  * @throws {NotPermitted} `approval_required`.
  */
 export function assertNoApprovalNeeded(deps: Deps, of: Flag, fields?: Partial<FlagFields>): void {
-  if (needsApproval(deps, of)) {
+  const affected = protectedBy(deps, of, fields);
+  if (affected.includes(of)) {
     throw new NotPermitted(
       "Changes of this flag need approval: create a change request with POST …/change_requests/.",
       "approval_required",
     );
   }
-  if (fields !== undefined && !isChangedByFields(of, fields)) return;
-  rejectForProtected(protectedDependents(deps, { projectId: of.projectId, flagId: of.id }), "flag");
+  rejectForProtected(affected, "flag");
+}
+
+/** The protected flags that a change of a flag changes: the flag itself, else those that depend on it. */
+export function protectedBy(deps: Deps, of: Flag, fields?: Partial<FlagFields>): Flag[] {
+  if (needsApproval(deps, of)) return [of];
+  if (fields !== undefined && !isChangedByFields(of, fields)) return [];
+  return protectedDependents(deps, { projectId: of.projectId, flagIds: [of.id] });
 }
 
 /** Rejects a change of a cohort that a protected flag uses. @throws {NotPermitted} `approval_required` */
 export function assertCohortNeedsNoApproval(deps: Deps, of: { projectId: number; id: number }): void {
-  rejectForProtected(protectedDependents(deps, { projectId: of.projectId, cohortId: of.id }), "cohort");
+  rejectForProtected(protectedDependents(deps, { projectId: of.projectId, cohortIds: [of.id] }), "cohort");
 }
 
-/** The protected flags whose value a change may alter, by id; without the changed flag itself. */
-export function protectedDependents(deps: Deps, of: Changed): Flag[] {
+/** The protected flags whose value a change may alter, by id; without the changed flags themselves. */
+export function protectedDependents(
+  deps: Deps,
+  { projectId, flagIds = [], cohortIds = [] }: Changed,
+): Flag[] {
   const { db, projects } = deps.metadata;
-  if ((projects.find(of.projectId)?.approvals ?? "off") === "off") return [];
-  const flags = flagsWithDependencies(db, of.projectId);
+  if ((projects.find(projectId)?.approvals ?? "off") === "off") return [];
+  const flags = flagsWithDependencies(db, projectId);
   const found = new Set<number>();
-  const open = of.flagId === undefined ? [] : [of.flagId];
-  if (of.cohortId !== undefined) {
-    for (const { id } of flagsByCohort(flags, cohortsOf(db, of.projectId)).get(of.cohortId) ?? []) {
+  const open = [...flagIds];
+  if (cohortIds.length > 0) {
+    const users = flagsByCohort(flags, cohortsOf(db, projectId));
+    for (const { id } of cohortIds.flatMap((cohortId) => users.get(cohortId) ?? [])) {
       found.add(id);
       open.push(id);
     }
   }
+  const dependents = new Map<number, number[]>();
+  for (const { id, filters } of flags) {
+    for (const needed of dependencyIds(filters))
+      dependents.set(needed, [...(dependents.get(needed) ?? []), id]);
+  }
   for (let id = open.pop(); id !== undefined; id = open.pop()) {
-    for (const dependent of flags) {
-      if (found.has(dependent.id) || !dependencyIds(dependent.filters).includes(id)) continue;
-      found.add(dependent.id);
-      open.push(dependent.id);
+    for (const dependent of dependents.get(id) ?? []) {
+      if (found.has(dependent)) continue;
+      found.add(dependent);
+      open.push(dependent);
     }
   }
-  if (of.flagId !== undefined) found.delete(of.flagId);
+  for (const id of flagIds) found.delete(id);
   return [...found]
-    .map((id) => findFlag(db, of.projectId, id)!)
+    .map((id) => findFlag(db, projectId, id)!)
     .filter((dependent) => needsApproval(deps, dependent));
 }
 
+/** Whether a member of a flag or cohort, by its name in the API, has no effect on a flag's value. */
+export const isHarmless = (name: string) => name === "description" || harmlessNames.has(name);
+
 function rejectForProtected(flags: readonly Flag[], what: "flag" | "cohort"): void {
   if (flags.length === 0) return;
-  const names = flags.slice(0, namesMax).map(({ key }) => `"${key}"`);
-  if (flags.length > namesMax) names.push(`${flags.length - namesMax} more`);
   throw new NotPermitted(
-    `Changes of this ${what} need approval because flags that need it depend on it: ${names.join(", ")}. ` +
+    `Changes of this ${what} need approval because flags that need it depend on it: ${namesOf(flags.map(({ key }) => key))}. ` +
       "Create a change request with POST …/change_requests/.",
     "approval_required",
   );
+}
+
+function namesOf(keys: readonly string[]): string {
+  const names = keys.slice(0, namesMax).map((key) => `"${key}"`);
+  if (keys.length > namesMax) names.push(`${keys.length - namesMax} more`);
+  return names.join(", ");
 }
 
 /** Whether fields that are written differ from those of the flag and can change its value for a user. */

@@ -15,7 +15,7 @@ import { type Finding, failure, ok, warning } from "./finding.ts";
 import { checkClock, checkDisk, checkPort } from "./host.ts";
 import { checkPermissions } from "./permissions.ts";
 import { checkPostgres } from "./postgres.ts";
-import { checkJournal, checkQuarantine, checkSqliteFiles } from "./stores.ts";
+import { checkJournal, checkPayloadKey, checkQuarantine, checkSqliteFiles } from "./stores.ts";
 
 /** @param config the settings that the appliance is started with. */
 export async function examine(
@@ -45,6 +45,7 @@ export async function examine(
       ...(await looked("disk", () => checkDisk(dataDir, config["journal-reserve"]))),
       ...(await looked("clock", () => checkClock(dataDir))),
       ...(await looked("files", () => checkSqliteFiles(dataDir))),
+      ...(await looked("files", () => checkPayloadKey(dataDir))),
       ...(await looked("events", () =>
         isInUse ? checkEngine(running) : isOutside ? [] : checkEventStore(dataDir),
       )),

@@ -3,6 +3,7 @@
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
 import { knownVersions } from "../../backup/schema-versions.ts";
+import { checkPayloadKeyFile, PayloadKeyError } from "../../flags/store/payload-key.ts";
 import {
   firstOfFileName,
   type Lane,
@@ -42,6 +43,18 @@ export function checkSqliteFiles(dataDir: string): Finding[] {
     const message = `${basename(path)} has schema version ${found}, this version knows ${known}.`;
     return [failure("files", message, "Use the newer Flagkeep that wrote it.")];
   });
+}
+
+/** The key of encrypted payloads is there, and is the one that the data directory was used with. */
+export function checkPayloadKey(dataDir: string): Finding[] {
+  const place = paths(dataDir);
+  try {
+    const isKnown = checkPayloadKeyFile(place.payloadKey, place.metadata);
+    return isKnown ? [ok("files", "payload.key is the key of this data directory.")] : [];
+  } catch (error) {
+    if (!(error instanceof PayloadKeyError)) throw error;
+    return [failure("files", error.message, error.hint)];
+  }
 }
 
 function quickCheck(path: string): string | undefined {

@@ -1,0 +1,182 @@
+/** Protected flags and the command line: what needs approval needs --confirm (contract: management-api 5.19). */
+
+import { Database } from "bun:sqlite";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { flagkeep, TestAppliance, temporaryFolder } from "../support/appliance.ts";
+
+let appliance: TestAppliance;
+const folder = temporaryFolder();
+const flags = (...args: string[]) => flagkeep(["flags", ...args, "--data-dir", appliance.dataDir]);
+
+async function api(method: string, path: string, body?: object) {
+  const response = await fetch(`${appliance.url}/api/projects/1/${path}`, {
+    method,
+    headers: {
+      authorization: `Bearer ${appliance.made.personal_api_key}`,
+      "content-type": "application/json",
+    },
+    body: body && JSON.stringify(body),
+  });
+  return (await response.json()) as { id: number };
+}
+
+const group = (property: object) => ({ groups: [{ properties: [property], rollout_percentage: 100 }] });
+
+beforeAll(async () => {
+  appliance = await TestAppliance.start();
+  const filters = (value: string) => ({
+    properties: {
+      type: "OR",
+      values: [{ type: "AND", values: [{ key: "email", type: "person", operator: "exact", value }] }],
+    },
+  });
+  const cohort = await api("POST", "cohorts/", { name: "Staff", filters: filters("a@a.com") });
+  await api("POST", "cohorts/", { name: "Others", filters: filters("b@b.com") });
+  const middle = await api("POST", "feature_flags/", {
+    key: "middle",
+    filters: group({ key: "id", type: "cohort", value: cohort.id }),
+  });
+  await api("POST", "feature_flags/", {
+    key: "careful",
+    tags: ["critical"],
+    filters: group({ key: String(middle.id), type: "flag", operator: "flag_evaluates_to", value: true }),
+  });
+  await api("POST", "feature_flags/", { key: "alone", tags: ["critical"], rollout_percentage: 10 });
+  await api("POST", "feature_flags/", { key: "free", rollout_percentage: 10 });
+  await api("PATCH", "", { approvals: "critical" });
+}, 60_000);
+afterAll(async () => {
+  await appliance[Symbol.asyncDispose]();
+  rmSync(folder, { recursive: true });
+});
+
+const exported = async () => (await flags("export")).stdout;
+const written = (name: string, text: string) => {
+  const path = join(folder, name);
+  writeFileSync(path, text);
+  return path;
+};
+
+describe("a change of a protected flag", () => {
+  const changes: [args: string[], keys: string][] = [
+    [["set", "alone", "--rollout", "20"], '"alone"'],
+    [["set", "alone", "--tag", "harmless"], '"alone"'],
+    [["set", "middle", "--rollout", "20"], '"careful"'],
+    [["disable", "middle"], '"careful"'],
+    [["disable", "free", "alone", "middle"], '"alone", "careful"'],
+    [["delete", "alone"], '"alone"'],
+    [["delete", "free", "alone"], '"alone"'],
+  ];
+  for (const [args, keys] of changes) {
+    test(`${args.join(" ")} fails and changes nothing`, async () => {
+      const before = await exported();
+      const { code, stderr, stdout } = await flags(...args);
+      expect([code, stdout]).toEqual([1, ""]);
+      expect(stderr).toContain(`(approval_required): ${keys}.`);
+      expect(stderr).toContain("change_requests");
+      expect(stderr).toContain("--confirm");
+      expect(await exported()).toBe(before);
+    });
+  }
+
+  test("does not include names, values as they are, and other flags", async () => {
+    for (const args of [
+      ["set", "middle", "--name", "Between"],
+      ["set", "middle", "--tag", "a"],
+      ["enable", "alone"],
+      ["set", "middle", "--on"],
+      ["set", "free", "--rollout", "30"],
+    ])
+      expect([args, (await flags(...args)).code]).toEqual([args, 0]);
+  });
+
+  test("is made with --confirm, and is in the activity", async () => {
+    expect((await flags("set", "alone", "--rollout", "40", "--confirm")).code).toBe(0);
+    expect((await flags("delete", "alone", "--confirm")).code).toBe(0);
+    expect((await flags("restore", "alone")).stderr).toContain("approval_required");
+    expect((await flags("restore", "alone", "--confirm")).code).toBe(0);
+    const text = JSON.stringify(await api("GET", "feature_flags/activity/"));
+    expect(text).toContain("command_line");
+    expect(text).toContain("restored");
+  });
+});
+
+describe("an import", () => {
+  const edits: [name: string, edit: (text: string) => string, keys: string][] = [
+    ["cohort", (text) => text.replace("a@a.com", "evil@a.com"), "careful"],
+    [
+      "flag between",
+      (text) => text.replace(/(key: middle[\s\S]*?rollout_percentage: )100/, "$150"),
+      "careful",
+    ],
+    ["protected flag", (text) => text.replace(/rollout_percentage: 40/, "rollout_percentage: 41"), "alone"],
+    ["tags", (text) => text.replace(/(key: alone[\s\S]*?- )critical/, "$1tame"), "alone"],
+  ];
+  for (const [name, edit, key] of edits) {
+    test(`that changes ${name} needs --confirm`, async () => {
+      const before = await exported();
+      const changed = edit(before).replace("b@b.com", `${name.replace(" ", "")}@b.com`);
+      expect(edit(before)).not.toBe(before);
+      const file = written("changed.yaml", changed);
+      const dry = await flags("import", file, "--dry-run", "--json");
+      expect(JSON.parse(dry.stdout).needs_approval).toEqual([key]);
+      expect((await flags("import", file, "--dry-run")).stdout).toContain(`needs --confirm: ${key}.`);
+      const { code, stderr } = await flags("import", file);
+      expect(code).toBe(1);
+      expect(stderr).toContain(`(approval_required): "${key}".`);
+      expect(await exported()).toBe(before);
+      expect((await flags("import", file, "--confirm")).code).toBe(0);
+      expect(await exported()).toBe(changed);
+      expect((await flags("import", written("before.yaml", before), "--confirm")).code).toBe(0);
+    });
+  }
+
+  test("of the same, of descriptions, and of other cohorts and flags does not", async () => {
+    const before = await exported();
+    const changed = before
+      .replace("b@b.com", "c@b.com")
+      .replace(/(key: free[\s\S]*?rollout_percentage: )\d+/, "$177")
+      .replace("name: Between", "name: Still between");
+    for (const text of [before, changed]) {
+      const { code, stderr } = await flags("import", written("free.yaml", text));
+      expect([code, stderr]).toEqual([0, ""]);
+    }
+    expect(await exported()).toBe(changed);
+  });
+});
+
+test("an unreadable payload fails an export with secrets, and is named", async () => {
+  await api("POST", "feature_flags/", {
+    key: "sealed",
+    is_remote_configuration: true,
+    has_encrypted_payloads: true,
+    filters: { groups: [{ properties: [], rollout_percentage: 100 }], payloads: { true: '"secret"' } },
+  });
+  expect((await flags("export", "--with-secrets")).stdout).toContain("secret");
+  const db = new Database(join(appliance.dataDir, "flagkeep.sqlite"));
+  db.run("UPDATE flag SET filters = replace(filters, 'sealed:', 'sealed:AAAA') WHERE key = 'sealed'");
+  db.close();
+  const output = join(folder, "secrets.yaml");
+  const { code, stderr } = await flags("export", "--with-secrets", "--output", output);
+  expect(code).toBe(1);
+  expect(stderr).toContain('flag "sealed" cannot be decrypted (payload_unreadable)');
+  expect(() => readFileSync(output)).toThrow();
+  expect((await flags("export")).code).toBe(0);
+});
+
+test("doctor names a missing and a different payload.key", async () => {
+  const path = join(appliance.dataDir, "payload.key");
+  const doctor = async () => (await flagkeep(["doctor", "--data-dir", appliance.dataDir])).stdout;
+  expect(await doctor()).toContain("payload.key is the key of this data directory.");
+  renameSync(path, `${path}.kept`);
+  try {
+    expect(await doctor()).toMatch(/ERROR .*payload\.key is missing/);
+    expect(() => readFileSync(path)).toThrow();
+    writeFileSync(path, Buffer.alloc(32, 1), { mode: 0o600 });
+    expect(await doctor()).toMatch(/ERROR .*payload\.key holds another key/);
+  } finally {
+    renameSync(`${path}.kept`, path);
+  }
+});
