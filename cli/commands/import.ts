@@ -7,6 +7,7 @@ import { importFiles } from "../../src/import/files.ts";
 import { type Imported, importAll, nothingImported } from "../../src/import/import-all.ts";
 import { type FieldRule, fieldRule } from "../../src/import/map/fields.ts";
 import { type ImportFormat, importFormats } from "../../src/import/map/formats.ts";
+import { isNullText, nullLengthMax } from "../../src/import/read/csv.ts";
 import { type Reject, rejectsMaxDefault } from "../../src/import/reject-file.ts";
 import type { ImportReport } from "../../src/import/runs.ts";
 import { ImportSummary } from "../../src/import/summary.ts";
@@ -41,6 +42,7 @@ interface ImportOptions {
   dataDir?: string;
   format: ImportFormat;
   map?: FieldRule[];
+  null?: string[];
   linkIdentities: boolean;
   sourceProject?: number;
   keyFile?: string;
@@ -62,6 +64,14 @@ const rule = (text: string, before: FieldRule[] = []): FieldRule[] => {
   return [...before, made];
 };
 
+const nullText = (text: string, before: string[] = []): string[] => {
+  if (!isNullText(text))
+    throw new InvalidArgumentError(
+      `It must be the text of a table cell that is no value, such as NULL: 1 to ${nullLengthMax} characters.`,
+    );
+  return [...before, text];
+};
+
 export const importEvents = withJson(
   withSettings(new Command("import"), analysisSettings),
   ImportSummary,
@@ -79,6 +89,11 @@ export const importEvents = withJson(
     "--map <field=source>",
     "where a field of the event comes from: sources and 'constants' joined by |, the first that is there; or old=new, which renames a field; repeat for more",
     rule,
+  )
+  .option(
+    "--null <text>",
+    "in tables, an unquoted cell that is no value, besides \\N and empty cells; repeat for more",
+    nullText,
   )
   .option("--no-link-identities", "do not link the devices and the users that the records name together")
   .option(
@@ -99,7 +114,7 @@ export const importEvents = withJson(
     "\nA file's format is recognised by its content, and the first line of the output names it. Files may be packed\n" +
       "with gzip or Zstandard, or be in a zip or tar archive. Folders are read with the folders in them, part-2 before part-10.\n" +
       "Nothing is loaded twice: an event keeps its uuid, or gets one of its source id ($insert_id, messageId, …) with time,\n" +
-      "name and person, or of its content. Times without a zone are UTC. Empty cells of tables are no values.\n" +
+      "name and person, or of its content. Times without a zone are UTC. Empty cells of tables and unquoted \\N are no values.\n" +
       "An event without a time that can be read is rejected: it is never dated now. A number is read from 1990 to tomorrow.\n" +
       "A device is linked with its first user only, by one $identify; other users of it stay separate persons. IDs such as\n" +
       "(null) or unknown are never linked. Lines and rows may be 64 MiB long.\n" +
@@ -171,7 +186,12 @@ async function importFrom(file: string, options: ImportOptions): Promise<void> {
         await report(appliance, "running");
         const order = {
           ...{ source, projectId, dataDir, stateFolder },
-          ...{ format: options.format, fields: options.map ?? [], isLinking: options.linkIdentities },
+          ...{
+            format: options.format,
+            fields: options.map ?? [],
+            nulls: options.null ?? [],
+            isLinking: options.linkIdentities,
+          },
           maxRejects: options.maxRejects,
           ...{ isDryRun: options.dryRun === true, isResumed: options.resume === true },
           target: importTarget(appliance, projectId),

@@ -28,6 +28,7 @@ export interface ImportOrder
     ImportJob,
     | "format"
     | "fields"
+    | "nulls"
     | "isDryRun"
     | "isResumed"
     | "target"

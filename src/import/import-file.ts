@@ -19,6 +19,7 @@ import {
   titleOf,
 } from "./map/formats.ts";
 import type { Snapshot } from "./map/mapped.ts";
+import { snowplowRow } from "./map/snowplow.ts";
 import { type TimeProblem, timeOf, usualTimes } from "./map/time.ts";
 import { Omissions } from "./omissions.ts";
 import {
@@ -69,6 +70,8 @@ export interface ImportJob {
   snapshots: SnapshotStore;
   format: ImportFormat;
   fields: readonly FieldRule[];
+  /** Cells of tables that are no value, besides those that never are. */
+  nulls?: readonly string[];
   gate: LinkGate;
   /** Whether an older version may have loaded the same records. */
   hasHistory: boolean;
@@ -328,7 +331,7 @@ class Importer {
   private async *recognised(): AsyncGenerator<readonly ReadRecord[]> {
     const { content, format, fields, onFormat } = this.job;
     const forced = format === "csv" || format === "parquet" ? format : undefined;
-    const { shape, records, copyWith } = recordSource(content, forced, this.job);
+    const { shape, records, copyWith } = recordSource(content, forced, { ...this.job, snowplowRow });
     const samples: ReadRecord[] = [];
     let found: ReturnType<typeof detectFormat>;
     try {

@@ -21,6 +21,8 @@ export interface ImportOptions {
   format: ImportFormat;
   /** As `--map` takes them. */
   map: string[];
+  /** As `--null` takes them. */
+  nulls?: string[];
   isLinking: boolean;
   maxRejects: number;
   isDryRun: boolean;

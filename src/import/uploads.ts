@@ -262,6 +262,7 @@ export class ImportUploads {
           ...["--project", String(run.projectId), "--data-dir", this.deps.dataDir],
           ...["--format", options.format, "--max-rejects", String(options.maxRejects)],
           ...options.map.map((rule) => `--map=${rule}`),
+          ...(options.nulls ?? []).map((text) => `--null=${text}`),
           ...(options.isLinking ? [] : ["--no-link-identities"]),
           ...(options.isDryRun ? ["--dry-run"] : []),
           ...["--resume", "--json", "--report-as", run.id],

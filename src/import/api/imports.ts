@@ -28,6 +28,7 @@ import { InvalidField } from "../../lib/errors.ts";
 import { toWire } from "../../lib/wire-time.ts";
 import { fieldRule } from "../map/fields.ts";
 import { importFormats } from "../map/formats.ts";
+import { isNullText, nullLengthMax } from "../read/csv.ts";
 import { rejectsMaxDefault } from "../reject-file.ts";
 import { type ImportOptions, type ImportRun, importStates } from "../runs.ts";
 import { ImportSummary } from "../summary.ts";
@@ -58,6 +59,7 @@ export const ImportBody = named(
     }),
     format: nullable(choice(importFormats)),
     map: list(text()),
+    null: list(text()),
     link_identities: nullable(bool()),
     max_rejects: nullable(int()),
     dry_run: bool(),
@@ -86,6 +88,7 @@ export const exampleImport: Static<typeof ImportBody> = {
     state: "running",
     format: "auto",
     map: [],
+    null: [],
     link_identities: true,
     max_rejects: 10_000,
     dry_run: false,
@@ -125,6 +128,9 @@ const OrderQuery = object({
     choice(importFormats, { description: "What the file is; `auto` (default): its content tells." }),
   ),
   map: optional(text({ description: "As `--map` of `flagkeep import` takes it; repeat for more." })),
+  null: optional(
+    text({ description: "In tables, an unquoted cell that is no value, as `--null`; repeat for more." }),
+  ),
   link_identities: optional(
     bool({ description: "Join the devices and users that the records name; default true." }),
   ),
@@ -299,7 +305,7 @@ export function importBody(run: ImportRun): Static<typeof ImportBody> {
   const time = (iso: string) => toWire(new Date(iso));
   return {
     ...{ id: run.id, project_id: run.projectId, name: run.name, origin: run.origin, state: run.state },
-    ...{ format: options?.format ?? null, map: options?.map ?? [] },
+    ...{ format: options?.format ?? null, map: options?.map ?? [], null: options?.nulls ?? [] },
     ...{ link_identities: options?.isLinking ?? null, max_rejects: options?.maxRejects ?? null },
     ...{ dry_run: options?.isDryRun ?? false, created_by: run.createdBy, created_at: time(run.createdAt) },
     started_at: run.startedAt === null ? null : time(run.startedAt),
@@ -328,6 +334,14 @@ function optionsIn(query: URLSearchParams): ImportOptions {
       "invalid_input",
       "It must be old=new, or a field of the event and its sources.",
     );
+  const nulls = query.getAll("null").filter((text) => text !== "");
+  if (nulls.length > rulesMax) throw new InvalidField("null", "max_length", `At most ${rulesMax} texts.`);
+  if (!nulls.every(isNullText))
+    throw new InvalidField(
+      "null",
+      "invalid_input",
+      `It must be the text of a table cell that is no value, such as NULL: 1 to ${nullLengthMax} characters.`,
+    );
   const maxRejects = query.get("max_rejects") || String(rejectsMaxDefault);
   if (!/^\d{1,9}$/.test(maxRejects) || Number(maxRejects) > rejectsMaxMax)
     throw new InvalidField(
@@ -336,7 +350,7 @@ function optionsIn(query: URLSearchParams): ImportOptions {
       `A whole number up to ${rejectsMaxMax} is required.`,
     );
   return {
-    ...{ format: format as ImportOptions["format"], map, maxRejects: Number(maxRejects) },
+    ...{ format: format as ImportOptions["format"], map, nulls, maxRejects: Number(maxRejects) },
     isLinking: readBoolean(query, "link_identities") ?? true,
     isDryRun: readBoolean(query, "dry_run") ?? false,
   };

@@ -5,7 +5,14 @@ export interface CsvForm {
   delimiter: string;
   /** Old Macs end rows with `\r`; with `\n` a `\r` before it is not part of the row. */
   newline: "\n" | "\r";
+  /** What stands behind a backslash: a character of `escaped`, or one that separates cells and rows. */
+  escapes: "none" | "all" | "separators";
+  /** Whether a cell that begins with a quote ends with one; in tables where it need not, such a quote is text. */
+  quotes: "always" | "paired" | "never";
 }
+
+/** Cells that hold no value in every table. Source: contract, import 1.4 T1. */
+export const noValue = "\\N";
 
 /** A header with more columns is not one. */
 export const columnsMax = 10_000;
@@ -15,7 +22,7 @@ const cellsMax = columnsMax + 1;
 export interface CsvRow {
   /** At most one more than `columnsMax`. */
   cells: string[];
-  /** Which cells stood in quotes; undefined where none did. */
+  /** Which cells are text whatever they hold: they stood in quotes, or their escapes were processed. */
   quoted: Set<number> | undefined;
   /** Where the next row begins. */
   end: number;
@@ -26,47 +33,34 @@ export interface CsvRow {
 /** The row has no end in the text, or its quotes are wrong. */
 export type CsvFault = "incomplete" | "broken";
 
-/** Delimiters that are looked for in the header; of two that are there as often, the first. */
-const delimiters = [",", "\t", "|", ";", "\x1e", "\x1f"];
 const [quote, space, carriageReturn] = ['"', 0x20, 0x0d];
-
-/** Tells the form by the beginning of a file: the header alone decides, numbers in rows may have commas of their own. */
-export function csvFormOf(beginning: string): CsvForm {
-  const counts = new Map(delimiters.map((delimiter) => [delimiter, 0]));
-  let newline: CsvForm["newline"] = "\n";
-  let isQuoted = false;
-  let isCellStart = true;
-  for (let at = 0; at < beginning.length; at++) {
-    const character = beginning[at]!;
-    if (isQuoted) {
-      // The second of a pair opens the cell again.
-      isQuoted = character !== quote;
-      isCellStart = !isQuoted;
-      continue;
-    }
-    if (character === quote && isCellStart) isQuoted = true;
-    isCellStart = counts.has(character);
-    if (isCellStart) counts.set(character, counts.get(character)! + 1);
-    if (character === "\r" && beginning[at + 1] !== "\n") newline = "\r";
-    if (character === "\n" || newline === "\r") break;
-  }
-  const [delimiter] = [...counts].reduce((best, each) => (each[1] > best[1] ? each : best));
-  return { delimiter, newline };
-}
+/** Stand for themselves behind a backslash. */
+const plain = new Set(["\\", "'", quote, "\n", "\r", "/"]);
+/** What ClickHouse, MySQL and Postgres write behind a backslash; before any other character it is text. */
+const escaped: Readonly<Record<string, string>> = {
+  ...{ t: "\t", n: "\n", r: "\r", b: "\b", f: "\f", "0": "\0", v: "\v", a: "\x07", Z: "\x1a" },
+};
 
 /** Reads rows of one text, in order. */
 export class CsvRows {
   private readonly quotes: Finder;
   private readonly delimiters: Finder;
   private readonly newlines: Finder;
+  private readonly backslashes: Finder;
+  /** Ends or escapes something in a cell without quotes. */
+  private readonly special: RegExp;
 
+  /** @param nulls cells without quotes that are no value. */
   constructor(
     private readonly text: string,
     private readonly form: CsvForm,
+    private readonly nulls: ReadonlySet<string> = new Set([noValue]),
   ) {
     this.quotes = new Finder(text, quote);
     this.delimiters = new Finder(text, form.delimiter);
     this.newlines = new Finder(text, form.newline);
+    this.backslashes = new Finder(text, "\\");
+    this.special = new RegExp(`[\\\\${form.delimiter === "|" ? "\\|" : form.delimiter}${form.newline}]`, "g");
   }
 
   /** @param isLast whether the text goes to the end of the file. */
@@ -74,50 +68,94 @@ export class CsvRows {
     const { text, form } = this;
     const lineEnd = this.newlines.from(start);
     if (lineEnd === text.length && !isLast) return "incomplete";
-    if (this.quotes.from(start) < lineEnd) return this.quotedRowAt(start, isLast);
+    if (form.escapes !== "none" && this.backslashes.from(start) < lineEnd)
+      return this.splitRowAt(start, isLast);
+    if (form.quotes !== "never" && this.quotes.from(start) < lineEnd) return this.splitRowAt(start, isLast);
     const cells = text.slice(start, withoutReturn(text, start, lineEnd)).split(form.delimiter, cellsMax);
     return { cells, quoted: undefined, end: lineEnd + 1, lines: 1 };
   }
 
-  private quotedRowAt(start: number, isLast: boolean): CsvRow | CsvFault {
+  /** A row with quotes or escapes. */
+  private splitRowAt(start: number, isLast: boolean): CsvRow | CsvFault {
     const { text } = this;
-    const { delimiter, newline } = this.form;
+    const { delimiter, newline, escapes, quotes } = this.form;
     const cells: string[] = [];
     const quoted = new Set<number>();
     let lines = 1;
+    const add = (cell: string, raw: string, isText: boolean) => {
+      for (let next = raw.indexOf(newline); next !== -1; next = raw.indexOf(newline, next + 1)) lines += 1;
+      if (cells.length >= cellsMax) return;
+      if (isText) quoted.add(cells.length);
+      cells.push(cell);
+    };
     for (let at = start; ; ) {
+      const close = text[at] === quote && quotes !== "never" ? this.closeOf(at, isLast) : "broken";
+      if (close === "incomplete") return close;
+      if (close === "broken" && text[at] === quote && quotes === "always") return close;
       let end: number;
-      if (text[at] === quote) {
-        const close = this.closeOf(at, isLast);
-        if (typeof close === "string") return close;
+      if (typeof close !== "string") {
         const inner = text.slice(at + 1, close.at);
-        if (cells.length < cellsMax) {
-          quoted.add(cells.length);
-          cells.push(close.hasPairs ? inner.replaceAll('""', quote) : inner);
-        }
-        for (let next = inner.indexOf(newline); next !== -1; next = inner.indexOf(newline, next + 1))
-          lines += 1;
+        // Of a pair of quotes the backslashes are text: the writer has no escapes.
+        if (close.hasPairs) add(inner.replaceAll('""', quote), inner, true);
+        else add(escapes === "none" ? inner : this.unescaped(inner), inner, true);
         end = close.end;
       } else {
-        const lineEnd = this.newlines.from(at);
-        if (lineEnd === text.length && !isLast) return "incomplete";
-        end = Math.min(this.delimiters.from(at), lineEnd);
-        if (cells.length < cellsMax)
-          cells.push(text.slice(at, end < lineEnd ? end : withoutReturn(text, at, end)));
+        const found = escapes === "none" ? this.plainEnd(at, isLast) : this.escapedEnd(at, isLast);
+        if (found === undefined) return "incomplete";
+        end = found;
+        const raw = text.slice(at, text[end] === delimiter ? end : withoutReturn(text, at, end));
+        const isNull = this.nulls.has(raw);
+        if (isNull) add("", "", false);
+        else if (escapes === "none") add(raw, "", false);
+        else add(this.unescaped(raw), raw, raw.includes("\\"));
       }
       if (text[end] !== delimiter) return { cells, quoted, end: end + 1, lines };
       at = end + 1;
     }
   }
 
+  private plainEnd(at: number, isLast: boolean): number | undefined {
+    const lineEnd = this.newlines.from(at);
+    if (lineEnd === this.text.length && !isLast) return undefined;
+    return Math.min(this.delimiters.from(at), lineEnd);
+  }
+
+  /** The end of a cell in which a backslash takes the meaning of the character behind it. */
+  private escapedEnd(start: number, isLast: boolean): number | undefined {
+    const { text, special } = this;
+    special.lastIndex = start;
+    for (let found = special.exec(text); found !== null; found = special.exec(text)) {
+      const { index } = found;
+      if (text[index] !== "\\") return index;
+      const isBeforeReturn = text.startsWith("\r\n", index + 1);
+      special.lastIndex = index + (isBeforeReturn ? 3 : 2);
+    }
+    return isLast ? text.length : undefined;
+  }
+
+  private unescaped(cell: string): string {
+    // The escapes of a ClickHouse array are those of its elements: they are processed with the list.
+    if (!cell.includes("\\") || cell.startsWith("['")) return cell;
+    const { escapes, delimiter } = this.form;
+    return cell.replace(/\\(\r\n|[\s\S])/g, (all, character: string) => {
+      if (character === "\r\n") return "\n";
+      if (character === delimiter || plain.has(character)) return character;
+      return escapes === "all" ? (escaped[character] ?? all) : all;
+    });
+  }
+
   /** Where the quoted cell that begins at `open` is closed, and where the delimiter or line end behind it is. */
   private closeOf(open: number, isLast: boolean): { at: number; end: number; hasPairs: boolean } | CsvFault {
     const { text } = this;
-    const { delimiter, newline } = this.form;
+    const { delimiter, newline, escapes } = this.form;
     let hasPairs = false;
     for (let from = open + 1; ; ) {
       const at = text.indexOf(quote, from);
       if (at === -1) return isLast ? "broken" : "incomplete";
+      if (escapes !== "none" && isEscaped(text, open + 1, at)) {
+        from = at + 1;
+        continue;
+      }
       if (text[at + 1] === quote) {
         hasPairs = true;
         from = at + 2;
@@ -160,4 +198,11 @@ class Finder {
 
 function withoutReturn(text: string, start: number, end: number): number {
   return end > start && text.charCodeAt(end - 1) === carriageReturn ? end - 1 : end;
+}
+
+/** Whether an odd number of backslashes stands before `at`, not looking before `start`. */
+export function isEscaped(text: string, start: number, at: number): boolean {
+  let first = at;
+  while (first > start && text[first - 1] === "\\") first -= 1;
+  return (at - first) % 2 === 1;
 }

@@ -7,25 +7,54 @@
  * takes grows with the size of the file, whatever is broken (contract, import 1.10).
  */
 
-import type { Json } from "../../lib/json.ts";
-import { type CsvForm, type CsvRow, CsvRows, columnsMax, csvFormOf } from "./csv-rows.ts";
+import type { Json, JsonObject } from "../../lib/json.ts";
+import { type CsvForm, type CsvRow, CsvRows, columnsMax, isEscaped, noValue } from "./csv-rows.ts";
 import { FileUnreadable } from "./input.ts";
 import { objectFrom } from "./json-text.ts";
 import type { ReadRecord } from "./record.ts";
+import { csvFormOf, isSnowplowLine, snowplowForm } from "./table-form.ts";
 import { lineBytesMax, problemOf, withoutMarks } from "./text-blocks.ts";
 
 /** A row that is longer has a quote that was never closed. */
 const rowLengthMax = lineBytesMax;
 const guessLength = 64 * 1024;
 
+/** Of a text that says that a cell has no value. */
+export const nullLengthMax = 100;
+
+/** Whether cells can hold this text alone. */
+export function isNullText(text: string): boolean {
+  return text.length >= 1 && text.length <= nullLengthMax && !/[\r\n]/.test(text);
+}
+
+export interface CsvOptions {
+  /** Cells without quotes that are no value, besides `\\N` and empty ones. */
+  nulls?: readonly string[];
+  /** The record of a row of Snowplow, whose tables have no header. */
+  snowplowRow?: (values: string[]) => JsonObject;
+}
+
 /** @throws {FileUnreadable} the first line is no header, or names too many columns. */
-export async function* readCsv(blocks: AsyncIterable<string>): AsyncGenerator<ReadRecord> {
+export async function* readCsv(
+  blocks: AsyncIterable<string>,
+  options: CsvOptions = {},
+): AsyncGenerator<ReadRecord> {
   let reader: CsvReader | undefined;
   for await (const block of blocks) {
-    reader ??= new CsvReader(csvFormOf(block.slice(0, guessLength)));
+    reader ??= readerOf(block, options);
     yield* reader.take(block, false);
   }
   if (reader !== undefined) yield* reader.take("", true);
+}
+
+function readerOf(block: string, { nulls = [], snowplowRow }: CsvOptions): CsvReader {
+  const lineEnd = block.indexOf("\n");
+  const isSnowplow =
+    snowplowRow !== undefined && isSnowplowLine(block.slice(0, lineEnd === -1 ? undefined : lineEnd));
+  const allNulls = new Set([noValue, ...nulls]);
+  return isSnowplow
+    ? new CsvReader(snowplowForm, allNulls, snowplowRow)
+    : new CsvReader(csvFormOf(block.slice(0, guessLength)), allNulls, undefined);
 }
 
 class CsvReader {
@@ -36,13 +65,23 @@ class CsvReader {
   /** Of the next row. */
   private line = 1;
 
-  constructor(private readonly form: CsvForm) {}
+  /** NUL bytes were met, with which ClickHouse fills a FixedString. */
+  private hasNul = false;
+
+  constructor(
+    private readonly form: CsvForm,
+    private readonly nulls: ReadonlySet<string>,
+    private readonly rowWithoutHeader: CsvOptions["snowplowRow"],
+  ) {
+    this.hasNul = form.escapes === "all";
+  }
 
   *take(block: string, isLast: boolean): Generator<ReadRecord> {
     this.text += block;
+    this.hasNul ||= block.includes("\0");
     if (this.text.length < this.enough && !isLast) return;
     const { text } = this;
-    const rows = new CsvRows(text, this.form);
+    const rows = new CsvRows(text, this.form, this.nulls);
     let at = 0;
     while (at < text.length) {
       const row = rows.rowAt(at, isLast);
@@ -63,8 +102,10 @@ class CsvReader {
     this.enough = Math.min(2 * this.text.length, rowLengthMax);
   }
 
-  private recordOf({ cells: row }: CsvRow, line: number): ReadRecord | undefined {
-    if (row.length === 1 && row[0]!.trim() === "") return undefined;
+  private recordOf(read: CsvRow, line: number): ReadRecord | undefined {
+    if (read.cells.length === 1 && read.cells[0]!.trim() === "") return undefined;
+    const { cells: row, quoted } = this.joined(read);
+    if (this.rowWithoutHeader !== undefined) return this.headerless(row, line, this.rowWithoutHeader);
     if (this.columns === undefined) {
       this.columns = headerOf(row);
       return undefined;
@@ -78,8 +119,46 @@ class CsvReader {
     }
     const cells: [string, Json][] = [];
     // An empty cell is no value.
-    for (let at = 0; at < row.length; at++) if (row[at] !== "") cells.push([columns[at]!, row[at]!]);
+    for (let at = 0; at < row.length; at++) {
+      let cell = row[at]!;
+      if (cell === "" || (this.nulls.has(cell) && !quoted?.has(at))) continue;
+      if (this.hasNul) cell = withoutFilling(cell);
+      if (cell !== "") cells.push([columns[at]!, cell]);
+    }
     return { line, record: objectFrom(cells) };
+  }
+
+  private headerless(
+    row: string[],
+    line: number,
+    recordOf: NonNullable<CsvOptions["snowplowRow"]>,
+  ): ReadRecord {
+    const text = row.join(this.form.delimiter);
+    const problem = problemOf(text);
+    if (problem !== undefined) return { line, problem, text: withoutMarks(text) };
+    if (!isSnowplowLine(text)) return { line, problem: "wrong_column_count", text };
+    return { line, record: recordOf(row.map((cell) => (this.nulls.has(cell) ? "" : cell))) };
+  }
+
+  /**
+   * Snowflake may write a backslash before a delimiter that belongs to the text. Only where a row has too many cells:
+   * a text may also end with a backslash.
+   */
+  private joined(row: CsvRow): CsvRow {
+    const { columns, form } = this;
+    if (form.escapes !== "none" || columns === undefined || row.cells.length <= columns.length) return row;
+    if (row.cells.length > columnsMax) return row;
+    const cells: string[] = [];
+    const quoted = new Set<number>();
+    let isOpen = false;
+    for (const [at, cell] of row.cells.entries()) {
+      const isQuoted = row.quoted?.has(at) === true;
+      if (isOpen) cells.push(`${cells.pop()!.slice(0, -1)}${form.delimiter}${cell}`);
+      else cells.push(cell);
+      if (isQuoted) quoted.add(cells.length - 1);
+      isOpen = !isQuoted && isEscaped(cell, 0, cell.length);
+    }
+    return cells.length === columns.length ? { ...row, cells, quoted } : row;
   }
 
   private brokenLine(line: string): ReadRecord {
@@ -111,4 +190,11 @@ function headerOf(row: readonly string[]): string[] {
     );
   }
   return names;
+}
+
+/** ClickHouse fills a FixedString with NUL bytes; of nothing else it is no value. Source: contract, import 1.4 T6. */
+function withoutFilling(cell: string): string {
+  let end = cell.length;
+  while (end > 0 && cell.charCodeAt(end - 1) === 0) end -= 1;
+  return cell.slice(0, end);
 }

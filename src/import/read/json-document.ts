@@ -5,6 +5,7 @@
 
 import { isUtf8 } from "node:buffer";
 import { InputDamaged } from "./input.ts";
+import { objectFrom, parseJsonText } from "./json-text.ts";
 import { parsedLine, type ReadRecord } from "./record.ts";
 import { lineBytesMax } from "./text-blocks.ts";
 
@@ -19,21 +20,36 @@ const closeBrace = 0x7d;
 const space = 0x20;
 const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf]);
 
-/** Records are numbered, as lines are: the first is 1. */
+/**
+ * Records are numbered, as lines are: the first is 1.
+ *
+ * @param columns of rows that are lists; undefined where records are objects.
+ */
 export async function* readDocument(
   name: string,
   chunks: AsyncIterable<Buffer>,
   member: string | undefined,
+  columns?: readonly string[],
 ): AsyncGenerator<ReadRecord> {
   const splitter = new JsonSplitter(member);
   let isFirst = true;
   for await (const chunk of chunks) {
     const hasMark = isFirst && chunk.subarray(0, 3).equals(byteOrderMark);
     isFirst = false;
-    yield* splitter.take(hasMark ? chunk.subarray(3) : chunk);
+    for (const read of splitter.take(hasMark ? chunk.subarray(3) : chunk)) yield namedRow(read, columns);
   }
-  yield* splitter.end();
+  for (const read of splitter.end()) yield namedRow(read, columns);
   if (splitter.isOpen) throw new InputDamaged(`${name} is cut off: its JSON has no end.`);
+}
+
+/** A row of an answer `{"columns":[…],"results":[[…]]}` as a record. Source: contract, import 2.1. */
+function namedRow(read: ReadRecord, columns: readonly string[] | undefined): ReadRecord {
+  const { line, problem, text } = read;
+  if (columns === undefined || problem !== "not_an_object") return read;
+  const row = parseJsonText(text!);
+  if (!Array.isArray(row)) return read;
+  if (row.length !== columns.length) return { line, problem: "wrong_column_count", text };
+  return { line, record: objectFrom(row.map((value, at) => [columns[at]!, value])) };
 }
 
 /** Depths at which records can stand; outside of the list of an object nothing is one. */

@@ -1,7 +1,7 @@
 /** Reads contents as a stream of records with their line numbers. */
 
 import type { Content, ContentOptions } from "./contents.ts";
-import { readCsv } from "./csv.ts";
+import { type CsvOptions, readCsv } from "./csv.ts";
 import { readDocument } from "./json-document.ts";
 import { readParquet } from "./parquet.ts";
 import { parsedLine, type ReadRecord } from "./record.ts";
@@ -29,7 +29,7 @@ const shapeNames = { lines: "JSON lines", csv: "CSV", parquet: "Parquet", docume
 export function recordSource(
   content: Content,
   forced: "csv" | "parquet" | undefined,
-  options: ContentOptions,
+  options: ContentOptions & CsvOptions,
 ): RecordSource {
   const { name, head, bytes } = content;
   const shape: Shape = forced === undefined ? shapeOf(name, head) : { kind: forced };
@@ -39,9 +39,9 @@ export function recordSource(
       case "parquet":
         return singly(readParquet(content, options));
       case "csv":
-        return singly(readCsv(textBlocks(bytes)));
+        return singly(readCsv(textBlocks(bytes), options));
       case "document":
-        return singly(readDocument(name, bytes, shape.member));
+        return singly(readDocument(name, bytes, shape.member, shape.columns));
       default:
         return readLines(lineBlocks(bytes), () => copier);
     }

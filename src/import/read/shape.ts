@@ -1,5 +1,6 @@
 /** Tells from its first bytes how a file is written. Pure. */
 
+import { isUtf8 } from "node:buffer";
 import { isJsonObject } from "../../lib/json.ts";
 import { FileUnreadable } from "./input.ts";
 import { parseJsonText } from "./json-text.ts";
@@ -8,7 +9,12 @@ import { parseJsonText } from "./json-text.ts";
 export type Shape =
   | { kind: "lines" | "csv" | "parquet" }
   /** One JSON value or several over many lines: a list of records, records, or an object that holds the list as a member. */
-  | { kind: "document"; member: string | undefined };
+  | {
+      kind: "document";
+      member: string | undefined;
+      /** Where the list holds rows: names of their cells. */
+      columns?: string[];
+    };
 
 /** What is no use to read, by its first bytes. */
 const others: readonly (readonly [bytes: string, name: string])[] = [
@@ -39,7 +45,7 @@ export function shapeOf(name: string, head: Buffer): Shape {
   const hex = head.toString("hex", 0, 16);
   const other = others.find(([bytes]) => hex.startsWith(bytes));
   if (other !== undefined) throw new FileUnreadable(`${name} is ${other[1]}: turn it into text first.`);
-  if (head.includes(0)) throw new FileUnreadable(`${name} is no text.`);
+  if (head.includes(0) && !isTable(head)) throw new FileUnreadable(`${name} is no text.`);
   const text = head
     .toString("utf8")
     .replace(/^\uFEFF/, "")
@@ -53,10 +59,19 @@ export function shapeOf(name: string, head: Buffer): Shape {
   return { kind: /[,;\t|]/.test(lines[0]!) ? "csv" : "lines" };
 }
 
+/** Whether the first line is a header: a table may have NUL bytes in its rows. Source: contract, import 1.4 T6. */
+function isTable(head: Buffer): boolean {
+  const end = head.indexOf("\n");
+  const header = head.subarray(0, end === -1 ? 0 : end);
+  return !header.includes(0) && isUtf8(header) && /^\uFEFF?["\w$].*[,;\t|]/.test(header.toString("utf8"));
+}
+
 function jsonShape(text: string, [first, second]: string[]): Shape {
   const member = listIn(text);
   const isWhole = isJsonObjectText(first!);
   if (member !== undefined) return { kind: "document", member };
+  const columns = columnsIn(text);
+  if (columns !== undefined) return { kind: "document", member: "results", columns };
   // Written over many lines: the second goes on inside.
   const goesOn = second !== undefined && /^["}\]]/.test(second);
   return !isWhole && goesOn ? { kind: "document", member: undefined } : { kind: "lines" };
@@ -67,6 +82,18 @@ function isJsonObjectText(text: string): boolean {
     return isJsonObject(parseJsonText(text));
   } catch {
     return false;
+  }
+}
+
+/** The columns of `{"columns":[…],"results":[[…]]}`. */
+function columnsIn(text: string): string[] | undefined {
+  const [, list] =
+    /"columns"\s*:\s*(\[\s*"(?:[^"\\]|\\.)*"(?:\s*,\s*"(?:[^"\\]|\\.)*")*\s*\])/.exec(text) ?? [];
+  if (list === undefined || !/"results"\s*:\s*\[\s*\[/.test(text)) return undefined;
+  try {
+    return parseJsonText(list) as string[];
+  } catch {
+    return undefined;
   }
 }
 
