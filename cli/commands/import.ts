@@ -7,6 +7,7 @@ import { importFiles } from "../../src/import/files.ts";
 import { type Imported, importAll, nothingImported } from "../../src/import/import-all.ts";
 import { type FieldRule, fieldRule } from "../../src/import/map/fields.ts";
 import { type ImportFormat, importFormats } from "../../src/import/map/formats.ts";
+import { type Zone, zoneForm, zoneOf } from "../../src/import/map/zone.ts";
 import { isNullText, nullLengthMax } from "../../src/import/read/csv.ts";
 import { type Reject, rejectsMaxDefault } from "../../src/import/reject-file.ts";
 import type { ImportReport } from "../../src/import/runs.ts";
@@ -43,6 +44,7 @@ interface ImportOptions {
   format: ImportFormat;
   map?: FieldRule[];
   null?: string[];
+  timezone?: Zone;
   linkIdentities: boolean;
   sourceProject?: number;
   keyFile?: string;
@@ -72,6 +74,12 @@ const nullText = (text: string, before: string[] = []): string[] => {
   return [...before, text];
 };
 
+const zone = (text: string): Zone => {
+  const found = zoneOf(text);
+  if (found === undefined) throw new InvalidArgumentError(`It must be ${zoneForm}.`);
+  return found;
+};
+
 export const importEvents = withJson(
   withSettings(new Command("import"), analysisSettings),
   ImportSummary,
@@ -95,6 +103,7 @@ export const importEvents = withJson(
     "in tables, an unquoted cell that is no value, besides \\N and empty cells; repeat for more",
     nullText,
   )
+  .option("--timezone <zone>", `the zone of times without one: ${zoneForm} (default: UTC)`, zone)
   .option("--no-link-identities", "do not link the devices and the users that the records name together")
   .option(
     "--max-rejects <n>",
@@ -114,7 +123,7 @@ export const importEvents = withJson(
     "\nA file's format is recognised by its content, and the first line of the output names it. Files may be packed\n" +
       "with gzip or Zstandard, or be in a zip or tar archive. Folders are read with the folders in them, part-2 before part-10.\n" +
       "Nothing is loaded twice: an event keeps its uuid, or gets one of its source id ($insert_id, messageId, …) with time,\n" +
-      "name and person, or of its content. Times without a zone are UTC. Empty cells of tables and unquoted \\N are no values.\n" +
+      "name and person, or of its content. Times without a zone are UTC, or of --timezone. Empty cells of tables and unquoted \\N are no values.\n" +
       "An event without a time that can be read is rejected: it is never dated now. A number is read from 1990 to tomorrow.\n" +
       "A device is linked with its first user only, by one $identify; other users of it stay separate persons. IDs such as\n" +
       "(null) or unknown are never linked. Lines and rows may be 64 MiB long.\n" +
@@ -190,6 +199,7 @@ async function importFrom(file: string, options: ImportOptions): Promise<void> {
             format: options.format,
             fields: options.map ?? [],
             nulls: options.null ?? [],
+            zone: options.timezone,
             isLinking: options.linkIdentities,
           },
           maxRejects: options.maxRejects,

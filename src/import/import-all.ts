@@ -29,6 +29,7 @@ export interface ImportOrder
     | "format"
     | "fields"
     | "nulls"
+    | "zone"
     | "isDryRun"
     | "isResumed"
     | "target"

@@ -21,6 +21,7 @@ import {
 import type { Snapshot } from "./map/mapped.ts";
 import { snowplowRow } from "./map/snowplow.ts";
 import { type TimeProblem, timeOf, usualTimes } from "./map/time.ts";
+import type { Zone } from "./map/zone.ts";
 import { Omissions } from "./omissions.ts";
 import {
   digest,
@@ -70,6 +71,8 @@ export interface ImportJob {
   snapshots: SnapshotStore;
   format: ImportFormat;
   fields: readonly FieldRule[];
+  /** Of times without a zone; left out: UTC. */
+  zone?: Zone | undefined;
   /** Cells of tables that are no value, besides those that never are. */
   nulls?: readonly string[];
   gate: LinkGate;
@@ -312,7 +315,7 @@ class Importer {
   /** It is checked like an event, and kept until all files are read. */
   private takeSnapshot(line: number, record: JsonObject, snapshot: Snapshot): void {
     const isTimed = snapshot.time !== undefined && snapshot.time !== null && snapshot.time !== "";
-    const micros = isTimed ? timeOf(snapshot.time, undefined) : this.fileMicros();
+    const micros = isTimed ? timeOf(snapshot.time, undefined, this.finishing.zone) : this.fileMicros();
     const timestamp = typeof micros === "number" ? isoFromMicros(micros) : "";
     const timeProblem: TimeProblem | undefined = typeof micros === "number" ? undefined : micros;
     const text = JSON.stringify(checkEvent(snapshot, timestamp));
@@ -348,8 +351,11 @@ class Importer {
           throw new FileUnreadable(`${content.name} holds totals per day, no events: it cannot be loaded.`);
         this.format = format === "auto" && found !== undefined && found !== "totals" ? found : "events";
       } else this.format = format;
+      const { zone } = this.job;
+      if (zone !== undefined)
+        this.finishing.zone = { toInstant: zone, hasLocalNumbers: this.format === "mixpanel" };
       onFormat([titleOf(this.format), shape, ...content.packing, content.archive ?? []].flat().join(", "));
-      const members = fields.length === 0 ? membersOf(this.format) : undefined;
+      const members = fields.length === 0 && zone === undefined ? membersOf(this.format) : undefined;
       this.copier =
         members && this.job.copiers.of(this.format, members, usualTimes(this.finishing.nowMicros));
       if (this.copier !== undefined) copyWith(this.copier);

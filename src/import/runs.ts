@@ -23,6 +23,8 @@ export interface ImportOptions {
   map: string[];
   /** As `--null` takes them. */
   nulls?: string[];
+  /** As `--timezone` takes it. */
+  timezone?: string;
   isLinking: boolean;
   maxRejects: number;
   isDryRun: boolean;

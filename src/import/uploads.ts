@@ -263,6 +263,7 @@ export class ImportUploads {
           ...["--format", options.format, "--max-rejects", String(options.maxRejects)],
           ...options.map.map((rule) => `--map=${rule}`),
           ...(options.nulls ?? []).map((text) => `--null=${text}`),
+          ...(options.timezone === undefined ? [] : [`--timezone=${options.timezone}`]),
           ...(options.isLinking ? [] : ["--no-link-identities"]),
           ...(options.isDryRun ? ["--dry-run"] : []),
           ...["--resume", "--json", "--report-as", run.id],

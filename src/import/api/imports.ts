@@ -28,6 +28,7 @@ import { InvalidField } from "../../lib/errors.ts";
 import { toWire } from "../../lib/wire-time.ts";
 import { fieldRule } from "../map/fields.ts";
 import { importFormats } from "../map/formats.ts";
+import { zoneForm, zoneOf } from "../map/zone.ts";
 import { isNullText, nullLengthMax } from "../read/csv.ts";
 import { rejectsMaxDefault } from "../reject-file.ts";
 import { type ImportOptions, type ImportRun, importStates } from "../runs.ts";
@@ -60,6 +61,7 @@ export const ImportBody = named(
     format: nullable(choice(importFormats)),
     map: list(text()),
     null: list(text()),
+    timezone: nullable(text()),
     link_identities: nullable(bool()),
     max_rejects: nullable(int()),
     dry_run: bool(),
@@ -89,6 +91,7 @@ export const exampleImport: Static<typeof ImportBody> = {
     format: "auto",
     map: [],
     null: [],
+    timezone: null,
     link_identities: true,
     max_rejects: 10_000,
     dry_run: false,
@@ -131,6 +134,7 @@ const OrderQuery = object({
   null: optional(
     text({ description: "In tables, an unquoted cell that is no value, as `--null`; repeat for more." }),
   ),
+  timezone: optional(text({ description: "The zone of times without one, as `--timezone`; default UTC." })),
   link_identities: optional(
     bool({ description: "Join the devices and users that the records name; default true." }),
   ),
@@ -305,7 +309,12 @@ export function importBody(run: ImportRun): Static<typeof ImportBody> {
   const time = (iso: string) => toWire(new Date(iso));
   return {
     ...{ id: run.id, project_id: run.projectId, name: run.name, origin: run.origin, state: run.state },
-    ...{ format: options?.format ?? null, map: options?.map ?? [], null: options?.nulls ?? [] },
+    ...{
+      format: options?.format ?? null,
+      map: options?.map ?? [],
+      null: options?.nulls ?? [],
+      timezone: options?.timezone ?? null,
+    },
     ...{ link_identities: options?.isLinking ?? null, max_rejects: options?.maxRejects ?? null },
     ...{ dry_run: options?.isDryRun ?? false, created_by: run.createdBy, created_at: time(run.createdAt) },
     started_at: run.startedAt === null ? null : time(run.startedAt),
@@ -342,6 +351,9 @@ function optionsIn(query: URLSearchParams): ImportOptions {
       "invalid_input",
       `It must be the text of a table cell that is no value, such as NULL: 1 to ${nullLengthMax} characters.`,
     );
+  const timezone = query.get("timezone") || undefined;
+  if (timezone !== undefined && zoneOf(timezone) === undefined)
+    throw new InvalidField("timezone", "invalid_input", `It must be ${zoneForm}.`);
   const maxRejects = query.get("max_rejects") || String(rejectsMaxDefault);
   if (!/^\d{1,9}$/.test(maxRejects) || Number(maxRejects) > rejectsMaxMax)
     throw new InvalidField(
@@ -350,7 +362,13 @@ function optionsIn(query: URLSearchParams): ImportOptions {
       `A whole number up to ${rejectsMaxMax} is required.`,
     );
   return {
-    ...{ format: format as ImportOptions["format"], map, nulls, maxRejects: Number(maxRejects) },
+    ...{
+      format: format as ImportOptions["format"],
+      map,
+      nulls,
+      ...(timezone === undefined ? {} : { timezone }),
+      maxRejects: Number(maxRejects),
+    },
     isLinking: readBoolean(query, "link_identities") ?? true,
     isDryRun: readBoolean(query, "dry_run") ?? false,
   };

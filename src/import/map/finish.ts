@@ -7,7 +7,7 @@ import type { Json, JsonObject } from "../../lib/json.ts";
 import { isoFromMicros } from "../../lib/time.ts";
 import { eventIdOf, importNamespace, legacyIdOf, type OrdinalOf } from "./event-id.ts";
 import { eventOf, type MappedEvent } from "./mapped.ts";
-import { type TimeProblem, timeOf } from "./time.ts";
+import { type TimeProblem, type TimeZone, timeOf } from "./time.ts";
 
 /** An event to be sent. */
 export interface FinishedEvent {
@@ -40,6 +40,8 @@ export type IsNews = (text: string) => boolean;
 export interface FinishOptions {
   /** The clock of this computer. */
   nowMicros: number;
+  /** Of times without a zone; left out: UTC. */
+  zone?: TimeZone | undefined;
   isNews: IsNews;
   ordinalOf: OrdinalOf;
   /** Whether an older version may have loaded the same records. */
@@ -53,7 +55,7 @@ export function finish(
   options: FinishOptions,
 ): FinishedEvent[] {
   return mapped.flatMap((each, index) => {
-    const micros = microsOf(each, options.nowMicros);
+    const micros = microsOf(each, options);
     const { timestamp: _, ...event } = each.event;
     if (typeof micros !== "number")
       return [{ uuid: noUuid, text: JSON.stringify(event), timeProblem: micros, isMade: false }];
@@ -76,15 +78,18 @@ export function finish(
 const noUuid = "00000000-0000-0000-0000-000000000000";
 
 /** Counts the equal records of a record that an earlier run has taken: those behind it go on from there. */
-export function passOver(mapped: readonly MappedEvent[], { nowMicros, ordinalOf }: FinishOptions): void {
+export function passOver(mapped: readonly MappedEvent[], options: FinishOptions): void {
   for (const each of mapped) {
-    const micros = microsOf(each, nowMicros);
-    if (typeof micros === "number") eventIdOf(each, micros, ordinalOf);
+    const micros = microsOf(each, options);
+    if (typeof micros === "number") eventIdOf(each, micros, options.ordinalOf);
   }
 }
 
-function microsOf({ event, isOwnExport }: MappedEvent, nowMicros: number): number | TimeProblem {
-  return timeOf(event.timestamp, isOwnExport ? undefined : nowMicros);
+function microsOf(
+  { event, isOwnExport }: MappedEvent,
+  { nowMicros, zone }: FinishOptions,
+): number | TimeProblem {
+  return timeOf(event.timestamp, isOwnExport ? undefined : nowMicros, zone);
 }
 
 function legacyOf({ event, source }: MappedEvent, uuid: string): LegacyEvent {

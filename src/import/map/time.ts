@@ -3,7 +3,8 @@
 import { numberText } from "../../lib/exact-json.ts";
 import type { Json } from "../../lib/json.ts";
 import { microsPerDay } from "../../lib/time.ts";
-import { parseInstant, parseNumericTime } from "../../lib/timestamp.ts";
+import { isDateOfDigits, parseInstant, parseNumericTime } from "../../lib/timestamp.ts";
+import type { Zone } from "./zone.ts";
 
 /** Why a record has no time. */
 export type TimeProblem =
@@ -44,23 +45,48 @@ const yearZero = /^0001(-\d\d-\d\d) \(BC\) /;
  * the record's own time, however long ago or far ahead; a number only says so by its size, and is refused where that leads
  * to no likely time. Source: contract, decisions 1 and 26.
  *
+ * @param zone of text without a zone; left out: UTC.
  * @param nowMicros undefined when any number is right, because a store has taken it already.
  */
-export function timeOf(value: Json | undefined, nowMicros: number | undefined): number | TimeProblem {
+export function timeOf(
+  value: Json | undefined,
+  nowMicros: number | undefined,
+  zone?: TimeZone,
+): number | TimeProblem {
   const written = numberText(value) ?? value;
   if (written === undefined || written === null || written === "")
     return "historical_event_without_timestamp";
   const micros = microsOf(written);
   if (micros === undefined) return "ignored_invalid_timestamp";
+  if (zone !== undefined && isLocal(written, micros, zone)) return zone.toInstant(micros);
   if (nowMicros === undefined || isDate(written)) return micros;
   const isInRange = micros >= earliestMicros && micros <= nowMicros + aheadMicrosMax;
   return isInRange ? micros : "timestamp_out_of_range";
+}
+
+/** A zone of local times. Source: contract, import 1.5 Z1. */
+export interface TimeZone {
+  toInstant: Zone;
+  /** Whether bare numbers count local seconds too, as in older projects of Mixpanel. */
+  hasLocalNumbers: boolean;
+}
+
+function isLocal(written: Json, micros: number, zone: TimeZone): boolean {
+  if (!isDate(written)) return zone.hasLocalNumbers;
+  const text = String(written).trim();
+  // Without a time of the day, or a compact one, there is no zone.
+  if (!text.includes(":"))
+    return !/[a-z]/i.test(text.replace(/[tw]/gi, "")) || parseInstant(`${text} UTC`) === micros;
+  if (/:\d.*[+-]\d\d/.test(text)) return false;
+  // Behind a zone another one cannot be read.
+  return parseInstant(`${text}Z`) === micros || parseInstant(`${text} UTC`) === micros;
 }
 
 /** Whether a time that can be read is written as a date, not as a plain number. */
 function isDate(written: Json): boolean {
   if (typeof written !== "string" && typeof written !== "number") return false;
   const text = String(written).trim();
+  if (typeof written === "string" && isDateOfDigits(text) && parseInstant(text) !== undefined) return true;
   if (Number.isNaN(Number(text)) || compactForm.test(text)) return true;
   const day = dayForm.exec(text);
   return day !== null && parseInstant(`${day[1]}-${day[2]}-${day[3]}`) !== undefined;
@@ -68,12 +94,17 @@ function isDate(written: Json): boolean {
 
 function microsOf(written: Json): number | undefined {
   if (typeof written === "number") {
-    return Number.isInteger(written) ? microsOf(BigInt(written).toString()) : parseNumericTime(written);
+    return Number.isInteger(written)
+      ? microsOf(`${BigInt(written)}${written >= 1e7 && written < 1e8 ? "" : ".0"}`)
+      : parseNumericTime(written);
   }
   if (typeof written !== "string") return undefined;
   const text = written.trim();
   const compact = compactForm.exec(text);
   if (compact !== null) return parseInstant(`${compact[1]}T${compact[2]}`);
+  // A year, an ordinal date or a date.
+  const dated = isDateOfDigits(text) ? parseInstant(text) : undefined;
+  if (dated !== undefined) return dated;
   const digits = digitsForm.exec(text);
   // Eight digits may be a date.
   if (digits === null || text.length === 8) {
