@@ -3,11 +3,10 @@
 import { statSync } from "node:fs";
 import type { JsonObject } from "../lib/json.ts";
 import { isoFromMicros, nowMicros } from "../lib/time.ts";
-import { refusalsOf } from "./check.ts";
 import { addCounts, type ImportCounts } from "./counts.ts";
 import type { LinkGate } from "./link-gate.ts";
 import { type FieldRule, withFields } from "./map/fields.ts";
-import { type FinishedEvent, type FinishOptions, finish, passOver } from "./map/finish.ts";
+import { type FinishOptions, finish, passOver } from "./map/finish.ts";
 import {
   detectFormat,
   type ImportFormat,
@@ -22,7 +21,6 @@ import type { Snapshot } from "./map/mapped.ts";
 import { snowplowRow } from "./map/snowplow.ts";
 import { type TimeProblem, timeOf, usualTimes } from "./map/time.ts";
 import type { Zone } from "./map/zone.ts";
-import { Omissions } from "./omissions.ts";
 import {
   digest,
   type FileProgress,
@@ -37,16 +35,10 @@ import { type CopiedEvent, parsedLine, type ReadRecord } from "./read/record.ts"
 import type { RecordCopier, RecordCopiers } from "./read/record-copier.ts";
 import type { RecentTexts } from "./recent-texts.ts";
 import type { RecentUuids } from "./recent-uuids.ts";
+import { RecordBatch } from "./record-batch.ts";
 import { type Reject, RejectFile } from "./reject-file.ts";
 import type { SendingOrder } from "./sending-order.ts";
-import {
-  type CopiedItem,
-  type Item,
-  isPlain,
-  type Known,
-  type SettledBatch,
-  settle,
-} from "./settled-batch.ts";
+import { type Item, isPlain, type Known, type SettledBatch, settle } from "./settled-batch.ts";
 import { checkEvent, type SnapshotStore } from "./snapshots.ts";
 import type { SpilledCounts } from "./spilled-counts.ts";
 import { Doubts, type ImportStopped, recordsOfDoubt, tooManyRejects } from "./stopped.ts";
@@ -134,15 +126,6 @@ export async function readFile(job: ImportJob): Promise<ReadFile> {
   return await new Importer(job).run();
 }
 
-/** An item, and the record that it is of. */
-type MadeLineItem = FinishedEvent & {
-  line: number;
-  record: JsonObject;
-  /** It is checked like an event, and stored until all files are read. */
-  snapshot?: { snapshot: Snapshot; timestamp: string };
-};
-type LineItem = MadeLineItem | (CopiedItem & { line: number });
-
 /** What is told of a batch that was sent. */
 interface SentBatch {
   /** Its last record's. */
@@ -152,8 +135,6 @@ interface SentBatch {
   rejects: Reject[];
 }
 
-/** Such an event would be dated with the time of the import. */
-const withoutTime = new Set(["ignored_invalid_timestamp", "historical_event_without_timestamp"]);
 const noRequests = new Uint8Array();
 /** Records that are looked at to tell what they are. */
 const samplesMax = 20;
@@ -161,13 +142,7 @@ const samplesMax = 20;
 class Importer {
   private done: FileProgress;
   private readonly rejectFile: RejectFile;
-  private items: LineItem[] = [];
-  private placeholders = 0;
-  private rejects: Reject[] = [];
-  private omissions = new Omissions();
-  private length = 0;
-  /** All records of the batch. */
-  private taken: ReadRecord[] = [];
+  private batch = new RecordBatch();
   /** What sends the batches one after the other, the last one's last; it fails for good with the first that fails. */
   private sending: Promise<void> = Promise.resolve();
   private readonly underWay = new Set<Promise<void>>();
@@ -254,10 +229,10 @@ class Importer {
           if (this.done.isDone) break;
           if (!found) throw changed(job.content.name);
           this.take(read);
-          const isFull = Math.max(this.taken.length, this.items.length) >= this.batchMax();
+          const isFull = this.batch.size >= this.batchMax();
           // A batch that was being sent is made up again as it was.
           if (read.line < repeatTo) continue;
-          if (read.line === repeatTo || isFull || this.length >= batchLengthMax) await this.flush();
+          if (read.line === repeatTo || isFull || this.batch.bytes >= batchLengthMax) await this.flush();
           if (this.stopped !== undefined) return undefined;
         }
       }
@@ -284,32 +259,29 @@ class Importer {
   }
 
   private take(read: ReadRecord): void {
+    const { batch } = this;
     const { line, record, problem, text: raw, copied } = read;
-    this.taken.push(read);
+    batch.take(read);
     if (copied !== undefined) {
-      this.items.push({ uuid: copied.uuid, text: copied, isMade: false, line });
-      this.length += copied.length;
-      this.omissions.add(line, copied);
+      batch.add({ uuid: copied.uuid, text: copied, isMade: false, line });
+      batch.omit(line, copied);
       return;
     }
     if (record === undefined) {
-      this.rejects.push({ line, reason: problem ?? "not_an_object", record: raw ?? null });
+      batch.rejects.push({ line, reason: problem ?? "not_an_object", record: raw ?? null });
       return;
     }
     const mapped = this.map(record);
-    this.omissions.add(line, mapped);
+    batch.omit(line, mapped);
     if (mapped.snapshot !== undefined) {
       this.takeSnapshot(line, record, mapped.snapshot);
       return;
     }
-    if (mapped.events.some(({ hasPlaceholder }) => hasPlaceholder)) this.placeholders += 1;
+    if (mapped.events.some(({ hasPlaceholder }) => hasPlaceholder)) batch.addPlaceholder(line);
     const events = finish(mapped.events, line, record, this.finishing);
     if (events.length === 0 && mapped.leftOut === undefined)
-      this.rejects.push({ line, reason: "no_event_in_record", record });
-    for (const event of events) {
-      this.items.push({ ...event, line, record });
-      this.length += event.text.length;
-    }
+      batch.rejects.push({ line, reason: "no_event_in_record", record });
+    for (const event of events) batch.add({ ...event, line, record });
   }
 
   /** It is checked like an event, and kept until all files are read. */
@@ -320,8 +292,7 @@ class Importer {
     const timeProblem: TimeProblem | undefined = typeof micros === "number" ? undefined : micros;
     const text = JSON.stringify(checkEvent(snapshot, timestamp));
     const event = { uuid: "", text, timeProblem, isMade: false };
-    this.items.push({ ...event, line, record, snapshot: { snapshot, timestamp } });
-    this.length += text.length;
+    this.batch.add({ ...event, line, record, snapshot: { snapshot, timestamp } });
   }
 
   /** The time of snapshots without a time of their own. */
@@ -371,49 +342,24 @@ class Importer {
    * way when all batches before it have arrived.
    */
   private async flush(): Promise<void> {
-    const { job } = this;
-    let taken = this.taken;
-    const made = this.items.filter((item): item is MadeLineItem => typeof item.text === "string");
-    const refusals = refusalsOf(made.map(({ text }) => text));
-    /** A record is taken whole or not at all. */
-    const refused = new Map<number, string>();
-    made.forEach(({ line, record, timeProblem }, index) => {
-      const refusal = refusals[index];
-      const reason = refusal === undefined || withoutTime.has(refusal) ? (timeProblem ?? refusal) : refusal;
-      if (reason === undefined || refused.has(line)) return;
-      refused.set(line, reason);
-      this.rejects.push({ line, reason, record });
-    });
-    const { omissions } = this;
-    this.omissions = new Omissions();
-    let good = refused.size === 0 ? this.items : this.items.filter(({ line }) => !refused.has(line));
-    let rejects = this.rejects.sort((one, other) => one.line - other.line);
-    let { placeholders } = this;
-    const bytes = this.length;
-    [this.items, this.rejects, this.length, this.taken, this.placeholders] = [[], [], 0, [], 0];
-    const tooMany = rejects[job.rejectsLeft.count];
+    const { job, batch } = this;
+    this.batch = new RecordBatch();
+    batch.check();
+    const tooMany = batch.rejects[job.rejectsLeft.count];
     if (tooMany !== undefined) {
-      // The batch ends before it.
-      taken = taken.filter(({ line }) => line < tooMany.line);
-      good = good.filter(({ line }) => line < tooMany.line);
-      rejects = rejects.slice(0, job.rejectsLeft.count);
-      // Roughly: the records behind the end are not told apart.
-      placeholders = Math.min(placeholders, taken.length);
+      batch.endBefore(tooMany.line);
       this.stopped = tooManyRejects(job.content.name, job.rejectPath, tooMany);
     }
-    const last = taken.at(-1);
+    const { last, rejects } = batch;
     if (last === undefined) return;
-    if (good.length > 0 || omissions.hasLeftOut) this.doubts.end();
+    if (batch.isUseful) this.doubts.end();
     else this.stopped ??= this.doubts.add(rejects, job.content.name, this.guess());
     job.rejectsLeft.count -= rejects.length;
 
-    good = this.storeSnapshots(good);
+    job.snapshots.add(batch.snapshots(job.number));
+    const good = batch.events;
     const settling = this.settle(last.line, good);
-    const counts = {
-      ...{ read: taken.length, rejected: rejects.length, placeholder_ids: placeholders },
-      ...omissions.counts((line) => line <= last.line && !refused.has(line)),
-    };
-    const batch = { line: last.line, fingerprint: fingerprint(last), counts, rejects };
+    const sent = { line: last.line, fingerprint: fingerprint(last), counts: batch.counts(), rejects };
     const copied = good.findLast(({ text }) => typeof text !== "string")?.text as CopiedEvent | undefined;
     const write = (items: readonly Item[]) =>
       job.isDryRun ? noRequests : job.requests.write(items.map(({ text }) => text));
@@ -424,9 +370,9 @@ class Importer {
     if (copied !== undefined) this.copier?.release(copied);
     // Its counts are written down before it is sent, and those of the batch before it must be there by then.
     const ready = Promise.all([settling, this.sending]).then(([settled]) => settled);
-    this.sending = job.order.add(bytes, ready, async ({ known, items }) => {
+    this.sending = job.order.add(batch.bytes, ready, async ({ known, items }) => {
       const written = requests ?? write(items);
-      await this.send(batch, known, written);
+      await this.send(sent, known, written);
       job.requests.release(written);
     });
     this.noteUnderWay(this.sending);
@@ -436,18 +382,6 @@ class Importer {
     }
     while (this.underWay.size >= batchesUnderWay) await Promise.race(this.underWay);
     await job.order.room(bytesUnderWayMax);
-  }
-
-  /** Stores rows of persons and groups durably. @returns the other items */
-  private storeSnapshots(items: readonly LineItem[]): LineItem[] {
-    const rows = items.flatMap((item) =>
-      "snapshot" in item && item.snapshot !== undefined
-        ? [{ ...item.snapshot, line: item.line, file: this.job.number }]
-        : [],
-    );
-    if (rows.length === 0) return items as LineItem[];
-    this.job.snapshots.add(rows);
-    return items.filter((item) => !("snapshot" in item) || item.snapshot === undefined);
   }
 
   private noteUnderWay(sending: Promise<void>): void {

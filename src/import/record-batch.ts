@@ -1,0 +1,117 @@
+/** Records of a file that are sent together: their events, what is rejected, and what is counted. */
+
+import type { JsonObject } from "../lib/json.ts";
+import { refusalsOf } from "./check.ts";
+import type { ImportCounts } from "./counts.ts";
+import type { FinishedEvent } from "./map/finish.ts";
+import type { MappedRecord, Snapshot } from "./map/mapped.ts";
+import { Omissions } from "./omissions.ts";
+import type { ReadRecord } from "./read/record.ts";
+import type { Reject } from "./reject-file.ts";
+import type { CopiedItem } from "./settled-batch.ts";
+import type { SnapshotRow } from "./snapshots.ts";
+
+/** An event that was mapped, and its record. */
+export type MappedItem = FinishedEvent & {
+  line: number;
+  record: JsonObject;
+  /** It is checked like an event, and stored until all files are read. */
+  snapshot?: { snapshot: Snapshot; timestamp: string };
+};
+/** An event to be sent, and its line. */
+export type LineItem = MappedItem | (CopiedItem & { line: number; snapshot?: undefined });
+
+/** Such an event would be dated with the time of the import. */
+const withoutTime = new Set(["ignored_invalid_timestamp", "historical_event_without_timestamp"]);
+
+export class RecordBatch {
+  private items: LineItem[] = [];
+  private records: ReadRecord[] = [];
+  private readonly omissions = new Omissions();
+  private readonly placeholders: number[] = [];
+  /** Lines that `check` has rejected. */
+  private readonly rejected = new Map<number, string>();
+  rejects: Reject[] = [];
+  /** Bytes of the events. */
+  bytes = 0;
+
+  /** How much it holds, in records or, if they are more, events. */
+  get size(): number {
+    return Math.max(this.records.length, this.items.length);
+  }
+
+  /** The last record. */
+  get last(): ReadRecord | undefined {
+    return this.records.at(-1);
+  }
+
+  take(read: ReadRecord): void {
+    this.records.push(read);
+  }
+
+  add(item: LineItem): void {
+    this.items.push(item);
+    this.bytes += item.text.length;
+  }
+
+  /** What of a record is not in its events. */
+  omit(line: number, mapped: Pick<MappedRecord, "notTaken" | "leftOut" | "warnings">): void {
+    this.omissions.add(line, mapped);
+  }
+
+  /** The record has a placeholder id. */
+  addPlaceholder(line: number): void {
+    this.placeholders.push(line);
+  }
+
+  /** Rejects what ingestion would not store. A record is taken whole or not at all. */
+  check(): void {
+    const mapped = this.items.filter((item): item is MappedItem => typeof item.text === "string");
+    const refusals = refusalsOf(mapped.map(({ text }) => text));
+    mapped.forEach(({ line, record, timeProblem }, index) => {
+      const refusal = refusals[index];
+      const reason = refusal === undefined || withoutTime.has(refusal) ? (timeProblem ?? refusal) : refusal;
+      if (reason === undefined || this.rejected.has(line)) return;
+      this.rejected.set(line, reason);
+      this.rejects.push({ line, reason, record });
+    });
+    if (this.rejected.size > 0) this.items = this.items.filter(({ line }) => !this.rejected.has(line));
+    this.rejects.sort((one, other) => one.line - other.line);
+  }
+
+  /** Removes this line and those after it. */
+  endBefore(end: number): void {
+    this.records = this.records.filter(({ line }) => line < end);
+    this.items = this.items.filter(({ line }) => line < end);
+    this.rejects = this.rejects.filter(({ line }) => line < end);
+  }
+
+  /** Whether a record is loaded, or left out on purpose. */
+  get isUseful(): boolean {
+    return this.items.length > 0 || this.omissions.hasLeftOut;
+  }
+
+  /** The events to be sent. */
+  get events(): LineItem[] {
+    return this.items.every(({ snapshot }) => snapshot === undefined)
+      ? this.items
+      : this.items.filter(({ snapshot }) => snapshot === undefined);
+  }
+
+  /** The rows of persons and groups. @param file number of the file in the import */
+  snapshots(file: number): SnapshotRow[] {
+    return this.items.flatMap(({ snapshot, line }) =>
+      snapshot === undefined ? [] : [{ ...snapshot, line, file }],
+    );
+  }
+
+  counts(): Partial<ImportCounts> {
+    const end = this.last?.line ?? 0;
+    return {
+      read: this.records.length,
+      rejected: this.rejects.length,
+      placeholder_ids: this.placeholders.filter((line) => line <= end).length,
+      ...this.omissions.counts((line) => line <= end && !this.rejected.has(line)),
+    };
+  }
+}
