@@ -21,8 +21,7 @@ export const flag = {
   makeCohort: "Keep those who get it as a fixed cohort",
   cohortMade: "The cohort is created and is being filled.",
   delete: "Delete",
-  deleteText: (key: string) =>
-    `${key} is no longer served and leaves the list. Its key can be used again; “flagkeep flags restore” or the API brings it back.`,
+  deleteText: (key: string) => `${key} is no longer served. “flagkeep flags restore” restores it.`,
   deleted: (key: string) => `${key} is deleted.`,
   localIssues: "SDKs cannot evaluate this flag locally",
   usedBy: (count: number) => counted(count, "flag depends on this one", "flags depend on this one"),
@@ -228,7 +227,7 @@ export const flag = {
       manager: "edit and decide who may edit",
     } as Record<string, string>,
     roles: "Roles that may edit this flag",
-    help: "Admins and owners always may. The list has no effect where every member may edit.",
+    help: "Admins and owners can always edit.",
     none: "No role is named here.",
     add: "Let a role edit",
     role: "Role",

@@ -39,8 +39,7 @@ export const flags = {
     dependents: "Flags that depend on it",
     noDependents: "None",
     code: "Code to remove",
-    codeHelp: (value: string) =>
-      `Find where it is asked for, keep what happens when it is ${value}, and release that first.`,
+    codeHelp: (value: string) => `Keep the code for ${value} and release it first.`,
     nobody: "off",
     delete: "Delete",
     switchOff: "Switch off for now",

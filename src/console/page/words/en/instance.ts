@@ -11,7 +11,7 @@ export const instance = {
   engineUp: "up",
   engineDown: "down",
   rebuilding: (done: number, total: number) =>
-    `The event store is made again: ${number(done)} of ${number(total)}`,
+    `Rebuilding the event store: ${number(done)} of ${number(total)}`,
   volumeUsed: "Volume in use",
   volume: (free: string, all: string) => `${free} of ${all} free`,
   stores: "Stores",
@@ -30,11 +30,11 @@ export const instance = {
   lane: "Lane",
   laneColumns: { accepted: "Accepted", loaded: "Loaded", waiting: "Waiting" },
   givenUp: (first: number, last: number, lane: string) =>
-    `Entries ${number(first)} to ${number(last)} of the ${lane} lane are in no archive and no backup: make a backup.`,
+    `Entries ${number(first)} to ${number(last)} of the ${lane} lane are in no backup.`,
   quarantine: (size: string) => `${size} of unreadable data are kept aside in quarantine.`,
   doctor: "Doctor",
   runDoctor: "Run doctor",
-  doctorHelp: "Looks for what is wrong with the data and the machine; changes nothing.",
+  doctorHelp: "Diagnoses data and machine; changes nothing.",
   doctorOk: "Nothing is wrong.",
   doctorFound: (errors: number, warnings: number) =>
     `${counted(errors, "error", "errors")}, ${counted(warnings, "warning", "warnings")}`,
@@ -65,7 +65,7 @@ export const instance = {
     title: "Imports",
     add: "Import a file",
     empty: "Nothing was imported",
-    help: "Events, persons or groups: exports of PostHog, Amplitude, Mixpanel, Segment and others, or JSON, CSV or Parquet.",
+    help: "Exports of PostHog, Amplitude, Mixpanel and others, or JSON, CSV, Parquet.",
     states: {
       uploading: "being sent",
       waiting: "waiting",
@@ -97,5 +97,5 @@ export const instance = {
   spike: (peak: string, usual: string, project: string) =>
     `${peak} a minute, usually ${usual}, in ${project}`,
   metrics: "Monitoring",
-  metricsHelp: "Prometheus reads this address; the rule warns when it cannot be reached.",
+  metricsHelp: "Scrape address for Prometheus, with an alert rule.",
 };

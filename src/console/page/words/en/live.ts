@@ -39,7 +39,7 @@ export const live = {
   lane: "Lane",
   historical: "historical",
   realtime: "realtime",
-  cut: "Its properties are too long for the stream; look among the stored events.",
+  cut: "Properties too long for the stream: see stored events.",
   refusedTitle: "What was odd lately",
 };
 
@@ -55,11 +55,10 @@ export const start = {
   seeLive: "See it live",
   helpTitle: "Nothing yet?",
   help: [
-    "Is the key the one above, and the address the one of this page?",
-    "Ad blockers stop events: try another browser, or the command line:",
+    "Check the key above and the address of this page.",
+    "Ad blockers stop events; try the command line:",
   ],
-  otherAddress: (url: string) =>
-    `The server believes its address is ${url}, which is not the address of this page.`,
+  otherAddress: (url: string) => `The server expects the address ${url}, not this page's.`,
   refusedTitle: "Refused lately:",
   refused: (status: number, reason: string, client: string) => `${status}: ${reason}, from ${client}`,
   warningsTitle: "What arrived and was odd:",

@@ -22,7 +22,7 @@ export const settings = {
   projectKey: "Project key",
   projectKeyHelp: "Public: apps contain it and send events with it.",
   rotate: "Rotate",
-  rotateText: "The old key is rejected when its time is over. You can revoke it earlier here.",
+  rotateText: "You can revoke the old key earlier here.",
   grace: "The old key counts for",
   graces: [
     ["86400", "1 day more"],
@@ -31,7 +31,7 @@ export const settings = {
     ["0", "none: it is revoked at once"],
   ] as [string, string][],
   oldKey: (until: string, requests: number, all: number) =>
-    `The old key counts until ${until}: ${number(requests)} of ${number(all)} requests since the change use it.`,
+    `Old key valid until ${until}; ${number(requests)} of ${number(all)} requests use it.`,
   endOldKey: "End the old key",
   endOldKeyText: "It is rejected at once.",
   oldKeyEnded: "The old key is refused from now on.",
@@ -98,7 +98,7 @@ export const settings = {
   invite: "Add member",
   inviteTitle: "Add a member",
   inviteDone: "One-time link",
-  inviteHelp: "Give this link to the person; it works once, for a day. No mail is sent.",
+  inviteHelp: "Send this link yourself; it works once, for a day.",
   linkFor: (name: string) => `One-time link for ${name}`,
   makeLink: "One-time link",
   deactivate: "Switch off",

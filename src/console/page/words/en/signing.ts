@@ -9,7 +9,7 @@ export const signing = {
   withKey: "Use a personal key instead",
   withPassword: "Use a password instead",
   key: "Personal key",
-  keyHelp: "A key (phx_…) with the scope user:read. It is exchanged for a session and not stored.",
+  keyHelp: "A key (phx_…) with user:read. It is not stored.",
   forgotten: "Forgotten? Whoever runs Flagkeep makes a new link:",
   failed: "That did not work.",
   failuresBefore: (count: number) =>

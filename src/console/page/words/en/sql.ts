@@ -40,7 +40,7 @@ export const sql = {
     ],
     [
       "By a property",
-      "SELECT prop('$browser') AS browser, count(DISTINCT distinct_id) AS people\nFROM events\nGROUP BY ALL\nORDER BY people DESC",
+      "SELECT prop('$browser') AS browser, count(DISTINCT distinct_id) AS people\nFROM events\nGROUP BY ALL ORDER BY people DESC",
     ],
   ] as const,
 };
