@@ -17,7 +17,7 @@ const examples = join(import.meta.dir, "../../examples");
 let appliance: TestAppliance;
 beforeAll(async () => {
   appliance = await TestAppliance.start();
-  const body = { key: "new-checkout" };
+  const body = { key: "new-checkout", rollout_percentage: 100 };
   const made = await appliance.api("/api/projects/1/feature_flags/", { method: "POST", body });
   if (made.status !== 201) throw new Error(await made.text());
 });
