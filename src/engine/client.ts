@@ -33,6 +33,8 @@ export interface EngineState {
    * @param askedAt by `performance.now()`; what was asked later than that one cannot be the reason.
    */
   whyStuck(askedAt: number): StopReason | undefined;
+  /** Resolves when an engine that is ending has ended, or after so long. */
+  waitUntilEnded(ms: number): Promise<void>;
   /** @throws {StatementsBarred} */
   requireStatements(projectId: number): void;
 }
@@ -41,6 +43,19 @@ export interface EngineState {
 const askAgainMs = 100;
 /** How long a question waits for an engine that is starting. */
 const startWaitMs = 10_000;
+/** How long the reason is waited for why the engine does not answer. */
+const endWaitMs = 1_000;
+/** How often a question is asked again because the engine was replaced for a reason that is not the question. */
+const asksAgainMax = 2;
+
+/** Questions that change something: they are not asked again, because the first time may have been enough. */
+const changes: readonly (keyof Queries)[] = [
+  "addCohortMembers",
+  "addHashKeyOverrides",
+  "fillCohortByFlag",
+  "removeOldEvents",
+  "holdCheckpoints",
+];
 
 /** Codes of questions that were not answered for want of time, memory or an engine, not for what they ask. */
 export const refusals = [
@@ -114,8 +129,17 @@ export class EngineClient {
     return { body, meta: meta as Queries[Name]["meta"] };
   }
 
-  private whyUnreachable(name: keyof Queries, askedAt: number): AppError {
-    const reason = isStatement(name) ? this.state?.whyStuck(askedAt) : undefined;
+  /**
+   * Whether the engine was replaced because of the query of another caller: the question waits for the next engine. A statement
+   * does so only if the reason is a caller that has left, because otherwise it may be the reason itself.
+   */
+  private isToAskAgain(name: keyof Queries, reason: StopReason | undefined): boolean {
+    if (reason === undefined || changes.includes(name) || callerSignal()?.aborted) return false;
+    return reason === "gone" || !isStatement(name);
+  }
+
+  private whyUnreachable(name: keyof Queries, reason: StopReason | undefined): AppError {
+    if (!isStatement(name)) return new EngineUnavailable();
     if (reason === "memory") return new QueryRefused("query_memory", new QueryTookMemory().message);
     return reason === "time" ? new QueryTimedOut() : new EngineUnavailable();
   }
@@ -137,6 +161,7 @@ export class EngineClient {
     send: (socket: string, name: string, request: unknown, signal?: AbortSignal) => Promise<Answer>,
     name: Name,
     request: Queries[Name]["request"],
+    asksAgain = asksAgainMax,
   ): Promise<Answer> {
     if (isStatement(name))
       this.state?.requireStatements((request as Queries[typeof name]["request"]).projectId);
@@ -146,7 +171,12 @@ export class EngineClient {
     try {
       return await send(engineSocketName, name, request, callerSignal());
     } catch (error) {
-      if (error instanceof RpcUnreachable) throw this.whyUnreachable(name, askedAt);
+      if (error instanceof RpcUnreachable) {
+        await this.state?.waitUntilEnded(endWaitMs);
+        const reason = this.state?.whyStuck(askedAt);
+        if (asksAgain === 0 || !this.isToAskAgain(name, reason)) throw this.whyUnreachable(name, reason);
+        return await this.trySend(send, name, request, asksAgain - 1);
+      }
       if (!(error instanceof RpcFailed)) throw error;
       if (error.code === "query_timeout") throw new QueryTimedOut();
       if (error.code === "events_unreachable") throw new EventsAway(error.message);

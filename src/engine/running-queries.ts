@@ -126,6 +126,7 @@ export class RunningQueries {
     } catch (error) {
       const reason = this.reasonOf(running);
       if (reason === undefined) this.settings.onError?.(error);
+      if (reason === undefined && options.isForeign && isOutOfMemory(error)) throw new QueryTookMemory();
       throw reason ?? error;
     } finally {
       this.running.delete(running);
@@ -146,7 +147,7 @@ export class RunningQueries {
       try {
         return await work();
       } catch (error) {
-        if (attempt === loadAttempts || !/^Error: Out of Memory/.test(String(error))) throw error;
+        if (attempt === loadAttempts || !isOutOfMemory(error)) throw error;
         await this.stopForeign();
       } finally {
         this.loading -= 1;
@@ -267,4 +268,10 @@ export class RunningQueries {
   private residentBytes(): number {
     return this.settings.residentBytes?.() ?? residentBytes();
   }
+}
+
+/** DuckDB's own limit was reached. */
+function isOutOfMemory(error: unknown): boolean {
+  const { cause = error } = error instanceof Error ? error : {};
+  return /^Error: Out of Memory/.test(String(cause));
 }

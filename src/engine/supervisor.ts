@@ -210,6 +210,10 @@ export class EngineSupervisor implements EngineAsked {
     return isReason ? stuck.reason : undefined;
   }
 
+  async waitUntilEnded(ms: number): Promise<void> {
+    if (this.isReady) await Promise.race([this.exited, lapse(ms)]);
+  }
+
   requireStatements(projectId: number): void {
     this.statements.require(projectId);
   }

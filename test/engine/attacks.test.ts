@@ -108,6 +108,53 @@ describe("memory", () => {
     }, 60_000);
 });
 
+describe("tables that double in memory", () => {
+  const chain = (base: string) =>
+    `WITH t0 AS MATERIALIZED (${base}), ${Array.from(
+      { length: 29 },
+      (_, n) => `t${n + 1} AS MATERIALIZED (SELECT * FROM t${n} UNION ALL SELECT * FROM t${n})`,
+    ).join(", ")}`;
+  const doubling = [
+    "WITH RECURSIVE t AS (SELECT 1 AS x UNION ALL SELECT t.x FROM t, range(2)) SELECT count(*) FROM t",
+    "WITH RECURSIVE t AS (SELECT repeat('x', 100) AS x UNION ALL SELECT t.x || 'y' FROM t, range(2)) SELECT count(*) FROM t",
+    "WITH RECURSIVE t AS (SELECT 1 AS x UNION ALL SELECT a.x FROM t a, t b) SELECT count(*) FROM t",
+    `${chain("SELECT i, md5(i::VARCHAR) AS m FROM range(1000) r(i)")} SELECT count(*), max(m) FROM t29`,
+  ];
+  for (const sql of doubling)
+    test(`${sql.slice(0, 90)}: stopped, by the same engine`, async () => {
+      const pids = await appliance.enginePids();
+      const seen = await beside(() => ask(sql));
+      expect(["query_memory", "query_timeout"]).toContain(JSON.parse(seen.text).code);
+      expect(seen.failed).toEqual([]);
+      expect(seen.peakBytes).toBeLessThan(memoryLimitBytes + 1024 * mib);
+      expect(await appliance.query("SELECT 1 AS one")).toEqual([{ one: 1 }]);
+      expect(await appliance.enginePids()).toEqual(pids);
+    }, 60_000);
+});
+
+test("callers leave long function calls behind: the query of another caller waits for the next engine", async () => {
+  await restarted(["--query-timeout", "30s"]);
+  const pids = await appliance.enginePids();
+  const before = await appliance.engineSeconds();
+  const gone = Array.from({ length: 4 }, () => {
+    const abort = new AbortController();
+    const slow = "SELECT levenshtein(repeat('a', 1000000), repeat('b', 1000000))";
+    return { abort, asked: ask(slow, { signal: abort.signal }).catch(() => undefined) };
+  });
+  await until(async () => (await appliance.engineSeconds()) > before + 1, "the calls run");
+  for (const { abort } of gone) abort.abort();
+  await Promise.all(gone.map(({ asked }) => asked));
+  const begin = performance.now();
+  const answers = await Promise.all([
+    ask("SELECT 1 AS one"),
+    ask("SELECT count(*) FROM events"),
+    appliance.api(`/api/projects/${appliance.made.project.id}/events/?limit=1`),
+  ]);
+  expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
+  expect(performance.now() - begin).toBeLessThan(5_000);
+  expect(await appliance.enginePids()).not.toEqual(pids);
+}, 60_000);
+
 describe("time, inside one function call too", () => {
   beforeEach(async () => await restarted());
   const slow = [

@@ -82,6 +82,15 @@ test("a query waits for the memory of the one before it, but not for what the pr
   expect(await ask()).toBeLessThan(10);
 });
 
+test("a statement that needs more than DuckDB's limit has an error of its own", async () => {
+  const run = queries.run(
+    (connection) =>
+      connection.runAndReadAll("SELECT len(list(md5(i::VARCHAR))) FROM range(4000000) t(i) GROUP BY i % 2"),
+    { isForeign: true },
+  );
+  await expect(run).rejects.toBeInstanceOf(QueryTookMemory);
+});
+
 test("a query that has taken most of the memory is stopped", async () => {
   await expect(
     whileLoading("SELECT max(c) FROM (SELECT v, count(*) AS c FROM wide GROUP BY v)"),
