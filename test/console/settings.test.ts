@@ -36,7 +36,7 @@ describe.skipIf(chromiumPath === undefined)("settings", () => {
     expect(await axeFindings(page)).toEqual([]);
     expect(await isTaken(old)).toBe(200);
     await question.getByRole("button", { name: "New secret key" }).click();
-    await card.getByText("The old key counts until").waitFor();
+    await card.getByText("Old key valid until").waitFor();
     const present = (await card.locator("code").first().textContent()) ?? "";
     expect(present).toStartWith("phs_");
     expect([present === old, await isTaken(present), await isTaken(old)]).toEqual([false, 200, 200]);
