@@ -64,6 +64,11 @@ export function unusableCondition(filters: Json): string | undefined {
     .find((fault) => fault !== undefined && !isMisfit(fault))?.message;
 }
 
+/** Stored conditions that match nothing because their operators or values do not fit, one sentence each. */
+export function misfitsOf(filters: Json): string[] {
+  return leavesOf(filters).flatMap((leaf) => faultOf(withPresentOperator(leaf))?.message ?? []);
+}
+
 /** The operator is known, and matches nothing with this value. */
 const isMisfit = ({ code }: InvalidField): boolean => code === "invalid_value" || code === "invalid_date";
 

@@ -6,6 +6,7 @@
  */
 
 import { isJsonObject, type Json, type JsonObject, wholeNumber } from "../../lib/json.ts";
+import { testFault } from "../../lib/operator-values.ts";
 import type { Clock } from "../../lib/values/dates.ts";
 import { compileValueTest, isAboutTime, type ValueTest, type Verdict } from "../operators/value-tests.ts";
 import type { CohortDefinition } from "../rules/types.ts";
@@ -153,7 +154,8 @@ function compileFilter(filter: JsonObject): CohortRule | undefined {
         key: filter.key,
         test: compileValueTest(operator, filter.value),
         isAboutTime: isAboutTime(operator),
-        isInverted,
+        // A condition that cannot be tested matches nothing; its negation must not match everyone.
+        isInverted: isInverted && testFault(filter) === undefined,
       };
     }
     case "cohort": {

@@ -13,7 +13,7 @@ import {
   type TestFault,
   valueFault,
 } from "../../lib/operator-values.ts";
-import { isKnownOperator, type OperatorName, textIn } from "../../lib/operators.ts";
+import { isKnownOperator, textIn } from "../../lib/operators.ts";
 import { filtersInvalid } from "./flag-invalid.ts";
 import {
   type CohortDefinition,
@@ -78,7 +78,9 @@ export function checkConditions(filters: JsonObject, cohorts: CohortFacts, noteM
           throw filtersInvalid(`${path}.type must not be flag: only groups depend on other flags`);
         checkProperty(property, cohorts);
         const fault =
-          property.type === "cohort" || property.type === "flag" ? undefined : faultOf(property, path);
+          property.type === "cohort" || property.type === "flag"
+            ? undefined
+            : faultOf(property, `${path}.value`);
         if (fault !== undefined) rejectOrNote(fault, noteMisfit);
       }
     }
@@ -105,10 +107,25 @@ function checkProperty(property: JsonObject, cohorts: CohortFacts): void {
 }
 
 /** What another flag evaluates to is compared with that flag's variants instead: see `checkDependencies`. */
-function faultOf({ key, operator, value }: JsonObject, path: string): TestFault | undefined {
+function faultOf({ key, operator, value }: JsonObject, where: string): TestFault | undefined {
   if (isBlankKey(key)) return blankKeyFault;
-  const name = typeof operator === "string" ? (operator as OperatorName) : "exact";
-  return valueFault(name, value, { fits: fitsOperatorInFlag, where: `${path}.value` });
+  const name = operator ?? "exact";
+  if (typeof name !== "string" || !isKnownOperator(name))
+    return { code: "invalid_operator", detail: `Unknown operator: '${textIn(name)}'` };
+  return valueFault(name, value, { fits: fitsOperatorInFlag, where });
+}
+
+/** Stored conditions that match nothing because their values do not fit, one sentence each. Filters of the right form. */
+export function misfitsOf(filters: JsonObject): string[] {
+  return conditionLists.flatMap((list) =>
+    groupsOf({ groups: filters[list] ?? [] }).flatMap((group, groupIndex) =>
+      propertiesOf(group).flatMap((property, index) => {
+        if (property.type === "cohort" || property.type === "flag") return [];
+        const fault = faultOf(property, `${list}[${groupIndex}].properties[${index}].value`);
+        return fault === undefined ? [] : [fault.detail];
+      }),
+    ),
+  );
 }
 
 /** @throws {FlagInvalid} unless misfits are noted. */

@@ -10,6 +10,7 @@ import { paths } from "../../paths.ts";
 import { askControl } from "../../rpc/control.ts";
 import type { Status } from "../status-shape.ts";
 import { checkClickHouse, isKeptOutside } from "./clickhouse.ts";
+import { checkDefinitions } from "./definitions.ts";
 import { checkArchive, checkEventStore } from "./event-store.ts";
 import { type Finding, failure, ok, warning } from "./finding.ts";
 import { checkClock, checkDisk, checkPort } from "./host.ts";
@@ -46,6 +47,7 @@ export async function examine(
       ...(await looked("clock", () => checkClock(dataDir))),
       ...(await looked("files", () => checkSqliteFiles(dataDir))),
       ...(await looked("files", () => checkPayloadKey(dataDir))),
+      ...(await looked("flags", () => checkDefinitions(dataDir))),
       ...(await looked("events", () =>
         isInUse ? checkEngine(running) : isOutside ? [] : checkEventStore(dataDir),
       )),

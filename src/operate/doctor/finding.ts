@@ -6,6 +6,7 @@ const checks = [
   "disk",
   "clock",
   "files",
+  "flags",
   "events",
   "fronts",
   "journal",
