@@ -1,15 +1,16 @@
-/** Puts the HTTP side together: all routes, probes, documentation; finds the path of a request. */
+/** Assembles the HTTP application: all routes, probes, documentation. */
 
 import { once } from "../lib/once.ts";
 import { version } from "../version.ts";
 import { Bodies, type BodyLimits } from "./body.ts";
-import { managementDialect, ownFilesDialect } from "./dialect.ts";
-import { type DispatchDeps, noParams, pathsOf, serve } from "./dispatch.ts";
+import { ownFilesDialect } from "./dialect.ts";
 import { docsPage } from "./docs-page.ts";
+import type { EdgeApp } from "./edge.ts";
+import type { Connection, EdgeDeps, Places, RegisteredPaths } from "./edge-deps.ts";
 import type { ErrorLog } from "./errors.ts";
-import type { Connection, Places } from "./exchange.ts";
 import { openApiDocument } from "./openapi.ts";
 import { prefixIn } from "./path.ts";
+import { groupByPath } from "./paths.ts";
 import { probeRoutes, type RoleReadiness } from "./probes.ts";
 import type { RateLimiter } from "./rate-limit.ts";
 import { Reply } from "./reply.ts";
@@ -17,7 +18,7 @@ import { clientRoutes, publicRoute, type Route } from "./route.ts";
 import { dictionary, object, text } from "./shapes.ts";
 
 export interface AppDeps {
-  guard: DispatchDeps["guard"];
+  guard: EdgeDeps["guard"];
   log: ErrorLog;
   /** Everything that is served, except probes and documentation. */
   routes: readonly Route[];
@@ -27,9 +28,9 @@ export interface AppDeps {
   places: Places;
   rateLimiter?: RateLimiter;
   /** Absent: this front is alone. */
-  shared?: DispatchDeps["shared"];
-  onSeen?: DispatchDeps["onSeen"];
-  onError?: DispatchDeps["onError"];
+  shared?: EdgeDeps["shared"];
+  onSeen?: EdgeDeps["onSeen"];
+  onError?: EdgeDeps["onError"];
   /** Path of the page that browsers are sent to from `/`; absent: there is none. */
   homePage?: string;
   /** Address in the documentation; absent: the path by which clients come. */
@@ -61,7 +62,7 @@ export interface App {
  */
 export function createApp(deps: AppDeps): App {
   let connectionOf = (_: Request) => noConnection;
-  const dispatch: DispatchDeps = {
+  const edge: EdgeDeps = {
     guard: deps.guard,
     log: deps.log,
     places: deps.places,
@@ -74,20 +75,24 @@ export function createApp(deps: AppDeps): App {
     connectionOf: (request) => connectionOf(request),
   };
   const served = [...deps.routes, rootRoute(deps.homePage), ...probeRoutes(deps.roles ?? (() => []))];
-  const routes = [...served, ...documentationRoutes(served, deps.publicUrl)];
-  const { exact, others } = pathsOf(routes);
-  const nowhere = { path: "other", dialect: managementDialect, methods: new Map() };
-  // Loaded with the first path that has a place for an id: what SDKs send and ask for most has none.
-  const routerFor = async (isSecure: boolean) =>
-    (await import("./router.ts")).routerOf(others, nowhere, isSecure, dispatch);
-  const router = once(() => routerFor(false));
-  const secureRouter = once(() => routerFor(true));
+  const paths = [...groupByPath([...served, ...documentationRoutes(served, deps.publicUrl)])];
+  // A server that only receives events never composes the management API.
+  const parts = [true, false].map((isManagement) => {
+    const own = new Map(paths.filter(([path]) => path.startsWith(managementPrefix) === isManagement));
+    return {
+      open: once(() => applicationOf(own, false, edge)),
+      secure: once(() => applicationOf(own, true, edge)),
+    };
+  });
+  const [management, client] = parts as [Part, Part];
   return {
     async handle(request) {
-      const served = exact.get(pathnameOf(request.url));
-      if (served !== undefined) return await serve(served, request, noParams, dispatch);
-      const found = await (request.url.startsWith("https:") ? secureRouter() : router());
-      return await found.fetch(request);
+      const { url } = request;
+      const part = url.startsWith(managementPrefix, url.indexOf("/", url.indexOf("//") + 2))
+        ? management
+        : client;
+      const application = await (url.startsWith("https:") ? part.secure() : part.open());
+      return await application.fetch(request);
     },
     connect(known) {
       connectionOf = known;
@@ -95,11 +100,19 @@ export function createApp(deps: AppDeps): App {
   };
 }
 
-/** The path of an absolute address, as it is written there. */
-function pathnameOf(url: string): string {
-  const start = url.indexOf("/", url.indexOf("//") + 2);
-  const end = url.indexOf("?", start);
-  return end === -1 ? url.slice(start) : url.slice(start, end);
+/** Of all paths of the management API, and of few others. */
+const managementPrefix = "/api/";
+
+/** One part of the paths: an application for plain connections, and one for TLS. */
+interface Part {
+  open: () => Promise<EdgeApp>;
+  secure: () => Promise<EdgeApp>;
+}
+
+/** Elysia is loaded with the first request, so that the server listens sooner. */
+async function applicationOf(paths: RegisteredPaths, isSecure: boolean, deps: EdgeDeps): Promise<EdgeApp> {
+  const { createEdge } = await import("./edge.ts");
+  return createEdge(paths, isSecure, deps);
 }
 
 /** What somebody meets who knows nothing but the address. */

@@ -1,32 +1,11 @@
 /** One request while it is served: what handlers ask of it, each part worked out when it is asked for. */
 
-import type { Bodies } from "./body.ts";
 import { queryFields } from "./decode/form.ts";
 import { decompressed, textOf, unwrap, type WrappedBody } from "./decode/unwrap.ts";
+import type { Connection, EdgeDeps, RegisteredPath } from "./edge-deps.ts";
 import { parseBody } from "./parse-body.ts";
 import { Query } from "./query.ts";
-
-/** What the server knows about a connection. */
-export interface Connection {
-  /** Address of the other end; undefined where there is none. */
-  peer(): string | undefined;
-  /** Changes how many seconds may pass without a byte in either direction; 0 for any time. */
-  allowSilence(seconds: number): void;
-}
-
-/** Where a request comes from and what it was sent to, as the operator's settings tell. */
-export interface Places {
-  isTrusted(peer: string): boolean;
-  clientOf(peer: string | undefined, headers: Headers): string | undefined;
-  /** Where clients reach this server, without a slash at the end. */
-  baseUrlOf(requested: URL, peer: string | undefined, headers: Headers): string;
-}
-
-export interface ExchangeDeps {
-  readonly bodies: Bodies;
-  readonly places: Places;
-  readonly now: () => Date;
-}
+import type { Admission } from "./route.ts";
 
 /** How long a client may take to read a piece of a long answer. */
 const readingSeconds = 120;
@@ -45,9 +24,19 @@ function searchOf(url: string): string {
   return mark === -1 ? "" : url.slice(mark + 1);
 }
 
-/** Room that its body takes is held until `end`, which whoever serves it calls in any case. */
+const noParams: Record<string, string> = {};
+
+/** Memory reserved for its body is held until `end`, which the edge calls for every request. */
 export class Exchange {
   readonly requestId: string;
+  /** By the clock of `performance.now`. */
+  readonly startedAt = performance.now();
+  /** Parameters of the path; empty until the path is known. */
+  params: Record<string, string> = noParams;
+  /** Set once the caller is authorized. */
+  admission: Admission | undefined;
+  /** Why the request was rejected, for people. */
+  reason: string | undefined;
   body: unknown;
   private requestedUrl: URL | undefined;
   private foundQuery: URLSearchParams | undefined;
@@ -59,9 +48,9 @@ export class Exchange {
 
   constructor(
     readonly request: Request,
-    readonly params: Record<string, string>,
     private readonly connection: Connection,
-    private readonly deps: ExchangeDeps,
+    public registered: RegisteredPath,
+    readonly deps: EdgeDeps,
   ) {
     this.requestId = requestIdOf(request);
   }

@@ -6,7 +6,7 @@
  */
 
 import ipaddr from "ipaddr.js";
-import type { Places } from "./exchange.ts";
+import type { Places } from "./edge-deps.ts";
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 

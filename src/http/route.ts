@@ -1,7 +1,7 @@
 /**
  * A route as data: path, dialect, guard, schemas, documentation and the function behind it.
  *
- * The same records serve requests (`dispatch.ts`), write the OpenAPI document (`openapi.ts`) and are
+ * The same records serve requests (`edge.ts`), write the OpenAPI document (`openapi.ts`) and are
  * walked by the authorisation test, so none of the three can forget a route.
  */
 
@@ -89,7 +89,7 @@ export interface Guard {
 }
 
 /** What a call may rely on once it is admitted. */
-interface Admission {
+export interface Admission {
   /** What the handler gets besides the request: the user, the project and the like. */
   parts: Record<string, unknown>;
   /** By whom requests are counted; absent: they are not. */

@@ -2,7 +2,7 @@
 
 import type { Server } from "bun";
 import type { App } from "./app.ts";
-import type { Connection } from "./exchange.ts";
+import type { Connection } from "./edge-deps.ts";
 
 /** Longest time without a byte in either direction, in seconds. */
 const idleSeconds = 30;
@@ -37,7 +37,7 @@ export function listen(app: App, { hostname, port, bodyBytesMax, tls }: Listenin
     fetch: (request) => {
       if (!hasValidHost(request) || (tls !== undefined && shortHost.test(request.url))) return unreadable();
       if (tls !== undefined) overTls.set(request, server);
-      return app.handle(request);
+      return app.handle(request).catch(broken);
     },
     error: () => broken(),
   });

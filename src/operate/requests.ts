@@ -2,7 +2,7 @@
 
 import type { Metric, Registry } from "prom-client";
 import Counter from "prom-client/lib/counter.js";
-import type { SeenRequest } from "../http/dispatch.ts";
+import type { CompletedRequest } from "../http/edge-deps.ts";
 import { pathOf } from "../http/errors.ts";
 import type { Log } from "../log.ts";
 
@@ -71,7 +71,7 @@ export class Requests {
   }
 
   /** Counts a request, and writes it down where that is due. */
-  see(seen: SeenRequest): void {
+  see(seen: CompletedRequest): void {
     const { route, status, startedAt } = seen;
     const seconds = (performance.now() - startedAt) / oneSecondMs;
     this.figuresOf(route).see(seconds, status);
@@ -97,7 +97,7 @@ export class Requests {
     return this.refusals;
   }
 
-  private rememberRefusal({ request, status, reason, address }: SeenRequest): void {
+  private rememberRefusal({ request, status, reason, address }: CompletedRequest): void {
     const { method, url } = request;
     this.refusals.unshift({
       ...{ at: new Date(), method, path: pathOf(url).slice(0, pathLengthMax), status, reason },
@@ -106,7 +106,7 @@ export class Requests {
     this.refusals.length = Math.min(this.refusals.length, refusalsMax);
   }
 
-  private tellRefusal(seen: SeenRequest): void {
+  private tellRefusal(seen: CompletedRequest): void {
     const now = this.now();
     if (now - this.secondBegan >= oneSecondMs) [this.secondBegan, this.linesThisSecond] = [now, 0];
     if (this.linesThisSecond >= refusalLinesPerSecond) {
@@ -147,6 +147,6 @@ class Durations {
 }
 
 /** Never a query or a body: keys stand there. */
-function factsOf({ request, route, status, requestId, address }: SeenRequest): Record<string, unknown> {
+function factsOf({ request, route, status, requestId, address }: CompletedRequest): Record<string, unknown> {
   return { method: request.method, path: pathOf(request.url), route, status, requestId, client: address() };
 }

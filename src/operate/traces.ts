@@ -27,7 +27,7 @@ import {
   TraceIdRatioBasedSampler,
 } from "@opentelemetry/sdk-trace-base";
 import type { AppliedBatch } from "../engine/pipeline/pipeline.ts";
-import type { SeenRequest } from "../http/dispatch.ts";
+import type { CompletedRequest } from "../http/edge-deps.ts";
 import type { Log } from "../log.ts";
 import { version } from "../version.ts";
 
@@ -85,7 +85,7 @@ export class Traces {
   }
 
   /** What became of the request whose span is the active one. */
-  seen({ request, route, status, requestId }: SeenRequest): void {
+  seen({ request, route, status, requestId }: CompletedRequest): void {
     const span = trace.getActiveSpan();
     if (span === undefined) return;
     span.updateName(`${request.method} ${route}`);

@@ -11,7 +11,7 @@ import type { Metadata } from "../accounts/metadata.ts";
 import { postgresAddress } from "../config/secrets.ts";
 import type { Config } from "../config/settings.ts";
 import { newPayloadKey, readPayloadKey, writePayloadKey } from "../flags/store/payload-key.ts";
-import type { SharedState } from "../http/dispatch.ts";
+import type { SharedState } from "../http/edge-deps.ts";
 import { Chores } from "../lib/chores.ts";
 import { type PostgresAddress, shownPostgres } from "../lib/postgres-address.ts";
 import { takeEngineLock } from "../lock.ts";

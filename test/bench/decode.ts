@@ -8,6 +8,8 @@
 import { cpus } from "node:os";
 import { brotliCompressSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { Bodies } from "../../src/http/body.ts";
+import { captureDialect } from "../../src/http/dialect.ts";
+import type { EdgeDeps, RegisteredPath } from "../../src/http/edge-deps.ts";
 import { Exchange } from "../../src/http/exchange.ts";
 import { TrustedPlaces } from "../../src/http/places.ts";
 import { Intake } from "../../src/ingestion/intake.ts";
@@ -37,7 +39,8 @@ const edge = {
   bodies: new Bodies({ bytesMax: 20 * mib, apiBytesMax: mib, inFlightBytesMax: 256 * mib }),
   places: new TrustedPlaces([]),
   now: () => new Date(),
-};
+} as Partial<EdgeDeps> as EdgeDeps;
+const path: RegisteredPath = { path: "/batch", dialect: captureDialect, methods: new Map() };
 const connection = { peer: () => "127.0.0.1", allowSilence: () => undefined };
 
 function webEvent(index: number) {
@@ -95,7 +98,7 @@ function arrived(body: Uint8Array, headers: Record<string, string>): Request {
 }
 
 async function take(request: Request): Promise<void> {
-  const exchange = new Exchange(request, {}, connection, edge);
+  const exchange = new Exchange(request, connection, path, edge);
   await intake.take(exchange, { kind: "classic", rule: "drop each" });
   exchange.end();
 }

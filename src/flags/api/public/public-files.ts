@@ -3,8 +3,8 @@
  */
 
 import { gzipSync } from "node:zlib";
-import { takesGzip } from "../../../http/compress.ts";
 import { isNotModified, weakTag } from "../../../http/etag.ts";
+import { acceptsGzip } from "../../../http/finish-response.ts";
 import { Reply } from "../../../http/reply.ts";
 
 /** A text ready to be sent. */
@@ -42,6 +42,7 @@ export function fileAnswer(request: Request, file: PublicFile, maxAgeSeconds: nu
   if (isNotModified(request.headers.get("if-none-match"), file.etag)) {
     return new Reply(304, undefined, headers);
   }
-  if (!takesGzip(request) || file.gzip === undefined) return Reply.of(file.contentType, file.bytes, headers);
+  if (!acceptsGzip(request) || file.gzip === undefined)
+    return Reply.of(file.contentType, file.bytes, headers);
   return Reply.of(file.contentType, file.gzip, { ...headers, "Content-Encoding": "gzip" });
 }
