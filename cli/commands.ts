@@ -24,8 +24,8 @@ const loaders: Record<string, () => Promise<Command>> = {
   healthcheck: async () => (await import("./commands/healthcheck.ts")).healthcheck,
   migrate: async () => (await import("./commands/migrate.ts")).migrate,
   "migrate-events": async () => (await import("./commands/migrate-events.ts")).migrateEvents,
-  "migrate-to": async () => (await import("./commands/migrate-to.ts")).migrateTo,
-  "migrate-from": async () => (await import("./commands/migrate-to.ts")).migrateFrom,
+  "migrate-to-cluster": async () => (await import("./commands/migrate-to.ts")).migrateTo,
+  "migrate-from-cluster": async () => (await import("./commands/migrate-to.ts")).migrateFrom,
   doctor: async () => (await import("./commands/doctor.ts")).doctor,
   scrub: async () => (await import("./commands/scrub.ts")).scrub,
   mcp: async () => (await import("./commands/mcp.ts")).mcp,
@@ -36,6 +36,23 @@ const loaders: Record<string, () => Promise<Command>> = {
   rebuild: async () => (await import("./commands/rebuild.ts")).rebuild,
   version: async () => (await import("./commands/version.ts")).version,
 };
+
+/** Names of earlier versions, which still work; help and completions do not show them. */
+const renamed: Readonly<Record<string, string>> = {
+  "migrate-to": "migrate-to-cluster",
+  "migrate-from": "migrate-from-cluster",
+  "flags proposals": "flags change-requests",
+  "projects end-old-key": "projects revoke-old-key",
+};
+
+/** The arguments of a call, with the current name of a command that was renamed. */
+export function withCurrentName(args: readonly string[]): string[] {
+  for (const words of [1, 2]) {
+    const name = renamed[args.slice(0, words).join(" ")];
+    if (name !== undefined) return [...name.split(" "), ...args.slice(words)];
+  }
+  return [...args];
+}
 
 /** It prints a script that knows all the others. */
 const describer = "completions";

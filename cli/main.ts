@@ -28,6 +28,7 @@ async function main(): Promise<void> {
   // Loading the program takes a tenth of a second of a processor: already that yields to a running appliance.
   if (process.argv[2] === "backup" && process.argv[3] === "create") putProcessBehind();
   const { runProgram } = await import("./program.ts");
-  const { commandsFor } = await import("./commands.ts");
-  await runProgram(await commandsFor(process.argv[2]));
+  const { commandsFor, withCurrentName } = await import("./commands.ts");
+  const args = withCurrentName(process.argv.slice(2));
+  await runProgram(await commandsFor(args[0]), args);
 }

@@ -6,13 +6,13 @@ import { requireUsable } from "./data-dir.ts";
 import { exitDone, exitUsage, fail } from "./output.ts";
 import { beginShared, endShared, withSharedSettings } from "./shared-stores.ts";
 
-/** Runs the command that the process was called with, one of these. */
-export async function runProgram(commands: readonly Command[]): Promise<void> {
+/** Runs one of these commands with the arguments of the call. */
+export async function runProgram(commands: readonly Command[], args: readonly string[]): Promise<void> {
   process.stdout.on("error", fail);
   try {
     const program = programOf(commands);
-    refuseUnknownHelp(program, process.argv.slice(2));
-    await program.parseAsync();
+    refuseUnknownHelp(program, args);
+    await program.parseAsync(args, { from: "user" });
   } catch (error) {
     if (!(error instanceof CommanderError)) fail(error);
     process.exit(error.exitCode === 0 ? exitDone : exitUsage);
@@ -22,7 +22,7 @@ export async function runProgram(commands: readonly Command[]): Promise<void> {
 /** The tree of these commands. */
 export function programOf(commands: readonly Command[]): Command {
   const program = new Command("flagkeep")
-    .description("Feature flags and event capture for PostHog SDKs, in one executable file.")
+    .description("Feature flags and product events for PostHog SDKs, in one executable.")
     .option("--version", "print the version, as `flagkeep version` does")
     .on("option:version", () => {
       printVersion();
@@ -30,7 +30,7 @@ export function programOf(commands: readonly Command[]): Command {
     })
     .addHelpText(
       "after",
-      "\nStart with:\n  flagkeep serve\n\nExit status: 0 done, 1 failed, 2 called wrongly.",
+      "\nStart with:\n  flagkeep serve\n\nExit status: 0 success, 1 failure, 2 invalid usage.",
     )
     .hook("preAction", async (_, command) => {
       if (!(await beginShared(command))) requireUsable(command);

@@ -36,7 +36,7 @@ export const progressLines = new Option("--progress-lines").hideHelp();
 /** How long another command that works on the same directory's backups is waited for. */
 export const waitOption = new Option(
   "--wait <time>",
-  "wait so long, such as 30m, while another backup is made, verified or removed",
+  "time to wait for another backup operation, for example 30m",
 )
   .argParser((text: string) => secondsOf(text) * 1_000)
   .default(0, "0");

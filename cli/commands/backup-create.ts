@@ -46,8 +46,8 @@ export const create = backupCommand(
   [...destinationSettings, "backup-mode", "backup-recipients", "journal-reserve"],
   CreatedBackup,
 )
-  .description("Back up everything: flags, keys, persons, events, and what is still in the journal.")
-  .argument("[dest]", "a folder or s3://bucket/prefix; default: the setting backup-destination", fileName)
+  .description("Create a backup of all stores and the journal.")
+  .argument("[dest]", "folder or s3://bucket/prefix; default: the setting backup-destination", fileName)
   .addOption(progressLines)
   .addOption(waitOption)
   .addHelpText(

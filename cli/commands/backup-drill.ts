@@ -53,13 +53,13 @@ const patienceMs = 60_000;
 
 export const drill = backupCommand(new Command("drill"), destinationSettings, Drill)
   .description(
-    "Practise a restore: the newest backup goes into a temporary folder, Flagkeep starts on it, and what it holds is compared.",
+    "Run a restore drill: restore the newest backup to a temporary folder, start it and compare counts.",
   )
-  .argument("[backup]", "the file, or s3://bucket/key; default: the newest of the destination", fileName)
-  .option("--work-dir <path>", "where the temporary folder is made; default: /tmp", fileName)
+  .argument("[backup]", "file or s3://bucket/key; default: the newest backup of the destination", fileName)
+  .option("--work-dir <path>", "parent of the temporary folder; default: /tmp", fileName)
   .addHelpText(
     "after",
-    "\nThe running appliance is left alone, and the folder goes away. Says how long a real restore would take.\n\n" +
+    "\nA running server is not affected, and the folder is deleted. Prints how long a real restore would take.\n\n" +
       "Examples:\n  flagkeep backup drill\n  flagkeep backup drill s3://acme/flagkeep/flagkeep-2026-11-21T03-00-00.000Z.tar.zst",
   )
   .action(

@@ -6,10 +6,10 @@ import { backupCommand, chosenDestination, destinationSettings } from "./backup-
 
 export const list = backupCommand(new Command("list"), destinationSettings, Type.Array(ListedBackup))
   .description("List the backups of a destination, newest first.")
-  .argument("[dest]", "a folder or s3://bucket/prefix; default: the setting backup-destination", fileName)
+  .argument("[dest]", "folder or s3://bucket/prefix; default: the setting backup-destination", fileName)
   .addHelpText(
     "after",
-    "\nOnly the beginnings and ends are read; `flagkeep backup verify` reads all of one.\n\n" +
+    "\nReads only the start and end of each backup; `flagkeep backup verify` reads one completely.\n\n" +
       "Examples:\n  flagkeep backup list\n  flagkeep backup list s3://acme-backups/flagkeep --json",
   )
   .action(

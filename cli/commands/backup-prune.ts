@@ -29,12 +29,12 @@ const PrunedBackups = exactly({
 });
 
 export const prune = backupCommand(new Command("prune"), destinationSettings, PrunedBackups)
-  .description("Remove old backups from a destination; what any rule keeps, stays, and so does the newest.")
-  .argument("[dest]", "a folder or s3://bucket/prefix; default: the setting backup-destination", fileName)
-  .option("--keep-last <n>", "keep the newest n", count)
-  .option("--keep-daily <n>", "keep the newest of each of the last n days that have one (UTC)", count)
-  .option("--keep-weekly <n>", "keep the newest of each of the last n weeks that have one (UTC)", count)
-  .option("--dry-run", "say what would go, and remove nothing")
+  .description("Delete old backups; a backup that any rule keeps, and the newest one, are kept.")
+  .argument("[dest]", "folder or s3://bucket/prefix; default: the setting backup-destination", fileName)
+  .option("--keep-last <n>", "number of most recent backups to keep", count)
+  .option("--keep-daily <n>", "number of daily backups to keep (UTC)", count)
+  .option("--keep-weekly <n>", "number of weekly backups to keep (UTC)", count)
+  .option("--dry-run", "print what would be deleted, delete nothing")
   .addOption(waitOption)
   .addHelpText(
     "after",

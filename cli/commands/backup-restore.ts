@@ -59,16 +59,16 @@ class NothingToReplay extends AppError {
 
 export const restore = backupCommand(new Command("restore"), sourceSettings, RestoredBackup)
   .description("Restore a backup into a data directory.")
-  .argument("<backup>", "the file, or s3://bucket/key", fileName)
-  .option("--force", "also over a directory that is not empty; what is there is kept under another name")
+  .argument("<backup>", "file or s3://bucket/key", fileName)
+  .option("--force", "replace a directory that is not empty; the old one is kept under another name")
   .option(
     "--replay [old-data-dir]",
-    "go on to the last acknowledged event, from an old data directory; default: what --force replaces",
+    "replay to the last acknowledged event from an old data directory; default: the one --force replaces",
   )
-  .option("--accept-loss", "with --replay: also when some events are nowhere any more")
+  .option("--accept-loss", "with --replay: continue although some events are lost")
   .addHelpText(
     "after",
-    "\nEverything is unpacked and checked beside the data directory first; only then the two change places. A directory\n" +
+    "\nThe backup is unpacked and verified next to the data directory first, and then swapped in. A directory\n" +
       "in use by an appliance is never restored over. Keys stay valid: SDKs go on with the same ones.\n\n" +
       "With --replay the events that came after the backup are taken from the old directory's journal and archive, and so\n" +
       "are its flags, keys and projects when flagkeep.sqlite is whole there; otherwise those of the backup stay, and events\n" +

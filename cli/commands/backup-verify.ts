@@ -37,19 +37,17 @@ const VerifiedBackup = exactly({
 });
 
 export const verify = backupCommand(new Command("verify"), sourceSettings, VerifiedBackup)
-  .description(
-    "Check that a backup can be restored: unpack it into a temporary folder and open what is in it.",
-  )
-  .argument("<backup>", "the file, or s3://bucket/key", fileName)
+  .description("Verify a backup: unpack it to a temporary folder and open its stores.")
+  .argument("<backup>", "file or s3://bucket/key", fileName)
   .option(
     "--work-dir <path>",
-    "where the temporary folder is made; default: in the data directory, else /tmp",
+    "parent of the temporary folder; default: the data directory, else /tmp",
     fileName,
   )
   .addOption(progressLines)
   .addHelpText(
     "after",
-    "\nCompares every checksum and all counts. A backup that is not sound ends with 1 and the name of the part.\n\n" +
+    "\nCompares all checksums and counts. Exits with 1 and names the damaged part if the backup is corrupt.\n\n" +
       "Examples:\n  flagkeep backup verify backups/flagkeep-2026-11-21T03-00-00.000Z.tar.zst\n" +
       "  flagkeep backup verify s3://acme-backups/flagkeep/flagkeep-2026-11-21T03-00-00.000Z.tar.zst",
   )

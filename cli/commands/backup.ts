@@ -7,10 +7,10 @@ import { restore } from "./backup-restore.ts";
 import { verify } from "./backup-verify.ts";
 
 export const backup = new Command("backup")
-  .description("Make, check, restore, list and remove backups.")
+  .description("Create, verify, restore, list and delete backups.")
   .addHelpText(
     "after",
-    "\nA running appliance makes them by itself with the setting --backup-schedule.\n\n" +
+    "\nA running server creates backups on the schedule of --backup-schedule.\n\n" +
       "Examples:\n  flagkeep backup create\n  flagkeep backup list\n  flagkeep backup drill",
   );
 for (const command of [create, verify, drill, restore, list, prune]) backup.addCommand(command);

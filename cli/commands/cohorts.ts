@@ -24,8 +24,8 @@ const list = withJson(
   Type.Array(CohortRecord),
   "print the cohorts as JSON",
 )
-  .description("List the cohorts.")
-  .option("--project <id>", "of this project only", positiveInteger)
+  .description("List cohorts.")
+  .option("--project <id>", "only this project", positiveInteger)
   .addHelpText("after", "\nExample:\n  flagkeep cohorts list --project 1 --json")
   .action(
     run((options: { project?: number; json?: true }) =>
@@ -60,6 +60,6 @@ const list = withJson(
   );
 
 export const cohorts = new Command("cohorts")
-  .description("Look at cohorts; `flagkeep flags import` and the API make them.")
+  .description("List cohorts; create them with the API or `flagkeep flags import`.")
   .addHelpText("after", "\nExample:\n  flagkeep cohorts list --json")
   .addCommand(list);

@@ -4,8 +4,8 @@ import { run } from "../output.ts";
 import { withUnusedDataDir } from "../settings.ts";
 
 export const completions = withUnusedDataDir(new Command("completions"))
-  .description("Print a script that completes commands and options in a shell.")
-  .addArgument(new Argument("<shell>", "which shell").choices(shells))
+  .description("Print a shell completion script.")
+  .addArgument(new Argument("<shell>", "shell").choices(shells))
   .addHelpText(
     "after",
     "\nExamples:\n  source <(flagkeep completions bash)\n" +

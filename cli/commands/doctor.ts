@@ -26,10 +26,10 @@ export const doctor = withJson(
   Report,
   "print the findings as JSON",
 )
-  .description("Look for what is wrong with the data directory and its machine, and say how to mend it.")
+  .description("Diagnose the data directory and host, and suggest fixes.")
   .addHelpText(
     "after",
-    "\nNothing is changed. Ends with 1 when there are errors; warnings do not count.\n\n" +
+    "\nChanges nothing. Exits with 1 if there are errors; warnings do not count.\n\n" +
       "Examples:\n  flagkeep doctor\n  flagkeep doctor --data-dir /var/lib/flagkeep --json",
   )
   .action(

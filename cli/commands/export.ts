@@ -37,22 +37,21 @@ const standardOutput = "-";
 function command(subject: Subject): Command {
   const what = subject === "events" ? "events of" : "those created from";
   const made = withSettings(new Command(subject), analysisSettings)
-    .description(`Export the ${subject} of a project into a file or to standard output.`)
-    .argument("[out]", "the file; - or nothing: standard output", fileName, standardOutput)
-    .option("--project <id>", "the project; may be left out when there is one", positiveInteger)
+    .description(`Export the ${subject} of a project to a file or standard output.`)
+    .argument("[out]", "output file; - or none: standard output", fileName, standardOutput)
+    .option("--project <id>", "project id; optional if there is one project", positiveInteger)
     .addOption(
-      new Option(
-        "--format <format>",
-        "how to write them; default: as the file's name ends, else ndjson",
-      ).choices(exportFormats),
+      new Option("--format <format>", "output format; default: by the file extension, else ndjson").choices(
+        exportFormats,
+      ),
     )
     .option(
       "--from <time>",
-      `only ${what} this time on, such as 2026-01-31 or 2026-01-31T12:00:00+01:00`,
+      `only ${what} this time on, for example 2026-01-31 or 2026-01-31T12:00:00+01:00`,
       time,
     )
-    .option("--to <time>", "only those before this time; times without a zone are UTC", time);
-  return withJson(made, ExportSummary, 'print {"rows","file"} when it is done; needs a file')
+    .option("--to <time>", "only records before this time; times without a zone are UTC", time);
+  return withJson(made, ExportSummary, 'print {"rows","file"} at the end; requires a file')
     .addHelpText(
       "after",
       (subject === "flags"
@@ -66,7 +65,7 @@ function command(subject: Subject): Command {
 
 export const exportData = new Command("export")
   .description(
-    "Export events, persons, groups or flags. No event that was acknowledged is missing; live ones come first, then those of the historical lane, each in the order of arrival.",
+    "Export events, persons, groups or flags. Includes every acknowledged event: realtime events first, then historical ones, each in order of arrival.",
   )
   .addHelpText(
     "after",

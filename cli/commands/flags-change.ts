@@ -40,16 +40,20 @@ interface SetOptions extends CommonOptions {
 }
 
 export const set = withConfirm(withProjectAndJson(new Command("set"), FlagRecord))
-  .description("Change a flag: on or off, its rollout, variants, payloads; all at once, or nothing.")
-  .argument("<key>", "the flag's key")
-  .option("--on", "switch it on")
-  .option("--off", "switch it off: answers no longer contain it")
-  .option("--rollout <percent>", "share of the persons of its only condition set", percentage)
-  .option("--variant <key=percent>", "all variants and their shares; repeat for more", collect(variant))
-  .option("--payload <json>", "the payload, or <variant>=<json>; the others stay", collect(payload))
-  .option("--name <text>", "what the flag is for")
-  .option("--tag <name>", "all tags; repeat for more", collect(String))
-  .option("--note <text>", "why; the activity log keeps it")
+  .description("Update a flag: state, rollout, variants, payloads, in one change.")
+  .argument("<key>", "flag key")
+  .option("--on", "turn the flag on")
+  .option("--off", "turn the flag off")
+  .option("--rollout <percent>", "rollout percentage of the flag's only condition set", percentage)
+  .option(
+    "--variant <key=percent>",
+    "variant and its percentage; repeatable, replaces all variants",
+    collect(variant),
+  )
+  .option("--payload <json>", "payload, or <variant>=<json>; other payloads are kept", collect(payload))
+  .option("--name <text>", "description")
+  .option("--tag <name>", "tag; repeatable, replaces all tags", collect(String))
+  .option("--note <text>", "reason for the change, stored in the activity log")
   .addHelpText(
     "after",
     "\nExamples:\n  flagkeep flags set new-checkout --on --rollout 25\n" +
@@ -109,8 +113,8 @@ export const disable = switching("disable", "Switch flags off: answers no longer
 function switching(name: string, description: string, active: boolean): Command {
   return withConfirm(withProjectAndJson(new Command(name), Type.Array(FlagRecord)))
     .description(description)
-    .argument("<key...>", "the flags' keys")
-    .option("--note <text>", "why; the activity log keeps it")
+    .argument("<key...>", "flag keys")
+    .option("--note <text>", "reason for the change, stored in the activity log")
     .addHelpText("after", `\nExample:\n  flagkeep flags ${name} new-checkout`)
     .action(
       run((keys: string[], options: CommonOptions & Pick<SetOptions, "note" | "confirm">) =>
@@ -129,8 +133,8 @@ function switching(name: string, description: string, active: boolean): Command 
 }
 
 export const deleteFlags = withConfirm(withProjectAndJson(new Command("delete"), Type.Array(FlagRecord)))
-  .description("Delete flags; `flags restore` brings them back.")
-  .argument("<key...>", "the flags' keys")
+  .description("Delete flags; undo with `flags restore`.")
+  .argument("<key...>", "flag keys")
   .addHelpText("after", "\nExample:\n  flagkeep flags delete old-checkout")
   .action(
     run((keys: string[], options: CommonOptions & Pick<SetOptions, "confirm">) =>
@@ -145,8 +149,8 @@ export const deleteFlags = withConfirm(withProjectAndJson(new Command("delete"),
   );
 
 export const restore = withConfirm(withProjectAndJson(new Command("restore"), FlagRecord))
-  .description("Bring a deleted flag back, with its rules; under another key when its own is taken.")
-  .argument("<key>", "the flag's key, or its id")
+  .description("Restore a deleted flag; under a new key if its own is in use.")
+  .argument("<key>", "flag key or id")
   .addHelpText("after", "\nExample:\n  flagkeep flags restore old-checkout")
   .action(
     run((key: string, options: CommonOptions & Pick<SetOptions, "confirm">) =>

@@ -34,7 +34,7 @@ export interface CommonOptions {
 export const withProjectAndJson = (command: Command, shape: TSchema): Command =>
   withJson(withSettings(command, ["data-dir"]), shape).option(
     "--project <id>",
-    "the project; may be left out when there is one",
+    "project id; optional if there is one project",
     positiveInteger,
   );
 

@@ -40,17 +40,15 @@ const ExportedFlags = exactly({
 });
 
 export const exportFlags = withSettings(new Command("export"), ["data-dir"])
-  .description(
-    "Write a project's flags and cohorts down as one readable file, to keep or to import elsewhere.",
-  )
-  .option("--project <id>", "the project; may be left out when there is one", positiveInteger)
-  .option("-o, --output <file>", "where to; standard output when left out", fileName)
-  .option("--force", "replace the file when it is there")
-  .option("--json", "JSON instead of YAML; also when the file's name ends in .json")
-  .option("--with-secrets", "with secret payloads in clear")
+  .description("Export a project's flags and cohorts to one YAML or JSON file.")
+  .option("--project <id>", "project id; optional if there is one project", positiveInteger)
+  .option("-o, --output <file>", "output file; default: standard output", fileName)
+  .option("--force", "overwrite an existing file")
+  .option("--json", "write JSON instead of YAML; implied by a .json file name")
+  .option("--with-secrets", "include encrypted payloads in plaintext")
   .addHelpText(
     "after",
-    "\nMembers of static cohorts are persons and are not in the file.\n\n" +
+    "\nThe members of static cohorts are not exported.\n\n" +
       "Examples:\n  flagkeep flags export > flags.yaml\n  flagkeep flags export --project 2 -o flags.json",
   )
   .action(
@@ -121,16 +119,16 @@ export const importFlags = withJson(
   ImportedFlags,
   "print the difference as JSON",
 )
-  .description("Bring a project's flags and cohorts to what a file says: flags by key, cohorts by name.")
-  .argument("<file>", "a file that `flags export` or another product wrote; - for standard input", fileName)
-  .option("--project <id>", "the project; may be left out when there is one", positiveInteger)
-  .option("--environment <name>", "which one to take, where another product's file has several")
-  .option("--dry-run", "print what would change, and change nothing")
+  .description("Import flags and cohorts from a file, matched by flag key and cohort name.")
+  .argument("<file>", "file from `flags export` or another product; - for standard input", fileName)
+  .option("--project <id>", "project id; optional if there is one project", positiveInteger)
+  .option("--environment <name>", "environment to import, if the file has several")
+  .option("--dry-run", "print what would change, change nothing")
   .option("--confirm", confirmWords)
   .option("--user <email>", creatorWords)
   .addHelpText(
     "after",
-    "\nAll of the file or nothing is imported; what it does not name stays; a second import changes nothing.\n\n" +
+    "\nThe file is imported in one change; other flags are kept; a second import changes nothing.\n\n" +
       `Files of ${foreignProducts.join(", ")} are recognised by what is in them.\n` +
       "What cannot be taken over is listed; a flag that would behave differently is imported switched off.\n\n" +
       "Examples:\n  flagkeep flags import flags.yaml --dry-run\n  flagkeep flags import flags.yaml --project 2\n" +

@@ -28,23 +28,21 @@ export const explain = withJson(
   ExplanationBody,
   "print the explanation as JSON, as the API returns it",
 )
-  .description(
-    "Tell why a flag has its value for somebody: what was compared, where the hash falls, what decided.",
-  )
-  .argument("<key>", "the flag's key")
-  .requiredOption("--distinct-id <id>", "whose value")
-  .option("--group <type=key>", "a group, such as company=acme; repeat for more", collectPair)
-  .option("--person-property <name=value>", "counts before the stored one; JSON or text; repeat", collectPair)
-  .option("--device-id <id>", "for flags that are rolled out by device")
+  .description("Explain a flag's value for a user.")
+  .argument("<key>", "flag key")
+  .requiredOption("--distinct-id <id>", "distinct id of the user")
+  .option("--group <type=key>", "group, for example company=acme; repeatable", collectPair)
   .option(
-    "--filters <json>",
-    "as if the flag had these filters: JSON, or @ and a file; nothing is saved",
-    filtersOf,
+    "--person-property <name=value>",
+    "property that overrides the stored one, JSON or text; repeatable",
+    collectPair,
   )
-  .option("--project <id>", "the project; may be left out when there is one", positiveInteger)
+  .option("--device-id <id>", "device id, for flags bucketed by device")
+  .option("--filters <json>", "evaluate these filters instead, JSON or @FILE; nothing is saved", filtersOf)
+  .option("--project <id>", "project id; optional if there is one project", positiveInteger)
   .addHelpText(
     "after",
-    "\nChanges nothing, and works beside a running appliance.\n\n" +
+    "\nChanges nothing; works while the server runs.\n\n" +
       "Examples:\n  flagkeep flags explain new-checkout --distinct-id user-1 --group company=acme\n" +
       "  flagkeep flags explain new-checkout --distinct-id user-1 --filters @draft.json",
   )

@@ -69,7 +69,7 @@ const proposalRecord = (
   decided_at: request.decidedAt?.toISOString() ?? null,
 });
 
-const userWords = "in whose name; may be left out when there is one user";
+const userWords = "e-mail address of the acting user; optional if there is one";
 
 /** @throws {WhichOne} @throws {NotFound} */
 function userOf({ metadata }: ProjectStores, email: string | undefined): User {
@@ -98,14 +98,16 @@ interface ScheduleOptions extends CommonOptions {
 }
 
 export const schedule = withProjectAndJson(new Command("schedule"), ScheduledRecord)
-  .description(
-    "Schedule a change of a flag: a running appliance makes it at that time, if its user may still edit the flag then.",
+  .description("Schedule a flag change; the server applies it if its user may still edit the flag then.")
+  .argument("<key>", "flag key")
+  .requiredOption(
+    "--at <time>",
+    "time of the change, for example 2026-01-31T09:00:00+01:00; UTC without a zone",
+    futureTime,
   )
-  .argument("<key>", "the flag's key")
-  .requiredOption("--at <time>", "when, such as 2026-01-31T09:00:00+01:00; without a zone UTC", futureTime)
-  .option("--on", "switch it on")
-  .option("--off", "switch it off")
-  .option("--rollout <percent>", "share of the persons of its only condition set", percentage)
+  .option("--on", "turn the flag on")
+  .option("--off", "turn the flag off")
+  .option("--rollout <percent>", "rollout percentage of the flag's only condition set", percentage)
   .option("--user <email>", creatorWords)
   .addHelpText(
     "after",
@@ -146,7 +148,7 @@ function scheduledRollout(flag: Flag, rollout: number): JsonObject {
 }
 
 export const scheduled = withProjectAndJson(new Command("scheduled"), Type.Array(ScheduledRecord))
-  .description("List the scheduled changes of flags, those to come first.")
+  .description("List scheduled flag changes, pending ones first.")
   .addHelpText("after", "\nExample:\n  flagkeep flags scheduled --json")
   .action(
     run((options: CommonOptions) =>
@@ -167,8 +169,8 @@ export const scheduled = withProjectAndJson(new Command("scheduled"), Type.Array
   );
 
 export const takeBack = withProjectAndJson(new Command("unschedule"), Unscheduled)
-  .description("Take a scheduled change of a flag back.")
-  .argument("<id>", "the change's id, as `flagkeep flags scheduled` shows it", positiveInteger)
+  .description("Cancel a scheduled flag change.")
+  .argument("<id>", "id shown by `flagkeep flags scheduled`", positiveInteger)
   .addHelpText("after", "\nExample:\n  flagkeep flags unschedule 3")
   .action(
     run((id: number, options: CommonOptions) =>
@@ -180,10 +182,10 @@ export const takeBack = withProjectAndJson(new Command("unschedule"), Unschedule
     ),
   );
 
-export const proposals = withProjectAndJson(new Command("proposals"), Type.Array(ProposalRecord))
-  .description("List changes of flags that somebody else has to agree to, or did; the newest first.")
-  .addOption(new Option("--state <state>", "only those").choices(requestStates))
-  .addHelpText("after", "\nExample:\n  flagkeep flags proposals --state pending")
+export const proposals = withProjectAndJson(new Command("change-requests"), Type.Array(ProposalRecord))
+  .description("List change requests, newest first.")
+  .addOption(new Option("--state <state>", "only requests in this state").choices(requestStates))
+  .addHelpText("after", "\nExample:\n  flagkeep flags change-requests --state pending")
   .action(
     run((options: CommonOptions & { state?: RequestState }) =>
       withProject(options, ({ metadata, project }) => {
@@ -208,7 +210,7 @@ const deciding = (
 ) =>
   withProjectAndJson(new Command(name), ProposalRecord)
     .description(description)
-    .argument("<id>", "the proposal's id, as `flagkeep flags proposals` shows it", positiveInteger)
+    .argument("<id>", "id shown by `flagkeep flags change-requests`", positiveInteger)
     .option("--user <email>", userWords)
     .addHelpText("after", `\nExample:\n  flagkeep flags ${name} 5 --user ann@example.com`)
     .action(

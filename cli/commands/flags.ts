@@ -30,9 +30,9 @@ import { explain } from "./flags-explain.ts";
 import { approve, proposals, reject, schedule, scheduled, takeBack } from "./flags-later.ts";
 
 const list = withProjectAndJson(new Command("list"), Type.Array(FlagRecord))
-  .description("List the flags of a project by key.")
-  .option("--deleted", "those that were deleted, which `flags restore` brings back")
-  .option("--keys", "the keys only, one a line")
+  .description("List the flags of a project.")
+  .option("--deleted", "list deleted flags")
+  .option("--keys", "print only the keys, one per line")
   .addHelpText("after", "\nExamples:\n  flagkeep flags list --json\n  flagkeep flags list --deleted")
   .action(
     run((options: CommonOptions & { deleted?: true; keys?: true }) =>
@@ -63,8 +63,8 @@ function row(flag: Flag): string[] {
 }
 
 const get = withProjectAndJson(new Command("get"), FlagRecord)
-  .description("Show one flag, in the form in which `flags import` reads it.")
-  .argument("<key>", "the flag's key")
+  .description("Show a flag in the format of `flags import`.")
+  .argument("<key>", "flag key")
   .addHelpText("after", "\nExample:\n  flagkeep flags get new-checkout")
   .action(
     run((key: string, options: CommonOptions) =>
@@ -97,20 +97,20 @@ interface CreateOptions extends CommonOptions {
 const create = withProjectAndJson(new Command("create"), FlagRecord)
   .description("Create a flag; it is off for everyone without --rollout, --variant or --filters.")
   .argument("<key>", keyCharactersInWords)
-  .option("--name <text>", "what the flag is for")
-  .option("--rollout <percent>", "percentage of users for whom it is on", percentage)
+  .option("--name <text>", "description")
+  .option("--rollout <percent>", "rollout percentage", percentage)
   .option(
     "--variant <key=percent>",
-    "a variant and its percentage, rollout 100 by default; repeat for more",
+    "variant and its percentage; repeatable, the rollout defaults to 100",
     collect(variant),
   )
-  .option("--payload <json>", "the payload, or <variant>=<json>; repeat for more", collect(payload))
-  .option("--filters <json>", "whole filters as in the API, or @FILE; instead of the three above", filtersOf)
-  .option("--tag <name>", "a tag; repeat for more", collect(String))
-  .option("--runtime <where>", "all, client or server")
-  .option("--continuity", "whoever is identified keeps the value seen before")
-  .option("--inactive", "create it switched off")
-  .option("--no-dashboard", "without a usage dashboard")
+  .option("--payload <json>", "payload, or <variant>=<json>; repeatable", collect(payload))
+  .option("--filters <json>", "complete filters JSON or @FILE, instead of the three options above", filtersOf)
+  .option("--tag <name>", "tag; repeatable", collect(String))
+  .option("--runtime <where>", "evaluation runtime: all, client or server")
+  .option("--continuity", "persist the flag's value across identification")
+  .option("--inactive", "create the flag turned off")
+  .option("--no-dashboard", "do not create a usage dashboard")
   .option("--user <email>", creatorWords)
   .addHelpText(
     "after",
@@ -165,7 +165,7 @@ function inputOf(key: string, options: CreateOptions): JsonObject {
 }
 
 export const flags = new Command("flags")
-  .description("Work with feature flags; changes count at once, also in a running appliance.")
+  .description("Manage feature flags; a running server applies changes immediately.")
   .addHelpText(
     "after",
     "\nExamples:\n  flagkeep flags create new-checkout --rollout 10\n" +

@@ -31,15 +31,13 @@ export const healthcheck = withJson(
   Health,
   "print the state as JSON",
 )
-  .description(
-    "Exit with 0 when the appliance can serve requests, else with 1: for containers and supervisors.",
-  )
-  .option("--url <address>", "ask over HTTP instead of through the data directory", httpAddress)
-  .addOption(new Option("--role <role>", "only this counts; default: all of them").choices(roleNames))
+  .description("Exit with 0 if the server is ready, else with 1; for containers and supervisors.")
+  .option("--url <address>", "base URL to check over HTTP instead of the control socket", httpAddress)
+  .addOption(new Option("--role <role>", "readiness role to check; default: all").choices(roleNames))
   .addHelpText(
     "after",
-    "\nFlags and captures go on while the event store is opened or made again, flags and queries while the disk is full:\n" +
-      "a supervisor that starts the server again should ask for --role flags.\n\n" +
+    "\nFlags and capture work while the event store opens or rebuilds, flags and queries while the disk is full:\n" +
+      "a supervisor that restarts the server should check --role flags.\n\n" +
       "Examples:\n  flagkeep healthcheck --data-dir /var/lib/flagkeep --role flags\n  flagkeep healthcheck --url http://127.0.0.1:8000",
   )
   .action(

@@ -85,55 +85,55 @@ export const importEvents = withJson(
   ImportSummary,
   'print {"read","accepted","duplicate","rejected",…}',
 )
-  .description("Load events of the past into a project, in order, with or without a running appliance.")
-  .argument(
-    "<file>",
-    "a file, a folder whose files are taken by name, - for standard input, or the https:// address of a PostHog",
-    fileName,
-  )
-  .option("--project <id>", "the project; may be left out when there is one", positiveInteger)
-  .addOption(new Option("--format <format>", "what the file is").choices(importFormats).default("auto"))
+  .description("Import events, persons and groups from files or a PostHog server, in order.")
+  .argument("<file>", "file, folder, - for standard input, or https:// URL of a PostHog server", fileName)
+  .option("--project <id>", "project id; optional if there is one project", positiveInteger)
+  .addOption(new Option("--format <format>", "file format").choices(importFormats).default("auto"))
   .option(
     "--map <field=source>",
-    "where a field of the event comes from: sources and 'constants' joined by |, the first that is there; or old=new, which renames a field; repeat for more",
+    "source of an event field: names and 'constants' joined by |, the first present one is used; or old=new to rename; repeatable",
     rule,
   )
   .option(
     "--null <text>",
-    "in tables, an unquoted cell that is no value, besides \\N and empty cells; repeat for more",
+    "unquoted table cell to read as NULL, in addition to \\N and empty cells; repeatable",
     nullText,
   )
-  .option("--timezone <zone>", `the zone of times without one: ${zoneForm} (default: UTC)`, zone)
-  .option("--no-link-identities", "do not link the devices and the users that the records name together")
+  .option("--timezone <zone>", `time zone of times without one: ${zoneForm} (default: UTC)`, zone)
+  .option("--no-link-identities", "do not link devices to users")
   .option(
     "--max-rejects <n>",
-    "stop when more records than this are rejected",
+    "maximum number of rejected records before the import stops",
     wholeNumber,
     rejectsMaxDefault,
   )
-  .option("--source-project <id>", "of a PostHog that is copied: which project", positiveInteger)
-  .option("--key-file <path>", "holds the personal key for it, else POSTHOG_PERSONAL_API_KEY does", fileName)
+  .option("--source-project <id>", "id of the PostHog project to copy", positiveInteger)
+  .option(
+    "--key-file <path>",
+    "file with the PostHog personal API key; default: POSTHOG_PERSONAL_API_KEY",
+    fileName,
+  )
   .option("--confirm", confirmWords)
-  .option("--user <email>", `of the flags and cohorts that are copied: ${creatorWords}`)
-  .option("--dry-run", "read and check everything, load nothing")
-  .option("--resume", "go on behind what an interrupted import has loaded")
+  .option("--user <email>", `for copied flags and cohorts: ${creatorWords}`)
+  .option("--dry-run", "read and check everything, import nothing")
+  .option("--resume", "resume an interrupted import")
   .addOption(new Option("--report-as <id>").default(crypto.randomUUID()).hideHelp())
   .addHelpText(
     "after",
-    "\nA file's format is recognised by its content, and the first line of the output names it. Files may be packed\n" +
-      "with gzip or Zstandard, or be in a zip or tar archive. Folders are read with the folders in them, part-2 before part-10.\n" +
-      "Nothing is loaded twice: an event keeps its uuid, or gets one of its source id ($insert_id, messageId, …) with time,\n" +
-      "name and person, or of its content. Times without a zone are UTC, or of --timezone. Empty cells of tables and unquoted \\N are no values.\n" +
-      "An event without a time that can be read is rejected: it is never dated now. A number is read from 1990 to tomorrow.\n" +
-      "A device is linked with its first user only, by one $identify; other users of it stay separate persons. IDs such as\n" +
+    "\nThe format is detected from the content and printed in the first line. Files may be compressed\n" +
+      "with gzip or Zstandard, or be in a zip or tar archive. Folders are read recursively, part-2 before part-10.\n" +
+      "No event is loaded twice: it keeps its uuid, else the uuid is derived from its source id ($insert_id, messageId, …), time,\n" +
+      "name and person, or from its content. Times without a zone are UTC or in --timezone. Empty cells and unquoted \\N are NULL.\n" +
+      "An event without a readable time is rejected. Numeric times must lie between 1990 and tomorrow.\n" +
+      "A device is linked to its first user by one $identify; its other users stay separate persons. IDs such as\n" +
       "(null) or unknown are never linked. Lines and rows may be 64 MiB long.\n" +
-      "Rejected records are written to FILE.rejected.ndjson with line, reason and record; the rest is loaded. When there are\n" +
-      "too many, or none of the first 1,000 records of a file is an event, the import stops and says why.\n" +
-      "After an interruption the same command with --resume goes on; its summary counts all runs.\n" +
-      "Links in folders are not followed.\n" +
-      "The address of a PostHog copies a project of it with a personal key: events, persons, groups, then flags and cohorts.\n" +
-      "\nExit: 0 all is loaded or in a reject file; 1 failed, stopped, nothing accepted, or the end of a file is damaged;\n" +
-      "2 called wrongly\n" +
+      "Rejected records are written to FILE.rejected.ndjson with line, reason and record; the rest is loaded. If there are\n" +
+      "too many, or none of the first 1,000 records of a file is an event, the import stops with an error.\n" +
+      "After an interruption, run the same command with --resume; the summary counts all runs.\n" +
+      "Symbolic links in folders are not followed.\n" +
+      "The URL of a PostHog server copies a project with a personal API key: events, persons, groups, flags and cohorts.\n" +
+      "\nExit status: 0 everything is loaded or in a reject file; 1 failed, stopped, nothing accepted, or a file is truncated;\n" +
+      "2 invalid usage\n" +
       "\nExamples:\n  flagkeep import events.ndjson.gz --project 1\n" +
       "  flagkeep import users.csv --map distinct_id='user_id|anonymous_id' --map event=\"kind|'$pageview'\" --dry-run\n" +
       "  flagkeep import amplitude.zip --resume --json\n" +

@@ -27,14 +27,19 @@ interface Options {
 }
 
 export const init = withJson(withSettings(new Command("init"), ["data-dir", ...consoleSettings]), Made)
-  .description("Create a data directory with an organisation, a project, its owner and a first personal key.")
-  .option("--organization <name>", "name of the organisation", "Default Organization")
+  .description(
+    "Create a data directory with an organization, a project, its owner and a first personal API key.",
+  )
+  .option("--organization <name>", "name of the organization", "Default Organization")
   .option("--project <name>", "name of the project", "Default Project")
   .option("--email <address>", "e-mail address of the owner", "owner@example.com")
-  .option("--project-api-key <phc_…>", "adopt a project key that deployed apps use already")
+  .option(
+    "--project-api-key <phc_…>",
+    "existing project key (phc_…) to adopt, so that deployed apps keep working",
+  )
   .addHelpText(
     "after",
-    "\nThe keys are printed once; the personal key is not kept in clear.\n\nExamples:\n" +
+    "\nThe keys are printed once; the personal API key is stored hashed.\n\nExamples:\n" +
       "  flagkeep init --data-dir /var/lib/flagkeep --email me@example.com\n" +
       "  flagkeep init --project-api-key phc_… --json",
   )

@@ -70,15 +70,15 @@ const create = withJson(
   NewKeyRecord,
   "print the key as JSON; its clear value is in `value`",
 )
-  .description("Make a personal key and print its value, which is shown only once.")
-  .option("--user <email>", "whose key it is; may be left out when there is one user")
-  .option("--label <text>", "what the key is for", "Made on the command line")
+  .description("Create a personal API key and print its value, which is shown only once.")
+  .option("--user <email>", "owner of the key; optional if there is one user")
+  .option("--label <text>", "description", "Made on the command line")
   .requiredOption(
     "--scope <scope...>",
-    "what it may do: * or <object>:<read|write>, such as feature_flag:read; repeat for more",
+    "scope: * or <object>:<read|write>, for example feature_flag:read; repeatable",
   )
-  .option("--project <id>", "limit the key to this project; repeat for more", collect(positiveInteger))
-  .option("--expires <time>", "let it expire, such as 90d or 12h from now", momentAfter)
+  .option("--project <id>", "restrict the key to this project; repeatable", collect(positiveInteger))
+  .option("--expires <time>", "lifetime, for example 90d or 12h; default: unlimited", momentAfter)
   .addHelpText(
     "after",
     "\nExamples:\n  flagkeep keys create --scope '*' --label laptop\n" +
@@ -112,7 +112,7 @@ const list = withJson(
   Type.Array(KeyRecord),
   "print the keys as JSON",
 )
-  .description("List the personal keys that were not revoked, newest first.")
+  .description("List active personal API keys, newest first.")
   .addHelpText("after", "\nExample:\n  flagkeep keys list --json")
   .action(
     run((options: { json?: true }) =>
@@ -142,8 +142,8 @@ const revoke = withJson(
   RevokedKey,
   "print the revoked key as JSON",
 )
-  .description("Revoke a personal key: it stops working at once.")
-  .argument("<id>", "the key's id, as `flagkeep keys list` shows it")
+  .description("Revoke a personal API key immediately.")
+  .argument("<id>", "id shown by `flagkeep keys list`")
   .addHelpText("after", "\nExample:\n  flagkeep keys revoke 01a1fb87-7da1-73f7-80e7-91982e7a2fa3")
   .action(
     run((id: string, options: { json?: true }) =>
@@ -157,8 +157,8 @@ const revoke = withJson(
   );
 
 const show = withJson(withSettings(new Command("show"), ["data-dir"]), ShownKey, "print the key as JSON")
-  .description("Show a personal key; its clear value is not kept.")
-  .argument("<id>", "the key's id, as `flagkeep keys list` shows it")
+  .description("Show a personal API key; its value is not stored.")
+  .argument("<id>", "id shown by `flagkeep keys list`")
   .addHelpText("after", "\nExample:\n  flagkeep keys show 01a1fb87-7da1-73f7-80e7-91982e7a2fa3")
   .action(
     run((id: string, options: { json?: true }) =>
@@ -178,10 +178,8 @@ const roll = withJson(
   NewKeyRecord,
   "print the key as JSON; its clear value is in `value`",
 )
-  .description(
-    "Give a personal key a new value, which is shown only once; the old value stops working at once.",
-  )
-  .argument("<id>", "the key's id, as `flagkeep keys list` shows it")
+  .description("Roll a personal API key: print a new value once; the old value stops working immediately.")
+  .argument("<id>", "id shown by `flagkeep keys list`")
   .addHelpText("after", "\nExample:\n  flagkeep keys roll 01a1fb87-7da1-73f7-80e7-91982e7a2fa3 --json")
   .action(
     run((id: string, options: { json?: true }) =>
@@ -197,7 +195,7 @@ const roll = withJson(
 
 export const keys = new Command("keys")
   .description(
-    "Make, list, roll and revoke personal keys; changes work at once, also in a running appliance.",
+    "Create, list, roll and revoke personal API keys; a running server applies changes immediately.",
   )
   .addHelpText(
     "after",

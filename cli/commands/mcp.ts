@@ -9,19 +9,17 @@ import { withUnusedDataDir } from "../settings.ts";
 class NoKey extends AppError {
   readonly code = "no_key";
   override readonly hint =
-    "Make one with `flagkeep keys create --scope feature_flag:read --scope query:read`.";
+    "Create one with `flagkeep keys create --scope feature_flag:read --scope query:read`.";
 }
 
 const urlDefault = "http://127.0.0.1:8000";
 
 export const mcp = withUnusedDataDir(new Command("mcp"))
-  .description(
-    "Serve flags and events to programs that speak the Model Context Protocol, over standard input and output.",
-  )
-  .option("--url <address>", `the running Flagkeep; default ${urlDefault} [FLAGKEEP_URL]`)
+  .description("Serve the Model Context Protocol over standard input and output.")
+  .option("--url <address>", `base URL of the server; default ${urlDefault} [FLAGKEEP_URL]`)
   .addHelpText(
     "after",
-    "\nA personal key comes in the variable FLAGKEEP_API_KEY; its scopes decide what the tools may do.\n\n" +
+    "\nSet FLAGKEEP_API_KEY to a personal API key; its scopes limit the tools.\n\n" +
       "Example:\n  flagkeep mcp --url https://flags.example.com",
   )
   .action(

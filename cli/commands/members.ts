@@ -25,8 +25,8 @@ export const members = withJson(
   Type.Array(MemberRecord),
   "print the members as JSON",
 )
-  .description("List the members of the organisation and their levels.")
-  .option("--organization <id>", "which organisation; may be left out when there is one")
+  .description("List the members of the organization and their levels.")
+  .option("--organization <id>", "organization id; optional if there is one")
   .addHelpText("after", "\nExample:\n  flagkeep members --json")
   .action(
     run((options: { organization?: string; json?: true }) =>

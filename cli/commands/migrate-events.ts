@@ -29,13 +29,11 @@ const Migrated = exactly({
 });
 
 export const migrateEvents = withJson(withSettings(new Command("migrate-events"), analysisSettings), Migrated)
-  .description(
-    "Move all events to ClickHouse, or back into DuckDB; all but the last ones while Flagkeep runs.",
-  )
-  .requiredOption("--to <store>", "clickhouse://user:password@host:8123/database, or duckdb")
+  .description("Migrate all events to ClickHouse or back to DuckDB; most of them while the server runs.")
+  .requiredOption("--to <store>", "target store: clickhouse://user:password@host:8123/database, or duckdb")
   .addHelpText(
     "after",
-    "\nRun it once beside a running Flagkeep, which copies most of the events, then stop Flagkeep and run it again: that copies\n" +
+    "\nRun it once while the server runs to copy most events, then stop the server and run it again to copy\n" +
       "the rest, compares both stores and switches over. Broken off it goes on where it was. The password may be given as\n" +
       "FLAGKEEP_EVENTS_PASSWORD or by --events-password-file.\n\n" +
       "Examples:\n  flagkeep migrate-events --to clickhouse://flagkeep@ch.internal:8123/flagkeep\n" +

@@ -23,13 +23,13 @@ const Taken = exactly({
 
 const sharedSettings = [...analysisSettings, "postgres-url", "postgres-password-file"] as const;
 
-export const migrateTo = withJson(withSettings(new Command("migrate-to"), sharedSettings), Taken)
-  .description("Take a data directory over into PostgreSQL and ClickHouse, for several fronts.")
+export const migrateTo = withJson(withSettings(new Command("migrate-to-cluster"), sharedSettings), Taken)
+  .description("Migrate a data directory to a cluster (PostgreSQL and ClickHouse).")
   .addHelpText(
     "after",
-    "\nStop Flagkeep first. The events go to ClickHouse, as by `migrate-events`, then all rows to PostgreSQL; both are compared.\n" +
-      "Broken off it goes on where it was. Afterwards the directory is that of a front.\n\nExample:\n" +
-      "  flagkeep migrate-to --postgres-url postgres://flagkeep@pg1,pg2/flagkeep --events-url clickhouse://flagkeep@ch:8123/flagkeep",
+    "\nStop the server first. Events are copied to ClickHouse as by `migrate-events`, then all rows to PostgreSQL; both are verified.\n" +
+      "An interrupted migration resumes. Afterwards the directory belongs to a cluster node.\n\nExample:\n" +
+      "  flagkeep migrate-to-cluster --postgres-url postgres://flagkeep@pg1,pg2/flagkeep --events-url clickhouse://flagkeep@ch:8123/flagkeep",
   )
   .action(
     run(async (options: { json?: true }) => {
@@ -37,7 +37,7 @@ export const migrateTo = withJson(withSettings(new Command("migrate-to"), shared
       const dataDir = requireInitialised(config["data-dir"]);
       requireEventsUrl(config);
       requireTarget(config);
-      // Before hours are spent.
+      // Fail before hours of copying.
       takeLock(paths(dataDir).lock, dataDir).release();
       const progress = new EntriesProgress(options.json === true);
       try {
@@ -72,19 +72,19 @@ const settingsBack = [
   ...(["data-dir", "events-url", "events-password-file", "postgres-url", "postgres-password-file"] as const),
 ];
 
-export const migrateFrom = withJson(withSettings(new Command("migrate-from"), settingsBack), Brought)
-  .description("Make a single server's data directory from what several fronts share in PostgreSQL.")
+export const migrateFrom = withJson(withSettings(new Command("migrate-from-cluster"), settingsBack), Brought)
+  .description("Migrate a cluster back to a data directory of one server.")
   .addHelpText(
     "after",
-    "\nStop all fronts first, when everything is loaded. The events stay in ClickHouse; `migrate-events --to duckdb` brings them\n" +
+    "\nStop all nodes first, after everything is loaded. Events stay in ClickHouse; `migrate-events --to duckdb` copies them\n" +
       "back, too.\n\nExample:\n" +
-      "  flagkeep migrate-from --data-dir ./alone --postgres-url postgres://flagkeep@pg1,pg2/flagkeep --events-url clickhouse://flagkeep@ch:8123/flagkeep",
+      "  flagkeep migrate-from-cluster --data-dir ./alone --postgres-url postgres://flagkeep@pg1,pg2/flagkeep --events-url clickhouse://flagkeep@ch:8123/flagkeep",
   )
   .action(
     run(async (options: { json?: true }) => {
       const config = configOf(options as never);
       await bringBack(config);
       if (options.json) return printJson({ data_dir: config["data-dir"] });
-      print(`${config["data-dir"]} is a data directory of its own: start it with --events-url alone.`);
+      print(`${config["data-dir"]} is ready: start it with --events-url alone.`);
     }),
   );

@@ -18,10 +18,8 @@ export const migrate = withJson(
   Type.Array(SchemaVersion),
   "print the versions as JSON",
 )
-  .description(
-    "Compare the stores' schema versions with those this version knows; `flagkeep serve` migrates.",
-  )
-  .requiredOption("--check", "only look, change nothing; ends with 1 when the data are from a newer version")
+  .description("Check the schema versions of the stores; `flagkeep serve` migrates them.")
+  .requiredOption("--check", "check only; exits with 1 if the data is from a newer version")
   .addHelpText("after", "\nExample:\n  flagkeep migrate --check --json")
   .action(
     run(async (options: { json?: true }) => {

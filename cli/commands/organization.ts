@@ -29,13 +29,13 @@ const set = withJson(
   ChangedOrganization,
   "print the organisation as JSON",
 )
-  .description("Change what holds for the whole organisation.")
+  .description("Update organization settings.")
   .addOption(
-    new Option("--flags-access <level>", "what members may do with flags unless a role says otherwise")
+    new Option("--flags-access <level>", "default access of members to flags: edit or view")
       .choices(flagsAccess)
       .makeOptionMandatory(),
   )
-  .option("--organization <id>", "which organisation; may be left out when there is one")
+  .option("--organization <id>", "organization id; optional if there is one")
   .addHelpText("after", "\nExample:\n  flagkeep organization set --flags-access view")
   .action(
     run((options: Options) =>
@@ -52,6 +52,6 @@ const set = withJson(
   );
 
 export const organization = new Command("organization")
-  .description("Change what holds for the whole organisation.")
+  .description("Update organization settings.")
   .addHelpText("after", "\nExample:\n  flagkeep organization set --flags-access view")
   .addCommand(set);

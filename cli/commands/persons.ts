@@ -41,9 +41,9 @@ const PersonRecord = exactly({
 });
 
 const get = withJson(withSettings(new Command("get"), ["data-dir"]), PersonRecord)
-  .description("Show a person: distinct ids, properties, when it was made.")
-  .argument("<person>", "a uuid, or one of the person's distinct ids")
-  .option("--project <id>", "the project; may be left out when there is one", positiveInteger)
+  .description("Show a person: distinct ids, properties, creation time.")
+  .argument("<person>", "person uuid or distinct id")
+  .option("--project <id>", "project id; optional if there is one project", positiveInteger)
   .addHelpText("after", "\nExample:\n  flagkeep persons get kim@example.com")
   .action(
     run((name: string, options: PersonOptions) =>
@@ -60,14 +60,12 @@ const get = withJson(withSettings(new Command("get"), ["data-dir"]), PersonRecor
   );
 
 const remove = withJson(withSettings(new Command("delete"), analysisSettings), Deletion)
-  .description(
-    "Delete a person: the record, properties, distinct ids and cohort memberships; its events stay.",
-  )
-  .argument("<person>", "a uuid, or one of the person's distinct ids")
-  .option("--project <id>", "the project; may be left out when there is one", positiveInteger)
+  .description("Delete a person with properties, distinct ids and cohort memberships; events are kept.")
+  .argument("<person>", "person uuid or distinct id")
+  .option("--project <id>", "project id; optional if there is one project", positiveInteger)
   .addHelpText(
     "after",
-    "\nIt holds for good, also when the event store is made again. An event that comes later makes a new person of\n" +
+    "\nDeletion is permanent and survives a rebuild. A later event creates a new person for\n" +
       "its distinct id; backups that are there already still hold the person.\n\n" +
       "Example:\n  flagkeep persons delete kim@example.com --project 1",
   )
@@ -108,7 +106,7 @@ function personRecord({ people }: ProjectStores, person: Person): Static<typeof 
 }
 
 export const persons = new Command("persons")
-  .description("Look at persons and delete them.")
+  .description("Inspect and delete persons.")
   .addHelpText(
     "after",
     "\nExamples:\n  flagkeep persons get kim@example.com\n  flagkeep persons delete kim@example.com",

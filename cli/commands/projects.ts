@@ -70,8 +70,8 @@ const list = withJson(
   Type.Array(ProjectRecord),
   "print the projects as JSON",
 )
-  .description("List the projects.")
-  .option("--all", "archived ones as well")
+  .description("List projects.")
+  .option("--all", "include archived projects")
   .addHelpText("after", "\nExample:\n  flagkeep projects list --all --json")
   .action(
     run((options: Options & { all?: true }) =>
@@ -97,10 +97,10 @@ const create = withJson(
   ProjectWithSecret,
   "print the project as JSON",
 )
-  .description("Make a project with fresh keys.")
-  .argument("<name>", "what people call it")
-  .option("--timezone <name>", "IANA name of its time zone", "UTC")
-  .option("--organization <id>", "whose it is; may be left out when there is one organisation")
+  .description("Create a project with new keys.")
+  .argument("<name>", "display name")
+  .option("--timezone <name>", "IANA time zone", "UTC")
+  .option("--organization <id>", "organization id; optional if there is one")
   .addHelpText(
     "after",
     '\nExamples:\n  flagkeep projects create Shop\n  flagkeep projects create "Web shop" --timezone Europe/Berlin --json',
@@ -127,9 +127,9 @@ const rename = withJson(
   ProjectRecord,
   "print the project as JSON",
 )
-  .description("Give a project another name; its keys stay.")
-  .argument("<id>", "the project's id", positiveInteger)
-  .argument("<name>", "the new name")
+  .description("Rename a project; its keys are kept.")
+  .argument("<id>", "project id", positiveInteger)
+  .argument("<name>", "new name")
   .addHelpText("after", '\nExample:\n  flagkeep projects rename 2 "Web shop"')
   .action(
     run((id: number, name: string, options: Options) =>
@@ -147,9 +147,9 @@ const showKey = withJson(
   ProjectWithSecret,
   "print the project with both keys as JSON",
 )
-  .description("Print the public key of a project, which apps send with every event.")
-  .argument("[id]", "the project's id; may be left out when there is one project", positiveInteger)
-  .option("--secret", "the secret key instead, which servers use for local evaluation")
+  .description("Print the public key of a project.")
+  .argument("[id]", "project id; optional if there is one project", positiveInteger)
+  .option("--secret", "print the secret key for local evaluation instead")
   .addHelpText(
     "after",
     "\nExamples:\n  flagkeep projects show-key\n  flagkeep projects show-key 2 --secret --json",
@@ -165,7 +165,7 @@ const showKey = withJson(
   );
 
 const graceOption = (fallback: string) =>
-  new Option("--grace <time>", "how long the old key counts beside the new one; 0: it ends at once")
+  new Option("--grace <time>", "time the old key stays valid; 0 revokes it immediately")
     .argParser((text) => {
       const seconds = secondsOf(text);
       if (seconds <= graceSecondsMax) return seconds;
@@ -187,10 +187,8 @@ const rotateKey = withJson(
   ProjectRecord,
   "print the project as JSON; the new key is in `api_key`",
 )
-  .description(
-    "Give a project a new public key; the old one still works for a while, and `status` tells how much it is used.",
-  )
-  .argument("<id>", "the project's id", positiveInteger)
+  .description("Rotate the public key of a project; `status` shows how often the old key is still used.")
+  .argument("<id>", "project id", positiveInteger)
   .addOption(graceOption("7d"))
   .addHelpText(
     "after",
@@ -209,16 +207,16 @@ const rotateKey = withJson(
   );
 
 const endOldKey = withJson(
-  withSettings(new Command("end-old-key"), ["data-dir"]),
+  withSettings(new Command("revoke-old-key"), ["data-dir"]),
   ProjectRecord,
   "print the project as JSON",
 )
-  .description("End at once the key that a project had before `rotate-key` or `rotate-secret`.")
-  .argument("<id>", "the project's id", positiveInteger)
-  .option("--secret", "the secret key instead of the public one")
+  .description("Revoke the previous key of a project after `rotate-key` or `rotate-secret`.")
+  .argument("<id>", "project id", positiveInteger)
+  .option("--secret", "revoke the secret key instead of the public one")
   .addHelpText(
     "after",
-    "\nExamples:\n  flagkeep projects end-old-key 2\n  flagkeep projects end-old-key 2 --secret",
+    "\nExamples:\n  flagkeep projects revoke-old-key 2\n  flagkeep projects revoke-old-key 2 --secret",
   )
   .action(
     run((id: number, options: Options & { secret?: true }) =>
@@ -238,9 +236,13 @@ const retention = withJson(
   ProjectRecord,
   "print the project as JSON",
 )
-  .description("Say how long a project's events are kept; older ones are deleted for good.")
-  .argument("<id>", "the project's id", positiveInteger)
-  .argument("<time>", "days such as 400d, `never`, or `default`: as the server's setting says", retentionDays)
+  .description("Set a project's event retention; older events are deleted permanently.")
+  .argument("<id>", "project id", positiveInteger)
+  .argument(
+    "<time>",
+    "retention in days, for example 400d, `never`, or `default` for the server's setting",
+    retentionDays,
+  )
   .addHelpText(
     "after",
     "\nExamples:\n  flagkeep projects retention 2 400d\n  flagkeep projects retention 2 never\n  flagkeep projects retention 2 default",
@@ -275,8 +277,8 @@ const rotateSecret = withJson(
   ProjectWithSecret,
   "print the project as JSON; the new key is in `secret_api_key`",
 )
-  .description("Give a project a new secret key; servers that use the old one are refused, after --grace.")
-  .argument("<id>", "the project's id", positiveInteger)
+  .description("Rotate the secret key of a project; the old key is rejected after --grace.")
+  .argument("<id>", "project id", positiveInteger)
   .addOption(graceOption("0"))
   .addHelpText(
     "after",
@@ -299,10 +301,10 @@ const archive = withJson(
   ProjectRecord,
   "print the project as JSON",
 )
-  .description("Close a project: its keys stop working, its data stay.")
-  .argument("<id>", "the project's id", positiveInteger)
-  .option("--undo", "open it again")
-  .option("--force", "also when it is the last open one")
+  .description("Archive a project: its keys stop working, its data is kept.")
+  .argument("<id>", "project id", positiveInteger)
+  .option("--undo", "restore an archived project")
+  .option("--force", "archive the last active project, too")
   .addHelpText("after", "\nExamples:\n  flagkeep projects archive 2\n  flagkeep projects archive 2 --undo")
   .action(
     run((id: number, options: Options & { undo?: true; force?: true }) =>
@@ -317,7 +319,7 @@ const archive = withJson(
   );
 
 export const projects = new Command("projects")
-  .description("Make, list and change projects; changes work at once, also in a running appliance.")
+  .description("Create, list and update projects; a running server applies changes immediately.")
   .addHelpText("after", "\nExamples:\n  flagkeep projects create Shop\n  flagkeep projects list --json")
   .addCommand(list)
   .addCommand(create)

@@ -27,20 +27,16 @@ export const query = withJson(
   "the same as --format json",
 )
   .description("Run a SELECT over the views events, persons and groups of a project.")
-  .argument("<sql>", "one SELECT statement (DuckDB's SQL)")
-  .option("--project <id>", "the project; may be left out when there is one", positiveInteger)
+  .argument("<sql>", "one SELECT statement in DuckDB SQL")
+  .option("--project <id>", "project id; optional if there is one project", positiveInteger)
   .addOption(
-    new Option("--format <format>", "how to print the rows")
+    new Option("--format <format>", "output format")
       .choices(["table", "json", "csv", "parquet"])
       .default("table"),
   )
-  .option(
-    "-o, --output <file>",
-    "a file for CSV or Parquet, as its name ends: all rows unless there is a limit",
-    fileName,
-  )
-  .option("--chart", "the last column of numbers as bars, or as sparklines when the rows are moments")
-  .option("--limit <rows>", `rows at most, up to ${rowsMax}`, positiveInteger, rowsDefault)
+  .option("-o, --output <file>", "output file (.csv or .parquet); all rows unless --limit is set", fileName)
+  .option("--chart", "draw the last numeric column as bars, or as sparklines for timestamps")
+  .option("--limit <rows>", `maximum number of rows, at most ${rowsMax}`, positiveInteger, rowsDefault)
   .addHelpText(
     "after",
     `\nViews:\n  events   ${columnsInWords("events")}\n  persons  ${columnsInWords("persons")}\n` +

@@ -19,18 +19,16 @@ export const rebuild = withJson(
   withSettings(new Command("rebuild"), [...sourceSettings, "duckdb-memory-limit", "duckdb-threads"]),
   Rebuilt,
 )
-  .description(
-    "Make the event store again, from a backup and the archived journal; the appliance must be stopped.",
-  )
+  .description("Rebuild the event store from a backup and the archived journal; the server must be stopped.")
   .option(
     "--from <backup>",
-    "the backup to make it from, a file or s3://bucket/key; default: the best on this machine",
+    "backup to use, file or s3://bucket/key; default: the best one on this machine",
     fileName,
   )
-  .option("--accept-loss", "go on without the events that are in no backup, archive or journal")
+  .option("--accept-loss", "continue without events that are in no backup, archive or journal")
   .addHelpText(
     "after",
-    "\nA start does this by itself when events.duckdb is broken or missing and no event would be lost. Otherwise the ranges\n" +
+    "\nThe server does this at startup if events.duckdb is corrupt or missing and no event would be lost. Otherwise the ranges\n" +
       "that are missing are named, and nothing is done without --accept-loss. The old file is moved to journal/quarantine.\n\n" +
       "Examples:\n  flagkeep rebuild --data-dir /var/lib/flagkeep\n" +
       "  flagkeep rebuild --from /mnt/backups/flagkeep-2026-11-21T03-00-00.000Z.tar.zst --json",

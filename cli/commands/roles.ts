@@ -50,7 +50,7 @@ function record(role: Role): Static<typeof RoleRecord> {
 const command = (name: string, description: string, example: string, shape: TSchema = RoleRecord) =>
   withJson(withSettings(new Command(name), ["data-dir"]), shape)
     .description(description)
-    .option("--organization <id>", "which organisation; may be left out when there is one")
+    .option("--organization <id>", "organization id; optional if there is one")
     .addHelpText("after", `\nExample:\n  flagkeep roles ${example}`);
 
 /** Opens the store and finds the organisation. */
@@ -58,8 +58,8 @@ function withOrganization(options: Options, work: (metadata: Metadata, organizat
   withMetadata(options, (metadata) => work(metadata, chosenOrganization(metadata, options.organization).id));
 }
 
-const create = command("create", "Make a role.", "create Release --json")
-  .argument("<name>", "what people call it")
+const create = command("create", "Create a role.", "create Release --json")
+  .argument("<name>", "display name")
   .option("--user <email>", creatorWords)
   .action(
     run((name: string, options: Options & { user?: string }) =>
@@ -72,12 +72,7 @@ const create = command("create", "Make a role.", "create Release --json")
     ),
   );
 
-const list = command(
-  "list",
-  "List the roles and who has them.",
-  "list --json",
-  Type.Array(RoleRecord),
-).action(
+const list = command("list", "List roles and their members.", "list --json", Type.Array(RoleRecord)).action(
   run((options: Options) =>
     withOrganization(options, ({ db }, organizationId) => {
       const found = listRoles(db, organizationId, everything).roles.map(record);
@@ -92,11 +87,11 @@ const list = command(
 
 const remove = command(
   "delete",
-  "Remove a role and the access to flags it gave.",
+  "Delete a role and the flag access it grants.",
   "delete Release",
   DeletedRole,
 )
-  .argument("<name>", "the role's name")
+  .argument("<name>", "role name")
   .action(
     run((name: string, options: Options) =>
       withOrganization(options, (metadata, organizationId) => {
@@ -108,9 +103,9 @@ const remove = command(
     ),
   );
 
-const addMember = command("add-member", "Give a role to a person.", "add-member Release ann@example.com")
-  .argument("<role>", "the role's name")
-  .argument("<email>", "the person's address")
+const addMember = command("add-member", "Add a user to a role.", "add-member Release ann@example.com")
+  .argument("<role>", "role name")
+  .argument("<email>", "e-mail address")
   .action(
     run((name: string, email: string, options: Options) =>
       withOrganization(options, (metadata, organizationId) => {
@@ -125,11 +120,11 @@ const addMember = command("add-member", "Give a role to a person.", "add-member 
 
 const removeMember = command(
   "remove-member",
-  "Take a role from a person.",
+  "Remove a user from a role.",
   "remove-member Release ann@example.com",
 )
-  .argument("<role>", "the role's name")
-  .argument("<email>", "the person's address")
+  .argument("<role>", "role name")
+  .argument("<email>", "e-mail address")
   .action(
     run((name: string, email: string, options: Options) =>
       withOrganization(options, (metadata, organizationId) => {
@@ -153,7 +148,7 @@ function printMembers(role: Role, { json }: Options): void {
 }
 
 export const roles = new Command("roles")
-  .description("Make roles and say who has them; roles may edit flags where others only look.")
+  .description("Manage roles, which grant flag editing where members can only view.")
   .addHelpText(
     "after",
     "\nExamples:\n  flagkeep roles create Editors\n  flagkeep roles add-member Editors ann@example.com",

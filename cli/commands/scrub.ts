@@ -13,12 +13,10 @@ export const scrub = withJson(
   Scrub,
   "print what was found as JSON",
 )
-  .description(
-    "Read every block of every store and segment, compare the checksums there are, and name what is damaged.",
-  )
+  .description("Verify the checksums of all stores and journal segments, and list damage.")
   .addHelpText(
     "after",
-    "\nNothing is changed; an appliance may run meanwhile. Ends with 1 when there is damage.\n" +
+    "\nChanges nothing; the server may run. Exits with 1 if there is damage.\n" +
       "SQLite's files have no checksums: their pages and indexes are read. An engine that does not answer is waited for,\n" +
       "up to a minute.\n" +
       "`flagkeep serve --scrub-schedule` does it by itself.\n\n" +

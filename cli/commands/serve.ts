@@ -23,14 +23,14 @@ import { configOf, withSettings } from "../settings.ts";
 const isForPerson = process.stdout.isTTY === true;
 
 export const serve = withSettings(new Command("serve"), Object.keys(settings) as SettingName[])
-  .description("Start the appliance: flags, capture and management API on one address.")
+  .description("Start the server: flags, capture and management API on one address.")
   .option(
     "--project-api-key <phc_…>",
-    "on an empty data directory: adopt a project key that deployed apps use already",
+    "on an empty data directory: existing project key (phc_…) to adopt, so that deployed apps keep working",
   )
   .addHelpText(
     "after",
-    "\nEvery setting can be given by its environment variable as well.\n\nExamples:\n  flagkeep serve\n" +
+    "\nEvery setting also has an environment variable.\n\nExamples:\n  flagkeep serve\n" +
       "  flagkeep serve --data-dir /var/lib/flagkeep --host 0.0.0.0 --public-url https://flags.example.com",
   )
   .action(

@@ -37,9 +37,7 @@ export const status = withJson(
   Status,
   "print the state as JSON",
 )
-  .description(
-    "Show the state of the appliance: running or not, event rate, waiting events, disk use, warnings, spikes.",
-  )
+  .description("Show server status: event rate, lag, disk usage, backups, warnings, spikes.")
   .addHelpText(
     "after",
     "\nExamples:\n  flagkeep status\n  flagkeep status --json --data-dir /var/lib/flagkeep",

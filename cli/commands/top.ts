@@ -60,11 +60,11 @@ export const top = withJson(
   "print one look as JSON, and leave",
 )
   .description(
-    "Watch a running appliance: rates, lag, engine, disk, slowest queries, last events. Ends with q or Ctrl-C.",
+    "Watch a running server: rates, lag, engine, disk, slowest queries, last events. Quit with q or Ctrl-C.",
   )
-  .option("--project <id>", "only the events of this project", positiveInteger)
-  .option("--interval <seconds>", "how often to look", seconds, intervalDefault)
-  .option("--count <looks>", "leave after so many looks", positiveInteger)
+  .option("--project <id>", "only events of this project", positiveInteger)
+  .option("--interval <seconds>", "refresh interval in seconds", seconds, intervalDefault)
+  .option("--count <looks>", "number of refreshes before exiting", positiveInteger)
   .addHelpText("after", "\nExamples:\n  flagkeep top\n  flagkeep top --count 1 | head -20")
   .action(
     run(async (options: TopOptions) => {

@@ -43,11 +43,9 @@ export const usage = withJson(
   Usage,
   "print the counts as JSON",
 )
-  .description(
-    "Show how many events were accepted per project and UTC day; historical ones are never billable.",
-  )
-  .option("--project <id>", "of this project only", positiveInteger)
-  .option("--from <date>", "first day, such as 2026-11-01", day)
+  .description("Show accepted events per project and UTC day; historical events are never billable.")
+  .option("--project <id>", "only this project", positiveInteger)
+  .option("--from <date>", "first day, for example 2026-11-01", day)
   .option("--to <date>", "last day", day)
   .addHelpText(
     "after",

@@ -49,11 +49,11 @@ function record(user: User): Static<typeof UserRecord> {
 
 const create = withJson(withSettings(new Command("create"), ["data-dir"]), NewUser, "print the user as JSON")
   .description(
-    "Add a person to the organisation. A link lets them into the console (`flagkeep users link`), a personal key into the API.",
+    "Create a user. Grant console access with `flagkeep users link`, API access with a personal API key.",
   )
-  .argument("<email>", "the person's address")
-  .addOption(new Option("--level <level>", "what they may do").choices(levels).default("member"))
-  .option("--organization <id>", "which organisation; may be left out when there is one")
+  .argument("<email>", "e-mail address")
+  .addOption(new Option("--level <level>", "organization level").choices(levels).default("member"))
+  .option("--organization <id>", "organization id; optional if there is one")
   .addHelpText("after", "\nExample:\n  flagkeep users create ann@example.com --level admin --json")
   .action(
     run((email: string, options: Options & { level: LevelName; organization?: string }) =>
@@ -71,7 +71,7 @@ const list = withJson(
   Type.Array(UserRecord),
   "print the users as JSON",
 )
-  .description("List the people who have an account; `flagkeep members` shows their levels.")
+  .description("List users; `flagkeep members` shows their levels.")
   .addHelpText("after", "\nExample:\n  flagkeep users list --json")
   .action(
     run((options: Options) =>
@@ -94,7 +94,7 @@ const list = withJson(
 const switching = (name: "activate" | "deactivate", description: string) =>
   withJson(withSettings(new Command(name), ["data-dir"]), UserRecord, "print the user as JSON")
     .description(description)
-    .argument("<email>", "the person's address")
+    .argument("<email>", "e-mail address")
     .addHelpText("after", `\nExample:\n  flagkeep users ${name} ann@example.com`)
     .action(
       run((email: string, options: Options & { force?: true }) =>
@@ -114,12 +114,10 @@ const level = withJson(
   MemberLevel,
   "print the member as JSON",
 )
-  .description(
-    "Change what a person may do in the organisation: member, admin or owner. The last owner stays one.",
-  )
-  .argument("<email>", "the person's address")
-  .addArgument(new Argument("<level>", "what the person may do").choices(levels))
-  .option("--organization <id>", "which organisation; may be left out when there is one")
+  .description("Set a user's organization level: member, admin or owner. The last owner cannot be changed.")
+  .argument("<email>", "e-mail address")
+  .addArgument(new Argument("<level>", "organization level").choices(levels))
+  .option("--organization <id>", "organization id; optional if there is one")
   .addHelpText("after", "\nExample:\n  flagkeep users level ann@example.com admin")
   .action(
     run((email: string, wanted: LevelName, options: Options & { organization?: string }) =>
@@ -146,15 +144,13 @@ const link = withJson(
   SetupLink,
   "print the link as JSON",
 )
-  .description(
-    "Make a one-time link with which a person chooses a password for the console; earlier links stop working.",
-  )
-  .argument("<email>", "the person's address; somebody new is added to the organisation")
-  .addOption(new Option("--level <level>", "what somebody new may do").choices(levels).default("member"))
-  .option("--organization <id>", "which organisation somebody new joins; may be left out when there is one")
+  .description("Create a one-time sign-in link to choose a console password; earlier links stop working.")
+  .argument("<email>", "e-mail address; a new user is added to the organization")
+  .addOption(new Option("--level <level>", "level of a new user").choices(levels).default("member"))
+  .option("--organization <id>", "organization a new user joins; optional if there is one")
   .addHelpText(
     "after",
-    "\nThe link works once, for 24 hours. Whoever has it signs in as that person: send it to nobody else.\n\n" +
+    "\nThe link works once, for 24 hours. Anyone who has it can sign in as that user: keep it secret.\n\n" +
       "Examples:\n  flagkeep users link ann@example.com\n  flagkeep users link new@example.com --level admin --json",
   )
   .action(
@@ -189,7 +185,7 @@ const link = withJson(
   );
 
 export const users = new Command("users")
-  .description("Add, list and switch off people; changes work at once, also in a running appliance.")
+  .description("Create, list and deactivate users; a running server applies changes immediately.")
   .addHelpText(
     "after",
     "\nExamples:\n  flagkeep users create ann@example.com --level admin\n  flagkeep users deactivate ann@example.com",
@@ -199,9 +195,9 @@ export const users = new Command("users")
   .addCommand(level)
   .addCommand(link)
   .addCommand(
-    switching("deactivate", "Switch a person off: all their keys and sessions stop working at once.").option(
+    switching("deactivate", "Deactivate a user and revoke their keys and sessions.").option(
       "--force",
-      "also when nobody else is an owner",
+      "deactivate the last owner, too",
     ),
   )
-  .addCommand(switching("activate", "Switch a person on again, and their keys with them."));
+  .addCommand(switching("activate", "Reactivate a user and their keys."));

@@ -9,7 +9,7 @@ export const version = withJson(
   Versions,
   "print the versions as JSON",
 )
-  .description("Print the version of Flagkeep and of what is built into it.")
+  .description("Print the versions of Flagkeep, Bun, DuckDB and SQLite.")
   .addHelpText("after", "\nExample:\n  flagkeep version --json")
   .action(
     run((options: { json?: true }) => {

@@ -28,11 +28,9 @@ export const warnings = withJson(
   Type.Array(WarningRecord),
   "print the warnings as JSON",
 )
-  .description(
-    "Show what was odd about events that arrived in the last 30 days, and which unknown keys a running appliance was sent.",
-  )
-  .option("--project <id>", "of this project only", positiveInteger)
-  .option("--limit <count>", "at most this many rows", positiveInteger, 100)
+  .description("Show ingestion warnings of the last 30 days and unknown API keys.")
+  .option("--project <id>", "only this project", positiveInteger)
+  .option("--limit <count>", "maximum number of rows", positiveInteger, 100)
   .addHelpText("after", "\nExample:\n  flagkeep warnings --project 1 --json")
   .action(
     run(async (options: { project?: number; limit: number; json?: true }) => {

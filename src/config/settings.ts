@@ -23,127 +23,127 @@ import {
 export const settings = {
   "data-dir": text("path", {
     default: "./data",
-    help: "Folder that holds everything Flagkeep keeps.",
+    help: "Data directory.",
     check: (value) => (value === "" ? "the path of a folder" : undefined),
   }),
   host: text("address", {
     default: "127.0.0.1",
-    help: "Address to listen on; 0.0.0.0 for all.",
+    help: "Address to listen on; 0.0.0.0 for all interfaces.",
     check: (value) => (/^[0-9A-Za-z.:_-]+$/.test(value) ? undefined : "an IP address or a host name"),
   }),
   port: integer("number", 0, 65_535, {
     default: "8000",
-    help: "Port to listen on; 0 lets the system choose.",
+    help: "Port to listen on; 0 picks a free port.",
   }),
   "public-url": url({
     default: "",
-    help: "Address under which clients reach this server; default: the one they asked.",
+    help: "Base URL clients use to reach this server; default: derived from the request.",
   }),
   "log-level": choice(["trace", "debug", "info", "warn", "error"], {
     default: "info",
-    help: "Least severe log lines to write.",
+    help: "Minimum log level.",
   }),
   "log-format": choice(["text", "json"], {
     default: "text",
-    help: "Log lines for people or one JSON object each.",
+    help: "Log format: text, or one JSON object per line.",
   }),
   "body-limit": bytes("1KiB", "1GiB", {
     default: "20MiB",
-    help: "Largest request body, also after decompression; larger ones get 413.",
+    help: "Maximum size of a request body, also after decompression; 413 above it.",
   }),
   "api-body-limit": bytes("1KiB", "1GiB", {
     default: "1MiB",
-    help: "Largest body of flag requests and of the management API, uploads of files aside.",
+    help: "Maximum body size of flag requests and the management API; file uploads are exempt.",
   }),
   console: choice(["on", "off"], {
     default: "on",
-    help: "Whether the browser page is served at /console/.",
+    help: "Serve the console at /console/.",
   }),
   mcp: choice(["on", "off"], {
     default: "off",
-    help: "Whether programs that speak the Model Context Protocol are served at /mcp.",
+    help: "Serve the Model Context Protocol at /mcp.",
   }),
   "bodies-in-flight": bytes("1MiB", "64GiB", {
     default: "256MiB",
-    help: "Bytes of request bodies held at once; further ones wait, then get 503.",
+    help: "Maximum bytes of request bodies in memory; further requests wait, then get 503.",
   }),
   "rate-limits": choice(["on", "off"], {
     default: "off",
-    help: "Whether the management API limits the requests of each personal key.",
+    help: "Limit the request rate of each personal API key.",
   }),
   metrics: choice(["local", "open", "off"], {
     default: "local",
-    help: "Who may read /metrics: clients on the same machine, everybody, nobody.",
+    help: "Access to /metrics: local (same machine), open (everyone), off.",
   }),
   "metrics-token": text("token", {
     default: "",
-    help: "Asked for as a Bearer token at /metrics; default: none.",
+    help: "Bearer token required for /metrics; default: none.",
   }),
   "metrics-token-file": text("path", {
     default: "",
-    help: "File with the token for /metrics, read at the start; default: --metrics-token.",
+    help: "File with the bearer token for /metrics, read at startup; default: --metrics-token.",
   }),
   "acme-domain": setting("name,…", parseDomains, "names of this server such as flags.example.com", {
     default: "",
-    help: "Names to get and renew a certificate for, and to serve https under; needs ports 80 and 443. Default: no https.",
+    help: "Domain names to serve HTTPS for with certificates from ACME; needs ports 80 and 443. Default: no HTTPS.",
   }),
   "acme-email": text("address", {
     default: "",
-    help: "Whom the authority may write to about certificates; default: nobody.",
+    help: "Contact e-mail for the ACME account; default: none.",
     check: (value) => (value === "" || /^[^@\s]+@[^@\s]+$/.test(value) ? undefined : "an e-mail address"),
   }),
   "acme-directory": url({
     default: "https://acme-v02.api.letsencrypt.org/directory",
-    help: "The authority that issues the certificates; using it agrees to its terms.",
+    help: "ACME directory URL; using it accepts the CA's terms of service.",
   }),
   "acme-http-port": integer("number", 1, 65_535, {
     default: "80",
-    help: "Port at which the authority's question arrives, with --acme-domain; other requests are sent on to https.",
+    help: "Port for ACME HTTP-01 challenges; redirects all other requests to HTTPS.",
   }),
   "https-host": text("address", {
     default: "0.0.0.0",
-    help: "Address to listen on for https and for the authority, with --acme-domain.",
+    help: "Address to listen on for HTTPS and ACME challenges, with --acme-domain.",
     check: (value) => (/^[0-9A-Za-z.:_-]+$/.test(value) ? undefined : "an IP address or a host name"),
   }),
   "https-port": integer("number", 1, 65_535, {
     default: "443",
-    help: "Port for https, with --acme-domain.",
+    help: "HTTPS port, with --acme-domain.",
   }),
   "traces-endpoint": url({
     default: "",
-    help: "OpenTelemetry collector that gets traces by OTLP over HTTP, such as http://127.0.0.1:4318; default: none.",
+    help: "OTLP/HTTP endpoint of an OpenTelemetry collector, for example http://127.0.0.1:4318; default: no traces.",
   }),
   "traces-sample": integer("percent", 0, 100, {
     default: "100",
-    help: "So many requests in a hundred are traced; those that carry a trace already decide for themselves.",
+    help: "Trace sampling rate in percent; a traceparent header decides for its own request.",
   }),
   "trusted-proxies": networks({
     default: "",
-    help: "Peers whose X-Forwarded-… and Forwarded headers are believed.",
+    help: "CIDR ranges of reverse proxies whose Forwarded and X-Forwarded-* headers are trusted.",
   }),
   "journal-flush-interval": milliseconds(0, 1_000, {
     default: "0ms",
-    help: "How long a write waits for others to join it; 0ms: only until the disk is free.",
+    help: "Maximum delay of a journal write to group more events into one fsync; 0ms: group only while the disk is busy.",
   }),
   "journal-segment-size": bytes("64KiB", "1GiB", {
     default: "16MiB",
-    help: "A journal segment of this size is handed to the event store.",
+    help: "Size at which a journal segment is sealed and loaded into the event store.",
   }),
   "journal-seal-interval": milliseconds(50, 60_000, {
     default: "500ms",
-    help: "Journal segments are handed to the event store this often: the delay until events are readable; less after a quiet time.",
+    help: "Interval at which journal segments are sealed and loaded: the maximum delay until events can be queried.",
   }),
   "journal-queue": bytes("1MiB", "4GiB", {
     default: "128MiB",
-    help: "Bytes that may wait for the disk before new events are refused with 503.",
+    help: "Maximum bytes queued for fsync; 503 above it.",
   }),
   "journal-reserve": bytes("0B", "1GiB", {
     default: "512MiB",
-    help: "Disk space kept free besides what waiting events need; with less, new events get 503. At most 5% of the volume.",
+    help: "Free disk space to keep in reserve (at most 5% of the volume); 503 for new events below it.",
   }),
   "archive-max-size": bytes("0B", "100000GiB", {
     default: "4GiB",
-    help: "Loaded journal segments are kept compressed up to this size until a backup that the server can read covers them; 0 keeps none.",
+    help: "Maximum size of the compressed journal archive, which is pruned once a readable backup covers it; 0 disables it.",
   }),
   memory: setting(
     "size",
@@ -155,109 +155,109 @@ export const settings = {
     "a size such as 512MiB or 2GB, of 256MiB or more",
     {
       default: "",
-      help: "Memory for everything, divided among the parts that have no setting of their own; default: what the container or the machine has, where that is less than 2GiB.",
+      help: "Total memory budget, divided among the limits that are not set; default: the container's or machine's memory if below 2GiB.",
     },
   ),
   "duckdb-memory-limit": bytes("64MiB", "1024GiB", {
     default: "512MiB",
-    help: "Memory that the event store may use.",
+    help: "Memory limit of the event store.",
   }),
   "duckdb-threads": integer("number", 1, 256, {
     default: String(Math.max(1, availableParallelism() - 1)),
-    help: "Threads of the event store; one processor is left to captures and flag answers unless told otherwise.",
+    help: "Query threads; default: CPUs minus one.",
   }),
   "property-columns": integer("number", 0, 64, {
     default: "16",
-    help: "At most so many of the properties that queries ask for get a column of their own, automatically; 0: none.",
+    help: "Maximum number of frequently queried event properties to materialize as columns; 0 disables it.",
   }),
   "query-timeout": milliseconds(100, 3_600_000, {
     default: "30s",
-    help: "A query of the event store is stopped after this time.",
+    help: "Maximum run time of a query; it is cancelled above it.",
   }),
   "query-result-limit": bytes("1KiB", "1GiB", {
     default: "64MiB",
-    help: "A query whose answer is larger is refused.",
+    help: "Maximum size of a query result; 400 above it.",
   }),
   "events-url": clickhouse({
     default: "",
-    help: "ClickHouse database that keeps the events, such as clickhouse://user@host:8123/database; default: DuckDB.",
+    help: "ClickHouse database for events, for example clickhouse://user@host:8123/database; default: the embedded DuckDB.",
   }),
   "events-password-file": text("path", {
     default: "",
-    help: "File with ClickHouse's password; default: FLAGKEEP_EVENTS_PASSWORD, else the one in the address.",
+    help: "File with the ClickHouse password; default: FLAGKEEP_EVENTS_PASSWORD, else the password in the URL.",
   }),
   "postgres-url": postgres({
     default: "",
-    help: "PostgreSQL database that several fronts share, such as postgres://user@host1,host2/database; needs --events-url.",
+    help: "PostgreSQL database that the nodes of a cluster share, for example postgres://user@host1,host2/database; requires --events-url.",
   }),
   "postgres-password-file": text("path", {
     default: "",
-    help: "File with PostgreSQL's password; default: FLAGKEEP_POSTGRES_PASSWORD, else the one in the address.",
+    help: "File with the PostgreSQL password; default: FLAGKEEP_POSTGRES_PASSWORD, else the password in the URL.",
   }),
   "spike-factor": integer("number", 2, 1_000, {
     default: "10",
-    help: "A spike begins above this many times a project's usual event rate.",
+    help: "Spike threshold as a multiple of a project's baseline event rate.",
   }),
   "spike-minimum": integer("events/min", 1, 1_000_000_000, {
     default: "1000",
-    help: "A spike begins above this many events per minute.",
+    help: "Minimum event rate of a spike.",
   }),
-  "spike-webhook": url({ default: "", help: "Address that gets a POST when a spike begins or ends." }),
+  "spike-webhook": url({ default: "", help: "URL that receives a POST when a spike starts or ends." }),
   "events-retention": setting(
     "rules",
     parseRetention,
     "days such as 400d, and for single projects such as 400d,2=30d,3=never",
     {
       default: "",
-      help: "Age at which events are deleted, counted from when they happened: 400d, or 400d,2=30d with a rule for project 2; default: never.",
+      help: "Age at which events are deleted, by event time: 400d, or 400d,2=30d with a rule for project 2; default: never.",
     },
   ),
   "backup-destination": text("folder|s3://…", {
     default: "",
-    help: "Where backups go: a folder, or s3://bucket/prefix; default: backups in the data directory.",
+    help: "Backup destination: a folder, or s3://bucket/prefix; default: backups in the data directory.",
     check: (value) => (isPlaceForFiles(value) ? undefined : "a folder, or s3://bucket/prefix"),
   }),
   "backup-schedule": text("cron", {
     default: "",
-    help: "When backups are made automatically, such as `0 3 * * *` for every night at three; default: never.",
+    help: "Cron schedule for automatic backups, for example `0 3 * * *` for every night at 03:00; default: never.",
     check: (value) => (value === "" || isCron(value) ? undefined : "a cron expression such as 0 3 * * *"),
   }),
   "scrub-schedule": text("cron", {
     default: "",
-    help: "When everything on disk is read and compared with its checksums, such as `0 4 * * 0` for Sundays at four; default: never.",
+    help: "Cron schedule for scrubs, which verify all checksums on disk, for example `0 4 * * 0` for Sundays at 04:00; default: never.",
     check: (value) => (value === "" || isCron(value) ? undefined : "a cron expression such as 0 4 * * 0"),
   }),
   "backup-keep-last": integer("number", 0, 100_000, {
     default: "3",
-    help: "Of the scheduled backups, so many of the newest are kept.",
+    help: "Number of most recent scheduled backups to keep.",
   }),
   "backup-keep-daily": integer("number", 0, 100_000, {
     default: "7",
-    help: "Of the scheduled backups, the newest of each day is kept, so many in all.",
+    help: "Number of daily scheduled backups to keep.",
   }),
   "backup-keep-weekly": integer("number", 0, 100_000, {
     default: "4",
-    help: "Of the scheduled backups, the newest of each week is kept, so many in all.",
+    help: "Number of weekly scheduled backups to keep.",
   }),
   "backup-s3-endpoint": url({
     default: "",
-    help: "Address of an S3-compatible store; default: AWS_ENDPOINT_URL, else AWS itself.",
+    help: "Endpoint URL of an S3-compatible store; default: AWS_ENDPOINT_URL, else AWS.",
   }),
   "backup-s3-region": text("name", {
     default: "",
-    help: "Region of the store; default: AWS_REGION, else us-east-1.",
+    help: "S3 region; default: AWS_REGION, else us-east-1.",
   }),
   "backup-s3-credentials-file": text("path", {
     default: "",
-    help: "File with aws_access_key_id and aws_secret_access_key; default: AWS_ACCESS_KEY_ID and so on.",
+    help: "File with aws_access_key_id and aws_secret_access_key; default: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.",
   }),
   "backup-mode": choice(["full", "incremental"], {
     default: "full",
-    help: "One file per backup, or only what has changed since the ones before.",
+    help: "full: one file per backup; incremental: only chunks that changed since earlier backups.",
   }),
   "backup-recipients": text("age1…,…", {
     default: "",
-    help: "Public keys of age that backups are encrypted for; default: as the key file says, else not at all.",
+    help: "age public keys to encrypt backups for; default: those of --backup-key-file, else no encryption.",
     check: (value) =>
       value === "" || /^(?:\s*age1[0-9a-z]+\s*(?:,|$))+$/.test(value)
         ? undefined
@@ -265,11 +265,11 @@ export const settings = {
   }),
   "backup-key-file": text("path", {
     default: "",
-    help: "File with the passphrase or the age keys that backups are encrypted with and read with.",
+    help: "File with the passphrase or age keys to encrypt and read backups.",
   }),
   "shutdown-timeout": milliseconds(500, 600_000, {
     default: "8s",
-    help: "How long a stop may load waiting events; the rest is loaded at the next start.",
+    help: "Maximum time to load pending events during shutdown; the rest is loaded at the next start.",
   }),
 } as const;
 

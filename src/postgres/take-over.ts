@@ -154,7 +154,7 @@ export async function requireFrontsMayStart(postgres: Postgres): Promise<void> {
   if ((await takeOverUnderWay(postgres)) !== undefined)
     throw new TakeOverRefused(
       "A data directory is being taken over into PostgreSQL.",
-      "Let `flagkeep migrate-to` come to its end first.",
+      "Wait until `flagkeep migrate-to-cluster` has finished.",
     );
   const [row] = await postgres.run(
     (sql) => sql`SELECT value FROM flagkeep.secret WHERE name = ${broughtBack}`,

@@ -16,14 +16,14 @@ export const payloadKeyName = "payload key";
 class OwnData extends AppError {
   readonly code = "own_data";
   override readonly hint =
-    "Take it over with `flagkeep migrate-to --postgres-url … --events-url …`, or name an empty --data-dir.";
+    "Take it over with `flagkeep migrate-to-cluster --postgres-url … --events-url …`, or name an empty --data-dir.";
 }
 
 /** The data directory holds nothing but copies. */
 class OnlyCopies extends AppError {
   readonly code = "only_copies";
   override readonly hint =
-    "Give --postgres-url (and --events-url), or make a directory of its own with `flagkeep migrate-from`.";
+    "Give --postgres-url (and --events-url), or make a directory of its own with `flagkeep migrate-from-cluster`.";
   constructor(dataDir: string) {
     super(`The data directory ${dataDir} is that of one of several fronts, whose data are in PostgreSQL.`);
   }

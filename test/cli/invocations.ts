@@ -157,7 +157,7 @@ export const invocations: Record<string, Invocation> = {
     args: () => inProject("1"),
     wrong: [{ args: inProject("99"), code: 1, says: "There is no " }, missing("id")],
   },
-  "flags proposals": {
+  "flags change-requests": {
     args: () => inProject("--state", "pending"),
     wrong: [{ args: inProject("--state", "lost"), code: 2, says: "Allowed choices" }],
   },
@@ -220,7 +220,7 @@ export const invocations: Record<string, Invocation> = {
       { args: ["2", "--grace", "91d"], code: 2, says: "90d at most" },
     ],
   },
-  "projects end-old-key": { args: () => ["2"], wrong: changedProject() },
+  "projects revoke-old-key": { args: () => ["2"], wrong: changedProject() },
   "projects retention": {
     args: () => ["2", "400d"],
     wrong: [
@@ -346,7 +346,7 @@ export const invocations: Record<string, Invocation> = {
       { args: ["--to", "mysql://here"], code: 2, says: "clickhouse://" },
     ],
   },
-  "migrate-to": {
+  "migrate-to-cluster": {
     // Nowhere to go.
     args: () => [],
     code: () => 1,
@@ -356,7 +356,7 @@ export const invocations: Record<string, Invocation> = {
       { args: ["--postgres-url", "mysql://h/d"], code: 2, says: "postgres://user@host" },
     ],
   },
-  "migrate-from": {
+  "migrate-from-cluster": {
     args: () => [],
     code: () => 1,
     isAlone: true,
