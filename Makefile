@@ -71,7 +71,7 @@ prove: build ## Run the long proofs, for hours; goes on where it was stopped (PR
 mutation: node_modules/.installed ## Put faults into the rules and list those that no test notices (MUTANTS=500 SEED=1)
 	$(BUN) test/mutation/run.ts
 
-test-sdk: build ## Run the README's snippets for all SDKs, those that take minutes too
+test-sdk: build ## Run the SDK snippets of all languages, including the slow ones
 	FLAGKEEP_TEST_SDKS=1 $(BUN) test test/sdk --timeout 1200000
 
 audit: node_modules/.installed ## Ask the registry about vulnerable packages inside the executables

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Installs the executable of a release for this machine, after its checksum was found right.
 #
-#   sh install.sh https://releases.example.com/flagkeep/0.1.0            # into /usr/local/bin
-#   sh install.sh /mnt/releases/0.1.0 --bin-dir "$HOME/.local/bin"
+#   sh install.sh https://releases.example.com/flagkeep/0.2.0            # into /usr/local/bin
+#   sh install.sh /mnt/releases/0.2.0 --bin-dir "$HOME/.local/bin"
 #
 # The address is where the files of `make release` are: the executables and SHA256SUMS. Nothing else is changed.
 set -eu

@@ -5,7 +5,7 @@ import { join } from "node:path";
 /**
  * The files and folders of a data directory, each as a path that begins with `dataDir`; nothing is looked at or made.
  *
- * `README.md` tells of all of them, which a test checks.
+ * `docs/reference/data-directory.md` lists all of them, which a test checks.
  */
 export function paths(dataDir: string) {
   return {

@@ -7,6 +7,7 @@ import { exactly } from "../../src/lib/schema.ts";
 import { shellWord } from "../../src/lib/shell-text.ts";
 import { paths } from "../../src/paths.ts";
 import { requireNoEvents, takeDirectory } from "../../src/serve/data-directory.ts";
+import { commandName } from "../command-name.ts";
 import { consoleSettings, ownerLink } from "../console-link.ts";
 import { withJson } from "../json-shape.ts";
 import { print, printJson, run } from "../output.ts";
@@ -58,7 +59,7 @@ export const init = withJson(withSettings(new Command("init"), ["data-dir", ...c
       metadata.close();
       lock.release();
       if (options.json) return printJson(made);
-      print(`Organisation     ${made.organization.name} (${made.organization.id})`);
+      print(`Organization     ${made.organization.name} (${made.organization.id})`);
       print(`Project          ${made.project.name} (${made.project.id})`);
       print(`Project API key  ${made.project.api_key}`);
       print(`Secret API key   ${made.project.secret_api_key}`);
@@ -66,7 +67,7 @@ export const init = withJson(withSettings(new Command("init"), ["data-dir", ...c
       print(`Personal key     ${made.personal_api_key}`);
       if (made.console_url !== "") print(`Console          ${made.console_url}`);
       print();
-      print("The personal key is shown this once. Start the server with");
+      print("The personal key is shown only once. Start the server with");
       print(`  ${serveCommand(options as never)}`);
       if (made.console_url === "") return;
       print("then open the console's link within 24 hours to choose a password; it works once.");
@@ -76,5 +77,5 @@ export const init = withJson(withSettings(new Command("init"), ["data-dir", ...c
 /** With what this command was called with, and the server would otherwise not know. */
 function serveCommand(options: Record<string, unknown>): string {
   const given = optionWords(options, ["data-dir", ...consoleSettings]);
-  return ["flagkeep", "serve", ...given.map(shellWord)].join(" ");
+  return [commandName(), "serve", ...given.map(shellWord)].join(" ");
 }

@@ -14,6 +14,7 @@ import { startScrubs } from "../../src/operate/scrub/schedule.ts";
 import { Appliance } from "../../src/serve/appliance.ts";
 import { requireNoEvents, takeDirectory } from "../../src/serve/data-directory.ts";
 import type { SharedFront } from "../../src/serve/shared-front.ts";
+import { commandName } from "../command-name.ts";
 import { ownerLink } from "../console-link.ts";
 import { fail, failServing, isOutputGone, print, printJson, run } from "../output.ts";
 import { engineCommand, ownCommand } from "../roles.ts";
@@ -59,7 +60,9 @@ export const serve = withSettings(new Command("serve"), Object.keys(settings) as
       );
       const waiting = made === undefined ? projectWithoutEvents(appliance.metadata) : undefined;
       if (shared !== undefined && config["backup-schedule"] !== "")
-        log.warn("the backup schedule does nothing: back up PostgreSQL and ClickHouse, see docs/scale.md");
+        log.warn(
+          "the backup schedule does nothing: back up PostgreSQL and ClickHouse, see docs/operations/cluster.md",
+        );
       const schedule = startSchedule(
         shared === undefined ? config : { ...config, "backup-schedule": "" },
         ownCommand(),
@@ -162,20 +165,20 @@ function stopOnSignals(
   process.on("SIGINT", onSignal);
 }
 
-/** Until the first event has come: somebody may not have seen the greeting. */
+/** Until the first event arrives: the operator may have missed the first start's output. */
 function remind({ id, name, apiToken }: Project, url: string, config: Config): void {
   if (config["log-format"] === "json") {
     printJson({
       level: "info",
       time: new Date().toISOString(),
-      msg: "no event has come yet",
+      msg: "no event received yet",
       project_id: id,
       project_api_key: apiToken,
     });
     return;
   }
   print();
-  print(`No event has come yet. The project ${id} (${name}) has the key`);
+  print(`No event received yet. Key of project ${id} (${name}):`);
   howToSend(apiToken, url);
   print();
 }
@@ -201,28 +204,28 @@ function welcome(made: Initialised, url: string, config: Config): void {
     return;
   }
   print();
-  print("This is a new data directory. Its project has the key");
+  print("Created a data directory. Project key:");
   howToSend(made.project.api_key, url);
   if (isForPerson) {
-    print("Your personal key for the management API, shown this once:");
+    print("Personal API key for the management API, shown only once:");
     print(`  ${made.personal_api_key}`);
     print("List the event:");
     print(
       `  curl ${url}/api/projects/${made.project.id}/events/ -H 'Authorization: Bearer ${made.personal_api_key}'`,
     );
   } else {
-    print("Make a personal key for the management API:");
+    print("Create a personal API key for the management API, in a second terminal:");
     print(`  ${keyCommand(config)}`);
   }
   print();
 }
 
-/** Of several fronts one directory has only copies. */
+/** On a cluster node the data directory has only copies. */
 function keyCommand(config: Config): string {
   const address = config["postgres-url"];
   const place =
     address === null
       ? `--data-dir ${shellWord(config["data-dir"])}`
       : `--postgres-url '${postgresUrl({ ...address, password: "" })}'`;
-  return `flagkeep keys create --scope '*' ${place}`;
+  return `${commandName()} keys create --scope '*' ${place}`;
 }

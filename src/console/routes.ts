@@ -98,8 +98,8 @@ export function consoleRoutes(metadata: Metadata): Route[] {
   const route = clientRoutes(ownFilesDialect);
   const documentation = { tag: "Console", answers: { 200: { description: "HTML." } }, handle };
   return [
-    route("GET", "/console", { summary: "The browser page", ...documentation }),
-    route("GET", "/console/*", { summary: "A view or a file of the browser page", ...documentation }),
+    route("GET", "/console", { summary: "Get the console page", ...documentation }),
+    route("GET", "/console/*", { summary: "Get a view or file of the console", ...documentation }),
   ];
 }
 

@@ -118,13 +118,13 @@ async function applicationOf(paths: RegisteredPaths, isSecure: boolean, deps: Ed
 /** What somebody meets who knows nothing but the address. */
 function rootRoute(homePage: string | undefined): Route {
   return clientRoutes(ownFilesDialect)("GET", "/", {
-    summary: "Tell what this server is",
+    summary: "Get the server's name and version",
     tag: "Documentation",
     answers: {
       200: {
         description: "Name, version and where the documentation is; browsers are sent to the console.",
         schema: object({ name: text(), version: text(), documentation: text() }),
-        example: { name: "Flagkeep", version: "0.1.0", documentation: "/docs" },
+        example: { name: "Flagkeep", version: "0.2.0", documentation: "/docs" },
       },
     },
     handle({ request, baseUrl }) {
@@ -156,13 +156,13 @@ function documentationRoutes(described: readonly Route[], publicUrl: string | un
   const page = lastOf((prefix) => docsPage(documentBelow(prefix), prefix));
   routes.push(
     publicRoute("GET", "/api/schema", {
-      summary: "Read this documentation as an OpenAPI 3.1 document",
+      summary: "Get the OpenAPI 3.1 document",
       tag: "Documentation",
       answers: { 200: { description: "The document.", schema: dictionary(), example: { openapi: "3.1.0" } } },
       handle: ({ baseUrl }) => Reply.json(schemaText(prefixIn(baseUrl))),
     }),
     publicRoute("GET", "/docs", {
-      summary: "Read this documentation as a page",
+      summary: "Get this documentation as a page",
       tag: "Documentation",
       answers: { 200: { description: "HTML." } },
       handle: ({ baseUrl }) =>

@@ -28,13 +28,13 @@ const rebuilding = "The event store is made again: 1000 of 5000 entries.";
 export function probeRoutes(roles: () => readonly RoleReadiness[]): Route[] {
   return [
     publicRoute("GET", "/_liveness", {
-      summary: "Tell that the process answers",
+      summary: "Liveness probe",
       tag: "Probes",
       answers: { 200: { description: "Alive.", schema: Alive, example: { status: "alive" } } },
       handle: () => ({ status: "alive" }),
     }),
     publicRoute("GET", "/_readiness", {
-      summary: "Tell what can be served",
+      summary: "Readiness probe",
       description:
         "Ready when everything can be served, or, with `role`, when that can: flags and captures go on while the event " +
         "store is opened or made again, flags and queries while the disk is full.",

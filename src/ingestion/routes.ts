@@ -48,7 +48,7 @@ export function captureRoutes(deps: CaptureDependencies): Route[] {
   return [
     captureRoute("POST", "/capture", {
       ...{
-        summary: "Send one event",
+        summary: "Send an event",
         tag: eventsTag,
         ...oneEventBody,
         answers: { 200: okAnswer, ...captureRefusals },
@@ -58,7 +58,7 @@ export function captureRoutes(deps: CaptureDependencies): Route[] {
       handle: storing("drop each"),
     }),
     captureRoute("POST", "/e", {
-      ...{ summary: "Send one event, for client libraries", tag: eventsTag, ...oneEventBody },
+      ...{ summary: "Send an event, for client libraries", tag: eventsTag, ...oneEventBody },
       description: "As `/capture`; also at `/i/v0/e` and `/track`.",
       aliases: ["/i/v0/e", "/track"],
       answers: { 200: okAnswer, ...captureRefusals },
@@ -66,25 +66,25 @@ export function captureRoutes(deps: CaptureDependencies): Route[] {
     }),
     captureRoute("GET", "/e", {
       ...pixel,
-      summary: "Send one event in the address of an image",
+      summary: "Send an event in an image URL",
       description: "Also at `/i/v0/e` and `/track`.",
       aliases: ["/i/v0/e", "/track"],
       handle: storing("drop each"),
     }),
     captureRoute("POST", "/engage", {
-      ...{ summary: "Send a person's properties, for old clients", tag: eventsTag, ...oneEventBody },
+      ...{ summary: "Send person properties, for old clients", tag: eventsTag, ...oneEventBody },
       description: "As `/capture`; an event without a name is `$identify`.",
       answers: { 200: okAnswer, ...captureRefusals },
       handle: storing("name them $identify"),
     }),
     captureRoute("GET", "/engage", {
       ...pixel,
-      summary: "Send a person's properties in the address of an image",
+      summary: "Send person properties in an image URL",
       handle: storing("name them $identify"),
     }),
     captureRoute("POST", "/batch", {
       ...{
-        summary: "Send many events",
+        summary: "Send a batch of events",
         tag: eventsTag,
         ...manyEventsBody,
         answers: { 200: okAnswer, ...captureRefusals },
@@ -95,7 +95,7 @@ export function captureRoutes(deps: CaptureDependencies): Route[] {
       handle: storing("refuse a lone one"),
     }),
     clientRoutes(analyticsDialect)("POST", "/i/v1/analytics/events", {
-      ...{ summary: "Send many events, with a result for each", tag: eventsTag, ...analyticsBody },
+      ...{ summary: "Send a batch of events, with a result for each", tag: eventsTag, ...analyticsBody },
       description:
         "The newer capture protocol. The project key comes as `Authorization: Bearer`; `PostHog-Request-Id` is echoed.",
       answers: { 200: analyticsResults, 400: analyticsRefusal, 401: analyticsRefusal },
@@ -104,7 +104,7 @@ export function captureRoutes(deps: CaptureDependencies): Route[] {
     ...discardRoutes(),
     ...absentRoutes(),
     clientRoutes(filesDialect)("GET", "/robots.txt", {
-      summary: "Ask robots to stay away",
+      summary: "Get robots.txt",
       tag: "Documentation",
       answers: { 200: { description: "Plain text." } },
       handle: () => Reply.text("User-agent: *\nDisallow: /\n"),
@@ -120,7 +120,7 @@ function accept({ request }: Call): Reply {
 function discardRoutes(): Route[] {
   const discarding = (method: Method, path: string, data: string, answer: (call: Call) => Reply) =>
     captureRoute(method, path, {
-      summary: `Send ${data}, which are not kept`,
+      summary: `Send ${data} (discarded)`,
       tag: eventsTag,
       answers: { 200: { description: "Read and forgotten.", schema: dictionary(), example: {} } },
       async handle(call) {
@@ -141,7 +141,7 @@ function discardRoutes(): Route[] {
 function absentRoutes(): Route[] {
   return (["POST", "GET"] as const).map((method) =>
     captureRoute(method, "/i/v0/ai", {
-      summary: "Not served: traces of language models",
+      summary: "Not supported: traces of language models",
       tag: eventsTag,
       aliases: ["/i/v0/ai/otel"],
       answers: { 404: { description: "Always." } },

@@ -219,7 +219,7 @@ export class Metrics {
     if (access.whom === "off") return [];
     return [
       clientRoutes(ownFilesDialect)("GET", "/metrics", {
-        summary: "Read counters and gauges in the Prometheus text format",
+        summary: "Get metrics in the Prometheus text format",
         tag: "Probes",
         answers: {
           200: { description: "Plain text." },

@@ -1,6 +1,6 @@
 /** The folder that holds everything Flagkeep keeps: made when it is missing, refused when it is another's or not whole. */
 
-import { accessSync, constants, existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
+import { accessSync, chmodSync, constants, existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
 import { readLastBackup } from "../backup/last-backup.ts";
 import { engineSocketName } from "../engine/messages.ts";
@@ -51,7 +51,7 @@ const systemNames = ["lost+found", ".gitkeep", ".gitignore", ".keep", ".DS_Store
 const restoreNames = [".restoring", ".before-restore"];
 
 /**
- * Makes the data directory, for its owner alone, if it is not there. One that is there stays as it is. Returns its path.
+ * Creates the data directory, or checks an existing one; a new or unused one is accessible only for its owner. Returns its path.
  *
  * @throws {UnusableDirectory} @throws {ForeignDirectory} @throws {MetadataMissing}
  */
@@ -69,8 +69,16 @@ function prepareDirectory(path: string): string {
     );
   }
   requireMetadata(path);
-  if (!existsSync(paths(path).metadata)) requireOurs(path);
+  if (!existsSync(paths(path).metadata)) {
+    requireOurs(path);
+    restrictToOwner(path);
+  }
   return path;
+}
+
+/** A clone's `data` folder is readable for others. A volume that belongs to another user keeps its mode, see `doctor`. */
+function restrictToOwner(path: string): void {
+  if (statSync(path).uid === process.geteuid?.()) chmodSync(path, 0o700);
 }
 
 /**

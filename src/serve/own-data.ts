@@ -57,7 +57,8 @@ export function arePeopleMissing(dataDir: string): boolean {
 /** The data directory holds nothing but copies of what is backed up elsewhere. */
 class BackedUpElsewhere extends AppError {
   readonly code = "backed_up_elsewhere";
-  override readonly hint = "Back up PostgreSQL and ClickHouse: docs/scale.md says how, and in which order.";
+  override readonly hint =
+    "Back up PostgreSQL and ClickHouse: docs/operations/cluster.md says how, and in which order.";
   constructor(dataDir: string) {
     super(`The data directory ${dataDir} is that of one of several fronts, and holds only copies.`);
   }

@@ -300,7 +300,7 @@ describe("serve", () => {
     const dataDir = join(newFolder(), "it's a folder");
     const words = `--data-dir '${dataDir.replace("'", "'\\''")}'`;
     const made = await flagkeep(["init", "--data-dir", dataDir, "--port", "0"]);
-    expect(made.stdout).toContain(`\n  flagkeep serve ${words} --port 0\n`);
+    expect(made.stdout).toContain(`flagkeep serve ${words} --port 0\n`);
     const backup = join(newFolder(), "a backup");
     const created = await flagkeep(["backup", "create", backup, "--data-dir", dataDir, "--json"]);
     const { file } = JSON.parse(created.stdout);

@@ -46,7 +46,7 @@ test("what the service starts exists", async () => {
 });
 
 test("calls in the remarks of the files exist", async () => {
-  const text = `${unitText}\n${dockerText}\n${readFileSync(join(deploy, "UPGRADING.md"), "utf8")}`;
+  const text = `${unitText}\n${dockerText}\n${readFileSync(join(deploy, "../docs/operations/upgrades.md"), "utf8")}`;
   const calls = [...text.matchAll(/(?:^|[`\s])(flagkeep (?:[a-z]+(?=[ `]) ?)+(?:[^#`\n]*))/gm)]
     .map(([, call]) => call!)
     .filter((call) =>

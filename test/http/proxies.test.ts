@@ -1,4 +1,4 @@
-/** The README's recipes for reverse proxies, run by the proxies themselves: TLS, a path prefix, addresses, streams. */
+/** The recipes for reverse proxies, run by the proxies themselves: TLS, a path prefix, addresses, streams. */
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdirSync, rmSync } from "node:fs";
@@ -11,7 +11,7 @@ import { chromiumPath, startBrowser } from "../support/browser.ts";
 import { freePort } from "../support/ports.ts";
 import { type Component, installedProgram, testWhen } from "../support/skipped.ts";
 
-const readme = await Bun.file(join(import.meta.dir, "../../README.md")).text();
+const page = await Bun.file(join(import.meta.dir, "../../docs/operations/https.md")).text();
 const folder = temporaryFolder();
 let appliance: TestAppliance;
 const running: Subprocess[] = [];
@@ -25,11 +25,11 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** The recipe below a line of the README, for the test's appliance. */
+/** The recipe below a line of `https.md`, for the test's appliance. */
 function recipe(before: string): string {
-  const from = readme.indexOf(before);
-  const code = /```\w*\n(.*?)```/s.exec(readme.slice(from))?.[1];
-  if (from < 0 || code === undefined) throw new Error(`The README has no recipe behind ${before}.`);
+  const from = page.indexOf(before);
+  const code = /```\w*\n(.*?)```/s.exec(page.slice(from))?.[1];
+  if (from < 0 || code === undefined) throw new Error(`The page has no recipe after ${before}.`);
   return code
     .replace("http://127.0.0.1:8000", appliance.url)
     .replace("127.0.0.1:8000", new URL(appliance.url).host);
@@ -93,7 +93,7 @@ const settingsOf = {
     return { command: ["nginx", "-p", place, "-c", join(place, "nginx.conf")], env: {} };
   },
   caddy: async (port: number) => {
-    const text = recipe("Caddy, which gets a certificate").replace(
+    const text = recipe("Caddy obtains a certificate").replace(
       "flags.example.com {",
       `{\n  admin off\n  skip_install_trust\n  auto_https disable_redirects\n}\nhttps://localhost:${port} {\n  tls internal`,
     );
@@ -110,8 +110,8 @@ const needs: Record<keyof typeof settingsOf, Component[]> = { nginx: ["nginx", "
 for (const name of ["nginx", "caddy"] as const) {
   const missing = needs[name].find((program) => installedProgram(program) === undefined);
   const isThere = missing === undefined;
-  if (!isThere) console.log(`SKIPPED the README's recipe for ${name}: no ${missing}`);
-  describe.skipIf(!isThere)(`${name} as the README sets it up`, () => {
+  if (!isThere) console.log(`SKIPPED the recipe for ${name}: no ${missing}`);
+  describe.skipIf(!isThere)(`${name} as the page sets it up`, () => {
     let base: string;
     beforeAll(async () => {
       const port = freePort();

@@ -1,4 +1,4 @@
-/** The recipe of docs/scale.md: PostgreSQL and ClickHouse, backed up while nobody loads, come back as one. */
+/** The recipe of docs/operations/cluster.md: PostgreSQL and ClickHouse, backed up while nobody loads, come back as one. */
 
 import { expect } from "bun:test";
 import { cpSync, readFileSync, rmSync } from "node:fs";
@@ -11,7 +11,7 @@ import { expectAllOnce, FrontLoad, stopMerges } from "../support/fronts-load.ts"
 import { ownFolder, runProgram, startPostgres } from "../support/postgres.ts";
 
 const test = testWithFronts("a backup of several fronts");
-const page = readFileSync(join(import.meta.dir, "../../docs/scale.md"), "utf8");
+const page = readFileSync(join(import.meta.dir, "../../docs/operations/cluster.md"), "utf8");
 /** What the page says between `psql "$URL" -c` and the end of the line. */
 const [pause = "", goOn = ""] = [...page.matchAll(/psql "\$URL" -c "(UPDATE flagkeep\.lease [^"]+)"/g)].map(
   ([, statement]) => statement!,

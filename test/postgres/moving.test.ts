@@ -128,7 +128,7 @@ test("commands work for all fronts by the address of PostgreSQL, and not on a fr
   const alone = await flagkeep(["keys", "list", "--data-dir", one.dataDir]);
   expect([alone.code, alone.stderr]).toEqual([1, expect.stringContaining("--postgres-url")]);
   const backup = await flagkeep(["backup", "create", "--data-dir", one.dataDir]);
-  expect([backup.code, backup.stderr]).toEqual([1, expect.stringContaining("docs/scale.md")]);
+  expect([backup.code, backup.stderr]).toEqual([1, expect.stringContaining("docs/operations/cluster.md")]);
   const asked = await one.api("/api/instance/doctor/", { key: value });
   expect(await asked.text()).toContain("2 fronts run");
   const doctor = await flagkeep(["doctor", "--json", "--data-dir", one.dataDir, ...fronts.settings]);

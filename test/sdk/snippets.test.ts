@@ -1,5 +1,5 @@
 /**
- * The snippets of the README, word for word, against the compiled executable.
+ * The snippets of `docs/sdks.md`, word for word, against the compiled executable.
  *
  * Those that need a compiler for a minute, and packages of other registries, run with `make test-sdk`.
  */
@@ -12,7 +12,7 @@ import { chromiumPath, startBrowser } from "../support/browser.ts";
 import { installedProgram, testWhen } from "../support/skipped.ts";
 import { goProgram, preparedFolder, pythonPackage } from "../support/toolchains.ts";
 
-const readme = await Bun.file(join(import.meta.dir, "../../README.md")).text();
+const page = await Bun.file(join(import.meta.dir, "../../docs/sdks.md")).text();
 const isLong = process.env.FLAGKEEP_TEST_SDKS === "1";
 const notNow = "it takes minutes; `make test-sdk` runs it";
 
@@ -26,11 +26,11 @@ beforeAll(async () => {
 });
 afterAll(() => appliance?.[Symbol.asyncDispose]());
 
-/** The code below a line of the README, for one person, with the address and key of the test's appliance. */
+/** The code below a line of the page, for one person, with the address and key of the test's appliance. */
 function snippet(before: string, person: string): string {
-  const from = readme.indexOf(before);
-  const code = /```\w+\n(.*?)```/s.exec(readme.slice(from))?.[1];
-  if (from < 0 || code === undefined) throw new Error(`The README has no snippet behind ${before}.`);
+  const from = page.indexOf(before);
+  const code = /```\w+\n(.*?)```/s.exec(page.slice(from))?.[1];
+  if (from < 0 || code === undefined) throw new Error(`The page has no snippet after ${before}.`);
   return code
     .replaceAll("phc_...", appliance.token)
     .replaceAll("http://127.0.0.1:8000", appliance.url)
@@ -80,7 +80,7 @@ const php =
     ? preparedFolder("flagkeep-test-posthog-php", ["composer", "require", "-n", "posthog/posthog-php"])
     : undefined;
 
-describe("snippets of the README", () => {
+describe("snippets of docs/sdks.md", () => {
   testWhen(chromiumPath !== undefined, "the snippet for browsers", "no Chromium here")(
     "browser",
     async () => {
@@ -153,7 +153,7 @@ describe("snippets of the README", () => {
     "the snippet for OpenFeature",
     "no Python with pip, or no network",
   )("OpenFeature", async () => {
-    const { file } = written("snippet.py", snippet("### OpenFeature", "in-openfeature"));
+    const { file } = written("snippet.py", snippet("## OpenFeature", "in-openfeature"));
     expect(await output(["python3", file], { env: { PYTHONPATH: openfeature! } })).toBe("True\n");
   });
 

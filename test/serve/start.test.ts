@@ -62,7 +62,7 @@ describe("a folder with other things in it is refused and stays as it is", () =>
     });
   }
 
-  test("an empty folder, a new volume, the one of a clone and the rest of a start that was cut off are taken; modes stay", async () => {
+  test("an empty folder, a new volume, the one of a clone and the rest of a start that was cut off are taken, for the owner only", async () => {
     for (const names of [
       [],
       ["lost+found"],
@@ -77,7 +77,7 @@ describe("a folder with other things in it is refused and stays as it is", () =>
       }
       chmodSync(folder, 0o750);
       expect(await flagkeep(["init", "--data-dir", folder])).toMatchObject({ code: 0 });
-      expect(statSync(folder).mode & 0o777).toBe(0o750);
+      expect(statSync(folder).mode & 0o777).toBe(0o700);
     }
   });
 
@@ -192,7 +192,7 @@ test("the greeting with the project's key stays until the first event has come; 
   const directory = await initialisedDirectory();
   const key = directory.made.project.api_key;
   const greeting = ({ logs }: TestAppliance) =>
-    logs.find(({ msg }) => msg === "no event has come yet")?.project_api_key;
+    logs.find(({ msg }) => msg === "no event received yet")?.project_api_key;
   for (let start = 0; start < 2; start++) {
     await using appliance = await TestAppliance.start({ directory });
     await until(() => greeting(appliance) === key, "the key is said");

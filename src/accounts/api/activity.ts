@@ -142,7 +142,7 @@ export const activityAnswers = {
 export function activityRoutes(deps: { metadata: Metadata }): Route[] {
   return [
     projectRoute("GET", "/activity_log", "activity_log:read", {
-      summary: "List changes of everything in a project",
+      summary: "List the activity of a project",
       description:
         "Flags and who may edit them (`FeatureFlag`), cohorts (`Cohort`) and the project itself (`Team`).",
       tag: activityTag,
@@ -152,7 +152,7 @@ export function activityRoutes(deps: { metadata: Metadata }): Route[] {
         activityPage(deps, call, { projectId: call.project.id, ...filterOf(deps.metadata, call.query) }),
     }),
     organizationRoute("GET", "/activity_log", "activity_log:read", {
-      summary: "List changes of everything in an organisation that belongs to no project",
+      summary: "List the activity of an organization",
       description:
         "Personal keys (`PersonalAPIKey`), roles (`Role`), people (`User`), the organisation (`Organization`) and its projects (`Team`). Admins and owners only.",
       tag: activityTag,

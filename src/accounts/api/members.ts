@@ -94,7 +94,7 @@ export function memberRoutes({ metadata }: { metadata: Metadata }): Route[] {
   });
   return [
     organizationRoute("GET", "/members", "organization_member:read", {
-      summary: "List the members of an organisation",
+      summary: "List the members of an organization",
       tag: tagName,
       query: PageQuery,
       answers: {
@@ -108,7 +108,7 @@ export function memberRoutes({ metadata }: { metadata: Metadata }): Route[] {
       },
     }),
     organizationRoute("POST", "/members", scope, {
-      summary: "Add somebody to an organisation",
+      summary: "Add a member to an organization",
       description:
         "Answers with a one-time link to hand over: its holder chooses the password. Admins and owners only, for levels up to their own. The link ends when its creator may no longer create it.",
       tag: tagName,
@@ -136,14 +136,14 @@ export function memberRoutes({ metadata }: { metadata: Metadata }): Route[] {
       },
     }),
     organizationRoute("GET", "/members/:uuid", "organization_member:read", {
-      summary: "Read a member",
+      summary: "Get a member",
       description: "By the user's uuid or by the membership's id.",
       tag: tagName,
       answers: oneAnswer,
       handle: (call) => body(memberOf(metadata.db, call.organization.id, readUuid(call.params, "uuid"))),
     }),
     organizationRoute("PATCH", "/members/:uuid", scope, {
-      summary: "Change the level of a member, or switch somebody off",
+      summary: "Update the level of a member, or deactivate the member",
       description:
         "Admins and owners only; an admin has no say over owners. The last owner stays one and stays active. Somebody switched off loses all sessions, and all keys stop working, at once. A higher level, and switching somebody on, need a key with `*` and no restriction; a session is asked for the password again before a change of level.",
       tag: tagName,
@@ -162,7 +162,7 @@ export function memberRoutes({ metadata }: { metadata: Metadata }): Route[] {
       },
     }),
     organizationRoute("DELETE", "/members/:uuid", scope, {
-      summary: "Take somebody out of an organisation",
+      summary: "Remove a member",
       description: "Admins and owners only, or oneself; never the last owner.",
       tag: tagName,
       answers: { 204: { description: "Gone." } },
@@ -172,7 +172,7 @@ export function memberRoutes({ metadata }: { metadata: Metadata }): Route[] {
       },
     }),
     organizationRoute("GET", "/members/:uuid/personal_api_keys", "organization_member:read", {
-      summary: "List the personal keys of a member",
+      summary: "List the personal API keys of a member",
       description:
         "Admins and owners only; an admin has no say over owners. Not in pages; never their values.",
       tag: tagName,
@@ -183,7 +183,7 @@ export function memberRoutes({ metadata }: { metadata: Metadata }): Route[] {
         keysOfMember(metadata, actingIn(call), readUuid(call.params, "uuid")).map((key) => keyBody(key)),
     }),
     organizationRoute("DELETE", "/members/:uuid/personal_api_keys/:id", scope, {
-      summary: "Revoke a personal key of a member",
+      summary: "Revoke a personal API key of a member",
       description: "It stops working at once, and so do the sessions made from it. Admins and owners only.",
       tag: tagName,
       answers: { 204: { description: "Gone." } },

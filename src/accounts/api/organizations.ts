@@ -59,7 +59,7 @@ export function organizationRoutes(deps: { metadata: Metadata }): Route[] {
     levelOf(metadata.db, organization.id, userId);
   return [
     userRoute("GET", "/api/organizations", ["organization:read"], {
-      summary: "List your organisations",
+      summary: "List the organizations of the current user",
       tag: tagName,
       query: PageQuery,
       answers: {
@@ -85,14 +85,14 @@ export function organizationRoutes(deps: { metadata: Metadata }): Route[] {
       },
     }),
     organizationRoute("GET", "", "organization:read", {
-      summary: "Read an organisation",
+      summary: "Get an organization",
       description: "`@current` in place of the id means the one you work in.",
       tag: tagName,
       answers: oneAnswer,
       handle: ({ organization, user }) => organizationBody(organization, levelFor(organization, user.id)),
     }),
     organizationRoute("PATCH", "", "organization:write", {
-      summary: "Rename an organisation, or say who may edit flags",
+      summary: "Update an organization",
       description:
         "Admins and owners only. To raise the access to flags, a key needs `feature_flag:write` too.",
       tag: tagName,

@@ -108,7 +108,7 @@ export function personalKeyRoutes(deps: { metadata: Metadata }): Route[] {
   const path = "/api/personal_api_keys";
   return [
     userRoute("GET", path, [], {
-      summary: "List your personal keys",
+      summary: "List the personal API keys of the current user",
       description: "Newest first, not in pages. Needs a key that may do everything.",
       tag: tagName,
       needsFullAccess: true,
@@ -116,7 +116,7 @@ export function personalKeyRoutes(deps: { metadata: Metadata }): Route[] {
       handle: (call) => listKeys(metadata.db, { userId: call.user.id }).map((key) => keyBody(key)),
     }),
     userRoute("POST", path, [], {
-      summary: "Create a personal key",
+      summary: "Create a personal API key",
       description: "The clear value is in this answer and nowhere else. At most 10 keys per user.",
       tag: tagName,
       makesCredential: true,
@@ -142,7 +142,7 @@ export function personalKeyRoutes(deps: { metadata: Metadata }): Route[] {
       },
     }),
     userRoute("GET", `${path}/@current`, [], {
-      summary: "Read the key you use",
+      summary: "Get the personal API key in use",
       description: "Every key may. 404 for somebody who is signed in without one.",
       tag: tagName,
       ignoresNarrowing: true,
@@ -156,14 +156,14 @@ export function personalKeyRoutes(deps: { metadata: Metadata }): Route[] {
       },
     }),
     userRoute("GET", `${path}/:id`, [], {
-      summary: "Read a personal key",
+      summary: "Get a personal API key",
       tag: tagName,
       needsFullAccess: true,
       answers: oneAnswer,
       handle: (call) => keyBody(ownKey(deps, call)),
     }),
     userRoute("PATCH", `${path}/:id`, [], {
-      summary: "Change label, scopes or restrictions of a personal key",
+      summary: "Update a personal API key",
       description:
         "Sessions that were created with the key end when it loses a permission. Null removes a restriction; an empty list changes nothing where there is none. A session is asked for the password again before the key gets a permission.",
       tag: tagName,
@@ -176,7 +176,7 @@ export function personalKeyRoutes(deps: { metadata: Metadata }): Route[] {
       handle: (call) => keyBody(updateKey(metadata, ownKey(deps, call).id, changeIn(call.body), call.now)),
     }),
     userRoute("DELETE", `${path}/:id`, [], {
-      summary: "Revoke a personal key",
+      summary: "Revoke a personal API key",
       description: "It stops working at once, and the sessions that were created with it end.",
       tag: tagName,
       needsFullAccess: true,
@@ -187,7 +187,7 @@ export function personalKeyRoutes(deps: { metadata: Metadata }): Route[] {
       },
     }),
     userRoute("POST", `${path}/:id/roll`, [], {
-      summary: "Replace the value of a personal key",
+      summary: "Roll a personal API key",
       makesCredential: true,
       description: "The old value stops working at once, and the sessions that were created with it end.",
       tag: tagName,

@@ -208,7 +208,7 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
       handle: (call) => list(call, [call.organization.id]),
     }),
     organizationRoute("POST", "/projects", "project:write", {
-      summary: "Create a project in an organisation",
+      summary: "Create a project in an organization",
       description: "Admins and owners only.",
       tag: tagName,
       makesCredential: "shown",
@@ -219,7 +219,7 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
     }),
     projectRoute("GET", "", "project:read", {
       aliases: ownAliases,
-      summary: "Read a project",
+      summary: "Get a project",
       description: "`@current` in place of the id means the one you work in.",
       tag: tagName,
       makesCredential: "shown",
@@ -229,7 +229,7 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
     projectRoute("PATCH", "", "project:write", {
       aliases: ownAliases,
       takesArchived: true,
-      summary: "Rename a project, change its time zone or start of weeks, archive it or open it again",
+      summary: "Update, archive or restore a project",
       description:
         "Only admins and owners archive, change `approvals` or how long events are kept, and never the last open project. To let changes of more flags go without agreement, a key needs `feature_flag:write` too. An archived project is found nowhere but in `GET /api/projects/?archived=true`; `archived: false` opens it again.",
       asksAgain: isForAdmins,
@@ -275,7 +275,7 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
       },
     }),
     ...rotation("/reset_token", {
-      summary: "Give a project a new public key",
+      summary: "Rotate the project key",
       description:
         "The old key stops working at once, or with `grace_seconds` so much later; the project tells how much it is still used. Admins and owners only.",
       body: Rotation,
@@ -284,12 +284,12 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
         rotateProjectKey(metadata, project.id, user.id, { graceSeconds: body.grace_seconds, now }),
     }),
     ...rotation("/delete_token_backup", {
-      summary: "End a project's public key before the present one",
+      summary: "Revoke the previous public key of a project",
       description: "It stops working at once. Admins and owners only.",
       handle: ({ project, user, now }) => endFormerKey(metadata, project.id, "public", user.id, now),
     }),
     ...rotation("/rotate_secret_token", {
-      summary: "Give a project a new secret key",
+      summary: "Rotate the secret key",
       description:
         "As `reset_token` does for the public key. Admins and owners only; the answer shows the key as reading the project does.",
       makesCredential: true,
@@ -299,7 +299,7 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
         rotateSecretKey(metadata, project.id, user.id, { graceSeconds: body.grace_seconds, now }),
     }),
     ...rotation("/delete_secret_token_backup", {
-      summary: "End a project's secret key before the present one",
+      summary: "Revoke the previous secret key of a project",
       description: "It stops working at once. Admins and owners only.",
       handle: ({ project, user, now }) => endFormerKey(metadata, project.id, "secret", user.id, now),
     }),

@@ -80,13 +80,13 @@ export function roleRoutes(deps: { metadata: Metadata }): Route[] {
       },
     }),
     organizationRoute("GET", "/roles/:id", "organization:read", {
-      summary: "Read a role",
+      summary: "Get a role",
       tag: tagName,
       answers: oneRole,
       handle: (call) => write(getRole(deps, call, "id")),
     }),
     organizationRoute("PATCH", "/roles/:id", "organization:write", {
-      summary: "Change a role",
+      summary: "Update a role",
       description:
         "Admins and owners only. To raise its access to flags, a key needs `feature_flag:write` too.",
       tag: tagName,
@@ -123,7 +123,7 @@ export function roleRoutes(deps: { metadata: Metadata }): Route[] {
       },
     }),
     organizationRoute("GET", "/roles/:role_id/role_memberships", "organization:read", {
-      summary: "List who has a role",
+      summary: "List the members of a role",
       tag: tagName,
       query: PageQuery,
       answers: {
@@ -137,7 +137,7 @@ export function roleRoutes(deps: { metadata: Metadata }): Route[] {
       },
     }),
     organizationRoute("POST", "/roles/:role_id/role_memberships", "organization:write", {
-      summary: "Give somebody a role",
+      summary: "Add a member to a role",
       description: "Admins and owners only. A key needs `feature_flag:write` too.",
       tag: tagName,
       body: object({ user_uuid: uuid() }),
@@ -162,7 +162,7 @@ export function roleRoutes(deps: { metadata: Metadata }): Route[] {
       },
     }),
     organizationRoute("GET", "/roles/:role_id/role_memberships/:id", "organization:read", {
-      summary: "Read who has a role, one membership",
+      summary: "Get a role membership",
       tag: tagName,
       answers: {
         200: { description: "The membership.", schema: RoleMembershipBody, example: exampleRoleMembership },
@@ -176,7 +176,7 @@ export function roleRoutes(deps: { metadata: Metadata }): Route[] {
       },
     }),
     organizationRoute("DELETE", "/roles/:role_id/role_memberships/:id", "organization:write", {
-      summary: "Take a role away",
+      summary: "Remove a member from a role",
       tag: tagName,
       answers: { 204: { description: "Gone." } },
       handle: (call) => {

@@ -184,7 +184,7 @@ export function sessionRoutes({ metadata, fronts }: SessionDeps): Route[] {
       handle: async (call) => started(call, await signIn.signIn(claimOf(call.body), placeOf(call), call.now)),
     }),
     consoleRoute("GET", "/api/session", {
-      summary: "Read your own session",
+      summary: "Get the current session",
       description: "`session` is null when nobody is signed in.",
       tag: tagName,
       answers: {
@@ -212,7 +212,7 @@ export function sessionRoutes({ metadata, fronts }: SessionDeps): Route[] {
       },
     }),
     consoleRoute("POST", "/api/session/setup/look", {
-      summary: "Look at a one-time link",
+      summary: "Get a one-time link",
       description: "Tells whom it is for; it works afterwards as before.",
       tag: tagName,
       body: object({ token: text({ max: 200 }) }),
@@ -235,7 +235,7 @@ export function sessionRoutes({ metadata, fronts }: SessionDeps): Route[] {
       },
     }),
     consoleRoute("POST", "/api/session/setup", {
-      summary: "Use a one-time link: set a password and sign in",
+      summary: "Use a one-time link to set a password and sign in",
       description:
         "The link is dead afterwards, and earlier sessions of the person end. 12 to 256 characters. The first owner may put the e-mail address right.",
       tag: tagName,
@@ -261,7 +261,7 @@ export function sessionRoutes({ metadata, fronts }: SessionDeps): Route[] {
       },
     }),
     sessionRoute("POST", "/api/session/confirm", {
-      summary: "Give the password again",
+      summary: "Re-authenticate",
       description:
         "Some things ask for it: secret keys, keys that may do everything, levels of members, deleting a backup, archiving a project. It holds for ten minutes. In a session made from a personal key, `personal_api_key`.",
       tag: tagName,
@@ -282,7 +282,7 @@ export function sessionRoutes({ metadata, fronts }: SessionDeps): Route[] {
       },
     }),
     sessionRoute("POST", "/api/session/password", {
-      summary: "Change your password",
+      summary: "Update the password of the current user",
       description: "All your other sessions end.",
       tag: tagName,
       makesCredential: "proven",
@@ -299,7 +299,7 @@ export function sessionRoutes({ metadata, fronts }: SessionDeps): Route[] {
       },
     }),
     sessionRoute("GET", "/api/sessions", {
-      summary: "List your sessions",
+      summary: "List the sessions of the current user",
       description:
         "The most recently used first, not in pages: at most 50 of your password and 50 of each key. A session that was created with a restricted key sees only itself.",
       tag: tagName,
@@ -312,7 +312,7 @@ export function sessionRoutes({ metadata, fronts }: SessionDeps): Route[] {
           .map((found) => sessionBody({ user: call.user, ...found }, call.session.id, call.now)),
     }),
     sessionRoute("DELETE", "/api/sessions", {
-      summary: "End all your other sessions",
+      summary: "Delete all other sessions of the current user",
       description: "Not for a session that was created with a restricted key.",
       tag: tagName,
       answers: goneAnswer,
@@ -325,7 +325,7 @@ export function sessionRoutes({ metadata, fronts }: SessionDeps): Route[] {
       },
     }),
     sessionRoute("DELETE", "/api/sessions/:id", {
-      summary: "End one of your sessions",
+      summary: "Delete a session of the current user",
       description: "A session that was created with a restricted key ends only itself.",
       tag: tagName,
       answers: goneAnswer,

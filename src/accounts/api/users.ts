@@ -52,7 +52,7 @@ const exampleAnswer = {
 export function userRoutes(deps: { metadata: Metadata }): Route[] {
   return [
     userRoute("GET", "/api/users/:uuid", ["user:read"], {
-      summary: "Read your own user",
+      summary: "Get the current user",
       description: "`@me`, or your own uuid; nobody else's.",
       tag: tagName,
       ignoresNarrowing: true,
@@ -60,7 +60,7 @@ export function userRoutes(deps: { metadata: Metadata }): Route[] {
       handle: (call) => meBody(deps, self(call)),
     }),
     userRoute("PATCH", "/api/users/:uuid", ["user:write"], {
-      summary: "Change your own user",
+      summary: "Update the current user",
       description:
         "`set_current_team` and `set_current_organization` move what `@current` means for you; fields that are not sent stay.",
       tag: tagName,

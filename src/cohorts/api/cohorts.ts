@@ -112,13 +112,13 @@ export function cohortRoutes(deps: CohortDeps, assertMayChange: AssertMayChange)
       },
     }),
     projectRoute("GET", "/cohorts/:id", "cohort:read", {
-      summary: "Read a cohort",
+      summary: "Get a cohort",
       tag: tagName,
       answers: oneAnswer,
       handle: (call) => write(getCohort(deps, call)),
     }),
     projectRoute("PATCH", "/cohorts/:id", "cohort:write", {
-      summary: "Change or delete a cohort",
+      summary: "Update or delete a cohort",
       description: `\`deleted: true\` deletes it. A cohort that active flags use cannot be deleted, made static or cleared. ${uploadHint}`,
       tag: tagName,
       body: CohortInput,
@@ -128,7 +128,7 @@ export function cohortRoutes(deps: CohortDeps, assertMayChange: AssertMayChange)
       handle: (call) => edit(deps, call, { isPartial: true, assertMayChange }),
     }),
     projectRoute("PUT", "/cohorts/:id", "cohort:write", {
-      summary: "Change a cohort",
+      summary: "Update a cohort",
       description: "As PATCH, but `name` is required. Fields that are not sent keep their values.",
       tag: tagName,
       body: CohortInput,
@@ -138,7 +138,7 @@ export function cohortRoutes(deps: CohortDeps, assertMayChange: AssertMayChange)
       handle: (call) => edit(deps, call, { isPartial: false, assertMayChange }),
     }),
     projectRoute("DELETE", "/cohorts/:id", "cohort:write", {
-      summary: "Refused: cohorts are deleted by PATCH",
+      summary: "Not allowed: delete cohorts with PATCH",
       tag: tagName,
       answers: { 405: { description: "Always.", schema: ApiFailure } },
       handle: () => {

@@ -185,7 +185,7 @@ export function dashboardRoutes(deps: InsightDeps): Route[] {
       },
     }),
     projectRoute("GET", "/dashboards/:id", "dashboard:read", {
-      summary: "Read a dashboard with its tiles",
+      summary: "Get a dashboard with its tiles",
       description: "Each insight comes with its result, null where it could not be computed.",
       tag: tagName,
       query: RefreshQuery,
@@ -198,7 +198,7 @@ export function dashboardRoutes(deps: InsightDeps): Route[] {
       },
     }),
     projectRoute("PATCH", "/dashboards/:id", "dashboard:write", {
-      summary: "Change or delete a dashboard",
+      summary: "Update or delete a dashboard",
       description: "`tiles` arranges, colors and removes tiles, and writes tiles with text.",
       tag: tagName,
       body: DashboardChange,

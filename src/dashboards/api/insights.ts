@@ -131,7 +131,7 @@ export function insightRoutes(deps: InsightDeps): Route[] {
       },
     }),
     projectRoute("GET", "/insights/:id", "insight:read", {
-      summary: "Read an insight with its result",
+      summary: "Get an insight with its result",
       description:
         "By id or short id, with its result; where that cannot be computed `query_status` says why.",
       tag: tagName,
@@ -147,7 +147,7 @@ export function insightRoutes(deps: InsightDeps): Route[] {
       },
     }),
     projectRoute("PATCH", "/insights/:id", "insight:write", {
-      summary: "Change or delete an insight",
+      summary: "Update or delete an insight",
       description: "`deleted: false` brings a deleted one back.",
       tag: tagName,
       body: InsightInput,

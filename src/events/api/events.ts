@@ -141,7 +141,7 @@ export function eventRoutes({ engine }: EventsDependencies): Route[] {
       },
     }),
     projectRoute("GET", "/events/:id", ["event:read", "query:read"], {
-      summary: "Read an event",
+      summary: "Get an event",
       description: "By its uuid.",
       tag: "Events",
       answers: { 200: { description: "The event.", schema: Event, example: exampleEvent }, ...unavailable },

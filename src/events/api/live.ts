@@ -122,7 +122,7 @@ export class LiveEvents {
 export function liveRoutes({ live }: { live: LiveEvents }): Route[] {
   return [
     projectRoute("GET", "/events/stream", ["event:read", "query:read"], {
-      summary: "Read events as they arrive",
+      summary: "Stream events as they arrive",
       description:
         "Server-sent events, from now on: `event` with one event as the list shows it (without its person; without its properties when it is longer than 64 KiB, then `is_cut` is true), and `skipped` with the `count` of those that were not sent: at most 50 a second are, fewer to somebody who reads slowly. A comment comes at least every 15 seconds.",
       tag: "Events",

@@ -89,7 +89,7 @@ export function queryRoutes({ engine }: { engine: EventQueries }): Route[] {
   const running = new CancellableQueries();
   return [
     projectRoute("POST", "/query", "query:read", {
-      summary: "Run a SELECT",
+      summary: "Run a query",
       description:
         `One SELECT (DuckDB's SQL) over the views \`events\` (${columnsInWords("events")}), \`persons\` ` +
         `(${columnsInWords("persons")}) and \`groups\` (${columnsInWords("groups")}) of the project; ` +

@@ -143,7 +143,7 @@ class ClickHouseTooOld extends OperatorNeeded {
   }
 }
 
-/** Has everything that is used here; see docs/scale.md. */
+/** Has everything that is used here; see docs/operations/cluster.md. */
 export const oldestVersion: readonly [number, number] = [25, 3];
 
 /**

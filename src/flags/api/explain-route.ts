@@ -122,7 +122,7 @@ export function explainRoutes({ metadata, flagSets, people }: ExplainDependencie
   const json = (description: string) => optional(text({ description }));
   return [
     projectRoute("GET", "/feature_flags/:id/explain", "feature_flag:read", {
-      summary: "Tell why a flag has its value for somebody",
+      summary: "Explain a flag's value for a person",
       description:
         "By id or key. Says of every condition set which property was compared with what, where the hash falls, and what decided. Changes nothing.",
       tag: "Flag evaluation",

@@ -72,14 +72,14 @@ export function featureFlagRoutes(deps: FlagWriting): Route[] {
       },
     }),
     projectRoute("GET", "/feature_flags/activity", "activity_log:read", {
-      summary: "List changes of all flags",
+      summary: "List the activity of all flags",
       tag: activityTag,
       query: ActivityQuery,
       answers: activityAnswers,
       handle: (call) => activityPage(deps, call, { projectId: call.project.id, scope: flagScope }),
     }),
     projectRoute("GET", "/feature_flags/:id/activity", "activity_log:read", {
-      summary: "List changes of one flag",
+      summary: "List the activity of a flag",
       description: "Also of a deleted one.",
       tag: activityTag,
       query: ActivityQuery,
@@ -90,14 +90,14 @@ export function featureFlagRoutes(deps: FlagWriting): Route[] {
       },
     }),
     projectRoute("GET", "/feature_flags/:id", "feature_flag:read", {
-      summary: "Read a feature flag",
+      summary: "Get a feature flag",
       description: "Also when it is deleted.",
       tag: tagName,
       answers: oneFlag,
       handle: (call) => flagAnswers(deps, call).one(getFlag(deps, call)),
     }),
     projectRoute("PATCH", "/feature_flags/:id", "feature_flag:write", {
-      summary: "Change some fields of a feature flag",
+      summary: "Update a feature flag",
       description:
         "`deleted: true` deletes the flag, `deleted: false` brings it back. The members of `filters` that are sent replace the stored ones, null clears one; `rollout_percentage` changes the rollout of the only condition set. Send `version` and `original_flag` to be refused with 409 when somebody else changed the same fields meanwhile; `note` tells the activity log why.",
       tag: tagName,
@@ -108,7 +108,7 @@ export function featureFlagRoutes(deps: FlagWriting): Route[] {
       handle: (call) => editByCaller(deps, call, call.body as JsonObject),
     }),
     projectRoute("DELETE", "/feature_flags/:id", "feature_flag:write", {
-      summary: "Refused: flags are deleted by PATCH",
+      summary: "Not allowed: delete flags with PATCH",
       description: 'Answers 405 whatever the id; nothing changes. Send `PATCH {"deleted": true}`.',
       tag: tagName,
       answers: { 405: { description: "Always.", schema: ApiFailure } },

@@ -30,7 +30,7 @@ export function flagBulkRoutes(deps: FlagWriting): Route[] {
   const { metadata } = deps;
   return [
     projectRoute("GET", "/feature_flags/matching_ids", "feature_flag:read", {
-      summary: "List the ids of flags you may change",
+      summary: "List the ids of flags the current user can edit",
       description: "Takes the filters of the list. Not in pages.",
       tag: tagName,
       query: FlagQuery,
@@ -50,7 +50,7 @@ export function flagBulkRoutes(deps: FlagWriting): Route[] {
       },
     }),
     projectRoute("POST", "/feature_flags/bulk_keys", ["feature_flag:read", "feature_flag:write"], {
-      summary: "Find the keys of flags by id",
+      summary: "List flag keys by id",
       tag: tagName,
       body: object({ ids: optional(anyJson({ description: "List of ids." })) }),
       bodyExample: { ids: [12] },

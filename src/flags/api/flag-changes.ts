@@ -175,7 +175,7 @@ export function flagChangeRoutes(deps: FlagWriting & CohortDeps): Route[] {
   const decided = (call: ProjectCall<unknown>) => findRequest(db, call.project.id, numberIn(call.params.id));
   return [
     projectRoute("GET", "/scheduled_changes", "feature_flag:read", {
-      summary: "List scheduled changes of flags",
+      summary: "List scheduled changes",
       description: "Those to come first, then the latest.",
       tag: tagName,
       query: withPage(object({ record_id: optional(int({ description: "Only those of this flag." })) })),
@@ -191,7 +191,7 @@ export function flagChangeRoutes(deps: FlagWriting & CohortDeps): Route[] {
       },
     }),
     projectRoute("POST", "/scheduled_changes", "feature_flag:write", {
-      summary: "Schedule a change of a flag",
+      summary: "Schedule a flag change",
       description: "Made within seconds of its time, if whoever scheduled it may still edit the flag then.",
       tag: tagName,
       body: object({
@@ -217,7 +217,7 @@ export function flagChangeRoutes(deps: FlagWriting & CohortDeps): Route[] {
       },
     }),
     projectRoute("GET", "/scheduled_changes/:id", "feature_flag:read", {
-      summary: "Read a scheduled change",
+      summary: "Get a scheduled change",
       tag: tagName,
       answers: oneScheduled,
       handle: ({ project, params }) => {
@@ -226,7 +226,7 @@ export function flagChangeRoutes(deps: FlagWriting & CohortDeps): Route[] {
       },
     }),
     projectRoute("PATCH", "/scheduled_changes/:id", "feature_flag:write", {
-      summary: "Change a scheduled change before it is made",
+      summary: "Update a scheduled change",
       description: "Whoever changes it is the one who may still have to edit the flag then.",
       tag: tagName,
       body: object({
@@ -248,7 +248,7 @@ export function flagChangeRoutes(deps: FlagWriting & CohortDeps): Route[] {
       },
     }),
     projectRoute("DELETE", "/scheduled_changes/:id", "feature_flag:write", {
-      summary: "Take a scheduled change back",
+      summary: "Cancel a scheduled change",
       tag: tagName,
       answers: { 204: { description: "Gone." } },
       handle: (call) => {
@@ -259,7 +259,7 @@ export function flagChangeRoutes(deps: FlagWriting & CohortDeps): Route[] {
       },
     }),
     projectRoute("GET", "/change_requests", "feature_flag:read", {
-      summary: "List proposed changes of flags",
+      summary: "List change requests",
       description: "The newest first.",
       tag: tagName,
       query: withPage(
@@ -346,7 +346,7 @@ export function flagChangeRoutes(deps: FlagWriting & CohortDeps): Route[] {
       },
     }),
     projectRoute("POST", "/change_requests/:id/reject", "feature_flag:write", {
-      summary: "Reject a change request, or withdraw your own",
+      summary: "Reject or withdraw a change request",
       tag: tagName,
       answers: oneRequest,
       handle: (call) => {

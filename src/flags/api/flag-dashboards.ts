@@ -19,7 +19,7 @@ const answers = (error: string) => ({
 export function flagDashboardRoutes(deps: FlagWriting): Route[] {
   return [
     projectRoute("POST", "/feature_flags/:id/dashboard", "feature_flag:write", {
-      summary: "Make the usage dashboard of a flag",
+      summary: "Create the usage dashboard of a flag",
       description: "Keeps the one the flag has, unless that was deleted.",
       tag: tagName,
       answers: answers("Unable to generate usage dashboard"),
@@ -29,7 +29,7 @@ export function flagDashboardRoutes(deps: FlagWriting): Route[] {
       },
     }),
     projectRoute("POST", "/feature_flags/:id/enrich_usage_dashboard", "feature_flag:write", {
-      summary: "Add views and interactions to the usage dashboard of a flag",
+      summary: "Add feature views and interactions to a flag's usage dashboard",
       description:
         "Possible once `$feature_view` events about the flag have arrived. A dashboard that has them already stays as it is.",
       tag: tagName,

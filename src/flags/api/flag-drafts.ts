@@ -86,7 +86,7 @@ const ReachBody = named(
 export function flagDraftRoutes(deps: DraftDeps): Route[] {
   return [
     projectRoute("POST", "/feature_flags/explain", "feature_flag:read", {
-      summary: "Tell what a draft of a flag would be for somebody, and why",
+      summary: "Explain a flag draft for persons",
       description:
         "Checked as saving would; nothing is stored. With `id` the draft changes that flag: fields that are not sent are as saved, and `saved` tells what it is now. Up to 20 subjects.",
       tag: "Flag evaluation",
@@ -151,7 +151,7 @@ export function flagDraftRoutes(deps: DraftDeps): Route[] {
       },
     }),
     projectRoute("POST", "/feature_flags/reach", "feature_flag:read", {
-      summary: "Count whom a flag would reach",
+      summary: "Compute the blast radius",
       description:
         "With all condition sets of `filters`: each by itself and all together, rollouts applied, and the split into variants. Changes nothing. Rejects what saving rejects.",
       tag: "Feature flags",

@@ -103,7 +103,7 @@ export interface EvaluationDeps {
 export function flagEvaluationRoutes(deps: EvaluationDeps): Route[] {
   return [
     projectRoute("GET", "/feature_flags/evaluation_reasons", "feature_flag:read", {
-      summary: "Tell each flag's value for one person, and why",
+      summary: "List evaluation reasons for a person",
       tag: tagName,
       query: object({
         distinct_id: optional(
@@ -127,7 +127,7 @@ export function flagEvaluationRoutes(deps: EvaluationDeps): Route[] {
       },
     }),
     projectRoute("GET", "/feature_flags/my_flags", "feature_flag:read", {
-      summary: "List all flags with their values for you",
+      summary: "List all flags with their values for the current user",
       description: "Newest first, not in pages. Inactive flags are off.",
       tag: tagName,
       query: object(GroupsQuery),
@@ -149,7 +149,7 @@ export function flagEvaluationRoutes(deps: EvaluationDeps): Route[] {
       },
     }),
     projectOrSecretRoute("GET", "/feature_flags/local_evaluation", "feature_flag:read", {
-      summary: "Read all definitions, for SDKs that evaluate flags themselves",
+      summary: "Get flag definitions for local evaluation",
       description:
         "Inactive flags are included; flags with secret payloads are not. `/flags/definitions` always has the cohorts. The project's secret key is accepted.",
       tag: tagName,

@@ -39,7 +39,7 @@ export interface ReachCounter {
 export function flagReachRoutes(deps: FlagWriting & FillingDeps & { personCounter: ReachCounter }): Route[] {
   return [
     projectRoute("POST", "/feature_flags/user_blast_radius", "feature_flag:write", {
-      summary: "Count whom a flag or a condition would choose",
+      summary: "Count the persons a condition matches",
       description:
         "Changes nothing, and rejects what saving rejects. Takes the fields of a flag (all condition sets of `filters` together), or one `condition`.",
       tag: tagName,
@@ -92,7 +92,7 @@ export function flagReachRoutes(deps: FlagWriting & FillingDeps & { personCounte
       },
     }),
     projectRoute("POST", "/feature_flags/:id/create_static_cohort_for_flag", "feature_flag:write", {
-      summary: "Keep whom a flag is on for as a static cohort",
+      summary: "Create a static cohort from a flag",
       description:
         "The body is ignored. The cohort is filled in the background; later changes of the flag do not change it.",
       tag: tagName,

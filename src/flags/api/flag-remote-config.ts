@@ -14,7 +14,7 @@ import type { FlagWriting } from "../store/flag-writes.ts";
 export function flagRemoteConfigRoutes(deps: FlagWriting): Route[] {
   return [
     projectOrSecretRoute("GET", "/feature_flags/:id/remote_config", "feature_flag:read", {
-      summary: "Read the payload of a remote-configuration flag",
+      summary: "Get the payload of a remote configuration flag",
       description:
         "By id or key. The body is a JSON string that holds JSON. Secret payloads come in clear. The project's secret key is accepted.",
       tag: "Flag evaluation",

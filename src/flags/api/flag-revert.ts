@@ -17,7 +17,7 @@ const entriesMax = 1_000;
 export function flagRevertRoutes(deps: FlagWriting): Route[] {
   return [
     projectRoute("POST", "/feature_flags/:id/revert", "feature_flag:write", {
-      summary: "Make a flag as it was before a change",
+      summary: "Revert a flag",
       description:
         "`activity_id` names an entry of the flag's activity; what that change and those after it changed is put back, in one change. A revert across a change of `has_encrypted_payloads` is 400: the payload from before is not kept.",
       tag: "Feature flags",

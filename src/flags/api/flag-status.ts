@@ -66,7 +66,7 @@ export function flagStatusRoutes(deps: FlagWriting & { flagSets: FlagSets }): Ro
   const { metadata, flagSets } = deps;
   return [
     projectRoute("GET", "/feature_flags/:id/status", "feature_flag:read", {
-      summary: "Tell whether a flag is still of use",
+      summary: "Get flag status",
       description: "`stale`: nobody asks for it any more, or it has had one value for everybody for 30 days.",
       tag: tagName,
       answers: {
@@ -108,7 +108,7 @@ export function flagStatusRoutes(deps: FlagWriting & { flagSets: FlagSets }): Ro
       handle: (call) => dependentFlags(metadata.db, call.project.id, getFlag(deps, call).id),
     }),
     projectRoute("GET", "/feature_flags/by_cohort", "feature_flag:read", {
-      summary: "List the flags that look at each cohort",
+      summary: "List the flags that use each cohort",
       description: `Inactive flags too; also those that look at another cohort which is defined by this one. At most ${namedPerCohort} for each cohort.`,
       tag: tagName,
       answers: {

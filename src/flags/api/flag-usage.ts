@@ -53,7 +53,7 @@ export function flagUsageRoutes(deps: { metadata: Metadata; personCounter: FlagC
   const { metadata } = deps;
   return [
     projectRoute("GET", "/feature_flags/usage", "feature_flag:read", {
-      summary: "Count how often flags were asked for",
+      summary: "Count flag evaluations",
       description: "By value and day, from the events `$feature_flag_called` that SDKs send.",
       tag: "Feature flags",
       query: object({

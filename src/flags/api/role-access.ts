@@ -73,7 +73,7 @@ export function roleAccessRoutes(deps: FlagWriting): Route[] {
       },
     }),
     projectRoute("POST", path, "feature_flag:write", {
-      summary: "Let a role edit a flag",
+      summary: "Grant a role access to a flag",
       tag: tagName,
       body: object({ role_id: uuid({ writeOnly: true }) }),
       bodyExample: { role_id: exampleRole.id },
@@ -91,7 +91,7 @@ export function roleAccessRoutes(deps: FlagWriting): Route[] {
       },
     }),
     projectRoute("GET", `${path}/:id`, "feature_flag:read", {
-      summary: "Read one role access record",
+      summary: "Get a role access record",
       tag: tagName,
       answers: { 200: { description: "The record.", schema: RoleAccessBody, example: exampleAnswer } },
       handle: (call) => {
@@ -102,7 +102,7 @@ export function roleAccessRoutes(deps: FlagWriting): Route[] {
       },
     }),
     projectRoute("DELETE", `${path}/:id`, "feature_flag:write", {
-      summary: "Take the right to edit a flag from a role",
+      summary: "Revoke a role's access to a flag",
       tag: tagName,
       answers: { 204: { description: "Gone." } },
       handle: (call) => {

@@ -171,7 +171,7 @@ export function importUploadRoutes(deps: ImportUploadDeps): Route[] {
     uploads.find(call.project.id, readUuid(call.params, "import_id"));
   return [
     projectRoute("GET", "/imports", "event:read", {
-      summary: "List the imports",
+      summary: "List imports",
       description:
         "The newest first: of files that were sent, and of those that `flagkeep import` has loaded since the last start.",
       tag: tagName,
@@ -181,7 +181,7 @@ export function importUploadRoutes(deps: ImportUploadDeps): Route[] {
       handle: (call) => ({ results: uploads.list(call.project.id).map(importBody) }),
     }),
     adminRoute("POST", "", {
-      summary: "Send a file of events, persons or groups of the past",
+      summary: "Upload a file to import",
       description:
         "The body is the file, of any content type (of a form, its first file), with at most as many bytes as the setting " +
         "`body-limit`. Send a larger one in parts: the first, or nothing, with `start=false`, the others to `parts/`, then " +
@@ -212,13 +212,13 @@ export function importUploadRoutes(deps: ImportUploadDeps): Route[] {
       },
     }),
     projectRoute("GET", "/imports/:import_id", "event:read", {
-      summary: "Read how far an import is",
+      summary: "Get import progress",
       tag: tagName,
       answers: one,
       handle: (call) => importBody(runOf(call)),
     }),
     adminRoute("POST", "/:import_id/parts", {
-      summary: "Send the next part of a file",
+      summary: "Upload the next part of a file",
       description:
         "The body is the part. `offset` says where it begins: at `received_bytes`, else 409 `wrong_offset`, which says where; so " +
         "a part that broke off is sent again.",
@@ -247,7 +247,7 @@ export function importUploadRoutes(deps: ImportUploadDeps): Route[] {
       },
     }),
     adminRoute("GET", "/:import_id/rejects", {
-      summary: "Read the records that were rejected",
+      summary: "Get the rejected records of an import",
       description: 'Lines of JSON: `{"line","reason","record"}`.',
       tag: tagName,
       answers: { 200: { description: "The lines; none is an empty body." } },
@@ -263,7 +263,7 @@ export function importUploadRoutes(deps: ImportUploadDeps): Route[] {
       },
     }),
     adminRoute("DELETE", "/:import_id", {
-      summary: "Forget an import",
+      summary: "Delete an import",
       description:
         "Its file and its rejected records are removed; one that runs is cancelled first. What was loaded stays.",
       tag: tagName,
@@ -277,7 +277,7 @@ export function importUploadRoutes(deps: ImportUploadDeps): Route[] {
 
   function projectStart(): Route {
     return projectRoute("POST", "/imports/:import_id/start", "event:write", {
-      summary: "Start an import, or let it go on",
+      summary: "Start or resume an import",
       description:
         "When all of its file is there; after a dry run, a failure, a cancellation or a restart of the server it goes on behind " +
         "what it has loaded. Admins and owners only.",

@@ -106,7 +106,7 @@ const exampleBackup = {
   encrypted: false,
   incremental: false,
   problem: null,
-  version: "0.1.0",
+  version: "0.2.0",
   events: 1_000_000,
   projects: [],
   name: "flagkeep-2026-03-04T03-00-00.000Z.tar.zst",
@@ -176,7 +176,7 @@ export function backupRoutes(deps: BackupDeps): Route[] {
   return [
     destinationRoute("GET", "/backups", {
       tag,
-      summary: "List the backups, and the work on them",
+      summary: "List backups and backup operations",
       description:
         "Those of the destination that is set, newest first; only their beginnings and ends are read.",
       answers: {
@@ -208,14 +208,14 @@ export function backupRoutes(deps: BackupDeps): Route[] {
     }),
     operatorRoute(deps, "POST", "/backups", {
       tag,
-      summary: "Make a backup",
+      summary: "Create a backup",
       description: "Begins at once; ask for the job to see how far it is. One at a time.",
       answers: { 202: { description: "The job.", schema: JobBody, example: exampleJob }, ...busy },
       handle: (call) => startJob("create", null, deps.backups.createCommand, call.now),
     }),
     operatorRoute(deps, "GET", "/backups/jobs/:id", {
       tag,
-      summary: "Read how far the work on a backup is",
+      summary: "Get the progress of a backup operation",
       answers: { 200: { description: "The job.", schema: JobBody, example: exampleJob } },
       handle: (call) => {
         const job = deps.jobs.find(readUuid(call.params, "id"));
@@ -225,7 +225,7 @@ export function backupRoutes(deps: BackupDeps): Route[] {
     }),
     destinationRoute("POST", "/backups/:name/verify", {
       tag,
-      summary: "Check that a backup can be restored",
+      summary: "Verify a backup",
       description: "It is unpacked into a temporary folder; every checksum and all counts are compared.",
       answers: { 202: { description: "The job.", schema: JobBody, example: exampleJob }, ...busy },
       handle: async (call) => {
@@ -235,7 +235,7 @@ export function backupRoutes(deps: BackupDeps): Route[] {
     }),
     destinationRoute("GET", "/backups/:name/download", {
       tag,
-      summary: "Read a backup",
+      summary: "Get a backup",
       description: "It contains credentials.",
       makesCredential: true,
       answers: { 200: { description: "The file." } },
@@ -246,7 +246,7 @@ export function backupRoutes(deps: BackupDeps): Route[] {
     }),
     destinationRoute("POST", "/backups/:name/ticket", {
       tag,
-      summary: "Create an address from which a browser downloads a backup",
+      summary: "Create a download link for a backup",
       description:
         "It works once, for a minute, and needs no key. It ends with the key or session that it was created with.",
       makesCredential: true,
@@ -274,7 +274,7 @@ export function backupRoutes(deps: BackupDeps): Route[] {
       },
     }),
     publicRoute("GET", "/api/instance/downloads/:ticket", {
-      summary: "Fetch a backup from the address that was made for it",
+      summary: "Download a backup by its link",
       tag,
       answers: { 200: { description: "The file." } },
       handle: async (call) => {

@@ -30,7 +30,7 @@ const DoctorBody = named(
 const exampleStatus = {
   running: true,
   state: "ready",
-  version: "0.1.0",
+  version: "0.2.0",
   url: "http://127.0.0.1:8000",
   started_at: "2026-03-04T16:00:01.007Z",
   uptime_seconds: 3_600,
@@ -83,14 +83,14 @@ export function instanceRoutes(deps: InstanceDeps): Route[] {
   return [
     operatorRoute(deps, "GET", "/status", {
       tag,
-      summary: "Read how the server is",
+      summary: "Get server status",
       description: "As `flagkeep status --json` prints it.",
       answers: { 200: { description: "The state.", schema: Status, example: exampleStatus } },
       handle: () => deps.status(),
     }),
     operatorRoute(deps, "GET", "/doctor", {
       tag,
-      summary: "Look for what is wrong with the data and the machine",
+      summary: "Run the doctor's checks",
       description: "As `flagkeep doctor --json` prints it; nothing is changed.",
       answers: {
         200: {
@@ -106,7 +106,7 @@ export function instanceRoutes(deps: InstanceDeps): Route[] {
     }),
     operatorRoute(deps, "GET", "/refusals", {
       tag,
-      summary: "Tell which event requests were refused lately",
+      summary: "List rejected event requests",
       description:
         "The latest 20 since the start, the newest first: for whoever wonders why nothing arrives.",
       answers: {

@@ -80,7 +80,7 @@ const noCounts = { identified: 0, anonymous: 0, historical: 0, billable: 0, dupl
 export function ingestionReportRoutes({ people }: { people: PeopleDb }): Route[] {
   return [
     projectRoute("GET", "/ingestion_warnings", ["ingestion_warning:read", "project:read"], {
-      summary: "List what was odd about incoming events",
+      summary: "List ingestion warnings",
       description: "The last 30 days, by type; the type seen last comes first.",
       tag: tagName,
       query: object({ type: optional(text({ description: "Only this type." })) }),
@@ -114,7 +114,7 @@ export function ingestionReportRoutes({ people }: { people: PeopleDb }): Route[]
         }),
     }),
     projectRoute("GET", "/spikes", "project:read", {
-      summary: "List bursts of events",
+      summary: "List event spikes",
       description: "Newest first. A spike changes nothing about the events. Historical events never count.",
       tag: tagName,
       query: withPage(object({})),

@@ -70,7 +70,7 @@ const valuesAnswer = {
 export function nameRoutes({ people }: { people: PeopleDb }): Route[] {
   return [
     projectRoute("GET", "/event_definitions", "event_definition:read", {
-      summary: "List the names of events",
+      summary: "List event definitions",
       description: "Kept while events are taken: at most 5,000 names, of at most 200 characters.",
       tag: tagName,
       query: withPage(object(searchQuery)),
@@ -93,7 +93,7 @@ export function nameRoutes({ people }: { people: PeopleDb }): Route[] {
       },
     }),
     projectRoute("GET", "/property_definitions", "property_definition:read", {
-      summary: "List the names of properties",
+      summary: "List property definitions",
       description:
         "Of events, persons, or groups of one type, as they were sent: at most 10,000 names of each.",
       tag: tagName,
@@ -136,14 +136,14 @@ export function nameRoutes({ people }: { people: PeopleDb }): Route[] {
       },
     }),
     projectRoute("GET", "/events/values", ["event:read", "query:read"], {
-      summary: "List values of a property of events",
+      summary: "List values of an event property",
       tag: tagName,
       query: valuesQuery,
       answers: valuesAnswer,
       handle: ({ project, query }) => values(people, project.id, "event", query),
     }),
     projectRoute("GET", "/persons/values", "person:read", {
-      summary: "List values of a property of persons",
+      summary: "List values of a person property",
       tag: "Persons",
       query: valuesQuery,
       answers: valuesAnswer,

@@ -147,7 +147,7 @@ export function peopleRoutes(deps: PeopleDeps, cohortMembership: CohortMembershi
       },
     }),
     projectRoute("GET", "/persons/:uuid", "person:read", {
-      summary: "Read a person",
+      summary: "Get a person",
       tag: "Persons",
       answers: { 200: { description: "The person.", schema: PersonBody, example: personExample } },
       handle: (call) => {
@@ -236,7 +236,7 @@ export function peopleRoutes(deps: PeopleDeps, cohortMembership: CohortMembershi
       },
     }),
     projectRoute("GET", "/groups/find", "group:read", {
-      summary: "Find a group by its key",
+      summary: "Get a group by its key",
       tag: "Groups",
       query: object({ group_type_index: int({ minimum: 0 }), group_key: text() }),
       answers: { 200: { description: "The group.", schema: GroupBody, example: groupExample } },

@@ -74,7 +74,7 @@ export function assetRoutes({ projects }: Pick<EvaluationDependencies, "projects
   const scriptAnswers = { 200: { description: "A script." }, 404: noProject };
   return [
     fileRoute("GET", "/array/:token/config", {
-      summary: "Read the settings of the browser and mobile libraries",
+      summary: "Get the configuration of the browser and mobile libraries",
       tag: flagValuesTag,
       answers: {
         200: {
@@ -87,12 +87,12 @@ export function assetRoutes({ projects }: Pick<EvaluationDependencies, "projects
       handle: config("json"),
     }),
     fileRoute("GET", "/array/:token/config.js", {
-      ...{ summary: "Read the settings of the browser library as a script", tag: flagValuesTag },
+      ...{ summary: "Get the configuration of the browser library as a script", tag: flagValuesTag },
       answers: scriptAnswers,
       handle: config("script"),
     }),
     fileRoute("GET", "/array/:token/array.js", {
-      ...{ summary: "Read the browser library of a project", tag: flagValuesTag },
+      ...{ summary: "Get the browser library of a project", tag: flagValuesTag },
       answers: scriptAnswers,
       handle({ request, params: { token = "" } }) {
         if (projects.findByToken(token) === undefined) throw notFound();
@@ -100,13 +100,13 @@ export function assetRoutes({ projects }: Pick<EvaluationDependencies, "projects
       },
     }),
     fileRoute("GET", "/static/*", {
-      ...{ summary: "Read a file of the browser library", tag: flagValuesTag },
+      ...{ summary: "Get a file of the browser library", tag: flagValuesTag },
       answers: { 200: { description: "A script." }, 404: { description: "There is no such file." } },
       handle: ({ request, params }) => library(request, params["*"] ?? ""),
     }),
     ...emptyLists.map(([path, body]) =>
       fileRoute("GET", path, {
-        summary: "None of these here, so that libraries go on",
+        summary: "Not supported (empty result)",
         tag: flagValuesTag,
         answers: {
           200: { description: "An empty list.", schema: dictionary(), example: JSON.parse(body) as unknown },

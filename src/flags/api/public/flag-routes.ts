@@ -47,14 +47,14 @@ export function flagRoutes(
   const refusals = { 400: unreadable, 401: keyRefused };
   const request = { tag: flagValuesTag, body: FlagsRequestShape, bodyExample: exampleRequest };
   const nobody = {
-    summary: "Read what the server offers; names nobody and gets no flags",
+    summary: "Get the server's capabilities without evaluating flags",
     tag: flagValuesTag,
     answers: { 200: { description: "No flags.", schema: dictionary(), example: { flags: {} } } },
   };
   return [
     flagsRoute("POST", "/flags", {
       ...request,
-      summary: "Compute the flags of one person",
+      summary: "Evaluate all flags",
       description: "With `?v=2`. With `?config=true` the settings of the browser library come along.",
       query: object({ v: optional(text()), config: optional(text()) }),
       answers: {
@@ -66,7 +66,7 @@ export function flagRoutes(
     flagsRoute("GET", "/flags", { ...nobody, handle: ({ request }) => greeting("flags", request) }),
     flagsRoute("POST", "/decide", {
       ...request,
-      summary: "Compute the flags of one person, for old clients",
+      summary: "Evaluate all flags, for old clients",
       query: object({ v: optional(text({ description: "1 to 4; tells the form of the answer." })) }),
       answers: {
         200: {

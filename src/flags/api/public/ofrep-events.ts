@@ -79,7 +79,7 @@ export class FlagEvents {
   routes(): Route[] {
     return [
       clientRoutes(ofrepDialect)("GET", ofrepPath, {
-        summary: "Be told when flags change",
+        summary: "Stream flag changes",
         description:
           'Server-sent events `{"type":"refetchEvaluation"}`; their ids name the configuration of the flags, and a `Last-Event-ID` that is not the present one is answered by an event at once. OpenFeature providers find the address in `eventStreams`.',
         tag: openFeatureTag,

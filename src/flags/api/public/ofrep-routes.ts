@@ -44,7 +44,7 @@ const ofrepRoute = clientRoutes(ofrepDialect);
 export function ofrepRoutes(deps: OfrepDependencies): Route[] {
   return [
     ofrepRoute("POST", ofrepPath, {
-      summary: "Compute all flags for an OpenFeature context",
+      summary: "Evaluate all flags for an OpenFeature context",
       description: `${ofrepKey} With the answer's tag in \`If-None-Match\`, an unchanged answer is a 304.`,
       tag: openFeatureTag,
       body: Context,
@@ -78,7 +78,7 @@ export function ofrepRoutes(deps: OfrepDependencies): Route[] {
       },
     }),
     ofrepRoute("POST", `${ofrepPath}/:key`, {
-      summary: "Compute one flag for an OpenFeature context",
+      summary: "Evaluate one flag for an OpenFeature context",
       description: ofrepKey,
       tag: openFeatureTag,
       body: Context,

@@ -1,0 +1,140 @@
+/**
+ * The pages in `docs/reference` that are generated: commands, settings, routes.
+ *
+ * `FLAGKEEP_UPDATE_DOCS=1 bun test test/docs/reference.test.ts` writes them.
+ */
+
+import { expect, test } from "bun:test";
+import { join } from "node:path";
+import type { Command } from "commander";
+import { jsonShapeOf } from "../../cli/json-shape.ts";
+import { environmentName, type SettingName, settings } from "../../src/config/settings.ts";
+import type { OpenApiDocument } from "../../src/http/openapi.ts";
+import { paths } from "../../src/paths.ts";
+import { leaves } from "../cli/tree.ts";
+import { TestAppliance } from "../support/appliance.ts";
+import { typeOf } from "./json-types.ts";
+
+const folder = join(import.meta.dir, "../../docs/reference");
+const generated = /(?<=<!-- generated -->\n).*(?=<!-- \/generated -->)/s;
+
+/** Compares the generated part of a page, or writes it. */
+async function expectGenerated(page: string, part: string): Promise<void> {
+  const path = join(folder, page);
+  const now = await Bun.file(path).text();
+  const wanted = `\n${part.trim()}\n\n`;
+  if (process.env.FLAGKEEP_UPDATE_DOCS)
+    await Bun.write(
+      path,
+      now.replace(generated, () => wanted),
+    );
+  else expect(generated.exec(now)?.[0], "FLAGKEEP_UPDATE_DOCS=1 writes the page").toBe(wanted);
+}
+
+const cell = (text: string) => text.replaceAll("|", "\\|").replaceAll("\n", " ");
+
+/** Options that most commands have; the page explains them once. */
+const common = new Set(["--json", "--data-dir", "--project"]);
+
+function commandPart(name: string, command: Command): string {
+  const usage = command.usage().replace(/^\[options\] ?/, "");
+  const names = new Set<string | undefined>(Object.keys(settings).map((setting) => `--${setting}`));
+  const own = command.options.filter(
+    ({ long, hidden }) => !hidden && !common.has(long ?? "") && !names.has(long),
+  );
+  const shared = command.options.filter(({ long }) => names.has(long) && long !== "--data-dir");
+  const rows = own.map(({ flags, description }) => `| \`${cell(flags)}\` | ${cell(description)} |\n`);
+  const shape = jsonShapeOf(command);
+  return [
+    `### ${name}\n\n${command.description()}\n\n\`\`\`\nflagkeep ${name} [options]${usage === "" ? "" : ` ${usage}`}\n\`\`\`\n`,
+    rows.length === 0 ? "" : `\n| option | |\n|---|---|\n${rows.join("")}`,
+    shared.length === 0
+      ? ""
+      : `\nSettings: ${name === "serve" ? "all" : shared.map(({ long }) => `\`${long}\``).join(", ")}.\n`,
+    shape === undefined ? "" : `\n\`--json\` prints:\n\n\`\`\`ts\n${typeOf(shape)}\n\`\`\`\n`,
+  ].join("");
+}
+
+test("every command is on the page of commands", async () => {
+  const parts = [...leaves()].map(([name, command]) => commandPart(name, command));
+  await expectGenerated("cli.md", parts.join("\n"));
+  expect(parts.length).toBeGreaterThan(60);
+});
+
+test("every --json prints a known shape", () => {
+  const withOption = [...leaves()].filter(([, { options }]) => options.some(({ long }) => long === "--json"));
+  expect(withOption.length).toBeGreaterThan(40);
+  for (const [name, command] of withOption) {
+    const shape = jsonShapeOf(command);
+    expect(shape, name).toBeDefined();
+    expect(typeOf(shape!)).not.toMatch(/^any$/m);
+  }
+});
+
+/** Headings of the page of settings, each with the settings that begin with one of these words. */
+const settingGroups: readonly (readonly [heading: string, prefixes: readonly string[]])[] = [
+  [
+    "Server",
+    ["data-dir", "host", "port", "public-url", "console", "mcp", "shutdown-timeout", "trusted-proxies"],
+  ],
+  ["HTTPS", ["acme-", "https-"]],
+  [
+    "Limits",
+    ["body-limit", "api-body-limit", "bodies-in-flight", "rate-limits", "memory", "query-", "duckdb-"],
+  ],
+  ["Journal and event store", ["journal-", "archive-", "property-columns", "events-retention"]],
+  ["Backups and scrubs", ["backup-", "scrub-"]],
+  ["Logs, metrics and traces", ["log-", "metrics", "traces-", "spike-"]],
+  ["ClickHouse and PostgreSQL", ["events-url", "events-password-file", "postgres-"]],
+];
+
+test("every setting is on the page of settings, in one group", async () => {
+  const left = new Set(Object.keys(settings) as SettingName[]);
+  const parts = settingGroups.map(([heading, prefixes]) => {
+    const rows = [...left]
+      .filter((name) =>
+        prefixes.some((prefix) =>
+          prefix.endsWith("-") ? name.startsWith(prefix) : name === prefix || name.startsWith(`${prefix}-`),
+        ),
+      )
+      .map((name) => {
+        left.delete(name);
+        const { unit, default: fallback, help } = settings[name];
+        // The number of processors differs between machines.
+        const shown = name === "duckdb-threads" ? "CPUs minus one" : fallback === "" ? "" : `\`${fallback}\``;
+        return `| \`--${name}\` | \`${environmentName(name)}\` | ${unit.replaceAll("|", ", ")} | ${shown} | ${cell(help)} |\n`;
+      });
+    return `## ${heading}\n\n| flag | environment variable | value | default | description |\n|---|---|---|---|---|\n${rows.join("")}`;
+  });
+  expect([...left]).toEqual([]);
+  await expectGenerated("settings.md", parts.join("\n"));
+});
+
+test("every route is on the page of the API", async () => {
+  await using appliance = await TestAppliance.start();
+  const document = (await (await fetch(`${appliance.url}/api/schema/`)).json()) as OpenApiDocument;
+  const byTag = new Map<string, string[]>();
+  for (const [path, methods] of Object.entries(document.paths as Record<string, Record<string, never>>)) {
+    for (const [method, operation] of Object.entries(methods)) {
+      const { tags, summary, security } = operation as {
+        tags: string[];
+        summary: string;
+        security?: object[];
+      };
+      const scopes = (security ?? []).flatMap((one) => Object.values(one).flat() as string[]);
+      const row = `| \`${method.toUpperCase()} ${path}\` | ${cell(summary)} | ${[...new Set(scopes)].map((scope) => `\`${scope}\``).join(", ")} |\n`;
+      const [tag = "Other"] = tags;
+      byTag.set(tag, [...(byTag.get(tag) ?? []), row]);
+    }
+  }
+  const parts = [...byTag].map(
+    ([tag, rows]) => `## ${tag}\n\n| route | | scope |\n|---|---|---|\n${rows.join("")}`,
+  );
+  await expectGenerated("api.md", parts.join("\n"));
+});
+
+test("the page of the data directory names every file in it", async () => {
+  const page = await Bun.file(join(folder, "data-directory.md")).text();
+  const names = Object.values(paths("")).map((place) => place.split("/")[0]!);
+  expect(names.filter((name) => !page.includes(`\`${name}`))).toEqual([]);
+});
