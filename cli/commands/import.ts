@@ -8,7 +8,7 @@ import { type Imported, importAll, nothingImported } from "../../src/import/impo
 import { type FieldRule, fieldRule } from "../../src/import/map/fields.ts";
 import { type ImportFormat, importFormats } from "../../src/import/map/formats.ts";
 import { type Zone, zoneForm, zoneOf } from "../../src/import/map/zone.ts";
-import { isNullText, nullLengthMax } from "../../src/import/read/csv.ts";
+import { isNullText, nullForm } from "../../src/import/read/csv.ts";
 import { type Reject, rejectsMaxDefault } from "../../src/import/reject-file.ts";
 import type { ImportReport } from "../../src/import/runs.ts";
 import { ImportSummary } from "../../src/import/summary.ts";
@@ -42,9 +42,9 @@ interface ImportOptions {
   project?: number;
   dataDir?: string;
   format: ImportFormat;
-  map?: FieldRule[];
+  map?: GivenRule[];
   null?: string[];
-  timezone?: Zone;
+  timezone?: GivenZone;
   linkIdentities: boolean;
   sourceProject?: number;
   keyFile?: string;
@@ -57,27 +57,37 @@ interface ImportOptions {
   json?: true;
 }
 
-const rule = (text: string, before: FieldRule[] = []): FieldRule[] => {
+/** An option as it was written, and what it means. */
+interface GivenRule {
+  text: string;
+  rule: FieldRule;
+}
+interface GivenZone {
+  text: string;
+  zone: Zone;
+}
+
+const rule = (text: string, before: GivenRule[] = []): GivenRule[] => {
   const made = fieldRule(text);
   if (made === undefined)
     throw new InvalidArgumentError(
       "It must be old=new, or a field of the event and its sources: event=name|'$pageview'.",
     );
-  return [...before, made];
+  return [...before, { text, rule: made }];
 };
 
 const nullText = (text: string, before: string[] = []): string[] => {
   if (!isNullText(text))
     throw new InvalidArgumentError(
-      `It must be the text of a table cell that is no value, such as NULL: 1 to ${nullLengthMax} characters.`,
+      `Expected the text of a table cell that is no value, such as NULL: ${nullForm}.`,
     );
   return [...before, text];
 };
 
-const zone = (text: string): Zone => {
+const zone = (text: string): GivenZone => {
   const found = zoneOf(text);
-  if (found === undefined) throw new InvalidArgumentError(`It must be ${zoneForm}.`);
-  return found;
+  if (found === undefined) throw new InvalidArgumentError(`Expected ${zoneForm}.`);
+  return { text, zone: found };
 };
 
 export const importEvents = withJson(
@@ -197,10 +207,15 @@ async function importFrom(file: string, options: ImportOptions): Promise<void> {
           ...{ source, projectId, dataDir, stateFolder },
           ...{
             format: options.format,
-            fields: options.map ?? [],
+            fields: (options.map ?? []).map(({ rule }) => rule),
             nulls: options.null ?? [],
-            zone: options.timezone,
+            zone: options.timezone?.zone,
             isLinking: options.linkIdentities,
+          },
+          readingOptions: {
+            "--map": (options.map ?? []).map(({ text }) => text),
+            "--null": options.null ?? [],
+            "--timezone": options.timezone === undefined ? [] : [options.timezone.text],
           },
           maxRejects: options.maxRejects,
           ...{ isDryRun: options.dryRun === true, isResumed: options.resume === true },

@@ -19,21 +19,29 @@ export const ImportCounts = Type.Object(
     ),
     left_out: counts("Records that are deliberately not loaded, by reason."),
     not_taken: counts("Members of records that no event carries, by name; how many records have them."),
-    warnings: counts("Doubts about values, by code of `warningSentences`."),
+    warnings: counts("Doubts about values, by code of `warningSentences` and, after a space, its detail."),
   },
   { additionalProperties: false },
 );
 export type ImportCounts = Static<typeof ImportCounts>;
 
 /** What the summary says about doubts. */
-const warningSentences: Readonly<Record<string, (records: number) => string>> = {
+const warningSentences: Readonly<Record<string, (records: number, detail: string) => string>> = {
   matomo_time_correction_unknown: (visits) =>
     `The times of ${visits} visits differ from their start by no time zone's offset: they were read as UTC.`,
+  matomo_time_reference_missing: (visits) =>
+    `${visits} visits have neither firstActionTimestamp nor lastActionTimestamp nor serverTimestamp: their times were read as UTC.`,
+  mixpanel_local_time: (records, offset) =>
+    `The times of the first ${records} records differ from Mixpanel's UTC times by ${offset}: they seem to be local times. ` +
+    "Load such a project with --timezone ZONE.",
 };
 
 /** The doubts of an import as sentences. */
 export function formatWarnings({ warnings }: Pick<ImportCounts, "warnings">): string[] {
-  return Object.entries(warnings).map(([code, records]) => warningSentences[code]?.(records) ?? code);
+  return Object.entries(warnings).map(([warning, records]) => {
+    const [code = "", ...detail] = warning.split(" ");
+    return warningSentences[code]?.(records, detail.join(" ")) ?? warning;
+  });
 }
 
 /** Names counted apart; the rest is counted together under `other`. */

@@ -7,7 +7,7 @@ import { GroupedTarget } from "./grouped-target.ts";
 import { type ImportJob, readFile } from "./import-file.ts";
 import { LinkGate } from "./link-gate.ts";
 import { noContext } from "./map/formats.ts";
-import { ImportProgress } from "./progress-file.ts";
+import { ImportProgress, type ReadingOptions } from "./progress-file.ts";
 import { contentsOf } from "./read/contents.ts";
 import { FileUnreadable, InputDamaged } from "./read/input.ts";
 import { RecordCopiers } from "./read/record-copier.ts";
@@ -46,6 +46,8 @@ export interface ImportOrder
   dataDir: string;
   /** When more records than this are rejected the import stops. */
   maxRejects: number;
+  /** Options as they were given, which a resumed import must repeat. */
+  readingOptions?: ReadingOptions;
   /** Folder of the progress of imports. */
   stateFolder: string;
 }
@@ -69,12 +71,13 @@ export const nothingImported = (): Imported => ({
   forget: () => undefined,
 });
 
-/** @throws {FileUnreadable} @throws {ImportChanged} and what the target throws. */
+/** @throws {FileUnreadable} @throws {ImportChanged} @throws {ImportOptionsChanged} and what the target throws. */
 export async function importAll(order: ImportOrder): Promise<Imported> {
   const { source, projectId, dataDir, stateFolder, isDryRun, isResumed, maxRejects } = order;
   const target = new GroupedTarget(order.target);
   const { paths } = importFiles(source);
-  const progress = new ImportProgress(stateFolder, projectId, source);
+  const progress = new ImportProgress(stateFolder, projectId, source, order.readingOptions);
+  if (!isDryRun && isResumed) progress.checkOptions();
   if (!isDryRun && !isResumed) progress.forget();
   const recent = new RecentUuids(isDryRun ? undefined : target);
   const counts = emptyCounts();

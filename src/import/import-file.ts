@@ -3,7 +3,7 @@
 import { statSync } from "node:fs";
 import type { JsonObject } from "../lib/json.ts";
 import { isoFromMicros, nowMicros } from "../lib/time.ts";
-import { addCounts, type ImportCounts } from "./counts.ts";
+import { addCounts, addName, type ImportCounts } from "./counts.ts";
 import type { LinkGate } from "./link-gate.ts";
 import { type FieldRule, withFields } from "./map/fields.ts";
 import { type FinishOptions, finish, passOver } from "./map/finish.ts";
@@ -17,6 +17,7 @@ import {
   type RecordFormat,
   titleOf,
 } from "./map/formats.ts";
+import { LocalTimes } from "./map/local-times.ts";
 import type { Snapshot } from "./map/mapped.ts";
 import { snowplowRow } from "./map/snowplow.ts";
 import { type TimeProblem, timeOf, usualTimes } from "./map/time.ts";
@@ -155,6 +156,7 @@ class Importer {
   /** Some uuid is made of the number among equal records. */
   private hasOrdinals = false;
   private readonly doubts = new Doubts();
+  private localTimes: LocalTimes | undefined;
   private readonly context: MapContext;
 
   constructor(private readonly job: ImportJob) {
@@ -197,6 +199,8 @@ class Importer {
     const { job } = this;
     await this.sending;
     const isDone = damage === undefined && this.stopped === undefined;
+    const { warning } = this.localTimes ?? {};
+    if (isDone && warning !== undefined) addName(this.done.counts.warnings, ...warning);
     // Of a file without records there is nothing to remember.
     if (!job.isDryRun && this.done.line > 0) this.write({ ...this.done, isDone });
     if (damage !== undefined) this.noteDamage(damage);
@@ -220,6 +224,7 @@ class Importer {
         if (earlier > 0) job.onRecords(earlier, true);
         if (earlier < records.length) job.onRecords(records.length - earlier, false);
         for (const read of records) {
+          this.localTimes?.add(read.record);
           if (read.line <= skipTo) {
             if (read.line === skipTo) found = fingerprint(read) === this.done.fingerprint;
             if (this.hasOrdinals) this.passOver(read);
@@ -323,6 +328,8 @@ class Importer {
         this.format = format === "auto" && found !== undefined && found !== "totals" ? found : "events";
       } else this.format = format;
       const { zone } = this.job;
+      if (zone === undefined && this.format === "mixpanel")
+        this.localTimes = new LocalTimes(this.finishing.nowMicros);
       if (zone !== undefined)
         this.finishing.zone = { toInstant: zone, hasLocalNumbers: this.format === "mixpanel" };
       onFormat([titleOf(this.format), shape, ...content.packing, content.archive ?? []].flat().join(", "));

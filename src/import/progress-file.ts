@@ -27,6 +27,18 @@ export class ImportChanged extends AppError {
   override readonly hint = "Run the import without --resume; events that are stored are not stored twice.";
 }
 
+/** The interrupted import read the records in another way: the rest would not fit what is loaded. */
+export class ImportOptionsChanged extends AppError {
+  readonly code = "import_options_changed";
+  override readonly hint = "Repeat these options, or run the import without --resume.";
+  constructor(names: readonly string[]) {
+    super(`The interrupted import had other values of ${names.join(", ")}.`);
+  }
+}
+
+/** Options that decide which event a record becomes: each with its values as text. */
+export type ReadingOptions = Readonly<Record<string, readonly string[]>>;
+
 export interface FileProgress {
   isDone: boolean;
   /** The last line that is taken; 0 when there is none. */
@@ -51,13 +63,36 @@ export class ImportProgress {
   private readonly folder: string;
   private isMade = false;
 
-  /** @param source absolute path of the file or folder, or `-`. */
+  /**
+   * @param source  absolute path of the file or folder, or `-`.
+   * @param options stored with the first progress.
+   */
   constructor(
     private readonly parent: string,
     projectId: number,
     source: string,
+    private readonly options: ReadingOptions = {},
   ) {
     this.folder = join(parent, digest(`${projectId}:${source}`));
+  }
+
+  /** @throws {ImportOptionsChanged} An earlier run that has loaded records had other options. */
+  checkOptions(): void {
+    const stored = this.storedOptions();
+    if (stored === undefined) return;
+    const names = new Set([...Object.keys(stored), ...Object.keys(this.options)]);
+    const textOf = (options: ReadingOptions, name: string) => JSON.stringify(options[name] ?? []);
+    const changed = [...names].filter((name) => textOf(stored, name) !== textOf(this.options, name));
+    if (changed.length > 0) throw new ImportOptionsChanged(changed);
+  }
+
+  /** Undefined where nothing is loaded, or an older version has loaded it. */
+  private storedOptions(): ReadingOptions | undefined {
+    try {
+      return JSON.parse(readFileSync(join(this.folder, optionsName), "utf8")) as ReadingOptions;
+    } catch {
+      return undefined;
+    }
   }
 
   read(file: string): FileProgress {
@@ -78,7 +113,10 @@ export class ImportProgress {
    *   small file.
    */
   write(file: string, progress: FileProgress, { isDurable = true } = {}): void {
-    if (!this.isMade) mkdirSync(this.folder, { recursive: true, mode: 0o700 });
+    if (!this.isMade) {
+      mkdirSync(this.folder, { recursive: true, mode: 0o700 });
+      writeFileSync(join(this.folder, optionsName), JSON.stringify(this.options), { mode: 0o600 });
+    }
     this.isMade = true;
     const path = this.pathOf(file);
     const handle = openSync(`${path}.new`, "w", 0o600);
@@ -128,6 +166,7 @@ export class ImportProgress {
 }
 
 const importIdName = "import-id";
+const optionsName = "options";
 
 /** 32 hexadecimal digits of SHA-256: names files, and tells texts apart. */
 export function digest(text: string): string {

@@ -190,6 +190,22 @@ describe("without an id the content counts, and how many equal records there are
   }, 60_000);
 });
 
+test("a resumed import must read records as the interrupted one", async () => {
+  const project = await SampleProject.create();
+  const row = { event: "e", distinct_id: "u", timestamp: "2024-05-01 10:00:00" };
+  const path = project.write("times.json", linesOf([row, { ...row, event: "" }]));
+  const berlin = ["--timezone", "Europe/Berlin"];
+  expect(await project.file(path, ...berlin, "--max-rejects", "0")).toMatchObject({ accepted: 1 });
+  await expect(project.file(path, "--resume", "--null", "x")).rejects.toThrow(
+    "The interrupted import had other values of --null, --timezone. Repeat these options, or run the import without --resume.",
+  );
+  expect(await project.file(path, ...berlin, "--resume")).toMatchObject({
+    read: 2,
+    accepted: 1,
+    rejected: 1,
+  });
+}, 60_000);
+
 describe("what an older version has loaded is recognized", () => {
   /** Stores events as an older version did, with the uuids that it gave them. */
   async function withOldEvents(records: readonly [RecordFormat, JsonObject, name: string, id: string][]) {
@@ -217,6 +233,27 @@ describe("what an older version has loaded is recognized", () => {
     expect(await project.records(records, "--dry-run")).toMatchObject({ accepted: 2, duplicate: 1 });
     expect(await project.records(records)).toMatchObject({ accepted: 2, duplicate: 1 });
     expect(await project.records(records)).toMatchObject({ accepted: 0, duplicate: 3 });
+  }, 60_000);
+
+  test("under the time of Matomo that was not corrected", async () => {
+    const visit = {
+      ...{ idSite: "1", idVisit: "7", visitorId: "v", firstActionTimestamp: 1760000000 },
+      actionDetails: [{ type: "action", url: "https://x.example/", timestamp: 1760007200 }],
+    };
+    const appliance = await TestAppliance.start();
+    await using _ = appliance;
+    const uuid = legacyIdOf("matomo:1:7:0", 1760007200e6, 1, {});
+    const old = {
+      uuid,
+      event: "$pageview",
+      distinct_id: "v",
+      timestamp: "2025-10-09T10:53:20Z",
+      properties: {},
+    };
+    await appliance.batch([old], { historical_migration: true });
+    await appliance.eventsWhenStored(1);
+    const project = await SampleProject.create(appliance.dataDir);
+    expect(await project.records([visit])).toMatchObject({ accepted: 0, duplicate: 1 });
   }, 60_000);
 
   test("by line and content, under the name and the id that it had then", async () => {

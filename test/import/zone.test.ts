@@ -1,6 +1,9 @@
 /** Times without a zone. Source: contract, import 1.5. */
 
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
+import { emptyCounts, formatWarnings } from "../../src/import/counts.ts";
+import { mapRecord } from "../../src/import/map/formats.ts";
+import { comparedRecordsMax, LocalTimes } from "../../src/import/map/local-times.ts";
 import { timeOf } from "../../src/import/map/time.ts";
 import { zoneOf } from "../../src/import/map/zone.ts";
 
@@ -38,3 +41,64 @@ test("a number of four digits is no year", () => expect(timeOf(2024, now)).toBe(
 
 for (const name of ["", "Mars/Phobos", "+15:00", "+05:60", "5", "Europe/Berlin; x"])
   test(`${name} is no zone`, () => expect(zoneOf(name)).toBeUndefined());
+
+describe("local times of Mixpanel are noticed", () => {
+  const utc = 1_760_000_000;
+  const record = (shiftSeconds: number, delaySeconds = 0, more = {}) => ({
+    event: "e",
+    properties: { time: utc + shiftSeconds, mp_processing_time_ms: (utc + delaySeconds) * 1_000, ...more },
+  });
+  const warningOf = (records: ReturnType<typeof record>[]) => {
+    const times = new LocalTimes(now);
+    for (const each of records) times.add(each);
+    return times.warning;
+  };
+  const many = (count: number, make: (at: number) => ReturnType<typeof record>) =>
+    Array.from({ length: count }, (_, at) => make(at));
+
+  test("when all differ by the same quarters of an hour", () => {
+    expect(warningOf(many(5, (at) => record(7_200, at)))).toEqual(["mixpanel_local_time +02:00", 5]);
+    expect(warningOf(many(5, () => record(-9_900)))).toEqual(["mixpanel_local_time -02:45", 5]);
+    const api = record(3_600, 0, {
+      mp_processing_time_ms: undefined,
+      $mp_api_timestamp_ms: String(utc * 1_000),
+    });
+    expect(warningOf([api])).toEqual(["mixpanel_local_time +01:00", 1]);
+  });
+
+  test("not when there is no difference, another one, or nothing to compare with", () => {
+    expect(warningOf(many(5, (at) => record(0, at)))).toBeUndefined();
+    expect(warningOf([record(7_200), record(3_600)])).toBeUndefined();
+    expect(warningOf([record(7_200), record(0)])).toBeUndefined();
+    expect(warningOf([record(480)])).toBeUndefined();
+    expect(warningOf([record(-15 * 3_600)])).toBeUndefined();
+    expect(warningOf([record(7_200, 0, { mp_processing_time_ms: null })])).toBeUndefined();
+  });
+
+  test("by the first records alone", () => {
+    const first = many(comparedRecordsMax, () => record(7_200));
+    expect(warningOf([...first, record(0)])).toEqual(["mixpanel_local_time +02:00", comparedRecordsMax]);
+    expect(warningOf([...first.slice(1), record(0)])).toBeUndefined();
+  });
+
+  test("the warning names the option", () => {
+    const warnings = { "mixpanel_local_time +02:00": 5, matomo_time_reference_missing: 1, other: 1 };
+    expect(formatWarnings({ ...emptyCounts(), warnings })).toEqual([
+      "The times of the first 5 records differ from Mixpanel's UTC times by +02:00: they seem to be local times. " +
+        "Load such a project with --timezone ZONE.",
+      expect.stringContaining("1 visits have neither firstActionTimestamp"),
+      "other",
+    ]);
+  });
+});
+
+test("Matomo's times without a time of the visit are reported", () => {
+  const visit = {
+    idSite: "1",
+    idVisit: "2",
+    visitorId: "v",
+    actionDetails: [{ type: "action", timestamp: 1714564800 }],
+  };
+  expect(mapRecord("matomo", visit).warnings).toEqual(["matomo_time_reference_missing"]);
+  expect(mapRecord("matomo", { ...visit, serverTimestamp: 1714557600 }).warnings).toEqual([]);
+});

@@ -29,7 +29,7 @@ import { toWire } from "../../lib/wire-time.ts";
 import { fieldRule } from "../map/fields.ts";
 import { importFormats } from "../map/formats.ts";
 import { zoneForm, zoneOf } from "../map/zone.ts";
-import { isNullText, nullLengthMax } from "../read/csv.ts";
+import { isNullText, nullForm } from "../read/csv.ts";
 import { rejectsMaxDefault } from "../reject-file.ts";
 import { type ImportOptions, type ImportRun, importStates } from "../runs.ts";
 import { ImportSummary } from "../summary.ts";
@@ -345,15 +345,16 @@ function optionsIn(query: URLSearchParams): ImportOptions {
     );
   const nulls = query.getAll("null").filter((text) => text !== "");
   if (nulls.length > rulesMax) throw new InvalidField("null", "max_length", `At most ${rulesMax} texts.`);
-  if (!nulls.every(isNullText))
+  const wrongNull = nulls.find((text) => !isNullText(text));
+  if (wrongNull !== undefined)
     throw new InvalidField(
       "null",
       "invalid_input",
-      `It must be the text of a table cell that is no value, such as NULL: 1 to ${nullLengthMax} characters.`,
+      `"${wrongNull}" is invalid. Expected the text of a table cell that is no value, such as NULL: ${nullForm}.`,
     );
   const timezone = query.get("timezone") || undefined;
   if (timezone !== undefined && zoneOf(timezone) === undefined)
-    throw new InvalidField("timezone", "invalid_input", `It must be ${zoneForm}.`);
+    throw new InvalidField("timezone", "invalid_input", `"${timezone}" is invalid. Expected ${zoneForm}.`);
   const maxRejects = query.get("max_rejects") || String(rejectsMaxDefault);
   if (!/^\d{1,9}$/.test(maxRejects) || Number(maxRejects) > rejectsMaxMax)
     throw new InvalidField(

@@ -62,7 +62,7 @@ export function finish(
     const uuid = eventIdOf(each, micros, options.ordinalOf);
     event.timestamp = isoFromMicros(micros);
     const legacyUuid = options.hasHistory
-      ? legacyIdOf(each.sourceId, micros, line, record, index)
+      ? legacyIdOf(each.sourceId, legacyMicrosOf(each, micros, options), line, record, index)
       : undefined;
     const legacy = legacyUuid === uuid ? undefined : legacyUuid;
     const own: FinishedEvent = {
@@ -90,6 +90,13 @@ function microsOf(
   { nowMicros, zone }: FinishOptions,
 ): number | TimeProblem {
   return timeOf(event.timestamp, isOwnExport ? undefined : nowMicros, zone);
+}
+
+/** The time that an older version gave the event: it neither corrected times nor had an option for their zone. */
+function legacyMicrosOf(each: MappedEvent, micros: number, { nowMicros, zone }: FinishOptions): number {
+  if (each.legacyTime === undefined && zone === undefined) return micros;
+  const found = timeOf(each.legacyTime ?? each.event.timestamp, each.isOwnExport ? undefined : nowMicros);
+  return typeof found === "number" ? found : micros;
 }
 
 function legacyOf({ event, source }: MappedEvent, uuid: string): LegacyEvent {

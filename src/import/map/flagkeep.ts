@@ -66,7 +66,9 @@ export function fromPerson(record: JsonObject): MappedRecord {
       idVersion: versionOf(record.person_distinct_id_version ?? record.version),
     },
     notTaken: restOf(record, [
-      ...["properties", "distinct_ids", "distinct_id", "person_id", "id", "created_at"],
+      // Text in none of the forms of a list is reported.
+      ...(listed.length > 0 ? ["distinct_ids"] : []),
+      ...["properties", "distinct_id", "person_id", "id", "created_at"],
       ...["person_version", "version", "_version", "person_distinct_id_version"],
       ...["is_deleted", "deleted", "$is_deleted"],
     ]),

@@ -5,7 +5,7 @@ import { isoFromMicros } from "../../lib/time.ts";
 import { objectFrom } from "../read/json-text.ts";
 import { EventDraft } from "./event-draft.ts";
 import { identityOf } from "./identity.ts";
-import { idOf, listOf, objectOf } from "./loose-json.ts";
+import { idOf, listInText, listOf, objectOf } from "./loose-json.ts";
 import { eventOf, type MappedRecord, unusable } from "./mapped.ts";
 import { isEmpty, Members, restOf } from "./members.ts";
 
@@ -70,7 +70,7 @@ const omitted = [
 export function fromGa4(record: JsonObject): MappedRecord {
   const members = new Members(record);
   const name = members.takeId("event_name");
-  const parameters = parametersOf(members.take("event_params"));
+  const parameters = parametersOf(takeListed(members, "event_params"));
   const draft = new EventDraft("ga4", parameters);
   for (const [key, property] of Object.entries(parameterFields)) draft.fill(property, parameters[key]);
   draft.fillFrom(members.takeInside("collected_traffic_source"), collectedFields);
@@ -116,7 +116,7 @@ function takeDevice(draft: EventDraft, members: Members): void {
 }
 
 function takePerson(draft: EventDraft, members: Members): void {
-  draft.set(parametersOf(members.take("user_properties")));
+  draft.set(parametersOf(takeListed(members, "user_properties")));
   const touch = members.peek("user_first_touch_timestamp");
   const micros = Number(idOf(touch));
   if (Number.isSafeInteger(micros) && micros > 0) {
@@ -143,6 +143,13 @@ function parametersOf(given: Json | undefined): JsonObject {
     if (!isEmpty(found)) entries.push([key, found!]);
   }
   return objectFrom(entries);
+}
+
+/** A list. Text in none of the forms of a list stays unused, so that it is kept (contract, import T4). */
+function takeListed(members: Members, name: string): Json | undefined {
+  const value = members.peek(name);
+  if (typeof value === "string" && listInText(value) === undefined) return undefined;
+  return members.take(name);
 }
 
 /** An element of a list, which Parquet wraps. */

@@ -20,6 +20,8 @@ export interface MappedEvent {
   hasPlaceholder?: true;
   /** Groups whose properties the record gives. */
   groups?: readonly MappedGroup[];
+  /** Its time as older versions read it, where that differs: their ids contain it (contract, import E3). */
+  legacyTime?: Json;
   /** The record was stored by Flagkeep before: its time is right, whatever it is. */
   isOwnExport?: true;
 }

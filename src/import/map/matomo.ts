@@ -79,14 +79,16 @@ export function fromMatomo(record: JsonObject): MappedRecord {
   const visitor = idOf(visit.peek("visitorId"));
   const { distinctId, ...identity } = identityOf(visitor, user);
   const id = `${idOf(record.idSite)}:${idOf(record.idVisit)}`;
-  const { seconds, isDoubtful } = correctionOf(record, actions);
+  const { seconds, doubt } = correctionOf(record, actions);
   const notTaken = new Set<string>();
   const shared = visitProperties(visit, notTaken);
   const events = actions.map((action, at): MappedEvent => {
     const members = new Members(action);
     const type = members.takeId("type") ?? "action";
     const name = takeName(members, type);
-    const time = corrected(members.take("timestamp"), seconds) ?? record.serverTimestamp;
+    const written = members.take("timestamp");
+    const time = corrected(written, seconds) ?? record.serverTimestamp;
+    const legacy = seconds === 0 || written === undefined ? {} : { legacyTime: written };
     const draft = new EventDraft("matomo");
     draft.fillFrom(members, actionFields);
     for (const member of members.names()) if (omittedForm.test(member)) draft.omit(members, [member]);
@@ -95,10 +97,9 @@ export function fromMatomo(record: JsonObject): MappedRecord {
     for (const each of draft.notTaken) notTaken.add(`actionDetails.${each}`);
     const event = eventOf(name, distinctId, time, draft.toProperties());
     const source = { name: type, ids: [user, visitor] };
-    return { event, sourceId: `matomo:${id}:${at}`, source, ...identity };
+    return { event, sourceId: `matomo:${id}:${at}`, source, ...identity, ...legacy };
   });
-  const warnings = isDoubtful ? ["matomo_time_correction_unknown"] : [];
-  return { events, notTaken, warnings };
+  return { events, notTaken, warnings: doubt === undefined ? [] : [doubt] };
 }
 
 function takeName(members: Members, type: string): Json | undefined {
@@ -127,22 +128,22 @@ function visitProperties(visit: Members, notTaken: Set<string>): JsonObject {
 
 /**
  * `actionDetails[].timestamp` may be the local time of the site, while times of the visit are UTC: the difference, in seconds.
- * It is doubtful where it is not a zone's.
+ * A difference that no zone has, and times without a time of the visit to compare them with, are reported.
  */
 function correctionOf(
   record: JsonObject,
   actions: readonly JsonObject[],
-): { seconds: number; isDoubtful: boolean } {
-  const none = { seconds: 0, isDoubtful: false };
+): { seconds: number; doubt?: string } {
   const first = secondsAt(actions[0]?.timestamp);
   const last = secondsAt(actions.at(-1)?.timestamp);
   const start = secondsAt(record.firstActionTimestamp);
   const end = secondsAt(record.lastActionTimestamp) ?? secondsAt(record.serverTimestamp);
   const [local, utc] = start === undefined ? [last, end] : [first, start];
-  if (local === undefined || utc === undefined || local === utc) return none;
+  if (local === undefined) return { seconds: 0 };
+  if (utc === undefined) return { seconds: 0, doubt: "matomo_time_reference_missing" };
   const difference = local - utc;
   const isZone = difference % quarterHour === 0 && Math.abs(difference) <= correctionMax;
-  return isZone ? { seconds: difference, isDoubtful: false } : { seconds: 0, isDoubtful: true };
+  return isZone ? { seconds: difference } : { seconds: 0, doubt: "matomo_time_correction_unknown" };
 }
 
 function secondsAt(value: Json | undefined): number | undefined {

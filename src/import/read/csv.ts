@@ -21,6 +21,8 @@ const guessLength = 64 * 1024;
 
 /** Of a text that says that a cell has no value. */
 export const nullLengthMax = 100;
+/** What `--null` takes; for an error. */
+export const nullForm = `1 to ${nullLengthMax} characters without a line break`;
 
 /** Whether cells can hold this text alone. */
 export function isNullText(text: string): boolean {
