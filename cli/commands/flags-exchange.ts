@@ -5,6 +5,7 @@ import { differenceLines, type ItemDifference } from "../../src/flags/exchange/d
 import { writeDocument } from "../../src/flags/exchange/document.ts";
 import { foreignProducts, readForeign } from "../../src/flags/exchange/foreign/read-foreign.ts";
 import { importDocument } from "../../src/flags/exchange/import-document.ts";
+import { wholeFlag } from "../../src/flags/exchange/partial-flag.ts";
 import { assertPayloadsReadable, readContent } from "../../src/flags/exchange/project-content.ts";
 import { documentOf as documentIn, documentText, parseFile } from "../../src/flags/exchange/read-document.ts";
 import { FlagInput, flagFields } from "../../src/flags/fields.ts";
@@ -12,7 +13,7 @@ import { parseFields } from "../../src/http/fields.ts";
 import { AppError } from "../../src/lib/errors.ts";
 import { Count, exactly, orNull } from "../../src/lib/schema.ts";
 import { describeJson, withJson } from "../json-shape.ts";
-import { fileName, positiveInteger, print, printJson, run } from "../output.ts";
+import { exitFailed, fileName, positiveInteger, print, printJson, run } from "../output.ts";
 import { withSettings } from "../settings.ts";
 import { creatingAuthor, creatorWords, type ProjectStores, withProject } from "../stores.ts";
 import { confirmWords } from "./flags-common.ts";
@@ -140,21 +141,29 @@ export const importFlags = withJson(
         const isDryRun = options.dryRun === true;
         const root = parseFile(textOf(file));
         const foreign = readForeign(root, options.environment);
+        const unreadable: string[] = [];
+        const document = foreign?.document ?? documentIn(root, (message) => unreadable.push(message));
         const {
           differences,
           remarks: ofImport,
           needsApproval,
+          notTaken,
         } = importDocument(writing, {
           by: creatingAuthor(metadata, project.organizationId, options.user),
           projectId: project.id,
-          document: foreign?.document ?? documentIn(root),
+          document,
+          switchedOff: foreign?.switchedOff ?? new Set(),
           groupTypes: flagSets.of(project.id).groupTypes,
           toFields: (item) => flagFields(parseFields(FlagInput, item)),
           isDryRun,
           isConfirmed: options.confirm === true,
           now: new Date(),
         });
-        const remarks = [...(foreign?.remarks ?? []), ...ofImport];
+        const remarks = [
+          ...(foreign?.remarks ?? []),
+          ...unreadable.map((message) => `Not taken over: ${message}`),
+          ...ofImport,
+        ];
         const imported: Static<typeof ImportedFlags> = {
           dry_run: isDryRun,
           format: foreign?.product ?? "Flagkeep",
@@ -162,19 +171,23 @@ export const importFlags = withJson(
           differences: differences.map(shown),
           remarks,
           ...(needsApproval.length === 0 ? {} : { needs_approval: needsApproval }),
-          not_mapped: foreign?.notMapped ?? [],
+          not_mapped: [...(foreign?.notMapped ?? []), ...notTaken],
         };
+        const omitted = new Set(notTaken.filter(({ part }) => part === wholeFlag).map(({ flag }) => flag));
+        const isNothingRead =
+          document.flags.every(({ key }) => omitted.has(key)) && document.cohorts.length === 0;
+        if (isNothingRead && omitted.size + unreadable.length > 0) process.exitCode = exitFailed;
         if (options.json) return printJson(imported);
         for (const line of differenceLines(differences)) print(line);
         for (const remark of remarks) process.stderr.write(`${remark}\n`);
+        for (const { flag, part, reason } of imported.not_mapped) {
+          process.stderr.write(`Not taken over: flag ${flag}, ${part}: ${reason.replace(/\.$/, "")}.\n`);
+        }
         if (foreign !== undefined) {
-          for (const { flag, part, reason } of foreign.notMapped) {
-            process.stderr.write(`Not taken over: flag ${flag}, ${part}: ${reason}.\n`);
-          }
           const from = foreign.environment === undefined ? "" : `, environment ${foreign.environment}`;
           const { length } = foreign.document.flags;
           const count = `${length} ${length === 1 ? "flag" : "flags"}`;
-          const shares = foreign.keepsShares ? "" : " Who is in which share is drawn anew.";
+          const shares = foreign.keepsShares ? "" : " Users are re-bucketed.";
           print(`${foreign.product}${from}: ${count} read.${shares}`);
         }
         if (isDryRun && needsApproval.length > 0) {

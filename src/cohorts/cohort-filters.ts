@@ -1,6 +1,7 @@
 /** The form of a cohort's definition (contract: management-api 6.2; flag-evaluation 13). Pure. */
 
 import { InvalidField } from "../lib/errors.ts";
+import { exactProperty } from "../lib/exact-values.ts";
 import { isJsonObject, type Json, type JsonObject, wholeNumber } from "../lib/json.ts";
 import { type NoteMisfit, testFault } from "../lib/operator-values.ts";
 import { textIn, withPresentOperator } from "../lib/operators.ts";
@@ -62,6 +63,16 @@ export function unusableCondition(filters: Json): string | undefined {
   return leavesOf(filters)
     .map((leaf) => faultOf(withPresentOperator(leaf)))
     .find((fault) => fault !== undefined && !isMisfit(fault))?.message;
+}
+
+/** A definition in which values have the form that their operator takes, where that means the same. */
+export function withExactConditions(filters: JsonObject): JsonObject {
+  const exact = (node: Json): Json => {
+    if (!isJsonObject(node)) return node;
+    if (Array.isArray(node.values)) return { ...node, values: node.values.map(exact) };
+    return node.type === "person" ? exactProperty(node) : node;
+  };
+  return filters.properties === undefined ? filters : { ...filters, properties: exact(filters.properties) };
 }
 
 /** Stored conditions that match nothing because their operators or values do not fit, one sentence each. */

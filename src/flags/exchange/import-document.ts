@@ -8,7 +8,9 @@
 import type { Author } from "../../accounts/activity.ts";
 import type { MetadataTx } from "../../accounts/db.ts";
 import type { Metadata } from "../../accounts/metadata.ts";
+import { unusableCondition, withExactConditions } from "../../cohorts/cohort-filters.ts";
 import { createCohort, updateCohort } from "../../cohorts/cohorts.ts";
+import { AppError } from "../../lib/errors.ts";
 import { isJsonObject, type Json, type JsonObject, wholeNumber } from "../../lib/json.ts";
 import type { NoteMisfit } from "../../lib/operator-values.ts";
 import type { FlagFields } from "../fields.ts";
@@ -33,6 +35,7 @@ import {
   usualOf,
   writeDocument,
 } from "./document.ts";
+import { writeFlagInPart } from "./partial-flag.ts";
 import { readContent, storedFlag } from "./project-content.ts";
 import { DocumentUnusable } from "./read-document.ts";
 import { inOrder, type NamedItem, withIds } from "./references.ts";
@@ -49,6 +52,11 @@ export interface ImportRequest {
   isDryRun: boolean;
   /** Also applies changes that need approval. */
   isConfirmed?: boolean;
+  /**
+   * Imports each item independently: what cannot be kept is left out and reported, and its flag switched off, instead of
+   * rejecting the document. Present: the flags of which something was lost when the file was read.
+   */
+  switchedOff?: ReadonlySet<string>;
   now: Date;
 }
 
@@ -57,6 +65,8 @@ export interface ImportResult {
   differences: ItemDifference[];
   /** What the operator should know, as sentences. */
   remarks: string[];
+  /** What was not taken over; always empty where the document is rejected instead. */
+  notTaken: { flag: string; part: string; reason: string }[];
   /** Keys of the protected flags that are changed, directly or through what they depend on. */
   needsApproval: string[];
 }
@@ -99,6 +109,7 @@ class Import {
   private readonly cohortIds = new Map<string, number>();
   private readonly flagIds = new Map<string, number>();
   private readonly remarks: string[] = [];
+  private readonly notTaken: ImportResult["notTaken"] = [];
 
   constructor(
     writing: FlagWriting,
@@ -116,12 +127,14 @@ class Import {
     const before = this.present();
     const document = this.withGroupTypes();
     this.noteIds();
-    for (const cohort of inOrder(document.cohorts, ({ name }) => name, "cohort")) this.writeCohort(cohort);
-    for (const flag of this.ordered(document, before)) this.writeFlag(flag);
+    for (const cohort of this.inOrder(document.cohorts, ({ name }) => name, "cohort"))
+      this.takeCohort(cohort);
+    for (const flag of this.ordered(document, before)) this.takeFlag(flag);
     const differences = differencesBetween(before, this.present());
     return {
       differences: differences.map(withoutSecrets(before, document)),
       remarks: this.remarks,
+      notTaken: this.notTaken,
       needsApproval: this.protectedOf(before, differences),
     };
   }
@@ -201,9 +214,93 @@ class Import {
   /** Flags after those they depend on; flags that are switched off come last, before those they depend on. */
   private ordered(document: ExchangeDocument, before: ExchangeDocument): FlagItem[] {
     const active = new Set(before.flags.filter((flag) => flag.active === true).map(({ key }) => key));
-    const ordered = inOrder(document.flags, ({ key }) => key, "flag");
+    const ordered = this.inOrder(document.flags, ({ key }) => key, "flag");
     const isSwitchedOff = (flag: FlagItem) => flag.active === false && active.has(flag.key);
     return [...ordered.filter((flag) => !isSwitchedOff(flag)), ...ordered.filter(isSwitchedOff).reverse()];
+  }
+
+  /** A circle is rejected, or found again where the item that closes it is written. */
+  private inOrder<Item extends JsonObject>(
+    items: readonly Item[],
+    nameOf: (item: Item) => string,
+    kind: "cohort" | "flag",
+  ): Item[] {
+    return inOrder(items, nameOf, kind, this.request.switchedOff !== undefined);
+  }
+
+  private takeCohort(item: CohortItem): void {
+    if (this.request.switchedOff === undefined) {
+      this.writeCohort(item);
+      return;
+    }
+    const filters = isJsonObject(item.filters) ? withExactConditions(item.filters) : item.filters;
+    const reason =
+      unusableCondition(item.filters ?? null) ??
+      this.reasonAgainst(() => this.writeCohort(filters === undefined ? item : { ...item, filters }));
+    if (reason !== undefined) this.remarks.push(`Not taken over: cohort "${item.name}": ${reason}`);
+  }
+
+  private takeFlag(item: FlagItem): void {
+    const { switchedOff } = this.request;
+    if (switchedOff === undefined) {
+      this.writeFlag(item);
+      return;
+    }
+    const obstacles = writeFlagInPart(item, switchedOff.has(item.key), {
+      isNew: !this.flagIds.has(item.key),
+      hasSecrets: this.hasSecrets(item.key),
+      write: (part, isOff) => this.reasonAgainst(() => this.writeSwitched(part, isOff)),
+      check: (part) =>
+        this.reasonAgainst(() => {
+          this.writeFlag(part);
+          throw new Unchanged();
+        }),
+    });
+    this.notTaken.push(...obstacles.map((obstacle) => ({ flag: item.key, ...obstacle })));
+  }
+
+  private hasSecrets(key: string): boolean {
+    const id = this.flagIds.get(key);
+    return id !== undefined && findFlag(this.t, this.request.projectId, id)?.hasEncryptedPayloads === true;
+  }
+
+  /** Switches the flag off, unless its filters are those of the file: a user has turned it on since. */
+  private writeSwitched(item: FlagItem, isOff: boolean): void {
+    const id = this.flagIds.get(item.key);
+    if (!isOff || id === undefined) {
+      this.writeFlag(isOff ? { ...item, active: false } : item);
+      return;
+    }
+    const stored = () => findFlag(this.t, this.request.projectId, id)!;
+    const before = stored();
+    try {
+      this.t.transaction(() => {
+        this.writeFlag({ ...item, active: before.active });
+        if (!Bun.deepEquals(before.filters, stored().filters, true)) throw new Unchanged();
+      });
+    } catch (error) {
+      if (!(error instanceof Unchanged)) throw error;
+      this.writeFlag({ ...item, active: false });
+    }
+  }
+
+  /** Does a write; if a rule is against it, nothing is changed. @returns the reason */
+  private reasonAgainst(write: () => void): string | undefined {
+    const [flagIds, cohortIds, remarks] = [
+      new Map(this.flagIds),
+      new Map(this.cohortIds),
+      this.remarks.length,
+    ];
+    try {
+      this.t.transaction(write);
+      return undefined;
+    } catch (error) {
+      if (!(error instanceof AppError) && !(error instanceof Unchanged)) throw error;
+      restore(this.flagIds, flagIds);
+      restore(this.cohortIds, cohortIds);
+      this.remarks.length = remarks;
+      return error instanceof AppError ? error.message.replace(/^(?:Flag|Cohort) "[^"]*":? /, "") : undefined;
+    }
   }
 
   private writeCohort(item: CohortItem): void {
@@ -266,6 +363,8 @@ class Import {
   /** Conditions that match nothing are kept and reported (contract, third round B1). */
   private misfitsOf(where: string): NoteMisfit {
     return (detail) => {
+      // Reported by rule.
+      if (this.request.switchedOff !== undefined && where.startsWith("Flag")) return;
       const remark = `${where}: a condition matches nothing. ${detail}`;
       if (!this.remarks.includes(remark)) this.remarks.push(remark);
     };
@@ -300,6 +399,10 @@ class Import {
     cohort: (name: string) => this.cohortIds.get(name),
     flag: (key: string) => this.flagIds.get(key),
   };
+}
+
+function restore<Name, Id>(ids: Map<Name, Id>, before: ReadonlyMap<Name, Id>): void {
+  for (const name of ids.keys()) if (!before.has(name)) ids.delete(name);
 }
 
 /** Members of stored filters that the document does not have are cleared by null. */

@@ -36,9 +36,10 @@ export function readDocument(text: string): ExchangeDocument {
 /**
  * Reads a document that is parsed already.
  *
+ * @param onUnreadable takes the sentence about an item that cannot be read; without it, the document is rejected.
  * @throws {DocumentUnusable} as `readDocument`.
  */
-export function documentOf(root: Json): ExchangeDocument {
+export function documentOf(root: Json, onUnreadable?: (message: string) => void): ExchangeDocument {
   if (!isJsonObject(root) || root.flagkeep_flags === undefined) {
     throw new DocumentUnusable(
       "The file is no export of flags: it has no member `flagkeep_flags`, and no other product's form is recognised.",
@@ -50,10 +51,9 @@ export function documentOf(root: Json): ExchangeDocument {
     );
   }
   checkMembers(root, documentMembers, "The file");
-  const cohorts = listOf(root, "cohorts").map((item, index) => readCohort(item, index));
-  const flags = listOf(root, "flags").map((item, index) => readFlag(item, index));
-  checkUnique(cohorts, ({ name }) => name, "cohorts are called");
-  checkUnique(flags, ({ key }) => key, "flags have the key");
+  const readable = readItems(onUnreadable);
+  const cohorts = readable(listOf(root, "cohorts"), readCohort, uniqueBy("cohorts are called"));
+  const flags = readable(listOf(root, "flags"), readFlag, uniqueBy("flags have the key"));
   return { flagkeep_flags: documentVersion, group_types: groupTypesOf(root), cohorts, flags };
 }
 
@@ -110,14 +110,33 @@ function checkMembers(item: JsonObject, known: ReadonlySet<string>, where: strin
   );
 }
 
-function checkUnique<Item>(items: readonly Item[], nameOf: (item: Item) => string, what: string): void {
+/** @throws {DocumentUnusable} a name comes a second time. */
+function uniqueBy(what: string): (name: string) => void {
   const seen = new Set<string>();
-  for (const item of items) {
-    const name = nameOf(item);
+  return (name) => {
     if (seen.has(name)) throw new DocumentUnusable(`Two ${what} "${name}".`);
     seen.add(name);
-  }
+  };
 }
+
+const readItems =
+  (onUnreadable: ((message: string) => void) | undefined) =>
+  <Item extends CohortItem | FlagItem>(
+    list: readonly Json[],
+    read: (item: Json, index: number) => Item,
+    checkUnique: (name: string) => void,
+  ): Item[] =>
+    list.flatMap((written, index) => {
+      try {
+        const item = read(written, index);
+        checkUnique(String(item.name !== undefined && !("key" in item) ? item.name : item.key));
+        return [item];
+      } catch (error) {
+        if (onUnreadable === undefined || !(error instanceof DocumentUnusable)) throw error;
+        onUnreadable(error.message);
+        return [];
+      }
+    });
 
 function groupTypesOf(root: JsonObject): Record<string, string> {
   const given = root.group_types ?? {};

@@ -125,12 +125,14 @@ function namesIn(value: Json, kind: "cohort" | "flag"): Set<string> {
 /**
  * The items in an order in which each comes after those it refers to.
  *
+ * @param toleratesCircles the reference that closes a circle counts for nothing.
  * @throws {DocumentUnusable} items refer to each other in a circle.
  */
 export function inOrder<Item extends JsonObject>(
   items: readonly Item[],
   nameOf: (item: Item) => string,
   kind: "cohort" | "flag",
+  toleratesCircles = false,
 ): Item[] {
   const byName = new Map(items.map((item) => [nameOf(item), item]));
   const ordered: Item[] = [];
@@ -138,6 +140,7 @@ export function inOrder<Item extends JsonObject>(
   const visit = (item: Item) => {
     if (states.get(item) === "done") return;
     if (states.get(item) === "open") {
+      if (toleratesCircles) return;
       throw new DocumentUnusable(`The ${kind} "${nameOf(item)}" refers to itself through others.`);
     }
     states.set(item, "open");

@@ -185,7 +185,12 @@ describe("a whole project", () => {
         readFlags(projects.metadata.db, 2).map(({ key, version }) => `${key} ${version}`);
       const before = versions();
       const entries = projects.metadata.db.select().from(activity).all().length;
-      expect(projects.import(read)).toEqual({ differences: [], remarks: [], needsApproval: [] });
+      expect(projects.import(read)).toEqual({
+        differences: [],
+        remarks: [],
+        notTaken: [],
+        needsApproval: [],
+      });
       expect(versions()).toEqual(before);
       expect(projects.metadata.db.select().from(activity).all()).toHaveLength(entries);
       expect(projects.document(2).flags.map(({ key }) => key)).toContain("first-in-two");

@@ -6,6 +6,7 @@
  */
 
 import type { Json, JsonObject } from "../../../lib/json.ts";
+import { compilePattern } from "../../../lib/regex.ts";
 import { asText } from "./values.ts";
 
 /** A test of one property, with an operator of ours. */
@@ -33,6 +34,10 @@ export const test = (property: string, operator: string, value?: Json): Expressi
 });
 export const unknown = (why: string): Expression => ({ unknown: why });
 export const not = (expression: Expression): Expression => ({ not: expression });
+
+/** The opposite of a condition that is false, negated or not, for those who lack the property. */
+export const notOfPresent = (property: string, expression: Expression): Expression =>
+  property === "distinct_id" ? not(expression) : { all: [test(property, "is_set"), not(expression)] };
 
 /** A property equals one of some values. */
 export function isOneOf(property: string, values: readonly Json[]): Expression {
@@ -123,16 +128,22 @@ export function alternatives(expression: Expression): JsonObject[][] {
   );
 }
 
-/** Why some part of an expression cannot be said, if there is such a part. */
-export function unknownIn(expression: Expression): string | undefined {
-  if ("unknown" in expression) return expression.unknown;
-  if ("not" in expression) return unknownIn(expression.not);
+/** Why parts of an expression cannot be said, each reason once. */
+export function unknownsIn(expression: Expression): string[] {
+  if ("unknown" in expression) return [expression.unknown];
+  if ("not" in expression) return unknownsIn(expression.not);
+  if ("test" in expression) return patternProblem(expression.test);
   const parts = "all" in expression ? expression.all : "any" in expression ? expression.any : [];
-  for (const part of parts) {
-    const why = unknownIn(part);
-    if (why !== undefined) return why;
-  }
-  return undefined;
+  return [...new Set(parts.flatMap(unknownsIn))];
+}
+
+/** Lookaround and backreferences run in no time that can be bounded; others do not compile. */
+function patternProblem({ operator, value }: PropertyTest): string[] {
+  if (operator !== "regex" && operator !== "not_regex") return [];
+  const compiled = compilePattern(asText(value));
+  if (!("problem" in compiled)) return [];
+  const reason = compiled.problem === "unsupported" ? `: ${compiled.reason}` : "";
+  return [`the pattern ${JSON.stringify(value)} cannot be used${reason}`];
 }
 
 function expand(expression: Expression, isNegated: boolean): Conjunction[] {

@@ -4,7 +4,16 @@
  */
 
 import { isJsonObject, type Json, type JsonObject } from "../../../lib/json.ts";
-import { compared, type Expression, hasText, isOneOf, not, test, unknown } from "./expression.ts";
+import {
+  compared,
+  type Expression,
+  hasText,
+  isOneOf,
+  not,
+  notOfPresent,
+  test,
+  unknown,
+} from "./expression.ts";
 import {
   type FlagItems,
   type ForeignFlag,
@@ -168,11 +177,11 @@ function readCondition(condition: JsonObject): Expression {
     case "EQUAL":
       return isOneOf(property, [value]);
     case "NOT_EQUAL":
-      return not(isOneOf(property, [value]));
+      return notOfPresent(property, isOneOf(property, [value]));
     case "CONTAINS":
       return hasText(property, "anywhere", [value]);
     case "NOT_CONTAINS":
-      return not(hasText(property, "anywhere", [value]));
+      return notOfPresent(property, hasText(property, "anywhere", [value]));
     case "REGEX":
       return test(property, "regex", asText(value));
     case "IS_SET":

@@ -1,7 +1,17 @@
 /** Flags of Flipt: what `flipt export` writes and its Git storage holds (`features.yaml`). Pure. */
 
 import type { Json, JsonObject } from "../../../lib/json.ts";
-import { compared, dated, type Expression, hasText, isOneOf, not, test, unknown } from "./expression.ts";
+import {
+  compared,
+  dated,
+  type Expression,
+  hasText,
+  isOneOf,
+  not,
+  notOfPresent,
+  test,
+  unknown,
+} from "./expression.ts";
 import {
   always,
   type FlagItems,
@@ -84,8 +94,16 @@ function readVariants(flag: JsonObject, segments: Segments): ForeignFlag {
       }));
       return { name: `rule ${index + 1}`, when: ofSegments(rule, segments), outcome, rest: "off" };
     });
+  const undistributed = rules.filter(({ outcome }) => outcome.length === 0);
+  const notMapped = undistributed.map(({ name }) => ({
+    part: name,
+    reason: "it has no distribution, so that the flag is off for its people",
+  }));
+  if (rules.length === 0 && fallback === undefined)
+    notMapped.push({ part: "the flag", reason: "it has no distribution, so that it is off for everyone" });
   return {
     ...common(flag),
+    notMapped,
     active: flag.enabled === true,
     variants,
     rules: [...rules, ...(fallback === undefined ? [] : [otherwise(always(asText(fallback.key)))])],
@@ -140,9 +158,9 @@ function readConstraint({ type, property, operator, value }: JsonObject): Expres
     case "eq":
       return isNumber ? isOneOf(key, [numeric(given)]) : isOneOf(key, [given]);
     case "neq":
-      return not(isOneOf(key, [isNumber ? numeric(given) : given]));
+      return notOfPresent(key, isOneOf(key, [isNumber ? numeric(given) : given]));
     case "empty":
-      return isOneOf(key, [""]);
+      return { any: [test(key, "is_not_set"), isOneOf(key, [""])] };
     case "notempty":
       return { all: [test(key, "is_set"), not(isOneOf(key, [""]))] };
     case "prefix":
@@ -152,11 +170,11 @@ function readConstraint({ type, property, operator, value }: JsonObject): Expres
     case "contains":
       return hasText(key, "anywhere", [given]);
     case "notcontains":
-      return not(hasText(key, "anywhere", [given]));
+      return notOfPresent(key, hasText(key, "anywhere", [given]));
     case "isoneof":
       return isOneOf(key, listed(given));
     case "isnotoneof":
-      return not(isOneOf(key, listed(given)));
+      return notOfPresent(key, isOneOf(key, listed(given)));
     case "lt":
     case "lte":
     case "gt":

@@ -9,7 +9,7 @@
 
 import type { Json, JsonObject } from "../../../lib/json.ts";
 import type { FlagItem } from "../document.ts";
-import { alternatives, type Expression, everybody, NotSayable, not, unknownIn } from "./expression.ts";
+import { alternatives, type Expression, everybody, NotSayable, not, unknownsIn } from "./expression.ts";
 import { asText } from "./values.ts";
 
 /** Something of a file that has no place here. */
@@ -62,6 +62,8 @@ export const otherwise = (outcome: Outcome): ForeignRule => ({
 export class FlagItems {
   readonly items: FlagItem[] = [];
   readonly notMapped: NotMapped[] = [];
+  /** Keys of the flags that would hold for other people than before. */
+  readonly switchedOff = new Set<string>();
   private readonly keys = new Map<string, string>();
 
   /** The key here of a flag there. */
@@ -89,6 +91,7 @@ export class FlagItems {
     const distribution = distributionOf(flag);
     const { groups, lost } = this.groupsOf(flag, key, variants, distribution);
     const active = flag.active && !lost;
+    if (lost) this.switchedOff.add(key);
     if (lost && flag.active) this.note(key, "the flag", "is switched off until you have looked at it");
     this.items.push({
       key,
@@ -116,8 +119,12 @@ export class FlagItems {
     for (const rule of flag.rules) {
       const shares = sharesOf(rule.outcome);
       try {
-        const why = unknownIn(rule.when);
-        if (why !== undefined) throw new NotSayable(why);
+        const unknowns = unknownsIn(rule.when);
+        if (unknowns.length > 0) {
+          for (const why of unknowns) this.note(key, rule.name, why);
+          lost = true;
+          continue;
+        }
         const when: Expression = { all: [this.withKeys(rule.when), ...takenOut.map(not)] };
         if (shares.length > 0) {
           for (const properties of alternatives(when)) {

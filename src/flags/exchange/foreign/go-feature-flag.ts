@@ -1,7 +1,17 @@
 /** Flags of GO Feature Flag: `KEY: {variations, targeting, defaultRule}`, in YAML or JSON. Pure. */
 
 import { isJsonObject, type Json, type JsonObject } from "../../../lib/json.ts";
-import { compared, type Expression, everybody, hasText, isOneOf, not, test, unknown } from "./expression.ts";
+import {
+  compared,
+  type Expression,
+  everybody,
+  hasText,
+  isOneOf,
+  not,
+  notOfPresent,
+  test,
+  unknown,
+} from "./expression.ts";
 import {
   always,
   type FlagItems,
@@ -179,7 +189,7 @@ class QueryReader {
         return isOneOf(property, [value]);
       case "ne":
       case "!=":
-        return not(isOneOf(property, [value]));
+        return notOfPresent(property, isOneOf(property, [value]));
       case "lt":
       case "<":
         return ordered(property, "lt", value);

@@ -13,6 +13,7 @@ import {
   isOneOf,
   nobody,
   not,
+  notOfPresent,
   test,
   unknown,
 } from "./expression.ts";
@@ -192,13 +193,19 @@ const attributes: Readonly<Record<string, string>> = { key: "distinct_id", "/key
 function readClause(clause: JsonObject, known: Known): Expression {
   const kind = text(clause.contextKind) ?? "user";
   const said = kind === "user" ? readOperator(clause, known) : ofAnotherKind(kind);
-  return clause.negate === true ? not(said) : said;
+  if (clause.negate !== true) return said;
+  return clause.op === "segmentMatch" ? not(said) : notOfPresent(propertyOf(clause), said);
 }
 
-function readOperator({ attribute, op, values: given }: JsonObject, known: Known): Expression {
-  const values = list(given);
+function propertyOf({ attribute }: JsonObject): string {
   const written = text(attribute) ?? "key";
-  const property = attributes[written] ?? written.replace(/^\//, "");
+  return attributes[written] ?? written.replace(/^\//, "");
+}
+
+function readOperator(clause: JsonObject, known: Known): Expression {
+  const { op } = clause;
+  const values = list(clause.values);
+  const property = propertyOf(clause);
   const any = (make: (value: Json) => Expression): Expression => ({ any: values.map(make) });
   switch (op) {
     case "in":

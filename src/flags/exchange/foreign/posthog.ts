@@ -34,10 +34,9 @@ export function readPostHog(root: Json): { document: ExchangeDocument; remarks: 
       name: asText(type),
     })),
   });
-  const { document: computable, leftOut } = withoutUncomputable(document);
   const isOnePage = typeof file.next === "string";
   const more = isOnePage ? ["The file is one page of several: the flags of the others are not in it."] : [];
-  return { document: computable, remarks: [...more, ...renamed, ...leftOut] };
+  return { document, remarks: [...more, ...renamed] };
 }
 
 function flagsIn(root: Json): JsonObject[] {

@@ -21,6 +21,8 @@ export interface ForeignReading {
   environment: string | undefined;
   document: ExchangeDocument;
   notMapped: NotMapped[];
+  /** Keys of the flags of which something was lost. */
+  switchedOff: ReadonlySet<string>;
   /** Sentences about what else of the file is not in the document. */
   remarks: string[];
   /** Whether everybody stays in their share. */
@@ -61,7 +63,13 @@ export const foreignProducts: readonly string[] = [posthog, ...products.map(({ n
 export function readForeign(root: Json, environment?: string): ForeignReading | undefined {
   if (isPostHog(root))
     return {
-      ...{ product: posthog, environment: undefined, notMapped: [], keepsShares: true },
+      ...{
+        product: posthog,
+        environment: undefined,
+        notMapped: [],
+        switchedOff: new Set(),
+        keepsShares: true,
+      },
       ...readPostHog(root),
     };
   const product = products.find(({ name, recognises }) =>
@@ -76,6 +84,7 @@ export function readForeign(root: Json, environment?: string): ForeignReading | 
       environment: typeof chosen === "string" ? chosen : undefined,
       document: { flagkeep_flags: documentVersion, group_types: {}, cohorts: [], flags: items.items },
       notMapped: items.notMapped,
+      switchedOff: items.switchedOff,
       remarks: [],
       keepsShares: false,
     };

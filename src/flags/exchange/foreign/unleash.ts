@@ -8,7 +8,7 @@
 import type { Json, JsonObject } from "../../../lib/json.ts";
 import { compared, dated, type Expression, hasText, isOneOf, not, test, unknown } from "./expression.ts";
 import type { FlagItems, ForeignFlag, ForeignRule, Outcome } from "./foreign-flag.ts";
-import { always, rounded } from "./foreign-flag.ts";
+import { always, otherwise, rounded } from "./foreign-flag.ts";
 import { asText, chosenEnvironment, list, name, number, object, objects, text } from "./values.ts";
 
 /** Whether a file is Unleash's. */
@@ -72,22 +72,23 @@ function readFeature({ feature, state, strategies, tags, needed, segments }: Fea
     prerequisites.length === 0
       ? []
       : [{ name: "parent flags", when: not({ all: prerequisites }), outcome: [], rest: "off" }];
-  const rules = strategies
-    .filter(({ disabled }) => disabled !== true)
-    .map((strategy, index): ForeignRule => {
-      const given = objects(strategy.variants);
-      const shares = weighted(given.length > 0 ? given : objects(state.variants));
-      const part = `strategy ${index + 1} (${asText(strategy.name)})`;
-      const { when, percent } = readStrategy(strategy, segments, (reason) =>
-        notMapped.push({ part, reason }),
-      );
-      return {
-        name: part,
-        when,
-        outcome: shares.map((share) => ({ ...share, percent: rounded((share.percent * percent) / 100) })),
-        rest: "next rule",
-      };
-    });
+  const enabled = strategies.filter(({ disabled }) => disabled !== true);
+  if (strategies.length > 0 && enabled.length === 0)
+    notMapped.push({ part: "strategies", reason: "all are disabled, so that the flag is on for no one" });
+  const rules = enabled.map((strategy, index): ForeignRule => {
+    const given = objects(strategy.variants);
+    const shares = weighted(given.length > 0 ? given : objects(state.variants));
+    const part = `strategy ${index + 1} (${asText(strategy.name)})`;
+    const { when, percent } = readStrategy(strategy, segments, (reason) => notMapped.push({ part, reason }));
+    return {
+      name: part,
+      when,
+      outcome: shares.map((share) => ({ ...share, percent: rounded((share.percent * percent) / 100) })),
+      rest: "next rule",
+    };
+  });
+  // A feature without strategies is on for everyone.
+  if (strategies.length === 0) rules.push(otherwise(weighted(objects(state.variants))));
   return {
     key: asText(feature.name),
     name: text(feature.description),

@@ -158,8 +158,8 @@ describe("LaunchDarkly", () => {
         expect(file.told).toEqual([]);
         expect(file.value("f", "p", yes)).toBe(!negate);
         expect(file.value("f", "p", no)).toBe(negate);
-        // Whoever lacks the property is not in the rule, and so is in its opposite.
-        expect(file.value("f", "p")).toBe(negate);
+        // A clause is false for those who lack the attribute, negated or not (contract, import 3).
+        expect(file.value("f", "p")).toBe(false);
       });
     }
   }

@@ -53,11 +53,12 @@ describe("PostHog", () => {
         ],
       }),
     );
-    expect([file.product, file.keepsShares, file.told]).toEqual(["PostHog", true, []]);
-    expect(file.remarks).toEqual([
-      'Flag "of-cohort" is left out: it refers to the cohort 7, which is not there.',
+    expect([file.product, file.keepsShares, file.remarks]).toEqual(["PostHog", true, []]);
+    expect(file.told).toEqual([
+      expect.stringMatching(/^of-cohort, rule 1: .*refers to a cohort by the number 7/),
     ]);
-    expect(file.document.flags.map(({ key }) => key)).toEqual(["all", "half", "of-flag", "off"]);
+    expect(file.value("of-cohort", "p")).toBe(false);
+    expect(file.document.flags.map(({ key }) => key)).toEqual(["all", "half", "of-cohort", "of-flag", "off"]);
     expect([file.value("all", "p"), file.value("off", "p"), file.value("of-flag", "p")]).toEqual([
       true,
       false,

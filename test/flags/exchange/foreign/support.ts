@@ -45,7 +45,7 @@ function imported(metadata: Metadata, organizationId: string, text: string, envi
   const reading = readForeign(parseFile(text), environment);
   if (reading === undefined) throw new Error("The file is of no known product.");
   const project = createProject(metadata, { organizationId, name: "Own" }, null, now);
-  importDocument(
+  const { notTaken } = importDocument(
     { metadata, payloads: payloadCipher(Buffer.alloc(32, 7)) },
     {
       ...{
@@ -55,6 +55,7 @@ function imported(metadata: Metadata, organizationId: string, text: string, envi
         groupTypes: [],
         now,
         isDryRun: false,
+        switchedOff: reading.switchedOff,
       },
       toFields: (item) => flagFields(parseFields(FlagInput, item)),
     },
@@ -62,7 +63,7 @@ function imported(metadata: Metadata, organizationId: string, text: string, envi
   const { set } = new FlagSets(metadata, () => []).of(project.id);
   return {
     ...reading,
-    told: reading.notMapped.map(({ flag, part, reason }) => `${flag}, ${part}: ${reason}`),
+    told: [...reading.notMapped, ...notTaken].map(({ flag, part, reason }) => `${flag}, ${part}: ${reason}`),
     flag: (key: string) => reading.document.flags.find((flag) => flag.key === key)!,
     /** The value for somebody; false when off. */
     value(key: string, distinctId: string, personPropertyOverrides: JsonObject = {}): string | boolean {

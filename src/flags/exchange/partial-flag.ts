@@ -1,0 +1,108 @@
+/**
+ * Imports as much of a flag as can be kept, and says what cannot: a flag that cannot be read as is never stops the file.
+ *
+ * Source: contract, import 3 (F1 to F4).
+ */
+
+import { exactProperty } from "../../lib/exact-values.ts";
+import { isJsonObject, type Json } from "../../lib/json.ts";
+import { misfitsOf } from "../rules/condition-rules.ts";
+import { mapProperties } from "../rules/stored-filters.ts";
+import { redactedPayload } from "../rules/types.ts";
+import type { FlagItem } from "./document.ts";
+
+/** The part of an obstacle because of which nothing of a flag is imported. */
+export const wholeFlag = "the flag";
+
+/** A part of a flag that is not taken over, and why. */
+export interface Obstacle {
+  part: string;
+  reason: string;
+}
+
+export interface FlagWriter {
+  /** Whether the project has no flag of this key. */
+  isNew: boolean;
+  /** Whether the project's flag has encrypted payloads, which the placeholder in the file stands for. */
+  hasSecrets: boolean;
+  /** Writes the flag. @returns why it is rejected; then nothing was changed. */
+  write(item: FlagItem, isSwitchedOff: boolean): string | undefined;
+  /** As `write`, but never changes anything. */
+  check(item: FlagItem): string | undefined;
+}
+
+/**
+ * Writes a flag; condition sets that cannot be kept are left out, and the flag is switched off then.
+ *
+ * @param isSwitchedOff whether something of it got lost earlier.
+ * @returns what was not taken over; empty if everything was.
+ */
+export function writeFlagInPart(given: FlagItem, isSwitchedOff: boolean, writer: FlagWriter): Obstacle[] {
+  const { item, obstacles } = withoutHiddenPayloads(withExactValues(given), writer.hasSecrets);
+  obstacles.push(...unmatchable(item));
+  const isOff = () => isSwitchedOff || obstacles.length > 0;
+  const whole = writer.write(item, isOff());
+  if (whole === undefined) return obstacles;
+  const { filters } = item;
+  const groups = Array.isArray(filters?.groups) ? filters.groups : [];
+  const with_ = (kept: Json[]): FlagItem => ({ ...item, filters: { ...filters, groups: kept } });
+  if (writer.check(with_([])) === undefined) {
+    const kept = groups.filter((group, index) => {
+      const reason = writer.check(with_([group]));
+      if (reason !== undefined) note(obstacles, { part: `rule ${index + 1}`, reason });
+      return reason === undefined;
+    });
+    if (writer.write(with_(kept), true) === undefined) return obstacles;
+  }
+  // What is wrong is outside of the condition sets. An existing flag stays as it is.
+  const isKept = writer.isNew && writer.write({ key: item.key, filters: { groups: [] } }, true) === undefined;
+  note(obstacles, { part: isKept ? "its filters" : wholeFlag, reason: whole });
+  return obstacles;
+}
+
+function note(obstacles: Obstacle[], obstacle: Obstacle): void {
+  const { part, reason } = obstacle;
+  if (!obstacles.some((known) => known.part === part && known.reason === reason)) obstacles.push(obstacle);
+}
+
+/** The placeholder of an encrypted payload is no payload; a flag that exists keeps its own. */
+function withoutHiddenPayloads(
+  item: FlagItem,
+  hasSecrets: boolean,
+): { item: FlagItem; obstacles: Obstacle[] } {
+  const payloads = item.filters?.payloads;
+  if (hasSecrets || !isJsonObject(payloads)) return { item, obstacles: [] };
+  const isHidden = (value: unknown) => value === redactedPayload || value === JSON.parse(redactedPayload);
+  const shown = Object.entries(payloads).filter(([, value]) => !isHidden(value));
+  const hidden = Object.entries(payloads).filter(([, value]) => isHidden(value));
+  if (hidden.length === 0) return { item, obstacles: [] };
+  const obstacles = hidden.map(([key]) => ({
+    part: `payload of ${key}`,
+    reason: "it is encrypted and not in the file; export it with --with-secrets",
+  }));
+  const { has_encrypted_payloads: _, ...members } = item;
+  return {
+    item: { ...members, filters: { ...item.filters, payloads: Object.fromEntries(shown) } } as FlagItem,
+    obstacles,
+  };
+}
+
+/** Conditions that are kept, and match nobody. */
+function unmatchable({ filters }: FlagItem): Obstacle[] {
+  const groups = Array.isArray(filters?.groups) ? filters.groups : [];
+  return groups.flatMap((group, index) => {
+    if (!isJsonObject(group) || !Array.isArray(group.properties)) return [];
+    return misfitsOf({ groups: [group] }).map((reason) => ({
+      part: `rule ${index + 1}`,
+      reason: reason.replace(/^groups\[0\]\.properties\[\d+\]\.value: /, ""),
+    }));
+  });
+}
+
+/** A flag in which values have the form that their operator takes, where that means the same (F2). */
+export function withExactValues(item: FlagItem): FlagItem {
+  if (item.filters === null) return item;
+  const lists = ["groups", "super_groups", "holdout_groups"] as const;
+  const filters = lists.reduce((changed, list) => mapProperties(changed, list, exactProperty), item.filters);
+  return { ...item, filters };
+}

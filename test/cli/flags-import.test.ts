@@ -1,0 +1,146 @@
+/** `flags import` of files with flags that cannot be kept as they are (contract, import 3: F1 to F6). */
+
+import { afterAll, describe, expect, test } from "bun:test";
+import { rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { flagkeep, initialisedDirectory } from "../support/appliance.ts";
+
+const { dataDir } = await initialisedDirectory();
+const folder = join(dataDir, "..");
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const flags = (...args: string[]) => flagkeep(["flags", ...args, "--data-dir", dataDir]);
+async function stored(key: string) {
+  const { stdout, code, stderr } = await flags("get", key, "--json");
+  if (code !== 0) throw new Error(stderr);
+  return JSON.parse(stdout);
+}
+function fileOf(name: string, content: unknown): string {
+  const path = join(folder, name);
+  writeFileSync(path, JSON.stringify(content));
+  return path;
+}
+const property = (key: string, operator: string, value: unknown) => ({
+  key,
+  type: "person",
+  operator,
+  value,
+});
+const set = (...properties: object[]) => ({ properties, rollout_percentage: 100 });
+const flag = (key: string, groups: object[], more: object = {}) => ({
+  ...{ id: key.length, key, active: true, filters: { groups } },
+  ...more,
+});
+const lines = (stderr: string) => stderr.split("\n").filter((line) => line.startsWith("Not taken over"));
+
+const file = fileOf("posthog.json", {
+  count: 5,
+  next: null,
+  results: [
+    flag("exact", [
+      set(property("age", "gt", 18), property("email", "icontains", ["@a.com", "@b.com"])),
+      set(property("seen", "is_date_after", ["2026-01-01"])),
+    ]),
+    flag("look-around", [set(property("a", "regex", "(?=x)y")), set(property("b", "exact", "c"))]),
+    flag("unheard-of", [
+      set(property("a", "sounds_like", "x")),
+      set(property("b", "exact", "c")),
+      set({ type: "cohort", key: "id", value: 99 }),
+    ]),
+    flag("secret", [set()], {
+      ...{ has_encrypted_payloads: true, is_remote_configuration: true },
+      filters: { groups: [set()], payloads: { true: '"********* (encrypted)"' } },
+    }),
+    flag("not a key", [set()]),
+  ],
+});
+const notTaken = [
+  /^Not taken over: flag look-around, rule 1: .*invalid regex pattern/,
+  /^Not taken over: flag not a key, the flag: /,
+  /^Not taken over: flag secret, payload of true: it is encrypted/,
+  /^Not taken over: flag unheard-of, rule 1: .*sounds_like/,
+  /^Not taken over: flag unheard-of, rule 3: .*cohort/,
+];
+
+describe("a file of PostHog with flags that cannot be kept", () => {
+  test("a dry run lists the same lines and changes nothing", async () => {
+    const { code, stderr } = await flags("import", file, "--dry-run");
+    expect([code, lines(stderr)]).toEqual([0, notTaken.map((line) => expect.stringMatching(line))]);
+    expect((await flags("list", "--keys")).stdout).toBe("");
+  });
+
+  test("each flag is imported by itself; those that lost something are off", async () => {
+    const { code, stderr } = await flags("import", file);
+    expect([code, lines(stderr)]).toEqual([0, notTaken.map((line) => expect.stringMatching(line))]);
+    expect((await flags("list", "--keys")).stdout.trim().split("\n").sort()).toEqual([
+      "exact",
+      "look-around",
+      "secret",
+      "unheard-of",
+    ]);
+    const exact = await stored("exact");
+    expect([exact.active, exact.filters.groups[0].properties]).toMatchObject([
+      true,
+      [
+        { operator: "gt", value: "18" },
+        { operator: "icontains_multi", value: ["@a.com", "@b.com"] },
+      ],
+    ]);
+    expect(exact.filters.groups[1].properties).toMatchObject([{ value: "2026-01-01" }]);
+    const partial = await stored("unheard-of");
+    expect([partial.active, partial.filters.groups]).toMatchObject([false, [{ properties: [{ key: "b" }] }]]);
+    const secret = await stored("secret");
+    expect([secret.active, secret.filters.payloads ?? {}]).toEqual([false, {}]);
+    expect((await stored("look-around")).active).toBe(false);
+  });
+
+  test("a second import changes nothing, and a flag that was turned on stays on", async () => {
+    expect((await flags("import", file)).stdout).toContain("Nothing differs.");
+    expect((await flags("enable", "unheard-of")).code).toBe(0);
+    expect((await flags("import", file)).stdout).toContain("Nothing differs.");
+    expect((await stored("unheard-of")).active).toBe(true);
+  });
+});
+
+test("a document of Flagkeep: unreadable items, a circle and a cohort cost themselves alone", async () => {
+  const other = (name: string) => ({ type: "flag", flag: name, operator: "flag_evaluates_to", value: true });
+  const document = fileOf("own.json", {
+    flagkeep_flags: 1,
+    cohorts: [
+      {
+        name: "Odd",
+        filters: { properties: { type: "AND", values: [property("a", "sounds_like", "x")] } },
+      },
+      {
+        name: "Fine",
+        filters: { properties: { type: "AND", values: [property("a", "gt", 5)] } },
+      },
+    ],
+    flags: [
+      { key: "plain", filters: { groups: [set()] } },
+      { key: "plain", filters: { groups: [] } },
+      { filters: {} },
+      { key: "round", filters: { groups: [set(other("trip"))] } },
+      { key: "trip", filters: { groups: [set(other("round"))] } },
+      { key: "of-odd", filters: { groups: [set({ type: "cohort", cohort: "Odd" })] } },
+      { key: "of-fine", filters: { groups: [set({ type: "cohort", cohort: "Fine" })] } },
+    ],
+  });
+  const { code, stderr } = await flags("import", document);
+  expect(code).toBe(0);
+  expect(lines(stderr).map((line) => line.slice("Not taken over: ".length))).toEqual([
+    'Two flags have the key "plain".',
+    "Flag 3 has no key.",
+    expect.stringMatching(/^cohort "Odd": .*sounds_like/),
+    expect.stringMatching(/^flag trip, rule 1: .*flag "round"/),
+    expect.stringMatching(/^flag round, rule 1: .*flag 'trip'/),
+    expect.stringMatching(/^flag of-odd, rule 1: .*cohort "Odd"/),
+  ]);
+  expect([(await stored("plain")).active, (await stored("of-odd")).active]).toEqual([true, false]);
+  expect((await stored("of-fine")).filters.groups).toHaveLength(1);
+}, 30_000);
+
+test("a file of which nothing can be imported ends with 1", async () => {
+  const none = fileOf("none.json", { results: [flag("not a key", [set()])] });
+  expect((await flags("import", none)).code).toBe(1);
+});
