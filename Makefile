@@ -1,11 +1,11 @@
-# Flagkeep: `make run` builds and starts the appliance, `make test` tests it. Needs git, make, node and npm only:
+# Flagkeep: `make run` builds and starts the server, `make test` tests it. Needs git, make, node and npm only:
 # everything else, Bun included, is pinned in package-lock.json and installed by npm.
 
 BUN := node_modules/.bin/bun
 SOURCES := $(shell find cli src -type f 2>/dev/null) build.ts package.json
 
 .DEFAULT_GOAL := help
-.PHONY: help run build release check audit static format test clickhouse test-clickhouse test-cluster test-budgets test-crash test-random test-sdk kill-test prove mutation bench bench-flood bench-backups bench-room bench-queries bench-peers bench-flag-peers soak pictures clean
+.PHONY: help run build release check audit static format test test-fast clickhouse test-clickhouse test-cluster test-budgets test-crash test-random test-sdk kill-test prove mutation bench bench-flood bench-backups bench-room bench-queries bench-peers bench-flag-peers soak pictures clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,7 +39,13 @@ format: node_modules/.installed ## Format the sources
 
 test: build ## Run the tests
 	@# The limit is for tests that hang: a slow machine fails none by time alone. Two at a time: most of them wait.
-	$(BUN) test --parallel=2 --timeout 60000
+	$(BUN) test/support/run-tests.ts --parallel=2 --timeout 60000
+
+# Tests that start neither the executable nor a database server.
+FAST := test/house test/lib test/scan test/config.test.ts test/log.test.ts test/flags/evaluate test/flags/operators test/flags/rules
+
+test-fast: node_modules/.installed ## Run the rules and house tests: no executable, under a minute
+	$(BUN) test/support/run-tests.ts --timeout 60000 $(FAST)
 
 clickhouse: node_modules/.installed ## Install the ClickHouse engine for its tests, 543 MB (else they are skipped)
 	npm install --prefix test/support/clickhouse --no-save --no-audit --no-fund --ignore-scripts

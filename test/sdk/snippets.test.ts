@@ -14,7 +14,7 @@ import { goProgram, preparedFolder, pythonPackage } from "../support/toolchains.
 
 const page = await Bun.file(join(import.meta.dir, "../../docs/sdks.md")).text();
 const isLong = process.env.FLAGKEEP_TEST_SDKS === "1";
-const notNow = "it takes minutes; `make test-sdk` runs it";
+const notNow = "`make test-sdk`, which takes minutes";
 
 let appliance: TestAppliance;
 beforeAll(async () => {
