@@ -11,7 +11,7 @@ import { mkdir, open, rename } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { Readable } from "node:stream";
 import { setNativeFolder } from "../events/duckdb/native-folder.ts";
-import { releaseArchive } from "../journal/archive.ts";
+import { pruneArchive } from "../journal/archive.ts";
 import { syncFolder } from "../journal/disk.ts";
 import { lanes } from "../journal/segment.ts";
 import { AppError } from "../lib/errors.ts";
@@ -238,7 +238,7 @@ async function noteDone(
   const covered = Object.fromEntries(
     lanes.map((lane) => [lane, manifest.positions.find((one) => one.lane === lane)?.last_seq ?? 0]),
   ) as Record<(typeof lanes)[number], number>;
-  releaseArchive(paths(dataDir).archive, covered);
+  pruneArchive(paths(dataDir).archive, covered);
 }
 
 /** Keeps the newest verified file in the data directory when it cannot be brought to its destination. */

@@ -4,7 +4,13 @@ import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { readEventsVersion, withEventFile } from "../events/duckdb/database.ts";
-import { firstOfFileName, type Lane, lanes, reachedBehindDamage, scanSegment } from "../journal/segment.ts";
+import {
+  firstOfFileName,
+  type Lane,
+  lanes,
+  readableAfterCorruption,
+  scanSegment,
+} from "../journal/segment.ts";
 import { paths } from "../paths.ts";
 import { openPeople } from "../people/open.ts";
 import { loadedOutside } from "../people/outside-events.ts";
@@ -81,7 +87,7 @@ function neededSegments(folder: string, lane: Lane, after: number) {
     if (next !== undefined && firstOfFileName(next)! <= after + 1) return;
     const bytes = readFileSync(join(folder, "journal", lane, name));
     const scan = scanSegment(bytes);
-    if (reachedBehindDamage(bytes, scan, { lane, first: firstOfFileName(name)! }) !== undefined) {
+    if (readableAfterCorruption(bytes, scan, { lane, first: firstOfFileName(name)! }) !== undefined) {
       // Cut off there it would pass for whole, without what was acknowledged behind the damage.
       throw new SnapshotFailed(`The journal's segment ${lane}/${name} is damaged; see \`flagkeep doctor\`.`);
     }

@@ -1,7 +1,7 @@
 /** Whether a disk has room, before anything is written. */
 
 import { mkdirSync } from "node:fs";
-import { realDisk } from "../journal/disk.ts";
+import { systemDisk } from "../journal/disk.ts";
 import { NotEnoughSpace } from "./errors.ts";
 
 /** Free and total bytes of the disk of a folder; tests put another disk in. */
@@ -14,7 +14,7 @@ const marginBytes = 128 * 1024 * 1024;
 export async function requireSpace(
   folder: string,
   bytes: number,
-  spaceOf: SpaceOf = realDisk.space,
+  spaceOf: SpaceOf = systemDisk.space,
   reserveBytes = 0,
 ): Promise<void> {
   // At once: made later, by another thread, it could come after an interrupted command has cleaned up.

@@ -12,7 +12,7 @@ import { giveBackLinkerTables } from "../events/duckdb/linker-tables.ts";
 import { setNativeFolder } from "../events/duckdb/native-folder.ts";
 import { isInvalidated } from "../events/duckdb/open-failure.ts";
 import { SegmentArchive } from "../journal/archive-writer.ts";
-import { loadableBytes, realDisk } from "../journal/disk.ts";
+import { loadableBytes, systemDisk } from "../journal/disk.ts";
 import { batchOf, type JournalBatch, type SegmentBatch } from "../journal/reader.ts";
 import { Chores } from "../lib/chores.ts";
 import type { ClickHouseAddress } from "../lib/clickhouse-address.ts";
@@ -90,7 +90,7 @@ async function startEngine(start: EngineStart, recovery: StoreRecovery, faults: 
   if (!existsSync(place.work)) mkdirSync(place.work, { recursive: true, mode: 0o700 });
   for (const name of readdirSync(place.work))
     rmSync(join(place.work, name), { recursive: true, force: true });
-  const space = () => realDisk.space(start.dataDir);
+  const space = () => systemDisk.space(start.dataDir);
   if (start.doubt !== "") recovery.markDamaged(start.dataDir, start.doubt);
   const opened =
     start.eventsAt === null

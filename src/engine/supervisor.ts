@@ -5,7 +5,7 @@ import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { type Static, Type } from "@sinclair/typebox";
 import type { Subprocess } from "bun";
-import type { Debt } from "../journal/disk.ts";
+import type { PendingBytes } from "../journal/disk.ts";
 import type { Lane, SealedSegment } from "../journal/segment.ts";
 import { AppError } from "../lib/errors.ts";
 import { ownBytes, residentBytes } from "../lib/memory-budget.ts";
@@ -177,7 +177,7 @@ export class EngineSupervisor implements EngineAsked {
   }
 
   /** Bytes of sealed segments that are not loaded, and of those that are but are still in the event store's log. */
-  debt(): Debt {
+  debt(): PendingBytes {
     const debt = { unloaded: 0, unwritten: 0 };
     for (const { lane, last, bytes } of this.pending) {
       debt[last > this.loaded[lane] ? "unloaded" : "unwritten"] += bytes;

@@ -3,7 +3,7 @@
 import type { ProjectDirectory } from "../accounts/project-directory.ts";
 import { Intake } from "../ingestion/intake.ts";
 import type { JournalPort } from "../journal/journal.ts";
-import { JournalUnavailable } from "../journal/lane-writer.ts";
+import { JournalUnavailableError } from "../journal/lane-writer.ts";
 import type { Lane } from "../journal/segment.ts";
 import type { RpcHandlers, RpcUpload } from "../rpc/server.ts";
 
@@ -22,7 +22,7 @@ export function importRoutes(
 ): RpcHandlers {
   const opened = () => {
     const open = journal();
-    if (open === undefined) throw new JournalUnavailable("closed");
+    if (open === undefined) throw new JournalUnavailableError("closed");
     return open;
   };
   const intake = new Intake({

@@ -8,7 +8,7 @@ import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync }
 import { open } from "node:fs/promises";
 import { join } from "node:path";
 import type { Subprocess } from "bun";
-import { realDisk, reserveOf } from "../journal/disk.ts";
+import { reservedBytes, systemDisk } from "../journal/disk.ts";
 import { AppError, NotFound } from "../lib/errors.ts";
 import { unlinkSparingly } from "../lib/remove-files.ts";
 import { Semaphore } from "../lib/semaphore.ts";
@@ -140,9 +140,9 @@ export class ImportUploads {
     if (offset !== run.receivedBytes) throw new WrongOffset(run.receivedBytes);
     this.writing.add(run.id);
     try {
-      const { freeBytes, totalBytes } = await realDisk.space(this.folder);
+      const { freeBytes, totalBytes } = await systemDisk.space(this.folder);
       // The events of the file will need as much again, at least.
-      if (freeBytes - bytes.length * 2 < 2 * reserveOf(this.deps.reserveBytes, totalBytes))
+      if (freeBytes - bytes.length * 2 < 2 * reservedBytes(this.deps.reserveBytes, totalBytes))
         throw new NoRoomForImport("There is not enough room on the disk for more of the file.");
       const file = await open(this.pathOf(run), "a", 0o600);
       try {

@@ -14,17 +14,17 @@ import { zstdCompressed } from "../lib/zstd.ts";
 import {
   type ArchivedSegment,
   archivedFileName,
-  arrangedPath,
+  columnarPath,
+  type DiscardedRange,
   frameEnd,
-  type GivenUp,
-  isArranged,
+  isColumnar,
   listArchive,
-  noteGivenUp,
+  recordDiscarded,
   textOf,
 } from "./archive.ts";
-import { columnsOf } from "./archive-columns.ts";
-import { type Disk, realDisk, reserveOf, roomToAccept, syncFolder } from "./disk.ts";
-import { type Lane, lanes, mendSegment, type SealedSegment, scanSegment } from "./segment.ts";
+import { encodeColumnar } from "./archive-columnar.ts";
+import { bytesNeededToAccept, type Disk, reservedBytes, syncFolder, systemDisk } from "./disk.ts";
+import { type Lane, lanes, type SealedSegment, scanSegment, truncateSegment } from "./segment.ts";
 
 export interface ArchiveSettings {
   folder: string;
@@ -44,7 +44,7 @@ export interface ArchiveHooks {
   /** The journal may forget everything of the lane up to here; the segments' files are gone. */
   onReleased: (lane: Lane, lastSeq: number) => void;
   /** Archived entries went although no backup covers them. */
-  onGivenUp: (range: GivenUp) => void;
+  onGivenUp: (range: DiscardedRange) => void;
   /** The disk refused; the segments stay in the journal and are tried again. */
   onTrouble: (error: unknown) => void;
 }
@@ -58,7 +58,7 @@ const quietMs = 3_000;
 /** While events come in, there is a pause after each, so many times as long as it took: a tenth of a processor at the most. */
 const restFactor = 10;
 /** There is time for it: twice as small as at level 1 in rows, for ten times the work. */
-const arrangedLevel = 6;
+const columnarLevel = 6;
 
 export class SegmentArchive {
   private queue: SealedSegment[] = [];
@@ -68,7 +68,7 @@ export class SegmentArchive {
   private warned: Partial<Record<Lane, true>> = {};
   private arrangesFrom = 0;
   /** Nothing was kept since no file was left to be arranged: idle, the folders are not listed again and again. */
-  private areArranged = false;
+  private areColumnar = false;
   /** Somebody waits for what is being written. */
   private waiters = 0;
   /** Files that columns do not make smaller, or that cannot be read. */
@@ -79,7 +79,7 @@ export class SegmentArchive {
   constructor(
     private readonly settings: ArchiveSettings,
     private readonly hooks: ArchiveHooks,
-    private readonly disk: Disk = realDisk,
+    private readonly disk: Disk = systemDisk,
   ) {
     for (const lane of lanes) {
       mkdirSync(this.folderOf(lane), { recursive: true, mode: 0o700 });
@@ -91,7 +91,7 @@ export class SegmentArchive {
   /** Takes applied segments, oldest first in each lane; returns at once. */
   keep(segments: readonly SealedSegment[]): void {
     this.queue.push(...segments);
-    if (segments.length > 0) this.areArranged = false;
+    if (segments.length > 0) this.areColumnar = false;
     // Started in a later turn: `run` ends by clearing `running`, and must not do so before it is set.
     this.running ??= Promise.resolve().then(() => this.run());
   }
@@ -114,7 +114,7 @@ export class SegmentArchive {
 
   private async run(): Promise<void> {
     try {
-      await this.makeRoom(0);
+      await this.freeSpace(0);
       do {
         while (this.queue.length > 0) await this.takeGroup();
       } while ((await this.arrangeNext()) || this.queue.length > 0);
@@ -147,7 +147,7 @@ export class SegmentArchive {
 
   private async archiveIfFits(lane: Lane, group: readonly SealedSegment[], size: number): Promise<boolean> {
     // Compressed it is smaller; how much is not known yet.
-    while (await this.makeRoom(size / 4)) {
+    while (await this.freeSpace(size / 4)) {
       try {
         await this.archive(lane, group);
         return true;
@@ -195,7 +195,7 @@ export class SegmentArchive {
   private async arrangeNext(): Promise<boolean> {
     const { waitingBytes, lastLoadedAt } = this.settings;
     const isWanted = this.waiters > 0 || this.queue.length > 0 || (waitingBytes?.() ?? 0) > 0;
-    if (this.areArranged || isWanted) return false;
+    if (this.areColumnar || isWanted) return false;
     const started = performance.now();
     if (started - (lastLoadedAt?.() ?? -quietMs) < quietMs && started < this.arrangesFrom) return false;
     const next = lanes
@@ -203,8 +203,8 @@ export class SegmentArchive {
         const files = listArchive(this.settings.folder, lane);
         return files.filter((file, n) => n < files.length - 1 || !isShort(file));
       })
-      .find(({ path }) => !isArranged(path) && !this.staying.has(path));
-    this.areArranged = next === undefined;
+      .find(({ path }) => !isColumnar(path) && !this.staying.has(path));
+    this.areColumnar = next === undefined;
     if (next === undefined) return false;
     this.staying.add(next.path);
     await this.arrange(next);
@@ -218,15 +218,15 @@ export class SegmentArchive {
     // A damaged file stays as it is: arranged, what is missing would no longer show.
     if (read === undefined || !read.isWhole) return;
     const pieces: Buffer[] = [];
-    for (const piece of columnsOf(read.text)) {
+    for (const piece of encodeColumnar(read.text)) {
       pieces.push(piece);
       await new Promise(setImmediate);
     }
-    const packed = await zstdCompressed(Buffer.concat(pieces), arrangedLevel);
+    const packed = await zstdCompressed(Buffer.concat(pieces), columnarLevel);
     const stats = await stat(path).catch(ignoreAbsent);
     // A backup may cover it meanwhile.
     if (packed.length >= bytes || stats === undefined) return;
-    const arranged = arrangedPath(path);
+    const arranged = columnarPath(path);
     await this.write(arranged, [packed]);
     // The oldest ones go first when there is no room.
     await utimes(arranged, stats.atime, stats.mtime);
@@ -250,7 +250,7 @@ export class SegmentArchive {
     const scan = scanSegment(bytes);
     if (scan !== undefined && (!scan.torn || scan.last >= last)) return bytes.subarray(0, scan.goodBytes);
     const { quarantineFolder } = this.settings;
-    const mended = mendSegment(bytes, segment);
+    const mended = truncateSegment(bytes, segment);
     if (mended.lost.length === 0) return mended.bytes;
     await mkdir(quarantineFolder, { recursive: true, mode: 0o700 });
     await rename(path, join(quarantineFolder, damagedFileName(lane, basename(path), mended.lost)));
@@ -276,11 +276,11 @@ export class SegmentArchive {
   }
 
   /** Deletes the oldest files while the disk is short. @returns whether so many bytes may be written. */
-  private async makeRoom(bytes: number): Promise<boolean> {
+  private async freeSpace(bytes: number): Promise<boolean> {
     const isShort = async () => {
       const { freeBytes, totalBytes } = await this.disk.space(this.settings.folder);
-      const reserve = reserveOf(this.settings.reserveBytes, totalBytes);
-      const accepting = roomToAccept(reserve, {
+      const reserve = reservedBytes(this.settings.reserveBytes, totalBytes);
+      const accepting = bytesNeededToAccept(reserve, {
         unloaded: this.settings.waitingBytes?.() ?? 0,
         unwritten: 0,
       });
@@ -304,17 +304,17 @@ export class SegmentArchive {
     }
   }
 
-  private drop({ lane, first, last, bytes, path }: ArchivedSegment, reason: GivenUp["reason"]): void {
+  private drop({ lane, first, last, bytes, path }: ArchivedSegment, reason: DiscardedRange["reason"]): void {
     // Said before it is done: a crash in between must not hide it.
     if (this.settings.bytesMax > 0) this.giveUp(lane, first, last, reason);
     rmSync(path, { force: true });
     this.bytes -= bytes;
   }
 
-  private giveUp(lane: Lane, first: number, last: number, reason: GivenUp["reason"]): void {
+  private giveUp(lane: Lane, first: number, last: number, reason: DiscardedRange["reason"]): void {
     const range = { lane, first, last, reason, at: new Date().toISOString() };
     try {
-      noteGivenUp(this.settings.folder, range);
+      recordDiscarded(this.settings.folder, range);
     } catch {
       // Not even that fits on the disk; making room goes on, and the gap in the names tells.
     }
@@ -346,7 +346,7 @@ export class SegmentArchive {
 
 /** Whether what follows is written into the same file. */
 function isShort({ path, bytes }: ArchivedSegment): boolean {
-  return bytes < joinBytesMax && !isArranged(path);
+  return bytes < joinBytesMax && !isColumnar(path);
 }
 
 /** `realtime-0000000000000001.ndjson.lost-3-9.damaged`: of a segment whose entries 3 to 9 cannot all be read. */

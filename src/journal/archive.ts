@@ -3,7 +3,7 @@
  *
  * A file holds the segments of a range of one lane, `<first>-<last>.ndjson.zst`: zstd frames, each with one or more
  * whole segments as they were in the journal and a last line that says how far the frame reaches. `zstdcat` shows it.
- * When nothing else is to be done, the same text is arranged by columns, `<first>-<last>.columns.zst` (archive-columns.ts).
+ * When nothing else is to be done, the same text is arranged by columns, `<first>-<last>.columns.zst` (archive-columnar.ts).
  * A range begins where the one before it ends, so a gap in the names is a gap in the entries.
  */
 
@@ -11,8 +11,8 @@ import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, wri
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { zstdDecompressed, zstdFrames } from "../lib/zstd.ts";
-import { fromColumns } from "./archive-columns.ts";
-import { SegmentDamaged } from "./reader.ts";
+import { decodeColumnar } from "./archive-columnar.ts";
+import { SegmentCorruptError } from "./reader.ts";
 import { type Lane, lanes, scanSegment } from "./segment.ts";
 
 /** A file of the archive. */
@@ -35,7 +35,7 @@ export interface ArchivedText {
 }
 
 /** Applied entries that were given up although no backup covers them. */
-export interface GivenUp {
+export interface DiscardedRange {
   lane: Lane;
   first: number;
   last: number;
@@ -85,7 +85,7 @@ export function lastArchived(folder: string): Record<Lane, number> {
 }
 
 /** Per lane, the highest sequence number that is known to be used, also when the store of persons was lost. */
-export function seenSeqs(folder: string, applied: Record<Lane, number>): Record<Lane, number> {
+export function highestSeqs(folder: string, applied: Record<Lane, number>): Record<Lane, number> {
   const archived = lastArchived(folder);
   return {
     realtime: Math.max(applied.realtime, archived.realtime),
@@ -102,12 +102,12 @@ const rowsEnding = ".ndjson.zst";
 const columnsEnding = ".columns.zst";
 
 /** Whether a file's text is arranged by columns. */
-export function isArranged(path: string): boolean {
+export function isColumnar(path: string): boolean {
   return path.endsWith(columnsEnding);
 }
 
 /** The name of a file when it is. */
-export function arrangedPath(path: string): string {
+export function columnarPath(path: string): string {
   return path.slice(0, -rowsEnding.length) + columnsEnding;
 }
 
@@ -127,10 +127,10 @@ const endMark = Buffer.from('\n{"archived":{"last":');
  */
 export async function readArchived(
   archived: ArchivedSegment,
-): Promise<{ segments: ArchivedText[]; damage?: SegmentDamaged }> {
+): Promise<{ segments: ArchivedText[]; damage?: SegmentCorruptError }> {
   const { lane, first, last, path } = archived;
   const segments: ArchivedText[] = [];
-  const damagedBehind = (good: number) => ({ segments, damage: new SegmentDamaged(path, good, last) });
+  const damagedBehind = (good: number) => ({ segments, damage: new SegmentCorruptError(path, good, last) });
   const archivedText = await textOf(path).catch(() => undefined);
   if (archivedText === undefined) return damagedBehind(first - 1);
   const { text } = archivedText;
@@ -160,13 +160,13 @@ export async function readArchived(
  */
 export async function textOf(path: string): Promise<{ text: Buffer; isWhole: boolean }> {
   const bytes = await readFile(path).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== "ENOENT" || isArranged(path)) throw error;
+    if (error.code !== "ENOENT" || isColumnar(path)) throw error;
   });
   // It may have been arranged since it was listed.
-  if (bytes === undefined) return await textOf(arrangedPath(path));
+  if (bytes === undefined) return await textOf(columnarPath(path));
   const { length, isWhole } = zstdFrames(bytes);
   const text = await zstdDecompressed(bytes.subarray(0, length));
-  return { text: isArranged(path) ? fromColumns(text) : text, isWhole };
+  return { text: isColumnar(path) ? decodeColumnar(text) : text, isWhole };
 }
 
 function withoutFrameEnd(bytes: Buffer): Buffer {
@@ -182,34 +182,34 @@ function withoutFrameEnd(bytes: Buffer): Buffer {
  * @param folder  the archive's.
  * @param covered per lane, the last sequence number that is in the backup's stores or in its journal.
  */
-export function releaseArchive(folder: string, covered: Record<Lane, number>): void {
+export function pruneArchive(folder: string, covered: Record<Lane, number>): void {
   for (const lane of lanes) {
     for (const { last, path } of listArchive(folder, lane)) {
       if (last <= covered[lane]) rmSync(path, { force: true });
     }
   }
-  const left = givenUp(folder).filter(({ lane, last }) => last > covered[lane]);
-  if (left.length < givenUp(folder).length) writeGivenUp(folder, left);
+  const left = discardedRanges(folder).filter(({ lane, last }) => last > covered[lane]);
+  if (left.length < discardedRanges(folder).length) writeDiscarded(folder, left);
 }
 
 /** What was given up since the last backup, one range a lane. */
-export function givenUp(folder: string): GivenUp[] {
+export function discardedRanges(folder: string): DiscardedRange[] {
   try {
-    return JSON.parse(readFileSync(join(folder, givenUpName), "utf8")) as GivenUp[];
+    return JSON.parse(readFileSync(join(folder, givenUpName), "utf8")) as DiscardedRange[];
   } catch {
     return [];
   }
 }
 
 /** Remembers that a range was given up. */
-export function noteGivenUp(folder: string, range: GivenUp): void {
-  const before = givenUp(folder);
+export function recordDiscarded(folder: string, range: DiscardedRange): void {
+  const before = discardedRanges(folder);
   const same = before.find(({ lane }) => lane === range.lane);
   const joined = same === undefined ? range : { ...range, first: Math.min(same.first, range.first) };
-  writeGivenUp(folder, [...before.filter(({ lane }) => lane !== range.lane), joined]);
+  writeDiscarded(folder, [...before.filter(({ lane }) => lane !== range.lane), joined]);
 }
 
-function writeGivenUp(folder: string, ranges: readonly GivenUp[]): void {
+function writeDiscarded(folder: string, ranges: readonly DiscardedRange[]): void {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const path = join(folder, givenUpName);
   writeFileSync(`${path}.tmp`, JSON.stringify(ranges), { mode: 0o600 });

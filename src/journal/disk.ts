@@ -25,7 +25,7 @@ export interface Disk {
 /** A new file whose writes return when they are on the disk: one call where a write and a sync would be two. */
 const durableFile = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_DSYNC;
 
-export const realDisk: Disk = {
+export const systemDisk: Disk = {
   async create(path) {
     const handle = await fs.open(path, durableFile, 0o600);
     await syncFolder(dirname(path));
@@ -84,12 +84,12 @@ const marginBytes = 2 * MiB;
 const reserveShare = 0.05;
 
 /** What the journal keeps free besides its debt. @param reserveBytes the setting `journal-reserve` */
-export function reserveOf(reserveBytes: number, totalBytes: number): number {
+export function reservedBytes(reserveBytes: number, totalBytes: number): number {
   return Math.min(reserveBytes, totalBytes * reserveShare);
 }
 
 /** The free space that entries of the journal need to get into the stores. */
-export function roomToLoad(journalBytes: number): number {
+export function bytesNeededToLoad(journalBytes: number): number {
   return loadingBytes + loadingFactor * journalBytes;
 }
 
@@ -99,12 +99,12 @@ export function loadableBytes(freeBytes: number): number {
 }
 
 /** The free space that it takes to write so many loaded bytes from the event store's log into its file. */
-export function roomToCheckpoint(journalBytes: number): number {
+export function bytesNeededToCheckpoint(journalBytes: number): number {
   return marginBytes + journalBytes;
 }
 
 /** Entries that wait, in bytes of the journal. */
-export interface Debt {
+export interface PendingBytes {
   /** Not loaded. */
   unloaded: number;
   /** Loaded, but still in the event store's log. */
@@ -115,11 +115,11 @@ export interface Debt {
  * The free space under which new entries are refused: the reserve, and what everything accepted so far will still need.
  * So whatever was accepted can be loaded, however full the volume is.
  */
-export function roomToAccept(reserve: number, { unloaded, unwritten }: Debt): number {
-  return reserve + marginBytes + roomToLoad(unloaded) + roomToCheckpoint(unwritten);
+export function bytesNeededToAccept(reserve: number, { unloaded, unwritten }: PendingBytes): number {
+  return reserve + marginBytes + bytesNeededToLoad(unloaded) + bytesNeededToCheckpoint(unwritten);
 }
 
 /** A new entry takes its own room in the journal, and leaves a debt. */
-export function roomOfEntries(bytes: number): number {
+export function diskCost(bytes: number): number {
   return bytes * (1 + loadingFactor);
 }

@@ -7,10 +7,17 @@
 
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { type Debt, type Disk, realDisk, reserveOf, roomOfEntries, roomToAccept } from "./disk.ts";
+import {
+  bytesNeededToAccept,
+  type Disk,
+  diskCost,
+  type PendingBytes,
+  reservedBytes,
+  systemDisk,
+} from "./disk.ts";
 import type { EntryText } from "./entry.ts";
-import { JournalUnavailable, type LaneSettings, LaneWriter } from "./lane-writer.ts";
-import { type Quarantined, recoverLane } from "./recovery.ts";
+import { JournalUnavailableError, type LaneSettings, LaneWriter } from "./lane-writer.ts";
+import { recoverLane, type TornWrite } from "./recovery.ts";
 import type { Lane, SealedSegment } from "./segment.ts";
 import { lanes } from "./segment.ts";
 
@@ -23,9 +30,9 @@ export interface JournalEvents {
   onSealed: (segment: SealedSegment) => void;
   onFailure: (error: unknown, lane: Lane) => void;
   /** Told of every request that is refused. */
-  onRefused?: (reason: JournalUnavailable["reason"], lane: Lane) => void;
+  onRefused?: (reason: JournalUnavailableError["reason"], lane: Lane) => void;
   /** What of the sealed segments waits; left out: nothing does. */
-  debt?: () => Debt;
+  debt?: () => PendingBytes;
 }
 
 /** Whether new entries are taken, and what hinders it. */
@@ -59,7 +66,7 @@ export interface JournalPort {
    *
    * @param entries each the text of a JSON object, or its UTF-8, without its leading `{"seq":N,` and without line breaks.
    * @returns the sequence number of the first; the rest follow without gaps.
-   * @throws {JournalUnavailable} nothing was kept, as far as is known: no room, a broken disk, or too much is waiting. The
+   * @throws {JournalUnavailableError} nothing was kept, as far as is known: no room, a broken disk, or too much is waiting. The
    *                              client should come again.
    */
   append(lane: Lane, entries: readonly EntryText[]): Promise<number>;
@@ -74,18 +81,18 @@ export interface JournalPort {
 
 const spaceCheckIntervalMs = 500;
 /** Also when so much room was taken since the last look: others may have taken the volume meanwhile. */
-const spaceCheckRoomBytes = 8 * 1024 * 1024;
+const spaceCheckBytes = 8 * 1024 * 1024;
 /** So long after a failed write it is said. */
 const failingMs = 10_000;
 
 /**
- * The journal in a data directory, where nobody else writes meanwhile. Refuses entries (`JournalUnavailable`) before the disk is
+ * The journal in a data directory, where nobody else writes meanwhile. Refuses entries (`JournalUnavailableError`) before the disk is
  * full, and after a failed write for a moment; then it takes new ones by itself.
  */
 export class Journal implements JournalPort {
   private readonly writers = new Map<Lane, LaneWriter>();
   /** What may still be accepted before the next look at the disk. */
-  private roomBytes = Number.POSITIVE_INFINITY;
+  private capacityBytes = Number.POSITIVE_INFINITY;
   /** Room that was taken since the last look began. */
   private takenBytes = 0;
   private isLooking = false;
@@ -114,12 +121,12 @@ export class Journal implements JournalPort {
     seenSeq: Record<Lane, number>,
     settings: JournalSettings,
     events: JournalEvents,
-    disk: Disk = realDisk,
-  ): Promise<{ journal: Journal; segments: SealedSegment[]; quarantined: Quarantined[] }> {
+    disk: Disk = systemDisk,
+  ): Promise<{ journal: Journal; segments: SealedSegment[]; quarantined: TornWrite[] }> {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     const journal = new Journal(folder, settings, events, disk);
     const segments: SealedSegment[] = [];
-    const quarantined: Quarantined[] = [];
+    const quarantined: TornWrite[] = [];
     for (const lane of lanes) {
       const laneFolder = join(folder, lane);
       const recovered = recoverLane(laneFolder, lane, join(folder, "quarantine"), seenSeq[lane]);
@@ -149,16 +156,16 @@ export class Journal implements JournalPort {
   }
 
   append(lane: Lane, entries: readonly EntryText[]): Promise<number> {
-    const room = roomOfEntries(entries.reduce((sum, entry) => sum + entry.length, 0));
-    if (room > this.roomBytes) return Promise.reject(this.refusal("disk_full", lane));
-    this.roomBytes -= room;
+    const room = diskCost(entries.reduce((sum, entry) => sum + entry.length, 0));
+    if (room > this.capacityBytes) return Promise.reject(this.refusal("disk_full", lane));
+    this.capacityBytes -= room;
     this.takenBytes += room;
-    if (this.takenBytes >= spaceCheckRoomBytes) void this.checkSpace();
+    if (this.takenBytes >= spaceCheckBytes) void this.checkSpace();
     return this.writers
       .get(lane)!
       .append(entries)
       .catch((error: unknown) => {
-        if (error instanceof JournalUnavailable) this.events.onRefused?.(error.reason, lane);
+        if (error instanceof JournalUnavailableError) this.events.onRefused?.(error.reason, lane);
         throw error;
       });
   }
@@ -166,12 +173,12 @@ export class Journal implements JournalPort {
   /** Whether new entries are taken at this moment. */
   admission(): Admission {
     const isFailing = performance.now() - this.failedAt < failingMs;
-    return { isOpen: this.roomBytes > 0, isFailing, ...this.space };
+    return { isOpen: this.capacityBytes > 0, isFailing, ...this.space };
   }
 
-  private refusal(reason: JournalUnavailable["reason"], lane: Lane): JournalUnavailable {
+  private refusal(reason: JournalUnavailableError["reason"], lane: Lane): JournalUnavailableError {
     this.events.onRefused?.(reason, lane);
-    return new JournalUnavailable(reason);
+    return new JournalUnavailableError(reason);
   }
 
   /** Seals what is open, so that the pipeline gets everything that was acknowledged before the call. */
@@ -198,20 +205,20 @@ export class Journal implements JournalPort {
     this.takenBytes = 0;
     try {
       const { freeBytes, totalBytes } = await this.disk.space(this.folder);
-      const reserve = reserveOf(this.settings.reserveBytes, totalBytes);
-      const neededBytes = Math.ceil(roomToAccept(reserve, this.debt()));
+      const reserve = reservedBytes(this.settings.reserveBytes, totalBytes);
+      const neededBytes = Math.ceil(bytesNeededToAccept(reserve, this.debt()));
       this.space = { freeBytes, neededBytes, totalBytes };
       // What was taken meanwhile may not be on the disk yet.
-      this.roomBytes = freeBytes - neededBytes - this.takenBytes;
+      this.capacityBytes = freeBytes - neededBytes - this.takenBytes;
     } catch {
       // Without an answer the writes themselves tell.
-      this.roomBytes = Number.POSITIVE_INFINITY;
+      this.capacityBytes = Number.POSITIVE_INFINITY;
     } finally {
       this.isLooking = false;
     }
   }
 
-  private debt(): Debt {
+  private debt(): PendingBytes {
     const { unloaded, unwritten } = this.events.debt?.() ?? { unloaded: 0, unwritten: 0 };
     const open = [...this.writers.values()].reduce(
       (sum, { openBytes, queuedBytes }) => sum + openBytes + queuedBytes,

@@ -7,15 +7,15 @@ import { type EntryText, Lines, lineOf } from "./entry.ts";
 import {
   blockLine,
   hashBlock,
+  hashSeed,
   type Lane,
   type SealedSegment,
-  seedOf,
   segmentFileName,
   segmentHeader,
 } from "./segment.ts";
 
 /** Nothing of the request was kept; the client may send it again. */
-export class JournalUnavailable extends AppError {
+export class JournalUnavailableError extends AppError {
   /** Why it may be, in words. */
   static readonly reasons = {
     disk_full: "The disk is almost full; new events are refused.",
@@ -25,8 +25,8 @@ export class JournalUnavailable extends AppError {
   } as const;
   readonly code = "journal_unavailable";
   override readonly hint = "Free disk space in the data directory, or see the log for the disk's error.";
-  constructor(readonly reason: keyof typeof JournalUnavailable.reasons) {
-    super(JournalUnavailable.reasons[reason]);
+  constructor(readonly reason: keyof typeof JournalUnavailableError.reasons) {
+    super(JournalUnavailableError.reasons[reason]);
   }
 }
 
@@ -135,14 +135,15 @@ export class LaneWriter {
   /**
    * Appends entries and resolves with the sequence number of the first once all are on the disk.
    *
-   * @throws {JournalUnavailable} nothing was kept.
+   * @throws {JournalUnavailableError} nothing was kept.
    */
   append(entries: readonly EntryText[]): Promise<number> {
-    if (this.closed) return Promise.reject(new JournalUnavailable("closed"));
+    if (this.closed) return Promise.reject(new JournalUnavailableError("closed"));
     if (this.queueCharacters > this.settings.queueBytesMax)
-      return Promise.reject(new JournalUnavailable("overloaded"));
+      return Promise.reject(new JournalUnavailableError("overloaded"));
     if (this.pausedUntil !== 0) {
-      if (performance.now() < this.pausedUntil) return Promise.reject(new JournalUnavailable("write_failed"));
+      if (performance.now() < this.pausedUntil)
+        return Promise.reject(new JournalUnavailableError("write_failed"));
       this.pausedUntil = 0;
     }
     const first = this.nextSeq;
@@ -258,7 +259,7 @@ export class LaneWriter {
       const full =
         (error as NodeJS.ErrnoException).code === "ENOSPC" ||
         (error as NodeJS.ErrnoException).code === "EDQUOT";
-      const failure = new JournalUnavailable(full ? "disk_full" : "write_failed");
+      const failure = new JournalUnavailableError(full ? "disk_full" : "write_failed");
       for (const { request } of group) {
         request.hasFailed = true;
         request.reject(failure);
@@ -327,7 +328,15 @@ export class LaneWriter {
       else await this.removeUnused(path);
       throw error;
     });
-    return { first, last: first - 1, path, file, bytes: 0, hash: seedOf(first), openedAt: performance.now() };
+    return {
+      first,
+      last: first - 1,
+      path,
+      file,
+      bytes: 0,
+      hash: hashSeed(first),
+      openedAt: performance.now(),
+    };
   }
 
   private async sealOpenIfAny(): Promise<void> {

@@ -2,10 +2,10 @@
 
 import { AppError } from "../lib/errors.ts";
 import { ReusedBuffers } from "../lib/reused-buffers.ts";
-import { type Lane, mendSegment, type SealedSegment, scanSegment } from "./segment.ts";
+import { type Lane, type SealedSegment, scanSegment, truncateSegment } from "./segment.ts";
 
 /** A segment that was acknowledged can no longer be read in full. */
-export class SegmentDamaged extends AppError {
+export class SegmentCorruptError extends AppError {
   readonly code = "segment_damaged";
   override readonly hint = "Put back a copy of the file if there is one, and see `flagkeep doctor`.";
   constructor(
@@ -50,7 +50,7 @@ export interface SegmentText {
   /** The readable part: a whole segment of its own. */
   bytes: Buffer;
   /** Set when acknowledged entries are missing. */
-  damage?: SegmentDamaged;
+  damage?: SegmentCorruptError;
 }
 
 /**
@@ -66,12 +66,12 @@ async function readInto(buffers: ReusedBuffers, segment: SealedSegment): Promise
   const bytes = await buffers.readFile(segment.path);
   const scan = scanSegment(bytes);
   if (scan === undefined || (scan.torn && scan.goodBytes < segment.bytes)) {
-    const mended = mendSegment(bytes, segment);
+    const mended = truncateSegment(bytes, segment);
     const { path, last } = segment;
     const damage =
       mended.lost.length === 0
         ? undefined
-        : new SegmentDamaged(path, mended.lost[0]!.first - 1, last, mended.lost);
+        : new SegmentCorruptError(path, mended.lost[0]!.first - 1, last, mended.lost);
     return { bytes: mended.bytes, damage };
   }
   return { bytes: bytes.subarray(0, scan.goodBytes) };

@@ -14,12 +14,12 @@ import { basename, join } from "node:path";
 import {
   firstOfFileName,
   type Lane,
-  reachedBehindDamage,
+  readableAfterCorruption,
   type SealedSegment,
   scanSegment,
 } from "./segment.ts";
 
-export interface Quarantined {
+export interface TornWrite {
   lane: Lane;
   /** The segment it was cut from. */
   segment: string;
@@ -32,7 +32,7 @@ export interface Recovered {
   segments: SealedSegment[];
   /** The sequence number that the next entry gets. */
   nextSeq: number;
-  quarantined: Quarantined[];
+  quarantined: TornWrite[];
 }
 
 /**
@@ -90,7 +90,7 @@ function recoverNewest(path: string, lane: Lane, quarantineFolder: string) {
   const scan = scanSegment(bytes);
   const first = scan?.first ?? firstOfFileName(basename(path))!;
   const isOfLane = scan === undefined || scan.lane === lane;
-  const reached = isOfLane ? reachedBehindDamage(bytes, scan, { lane, first }) : undefined;
+  const reached = isOfLane ? readableAfterCorruption(bytes, scan, { lane, first }) : undefined;
   // Whoever reads it leaves out what is damaged, and says so.
   if (reached !== undefined) return { segment: { lane, first, last: reached, path, bytes: bytes.length } };
   if (scan === undefined || scan.lane !== lane) {
@@ -99,7 +99,7 @@ function recoverNewest(path: string, lane: Lane, quarantineFolder: string) {
     renameSync(path, target);
     return { quarantined: { lane, segment: basename(path), path: target, bytes: bytes.length } };
   }
-  let quarantined: Quarantined | undefined;
+  let quarantined: TornWrite | undefined;
   if (scan.torn) {
     const target = quarantinePath(quarantineFolder, lane, path);
     writeFileSync(target, bytes.subarray(scan.goodBytes), { mode: 0o600, flush: true });

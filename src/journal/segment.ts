@@ -50,7 +50,7 @@ export function segmentHeader(lane: Lane, first: number): string {
 }
 
 /** The hash that the first block of a segment is seeded with. */
-export function seedOf(first: number): bigint {
+export function hashSeed(first: number): bigint {
   return BigInt(first);
 }
 
@@ -104,7 +104,7 @@ export function scanSegment(bytes: Buffer): SegmentScan | undefined {
     first,
     last: first - 1,
     goodBytes: headerEnd,
-    hash: seedOf(first),
+    hash: hashSeed(first),
     torn: false,
   };
   while (scan.goodBytes < bytes.length) {
@@ -127,10 +127,10 @@ export function scanSegment(bytes: Buffer): SegmentScan | undefined {
  * @param of its first and last entries by name, as its own header may be damaged.
  * @returns a whole segment of what can be read, its last entry, and the ranges of entries that cannot be read.
  */
-export function mendSegment(bytes: Buffer, of: { lane: Lane; first: number; last: number }) {
+export function truncateSegment(bytes: Buffer, of: { lane: Lane; first: number; last: number }) {
   const lost: { first: number; last: number }[] = [];
   const parts: Buffer[] = [Buffer.from(segmentHeader(of.lane, of.first))];
-  let written = seedOf(of.first);
+  let written = hashSeed(of.first);
   let previous = written;
   let reached = of.first - 1;
   let isBehindDamage = false;
@@ -165,7 +165,7 @@ export function mendSegment(bytes: Buffer, of: { lane: Lane; first: number; last
  * @param of the lane and the first entry by name, as the header may be damaged.
  * @returns the last entry of those blocks; undefined when there are none.
  */
-export function reachedBehindDamage(
+export function readableAfterCorruption(
   bytes: Buffer,
   scan: SegmentScan | undefined,
   of: { lane: Lane; first: number },
@@ -173,7 +173,7 @@ export function reachedBehindDamage(
   if (scan !== undefined && !scan.torn) return undefined;
   const first = scan?.first ?? of.first;
   const last = scan?.last ?? first - 1;
-  const { reached } = mendSegment(bytes, { lane: of.lane, first, last });
+  const { reached } = truncateSegment(bytes, { lane: of.lane, first, last });
   return reached > last ? reached : undefined;
 }
 

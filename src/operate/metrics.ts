@@ -15,7 +15,7 @@ import { authenticationFailed, permissionDenied } from "../http/failure.ts";
 import type { RoleName, RoleReadiness } from "../http/probes.ts";
 import { type Call, clientRoutes, Reply, type Route } from "../http/route.ts";
 import type { JournalPort } from "../journal/journal.ts";
-import { JournalUnavailable } from "../journal/lane-writer.ts";
+import { JournalUnavailableError } from "../journal/lane-writer.ts";
 import { type Lane, lanes } from "../journal/segment.ts";
 import type { SpikeSignal } from "../people/spikes/detector.ts";
 import { readLastScrub } from "./scrub/last-scrub.ts";
@@ -190,7 +190,7 @@ export class Metrics {
   /** A counter that first appears with a number above zero has not increased for Prometheus: its alert would be silent. */
   private beginAtZero(): void {
     for (const lane of lanes) this.countApplied({ lane, events: 0, duplicates: 0, dropped: 0 });
-    for (const reason of Object.keys(JournalUnavailable.reasons))
+    for (const reason of Object.keys(JournalUnavailableError.reasons))
       this.refused.inc({ role: "capture", reason }, 0);
     for (const reason of refusals) this.refused.inc({ role: "query", reason }, 0);
   }

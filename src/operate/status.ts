@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { Cron } from "croner";
 import type { ProjectDirectory } from "../accounts/project-directory.ts";
 import { readLastBackup } from "../backup/last-backup.ts";
-import { givenUp } from "../journal/archive.ts";
+import { discardedRanges } from "../journal/archive.ts";
 import { firstOfFileName, type Lane, lanes, scanSegment } from "../journal/segment.ts";
 import { isoFromMicros, microsPerDay, nowMicros } from "../lib/time.ts";
 import { isInUse } from "../lock.ts";
@@ -35,7 +35,7 @@ export function storedStatus(
     disk: stores,
     stored: storedEvents(stores, people === undefined ? 0 : countStoredEvents(people)),
     volume: volumeOf(dataDir, neededBytes),
-    given_up: givenUp(paths(dataDir).archive).map(({ lane, first, last, reason, at }) => ({
+    given_up: discardedRanges(paths(dataDir).archive).map(({ lane, first, last, reason, at }) => ({
       ...{ lane, first_seq: first, last_seq: last, reason, at },
     })),
     last_backup: readLastBackup(dataDir),

@@ -33,7 +33,7 @@ export interface PersonEraser {
   /**
    * Resolves when the deletion is on disk, and as a rule applied.
    *
-   * @throws {JournalUnavailable} nothing was deleted.
+   * @throws {JournalUnavailableError} nothing was deleted.
    */
   erase(projectId: number, person: DeletedPerson, by: Author): Promise<Deletion>;
 }

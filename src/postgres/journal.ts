@@ -7,7 +7,7 @@
 
 import type { EntryText } from "../journal/entry.ts";
 import type { Admission, JournalPort } from "../journal/journal.ts";
-import { JournalUnavailable } from "../journal/lane-writer.ts";
+import { JournalUnavailableError } from "../journal/lane-writer.ts";
 import { type Lane, lanes } from "../journal/segment.ts";
 import { type Postgres, PostgresUnreachable } from "./connection.ts";
 
@@ -16,7 +16,7 @@ export interface PostgresJournalSettings {
   front: string;
   /** Bytes that may wait for PostgreSQL before new entries are refused. */
   queueBytesMax: number;
-  onRefused?: (reason: JournalUnavailable["reason"], lane: Lane) => void;
+  onRefused?: (reason: JournalUnavailableError["reason"], lane: Lane) => void;
   onFailure?: (error: unknown, lane: Lane) => void;
 }
 
@@ -117,7 +117,7 @@ class BlockWriter {
     const refusal = this.refusal();
     if (refusal !== undefined) {
       this.settings.onRefused?.(refusal, this.lane);
-      return Promise.reject(new JournalUnavailable(refusal));
+      return Promise.reject(new JournalUnavailableError(refusal));
     }
     const bytes = entries.reduce((sum, entry) => sum + entry.length + 1, 0);
     this.queuedBytes += bytes;
@@ -137,7 +137,7 @@ class BlockWriter {
     await this.running;
   }
 
-  private refusal(): JournalUnavailable["reason"] | undefined {
+  private refusal(): JournalUnavailableError["reason"] | undefined {
     if (this.isClosed) return "closed";
     if (this.queuedBytes > this.settings.queueBytesMax) return "overloaded";
     if (!this.isAway || performance.now() - this.lookedAt > lookEveryMs) {
@@ -189,7 +189,7 @@ class BlockWriter {
       // The next block asks which is the last that is there.
       this.block = undefined;
       this.settings.onFailure?.(error, this.lane);
-      for (const { reject } of group) reject(new JournalUnavailable("write_failed"));
+      for (const { reject } of group) reject(new JournalUnavailableError("write_failed"));
       this.settings.onRefused?.("write_failed", this.lane);
     } finally {
       this.queuedBytes -= group.reduce((sum, { bytes }) => sum + bytes, 0);

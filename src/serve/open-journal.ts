@@ -1,10 +1,10 @@
 /** Opens the journal of the front: its own in the data directory, or the one that several fronts share. */
 
 import type { Config } from "../config/settings.ts";
-import { seenSeqs } from "../journal/archive.ts";
-import type { Debt } from "../journal/disk.ts";
+import { highestSeqs } from "../journal/archive.ts";
+import type { PendingBytes } from "../journal/disk.ts";
 import { Journal, type JournalPort } from "../journal/journal.ts";
-import type { JournalUnavailable } from "../journal/lane-writer.ts";
+import type { JournalUnavailableError } from "../journal/lane-writer.ts";
 import type { Lane, SealedSegment } from "../journal/segment.ts";
 import type { Log } from "../log.ts";
 import { paths } from "../paths.ts";
@@ -24,8 +24,8 @@ export interface JournalSurroundings {
   log: Log;
   people: PeopleDb;
   /** Who loads what is in the journal. */
-  loader: { offer(segments: readonly SealedSegment[]): void; debt(): Debt };
-  onRefused: (reason: JournalUnavailable["reason"]) => void;
+  loader: { offer(segments: readonly SealedSegment[]): void; debt(): PendingBytes };
+  onRefused: (reason: JournalUnavailableError["reason"]) => void;
 }
 
 /** Recovers the journal, and hands to the loader what it has not loaded. */
@@ -35,7 +35,7 @@ export async function openJournal(
 ): Promise<JournalPort> {
   const logRefusal = refusalLog(log);
   const hooks = {
-    onRefused(reason: JournalUnavailable["reason"], lane: Lane) {
+    onRefused(reason: JournalUnavailableError["reason"], lane: Lane) {
       onRefused(reason);
       logRefusal(reason, lane);
     },
@@ -46,7 +46,7 @@ export async function openJournal(
   const place = paths(config["data-dir"]);
   const { journal, segments, quarantined } = await Journal.open(
     place.journal,
-    seenSeqs(place.archive, laneCursors(people)),
+    highestSeqs(place.archive, laneCursors(people)),
     {
       segmentBytesMax: config["journal-segment-size"],
       segmentEntriesMax,

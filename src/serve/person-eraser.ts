@@ -4,7 +4,7 @@ import { type Author, recordActivity } from "../accounts/activity.ts";
 import type { Metadata } from "../accounts/metadata.ts";
 import { readLastBackup } from "../backup/last-backup.ts";
 import type { JournalPort } from "../journal/journal.ts";
-import { JournalUnavailable } from "../journal/lane-writer.ts";
+import { JournalUnavailableError } from "../journal/lane-writer.ts";
 import { NotFound } from "../lib/errors.ts";
 import { nowMicros } from "../lib/time.ts";
 import { type DeletedPerson, type Deletion, deletionLine, type PersonEraser } from "../people/deletion.ts";
@@ -41,7 +41,7 @@ export class Eraser implements PersonEraser {
   async erase(projectId: number, person: DeletedPerson, by: Author): Promise<Deletion> {
     const { journal: opened, metadata, people, dataDir, together } = this.deps;
     const journal = opened();
-    if (journal === undefined) throw new JournalUnavailable("closed");
+    if (journal === undefined) throw new JournalUnavailableError("closed");
     const { uuid } = person;
     const seq = await journal.append("realtime", [deletionLine(projectId, person, nowMicros())]);
     await together(() =>

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
-import { anyToken, JournalUnavailable, madeUuid, noon, startCapture } from "./support.ts";
+import { anyToken, JournalUnavailableError, madeUuid, noon, startCapture } from "./support.ts";
 
 const ofrepPath = "/i/v1/analytics/events";
 const uuid = (digit: number) => `01a1fb87-8ea9-71da-a728-780e77655af${digit}`;
@@ -158,7 +158,7 @@ describe("refusals are written in the protocol's own words", () => {
 
   test("also when the journal cannot write", async () => {
     const { journal, send } = startCapture();
-    journal.refusal = new JournalUnavailable("full");
+    journal.refusal = new JournalUnavailableError("full");
     const response = await send(ofrepPath, { body: batch([event(1)]), headers });
     expect(response.status).toBe(503);
     expect(response.headers.get("retry-after")).toBe("5");

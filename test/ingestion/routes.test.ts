@@ -5,7 +5,7 @@ import {
   anyToken,
   batch,
   envelope,
-  JournalUnavailable,
+  JournalUnavailableError,
   noon,
   one,
   startCapture,
@@ -172,7 +172,7 @@ describe("answers", () => {
 
   test("are never a success when the journal cannot write", async () => {
     const { journal, send, unexpected } = startCapture();
-    journal.refusal = new JournalUnavailable("disk full");
+    journal.refusal = new JournalUnavailableError("disk full");
     for (const path of ["/batch/", "/e/?beacon=1"]) {
       const response = await send(path, { body: one(), headers: { origin: "http://shop.test" } });
       expect(response.status).toBe(503);

@@ -67,7 +67,7 @@ export class FakeJournal implements JournalSink {
   }
 }
 
-export class JournalUnavailable extends Error {
+export class JournalUnavailableError extends Error {
   readonly code = "journal_unavailable";
 }
 

@@ -3,9 +3,9 @@
 import { afterEach, beforeEach, expect } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { type GivenUp, listArchive, readArchived } from "../../src/journal/archive.ts";
+import { type DiscardedRange, listArchive, readArchived } from "../../src/journal/archive.ts";
 import { type ArchiveSettings, SegmentArchive } from "../../src/journal/archive-writer.ts";
-import { realDisk } from "../../src/journal/disk.ts";
+import { systemDisk } from "../../src/journal/disk.ts";
 import type { Lane, SealedSegment } from "../../src/journal/segment.ts";
 import { temporaryFolder } from "../support/appliance.ts";
 import { entryLines, writeSegment } from "../support/segments.ts";
@@ -24,7 +24,7 @@ export function useArchiveFolder(): void {
 }
 
 export function openArchive(settings: Partial<ArchiveSettings> = {}) {
-  const seen = { released: [] as [Lane, number][], warned: [] as GivenUp[], trouble: [] as unknown[] };
+  const seen = { released: [] as [Lane, number][], warned: [] as DiscardedRange[], trouble: [] as unknown[] };
   const archive = new SegmentArchive(
     {
       folder: at.archiveFolder,
@@ -38,7 +38,7 @@ export function openArchive(settings: Partial<ArchiveSettings> = {}) {
       onGivenUp: (range) => seen.warned.push(range),
       onTrouble: (error) => seen.trouble.push(error),
     },
-    { ...realDisk, space: async () => at.space },
+    { ...systemDisk, space: async () => at.space },
   );
   return { archive, seen };
 }

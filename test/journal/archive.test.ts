@@ -12,11 +12,11 @@ import {
 } from "node:fs";
 import { basename, join } from "node:path";
 import {
-  givenUp,
+  discardedRanges,
   listArchive,
-  noteGivenUp,
+  pruneArchive,
   readArchived,
-  releaseArchive,
+  recordDiscarded,
 } from "../../src/journal/archive.ts";
 import {
   archivedText,
@@ -81,16 +81,16 @@ describe("every applied segment is kept until it is released", () => {
     const { archive } = openArchive();
     for (let n = 0; n < 3; n++) await keep(archive, segments("realtime", 1 + n * 100, 1, 100, 8_000));
     await keep(archive, segments("historical", 1, 1));
-    releaseArchive(at.archiveFolder, { realtime: 199, historical: 0 });
+    pruneArchive(at.archiveFolder, { realtime: 199, historical: 0 });
     expect(ranges("realtime")).toEqual([
       [101, 200],
       [201, 300],
     ]);
-    releaseArchive(at.archiveFolder, { realtime: 200, historical: 10 });
+    pruneArchive(at.archiveFolder, { realtime: 200, historical: 10 });
     expect(ranges("realtime")).toEqual([[201, 300]]);
     expect(ranges("historical")).toEqual([]);
     // It goes on behind a release of everything.
-    releaseArchive(at.archiveFolder, { realtime: 300, historical: 10 });
+    pruneArchive(at.archiveFolder, { realtime: 300, historical: 10 });
     await keep(archive, segments("realtime", 301, 1));
     expect(ranges("realtime")).toEqual([[301, 310]]);
   });
@@ -157,11 +157,11 @@ describe("the archive is bounded", () => {
       [301, 400],
     ]);
     expect(seen.warned).toMatchObject([{ lane: "realtime", first: 1, last: 100, reason: "size" }]);
-    expect(givenUp(at.archiveFolder)).toMatchObject([{ lane: "realtime", first: 1, last: 200 }]);
-    releaseArchive(at.archiveFolder, { realtime: 199, historical: 0 });
-    expect(givenUp(at.archiveFolder)).toHaveLength(1);
-    releaseArchive(at.archiveFolder, { realtime: 200, historical: 0 });
-    expect(givenUp(at.archiveFolder)).toEqual([]);
+    expect(discardedRanges(at.archiveFolder)).toMatchObject([{ lane: "realtime", first: 1, last: 200 }]);
+    pruneArchive(at.archiveFolder, { realtime: 199, historical: 0 });
+    expect(discardedRanges(at.archiveFolder)).toHaveLength(1);
+    pruneArchive(at.archiveFolder, { realtime: 200, historical: 0 });
+    expect(discardedRanges(at.archiveFolder)).toEqual([]);
   });
 
   test("0 keeps none and says nothing", async () => {
@@ -171,7 +171,7 @@ describe("the archive is bounded", () => {
     expect(ranges("realtime")).toEqual([]);
     expect(all.filter(({ path }) => existsSync(path))).toEqual([]);
     expect(seen).toEqual({ released: [["realtime", 30]], warned: [], trouble: [] });
-    expect(givenUp(at.archiveFolder)).toEqual([]);
+    expect(discardedRanges(at.archiveFolder)).toEqual([]);
   });
 
   test("by the disk: archived ones go first, then nothing is archived, and segments are released", async () => {
@@ -190,7 +190,7 @@ describe("the archive is bounded", () => {
       ["historical", "disk"],
       ["realtime", "disk"],
     ]);
-    expect(givenUp(at.archiveFolder).map(({ lane, first, last }) => [lane, first, last])).toEqual([
+    expect(discardedRanges(at.archiveFolder).map(({ lane, first, last }) => [lane, first, last])).toEqual([
       ["historical", 1, 100],
       ["realtime", 1, 120],
     ]);
@@ -291,8 +291,8 @@ describe("damage", () => {
   });
 
   test("a note that cannot be read counts as none", () => {
-    noteGivenUp(at.archiveFolder, { lane: "realtime", first: 1, last: 2, reason: "disk", at: "" });
+    recordDiscarded(at.archiveFolder, { lane: "realtime", first: 1, last: 2, reason: "disk", at: "" });
     writeFileSync(join(at.archiveFolder, "given-up.json"), "{");
-    expect(givenUp(at.archiveFolder)).toEqual([]);
+    expect(discardedRanges(at.archiveFolder)).toEqual([]);
   });
 });

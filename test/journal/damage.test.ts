@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { readSegment, type SegmentDamaged } from "../../src/journal/reader.ts";
+import { readSegment, type SegmentCorruptError } from "../../src/journal/reader.ts";
 import { recoverLane } from "../../src/journal/recovery.ts";
 import { scanSegment } from "../../src/journal/segment.ts";
 import { temporaryFolder } from "../support/appliance.ts";
@@ -47,7 +47,7 @@ describe("what can be read of a damaged segment", () => {
       expect(damage?.lost.map(({ first, last }) => [first, last]) ?? []).toEqual(lost);
       expect(seqs(linesIn(bytes))).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10].filter((seq) => !isLost(seq)));
       if (damage !== undefined) {
-        expect((damage as SegmentDamaged).message).toContain(
+        expect((damage as SegmentCorruptError).message).toContain(
           `${segment.path} is damaged: its entries ${lost[0]![0]} to`,
         );
       }
@@ -64,7 +64,7 @@ test("numbers that were given to refused entries are not missing, behind a damag
   writeFileSync(segment.path, readFileSync(segment.path, "utf8").replace('{"seq":3,', '{"seq":4,'));
   const { bytes, damage } = await readSegment(segment);
   expect(seqs(linesIn(bytes))).toEqual([1, 2, 5, 6, 9, 10]);
-  expect((damage as SegmentDamaged).lost).toEqual([{ first: 3, last: 4 }]);
+  expect((damage as SegmentCorruptError).lost).toEqual([{ first: 3, last: 4 }]);
 });
 
 test("the newest segment of a lane keeps the whole blocks behind a damaged one; a torn end is put aside", () => {

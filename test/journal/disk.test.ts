@@ -2,35 +2,35 @@
 
 import { expect, test } from "bun:test";
 import {
+  bytesNeededToAccept,
+  bytesNeededToCheckpoint,
+  bytesNeededToLoad,
+  diskCost,
   loadableBytes,
-  reserveOf,
-  roomOfEntries,
-  roomToAccept,
-  roomToCheckpoint,
-  roomToLoad,
+  reservedBytes,
 } from "../../src/journal/disk.ts";
 
 const MiB = 1024 * 1024;
 
 test("the reserve is what was set, and of a small volume a twentieth", () => {
-  expect(reserveOf(512 * MiB, 100_000 * MiB)).toBe(512 * MiB);
-  expect(reserveOf(512 * MiB, 1_000 * MiB)).toBe(50 * MiB);
+  expect(reservedBytes(512 * MiB, 100_000 * MiB)).toBe(512 * MiB);
+  expect(reservedBytes(512 * MiB, 1_000 * MiB)).toBe(50 * MiB);
 });
 
 test("what may be loaded and the room that it needs are each other's reverse, with what others take meanwhile", () => {
   for (const bytes of [MiB, 7 * MiB, 64 * MiB]) {
-    expect(loadableBytes(roomToLoad(bytes) + 2 * MiB)).toBe(bytes);
-    expect(roomToLoad(2 * bytes) - roomToLoad(bytes)).toBe(2.5 * bytes);
+    expect(loadableBytes(bytesNeededToLoad(bytes) + 2 * MiB)).toBe(bytes);
+    expect(bytesNeededToLoad(2 * bytes) - bytesNeededToLoad(bytes)).toBe(2.5 * bytes);
   }
   expect(loadableBytes(9 * MiB)).toBeLessThan(0);
 });
 
 test("new entries need their own room, and leave the room that they need to be loaded", () => {
   const [reserve, unloaded, unwritten] = [100 * MiB, 20 * MiB, 30 * MiB];
-  const before = roomToAccept(reserve, { unloaded, unwritten });
-  expect(before).toBeGreaterThan(reserve + roomToLoad(unloaded) + unwritten);
-  expect(roomToAccept(reserve, { unloaded: unloaded + MiB, unwritten }) - before).toBe(2.5 * MiB);
-  expect(roomToAccept(reserve, { unloaded, unwritten: unwritten + MiB }) - before).toBe(MiB);
-  expect(roomOfEntries(MiB)).toBe(3.5 * MiB);
-  expect(roomToCheckpoint(MiB)).toBe(3 * MiB);
+  const before = bytesNeededToAccept(reserve, { unloaded, unwritten });
+  expect(before).toBeGreaterThan(reserve + bytesNeededToLoad(unloaded) + unwritten);
+  expect(bytesNeededToAccept(reserve, { unloaded: unloaded + MiB, unwritten }) - before).toBe(2.5 * MiB);
+  expect(bytesNeededToAccept(reserve, { unloaded, unwritten: unwritten + MiB }) - before).toBe(MiB);
+  expect(diskCost(MiB)).toBe(3.5 * MiB);
+  expect(bytesNeededToCheckpoint(MiB)).toBe(3 * MiB);
 });

@@ -1,6 +1,6 @@
 /** Journals, and what can be read back from them. */
 
-import { type Disk, realDisk } from "../../src/journal/disk.ts";
+import { type Disk, systemDisk } from "../../src/journal/disk.ts";
 import { Journal, type JournalSettings } from "../../src/journal/journal.ts";
 import { readSegment } from "../../src/journal/reader.ts";
 import type { SealedSegment } from "../../src/journal/segment.ts";
@@ -18,7 +18,7 @@ export const settings: JournalSettings = {
 export async function openJournal(
   folder: string,
   more: Partial<JournalSettings> = {},
-  disk: Disk = realDisk,
+  disk: Disk = systemDisk,
 ) {
   const sealed: SealedSegment[] = [];
   const failures: unknown[] = [];

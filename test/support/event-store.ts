@@ -15,7 +15,7 @@ import { EventLoader } from "../../src/events/duckdb/loader.ts";
 import { PersonMirror } from "../../src/events/duckdb/person-mirror.ts";
 import { SegmentArchive } from "../../src/journal/archive-writer.ts";
 import { batchOf, type SegmentBatch } from "../../src/journal/reader.ts";
-import { blockLine, hashBlock, type Lane, seedOf, segmentHeader } from "../../src/journal/segment.ts";
+import { blockLine, hashBlock, hashSeed, type Lane, segmentHeader } from "../../src/journal/segment.ts";
 import { openPeople, type PeopleDb } from "../../src/people/open.ts";
 import { PeopleStore } from "../../src/people/store.ts";
 import { temporaryFolder } from "./appliance.ts";
@@ -128,7 +128,7 @@ export class TestStores implements AsyncDisposable {
     this.seq[lane] += events.length;
     const last = this.seq[lane];
     const entries = Buffer.from(change(lines.join("")));
-    const hash = hashBlock(entries, last, seedOf(first));
+    const hash = hashBlock(entries, last, hashSeed(first));
     const bytes = Buffer.concat([
       Buffer.from(segmentHeader(lane, first)),
       entries,

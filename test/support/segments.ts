@@ -5,9 +5,9 @@ import { join } from "node:path";
 import {
   blockLine,
   hashBlock,
+  hashSeed,
   type Lane,
   type SealedSegment,
-  seedOf,
   segmentFileName,
   segmentHeader,
 } from "../../src/journal/segment.ts";
@@ -19,7 +19,7 @@ export function writeSegment(
   first: number,
   blocks: readonly (readonly string[])[],
 ): SealedSegment {
-  let hash = seedOf(first);
+  let hash = hashSeed(first);
   let last = first - 1;
   let text = segmentHeader(lane, first);
   for (const lines of blocks) {

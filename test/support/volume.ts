@@ -3,7 +3,7 @@
 import { closeSync, openSync, rmSync, statSync, truncateSync, writeFileSync, writeSync } from "node:fs";
 import { statfs } from "node:fs/promises";
 import { join } from "node:path";
-import { reserveOf } from "../../src/journal/disk.ts";
+import { reservedBytes } from "../../src/journal/disk.ts";
 import { temporaryFolder } from "./appliance.ts";
 import { installedProgram } from "./skipped.ts";
 
@@ -45,7 +45,7 @@ export class Volume {
   /** What Flagkeep keeps free of it, in bytes. */
   async reserve(): Promise<number> {
     const { blocks, bsize } = await statfs(this.folder);
-    return reserveOf(512 * MiB, Number(blocks) * Number(bsize));
+    return reservedBytes(512 * MiB, Number(blocks) * Number(bsize));
   }
 
   /** Takes all of it but so much. @returns the file that took it, which a later call makes longer */

@@ -14,9 +14,9 @@ import { entryStart } from "../../journal/entry.ts";
 import {
   blockLine,
   hashBlock,
+  hashSeed,
   type Lane,
   lanes,
-  seedOf,
   segmentFileName,
   segmentHeader,
 } from "../../journal/segment.ts";
@@ -190,6 +190,6 @@ function segmentOf(lane: Lane, first: number, lines: readonly string[], last: nu
   const header = segmentHeader(lane, first);
   if (lines.length === 0) return Buffer.from(header);
   const entries = Buffer.from(lines.map((line) => `${line}\n`).join(""));
-  const hash = hashBlock(entries, last, seedOf(first));
+  const hash = hashBlock(entries, last, hashSeed(first));
   return Buffer.concat([Buffer.from(header), entries, Buffer.from(blockLine(last, entries.length, hash))]);
 }

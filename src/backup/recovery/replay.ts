@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { Pipeline } from "../../engine/pipeline/pipeline.ts";
 import type { EventLoader } from "../../events/duckdb/loader.ts";
 import { type ArchivedSegment, type ArchivedText, readArchived } from "../../journal/archive.ts";
-import { batchOf, readSegment, type SegmentBatch, type SegmentDamaged } from "../../journal/reader.ts";
+import { batchOf, readSegment, type SegmentBatch, type SegmentCorruptError } from "../../journal/reader.ts";
 import { lanes, type SealedSegment, segmentFileName, segmentHeader } from "../../journal/segment.ts";
 import { OperatorNeeded } from "../../lib/errors.ts";
 import { roomyPortionBytes, roomyStepBytes } from "../../lib/memory-budget.ts";
@@ -137,7 +137,7 @@ async function unpack(replay: Replay, file: ArchivedSegment, lost: Gap[]): Promi
 /** Reads a file of the archive or of a journal. */
 export async function readFile(
   file: ArchivedSegment,
-): Promise<{ segments: ArchivedText[]; damage?: SegmentDamaged }> {
+): Promise<{ segments: ArchivedText[]; damage?: SegmentCorruptError }> {
   if (file.path.endsWith(".zst")) return await readArchived(file);
   const { bytes, damage } = await readSegment(file);
   return { segments: [{ first: file.first, last: file.last, bytes }], damage };

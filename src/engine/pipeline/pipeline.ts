@@ -9,7 +9,7 @@
 import { appendFile, mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { type EventStore, LoadGivenUp, StagingFailed } from "../../events/store.ts";
-import { loadableBytes, roomToCheckpoint, roomToLoad } from "../../journal/disk.ts";
+import { bytesNeededToCheckpoint, bytesNeededToLoad, loadableBytes } from "../../journal/disk.ts";
 import { type Entry, type JournalItem, seqOf } from "../../journal/entry.ts";
 import { PropertyReader } from "../../journal/entry-properties.ts";
 import { decodeEntries, writtenLine } from "../../journal/entry-reader.ts";
@@ -235,7 +235,7 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
   /** Looks again in a while: queries are answered meanwhile. */
   private async rest(): Promise<void> {
     const { freeBytes } = await this.settings.space!();
-    this.hooks.onPaused?.({ freeBytes, neededBytes: Math.ceil(roomToLoad(partBytesMin)) });
+    this.hooks.onPaused?.({ freeBytes, neededBytes: Math.ceil(bytesNeededToLoad(partBytesMin)) });
     this.pause = setTimeout(() => {
       this.pause = undefined;
       this.offer([]);
@@ -386,7 +386,9 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
 
   private async hasRoomToCheckpoint(): Promise<boolean> {
     const { space } = this.settings;
-    return space === undefined || (await space()).freeBytes >= roomToCheckpoint(this.bytesSinceCheckpoint);
+    return (
+      space === undefined || (await space()).freeBytes >= bytesNeededToCheckpoint(this.bytesSinceCheckpoint)
+    );
   }
 
   /** Without room DuckDB would close the event store. @returns false when it has to be tried again. */

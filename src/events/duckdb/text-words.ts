@@ -61,13 +61,13 @@ export class TextWords {
 
   private setText(index: number, text: string): void {
     const { length } = text;
-    const roomBytes = length * bytesPerUnit;
-    if (roomBytes > pieceBytes) {
+    const capacityBytes = length * bytesPerUnit;
+    if (capacityBytes > pieceBytes) {
       const own = Buffer.from(text);
       this.setBytes(index, own, 0, own.length);
       return;
     }
-    if (this.pieceAt + roomBytes > pieceBytes) {
+    if (this.pieceAt + capacityBytes > pieceBytes) {
       this.held.push(this.piece);
       this.piece = newPiece();
       this.pieceAt = 0;

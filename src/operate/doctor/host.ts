@@ -2,7 +2,7 @@
 
 import { existsSync } from "node:fs";
 import { whyNotListen } from "../../http/address.ts";
-import { realDisk, reserveOf, roomToAccept } from "../../journal/disk.ts";
+import { bytesNeededToAccept, reservedBytes, systemDisk } from "../../journal/disk.ts";
 import { readonlyClient } from "../../lib/sqlite/open.ts";
 import { paths } from "../../paths.ts";
 import { storeUse } from "../disk-use.ts";
@@ -15,9 +15,12 @@ const clockToleranceMs = 60_000;
 
 /** There is more free space than the journal keeps in reserve and what waits in it needs. */
 export async function checkDisk(dataDir: string, reserveBytes: number): Promise<Finding[]> {
-  const { freeBytes, totalBytes } = await realDisk.space(dataDir);
+  const { freeBytes, totalBytes } = await systemDisk.space(dataDir);
   const waiting = storeUse(dataDir).journal_bytes;
-  const reserve = roomToAccept(reserveOf(reserveBytes, totalBytes), { unloaded: waiting, unwritten: 0 });
+  const reserve = bytesNeededToAccept(reservedBytes(reserveBytes, totalBytes), {
+    unloaded: waiting,
+    unwritten: 0,
+  });
   const mib = (bytes: number) => `${Math.floor(bytes / 1024 ** 2)} MiB`;
   const hint = "Free some space on the volume, or move the data directory to a larger one.";
   if (freeBytes < reserve) {

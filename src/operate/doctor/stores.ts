@@ -8,7 +8,7 @@ import {
   firstOfFileName,
   type Lane,
   lanes,
-  reachedBehindDamage,
+  readableAfterCorruption,
   type SegmentScan,
   scanSegment,
 } from "../../journal/segment.ts";
@@ -137,7 +137,7 @@ function walkLane(folder: string, lane: Lane, isRunning: boolean) {
     const first = firstOfFileName(name)!;
     // Only the end of the newest one may be torn.
     const mayBeTorn =
-      name === names.at(-1) && reachedBehindDamage(bytes, scan, { lane, first }) === undefined;
+      name === names.at(-1) && readableAfterCorruption(bytes, scan, { lane, first }) === undefined;
     if (mayBeTorn && isRunning && (scan === undefined || scan.torn)) continue;
     const complaint = complaintAbout(scan, { name, lane, mayBeTorn, before });
     if (complaint !== undefined) walk.findings.push(complaint);

@@ -3,9 +3,9 @@
 import { describe, expect, test } from "bun:test";
 import { zstdCompressSync } from "node:zlib";
 import fc from "fast-check";
-import { columnsOf, fromColumns } from "../../src/journal/archive-columns.ts";
+import { decodeColumnar, encodeColumnar } from "../../src/journal/archive-columnar.ts";
 
-const arranged = (text: Buffer) => Buffer.concat([...columnsOf(text)]);
+const arranged = (text: Buffer) => Buffer.concat([...encodeColumnar(text)]);
 const line = (n: number) =>
   JSON.stringify({
     ...{ seq: n, uuid: Bun.randomUUIDv7(), event: n % 3 === 0 ? "$pageview" : 'click, "now":' },
@@ -39,7 +39,7 @@ describe("by columns", () => {
       Buffer.from(Array.from({ length: 3_000 }, (_, n) => `{"n${n}":${n}}\n`).join("")),
     ],
   ] as const)
-    test(what, () => expect(fromColumns(arranged(text)).equals(text)).toBe(true));
+    test(what, () => expect(decodeColumnar(arranged(text)).equals(text)).toBe(true));
 
   test("of lines alike there are columns, which pack to two thirds; lines that differ stay rows", () => {
     const text = lines(5_000);
@@ -55,7 +55,7 @@ describe("by columns", () => {
     fc.assert(
       fc.property(fc.array(byte, { maxLength: 300 }), (bytes) => {
         const text = Buffer.from(bytes);
-        return fromColumns(arranged(text)).equals(text);
+        return decodeColumnar(arranged(text)).equals(text);
       }),
       { numRuns: 500 },
     );
@@ -63,14 +63,14 @@ describe("by columns", () => {
 
   test("what was cut gives whole pieces, what makes no sense ends it", () => {
     const text = lines(20_000);
-    const pieces = [...columnsOf(text)];
+    const pieces = [...encodeColumnar(text)];
     expect(pieces.length).toBeGreaterThan(1);
     const whole = Buffer.concat(pieces);
-    const first = fromColumns(pieces[0]!);
+    const first = decodeColumnar(pieces[0]!);
     for (const end of [0, 1, pieces[0]!.length - 1])
-      expect(fromColumns(whole.subarray(0, end))).toHaveLength(0);
+      expect(decodeColumnar(whole.subarray(0, end))).toHaveLength(0);
     for (const end of [pieces[0]!.length, pieces[0]!.length + 20, whole.length - 1]) {
-      expect(fromColumns(whole.subarray(0, end)).equals(first)).toBe(true);
+      expect(decodeColumnar(whole.subarray(0, end)).equals(first)).toBe(true);
     }
     for (const head of [
       '{"columns":{"names":1}}',
@@ -81,6 +81,6 @@ describe("by columns", () => {
       "x",
       "",
     ])
-      expect(fromColumns(Buffer.from(`${head}\n${"abc\n".repeat(20)}`))).toHaveLength(0);
+      expect(decodeColumnar(Buffer.from(`${head}\n${"abc\n".repeat(20)}`))).toHaveLength(0);
   });
 });

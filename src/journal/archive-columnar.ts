@@ -21,15 +21,15 @@ const statesMax = 20_000;
 const [newline, comma, quote, colon] = [0x0a, 0x2c, 0x22, 0x3a];
 const latin1 = "latin1";
 
-/** The pieces of a text, arranged; one after another they are what `fromColumns` takes. Each was turned back and compared. */
-export function* columnsOf(text: Buffer): Generator<Buffer> {
+/** The pieces of a text, arranged; one after another they are what `decodeColumnar` takes. Each was turned back and compared. */
+export function* encodeColumnar(text: Buffer): Generator<Buffer> {
   for (let start = 0; start < text.length; ) {
     const lineEnd = text.indexOf(newline, Math.min(start + pieceBytes, text.length));
     const end = lineEnd === -1 ? text.length : lineEnd + 1;
     const piece = text.subarray(start, end);
     // A very long line would need several times its room.
     const arranged = piece.length > 2 * pieceBytes ? undefined : new Arrangement().of(piece);
-    yield arranged !== undefined && fromColumns(arranged).equals(piece)
+    yield arranged !== undefined && decodeColumnar(arranged).equals(piece)
       ? arranged
       : Buffer.concat([head({ rows: { bytes: piece.length } }), piece]);
     start = end;
@@ -37,7 +37,7 @@ export function* columnsOf(text: Buffer): Generator<Buffer> {
 }
 
 /** The text as it was, up to where the bytes end or make no sense. */
-export function fromColumns(bytes: Buffer): Buffer {
+export function decodeColumnar(bytes: Buffer): Buffer {
   const texts: Buffer[] = [];
   for (let at = 0; at < bytes.length; ) {
     const headEnd = bytes.indexOf(newline, at);

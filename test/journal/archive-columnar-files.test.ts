@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { copyFileSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { isArranged, listArchive, readArchived, releaseArchive } from "../../src/journal/archive.ts";
+import { isColumnar, listArchive, pruneArchive, readArchived } from "../../src/journal/archive.ts";
 import type { SegmentArchive } from "../../src/journal/archive-writer.ts";
 import { writeSegment } from "../support/segments.ts";
 import {
@@ -40,7 +40,7 @@ describe("while nothing else is to be done, files are arranged by columns", () =
     return text;
   };
   const files = () => listArchive(at.archiveFolder, "realtime");
-  const areArranged = () => files().map(({ path }) => isArranged(path));
+  const areColumnar = () => files().map(({ path }) => isColumnar(path));
 
   test("with the same text, smaller, in their order of age; what comes next has a file of its own", async () => {
     const { archive, seen } = openArchive();
@@ -48,9 +48,9 @@ describe("while nothing else is to be done, files are arranged by columns", () =
     const [before] = files();
     utimesSync(before!.path, 1_000, 1_000);
     const sizes = files().map(({ bytes }) => bytes);
-    expect(areArranged()).toEqual([false, false, false]);
+    expect(areColumnar()).toEqual([false, false, false]);
     await archive.tidy();
-    expect(areArranged()).toEqual([true, true, true]);
+    expect(areColumnar()).toEqual([true, true, true]);
     expect(files().every(({ bytes }, n) => bytes < sizes[n]!)).toBe(true);
     expect(await archivedText("realtime")).toBe(text);
     expect(statSync(files()[0]!.path).mtimeMs).toBe(1_000_000);
@@ -58,12 +58,12 @@ describe("while nothing else is to be done, files are arranged by columns", () =
     expect((await readArchived(before!)).damage).toBeUndefined();
     await keep(archive, segments("realtime", 30_001, 1));
     expect(ranges("realtime").at(-1)).toEqual([30_001, 30_010]);
-    expect(areArranged()).toEqual([true, true, true, false]);
+    expect(areColumnar()).toEqual([true, true, true, false]);
     await archive.tidy();
     // The newest one is short: what follows joins it.
-    expect(areArranged()).toEqual([true, true, true, false]);
+    expect(areColumnar()).toEqual([true, true, true, false]);
     expect(seen.trouble).toEqual([]);
-    releaseArchive(at.archiveFolder, { realtime: 20_000, historical: 0 });
+    pruneArchive(at.archiveFolder, { realtime: 20_000, historical: 0 });
     expect(ranges("realtime")).toEqual([
       [20_001, 30_000],
       [30_001, 30_010],
@@ -76,16 +76,16 @@ describe("while nothing else is to be done, files are arranged by columns", () =
     const { archive } = openArchive(settings);
     await threeFiles(archive);
     await archive.tidy();
-    expect(areArranged()).toEqual([false, false, false]);
+    expect(areColumnar()).toEqual([false, false, false]);
     waiting = 0;
     loadedAt = Number.POSITIVE_INFINITY;
     await archive.tidy();
-    expect(areArranged()).toEqual([true, false, false]);
+    expect(areColumnar()).toEqual([true, false, false]);
     await archive.tidy();
-    expect(areArranged()).toEqual([true, false, false]);
+    expect(areColumnar()).toEqual([true, false, false]);
     loadedAt = Number.NEGATIVE_INFINITY;
     await archive.tidy();
-    expect(areArranged()).toEqual([true, true, true]);
+    expect(areColumnar()).toEqual([true, true, true]);
   });
 
   test("a crash between the new file and the end of the old one leaves both, of which one counts", async () => {
@@ -100,7 +100,7 @@ describe("while nothing else is to be done, files are arranged by columns", () =
     const again = openArchive().archive;
     expect(readdirSync(join(at.archiveFolder, "realtime"))).toHaveLength(3);
     await again.tidy();
-    expect(areArranged()).toEqual([true, true, true]);
+    expect(areColumnar()).toEqual([true, true, true]);
     expect(await archivedText("realtime")).toBe(text);
   });
 
@@ -112,7 +112,7 @@ describe("while nothing else is to be done, files are arranged by columns", () =
     writeFileSync(first!.path, "nothing that can be read");
     await archive.tidy();
     await archive.tidy();
-    expect(areArranged()).toEqual([false, true, true]);
+    expect(areColumnar()).toEqual([false, true, true]);
     expect(seen.trouble).toEqual([]);
     writeFileSync(first!.path, good);
     const second = files()[1]!;
@@ -144,7 +144,7 @@ describe("while nothing else is to be done, files are arranged by columns", () =
       const damaged = readFileSync(first!.path).subarray(0, -cut);
       writeFileSync(first!.path, damaged);
       await archive.tidy();
-      expect(areArranged()).toEqual([false, true, true]);
+      expect(areColumnar()).toEqual([false, true, true]);
       expect(readFileSync(first!.path).equals(damaged)).toBe(true);
       expect((await readArchived(first!)).damage).toMatchObject({ code: "segment_damaged", last: 10_000 });
     }
