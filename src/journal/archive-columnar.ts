@@ -1,7 +1,7 @@
 /**
- * Journal text, arranged so that it packs to less than two thirds: the values of a name stand together.
+ * Columnar layout of journal text: values of a name are adjacent, so it compresses to less than two thirds.
  *
- * A line is cut before each `,"`. A piece is a name, up to its `":`, and a value; which names a line has, in order, is its
+ * A line is cut before each `,"`. A part is a name, up to its `":`, and a value; which names a line has, in order, is its
  * template. All values of a name are one column, a line each. Nothing is parsed, so any bytes come back as they were.
  *
  *   {"columns":{"names":2,"templates":1,"lines":3,"bytes":46}}    the bytes behind this line
@@ -12,31 +12,31 @@
  *   …                                                             the values of the first name, those of the second …
  */
 
-/** So much text is arranged at once: some 50 ms, in which the thread does nothing else. Larger pieces pack a little better. */
-const pieceBytes = 2 * 1024 * 1024;
-/** A piece with more names, or more ways in which lines go on, stays as it is: columns are for lines that are alike. */
+/** Chunk size: about 50 ms of blocking work. Larger chunks compress slightly better. */
+const chunkBytes = 2 * 1024 * 1024;
+/** Chunks with more names or transitions stay in rows: columns only pay off for similar lines. */
 const namesMax = 2_000;
 const statesMax = 20_000;
 
 const [newline, comma, quote, colon] = [0x0a, 0x2c, 0x22, 0x3a];
 const latin1 = "latin1";
 
-/** The pieces of a text, arranged; one after another they are what `decodeColumnar` takes. Each was turned back and compared. */
+/** Encodes a text as columnar chunks, the input of `decodeColumnar`. Each chunk is decoded and compared. */
 export function* encodeColumnar(text: Buffer): Generator<Buffer> {
   for (let start = 0; start < text.length; ) {
-    const lineEnd = text.indexOf(newline, Math.min(start + pieceBytes, text.length));
+    const lineEnd = text.indexOf(newline, Math.min(start + chunkBytes, text.length));
     const end = lineEnd === -1 ? text.length : lineEnd + 1;
-    const piece = text.subarray(start, end);
-    // A very long line would need several times its room.
-    const arranged = piece.length > 2 * pieceBytes ? undefined : new Arrangement().of(piece);
-    yield arranged !== undefined && decodeColumnar(arranged).equals(piece)
-      ? arranged
-      : Buffer.concat([head({ rows: { bytes: piece.length } }), piece]);
+    const chunk = text.subarray(start, end);
+    // A very long line would need several times its size in memory.
+    const columnar = chunk.length > 2 * chunkBytes ? undefined : new ColumnEncoder().of(chunk);
+    yield columnar !== undefined && decodeColumnar(columnar).equals(chunk)
+      ? columnar
+      : Buffer.concat([head({ rows: { bytes: chunk.length } }), chunk]);
     start = end;
   }
 }
 
-/** The text as it was, up to where the bytes end or make no sense. */
+/** Restores the text, up to the first truncated or invalid byte. */
 export function decodeColumnar(bytes: Buffer): Buffer {
   const texts: Buffer[] = [];
   for (let at = 0; at < bytes.length; ) {
@@ -60,7 +60,7 @@ interface ColumnShape {
   bytes: number;
 }
 
-/** What the first line of a piece says; without names the lines are as they were. */
+/** Header line of a chunk; without names the chunk is in rows. */
 type Head = { columns: ColumnShape } | { rows: { bytes: number } };
 
 function head(of: Head): Buffer {
@@ -102,8 +102,8 @@ function linesOf(body: Buffer, shape: ColumnShape): Buffer | undefined {
   return Buffer.from(lines.join("\n"), latin1);
 }
 
-/** One piece on its way into columns. */
-class Arrangement {
+/** Encoder of one chunk. */
+class ColumnEncoder {
   private readonly numbers = new Map<string, number>();
   private readonly names: Buffer[] = [];
   private readonly columns: Column[] = [];
@@ -200,23 +200,23 @@ function isSame(name: Buffer, text: Buffer, start: number, end: number): boolean
 
 /** The values of a name, each with a line break behind it. */
 class Column {
-  private room = new Uint8Array(1024);
+  private buffer = new Uint8Array(1024);
   private length = 0;
 
   get bytes(): Uint8Array {
-    return this.room.subarray(0, this.length);
+    return this.buffer.subarray(0, this.length);
   }
 
   add(text: Buffer, start: number, end: number): void {
     const needed = this.length + end - start + 1;
-    if (needed > this.room.length) {
-      const larger = new Uint8Array(Math.max(needed, this.room.length * 2));
+    if (needed > this.buffer.length) {
+      const larger = new Uint8Array(Math.max(needed, this.buffer.length * 2));
       larger.set(this.bytes);
-      this.room = larger;
+      this.buffer = larger;
     }
     let at = this.length;
-    for (let n = start; n < end; n++) this.room[at++] = text[n]!;
-    this.room[at] = newline;
+    for (let n = start; n < end; n++) this.buffer[at++] = text[n]!;
+    this.buffer[at] = newline;
     this.length = needed;
   }
 }

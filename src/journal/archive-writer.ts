@@ -1,8 +1,8 @@
 /**
- * Takes applied journal segments into the archive, one after another, beside the pipeline and never in its way.
+ * Archives applied journal segments one by one, in the background and without delaying the pipeline.
  *
- * A segment's file goes only when the archive's is on the disk under its name; a crash in between leaves both, and the
- * next start hands the segment over again. The archive gives way before the disk is so full that events are refused.
+ * A segment is deleted only after its archive file is durable; a crash in between leaves both, and the next start
+ * archives the segment again. The archive shrinks before the disk is so full that events are rejected.
  */
 
 import { mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
@@ -28,11 +28,11 @@ import { type Lane, lanes, type SealedSegment, scanSegment, truncateSegment } fr
 
 export interface ArchiveSettings {
   folder: string;
-  /** Where a segment goes that could not be read in full. */
+  /** Folder for segments that could not be read in full. */
   quarantineFolder: string;
   /** 0: nothing is kept. */
   bytesMax: number;
-  /** The journal's reserve; so much more than what the journal needs stays free of the archive. */
+  /** The journal's reserve; the archive leaves it free in addition to what the journal needs. */
   reserveBytes: number;
   /** Bytes of the journal that wait to be loaded. */
   waitingBytes?: () => number;
@@ -41,23 +41,23 @@ export interface ArchiveSettings {
 }
 
 export interface ArchiveHooks {
-  /** The journal may forget everything of the lane up to here; the segments' files are gone. */
+  /** The lane is archived up to here and the segment files are deleted. */
   onReleased: (lane: Lane, lastSeq: number) => void;
-  /** Archived entries went although no backup covers them. */
+  /** Archived entries were discarded before a backup covered them. */
   onGivenUp: (range: DiscardedRange) => void;
-  /** The disk refused; the segments stay in the journal and are tried again. */
+  /** A write failed; the segments stay in the journal and are retried. */
   onTrouble: (error: unknown) => void;
 }
 
 /** Segments are compressed together up to this size: memory, and the time of one compression. */
 const frameBytesMax = 16 * 1024 * 1024;
-/** A file smaller than this is written again with what follows it: few files, and little written twice. */
+/** Smaller files are rewritten together with the next segments: few files, little rewriting. */
 const joinBytesMax = 512 * 1024;
-/** When nothing was loaded for so long, files are arranged by columns one after the other. */
+/** Idle time after which files are rewritten in columnar form, one by one. */
 const quietMs = 3_000;
-/** While events come in, there is a pause after each, so many times as long as it took: a tenth of a processor at the most. */
+/** While events arrive, pause after each file for this multiple of its duration: at most a tenth of a CPU. */
 const restFactor = 10;
-/** There is time for it: twice as small as at level 1 in rows, for ten times the work. */
+/** Half the size of level 1 in rows, for ten times the work. */
 const columnarLevel = 6;
 
 export class SegmentArchive {
@@ -67,9 +67,9 @@ export class SegmentArchive {
   private bytes = 0;
   private warned: Partial<Record<Lane, true>> = {};
   private arrangesFrom = 0;
-  /** Nothing was kept since no file was left to be arranged: idle, the folders are not listed again and again. */
+  /** No file is left to rewrite and none was added: avoids listing the folders when idle. */
   private areColumnar = false;
-  /** Somebody waits for what is being written. */
+  /** A caller waits for the current write. */
   private waiters = 0;
   /** Files that columns do not make smaller, or that cannot be read. */
   private readonly staying = new Set<string>();
@@ -88,11 +88,11 @@ export class SegmentArchive {
     this.bytes = this.listed().reduce((sum, { bytes }) => sum + bytes, 0);
   }
 
-  /** Takes applied segments, oldest first in each lane; returns at once. */
+  /** Queues applied segments, oldest first in each lane; returns immediately. */
   keep(segments: readonly SealedSegment[]): void {
     this.queue.push(...segments);
     if (segments.length > 0) this.areColumnar = false;
-    // Started in a later turn: `run` ends by clearing `running`, and must not do so before it is set.
+    // Started in a later tick: `run` ends by clearing `running`, and must not do so before it is set.
     this.running ??= Promise.resolve().then(() => this.run());
   }
 
@@ -104,8 +104,8 @@ export class SegmentArchive {
   }
 
   /**
-   * Makes room when the disk is almost full, tries again what failed, and arranges files while nothing else is to be done; call it
-   * every few seconds.
+   * Frees disk space when the disk is almost full, retries failed writes and rewrites files in columnar form when idle; call
+   * it every few seconds.
    */
   async tidy(): Promise<void> {
     this.keep([]);
@@ -172,7 +172,7 @@ export class SegmentArchive {
     for (const segment of fresh) {
       const text = await this.readable(segment);
       if (text === undefined) {
-        // Gone before, without being archived: a range must not claim it.
+        // Deleted before without being archived: a range must not claim it.
         texts.length = 0;
         first = undefined;
         continue;
@@ -191,7 +191,7 @@ export class SegmentArchive {
     if (before !== undefined) await unlink(newest!.path).catch(ignoreAbsent);
   }
 
-  /** @returns whether there was one to be arranged, and time for it. */
+  /** @returns whether a file was rewritten in columnar form. */
   private async arrangeNext(): Promise<boolean> {
     const { waitingBytes, lastLoadedAt } = this.settings;
     const isWanted = this.waiters > 0 || this.queue.length > 0 || (waitingBytes?.() ?? 0) > 0;
@@ -215,21 +215,21 @@ export class SegmentArchive {
 
   private async arrange({ path, bytes }: ArchivedSegment): Promise<void> {
     const read = await textOf(path).catch(() => undefined);
-    // A damaged file stays as it is: arranged, what is missing would no longer show.
+    // Corrupt files stay in rows: the columnar form would hide which entries are missing.
     if (read === undefined || !read.isWhole) return;
-    const pieces: Buffer[] = [];
-    for (const piece of encodeColumnar(read.text)) {
-      pieces.push(piece);
+    const chunks: Buffer[] = [];
+    for (const chunk of encodeColumnar(read.text)) {
+      chunks.push(chunk);
       await new Promise(setImmediate);
     }
-    const packed = await zstdCompressed(Buffer.concat(pieces), columnarLevel);
+    const packed = await zstdCompressed(Buffer.concat(chunks), columnarLevel);
     const stats = await stat(path).catch(ignoreAbsent);
     // A backup may cover it meanwhile.
     if (packed.length >= bytes || stats === undefined) return;
-    const arranged = columnarPath(path);
-    await this.write(arranged, [packed]);
-    // The oldest ones go first when there is no room.
-    await utimes(arranged, stats.atime, stats.mtime);
+    const columnar = columnarPath(path);
+    await this.write(columnar, [packed]);
+    // Keep the times: the oldest files are deleted first when space is short.
+    await utimes(columnar, stats.atime, stats.mtime);
     await unlink(path).catch(ignoreAbsent);
     this.staying.delete(path);
     this.bytes -= bytes - packed.length;
@@ -242,7 +242,7 @@ export class SegmentArchive {
     return whole;
   }
 
-  /** The text of a segment as far as it can be read; a damaged one is kept in the quarantine, too. */
+  /** The readable text of a segment; a corrupt segment is also quarantined. */
   private async readable(segment: SealedSegment): Promise<Buffer | undefined> {
     const { lane, last, path } = segment;
     const bytes = await this.buffers.readFile(path).catch(ignoreAbsent);
@@ -305,7 +305,7 @@ export class SegmentArchive {
   }
 
   private drop({ lane, first, last, bytes, path }: ArchivedSegment, reason: DiscardedRange["reason"]): void {
-    // Said before it is done: a crash in between must not hide it.
+    // Recorded first: a crash in between must not hide it.
     if (this.settings.bytesMax > 0) this.giveUp(lane, first, last, reason);
     rmSync(path, { force: true });
     this.bytes -= bytes;
@@ -316,7 +316,7 @@ export class SegmentArchive {
     try {
       recordDiscarded(this.settings.folder, range);
     } catch {
-      // Not even that fits on the disk; making room goes on, and the gap in the names tells.
+      // The record does not fit on the disk. Continue: the gap in the file names shows the loss.
     }
     if (this.warned[lane]) return;
     this.warned[lane] = true;

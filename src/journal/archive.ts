@@ -3,7 +3,7 @@
  *
  * A file holds the segments of a range of one lane, `<first>-<last>.ndjson.zst`: zstd frames, each with one or more
  * whole segments as they were in the journal and a last line that says how far the frame reaches. `zstdcat` shows it.
- * When nothing else is to be done, the same text is arranged by columns, `<first>-<last>.columns.zst` (archive-columnar.ts).
+ * When idle, the text is rewritten in columnar form, `<first>-<last>.columns.zst` (archive-columnar.ts).
  * A range begins where the one before it ends, so a gap in the names is a gap in the entries.
  */
 
@@ -27,21 +27,21 @@ export interface ArchivedSegment {
   path: string;
 }
 
-/** One journal segment as it was, without whatever was torn off. */
+/** One journal segment without its truncated bytes. */
 export interface ArchivedText {
   first: number;
   last: number;
   bytes: Buffer;
 }
 
-/** Applied entries that were given up although no backup covers them. */
+/** Applied entries that were discarded before a backup covered them. */
 export interface DiscardedRange {
   lane: Lane;
   first: number;
   last: number;
   /** `size`: the archive would have been larger than allowed; `disk`: the disk was almost full. */
   reason: "size" | "disk";
-  /** ISO 8601, when the last of them went. */
+  /** ISO 8601, time of the last deletion. */
   at: string;
 }
 
@@ -51,7 +51,7 @@ const givenUpName = "given-up.json";
 /** The archive's files of a lane, in order. */
 export function listArchive(folder: string, lane: Lane): ArchivedSegment[] {
   let found = look(folder, lane);
-  // A file may go while the others are looked at, because a longer one has taken its place.
+  // A file may be replaced by a longer one while the others are read.
   for (let attempt = 1; found.isStale && attempt < looksMax; attempt++) found = look(folder, lane);
   const { files } = found;
   // Of two with the same beginning the longer one first: after a crash the shorter may still be there.
@@ -78,7 +78,7 @@ function look(folder: string, lane: Lane): { files: ArchivedSegment[]; isStale: 
   return { files, isStale };
 }
 
-/** Per lane, the last entry that was archived and is still there; 0 when there is none. */
+/** Per lane, the last entry in the archive; 0 if empty. */
 export function lastArchived(folder: string): Record<Lane, number> {
   const last = (lane: Lane) => listArchive(folder, lane).at(-1)?.last ?? 0;
   return { realtime: last("realtime"), historical: last("historical") };
@@ -101,12 +101,11 @@ export function archivedFileName(first: number, last: number): string {
 const rowsEnding = ".ndjson.zst";
 const columnsEnding = ".columns.zst";
 
-/** Whether a file's text is arranged by columns. */
 export function isColumnar(path: string): boolean {
   return path.endsWith(columnsEnding);
 }
 
-/** The name of a file when it is. */
+/** The path of a file in columnar form. */
 export function columnarPath(path: string): string {
   return path.slice(0, -rowsEnding.length) + columnsEnding;
 }
@@ -162,7 +161,7 @@ export async function textOf(path: string): Promise<{ text: Buffer; isWhole: boo
   const bytes = await readFile(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== "ENOENT" || isColumnar(path)) throw error;
   });
-  // It may have been arranged since it was listed.
+  // It may have been rewritten since it was listed.
   if (bytes === undefined) return await textOf(columnarPath(path));
   const { length, isWhole } = zstdFrames(bytes);
   const text = await zstdDecompressed(bytes.subarray(0, length));
@@ -192,7 +191,7 @@ export function pruneArchive(folder: string, covered: Record<Lane, number>): voi
   if (left.length < discardedRanges(folder).length) writeDiscarded(folder, left);
 }
 
-/** What was given up since the last backup, one range a lane. */
+/** Ranges discarded since the last backup, one per lane. */
 export function discardedRanges(folder: string): DiscardedRange[] {
   try {
     return JSON.parse(readFileSync(join(folder, givenUpName), "utf8")) as DiscardedRange[];
@@ -201,7 +200,7 @@ export function discardedRanges(folder: string): DiscardedRange[] {
   }
 }
 
-/** Remembers that a range was given up. */
+/** Records a discarded range durably. */
 export function recordDiscarded(folder: string, range: DiscardedRange): void {
   const before = discardedRanges(folder);
   const same = before.find(({ lane }) => lane === range.lane);

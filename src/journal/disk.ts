@@ -59,7 +59,7 @@ export async function syncFolder(path: string): Promise<void> {
   }
 }
 
-/** Puts text in the place of a file, for its owner alone: after a crash there is the old one or the new one. */
+/** Replaces a file atomically, mode 0600: after a crash it has the old or the new content. */
 export async function replaceFile(path: string, text: string): Promise<void> {
   const temporary = `${path}.${process.pid}.tmp`;
   const file = await fs.open(temporary, "w", 0o600);
@@ -74,36 +74,36 @@ export async function replaceFile(path: string, text: string): Promise<void> {
 }
 
 const MiB = 1024 * 1024;
-/** What loading needs however little there is to load: blocks of the event store, pages of the store of persons. */
+/** Fixed cost of a load: blocks of the event store, pages of the store of persons. */
 const loadingBytes = 8 * MiB;
 /** For each byte of the journal: the event store's log, its file, the store of persons, the archive. */
 const loadingFactor = 2.5;
-/** What loading leaves free, because others write at the same time. */
+/** Margin for concurrent writers. */
 const marginBytes = 2 * MiB;
-/** Of the volume, whatever the setting says. */
+/** Upper limit of the reserve as a part of the volume. */
 const reserveShare = 0.05;
 
-/** What the journal keeps free besides its debt. @param reserveBytes the setting `journal-reserve` */
+/** Disk space the journal keeps free in addition to its pending bytes. @param reserveBytes the setting `journal-reserve` */
 export function reservedBytes(reserveBytes: number, totalBytes: number): number {
   return Math.min(reserveBytes, totalBytes * reserveShare);
 }
 
-/** The free space that entries of the journal need to get into the stores. */
+/** Free space needed to load journal entries into the stores. */
 export function bytesNeededToLoad(journalBytes: number): number {
   return loadingBytes + loadingFactor * journalBytes;
 }
 
-/** The reverse: how much of the journal may be loaded with so much free space; less than 0 when it is none. */
+/** Inverse of `bytesNeededToLoad`; negative if nothing can be loaded. */
 export function loadableBytes(freeBytes: number): number {
   return (freeBytes - loadingBytes - marginBytes) / loadingFactor;
 }
 
-/** The free space that it takes to write so many loaded bytes from the event store's log into its file. */
+/** Free space needed to checkpoint loaded bytes from the event store's log into its file. */
 export function bytesNeededToCheckpoint(journalBytes: number): number {
   return marginBytes + journalBytes;
 }
 
-/** Entries that wait, in bytes of the journal. */
+/** Pending entries, in journal bytes. */
 export interface PendingBytes {
   /** Not loaded. */
   unloaded: number;
@@ -112,14 +112,14 @@ export interface PendingBytes {
 }
 
 /**
- * The free space under which new entries are refused: the reserve, and what everything accepted so far will still need.
- * So whatever was accepted can be loaded, however full the volume is.
+ * Free space below which new entries are rejected: the reserve plus what all accepted entries still need, so accepted
+ * entries can be loaded however full the volume is.
  */
 export function bytesNeededToAccept(reserve: number, { unloaded, unwritten }: PendingBytes): number {
   return reserve + marginBytes + bytesNeededToLoad(unloaded) + bytesNeededToCheckpoint(unwritten);
 }
 
-/** A new entry takes its own room in the journal, and leaves a debt. */
+/** Disk space of new entries: their journal bytes plus what loading them will need. */
 export function diskCost(bytes: number): number {
   return bytes * (1 + loadingFactor);
 }

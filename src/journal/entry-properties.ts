@@ -1,4 +1,4 @@
-/** Reads the properties of events, some events at a time: what is made of them takes many times the room of their text. */
+/** Parses event properties in small batches: parsed values take many times the memory of their JSON. */
 
 import { MemberScanner, type Members, scannedBytesMax } from "../scan/members.ts";
 import type { Entry, EventEntry, JournalItem } from "./entry.ts";
@@ -16,7 +16,7 @@ export interface ReadEntries {
 export class PropertyReader {
   private scanner: MemberScanner | undefined;
 
-  /** Entries with their properties, in order. Those of some are there until the next ones are asked for. */
+  /** Entries with their properties, in order. Properties of a batch are valid until the next batch is read. */
   *read(all: readonly Entry[]): Generator<ReadEntries> {
     this.scanner ??= new MemberScanner();
     for (let start = 0; start < all.length; ) {
@@ -32,7 +32,7 @@ export class PropertyReader {
   }
 }
 
-/** As many as are read together; at least one. */
+/** Batch size; at least 1. */
 function endOfPortion(entries: readonly Entry[], start: number): number {
   let bytes = 0;
   let end = start;

@@ -1,9 +1,9 @@
 /**
  * Reads lines of the journal back.
  *
- * An event's line is read as bytes up to its properties, which stay text until somebody asks for them: as values they take
- * many times the room, so nobody should hold those of many events at once. A line that `EntryWriter` would not have written
- * just so is parsed as a whole.
+ * An event's line is read as bytes up to its properties, which stay JSON until a caller parses them: parsed values take
+ * many times the memory, so never hold those of many events together. Lines in another form than `EntryWriter`'s are
+ * parsed as a whole.
  */
 
 import { hasSuspectEscape, storableJson } from "../lib/unicode.ts";
@@ -23,7 +23,7 @@ import {
 export interface DecodedEntries {
   /** In the order of the lines. */
   entries: Entry[];
-  /** Lines that are no entries; the journal's hashes make that impossible short of a defect. */
+  /** Lines that are not entries; the journal's hashes exclude them, bugs aside. */
   refused: string[];
 }
 
@@ -47,7 +47,7 @@ const escapeMark = Buffer.from("\\u");
  */
 export function decodeEntries(bytes: Buffer, afterSeq: number): DecodedEntries {
   const decoded: DecodedEntries = { entries: [], refused: [] };
-  // Journals of versions before 0.2 may hold escapes that the event store's reader of JSON refuses.
+  // Journals of versions before 0.2 may hold escapes that the event store's JSON reader rejects.
   const isSuspect = bytes.includes(escapeMark);
   const reader = new EventReader(bytes);
   for (let start = 0; start < bytes.length; ) {
@@ -151,7 +151,7 @@ class EventReader {
       return undefined;
     if (Number.isNaN(seq + projectId + timeMicros + receivedMicros)) return undefined;
     const propertiesText = this.bytes.subarray(at, end - 1);
-    // Written out: this is done for every event.
+    // Unrolled: hot path, runs once per event.
     return {
       kind: "event",
       seq,
@@ -179,7 +179,7 @@ class EventReader {
     return true;
   }
 
-  /** A whole number; NaN when there is none, or a very large one. */
+  /** A whole number; NaN if absent or too large. */
   private number(): number {
     const { octets } = this;
     const sign = octets[this.at] === 0x2d ? -1 : 1;
@@ -192,7 +192,7 @@ class EventReader {
       value = value * 10 + digit;
     }
     this.at = at;
-    // JSON has no numbers with zeros in front.
+    // JSON has no numbers with leading zeros.
     if (octets[first] === 0x30 && at - first > 1) return Number.NaN;
     return at > first && Number.isSafeInteger(value) ? sign * value : Number.NaN;
   }
@@ -202,7 +202,7 @@ class EventReader {
     return this.passed(trueText) ? true : undefined;
   }
 
-  /** A string; undefined when there is none. */
+  /** A string; undefined if absent. */
   private text(end: number): string | undefined {
     const { octets, bytes } = this;
     const start = this.at;

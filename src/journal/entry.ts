@@ -6,13 +6,13 @@
  *   {"seq":8,"project_id":1,"note":"warning","type":"…","received":…,"historical":false,"details":{…}}
  *   {"seq":9,"project_id":1,"note":"person_deleted","type":"person_deleted",…,"details":{"uuid":"…","distinct_id":"…"}}
  *
- * The order of the members is part of the format. `properties` is the last one, so that its text can be stored without
- * being written anew.
+ * The order of the members is part of the format. `properties` is the last one, so that its JSON can be stored without
+ * being serialized again.
  */
 
 import type { Members } from "../scan/members.ts";
 
-/** `propertyless` is what the journal calls a personless event: one that leaves persons and groups alone. */
+/** `propertyless` is the stored name of an anonymous event: it changes no persons and groups. */
 export type PersonMode = "full" | "propertyless";
 
 /** One event, as persons and groups need it. */
@@ -35,9 +35,9 @@ export interface JournalEvent {
   readonly properties: Members;
 }
 
-/** One event, as a line has it: its properties are text, which costs a fraction of the values' room and time. */
+/** One event with unparsed properties: JSON takes a fraction of the memory and time of parsed values. */
 export interface EventEntry extends Omit<JournalEvent, "properties"> {
-  /** The uuid was made at ingestion, so no second copy of the event can have it. */
+  /** The uuid was generated at ingestion, so no second copy of the event can have it. */
   readonly hasMadeUuid: boolean;
   readonly elementsChain: string | null;
   /** UTF-8 of a JSON object, as the client wrote it. */
@@ -48,8 +48,8 @@ export interface EventEntry extends Omit<JournalEvent, "properties"> {
 export type StorableEvent = Omit<EventEntry, "kind">;
 
 /**
- * Something that is remembered besides events: what ingestion says of an event it changed (`warning`) or refused
- * (`drop`), and that a person was deleted, which must hold whenever the journal is applied again.
+ * A journal entry that is not an event: an ingestion warning of a changed (`warning`) or rejected (`drop`) event, or a
+ * deleted person, so that replaying the journal does not restore that person.
  */
 export interface JournalNote {
   readonly kind: NoteKind;
@@ -66,7 +66,7 @@ export type NoteKind = "warning" | "drop" | "person_deleted";
 export type JournalItem = JournalEvent | JournalNote;
 export type Entry = EventEntry | JournalNote;
 
-/** How many events a note is about: of a request with very many faults, ingestion writes the last ones as one note. */
+/** Number of events that a note covers: ingestion folds the last warnings of a request into one note. */
 export function noteCount({ details }: JournalNote): number {
   return typeof details.count === "number" ? details.count : 1;
 }
@@ -75,7 +75,7 @@ export function noteCount({ details }: JournalNote): number {
 export interface CanonicalEvent {
   /** Lower case, hyphenated. */
   readonly uuid: string;
-  /** The uuid was made here, so no second copy of the event can have it. */
+  /** The uuid was generated here, so no second copy of the event can have it. */
   readonly hasMadeUuid: boolean;
   /** Never blank; of any length. */
   readonly name: string;
@@ -122,7 +122,7 @@ export class EntryWriter {
   event(event: CanonicalEvent): string {
     const { uuid, name, distinctId, time, elementsChain, properties } = event;
     const { beforeName, beforeId, beforeTime, made, sent, noChain, beforeProperties } = eventFrame;
-    // The journal copies the text once more, and the number of pieces is what that costs: so they are few.
+    // Few string parts: the journal copies the string once more, at a cost per part.
     return this.beforeUuid.concat(
       uuid,
       beforeName,
@@ -155,9 +155,9 @@ function quoted(text: string): string {
 }
 
 const newline = 0x0a;
-/** How every line of an entry begins, and none other. */
+/** Prefix of entry lines, and of no other line. */
 export const entryStart = '{"seq":';
-/** What a line has besides the entry and its number: its start, a comma and the line's end. */
+/** Bytes of a line without entry and number: its prefix, a comma and the line break. */
 const lineFrameBytes = entryStart.length + 2;
 
 /** An entry as `EntryWriter` wrote it, or its UTF-8. */

@@ -22,14 +22,14 @@ import type { Lane, SealedSegment } from "./segment.ts";
 import { lanes } from "./segment.ts";
 
 export interface JournalSettings extends LaneSettings {
-  /** Free disk space that is kept besides what waiting entries need; never more than 5 % of the volume. */
+  /** Free disk space to keep in addition to what pending entries need; at most 5 % of the volume. */
   reserveBytes: number;
 }
 
 export interface JournalEvents {
   onSealed: (segment: SealedSegment) => void;
   onFailure: (error: unknown, lane: Lane) => void;
-  /** Told of every request that is refused. */
+  /** Called for every rejected request. */
   onRefused?: (reason: JournalUnavailableError["reason"], lane: Lane) => void;
   /** What of the sealed segments waits; left out: nothing does. */
   debt?: () => PendingBytes;
@@ -43,7 +43,7 @@ export interface Admission {
   /** Why the last write failed, where that is known; left out: the log has it. */
   trouble?: string | null;
   freeBytes: number;
-  /** Free bytes under which new entries are refused. */
+  /** Free bytes below which new entries are rejected. */
   neededBytes: number;
   totalBytes: number;
 }
@@ -59,15 +59,15 @@ export interface LaneState {
   queuedBytes: number;
 }
 
-/** The journal as those see it who fill it, wherever it is kept. */
+/** The journal's interface for writers, independent of its storage. */
 export interface JournalPort {
   /**
    * Appends the entries of one request, together and in order, and resolves once they are durable.
    *
    * @param entries each the text of a JSON object, or its UTF-8, without its leading `{"seq":N,` and without line breaks.
    * @returns the sequence number of the first; the rest follow without gaps.
-   * @throws {JournalUnavailableError} nothing was kept, as far as is known: no room, a broken disk, or too much is waiting. The
-   *                              client should come again.
+   * @throws {JournalUnavailableError} nothing was stored, as far as is known: disk full, disk error, or queue
+   *                              full. The client should retry.
    */
   append(lane: Lane, entries: readonly EntryText[]): Promise<number>;
   /** Whether new entries are taken at this moment. */
@@ -75,25 +75,25 @@ export interface JournalPort {
   state(): LaneState[];
   /** Lets the pipeline have everything that was acknowledged before the call. */
   seal(): Promise<void>;
-  /** Refuses new entries and makes the waiting ones durable. */
+  /** Rejects new entries and makes the queued ones durable. */
   close(): Promise<void>;
 }
 
 const spaceCheckIntervalMs = 500;
-/** Also when so much room was taken since the last look: others may have taken the volume meanwhile. */
+/** Check free space again after this many bytes: other processes may have used the volume. */
 const spaceCheckBytes = 8 * 1024 * 1024;
 /** So long after a failed write it is said. */
 const failingMs = 10_000;
 
 /**
- * The journal in a data directory, where nobody else writes meanwhile. Refuses entries (`JournalUnavailableError`) before the disk is
- * full, and after a failed write for a moment; then it takes new ones by itself.
+ * The journal in a data directory; one writer per directory. Rejects entries (`JournalUnavailableError`) before the disk
+ * is full and shortly after a failed write, then accepts new ones automatically.
  */
 export class Journal implements JournalPort {
   private readonly writers = new Map<Lane, LaneWriter>();
-  /** What may still be accepted before the next look at the disk. */
+  /** Bytes that may be accepted before the next check of free space. */
   private capacityBytes = Number.POSITIVE_INFINITY;
-  /** Room that was taken since the last look began. */
+  /** Bytes used since the last check started. */
   private takenBytes = 0;
   private isLooking = false;
   private failedAt = Number.NEGATIVE_INFINITY;
@@ -114,7 +114,7 @@ export class Journal implements JournalPort {
    * Opens the journal below a folder and recovers what a crash has left.
    *
    * @param seenSeq per lane, the highest sequence number the stores know.
-   * @returns the journal, the segments that wait for the pipeline (oldest first) and what was torn off.
+   * @returns the journal, the segments that wait for the pipeline (oldest first) and the torn writes.
    */
   static async open(
     folder: string,
@@ -156,10 +156,10 @@ export class Journal implements JournalPort {
   }
 
   append(lane: Lane, entries: readonly EntryText[]): Promise<number> {
-    const room = diskCost(entries.reduce((sum, entry) => sum + entry.length, 0));
-    if (room > this.capacityBytes) return Promise.reject(this.refusal("disk_full", lane));
-    this.capacityBytes -= room;
-    this.takenBytes += room;
+    const cost = diskCost(entries.reduce((sum, entry) => sum + entry.length, 0));
+    if (cost > this.capacityBytes) return Promise.reject(this.refusal("disk_full", lane));
+    this.capacityBytes -= cost;
+    this.takenBytes += cost;
     if (this.takenBytes >= spaceCheckBytes) void this.checkSpace();
     return this.writers
       .get(lane)!
@@ -211,7 +211,7 @@ export class Journal implements JournalPort {
       // What was taken meanwhile may not be on the disk yet.
       this.capacityBytes = freeBytes - neededBytes - this.takenBytes;
     } catch {
-      // Without an answer the writes themselves tell.
+      // If the check fails, the writes themselves report a full disk.
       this.capacityBytes = Number.POSITIVE_INFINITY;
     } finally {
       this.isLooking = false;

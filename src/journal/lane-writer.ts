@@ -14,7 +14,7 @@ import {
   segmentHeader,
 } from "./segment.ts";
 
-/** Nothing of the request was kept; the client may send it again. */
+/** Nothing of the request was stored; the client may retry. */
 export class JournalUnavailableError extends AppError {
   /** Why it may be, in words. */
   static readonly reasons = {
@@ -37,9 +37,9 @@ export interface LaneSettings {
   segmentEntriesMax: number;
   /** A segment is sealed when its first entry is this old; sooner when none was sealed for so long. */
   sealIntervalMs: number;
-  /** How long a group waits for company before it is written; 0: as soon as the disk is free. */
+  /** How long a group waits for further requests; 0: until the disk is free. */
   flushIntervalMs: number;
-  /** Bytes that may wait for the disk before new entries are refused. */
+  /** Maximum bytes queued for the disk; above it new entries are rejected. */
   queueBytesMax: number;
 }
 
@@ -62,7 +62,7 @@ interface Part {
 
 interface OpenSegment {
   first: number;
-  /** Sequence number of the last durable entry; `first - 1` when there is none. */
+  /** Sequence number of the last durable entry; `first - 1` if the segment is empty. */
   last: number;
   path: string;
   file: JournalFile;
@@ -86,7 +86,7 @@ const pauseAfterFailureMs = 250;
 /** So long the first entry after a quiet time waits for others: a client's requests mostly come together. */
 const companyMs = 25;
 
-/** Has one segment open at a time. Numbers that were given to refused entries are not used again. */
+/** Has one segment open at a time. Numbers of failed entries are not reused. */
 export class LaneWriter {
   /** Entries made durable since the start. */
   durableCount = 0;
@@ -102,7 +102,7 @@ export class LaneWriter {
   /** They wait for the open segment to be sealed; it is after the group that is being written. */
   private sealWaiters: (() => void)[] = [];
   private scratch: Buffer | undefined;
-  /** The numbers up to here are in sealed segments, or were given to entries that were refused. */
+  /** The numbers up to here are in sealed segments, or belonged to failed entries. */
   private sealedTo: number;
 
   constructor(
@@ -185,7 +185,7 @@ export class LaneWriter {
     else await new Promise<void>((resolve) => this.sealWaiters.push(resolve));
   }
 
-  /** Refuses new entries, makes the waiting ones durable and seals the open segment. */
+  /** Rejects new entries, makes the waiting ones durable and seals the open segment. */
   async close(): Promise<void> {
     this.closed = true;
     clearTimeout(this.sealTimer);
@@ -194,7 +194,7 @@ export class LaneWriter {
 
   private async run(): Promise<void> {
     if (this.settings.flushIntervalMs > 0) await Bun.sleep(this.settings.flushIntervalMs);
-    // One turn of the event loop, so that all requests that are ready now share the first sync.
+    // Wait one tick, so that all requests that are ready share the first sync.
     else await new Promise(setImmediate);
     while (this.queue.length > 0) await this.writeGroup();
     if (this.sealWaiters.length > 0) await this.sealOpenIfAny();
@@ -236,7 +236,7 @@ export class LaneWriter {
     if (group.length === this.queue.length) this.queue = [];
     else this.queue.splice(0, group.length);
     this.queueCharacters -= characters;
-    // After a failed part the rest of its request is not written: its client sends all of it again, in order.
+    // Skip the rest of a failed request: the client retries the whole request in order.
     return group.filter(({ request }) => !request.hasFailed);
   }
 
@@ -277,7 +277,7 @@ export class LaneWriter {
   /** What a group adds to the segment: the header if it is the first, its lines, and the line that ends the block. */
   private block(segment: OpenSegment, group: readonly Part[], last: number) {
     const header = segment.bytes === 0 ? segmentHeader(this.lane, segment.first) : "";
-    const buffer = this.roomFor(group);
+    const buffer = this.bufferFor(group);
     const start = buffer.write(header, "latin1");
     let end = start;
     for (const { lines } of group) {
@@ -289,7 +289,7 @@ export class LaneWriter {
     return { bytes: buffer.subarray(0, end), hash };
   }
 
-  private roomFor(group: readonly Part[]): Buffer {
+  private bufferFor(group: readonly Part[]): Buffer {
     const frames = 2 * frameBytesMax;
     const bytesMax = group.reduce(
       (sum, { lines }) => sum + lines.length * (typeof lines === "string" ? bytesPerUnitMax : 1),

@@ -17,12 +17,12 @@ export class SegmentCorruptError extends AppError {
     readonly lost: readonly { first: number; last: number }[] = [{ first: lastGood + 1, last }],
   ) {
     const ranges = lost.map((range) => `${range.first} to ${range.last}`).join(", ");
-    super(`The journal segment ${path} is damaged: its entries ${ranges} cannot be read.`);
+    super(`Journal segment ${path} is corrupt: entries ${ranges} cannot be read.`);
   }
 }
 
 /**
- * A stretch of one lane of the journal, wherever that is kept: what the pipeline takes.
+ * A stretch of one lane of the journal, independent of its storage: the pipeline's input.
  *
  * Batches of a lane follow each other without a gap, whatever was skipped inside them.
  */
@@ -56,7 +56,7 @@ export interface SegmentText {
 /**
  * Reads a segment and checks every block's hash.
  *
- * Damaged blocks are left out; `damage` says which entries are missing for that.
+ * Corrupt blocks are skipped; `damage` lists the missing entries.
  */
 export async function readSegment(segment: SealedSegment): Promise<SegmentText> {
   return await readInto(new ReusedBuffers(0), segment);

@@ -1,4 +1,4 @@
-/** What the journal finds on disk at start: which segments hold entries, and what was torn off by a crash. */
+/** Recovers the journal's lanes at start: lists segments and quarantines torn writes. */
 
 import {
   mkdirSync,
@@ -21,9 +21,9 @@ import {
 
 export interface TornWrite {
   lane: Lane;
-  /** The segment it was cut from. */
+  /** File name of the truncated segment. */
   segment: string;
-  /** Where the bytes are now. */
+  /** Path of the quarantined bytes. */
   path: string;
   bytes: number;
 }
@@ -38,11 +38,11 @@ export interface Recovered {
 /**
  * Reads a lane's folder and makes every segment in it whole.
  *
- * Only bytes behind the last whole block are taken away (they were never acknowledged), and they are kept in the
- * quarantine folder. What is damaged before that is left for the reader, which says so. Older segments were whole when the next one was begun; they are checked when they are loaded.
+ * Only bytes after the last whole block are removed (they were never acknowledged) and quarantined. Corruption before
+ * that is reported by the reader. Older segments were whole when the next one started; loading checks them.
  *
  * @param seenSeq the highest sequence number that the stores have applied: new numbers are above it even when all
- *                segments are gone.
+ *                segments are deleted.
  */
 export function recoverLane(
   folder: string,
@@ -91,7 +91,7 @@ function recoverNewest(path: string, lane: Lane, quarantineFolder: string) {
   const first = scan?.first ?? firstOfFileName(basename(path))!;
   const isOfLane = scan === undefined || scan.lane === lane;
   const reached = isOfLane ? readableAfterCorruption(bytes, scan, { lane, first }) : undefined;
-  // Whoever reads it leaves out what is damaged, and says so.
+  // The reader skips corrupt blocks and reports them.
   if (reached !== undefined) return { segment: { lane, first, last: reached, path, bytes: bytes.length } };
   if (scan === undefined || scan.lane !== lane) {
     // Not even the header is whole, nor any block: nothing in this file was acknowledged.

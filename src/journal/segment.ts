@@ -9,8 +9,8 @@
  *   {"block":{"last":2,"bytes":1234,"hash":"9f86d081884c7d65"}}
  *
  * Everything that was made durable together ends with one block line. Its hash covers the number and the bytes
- * since the block before it and is seeded with that block's hash, so a missing, foreign or changed block is noticed. Whatever
- * follows the last whole block was never acknowledged.
+ * since the block before it and is seeded with that block's hash, so a missing, foreign or changed block is noticed. Bytes
+ * after the last whole block were never acknowledged.
  */
 
 import { seqOf } from "./entry.ts";
@@ -67,7 +67,7 @@ export function blockLine(last: number, bytes: number, hash: bigint): string {
 export interface SegmentScan {
   lane: Lane;
   first: number;
-  /** Sequence number of the last durable entry; `first - 1` when there is none. */
+  /** Sequence number of the last durable entry; `first - 1` if the segment is empty. */
   last: number;
   /** Bytes from the start to the end of the last whole block (or of the header). */
   goodBytes: number;
@@ -121,7 +121,7 @@ export function scanSegment(bytes: Buffer): SegmentScan | undefined {
 }
 
 /**
- * Takes what is whole out of a damaged segment: a block that follows a damaged one can be checked with the hash that
+ * Copies the whole blocks of a corrupt segment: a block that follows a damaged one can be checked with the hash that
  * the damaged one says it had.
  *
  * @param of its first and last entries by name, as its own header may be damaged.
@@ -160,7 +160,7 @@ export function truncateSegment(bytes: Buffer, of: { lane: Lane; first: number; 
 
 /**
  * How far whole blocks go behind one that is not: a block is begun when the one before it is on the disk, so those were
- * acknowledged, and what is between them is damaged. Behind an end that a crash tore off there are none.
+ * acknowledged, and what is between them is damaged. After a torn write no whole block follows.
  *
  * @param of the lane and the first entry by name, as the header may be damaged.
  * @returns the last entry of those blocks; undefined when there are none.

@@ -18,7 +18,7 @@ import {
 
 useArchiveFolder();
 
-describe("while nothing else is to be done, files are arranged by columns", () => {
+describe("files are rewritten in columnar form when idle", () => {
   const eventLines = (first: number) =>
     Array.from({ length: 10_000 }, (_, n) =>
       JSON.stringify({
@@ -116,26 +116,26 @@ describe("while nothing else is to be done, files are arranged by columns", () =
     expect(seen.trouble).toEqual([]);
     writeFileSync(first!.path, good);
     const second = files()[1]!;
-    const arranged = readFileSync(second.path);
+    const columnar = readFileSync(second.path);
     const expectDamage = async (at: number) => {
       const { damage } = await readArchived(second);
       expect({ at, damage }).toMatchObject({ at, damage: { code: "segment_damaged", last: 20_000 } });
     };
-    const step = Math.floor(arranged.length / 40);
-    for (let at = 0; at < arranged.length; at += step) {
-      const bad = Buffer.from(arranged);
+    const step = Math.floor(columnar.length / 40);
+    for (let at = 0; at < columnar.length; at += step) {
+      const bad = Buffer.from(columnar);
       bad[at]! ^= 0x10;
       writeFileSync(second.path, bad);
       await expectDamage(at);
     }
-    const lengths = Array.from({ length: 80 }, (_, n) => (n < 40 ? n * step : arranged.length - 80 + n));
+    const lengths = Array.from({ length: 80 }, (_, n) => (n < 40 ? n * step : columnar.length - 80 + n));
     for (const at of lengths) {
-      writeFileSync(second.path, arranged.subarray(0, at));
+      writeFileSync(second.path, columnar.subarray(0, at));
       await expectDamage(at);
     }
   });
 
-  test("a file that was cut stays as it is: arranged, the cut would no longer show", async () => {
+  test("a file that was cut stays in rows: the columnar form would hide the cut", async () => {
     for (const cut of [1, 4, 5, 1_000]) {
       at.archiveFolder = join(at.folder, `archive-${cut}`);
       const { archive } = openArchive();

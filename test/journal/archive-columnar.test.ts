@@ -5,7 +5,7 @@ import { zstdCompressSync } from "node:zlib";
 import fc from "fast-check";
 import { decodeColumnar, encodeColumnar } from "../../src/journal/archive-columnar.ts";
 
-const arranged = (text: Buffer) => Buffer.concat([...encodeColumnar(text)]);
+const columnar = (text: Buffer) => Buffer.concat([...encodeColumnar(text)]);
 const line = (n: number) =>
   JSON.stringify({
     ...{ seq: n, uuid: Bun.randomUUIDv7(), event: n % 3 === 0 ? "$pageview" : 'click, "now":' },
@@ -39,15 +39,15 @@ describe("by columns", () => {
       Buffer.from(Array.from({ length: 3_000 }, (_, n) => `{"n${n}":${n}}\n`).join("")),
     ],
   ] as const)
-    test(what, () => expect(decodeColumnar(arranged(text)).equals(text)).toBe(true));
+    test(what, () => expect(decodeColumnar(columnar(text)).equals(text)).toBe(true));
 
   test("of lines alike there are columns, which pack to two thirds; lines that differ stay rows", () => {
     const text = lines(5_000);
     const packed = (bytes: Uint8Array) => zstdCompressSync(bytes).length;
-    expect(arranged(text).toString("latin1")).toStartWith('{"columns":');
-    expect(packed(arranged(text))).toBeLessThan(packed(text) * 0.67);
+    expect(columnar(text).toString("latin1")).toStartWith('{"columns":');
+    expect(packed(columnar(text))).toBeLessThan(packed(text) * 0.67);
     const different = Array.from({ length: 3_000 }, (_, n) => `{"n${n}":${n}}\n`).join("");
-    expect(arranged(Buffer.from(different)).toString("latin1")).toStartWith('{"rows":');
+    expect(columnar(Buffer.from(different)).toString("latin1")).toStartWith('{"rows":');
   });
 
   test("any bytes", () => {
@@ -55,7 +55,7 @@ describe("by columns", () => {
     fc.assert(
       fc.property(fc.array(byte, { maxLength: 300 }), (bytes) => {
         const text = Buffer.from(bytes);
-        return decodeColumnar(arranged(text)).equals(text);
+        return decodeColumnar(columnar(text)).equals(text);
       }),
       { numRuns: 500 },
     );

@@ -1,4 +1,4 @@
-/** An archive in a folder of its own, with segments to be kept and a disk whose room is given. */
+/** An archive in a folder of its own, with segments to be kept and a disk whose free space is given. */
 
 import { afterEach, beforeEach, expect } from "bun:test";
 import { rmSync } from "node:fs";

@@ -55,7 +55,7 @@ describe("every applied segment is kept until it is released", () => {
     expect(ranges("realtime")).toEqual([[1, 200]]);
   });
 
-  test("a segment whose last numbers were given to refused entries is whole, and not put aside", async () => {
+  test("a segment whose last numbers were given to failed entries is whole and not quarantined", async () => {
     const { archive, seen } = openArchive();
     const [segment] = segments("realtime", 1, 1);
     const before = readFileSync(segment!.path, "utf8");

@@ -48,7 +48,7 @@ describe("what can be read of a damaged segment", () => {
       expect(seqs(linesIn(bytes))).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10].filter((seq) => !isLost(seq)));
       if (damage !== undefined) {
         expect((damage as SegmentCorruptError).message).toContain(
-          `${segment.path} is damaged: its entries ${lost[0]![0]} to`,
+          `${segment.path} is corrupt: entries ${lost[0]![0]} to`,
         );
       }
       // What is given on is a whole segment.
@@ -67,7 +67,7 @@ test("numbers that were given to refused entries are not missing, behind a damag
   expect((damage as SegmentCorruptError).lost).toEqual([{ first: 3, last: 4 }]);
 });
 
-test("the newest segment of a lane keeps the whole blocks behind a damaged one; a torn end is put aside", () => {
+test("the newest segment of a lane keeps the whole blocks behind a damaged one; a torn end is quarantined", () => {
   const segment = writeSegment(folder, "realtime", 1, [entryLines(1, 2), entryLines(3, 2), entryLines(5, 2)]);
   const whole = readFileSync(segment.path, "utf8");
   const recover = () => recoverLane(join(folder, "realtime"), "realtime", join(folder, "quarantine"), 0);

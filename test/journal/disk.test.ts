@@ -17,7 +17,7 @@ test("the reserve is what was set, and of a small volume a twentieth", () => {
   expect(reservedBytes(512 * MiB, 1_000 * MiB)).toBe(50 * MiB);
 });
 
-test("what may be loaded and the room that it needs are each other's reverse, with what others take meanwhile", () => {
+test("loadableBytes is the inverse of bytesNeededToLoad, with a margin", () => {
   for (const bytes of [MiB, 7 * MiB, 64 * MiB]) {
     expect(loadableBytes(bytesNeededToLoad(bytes) + 2 * MiB)).toBe(bytes);
     expect(bytesNeededToLoad(2 * bytes) - bytesNeededToLoad(bytes)).toBe(2.5 * bytes);
@@ -25,7 +25,7 @@ test("what may be loaded and the room that it needs are each other's reverse, wi
   expect(loadableBytes(9 * MiB)).toBeLessThan(0);
 });
 
-test("new entries need their own room, and leave the room that they need to be loaded", () => {
+test("new entries need their own space and the space to load them", () => {
   const [reserve, unloaded, unwritten] = [100 * MiB, 20 * MiB, 30 * MiB];
   const before = bytesNeededToAccept(reserve, { unloaded, unwritten });
   expect(before).toBeGreaterThan(reserve + bytesNeededToLoad(unloaded) + unwritten);

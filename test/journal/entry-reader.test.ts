@@ -126,10 +126,10 @@ test.each([
   ["no uuid", (line: string) => line.replace(/[0-9a-f-]{36}/, "0")],
   ["a cut line", (line: string) => line.slice(0, -9)],
   ["a control character", (line: string) => line.replace("seen", "se\u0001en")],
-  ["a number that is none", (line: string) => line.replace('"time":1', '"time":1x')],
+  ["an invalid number", (line: string) => line.replace('"time":1', '"time":1x')],
   ["a number that is not there", (line: string) => line.replace('"time":1', '"time":')],
   ["a sign alone", (line: string) => line.replace('"time":1', '"time":-')],
-  ["a number with zeros in front", (line: string) => line.replace('"time":1', '"time":01')],
+  ["a number with leading zeros", (line: string) => line.replace('"time":1', '"time":01')],
 ])("refused: %s", (_, spoil) => {
   const uuid = "0190f0e2-7a11-7b5e-8d4a-5f0c1ab2c3d4";
   const line = new EntryWriter(1, 2, false).event({

@@ -33,11 +33,11 @@ describe("a disk that fails", () => {
     });
   }
 
-  test("a file of somebody else under the next name is left as it is, and the next name is taken", async () => {
+  test("a foreign file under the next name is left as it is, and the next name is taken", async () => {
     const disk = new FakeDisk();
     const folder = temporaryFolder();
     const taken = join(folder, "realtime", "0000000000000001.ndjson");
-    disk.files.set(taken, Buffer.from("somebody's"));
+    disk.files.set(taken, Buffer.from("foreign"));
     const { journal, sealed } = await openJournal(folder, {}, disk);
     await expect(journal.append("realtime", [entry("refused")])).rejects.toMatchObject({
       reason: "write_failed",
@@ -46,7 +46,7 @@ describe("a disk that fails", () => {
     while (first === undefined)
       first = await journal.append("realtime", [entry("x")]).catch(() => Bun.sleep(20).then(() => undefined));
     await journal.close();
-    expect(disk.files.get(taken)!.toString()).toBe("somebody's");
+    expect(disk.files.get(taken)!.toString()).toBe("foreign");
     expect(sealed).toMatchObject([{ first, last: first }]);
     expect(await textsFrom(disk, sealed)).toEqual(["x"]);
   });
@@ -67,7 +67,7 @@ describe("a disk that fails", () => {
 
   // Independent of the machine's speed: so many entries for so many syncs, each of which takes so long.
   for (const syncMs of [1, 5, 20, 200]) {
-    test(`slow, ${syncMs} ms for a sync: whoever waits together is written together, and the queue is bounded`, async () => {
+    test(`slow, ${syncMs} ms for a sync: requests that wait together are written together, and the queue is bounded`, async () => {
       const disk = new FakeDisk();
       const queueBytesMax = 10_000;
       const { journal, sealed } = await openJournal(temporaryFolder(), { queueBytesMax }, disk);
@@ -198,14 +198,14 @@ describe("a disk that fails", () => {
       const numbered = await textsOf(segments);
       const texts = numbered.map(({ text }) => text);
       // What the pipeline goes by: each segment says which numbers it holds, and the next number is behind them all.
-      const told = await Promise.all(
+      const hold = await Promise.all(
         segments.map(async (segment) => {
           const seqs = (await textsOf([segment])).map(({ seq }) => seq);
           // Numbers of entries that were refused are in no file, but in the range of one.
           return [segment.first <= (seqs[0] ?? segment.first), segment.last >= (seqs.at(-1) ?? segment.last)];
         }),
       );
-      expect({ seed, told: told.flat().filter((isTrue) => !isTrue) }).toEqual({ seed, told: [] });
+      expect({ seed, hold: hold.flat().filter((isTrue) => !isTrue) }).toEqual({ seed, hold: [] });
       const newest = segments.at(-1);
       if (newest !== undefined)
         expect([seed, newest.last, nextSeq]).toEqual([seed, numbered.at(-1)!.seq, newest.last + 1]);

@@ -47,7 +47,7 @@ describe("the journal", () => {
   });
 
   test("hands realtime entries over before history that was acknowledged later", async () => {
-    // Every segment of history is full at once; none of the realtime lane is.
+    // Every segment of history is full immediately; no segment of the realtime lane is.
     const { journal, sealed } = await openJournal(temporaryFolder(), { segmentEntriesMax: 100 });
     for (let round = 0; round < 20; round++) {
       const waiting = Array.from({ length: 1 + (round % 3) }, () => journal.append("realtime", [entry("a")]));
@@ -85,7 +85,7 @@ describe("the journal", () => {
     expect(byAge.sealed).toHaveLength(1);
   });
 
-  test("what comes after a quiet time is handed over at once, what follows at the interval", async () => {
+  test("what comes after a quiet time is handed over immediately, what follows at the interval", async () => {
     const clock = spyOn(performance, "now");
     const started = performance.now();
     let now = started;
@@ -153,7 +153,7 @@ describe("the journal", () => {
     expect(disk.files.size).toBe(0);
   });
 
-  test("keeps entries that are UTF-8 already as they are, beside others", async () => {
+  test("keeps entries that are UTF-8 already as they are, next to others", async () => {
     const { journal, sealed } = await openJournal(temporaryFolder());
     const texts = Array.from({ length: 12 }, (_, index) => `${index} Köln 🧭`);
     // Longer than the memory that is kept for a group.

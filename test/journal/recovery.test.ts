@@ -28,7 +28,7 @@ async function textsOf(segments: readonly SealedSegment[]): Promise<string[]> {
 const recover = () => recoverLane(join(folder, "realtime"), "realtime", join(folder, "quarantine"), 0);
 
 describe("a torn tail", () => {
-  test("cut at every byte of the last three blocks: whole blocks stay, the rest is put aside", async () => {
+  test("cut at every byte of the last three blocks: whole blocks stay, the rest is quarantined", async () => {
     const { bytes, ends } = threeBlocks();
     for (let length = ends[0]!; length < bytes.length; length++) {
       const { segments, quarantined } = recoverBytes(bytes.subarray(0, length));
@@ -77,7 +77,7 @@ describe("a torn tail", () => {
     return recover();
   }
 
-  test("what was cut off is put aside byte by byte, and the next start finds a whole file", () => {
+  test("what was cut off is quarantined byte by byte, and the next start finds a whole file", () => {
     const { bytes, ends } = threeBlocks();
     const { segments, quarantined, nextSeq } = recoverBytes(bytes.subarray(0, ends[1]! + 20));
     expect(segments).toMatchObject([{ first: 1, last: 2, bytes: ends[1]! }]);
@@ -87,7 +87,7 @@ describe("a torn tail", () => {
     expect(recover()).toEqual({ segments, nextSeq, quarantined: [] });
   });
 
-  test("of a segment that is not the newest nothing is taken away: whoever reads it says what is missing", async () => {
+  test("of a segment that is not the newest nothing is removed: the reader reports what is missing", async () => {
     const older = writeSegment(folder, "realtime", 1, [numbered(1, "one"), numbered(2, "two")]);
     writeSegment(folder, "realtime", 3, [numbered(3, "three")]);
     const bytes = readFileSync(older.path);
@@ -103,7 +103,7 @@ describe("a torn tail", () => {
     expect((await readSegment(segments[0]!)).damage).toMatchObject({ lost: [{ first: 2, last: 2 }] });
   });
 
-  test("a file without even a header is put aside, and its number is not used again", async () => {
+  test("a file without even a header is quarantined, and its number is not used again", async () => {
     const { segments, quarantined, nextSeq } = recoverBytes(Buffer.from('{"segm'));
     expect(segments).toEqual([]);
     expect(quarantined).toHaveLength(1);
@@ -112,7 +112,7 @@ describe("a torn tail", () => {
   });
 });
 
-test("a damaged block in an older segment is reported with the entries that are gone", async () => {
+test("a damaged block in an older segment is reported with the missing entries", async () => {
   const segment = writeSegment(folder, "realtime", 1, [numbered(1, "one"), numbered(2, "two")]);
   const bytes = readFileSync(segment.path);
   bytes[bytes.indexOf("two")] = 0x20;
