@@ -277,6 +277,7 @@ function summaryOf(
     seconds: Math.round(progress.seconds * 1_000) / 1_000,
     events_per_second: progress.recordsPerSecond,
     reject_files: imported.rejectFiles,
+    ...imported.dryRun,
   };
 }
 
@@ -286,10 +287,14 @@ function tell(summary: ImportSummary, { json }: ImportOptions): void {
     return;
   }
   const { read, accepted, duplicate, rejected, resumed, made } = summary;
-  const title = summary.dry_run ? "Nothing was loaded. Read" : "Read";
-  print(`${title} ${read}, accepted ${accepted}, duplicate ${duplicate}, rejected ${rejected}.`);
+  const isDryRun = summary.dry_run;
+  const title = isDryRun ? "Nothing was loaded. Read" : "Read";
+  const mode = isDryRun ? "would be " : "";
+  print(`${title} ${read}, ${mode}accepted ${accepted}, duplicate ${duplicate}, rejected ${rejected}.`);
   if (made > 0)
-    print(`Made ${made} event${made === 1 ? "" : "s"} that link devices and users, or describe groups.`);
+    print(
+      `${isDryRun ? "Would make" : "Made"} ${made} event${made === 1 ? "" : "s"} that link devices and users, or describe groups.`,
+    );
   const { shared_devices, placeholder_ids } = summary;
   if (shared_devices > 0)
     print(
@@ -307,6 +312,7 @@ function tell(summary: ImportSummary, { json }: ImportOptions): void {
     if (line !== "") print(`${title}: ${line}.`);
   }
   for (const warning of summary.warnings) print(`Warning: ${warning}`);
+  printDryRun(summary);
   if (summary.flags !== undefined) {
     const { created, updated, remarks } = summary.flags;
     print(`Flags and cohorts: ${created} created, ${updated} changed.`);
@@ -315,4 +321,13 @@ function tell(summary: ImportSummary, { json }: ImportOptions): void {
   if (resumed > 0) print(`Earlier runs had done ${resumed} of them.`);
   print(`${summary.seconds} s, ${summary.events_per_second} records a second.`);
   for (const path of summary.reject_files) print(`Rejected records are in ${path}.`);
+}
+
+function printDryRun({ rejections = {}, first_events = [], time_spans = {} }: ImportSummary): void {
+  const rejected = formatCounts(rejections);
+  if (rejected !== "") print(`Would be rejected: ${rejected}.`);
+  for (const [format, { first, last }] of Object.entries(time_spans))
+    print(`Times of ${format}: ${first} to ${last}.`);
+  if (first_events.length > 0) print("The first records would become:");
+  for (const event of first_events) print(JSON.stringify(event));
 }

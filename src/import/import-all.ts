@@ -2,6 +2,7 @@
 
 import type { AppError } from "../lib/errors.ts";
 import { addCounts, emptyCounts, type ImportCounts } from "./counts.ts";
+import { type DryRunFigures, DryRunReport } from "./dry-run.ts";
 import { importFiles, rejectPathOf } from "./files.ts";
 import { GroupedTarget } from "./grouped-target.ts";
 import { type ImportJob, readFile } from "./import-file.ts";
@@ -57,6 +58,8 @@ export interface Imported {
   sharedDevices: number;
   resumed: number;
   rejectFiles: string[];
+  /** Of a dry run. */
+  dryRun?: DryRunFigures | undefined;
   /** Why not everything was taken: files whose end could not be read, or what stopped the import. */
   failures: AppError[];
   /** False when the end of a file was not reached. */
@@ -105,6 +108,7 @@ export async function importAll(order: ImportOrder): Promise<Imported> {
   const copiers = new RecordCopiers();
   const requests = new RequestWriter();
   const sendingOrder = new SendingOrder();
+  const report = isDryRun ? new DryRunReport() : undefined;
   const finishing: (() => Promise<void>)[] = [];
   const finishOldest = async () => await finishing.shift()?.();
   const finishAll = async () => {
@@ -115,7 +119,15 @@ export async function importAll(order: ImportOrder): Promise<Imported> {
       const rejectPath = rejectPathOf(path, content.name, dataDir);
       const identity = { gate, ordinals, said, hasHistory };
       const sending = { target, recent, copiers, requests, order: sendingOrder };
-      const shared = { ...identity, ...sending, progress, rejectsLeft, snapshots, context: noContext };
+      const shared = {
+        ...identity,
+        ...sending,
+        progress,
+        rejectsLeft,
+        snapshots,
+        context: noContext,
+        report,
+      };
       number += 1;
       const place = { content, path, number, rejectPath, workFolder: stateFolder };
       const read = await readFile({ ...order, ...shared, ...place });
@@ -159,7 +171,16 @@ export async function importAll(order: ImportOrder): Promise<Imported> {
     if (!isDryRun && isComplete) progress.forget();
   };
   const { sharedDevices } = gate;
-  return { counts, sharedDevices, resumed, rejectFiles, failures, isComplete, forget };
+  return {
+    counts,
+    sharedDevices,
+    resumed,
+    rejectFiles,
+    failures,
+    isComplete,
+    forget,
+    dryRun: report?.figures,
+  };
 }
 
 function nothingTaken({ read }: ImportCounts): ImportStopped {

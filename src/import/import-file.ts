@@ -4,6 +4,7 @@ import { statSync } from "node:fs";
 import type { JsonObject } from "../lib/json.ts";
 import { isoFromMicros, nowMicros } from "../lib/time.ts";
 import { addCounts, addName, type ImportCounts } from "./counts.ts";
+import type { DryRunReport } from "./dry-run.ts";
 import type { LinkGate } from "./link-gate.ts";
 import { type FieldRule, withFields } from "./map/fields.ts";
 import { type FinishOptions, finish, passOver } from "./map/finish.ts";
@@ -95,6 +96,8 @@ export interface ImportJob {
   /** Told of records of this run, and of those of earlier runs that are passed over. */
   onRecords: (records: number, isEarlier: boolean) => void;
   onReject: (reject: Reject) => void;
+  /** Of a dry run; shared by the files of one import. */
+  report?: DryRunReport | undefined;
   /** Told, before the first record is taken, what the file is: `Amplitude's export, JSON lines, gzip`. */
   onFormat: (description: string) => void;
 }
@@ -363,6 +366,7 @@ class Importer {
     else this.stopped ??= this.doubts.add(rejects, job.content.name, this.guess());
     job.rejectsLeft.count -= rejects.length;
 
+    if (job.report !== undefined) this.report(job.report, batch);
     job.snapshots.add(batch.snapshots(job.number));
     const good = batch.events;
     const settling = this.settle(last.line, good);
@@ -389,6 +393,15 @@ class Importer {
     }
     while (this.underWay.size >= batchesUnderWay) await Promise.race(this.underWay);
     await job.order.room(bytesUnderWayMax);
+  }
+
+  /** What a dry run shows of a batch. */
+  private report(report: DryRunReport, batch: RecordBatch): void {
+    for (const { reason } of batch.rejects) report.reject(reason);
+    for (const { line, text } of batch.all) {
+      const written = typeof text === "string" ? text : text.texts.toString("utf8", text.start, text.end);
+      report.add(this.format, `${this.job.number}:${line}`, written);
+    }
   }
 
   private noteUnderWay(sending: Promise<void>): void {
@@ -438,6 +451,7 @@ class Importer {
   /** Not part of what is done, so that a mended file can be resumed. */
   private noteDamage(damage: InputDamaged): void {
     const reject = { line: this.done.line + 1, reason: damage.code, record: damage.message };
+    this.job.report?.reject(reject.reason);
     this.job.onReject(reject);
     if (!this.job.isDryRun) this.rejectFile.append([reject]);
     const { counts } = this.done;

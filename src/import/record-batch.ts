@@ -91,6 +91,11 @@ export class RecordBatch {
     return this.items.length > 0 || this.omissions.hasLeftOut;
   }
 
+  /** The events, and those by which rows of persons and groups were checked. */
+  get all(): readonly LineItem[] {
+    return this.items;
+  }
+
   /** The events to be sent. */
   get events(): LineItem[] {
     return this.items.every(({ snapshot }) => snapshot === undefined)

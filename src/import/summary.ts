@@ -31,6 +31,23 @@ export const ImportSummary = Type.Object(
     warnings: Type.Array(Type.String(), { description: "Doubts about values, one sentence each." }),
     formats: Type.Array(Type.String(), { description: "What the files are." }),
     reject_files: Type.Array(Type.String()),
+    rejections: Type.Optional(
+      Type.Record(Type.String(), Type.Integer({ minimum: 1 }), {
+        description: "Of a dry run: rejected records by reason.",
+      }),
+    ),
+    first_events: Type.Optional(
+      Type.Array(Type.Record(Type.String(), Type.Unknown()), {
+        description: "Of a dry run: the first three records as the events they would become.",
+      }),
+    ),
+    time_spans: Type.Optional(
+      Type.Record(
+        Type.String(),
+        Type.Object({ first: Type.String(), last: Type.String() }, { additionalProperties: false }),
+        { description: "Of a dry run: per format, the earliest and the latest time of its events." },
+      ),
+    ),
     flags: Type.Optional(ImportedFlags),
   },
   { additionalProperties: false },
