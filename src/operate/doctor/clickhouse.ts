@@ -52,8 +52,8 @@ export async function checkClickHouse(address: ClickHouseAddress, dataDir: strin
       ...(await checkLoaded(ask, dataDir)),
     ];
   } catch (error) {
-    const hint = "See whether it runs, and the address, the user and the database of --events-url.";
-    return [failure("events", `${shownAddress(address)} cannot be looked at: ${firstLine(error)}`, hint)];
+    const hint = "Check that it runs, and the address, user and database in --events-url.";
+    return [failure("events", `${shownAddress(address)} cannot be checked: ${firstLine(error)}`, hint)];
   } finally {
     await connection.close();
   }
@@ -67,7 +67,7 @@ async function checkVersion(ask: Ask, address: ClickHouseAddress): Promise<Findi
   const isOld = major < oldestVersion[0] || (major === oldestVersion[0] && minor < oldestVersion[1]);
   if (isOld) {
     const message = `ClickHouse ${version} is older than ${oldestVersion.join(".")}.`;
-    return failure("events", message, "Install a newer one.");
+    return failure("events", message, "Install a newer version.");
   }
   return ok("events", `The events are in ClickHouse ${version}, ${shownAddress(address)}.`);
 }
@@ -78,7 +78,9 @@ async function checkTable(ask: Ask, { database, cluster }: ClickHouseAddress): P
     `SELECT engine, engine_full FROM system.tables WHERE database = '${database}' AND name = '${table}'`,
   );
   if (engine === undefined) {
-    return [warning("events", `There is no table ${table} yet.`, "The next start of Flagkeep makes it.")];
+    return [
+      warning("events", `The table ${table} does not exist yet.`, "The next start of Flagkeep creates it."),
+    ];
   }
   const findings: Finding[] = [];
   const isReplacing = String(engine).endsWith("ReplacingMergeTree");
@@ -86,7 +88,7 @@ async function checkTable(ask: Ask, { database, cluster }: ClickHouseAddress): P
   if (!isReplacing || (cluster !== null && !isReplicated)) {
     const message = `The table ${table} has the engine ${engine}.`;
     const wanted = cluster === null ? "ReplacingMergeTree" : "ReplicatedReplacingMergeTree";
-    findings.push(failure("events", message, `Let Flagkeep make it in an empty database: ${wanted}.`));
+    findings.push(failure("events", message, `Let Flagkeep create it in an empty database: ${wanted}.`));
   } else findings.push(ok("events", `The table ${table} has the engine ${engine}.`));
   const setting = isReplicated ? "replicated_deduplication_window" : "non_replicated_deduplication_window";
   // Where the table says nothing a replicated one has the server's.
@@ -94,13 +96,13 @@ async function checkTable(ask: Ask, { database, cluster }: ClickHouseAddress): P
     new RegExp(`\\b${setting} = (\\d+)`).exec(String(full))?.[1] ?? (isReplicated ? 10_000 : 0),
   );
   if (window < deduplicationWindow / 10) {
-    const message = `The table ${table} remembers the names of ${window} inserts: one that is sent again may be stored twice.`;
+    const message = `The table ${table} deduplicates only the last ${window} inserts: a retried insert may be stored twice.`;
     findings.push(
       failure("events", message, `ALTER TABLE ${table} MODIFY SETTING ${setting} = ${deduplicationWindow}`),
     );
-  } else findings.push(ok("events", `The names of ${window} inserts are remembered.`));
+  } else findings.push(ok("events", `The last ${window} inserts are deduplicated.`));
   if (!/\bfsync_after_insert = 1\b/.test(String(full))) {
-    const message = `The table ${table} is not synced after an insert: a power cut may lose acknowledged events.`;
+    const message = `The table ${table} is not synced after an insert: a power failure may lose acknowledged events.`;
     findings.push(warning("events", message, `ALTER TABLE ${table} MODIFY SETTING fsync_after_insert = 1`));
   }
   return findings;
@@ -112,7 +114,7 @@ async function checkReplicas(ask: Ask, { database, cluster }: ClickHouseAddress)
     `SELECT table, is_readonly, absolute_delay, queue_size, active_replicas, total_replicas
      FROM system.replicas WHERE database = '${database}' ORDER BY table`,
   );
-  const hint = "See system.replicas and system.replication_queue, and whether Keeper answers.";
+  const hint = "Check system.replicas, system.replication_queue and Keeper.";
   return rows.map(([table, isReadonly, delay, queue, active, total]) => {
     const facts = `${active} of ${total} replicas of ${table} are there, ${delay} s behind, ${queue} parts to fetch`;
     if (Number(isReadonly) !== 0)
@@ -128,7 +130,7 @@ async function checkServerClock(ask: Ask): Promise<Finding> {
   const aheadMs = Math.round(Number(there) - (before + Date.now()) / 2);
   const message = `ClickHouse's clock is ${Math.abs(aheadMs)} ms ${aheadMs < 0 ? "behind" : "ahead of"} this one.`;
   if (Math.abs(aheadMs) <= clockToleranceMs) return ok("clock", message);
-  return warning("clock", message, "Let both clocks be kept right, for example by chrony.");
+  return warning("clock", message, "Synchronize both clocks, for example with chrony.");
 }
 
 async function checkLoaded(ask: Ask, dataDir: string): Promise<Finding[]> {
@@ -154,10 +156,10 @@ function checkLane(
 ): Finding {
   const known = begun?.lane === lane ? begun.last : loaded[lane];
   if (last <= known) return ok("events", `The ${lane} entries are loaded up to ${loaded[lane]}.`);
-  const message = `ClickHouse has ${lane} entries up to ${last}, this data directory has loaded ${known}: it is older.`;
+  const message = `ClickHouse has ${lane} entries up to ${last}, this data directory has loaded ${known}: the directory is older.`;
   return failure(
     "events",
     message,
-    "Restore the newest backup of the data directory, or bring ClickHouse back as well.",
+    "Restore the newest backup of the data directory, or also restore ClickHouse.",
   );
 }

@@ -51,32 +51,28 @@ async function checkFile(dataDir: string): Promise<Finding[]> {
     const found = await readEventsVersion(place.events);
     if (found <= eventsSchemaVersion) await withEventFile(place.events, readAllRows);
     const mark = readDamagedMark(dataDir);
-    if (mark !== undefined) return [await brokenFinding(dataDir, `A part of it is damaged: ${mark}`)];
+    if (mark !== undefined) return [await brokenFinding(dataDir, `Corruption found: ${mark}`)];
     if (found <= eventsSchemaVersion) return [ok("events", "The event store can be opened and read.")];
     const message = `The event store has schema version ${found}, this version knows ${eventsSchemaVersion}.`;
     return [failure("events", message, "Use the newer Flagkeep that wrote it.")];
   } catch (error) {
     const message = `The event store cannot be read: ${firstLine(error)}`;
     if (openFailureOf(error, "opening") !== "other") return [await brokenFinding(dataDir, message)];
-    return [failure("events", message, "See what DuckDB says; the file itself may be whole.")];
+    return [failure("events", message, "See DuckDB's error; the file itself may be intact.")];
   }
 }
 
 async function checkMissing(dataDir: string): Promise<Finding[]> {
   const needed = neededEntries(dataDir);
-  if (needed.realtime + needed.historical === 0) return [ok("events", "The event store is not made yet.")];
-  return [await brokenFinding(dataDir, "The event store's file is gone.")];
+  if (needed.realtime + needed.historical === 0) return [ok("events", "The event store does not exist yet.")];
+  return [await brokenFinding(dataDir, "The file of the event store is missing.")];
 }
 
 /** Says whether the next start mends it, or what to run. */
 async function brokenFinding(dataDir: string, message: string): Promise<Finding> {
   const gaps = await expectedGaps(dataDir, neededEntries(dataDir), await localCopies(dataDir));
   if (gaps.length === 0) {
-    return failure(
-      "events",
-      message,
-      "The next start makes it again without loss, as does `flagkeep rebuild`.",
-    );
+    return failure("events", message, "The next start, or `flagkeep rebuild`, rebuilds it without loss.");
   }
   const backup = readLastBackup(dataDir)?.file ?? "FILE";
   return failure(
@@ -95,9 +91,9 @@ export async function checkArchive(dataDir: string): Promise<Finding[]> {
     ? []
     : await expectedGaps(dataDir, needed, await localCopies(dataDir));
   if (gaps.length === 0) {
-    return [ok("archive", "All loaded events are in a backup or in the archive behind it.")];
+    return [ok("archive", "All loaded events are in a backup or in the archive after it.")];
   }
-  const message = `No backup covers the entries ${gapsText(gaps)}, nor are they archived: a broken event store would lose them.`;
+  const message = `No backup covers the entries ${gapsText(gaps)}, and they are not archived: a corrupt event store would lose them.`;
   return [
     warning("archive", message, "Run `flagkeep backup create`, and see the setting --archive-max-size."),
   ];

@@ -72,42 +72,42 @@ async function looked(
   try {
     return await work();
   } catch (error) {
-    return [failure(check, `This cannot be looked at: ${firstLine(error)}`, "Mend the permissions first.")];
+    return [failure(check, `This cannot be checked: ${firstLine(error)}`, "Fix the permissions first.")];
   }
 }
 
 /** A running appliance knows of attempts that could not be written down. */
 function checkLastBackup(last: LastBackup | null): Finding {
-  if (last === null) return ok("backup", "No backup was tried yet.");
-  if (last.error === null) return ok("backup", `The last backup, of ${last.created_at}, is good.`);
+  if (last === null) return ok("backup", "No backup has been created yet.");
+  if (last.error === null) return ok("backup", `The last backup, of ${last.created_at}, is valid.`);
   const message = `The last backup, at ${last.failed_at}, failed: ${last.error}`;
-  return failure("backup", message, "Mend that, then run `flagkeep backup create`.");
+  return failure("backup", message, "Fix the cause, then run `flagkeep backup create`.");
 }
 
 async function checkOutside(eventsAt: ClickHouseAddress | null, dataDir: string): Promise<Finding[]> {
   if (eventsAt !== null) return await checkClickHouse(eventsAt, dataDir);
   const message = "The events of this data directory are kept in ClickHouse.";
-  return [warning("events", message, "Name the database with --events-url to have it looked at.")];
+  return [warning("events", message, "Pass --events-url to check it.")];
 }
 
 /** The part of the running appliance that holds the event store answers. */
 function checkEngine(running: Status | undefined): Finding[] {
   if (running === undefined) {
     const message = "Another process uses the data directory and does not answer on its control socket.";
-    return [warning("events", message, "Wait until it has started or stopped, then look again.")];
+    return [warning("events", message, "Wait until it has started or stopped, then run doctor again.")];
   }
   const { trouble, rebuilding } = running.engine;
   if (trouble !== null) return [failure("events", trouble.message, trouble.hint)];
   if (rebuilding !== null) {
-    const message = `The event store is made again: ${rebuilding.done} of ${rebuilding.total} entries are in it.`;
-    return [warning("events", message, "Wait until it is done; events are taken meanwhile.")];
+    const message = `Rebuilding the event store: ${rebuilding.done} of ${rebuilding.total} entries.`;
+    return [warning("events", message, "Wait until it is done; events are accepted meanwhile.")];
   }
   if (!running.engine.up) {
-    const message = "The event store is not open: events are taken but cannot be read.";
-    return [failure("events", message, "It is opened again by itself; when it stays so, see the log.")];
+    const message = "The event store is not open: events are accepted but cannot be queried.";
+    return [failure("events", message, "It is reopened automatically; if not, see the log.")];
   }
   const times = running.engine.restarts;
-  if (times === 0) return [ok("events", "The event store answers.")];
-  const message = `The event store answers, but had to be opened again ${times} times.`;
+  if (times === 0) return [ok("events", "The event store is open.")];
+  const message = `The event store is open, but was reopened ${times} times.`;
   return [warning("events", message, "See the log for why; a higher --duckdb-memory-limit may help.")];
 }

@@ -24,12 +24,12 @@ export async function checkDisk(dataDir: string, reserveBytes: number): Promise<
   const mib = (bytes: number) => `${Math.floor(bytes / 1024 ** 2)} MiB`;
   const hint = "Free some space on the volume, or move the data directory to a larger one.";
   if (freeBytes < reserve) {
-    const message = `${mib(freeBytes)} are free, less than the ${mib(reserve)} that waiting events and the reserve need: new ones are refused.`;
+    const message = `${mib(freeBytes)} are free, less than the ${mib(reserve)} that pending events and the reserve need: new events are rejected.`;
     return [failure("disk", message, hint)];
   }
   if (freeBytes < 2 * reserve) {
     return [
-      warning("disk", `${mib(freeBytes)} are free, and events are refused below ${mib(reserve)}.`, hint),
+      warning("disk", `${mib(freeBytes)} are free; new events are rejected below ${mib(reserve)}.`, hint),
     ];
   }
   return [ok("disk", `${mib(freeBytes)} are free.`)];
@@ -37,15 +37,15 @@ export async function checkDisk(dataDir: string, reserveBytes: number): Promise<
 
 /** The clock is not behind what was written down already. */
 export function checkClock(dataDir: string, now = Date.now()): Finding[] {
-  const hint = "Set the clock and let it be kept right, for example by chrony or systemd-timesyncd.";
+  const hint = "Set the clock and synchronize it, for example with chrony or systemd-timesyncd.";
   const shown = new Date(now).toISOString();
-  if (now < earliestMs) return [failure("clock", `The clock says ${shown}, which cannot be.`, hint)];
+  if (now < earliestMs) return [failure("clock", `The clock shows ${shown}, which is impossible.`, hint)];
   const last = lastWrittenMs(dataDir);
   if (last > now + clockToleranceMs) {
-    const message = `The clock says ${shown}, but there are entries of ${new Date(last).toISOString()}.`;
+    const message = `The clock shows ${shown}, but the journal has entries of ${new Date(last).toISOString()}.`;
     return [failure("clock", message, hint)];
   }
-  return [ok("clock", `The clock says ${shown}.`)];
+  return [ok("clock", `The clock shows ${shown}.`)];
 }
 
 function lastWrittenMs(dataDir: string): number {
@@ -75,7 +75,5 @@ export async function checkPort(host: string, port: number): Promise<Finding[]> 
   const problem = await whyNotListen(host, port);
   if (problem === undefined) return [ok("port", `${host}:${port} is free.`)];
   const message = `${host}:${port} cannot be listened on (${problem}).`;
-  return [
-    warning("port", message, "Stop the program that uses it, or give Flagkeep another --host or --port."),
-  ];
+  return [warning("port", message, "Stop the program that uses it, or choose another --host or --port.")];
 }

@@ -29,7 +29,7 @@ export function checkPermissions(dataDir: string): Finding[] {
     const message = `The files in ${dataDir} belong to the user ${user}, this command runs as the user ${self}.`;
     found.push(warning("permissions", message, "Run Flagkeep and its commands as that user."));
   }
-  return found.length > 0 ? found : [ok("permissions", "The data directory is its owner's alone.")];
+  return found.length > 0 ? found : [ok("permissions", "Only the owner can access the data directory.")];
 }
 
 /** What is in folders of the folder is behind those. */
@@ -39,7 +39,7 @@ function reachable(dataDir: string): Finding[] {
     const stats = statSync(path, { throwIfNoEntry: false });
     if (stats === undefined || (stats.mode & 0o077) === 0) return [];
     const hint = `Run: chmod ${stats.isDirectory() ? "700" : "600"} ${shellWord(path)}`;
-    return [failure("permissions", `Others can reach ${path} (mode ${modeText(stats)}).`, hint)];
+    return [failure("permissions", `Other users can access ${path} (mode ${modeText(stats)}).`, hint)];
   });
 }
 

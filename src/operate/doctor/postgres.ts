@@ -42,8 +42,8 @@ export async function checkPostgres(address: PostgresAddress): Promise<Finding[]
     );
     return findingsOf(row as unknown as Server, address);
   } catch (error) {
-    const hint = "See whether it runs, and the address, the user and the database of --postgres-url.";
-    return [failure("fronts", `${shownPostgres(address)} cannot be looked at: ${firstLine(error)}`, hint)];
+    const hint = "Check that it runs, and the address, user and database in --postgres-url.";
+    return [failure("fronts", `${shownPostgres(address)} cannot be checked: ${firstLine(error)}`, hint)];
   } finally {
     await postgres.close();
   }
@@ -51,15 +51,13 @@ export async function checkPostgres(address: PostgresAddress): Promise<Finding[]
 
 function findingsOf(server: Server, address: PostgresAddress): Finding[] {
   const { version, fronts, entries } = server;
-  const findings = [
-    ok("fronts", `What the fronts share is in PostgreSQL ${version}, ${shownPostgres(address)}.`),
-  ];
+  const findings = [ok("fronts", `The cluster uses PostgreSQL ${version}, ${shownPostgres(address)}.`)];
   if (!server.sees_standbys && server.standby_names !== "") {
     const message = `Every commit waits for a standby (synchronous_standby_names is ${server.standby_names}).`;
     findings.push(ok("fronts", message));
   } else if (server.standbys === 0) {
-    const message = "PostgreSQL has no synchronous standby: what is acknowledged is on one machine only.";
-    findings.push(warning("fronts", message, "Give it one, and set synchronous_standby_names."));
+    const message = "PostgreSQL has no synchronous standby: acknowledged events are on one machine only.";
+    findings.push(warning("fronts", message, "Add a standby and set synchronous_standby_names."));
   } else findings.push(ok("fronts", `${server.standbys} synchronous standbys have every commit.`));
   if (server.syncs === "off" || server.syncs === "local") {
     const message = `synchronous_commit is ${server.syncs}: an acknowledged event may be lost with a machine.`;
@@ -68,18 +66,20 @@ function findingsOf(server: Server, address: PostgresAddress): Finding[] {
   const apartMs = Math.abs(new Date(server.now).getTime() - Date.now());
   if (apartMs > clockToleranceMs) {
     const message = `PostgreSQL's clock and this machine's are ${Math.round(apartMs / 1_000)} s apart.`;
-    findings.push(warning("fronts", message, "Let both follow a time server."));
+    findings.push(warning("fronts", message, "Synchronize both with a time server."));
   }
   if (server.versions > 1) {
-    const message = "The fronts that run are of several versions.";
-    findings.push(warning("fronts", message, "Bring all of them to the newest one."));
+    const message = "The running nodes have different versions.";
+    findings.push(warning("fronts", message, "Upgrade all nodes to the newest version."));
   }
   if (fronts > 0 && !server.is_held) {
-    const message = "None of the fronts loads events at this moment.";
-    findings.push(warning("fronts", message, "Look again in ten seconds; then see the fronts' logs."));
+    const message = "No node is loading events.";
+    findings.push(
+      warning("fronts", message, "Run doctor again in ten seconds; then see the logs of the nodes."),
+    );
   } else if (entries > usualEntries) {
-    const message = `${entries} entries of the journal wait to be loaded.`;
-    findings.push(warning("fronts", message, "See whether ClickHouse keeps up."));
-  } else findings.push(ok("fronts", `${fronts} fronts run; ${entries} entries of the journal wait.`));
+    const message = `${entries} journal entries are not loaded yet.`;
+    findings.push(warning("fronts", message, "Check whether ClickHouse keeps up."));
+  } else findings.push(ok("fronts", `${fronts} nodes run; ${entries} journal entries are not loaded yet.`));
   return findings;
 }
