@@ -8,7 +8,7 @@ import { KeyRefused } from "../http/decode/failures.ts";
 import { captureDialect, type Dialect } from "../http/dialect.ts";
 import { type Call, Reply } from "../http/route.ts";
 import type { Intake } from "./intake.ts";
-import type { Protocol } from "./request-lines.ts";
+import type { Protocol } from "./request-entries.ts";
 import { checkedToken } from "./token.ts";
 
 /** The library looks for its own id of the request, or ours, in every answer. */

@@ -2,7 +2,7 @@
 
 import { storableText } from "../lib/unicode.ts";
 import type { RawItem } from "./item-table.ts";
-import { rawMember } from "./json-spans.ts";
+import { memberSource } from "./json-spans.ts";
 
 /**
  * The name as it is stored, of any length, numbers in the client's own spelling.
@@ -39,5 +39,5 @@ export function distinctId(item: RawItem): string | undefined {
 function textOf(item: RawItem, objectStart: number, name: string, value: unknown): string | undefined {
   if (typeof value === "string") return value;
   if (value === undefined || value === null) return undefined;
-  return typeof value === "number" ? rawMember(item.text, objectStart, name) : JSON.stringify(value);
+  return typeof value === "number" ? memberSource(item.text, objectStart, name) : JSON.stringify(value);
 }

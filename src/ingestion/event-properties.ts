@@ -9,13 +9,13 @@ import type { PersonMode } from "../journal/entry.ts";
 import { canonicalUuid } from "../lib/uuid.ts";
 import { addNamesOfElements } from "./elements-chain.ts";
 import type { RawItem } from "./item-table.ts";
-import { rawMember } from "./json-spans.ts";
+import { memberSource } from "./json-spans.ts";
 import {
   countWrittenMembers,
   editedObject,
   mergedObjects,
-  type Repairs,
   repaired,
+  type Sanitization,
   withUniqueNames,
 } from "./properties-text.ts";
 
@@ -27,7 +27,7 @@ export interface AddedMembers {
 }
 
 /** What has been decided about this event. */
-export interface PropertyDecisions extends Repairs {
+export interface PropertyDecisions extends Sanitization {
   readonly mode: PersonMode;
   /** The mode was given beside the properties, which then have to say the same. */
   readonly isModeGivenOutside: boolean;
@@ -87,7 +87,7 @@ export function propertiesText(item: RawItem, added: AddedMembers, decisions: Pr
 }
 
 /** The client's text on one line, each name once. */
-function ownText(item: RawItem, sent: Readonly<Record<string, unknown>>, repairs: Repairs): string {
+function ownText(item: RawItem, sent: Readonly<Record<string, unknown>>, repairs: Sanitization): string {
   // Properties can be absent, and they can be null.
   if (item.value.properties === undefined || item.value.properties === null) return "{}";
   const json = repaired(item.text.slice(item.propertiesStart, item.propertiesEnd), repairs);
@@ -102,14 +102,14 @@ function mergedFromTop(
   name: string,
   inside: unknown,
   json: string,
-  repairs: Repairs,
+  repairs: Sanitization,
 ): string | undefined {
   const top = item.value[name];
   if (!isObject(top)) return undefined;
-  const raw = repaired(rawMember(item.text, item.start, name)!, repairs);
+  const raw = repaired(memberSource(item.text, item.start, name)!, repairs);
   const value: object = repairs.isUnstorable ? JSON.parse(raw) : top;
   const over = withUniqueNames(raw, countWrittenMembers(raw), value);
-  return isObject(inside) ? mergedObjects(rawMember(json, 0, name)!, over, value) : over;
+  return isObject(inside) ? mergedObjects(memberSource(json, 0, name)!, over, value) : over;
 }
 
 function isObject(value: unknown): value is object {

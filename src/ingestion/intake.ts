@@ -15,14 +15,14 @@ import { Turns } from "../lib/turns.ts";
 import { LargeBodies } from "./large-bodies.ts";
 import type { CaptureDependencies, CaptureProject } from "./ports.ts";
 import {
-  type OpenedBody,
-  openBody,
+  type CaptureBody,
   openPlainBody,
   ParsedRequest,
   type Protocol,
-  type RequestLines,
+  type RequestEntries,
+  readCaptureBody,
   readRequest,
-} from "./request-lines.ts";
+} from "./request-entries.ts";
 import { unknownToken } from "./token.ts";
 
 /** What a request brings, as the edge hands it over. */
@@ -42,7 +42,7 @@ const ownThreadBytesMax = 512 * 1024;
 const importing = "import";
 const newline = 0x0a;
 /** As clients send old events. */
-const importProtocol: Protocol = { kind: "classic", rule: "drop each" };
+const importProtocol: Protocol = { kind: "classic", rule: "drop" };
 
 /** The road that all capture routes share. */
 export class Intake {
@@ -68,7 +68,7 @@ export class Intake {
     sent: SentRequest,
     protocol: Protocol,
     known?: CaptureProject,
-  ): Promise<Pick<RequestLines, "results">> {
+  ): Promise<Pick<RequestEntries, "results">> {
     const { limitBytes, ...body } = await sent.wrapped("events");
     const arrival = { receivedMicros: this.nowMicros(), clientIp: sent.address };
     const { clientIp: sender = "" } = arrival;
@@ -90,11 +90,11 @@ export class Intake {
   }
 
   /** The body, taken apart; undefined when it is too large to be taken apart here. */
-  private async openHere(body: WrappedBody, limitBytes: number): Promise<OpenedBody | undefined> {
+  private async openHere(body: WrappedBody, limitBytes: number): Promise<CaptureBody | undefined> {
     if (body.bytes.length > ownThreadBytesMax) return undefined;
     const hereMax = Math.min(limitBytes, ownThreadBytesMax);
     try {
-      return await openBody(body, hereMax);
+      return await readCaptureBody(body, hereMax);
     } catch (error) {
       if (error instanceof PayloadTooLarge && hereMax < limitBytes) return undefined;
       throw error;
@@ -121,7 +121,7 @@ export class Intake {
     const entries: EntryText[] = [];
     for (const content of linesOf(requests)) {
       await pause();
-      const opened: OpenedBody = { content, form: undefined, query: {} };
+      const opened: CaptureBody = { content, form: undefined, query: {} };
       // Parsing gives others their turn between events; copying does not.
       const isLarge = content.length > ownThreadBytesMax;
       const request = isLarge

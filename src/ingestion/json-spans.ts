@@ -143,7 +143,7 @@ export function memberName(text: string, span: Readonly<MemberSpan>): string {
 }
 
 /** Whether the member is called `name`; without making a string unless the name was sent with escapes. */
-export function memberIsCalled(text: string, span: Readonly<MemberSpan>, name: string): boolean {
+export function hasName(text: string, span: Readonly<MemberSpan>, name: string): boolean {
   const length = span.nameEnd - span.nameStart;
   if (length === name.length) return text.startsWith(name, span.nameStart);
   // An escape is longer than what it stands for, so only longer names can turn out to be the same.
@@ -151,14 +151,14 @@ export function memberIsCalled(text: string, span: Readonly<MemberSpan>, name: s
 }
 
 /** Text of the value of the last member called `name` in the object at `at`: the one `JSON.parse` keeps. */
-export function rawMember(text: string, at: number, name: string): string | undefined {
+export function memberSource(text: string, at: number, name: string): string | undefined {
   const span = memberSpan();
   const tally: Tally = { members: 0, deepest: 0 };
   let found: string | undefined;
   at++;
   while (nextMember(text, at, span)) {
     at = endOfValue(text, span.valueStart, tally);
-    if (memberIsCalled(text, span, name)) found = text.slice(span.valueStart, at);
+    if (hasName(text, span, name)) found = text.slice(span.valueStart, at);
   }
   return found;
 }

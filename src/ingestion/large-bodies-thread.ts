@@ -9,13 +9,13 @@ import { NoteCount } from "./entry-list.ts";
 import { type FromThread, type LargeBody, refusalOf, type ToThread } from "./large-bodies.ts";
 import { mixedHistory } from "./payload.ts";
 import {
-  type OpenedBody,
-  openBody,
+  type CaptureBody,
   type ReadRequest,
+  readCaptureBody,
   readRequest,
   resultsOf,
   tokenOf,
-} from "./request-lines.ts";
+} from "./request-entries.ts";
 import { agreedToken } from "./token.ts";
 
 declare const self: Worker;
@@ -40,7 +40,7 @@ type Part = () => ReadRequest;
 
 async function take({ body, protocol, limitBytes, arrival, known }: LargeBody): Promise<void> {
   try {
-    const opened = await openBody(body, limitBytes);
+    const opened = await readCaptureBody(body, limitBytes);
     const parts = partsOf(opened, protocol);
     // Nothing is handed over before all of it is known to be right.
     const { lane, claim } = checked(parts);
@@ -58,7 +58,7 @@ async function take({ body, protocol, limitBytes, arrival, known }: LargeBody): 
   }
 }
 
-function partsOf(opened: OpenedBody, protocol: LargeBody["protocol"]): readonly Part[] {
+function partsOf(opened: CaptureBody, protocol: LargeBody["protocol"]): readonly Part[] {
   const { content } = opened;
   const bytes = typeof content === "string" ? Buffer.from(content) : content;
   const split = isUtf8(bytes) ? splitBody(bytes) : undefined;

@@ -10,14 +10,14 @@ import type { EntryText } from "../journal/entry.ts";
 import type { Lane } from "../journal/segment.ts";
 import { Semaphore } from "../lib/semaphore.ts";
 import type { CaptureProject } from "./ports.ts";
-import type { Arrival, Protocol, RequestLines } from "./request-lines.ts";
+import type { Protocol, ReceiptInfo, RequestEntries } from "./request-entries.ts";
 
 /** A large body and what is known about it. */
 export interface LargeBody {
   readonly body: WrappedBody;
   readonly protocol: Protocol;
   readonly limitBytes: number;
-  readonly arrival: Arrival;
+  readonly arrival: ReceiptInfo;
   /** Absent where the body says which project is meant. */
   readonly known: CaptureProject | undefined;
 }
@@ -39,7 +39,7 @@ export interface EntryPiece {
 export type FromThread =
   | { readonly token: string }
   | { readonly piece: EntryPiece; readonly lane: Lane }
-  | { readonly done: Pick<RequestLines, "results"> }
+  | { readonly done: Pick<RequestEntries, "results"> }
   | { readonly failed: Refusal };
 
 /** An error on its way between threads; without a status it is a defect. */
@@ -82,7 +82,7 @@ export class LargeBodies {
    * @throws {HttpFailure} the body is refused; nothing was appended. @throws {Error} a defect.
    * @throws what the callbacks throw; the first pieces may be stored then.
    */
-  async take(large: LargeBody, callbacks: LargeBodyCallbacks): Promise<Pick<RequestLines, "results">> {
+  async take(large: LargeBody, callbacks: LargeBodyCallbacks): Promise<Pick<RequestEntries, "results">> {
     const leave = await this.places.enter(key);
     clearTimeout(this.idleTimer);
     try {
@@ -97,7 +97,7 @@ export class LargeBodies {
   private inThread(large: LargeBody, { projectOf, append }: LargeBodyCallbacks) {
     const thread = this.start();
     const tell = (message: ToThread) => thread.postMessage(message);
-    return new Promise<Pick<RequestLines, "results">>((resolve, reject) => {
+    return new Promise<Pick<RequestEntries, "results">>((resolve, reject) => {
       const fail = (error: unknown) => {
         // What it still does for this body must not be taken for the next one's.
         this.end();

@@ -11,7 +11,7 @@ import { NestedTooDeep, parseJson, parserWords, TooManyContainers } from "../htt
 import { ItemTable, type RawItem } from "./item-table.ts";
 import {
   endOfValue,
-  memberIsCalled,
+  hasName,
   memberSpan,
   nextMember,
   nextValueStart,
@@ -158,7 +158,7 @@ function batchItems(
   let at = start + 1;
   while (nextMember(text, at, span)) {
     // Of a repeated name the last one counts, as in JSON.parse: it replaces what was read before.
-    if (memberIsCalled(text, span, "batch") && text.charCodeAt(span.valueStart) === openBracket) {
+    if (hasName(text, span, "batch") && text.charCodeAt(span.valueStart) === openBracket) {
       items.clear();
       at = readItems(items, span.valueStart);
     } else {
@@ -225,7 +225,7 @@ function readItem(items: ItemTable, start: number): number {
   while (nextMember(text, at, span)) {
     tally.members = 0;
     at = endOfValue(text, span.valueStart, tally);
-    if (memberIsCalled(text, span, "properties")) {
+    if (hasName(text, span, "properties")) {
       propertiesStart = span.valueStart;
       propertiesEnd = at;
       propertyMembers = tally.members;

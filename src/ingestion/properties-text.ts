@@ -18,7 +18,7 @@ import {
 const comma = 44;
 
 /** How raw text has to be repaired before it can stand in a journal line. */
-export interface Repairs {
+export interface Sanitization {
   readonly hasLineBreak: boolean;
   /** A string in it holds what cannot be stored: NUL, or half of a surrogate pair. */
   readonly isUnstorable: boolean;
@@ -28,7 +28,7 @@ export interface Repairs {
 const lineBreaks = /[\r\n][ \t\r\n]*/g;
 
 /** One line that can be stored; otherwise the text as it is. */
-export function repaired(json: string, repairs: Repairs): string {
+export function repaired(json: string, repairs: Sanitization): string {
   const line = repairs.hasLineBreak ? json.replace(lineBreaks, "") : json;
   return repairs.isUnstorable ? storableJson(line) : line;
 }

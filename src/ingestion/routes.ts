@@ -22,7 +22,7 @@ import {
 } from "./documentation.ts";
 import { Intake } from "./intake.ts";
 import type { CaptureDependencies } from "./ports.ts";
-import type { NamelessRule } from "./request-lines.ts";
+import type { MissingNamePolicy } from "./request-entries.ts";
 
 /** Replay bodies are large; they are read to their end, because a client that is cut off sends again. */
 const discardedBytesMax = 64 * 1024 * 1024;
@@ -36,7 +36,7 @@ const captureRoute = clientRoutes(captureDialect);
 /** All capture routes. */
 export function captureRoutes(deps: CaptureDependencies): Route[] {
   const intake = new Intake(deps);
-  const storing = (rule: NamelessRule) => async (call: Call) => {
+  const storing = (rule: MissingNamePolicy) => async (call: Call) => {
     await intake.take(call, { kind: "classic", rule });
     return accept(call);
   };
@@ -55,32 +55,32 @@ export function captureRoutes(deps: CaptureDependencies): Route[] {
       },
       description:
         "Bodies may be compressed and have any content type. The answer comes when the event is on disk.",
-      handle: storing("drop each"),
+      handle: storing("drop"),
     }),
     captureRoute("POST", "/e", {
       ...{ summary: "Send an event, for client libraries", tag: eventsTag, ...oneEventBody },
       description: "As `/capture`; also at `/i/v0/e` and `/track`.",
       aliases: ["/i/v0/e", "/track"],
       answers: { 200: okAnswer, ...captureRefusals },
-      handle: storing("drop each"),
+      handle: storing("drop"),
     }),
     captureRoute("GET", "/e", {
       ...pixel,
       summary: "Send an event in an image URL",
       description: "Also at `/i/v0/e` and `/track`.",
       aliases: ["/i/v0/e", "/track"],
-      handle: storing("drop each"),
+      handle: storing("drop"),
     }),
     captureRoute("POST", "/engage", {
       ...{ summary: "Send person properties, for old clients", tag: eventsTag, ...oneEventBody },
       description: "As `/capture`; an event without a name is `$identify`.",
       answers: { 200: okAnswer, ...captureRefusals },
-      handle: storing("name them $identify"),
+      handle: storing("treat-as-identify"),
     }),
     captureRoute("GET", "/engage", {
       ...pixel,
       summary: "Send person properties in an image URL",
-      handle: storing("name them $identify"),
+      handle: storing("treat-as-identify"),
     }),
     captureRoute("POST", "/batch", {
       ...{
@@ -92,7 +92,7 @@ export function captureRoutes(deps: CaptureDependencies): Route[] {
       description:
         "With `historical_migration` each event has exactly its own `timestamp`, events are processed in the order in which they arrive, cause no spike and are not billable.",
       aliases: ["/i/v0/ai/batch"],
-      handle: storing("refuse a lone one"),
+      handle: storing("reject-single"),
     }),
     clientRoutes(analyticsDialect)("POST", "/i/v1/analytics/events", {
       ...{ summary: "Send a batch of events, with a result for each", tag: eventsTag, ...analyticsBody },

@@ -1,12 +1,12 @@
 /** Reads what batches of events may touch, once: each kind of row in one query per project and batch. */
 
 import type { Database } from "bun:sqlite";
+import { AnonymousIds } from "./anonymous-ids.ts";
 import type { PlannedEvent } from "./batch.ts";
 import { GroupState } from "./identity/group-rules.ts";
 import { changesPersons } from "./identity/operations.ts";
 import { PeopleState, Person, type StoredDistinctId } from "./identity/people-state.ts";
 import type { PropertyBag } from "./identity/property-bag.ts";
-import { PersonlessIds } from "./personless-ids.ts";
 import { readBag } from "./property-columns.ts";
 
 type PersonRow = [
@@ -65,7 +65,7 @@ export const keptIdsMax = 2 * keptPersonsMax;
 export class StepState {
   readonly people: PeopleState;
   groups = new GroupState();
-  readonly personlessIds: PersonlessIds;
+  readonly personlessIds: AnonymousIds;
   /** Characters of the properties that were read in this step. */
   loadedCharacters = 0;
   /** Those that are here, by number. */
@@ -78,7 +78,7 @@ export class StepState {
 
   /** @param client the store as it is until the state is written: nobody else changes it meanwhile. */
   constructor(private readonly client: Database) {
-    this.personlessIds = new PersonlessIds(client);
+    this.personlessIds = new AnonymousIds(client);
     this.people = new PeopleState(storedIdsOf(client), rowIds(client), this.personlessIds);
   }
 

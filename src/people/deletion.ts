@@ -10,8 +10,8 @@ import { type Static, Type } from "@sinclair/typebox";
 import type { Author } from "../accounts/activity.ts";
 import { EntryWriter, type JournalNote } from "../journal/entry.ts";
 import { exactly, orNull } from "../lib/schema.ts";
+import { pruneAnonymousIds } from "./anonymous-ids.ts";
 import { forgetPendingOverrides } from "./hash-key-overrides.ts";
-import { forgetPersonless } from "./personless-ids.ts";
 
 /** What is told about a deletion. */
 export const Deletion = exactly({
@@ -78,7 +78,7 @@ export function applyDeletion(client: Database, { projectId, details }: JournalN
   for (const table of ["cohort_member", "hash_key_override", "distinct_id"]) {
     client.query(`DELETE FROM ${table} WHERE person_id = ?`).run(row.id);
   }
-  forgetPersonless(client, projectId, ids);
+  pruneAnonymousIds(client, projectId, ids);
   forgetPendingOverrides(client, projectId, ids);
   client.query("DELETE FROM person WHERE id = ?").run(row.id);
   const change = client.query(

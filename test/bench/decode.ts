@@ -99,7 +99,7 @@ function arrived(body: Uint8Array, headers: Record<string, string>): Request {
 
 async function take(request: Request): Promise<void> {
   const exchange = new Exchange(request, connection, path, edge);
-  await intake.take(exchange, { kind: "classic", rule: "drop each" });
+  await intake.take(exchange, { kind: "classic", rule: "drop" });
   exchange.end();
 }
 

@@ -3,12 +3,12 @@ import fc from "fast-check";
 import {
   countMembers,
   endOfValue,
-  memberIsCalled,
+  hasName,
   memberName,
+  memberSource,
   memberSpan,
   nextMember,
   nextValueStart,
-  rawMember,
   skipSpace,
   type Tally,
 } from "../../src/ingestion/json-spans.ts";
@@ -131,12 +131,12 @@ test("a name is recognised with escapes in it, and not by its beginning", () => 
   const called: boolean[] = [];
   let at = 1;
   while (nextMember(text, at, span)) {
-    called.push(memberIsCalled(text, span, "abc"));
+    called.push(hasName(text, span, "abc"));
     at = endOfValue(text, span.valueStart, tally());
   }
   expect(called).toEqual([true, false, true]);
-  expect(rawMember(text, 0, "abc")).toBe("3");
-  expect(rawMember(text, 0, "none")).toBeUndefined();
+  expect(memberSource(text, 0, "abc")).toBe("3");
+  expect(memberSource(text, 0, "none")).toBeUndefined();
 });
 
 test("text that is not JSON throws instead of running forever", () => {

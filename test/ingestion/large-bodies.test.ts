@@ -134,7 +134,7 @@ describe("a large body", () => {
       await bodies.take(
         {
           body,
-          protocol: { kind: "classic", rule: "drop each" },
+          protocol: { kind: "classic", rule: "drop" },
           limitBytes: 1e9,
           arrival,
           known: undefined,

@@ -3,11 +3,11 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import {
-  type OpenedBody,
+  type CaptureBody,
   ParsedRequest,
   type Protocol,
   readRequest,
-} from "../../src/ingestion/request-lines.ts";
+} from "../../src/ingestion/request-entries.ts";
 import { scan } from "../../src/ingestion/scan/scanned-lines.ts";
 import { anyToken, madeUuid, noon } from "./support.ts";
 import { WildBodies } from "./wild-bodies.ts";
@@ -16,12 +16,12 @@ interface Circumstances {
   receivedMicros?: number;
   anonymizeIps: boolean;
   clientIp: string | undefined;
-  rule: "drop each" | "refuse a lone one" | "name them $identify";
-  query: OpenedBody["query"];
+  rule: "drop" | "reject-single" | "treat-as-identify";
+  query: CaptureBody["query"];
 }
 
 const usual: Circumstances = {
-  ...{ anonymizeIps: false, clientIp: "192.0.2.7", rule: "drop each", query: {} },
+  ...{ anonymizeIps: false, clientIp: "192.0.2.7", rule: "drop", query: {} },
 };
 
 /** What becomes of a body on one of the roads, as text. */
@@ -29,7 +29,7 @@ async function becomes(
   body: Uint8Array,
   { receivedMicros = noon, anonymizeIps, clientIp, rule, query }: Circumstances,
   read: (
-    opened: OpenedBody,
+    opened: CaptureBody,
     protocol: Protocol,
   ) => Pick<ParsedRequest, "token"> & {
     lines: (...args: Parameters<ParsedRequest["lines"]>) => unknown;
@@ -150,7 +150,7 @@ describe("usual events are copied", () => {
 test("a text of another request is never taken for this one's", () => {
   const first = readRequest(
     { content: batchOf(event('{"a":1}')), form: undefined, query: {} },
-    { kind: "classic", rule: "drop each" },
+    { kind: "classic", rule: "drop" },
   );
   scan(batchOf(event('{"b":1}')));
   const arrival = { receivedMicros: noon, clientIp: undefined };
@@ -162,7 +162,7 @@ test("wild bodies", async () => {
   const circumstances = fc.record({
     anonymizeIps: fc.boolean(),
     clientIp: fc.constantFrom(undefined, "192.0.2.7", "2001:db8::7"),
-    rule: fc.constantFrom("drop each" as const, "refuse a lone one" as const, "name them $identify" as const),
+    rule: fc.constantFrom("drop" as const, "reject-single" as const, "treat-as-identify" as const),
     query: fc.constantFrom({}, { token: anyToken, sentAt: "2026-11-21T11:00:00Z" }),
   });
   await fc.assert(

@@ -1,4 +1,4 @@
-/** The lines of a usual request, from its bytes: what `request-lines.ts` makes of any request, for nearly all of them. */
+/** The lines of a usual request, from its bytes: what `request-entries.ts` makes of any request, for nearly all of them. */
 
 import { type EntryText, EntryWriter } from "../../journal/entry.ts";
 import { EntryList, type NoteCount } from "../entry-list.ts";

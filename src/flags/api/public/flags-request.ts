@@ -6,7 +6,7 @@
  */
 
 import { NestedTooDeep, parserWords, TooManyContainers } from "../../../http/json.ts";
-import { rawMember, skipSpace } from "../../../ingestion/json-spans.ts";
+import { memberSource, skipSpace } from "../../../ingestion/json-spans.ts";
 import { isJsonObject, type JsonObject, ownMember } from "../../../lib/json.ts";
 import { Undecodable } from "./dialects.ts";
 import { parseTolerantJson } from "./tolerant-json.ts";
@@ -102,7 +102,7 @@ function idOf(text: string, body: JsonObject, name: string): string | undefined 
 /** 12345678901234567890 is not what JSON.parse makes of it. */
 function spellingOf(text: string, name: string): string | undefined {
   try {
-    return rawMember(text, skipSpace(text, 0), name);
+    return memberSource(text, skipSpace(text, 0), name);
   } catch {
     // Only tolerated JSON comes here; the parsed number will do.
     return undefined;

@@ -19,27 +19,27 @@ import type { ScannedBody } from "./scan/scanner.ts";
 import { chosenToken, claimedToken } from "./token.ts";
 
 /** How a route takes events without a name. */
-export type NamelessRule = "drop each" | "refuse a lone one" | "name them $identify";
+export type MissingNamePolicy = "drop" | "reject-single" | "treat-as-identify";
 
 /** What the way to the journal must know of the route. */
 export type Protocol =
-  | { readonly kind: "classic"; readonly rule: NamelessRule }
+  | { readonly kind: "classic"; readonly rule: MissingNamePolicy }
   | { readonly kind: "analytics"; readonly sentAt: string | null; readonly sdkInfo: string | null };
 
 /** When and from where a request came. */
-export interface Arrival {
+export interface ReceiptInfo {
   /** Epoch microseconds. */
   readonly receivedMicros: number;
   readonly clientIp: string | undefined;
 }
 
 /** A body with its wrappings taken off. */
-export interface OpenedBody extends UnwrappedBody {
+export interface CaptureBody extends UnwrappedBody {
   readonly query: CaptureFields;
 }
 
 /** What the journal gets. */
-export interface RequestLines {
+export interface RequestEntries {
   readonly lane: Lane;
   readonly entries: readonly EntryText[];
   /** Body of the answer, where the protocol tells what became of each event. */
@@ -59,13 +59,13 @@ export interface SharedResults {
 const eventsPerTurn = 200;
 
 /** A body of some bytes at the most that nothing is wrapped around; undefined for any other. */
-export function openPlainBody(body: WrappedBody, bytesMax: number): OpenedBody | undefined {
+export function openPlainBody(body: WrappedBody, bytesMax: number): CaptureBody | undefined {
   const plain = body.bytes.length > bytesMax ? undefined : unwrapped(body);
   return plain && { content: plain.content, form: plain.form, query: body.query };
 }
 
 /** Takes the wrappings off a body. @throws {InvalidPayload} @throws {PayloadTooLarge} */
-export async function openBody(body: WrappedBody, limitBytes: number): Promise<OpenedBody> {
+export async function readCaptureBody(body: WrappedBody, limitBytes: number): Promise<CaptureBody> {
   const { content, form } = await unwrap(body, limitBytes);
   return { content, form, query: body.query };
 }
@@ -88,11 +88,11 @@ export interface ReadRequest {
    */
   lines(
     project: CaptureProject,
-    arrival: Arrival,
+    arrival: ReceiptInfo,
     makeUuid: () => string,
     pause?: Pause,
     shared?: SharedResults,
-  ): RequestLines | Promise<RequestLines>;
+  ): RequestEntries | Promise<RequestEntries>;
 }
 
 /**
@@ -102,7 +102,7 @@ export interface ReadRequest {
  * @returns to be used at once: another request may be read later.
  * @throws {InvalidPayload} @throws {PayloadTooDense}
  */
-export function readRequest(opened: OpenedBody, protocol: Protocol, firstPosition = 0): ReadRequest {
+export function readRequest(opened: CaptureBody, protocol: Protocol, firstPosition = 0): ReadRequest {
   const { content } = opened;
   const isClassic = protocol.kind === "classic";
   const scanned = isClassic && typeof content !== "string" ? scan(content) : undefined;
@@ -114,7 +114,7 @@ export function readRequest(opened: OpenedBody, protocol: Protocol, firstPositio
 /** A usual request: its bytes are copied into the lines. */
 class ScannedRequest implements ReadRequest {
   constructor(
-    private readonly opened: OpenedBody,
+    private readonly opened: CaptureBody,
     private readonly protocol: Protocol,
     private readonly scanned: ScannedBody,
     readonly firstPosition: number,
@@ -134,7 +134,7 @@ class ScannedRequest implements ReadRequest {
 
   lines(
     project: CaptureProject,
-    arrival: Arrival,
+    arrival: ReceiptInfo,
     makeUuid: () => string,
     pause?: Pause,
     shared?: SharedResults,
@@ -159,11 +159,11 @@ export class ParsedRequest implements ReadRequest {
   private readonly payload: Payload;
 
   constructor(
-    private readonly opened: OpenedBody,
+    private readonly opened: CaptureBody,
     private readonly protocol: Protocol,
     readonly firstPosition = 0,
   ) {
-    const canBeNameless = protocol.kind === "classic" && protocol.rule !== "refuse a lone one";
+    const canBeNameless = protocol.kind === "classic" && protocol.rule !== "reject-single";
     this.payload = parsePayload(textOf(opened), canBeNameless, firstPosition);
   }
 
@@ -181,7 +181,7 @@ export class ParsedRequest implements ReadRequest {
 
   async lines(
     project: CaptureProject,
-    arrival: Arrival,
+    arrival: ReceiptInfo,
     makeUuid: () => string,
     pause?: Pause,
     shared?: SharedResults,
@@ -195,7 +195,7 @@ export class ParsedRequest implements ReadRequest {
 }
 
 /** The project's key, where a body gives this one. @throws {KeyRefused} */
-export function tokenOf({ query, form }: OpenedBody, claim: unknown): string {
+export function tokenOf({ query, form }: CaptureBody, claim: unknown): string {
   return chosenToken(claim, [form?.token, query.token]);
 }
 
@@ -208,16 +208,16 @@ const laneOf = ({ isHistorical }: { isHistorical: boolean }): Lane =>
   isHistorical ? "historical" : "realtime";
 
 function factsOf(
-  { query, form }: OpenedBody,
+  { query, form }: CaptureBody,
   protocol: Protocol,
   { sentAt, isHistorical }: Pick<Payload, "sentAt" | "isHistorical">,
   { anonymizeIps }: CaptureProject,
-  arrival: Arrival,
+  arrival: ReceiptInfo,
   makeUuid: () => string,
 ): RequestFacts {
   const isClassic = protocol.kind === "classic";
   const sent = isClassic ? [sentAt, query.sentAt, form?.sentAt] : [protocol.sentAt];
-  const nameOfNameless = isClassic && protocol.rule === "name them $identify" ? "$identify" : undefined;
+  const nameOfNameless = isClassic && protocol.rule === "treat-as-identify" ? "$identify" : undefined;
   return requestFacts({
     ...arrival,
     sentAtMicros: sendTime(sent),

@@ -4,7 +4,7 @@ import type { Database } from "bun:sqlite";
 import type { PlannedEvent } from "./batch.ts";
 
 /** The ids that a batch needs to know of or adds. */
-export class PersonlessIds {
+export class AnonymousIds {
   private readonly known = new Map<number, Set<bigint>>();
   private readonly added = new Map<number, Set<bigint>>();
 
@@ -52,7 +52,7 @@ export class PersonlessIds {
 }
 
 /** Removes what is known of ids; inside a transaction. */
-export function forgetPersonless(client: Database, projectId: number, distinctIds: readonly string[]): void {
+export function pruneAnonymousIds(client: Database, projectId: number, distinctIds: readonly string[]): void {
   client
     .query("DELETE FROM personless_id WHERE project_id = ?1 AND id_hash IN (SELECT value FROM json_each(?2))")
     .run(projectId, jsonOf(new Set(distinctIds.map(hashOf))));
