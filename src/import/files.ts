@@ -77,3 +77,10 @@ function fileNameOf(inside: string): string {
     .slice(-80);
   return `/${plain}` === inside ? plain : `${plain}-${Bun.hash(inside).toString(16).slice(0, 8)}`;
 }
+
+/** `exports/pageviews.csv.gz` is the table `pageviews`. */
+export function tableOf(name: string): string {
+  return name
+    .slice(name.search(/[^/\\]*$/))
+    .replace(/\.(?:gz|zst|csv|tsv|json|jsonl|ndjson|parquet|txt)\b.*$/i, "");
+}

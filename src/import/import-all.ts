@@ -1,13 +1,15 @@
 /** Imports a file, all files of a folder or standard input, and sums up. */
 
 import type { AppError } from "../lib/errors.ts";
-import { addCounts, emptyCounts, type ImportCounts } from "./counts.ts";
+import { addCounts, addName, emptyCounts, type ImportCounts } from "./counts.ts";
 import { type DryRunFigures, DryRunReport } from "./dry-run.ts";
 import { importFiles, rejectPathOf } from "./files.ts";
 import { GroupedTarget } from "./grouped-target.ts";
 import { type ImportJob, readFile } from "./import-file.ts";
 import { LinkGate } from "./link-gate.ts";
-import { noContext } from "./map/formats.ts";
+import { lookupContext } from "./lookup/lookup-context.ts";
+import { LookupStore } from "./lookup/lookup-store.ts";
+import { readLookups } from "./lookup/read-lookups.ts";
 import { ImportProgress, type ReadingOptions } from "./progress-file.ts";
 import { contentsOf } from "./read/contents.ts";
 import { FileUnreadable, InputDamaged } from "./read/input.ts";
@@ -102,6 +104,16 @@ export async function importAll(order: ImportOrder): Promise<Imported> {
   using ordinals = new SpilledCounts();
   using snapshots = new SnapshotStore(isDryRun ? ":memory:" : progress.snapshotsPath);
   if (isResumed && !isDryRun) snapshots.resume();
+  using store = new LookupStore(isDryRun ? undefined : progress.lookupsPath);
+  const isRead = isResumed && store.resume();
+  const { nulls = [] } = order;
+  const lookups = await readLookups(
+    { paths, format: order.format, nulls, workFolder: stateFolder, store },
+    isRead,
+  );
+  addCounts(counts, lookups.counts);
+  failures.push(...lookups.failures);
+  const context = lookupContext(store);
   let number = 0;
   const hasHistory = await target.hasHistory();
   const said = new RecentTexts();
@@ -116,6 +128,10 @@ export async function importAll(order: ImportOrder): Promise<Imported> {
   };
   const take = async (path: string): Promise<boolean> => {
     for await (const content of contentsOf(path, { onBytes: order.onBytes, workFolder: stateFolder })) {
+      if (lookups.names.has(content.name)) {
+        await content.close();
+        continue;
+      }
       const rejectPath = rejectPathOf(path, content.name, dataDir);
       const identity = { gate, ordinals, said, hasHistory };
       const sending = { target, recent, copiers, requests, order: sendingOrder };
@@ -125,7 +141,8 @@ export async function importAll(order: ImportOrder): Promise<Imported> {
         progress,
         rejectsLeft,
         snapshots,
-        context: noContext,
+        context,
+        saveLookups: () => store.save(),
         report,
       };
       number += 1;
@@ -158,6 +175,10 @@ export async function importAll(order: ImportOrder): Promise<Imported> {
     }
   }
   await finishAll();
+  store.save();
+  const rows = store.rowCounts();
+  if (rows.joined > 0) addName(counts.left_out, "joined lookup row", rows.joined);
+  if (rows.alone > 0) addName(counts.left_out, "lookup row without an event", rows.alone);
   // Persons and groups as the whole import describes them, after its events (contract, import O1).
   if (failures.length === 0) {
     const { onReject: _, ...rest } = order;

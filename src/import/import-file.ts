@@ -5,6 +5,7 @@ import type { JsonObject } from "../lib/json.ts";
 import { isoFromMicros, nowMicros } from "../lib/time.ts";
 import { addCounts, addName, type ImportCounts } from "./counts.ts";
 import type { DryRunReport } from "./dry-run.ts";
+import { tableOf } from "./files.ts";
 import type { LinkGate } from "./link-gate.ts";
 import { type FieldRule, withFields } from "./map/fields.ts";
 import { type FinishOptions, finish, passOver } from "./map/finish.ts";
@@ -63,6 +64,8 @@ export interface ImportJob {
   context: Omit<MapContext, "table">;
   /** Rows that describe persons and groups; shared by the files of one import. */
   snapshots: SnapshotStore;
+  /** Makes what lookup rows were joined outlast this process. */
+  saveLookups: () => void;
   format: ImportFormat;
   fields: readonly FieldRule[];
   /** Of times without a zone; left out: UTC. */
@@ -212,6 +215,8 @@ class Importer {
 
   private write(progress: FileProgress): void {
     const isSmall = progress.line < recordsOfDoubt;
+    // `--resume` must know which lookup rows the loaded records were joined with.
+    this.job.saveLookups();
     this.job.progress.write(this.job.content.name, progress, { isDurable: !isSmall });
   }
 
@@ -462,13 +467,6 @@ class Importer {
 function fingerprint(read: ReadRecord): string {
   const { record, problem, text } = read.copied === undefined ? read : parsedLine(read.copied.record, 0);
   return digest(record === undefined ? `${problem}:${text}` : JSON.stringify(record));
-}
-
-/** `exports/pageviews.csv.gz` is the table `pageviews`. */
-function tableOf(name: string): string {
-  return name
-    .slice(name.search(/[^/\\]*$/))
-    .replace(/\.(?:gz|zst|csv|tsv|json|jsonl|ndjson|parquet|txt)\b.*$/i, "");
 }
 
 function changed(path: string): ImportChanged {

@@ -160,6 +160,11 @@ export class ImportProgress {
     return join(this.folder, "snapshots.sqlite");
   }
 
+  /** For the rows of lookup files; not created here. */
+  get lookupsPath(): string {
+    return join(this.folder, "lookups.sqlite");
+  }
+
   private pathOf(file: string): string {
     return join(this.folder, `${digest(file)}.json`);
   }

@@ -27,7 +27,11 @@ export interface MapContext {
 }
 
 /** A record alone. */
-export const noContext: MapContext = { table: "", umami: () => ({}), heapUser: () => undefined };
+export const noContext: MapContext = {
+  table: "",
+  umami: () => ({}),
+  heapUser: () => undefined,
+};
 
 type Has = (...names: string[]) => boolean;
 
