@@ -130,7 +130,7 @@ test("commands work for all fronts by the address of PostgreSQL, and not on a fr
   const backup = await flagkeep(["backup", "create", "--data-dir", one.dataDir]);
   expect([backup.code, backup.stderr]).toEqual([1, expect.stringContaining("docs/operations/cluster.md")]);
   const asked = await one.api("/api/instance/doctor/", { key: value });
-  expect(await asked.text()).toContain("2 fronts run");
+  expect(await asked.text()).toContain("2 nodes run");
   const doctor = await flagkeep(["doctor", "--json", "--data-dir", one.dataDir, ...fronts.settings]);
   const { findings } = JSON.parse(doctor.stdout) as {
     findings: { check: string; level: string; message: string }[];
@@ -138,7 +138,7 @@ test("commands work for all fronts by the address of PostgreSQL, and not on a fr
   expect(findings.filter(({ check }) => check === "fronts")).toEqual([
     expect.objectContaining({ level: "ok", message: expect.stringContaining("PostgreSQL 1") }),
     expect.objectContaining({ level: "warning", message: expect.stringContaining("no synchronous standby") }),
-    expect.objectContaining({ level: "ok", message: expect.stringContaining("2 fronts run") }),
+    expect.objectContaining({ level: "ok", message: expect.stringContaining("2 nodes run") }),
   ]);
 }, 120_000);
 

@@ -101,7 +101,7 @@ test("what is captured is listed, computed, exported and counted; SQL is refused
   ]);
   expect([changed.code, changed.stdout]).toEqual([
     1,
-    expect.stringContaining("remembers the names of 1 inserts"),
+    expect.stringContaining("deduplicates only the last 1 inserts"),
   ]);
 }, 60_000);
 
