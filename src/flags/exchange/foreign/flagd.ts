@@ -17,12 +17,12 @@ import { asText, entries, list, number, object, text } from "./values.ts";
 /** Whether a file is flagd's. */
 export function isFlagd(root: JsonObject): boolean {
   const flags = entries(root.flags);
-  return flags.length > 0 && flags.every(([, flag]) => isJsonObject(flag.variants) && "state" in flag);
+  return flags.some(([, flag]) => isJsonObject(flag.variants) && "state" in flag);
 }
 
 export function readFlagd(root: JsonObject, items: FlagItems): void {
   const shared = object(root.$evaluators);
-  for (const [key, flag] of entries(root.flags)) items.add(readFlag(key, flag, shared));
+  for (const [key, flag] of items.flagsIn(root.flags)) items.add(readFlag(key, flag, shared));
 }
 
 function readFlag(key: string, flag: JsonObject, shared: JsonObject): ForeignFlag {

@@ -60,7 +60,7 @@ function readBoolean(flag: JsonObject, segments: Segments): ForeignFlag {
   });
   return {
     ...common(flag),
-    active: true,
+    active: rules.length > 0 || flag.enabled === true,
     variants: [],
     rules: [...rules, otherwise(always(flag.enabled === true))],
   };
@@ -104,7 +104,7 @@ function readVariants(flag: JsonObject, segments: Segments): ForeignFlag {
   return {
     ...common(flag),
     notMapped,
-    active: flag.enabled === true,
+    active: flag.enabled === true && (rules.length > 0 || fallback !== undefined),
     variants,
     rules: [...rules, ...(fallback === undefined ? [] : [otherwise(always(asText(fallback.key)))])],
   };

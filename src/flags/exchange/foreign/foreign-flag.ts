@@ -7,7 +7,7 @@
  * set of a flag. Pure.
  */
 
-import type { Json, JsonObject } from "../../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../../lib/json.ts";
 import type { FlagItem } from "../document.ts";
 import { alternatives, type Expression, everybody, NotSayable, not, unknownsIn } from "./expression.ts";
 import { asText } from "./values.ts";
@@ -77,6 +77,15 @@ export class FlagItems {
     this.keys.set(key, unique);
     if (unique !== key) this.note(unique, "its key", `was ${JSON.stringify(key)}: ask for the new one`);
     return unique;
+  }
+
+  /** The flags of a map by key; what is not an object is reported. */
+  flagsIn(value: Json | undefined): [string, JsonObject][] {
+    return Object.entries(isJsonObject(value) ? value : {}).flatMap(([key, flag]): [string, JsonObject][] => {
+      if (isJsonObject(flag)) return [[key, flag]];
+      this.note(this.keyOf(key), "the flag", "is not an object");
+      return [];
+    });
   }
 
   note(flag: string, part: string, reason: string): void {

@@ -26,14 +26,13 @@ import { entries, number, object, objects, text } from "./values.ts";
 /** Whether a file is GO Feature Flag's. */
 export function isGoFeatureFlag(root: JsonObject): boolean {
   const flags = entries(root);
-  return (
-    flags.length > 0 &&
-    flags.every(([, flag]) => isJsonObject(flag.variations) && ("defaultRule" in flag || "targeting" in flag))
+  return flags.some(
+    ([, flag]) => isJsonObject(flag.variations) && ("defaultRule" in flag || "targeting" in flag),
   );
 }
 
 export function readGoFeatureFlag(root: JsonObject, items: FlagItems): void {
-  for (const [key, flag] of entries(root)) items.add(readFlag(key, flag));
+  for (const [key, flag] of items.flagsIn(root)) items.add(readFlag(key, flag));
 }
 
 function readFlag(key: string, flag: JsonObject): ForeignFlag {

@@ -28,7 +28,8 @@ export function readGrowthBook(root: JsonObject, items: FlagItems, environment?:
   const saved = object(root.savedGroups);
   const ofSdk = entries(root.features);
   if (ofSdk.length > 0) {
-    for (const [key, feature] of ofSdk) items.add(readFeature(key, feature, feature, saved, true));
+    for (const [key, feature] of items.flagsIn(root.features))
+      items.add(readFeature(key, feature, feature, saved, true));
     return undefined;
   }
   const features = objects(root.features);

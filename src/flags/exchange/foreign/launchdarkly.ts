@@ -45,7 +45,7 @@ export function readLaunchDarkly(
 ): string | undefined {
   const fromApi = objects(root.items);
   if (fromApi.length === 0) {
-    const flags = entries(root.flags).map(([key, flag]): JsonObject => ({ ...flag, key }));
+    const flags = items.flagsIn(root.flags).map(([key, flag]): JsonObject => ({ ...flag, key }));
     const known = new Known(flags, entries(root.segments));
     for (const flag of flags) items.add(readFlag(flag, flag, known));
     for (const [key, value] of Object.entries(object(root.flagValues))) items.add(fixedFlag(key, value));
