@@ -132,13 +132,13 @@ describe("archives", () => {
     const target = {
       knownUuids: async () => {
         seen.questions += 1;
-        await Bun.sleep(20);
+        await Bun.sleep(60);
         return new Set<string>();
       },
       send: async (requests: Uint8Array) => {
         seen.batches += 1;
         const lines = Buffer.from(requests).toString().trimEnd().split("\n");
-        await Bun.sleep(20);
+        await Bun.sleep(60);
         for (const line of lines)
           for (const { distinct_id } of JSON.parse(line).batch) seen.sent.push(distinct_id);
       },
