@@ -107,8 +107,8 @@ function changesOf({ writing }: ProjectStores, flag: Flag, options: SetOptions):
   );
 }
 
-export const enable = switching("enable", "Switch flags on.", true);
-export const disable = switching("disable", "Switch flags off: answers no longer contain them.", false);
+export const enable = switching("enable", "Turn flags on.", true);
+export const disable = switching("disable", "Turn flags off.", false);
 
 function switching(name: string, description: string, active: boolean): Command {
   return withConfirm(withProjectAndJson(new Command(name), Type.Array(FlagRecord)))

@@ -236,7 +236,7 @@ const deciding = (
 
 export const approve = deciding(
   "approve",
-  "Agree to a proposed change of a flag, which is made then; whoever proposed it cannot agree to it.",
+  "Approve a change request and apply it; its author cannot approve it.",
   ({ writing }, request, user) =>
     approveRequest(writing, request as FlagRequest, { userId: user.id, now: new Date() }, (flag) =>
       requireEditor(writing, flag, user.id, `${user.email} may not edit flag ${flag.key}.`),
@@ -244,6 +244,6 @@ export const approve = deciding(
 );
 export const reject = deciding(
   "reject",
-  "Decline a proposed change of a flag; in the name of whoever proposed it, it is withdrawn.",
+  "Reject a change request; its author withdraws it.",
   ({ writing }, request, user) => rejectRequest(writing, request, { userId: user.id, now: new Date() }),
 );

@@ -65,7 +65,7 @@ function note(obstacles: Obstacle[], obstacle: Obstacle): void {
   if (!obstacles.some((known) => known.part === part && known.reason === reason)) obstacles.push(obstacle);
 }
 
-/** The placeholder of an encrypted payload is no payload; a flag that exists keeps its own. */
+/** Drops placeholders of encrypted payloads; a flag that has encrypted payloads keeps them. */
 function withoutHiddenPayloads(
   item: FlagItem,
   hasSecrets: boolean,
@@ -87,7 +87,7 @@ function withoutHiddenPayloads(
   };
 }
 
-/** Conditions that are kept, and match nobody. */
+/** Conditions that are kept but can never match. */
 function unmatchable({ filters }: FlagItem): Obstacle[] {
   const groups = Array.isArray(filters?.groups) ? filters.groups : [];
   return groups.flatMap((group, index) => {
