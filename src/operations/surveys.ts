@@ -1,0 +1,200 @@
+/** Surveys (contract: experiments 1.5). */
+
+import type { Static } from "@sinclair/typebox";
+import { exampleUser, UserBody, userBody } from "../accounts/api/user-schemas.ts";
+import { type UserFinder, userFinder } from "../accounts/users.ts";
+import { flagAnswers } from "../flags/api/feature-flags.ts";
+import { FlagBody } from "../flags/api/flag-schemas.ts";
+import { findFlag } from "../flags/store/flag.ts";
+import type { FlagWriteDeps } from "../flags/store/flag-writes.ts";
+import {
+  bool,
+  dateTime,
+  enumeration,
+  int,
+  list,
+  named,
+  nullable,
+  object,
+  optional,
+  pageOf,
+  record,
+  string,
+  uuid,
+} from "../http/schemas.ts";
+import { toApiTime, toApiTimeOrNull } from "../lib/api-time.ts";
+import {
+  createSurvey,
+  deleteSurvey,
+  getStatus,
+  getSurvey,
+  listSurveys,
+  nameLengthMax,
+  type Survey,
+  schedules,
+  surveyTypes,
+  updateSurvey,
+} from "../surveys/surveys.ts";
+import { getExperimentActor } from "./experiment-list.ts";
+import { listOperation, operation, type ProjectContext } from "./operation.ts";
+
+const tag = "Surveys";
+type Context = ProjectContext<FlagWriteDeps>;
+const statuses = ["draft", "running", "completed"] as const;
+
+const SurveyBody = named(
+  "Survey",
+  object({
+    id: uuid(),
+    name: string(),
+    description: string({ blank: true }),
+    type: enumeration(surveyTypes),
+    schedule: enumeration(schedules),
+    status: enumeration(statuses),
+    questions: list(record()),
+    conditions: record(),
+    appearance: record(),
+    linked_flag_id: nullable(int()),
+    linked_flag: nullable(FlagBody),
+    targeting_flag: nullable(FlagBody),
+    internal_targeting_flag: nullable(FlagBody),
+    start_date: nullable(dateTime()),
+    end_date: nullable(dateTime()),
+    archived: bool(),
+    enable_partial_responses: bool(),
+    created_at: dateTime(),
+    created_by: nullable(UserBody),
+  }),
+);
+type SurveyRecord = Static<typeof SurveyBody>;
+
+const exampleQuestion = { type: "open", question: "What is missing?" };
+const example = {
+  ...{ id: "0193d1a2-7b1c-7c3e-9f60-5a6b7c8d9e0f", name: "Satisfaction", description: "", type: "popover" },
+  ...{ schedule: "once", status: "draft", questions: [exampleQuestion], conditions: {}, appearance: {} },
+  ...{ linked_flag_id: null, linked_flag: null, targeting_flag: null, internal_targeting_flag: null },
+  ...{ start_date: null, end_date: null, archived: false, enable_partial_responses: false },
+  ...{ created_at: "2026-03-02T08:15:30.120000Z", created_by: exampleUser },
+};
+
+const editable = {
+  description: optional(
+    nullable(string({ blank: true, max: 10_000, description: "Internal: visitors never see it." })),
+  ),
+  schedule: optional(enumeration(schedules)),
+  conditions: optional(nullable(record({ description: "Where and when the survey is shown." }))),
+  appearance: optional(nullable(record())),
+  linked_flag_id: optional(nullable(int({ description: "Shown to persons with this flag." }))),
+  targeting_flag_filters: optional(
+    nullable(record({ description: "Filters of the flag that targets persons." })),
+  ),
+  remove_targeting_flag: optional(nullable(bool())),
+  start_date: optional(nullable(dateTime({ description: "Launches the survey." }))),
+  end_date: optional(nullable(dateTime({ description: "Stops the survey; null resumes it." }))),
+  archived: optional(bool()),
+  enable_partial_responses: optional(nullable(bool())),
+};
+const name = string({ max: nameLengthMax });
+const type = enumeration(surveyTypes);
+const questions = list(record(), { description: "1 to 50 questions." });
+
+function body({ stores, ...context }: Context, of: Survey, users: UserFinder): SurveyRecord {
+  const { db } = stores.metadata;
+  const answers = flagAnswers(stores, getExperimentActor({ stores, ...context }));
+  const shownFlag = (id: number | null) => {
+    const flag = id === null ? undefined : findFlag(db, of.projectId, id);
+    return flag === undefined ? null : answers.one(flag);
+  };
+  const creator = users(of.createdById);
+  return {
+    ...{ id: of.id, name: of.name, description: of.description, status: getStatus(of) },
+    ...{ type: of.type as SurveyRecord["type"], schedule: of.schedule as SurveyRecord["schedule"] },
+    ...{ questions: of.questions, conditions: of.conditions, appearance: of.appearance },
+    ...{ linked_flag_id: of.linkedFlagId, linked_flag: shownFlag(of.linkedFlagId) },
+    targeting_flag: shownFlag(of.targetingFlagId),
+    internal_targeting_flag: shownFlag(of.internalTargetingFlagId),
+    ...{ start_date: toApiTimeOrNull(of.startDate), end_date: toApiTimeOrNull(of.endDate) },
+    ...{ archived: of.archived, enable_partial_responses: of.enablePartialResponses },
+    created_at: toApiTime(of.createdAt),
+    created_by: creator ? userBody(creator) : null,
+  };
+}
+
+const users = ({ stores }: Context) => userFinder(stores.metadata.db);
+
+const listAllSurveys = listOperation({
+  ...{ id: "surveys.list", on: "project", scope: "survey:read", tag },
+  summary: "List surveys",
+  http: { method: "GET", path: "/surveys", answer: "One page of surveys." },
+  input: object({}),
+  output: pageOf("SurveyPage", SurveyBody),
+  example,
+  run: (context: Context, { limit, offset }) => {
+    const all = listSurveys(context.stores.metadata.db, context.project.id);
+    const finder = users(context);
+    return {
+      count: all.length,
+      results: all.slice(offset, offset + limit).map((of) => body(context, of, finder)),
+    };
+  },
+});
+
+const createNewSurvey = operation({
+  ...{ id: "surveys.create", on: "project", scope: "survey:write", tag },
+  summary: "Create a survey",
+  description:
+    "A draft without `start_date`. HTML is sanitized. The survey creates a flag that holds for persons who have not answered.",
+  http: { method: "POST", path: "/surveys", status: 201, answer: "The new survey." },
+  input: object({ name, type, questions, ...editable }),
+  inputExample: { name: "Satisfaction", type: "popover", questions: [exampleQuestion] },
+  output: SurveyBody,
+  example,
+  run: (context: Context, input) =>
+    body(context, createSurvey(context.stores, getExperimentActor(context), input), users(context)),
+});
+
+const getOneSurvey = operation({
+  ...{ id: "surveys.get", on: "project", scope: "survey:read", tag },
+  summary: "Get a survey",
+  http: { method: "GET", path: "/surveys/:id", answer: "The survey." },
+  input: object({ id: uuid() }),
+  output: SurveyBody,
+  example,
+  run: (context: Context, { id }) =>
+    body(context, getSurvey(context.stores.metadata.db, context.project.id, id), users(context)),
+});
+
+const updateOneSurvey = operation({
+  ...{ id: "surveys.update", on: "project", scope: "survey:write", tag },
+  summary: "Update a survey",
+  description: "`start_date` launches a survey, `end_date` stops it, and null for `end_date` resumes it.",
+  http: { method: "PATCH", path: "/surveys/:id", answer: "The survey." },
+  input: object({
+    id: uuid(),
+    ...{ name: optional(name), type: optional(type), questions: optional(questions) },
+    ...editable,
+  }),
+  inputExample: { start_date: "2026-03-02T09:00:00.000000Z" },
+  output: SurveyBody,
+  example,
+  run: (context: Context, { id, ...input }) =>
+    body(context, updateSurvey(context.stores, getExperimentActor(context), id, input), users(context)),
+});
+
+const deleteOneSurvey = operation({
+  ...{ id: "surveys.delete", on: "project", scope: "survey:write", tag },
+  summary: "Delete a survey",
+  description: "The flags that it created are deleted along with it.",
+  http: { method: "DELETE", path: "/surveys/:id" },
+  input: object({ id: uuid() }),
+  run: (context: Context, { id }) => deleteSurvey(context.stores, getExperimentActor(context), id),
+});
+
+/** In the order of the documentation. */
+export const surveyOperations = [
+  listAllSurveys,
+  createNewSurvey,
+  getOneSurvey,
+  updateOneSurvey,
+  deleteOneSurvey,
+];

@@ -1,0 +1,317 @@
+/**
+ * Surveys, and the flags that they create: the internal one holds for persons who have not answered, the targeting one
+ * for persons who match filters. Both are on exactly while the survey runs.
+ *
+ * Source: contract, experiments 1.5.
+ */
+
+import { and, asc, desc, eq, isNotNull, isNull } from "drizzle-orm";
+import { changesBetween, getCreatorId, recordActivity } from "../accounts/activity.ts";
+import { bumpRevision, flagRevision, type MetadataTx, type Reading } from "../accounts/db.ts";
+import { survey } from "../accounts/schema.ts";
+import { changeFlag, type ExperimentActor } from "../experiments/actions.ts";
+import { surveyFlagPrefix } from "../flags/rules/types.ts";
+import { findFlag } from "../flags/store/flag.ts";
+import { removeFlagLinks, setFlagLink } from "../flags/store/flag-links.ts";
+import { createFlag, type FlagWriteDeps } from "../flags/store/flag-writes.ts";
+import { toApiTimeOrNull } from "../lib/api-time.ts";
+import { InvalidFieldError, NotFoundError, trimmedString } from "../lib/errors.ts";
+import type { JsonObject } from "../lib/json.ts";
+import { readAppearance } from "./display-texts.ts";
+import { assertSize, getWaitDays, readConditions, readQuestions } from "./questions.ts";
+
+export const surveyTypes = ["popover", "widget", "api", "external_survey"] as const;
+export const schedules = ["once", "recurring", "always"] as const;
+
+export type Survey = typeof survey.$inferSelect;
+
+/** Surveys of a project. */
+const surveysMax = 1_000;
+export const nameLengthMax = 400;
+/** The clock of a client may be ahead. */
+const clockSkewMs = 60_000;
+
+const running = and(isNotNull(survey.startDate), isNull(survey.endDate), eq(survey.archived, false));
+const isRunning = (of: Survey) => of.startDate !== null && of.endDate === null && !of.archived;
+
+export function getStatus(of: Survey): "draft" | "running" | "completed" {
+  if (of.startDate === null) return "draft";
+  return of.endDate === null ? "running" : "completed";
+}
+
+/** Newest first. */
+export function listSurveys(db: Reading, projectId: number): Survey[] {
+  return db
+    .select()
+    .from(survey)
+    .where(eq(survey.projectId, projectId))
+    .orderBy(desc(survey.createdAt), desc(survey.id))
+    .all();
+}
+
+/** @throws {NotFoundError} */
+export function getSurvey(db: Reading, projectId: number, id: string): Survey {
+  const found = db
+    .select()
+    .from(survey)
+    .where(and(eq(survey.projectId, projectId), eq(survey.id, id)))
+    .get();
+  if (found === undefined) throw new NotFoundError();
+  return found;
+}
+
+export function hasRunningSurvey(db: Reading, projectId: number): boolean {
+  const found = db
+    .select({ id: survey.id })
+    .from(survey)
+    .where(and(eq(survey.projectId, projectId), running))
+    .limit(1)
+    .get();
+  return found !== undefined;
+}
+
+/** Running surveys for visitors, without the internal description. */
+export function publicSurveys(db: Reading, projectId: number): JsonObject[] {
+  return db
+    .select()
+    .from(survey)
+    .where(and(eq(survey.projectId, projectId), running))
+    .orderBy(asc(survey.createdAt), asc(survey.id))
+    .all()
+    .map((of) => {
+      const keyOf = (id: number | null) => (id === null ? null : (findFlag(db, projectId, id)?.key ?? null));
+      return {
+        ...{ id: of.id, name: of.name, type: of.type, linked_flag_key: keyOf(of.linkedFlagId) },
+        targeting_flag_key: keyOf(of.targetingFlagId),
+        internal_targeting_flag_key: keyOf(of.internalTargetingFlagId),
+        ...{ questions: of.questions, conditions: of.conditions, appearance: of.appearance },
+        ...{ start_date: toApiTimeOrNull(of.startDate), end_date: toApiTimeOrNull(of.endDate) },
+        ...{ current_iteration: null, current_iteration_start_date: null, schedule: of.schedule },
+        enable_partial_responses: of.enablePartialResponses,
+      };
+    });
+}
+
+export interface SurveyInput {
+  name?: string | undefined;
+  description?: string | null | undefined;
+  type?: string | undefined;
+  schedule?: string | undefined;
+  questions?: JsonObject[] | undefined;
+  conditions?: JsonObject | null | undefined;
+  appearance?: JsonObject | null | undefined;
+  linked_flag_id?: number | null | undefined;
+  targeting_flag_filters?: JsonObject | null | undefined;
+  remove_targeting_flag?: boolean | null | undefined;
+  start_date?: string | null | undefined;
+  end_date?: string | null | undefined;
+  archived?: boolean | undefined;
+  enable_partial_responses?: boolean | null | undefined;
+}
+
+/** @throws {InvalidFieldError} */
+export function createSurvey(
+  deps: FlagWriteDeps,
+  actor: ExperimentActor,
+  input: SurveyInput & { name: string; type: string; questions: JsonObject[] },
+): Survey {
+  const { project, now } = actor;
+  return deps.metadata.change((t) => {
+    if (listSurveys(t, project.id).length >= surveysMax)
+      throw new InvalidFieldError(null, "invalid_input", `A project has at most ${surveysMax} surveys.`);
+    const base: Survey = {
+      ...{ id: Bun.randomUUIDv7(), projectId: project.id, name: "", description: "", type: input.type },
+      ...{ schedule: "once", questions: [], conditions: {}, appearance: {}, linkedFlagId: null },
+      ...{ targetingFlagId: null, internalTargetingFlagId: 0, startDate: null, endDate: null },
+      ...{
+        archived: false,
+        enablePartialResponses: false,
+        createdById: getCreatorId(actor.by),
+        createdAt: now,
+      },
+    };
+    const written = withInput(t, base, input, now);
+    const internalTargetingFlagId = newFlag(deps, actor, written, "", internalFilters(written));
+    const created = { ...written, internalTargetingFlagId };
+    if (input.targeting_flag_filters)
+      created.targetingFlagId = newFlag(deps, actor, created, "-custom", input.targeting_flag_filters);
+    t.insert(survey).values(created).run();
+    afterWrite(t, created);
+    recordSurvey(t, "created", undefined, created, actor);
+    return created;
+  });
+}
+
+/** Changes a survey and its flags; launching, stopping and resuming are changes of the dates. */
+export function updateSurvey(
+  deps: FlagWriteDeps,
+  actor: ExperimentActor,
+  id: string,
+  input: SurveyInput,
+): Survey {
+  return deps.metadata.change((t) => {
+    const before = getSurvey(t, actor.project.id, id);
+    const after = withInput(t, before, input, actor.now);
+    // The links of a survey that ran must not prevent changes of its own flags.
+    removeFlagLinks(t, "survey", id);
+    const active = isRunning(after);
+    const edit = (flagId: number, sent: JsonObject) =>
+      changeFlag(deps, actor, { flagId, ownsFlag: true }, sent);
+    const isSwitched = active !== isRunning(before);
+    const isWaitChanged = getWaitDays(after.conditions) !== getWaitDays(before.conditions);
+    if (isSwitched || isWaitChanged)
+      edit(after.internalTargetingFlagId, { active, filters: internalFilters(after) });
+    const filters = input.targeting_flag_filters;
+    if (after.targetingFlagId !== null && input.remove_targeting_flag) {
+      edit(after.targetingFlagId, { active: false, deleted: true });
+      after.targetingFlagId = null;
+    } else if (after.targetingFlagId !== null && (isSwitched || filters))
+      edit(after.targetingFlagId, { active, ...(filters ? { filters } : {}) });
+    else if (filters && !input.remove_targeting_flag)
+      after.targetingFlagId = newFlag(deps, actor, after, "-custom", filters);
+    t.update(survey).set(after).where(eq(survey.id, id)).run();
+    afterWrite(t, after);
+    recordSurvey(t, "updated", before, after, actor);
+    return after;
+  });
+}
+
+/** Deletes a survey and the flags that it created. @throws {NotFoundError} */
+export function deleteSurvey(deps: FlagWriteDeps, actor: ExperimentActor, id: string): void {
+  deps.metadata.change((t) => {
+    const of = getSurvey(t, actor.project.id, id);
+    removeFlagLinks(t, "survey", id);
+    for (const flagId of [of.internalTargetingFlagId, of.targetingFlagId])
+      if (flagId !== null && findFlag(t, of.projectId, flagId)?.deleted === false)
+        changeFlag(deps, actor, { flagId, ownsFlag: true }, { active: false, deleted: true });
+    t.delete(survey).where(eq(survey.id, id)).run();
+    bumpRevision(t, flagRevision(of.projectId));
+    recordSurvey(t, "deleted", of, of, actor);
+  });
+}
+
+/** The survey as the request leaves it. @throws {InvalidFieldError} */
+function withInput(t: Reading, before: Survey, input: SurveyInput, now: Date): Survey {
+  if (input.appearance) assertSize("appearance", input.appearance);
+  const appearance =
+    input.appearance === undefined ? before.appearance : readAppearance(input.appearance ?? {});
+  const conditions =
+    input.conditions === undefined ? before.conditions : readConditions(input.conditions ?? {});
+  const after: Survey = {
+    ...before,
+    ...{ appearance, conditions, questions: readQuestions(input.questions ?? before.questions, appearance) },
+    name: input.name === undefined ? before.name : trimmedString("name", input.name, nameLengthMax),
+    description: input.description === undefined ? before.description : (input.description ?? ""),
+    ...{ type: input.type ?? before.type, schedule: input.schedule ?? before.schedule },
+    linkedFlagId: input.linked_flag_id === undefined ? before.linkedFlagId : input.linked_flag_id,
+    startDate: dateOf("start_date", input.start_date, before.startDate, now),
+    endDate: dateOf("end_date", input.end_date, before.endDate, now),
+    archived: input.archived ?? before.archived,
+    enablePartialResponses: input.enable_partial_responses ?? before.enablePartialResponses,
+  };
+  if (typeof input.linked_flag_id === "number") {
+    const linked = findFlag(t, before.projectId, input.linked_flag_id);
+    if (linked === undefined || linked.deleted)
+      throw new InvalidFieldError(
+        "linked_flag_id",
+        "invalid_input",
+        "Feature Flag with this ID does not exist",
+      );
+  }
+  if (after.endDate !== null && (after.startDate === null || after.endDate < after.startDate))
+    throw new InvalidFieldError("end_date", "invalid_input", "`end_date` must be after `start_date`.");
+  return after;
+}
+
+function dateOf(field: string, sent: string | null | undefined, before: Date | null, now: Date): Date | null {
+  if (sent === undefined) return before;
+  if (sent === null) return null;
+  const date = new Date(sent);
+  if (date.getTime() <= now.getTime() + clockSkewMs) return date;
+  throw new InvalidFieldError(field, "invalid_input", `\`${field}\` must not be in the future.`);
+}
+
+/** Persons who neither answered nor dismissed the survey. */
+function internalFilters({ id, conditions }: Survey): JsonObject {
+  const property = (key: string, operator: string, value: string) => ({
+    key,
+    type: "person",
+    operator,
+    value,
+  });
+  const unanswered = ["$survey_dismissed", "$survey_responded"].map((name) =>
+    property(`${name}/${id}`, "is_not_set", "is_not_set"),
+  );
+  const set = (...more: JsonObject[]): JsonObject => ({
+    ...{ variant: "", rollout_percentage: 100, properties: [...unanswered, ...more] },
+  });
+  const days = getWaitDays(conditions);
+  if (!days) return { groups: [set()] };
+  const lastSeen = "$survey_last_seen_date";
+  return {
+    groups: [
+      set(property(lastSeen, "is_not_set", "is_not_set")),
+      set(property(lastSeen, "is_date_before", `${days}d`)),
+    ],
+  };
+}
+
+function newFlag(
+  deps: FlagWriteDeps,
+  { project, by, now }: ExperimentActor,
+  of: Survey,
+  suffix: string,
+  filters: JsonObject,
+): number {
+  return createFlag(deps, {
+    ...{ projectId: project.id, by, now, createsUsageDashboard: false },
+    fields: {
+      // The first digits of such an id are its time, which surveys may share.
+      key: `${surveyFlagPrefix}${of.id.slice(-12)}-${Bun.randomUUIDv7().slice(-6)}${suffix}`,
+      ...{ name: `Targeting flag of the survey ${of.name}`, filters, active: isRunning(of) },
+      creationContext: "surveys",
+    },
+  }).id;
+}
+
+function afterWrite(t: MetadataTx, of: Survey): void {
+  removeFlagLinks(t, "survey", of.id);
+  const shown = {
+    ...{ id: of.id, name: of.name, type: of.type, status: getStatus(of) },
+    ...{ start_date: toApiTimeOrNull(of.startDate), end_date: toApiTimeOrNull(of.endDate) },
+  };
+  for (const flagId of new Set([of.linkedFlagId, of.targetingFlagId, of.internalTargetingFlagId]))
+    if (flagId !== null)
+      setFlagLink(t, {
+        ...{ kind: "survey", objectId: of.id, flagId, name: of.name, shown, holds: isRunning(of) },
+      });
+  bumpRevision(t, flagRevision(of.projectId));
+}
+
+const trackedFields = [
+  ...["name", "description", "type", "schedule", "questions", "conditions", "appearance", "linked_flag_id"],
+  ...["start_date", "end_date", "archived", "enable_partial_responses"],
+];
+
+function recordSurvey(
+  t: MetadataTx,
+  activity: "created" | "updated" | "deleted",
+  before: Survey | undefined,
+  after: Survey,
+  { by, now }: ExperimentActor,
+): void {
+  const shown = (of: Survey): JsonObject => ({
+    ...{ name: of.name, description: of.description, type: of.type, schedule: of.schedule },
+    ...{ questions: of.questions, conditions: of.conditions, appearance: of.appearance },
+    ...{ linked_flag_id: of.linkedFlagId, archived: of.archived },
+    ...{ start_date: toApiTimeOrNull(of.startDate), end_date: toApiTimeOrNull(of.endDate) },
+    enable_partial_responses: of.enablePartialResponses,
+  });
+  const changes =
+    before === undefined ? [] : changesBetween("Survey", shown(before), shown(after), trackedFields);
+  if (activity === "updated" && changes.length === 0) return;
+  recordActivity(t, {
+    ...{ by, now, projectId: after.projectId, activity, scope: "Survey" },
+    ...{ itemId: after.id, name: after.name, changes },
+  });
+}

@@ -1,0 +1,226 @@
+/** Surveys, the flags they create, and what visitors see of them. Source: contract, experiments 1.5. */
+
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { ServerProcess, until } from "../support/server.ts";
+
+let server: ServerProcess;
+beforeAll(async () => {
+  server = await ServerProcess.start();
+});
+afterAll(async () => await server[Symbol.asyncDispose]());
+
+const open = { type: "open", question: "Why?" };
+async function api(path: string, init: { method?: string; body?: object } = {}) {
+  const response = await server.api(`/api/projects/1${path}`, init);
+  // biome-ignore lint/suspicious/noExplicitAny: responses of any route
+  return { status: response.status, body: (await response.json().catch(() => undefined)) as any };
+}
+const create = (body: object = {}) =>
+  api("/surveys/", { method: "POST", body: { name: "Why", type: "popover", questions: [open], ...body } });
+const change = (id: string, body: object) => api(`/surveys/${id}/`, { method: "PATCH", body });
+const now = () => new Date().toISOString();
+
+async function listed() {
+  const response = await fetch(`${server.url}/api/surveys/?token=${server.token}`);
+  return ((await response.json()) as { surveys: Record<string, unknown>[] }).surveys;
+}
+async function configured() {
+  const config = await (await fetch(`${server.url}/array/${server.token}/config`)).json();
+  const script = await (await fetch(`${server.url}/array/${server.token}/config.js`)).text();
+  const sent = { token: server.token, distinct_id: "x" };
+  const flags = await (await server.post("/flags?v=2&config=true", sent)).json();
+  return [config.surveys, script.includes('"surveys":true'), flags.surveys];
+}
+async function isOn(key: string, distinctId: string) {
+  const response = await server.post("/flags?v=2", { token: server.token, distinct_id: distinctId });
+  const { flags } = (await response.json()) as { flags: Record<string, { enabled: boolean }> };
+  return flags[key]?.enabled ?? false;
+}
+
+test("a survey is visible exactly while it runs, and its flag is on for persons who have not answered", async () => {
+  const { status, body: survey } = await create({
+    description: "internal",
+    conditions: { seenSurveyWaitPeriodInDays: 7 },
+    targeting_flag_filters: {
+      groups: [
+        {
+          properties: [{ key: "plan", type: "person", operator: "exact", value: ["pro"] }],
+          rollout_percentage: 100,
+        },
+      ],
+    },
+  });
+  expect([status, survey.status]).toEqual([201, "draft"]);
+  const internal = survey.internal_targeting_flag;
+  expect(internal).toMatchObject({ active: false, creation_context: "surveys" });
+  expect(internal.key).toStartWith("survey-targeting-");
+  expect(internal.filters.groups).toHaveLength(2);
+  expect(internal.surveys[survey.id]).toMatchObject({ id: survey.id, name: "Why", status: "draft" });
+  expect([await listed(), await configured()]).toEqual([[], [false, false, false]]);
+
+  const running = (await change(survey.id, { start_date: now() })).body;
+  expect([running.status, running.internal_targeting_flag.active, running.targeting_flag.active]).toEqual([
+    ...["running", true, true],
+  ]);
+  expect(await configured()).toEqual([true, true, true]);
+  const [shown] = await listed();
+  expect(shown).toMatchObject({
+    ...{ id: survey.id, internal_targeting_flag_key: internal.key, linked_flag_key: null },
+    targeting_flag_key: survey.targeting_flag.key,
+  });
+  expect(shown).not.toHaveProperty("description");
+  const flagIds = [internal.id, survey.targeting_flag.id];
+  const flags = await api("/feature_flags/");
+  expect(flags.body.results.filter(({ id }: { id: number }) => flagIds.includes(id))).toEqual([]);
+
+  expect([await isOn(internal.key, "ann"), await isOn(survey.targeting_flag.key, "ann")]).toEqual([
+    true,
+    false,
+  ]);
+  await server.post("/i/v0/e/", {
+    ...{ api_key: server.token, event: "survey sent", distinct_id: "ann" },
+    properties: { $survey_id: survey.id, $set: { [`$survey_responded/${survey.id}`]: true } },
+  });
+  await until(async () => !(await isOn(internal.key, "ann")), "the flag is off after the answer");
+  expect(await isOn(internal.key, "ben")).toBeTrue();
+
+  const blocked = await api(`/feature_flags/${internal.id}/`, { method: "PATCH", body: { deleted: true } });
+  expect([blocked.status, blocked.body.detail]).toEqual([400, expect.stringContaining('survey "Why"')]);
+  const stopped = (await change(survey.id, { end_date: now() })).body;
+  expect([stopped.status, stopped.internal_targeting_flag.active]).toEqual(["completed", false]);
+  expect([await listed(), await configured()]).toEqual([[], [false, false, false]]);
+  expect((await change(survey.id, { end_date: null })).body.status).toBe("running");
+  expect((await change(survey.id, { archived: true })).body.targeting_flag.active).toBeFalse();
+  const activity = await api(`/surveys/${survey.id}/activity/`);
+  expect(activity.body.results.map((one: { activity: string }) => one.activity)).toContain("created");
+
+  expect((await api(`/surveys/${survey.id}/`, { method: "DELETE" })).status).toBe(204);
+  expect((await api(`/surveys/${survey.id}/`)).status).toBe(404);
+  for (const id of flagIds) expect((await api(`/feature_flags/${id}/`)).body?.deleted ?? true).toBeTrue();
+});
+
+test("removing the targeting flag leaves the survey, and a linked flag lists it", async () => {
+  const flag = (await api("/feature_flags/", { method: "POST", body: { key: "linked" } })).body;
+  const { body } = await create({ linked_flag_id: flag.id, targeting_flag_filters: { groups: [{}] } });
+  expect((await api(`/feature_flags/${flag.id}/`)).body.surveys[body.id].name).toBe("Why");
+  const after = await change(body.id, { remove_targeting_flag: true, linked_flag_id: null });
+  expect([after.status, after.body.targeting_flag, after.body.linked_flag]).toEqual([200, null, null]);
+  expect((await api(`/feature_flags/${flag.id}/`)).body.surveys).toEqual({});
+});
+
+test.each([
+  ["no questions", { questions: [] }, "questions"],
+  ["too many questions", { questions: Array(51).fill(open) }, "questions"],
+  ["an unknown type", { questions: [{ ...open, type: "essay" }] }, "questions.0.type"],
+  ["a blank question", { questions: [{ ...open, question: " " }] }, "questions.0.question"],
+  ["a scale", { questions: [{ ...open, type: "rating", display: "number", scale: 4 }] }, "questions.0.scale"],
+  ["one choice", { questions: [{ ...open, type: "single_choice", choices: ["a"] }] }, "questions.0.choices"],
+  ["a script as link", { questions: [{ ...open, type: "link", link: "javascript:1" }] }, "questions.0.link"],
+  [
+    "an unknown type of text",
+    { questions: [{ ...open, descriptionContentType: "markdown" }] },
+    "questions.0.descriptionContentType",
+  ],
+  [
+    "a script as translated link",
+    { questions: [{ ...open, type: "link", translations: { de: { link: "javascript:1" } } }] },
+    "questions.0.translations.de.link",
+  ],
+  [
+    "a language",
+    { questions: [{ ...open, translations: { "<b>": { question: "x" } } }] },
+    "questions.0.translations",
+  ],
+  [
+    "too few translated choices",
+    {
+      questions: [
+        {
+          ...{ ...open, type: "single_choice", choices: ["a", "b", "c"] },
+          translations: { de: { choices: ["a", "b"] } },
+        },
+      ],
+    },
+    "questions.0.translations.de.choices",
+  ],
+  [
+    "a rule",
+    { questions: [{ ...open, validation: [{ type: "regex", value: 1 }] }] },
+    "questions.0.validation",
+  ],
+  [
+    "a branch to nowhere",
+    { questions: [{ ...open, branching: { type: "specific_question", index: 1 } }] },
+    "questions.0.branching",
+  ],
+  [
+    "shuffling with branching",
+    { questions: [{ ...open, branching: { type: "end" } }], appearance: { shuffleQuestions: true } },
+    "appearance",
+  ],
+  [
+    "thanks of an unknown type",
+    { appearance: { thankYouMessageDescriptionContentType: 1 } },
+    "appearance.thankYouMessageDescriptionContentType",
+  ],
+  [
+    "a wait period",
+    { conditions: { seenSurveyWaitPeriodInDays: -1 } },
+    "conditions.seenSurveyWaitPeriodInDays",
+  ],
+  ["an unknown flag", { linked_flag_id: 999_999 }, "linked_flag_id"],
+  ["an end without start", { end_date: "2026-01-01T00:00:00Z" }, "end_date"],
+  ["a start in the future", { start_date: "2999-01-01T00:00:00Z" }, "start_date"],
+])("rejects %s", async (_, body, field) => {
+  const { status, body: error } = await create(body);
+  expect([status, error.attr]).toEqual([400, field]);
+});
+
+test("HTML is sanitized when it is saved, in descriptions, translations and screens", async () => {
+  const html = '<p>Read <a href="https://a.example" onclick="x()">this</a><script>x()</script></p>';
+  const safe = '<p>Read <a href="https://a.example">this</a></p>';
+  const question = {
+    ...{ ...open, description: html, descriptionContentType: "html" },
+    translations: { de: { question: "Warum?", description: html } },
+  };
+  const { body } = await create({
+    questions: [question, { ...open, description: html }],
+    appearance: {
+      ...{ thankYouMessageDescription: html, thankYouMessageDescriptionContentType: "html" },
+      introScreenDescription: html,
+    },
+  });
+  expect(body.questions).toMatchObject([
+    { description: safe, descriptionContentType: "html", translations: { de: { description: safe } } },
+    { description: html, descriptionContentType: "text" },
+  ]);
+  expect(body.appearance).toEqual({
+    ...{ thankYouMessageDescription: safe, thankYouMessageDescriptionContentType: "html" },
+    ...{ introScreenDescription: html, introScreenDescriptionContentType: "text" },
+  });
+  // A text that becomes HTML later is sanitized then.
+  const { body: changed } = await change(body.id, {
+    questions: body.questions.map((one: object) => ({ ...one, descriptionContentType: "html" })),
+  });
+  expect(changed.questions[1].description).toBe(safe);
+});
+
+test("texts are shown as text, and visitors need the project key", async () => {
+  const { body } = await create({ start_date: now(), appearance: { thankYouMessageDescription: "<b>" } });
+  const shown = (await listed()).find(({ id }) => id === body.id);
+  expect(shown).toMatchObject({
+    appearance: { thankYouMessageDescriptionContentType: "text" },
+    questions: [{ descriptionContentType: "text", id: expect.any(String) }],
+  });
+  const url = `${server.url}/api/surveys`;
+  for (const [query, code] of [
+    ["", "missing_api_key"],
+    ["?token=phc_none", "invalid_api_key"],
+  ]) {
+    const response = await fetch(url + query);
+    expect([response.status, ((await response.json()) as { code: string }).code]).toEqual([401, code!]);
+  }
+  const first = await fetch(`${url}?token=${server.token}`);
+  const headers = { "if-none-match": first.headers.get("etag")! };
+  expect((await fetch(`${url}?token=${server.token}`, { headers })).status).toBe(304);
+});
