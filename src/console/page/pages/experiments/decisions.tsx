@@ -1,0 +1,233 @@
+/** Transitions of an experiment: buttons, and a confirmation for each with its effect on the flag. */
+
+import { useState } from "preact/hooks";
+import { Dialog } from "../../components/dialog.tsx";
+import { Area, Checkbox, Select } from "../../components/fields.tsx";
+import { Menu } from "../../components/menu.tsx";
+import { Button } from "../../components/primitives.tsx";
+import { toast } from "../../components/toast.tsx";
+import { type ApiError, request, toApiError } from "../../lib/api.ts";
+import { to } from "../../lib/router.ts";
+import { words } from "../../messages/index.ts";
+import { filterDifferences } from "../../model/draft.ts";
+import {
+  changeExperiment,
+  type Experiment,
+  experimentPath,
+  type Results,
+  rejectionOf,
+  type Status,
+  variantKeys,
+} from "../../model/experiments.ts";
+import type { Filters } from "../../model/flags.ts";
+
+const w = words.experiments;
+
+type Action = keyof typeof w.actions;
+
+const mainByStatus: Record<Status, readonly Action[]> = {
+  draft: ["launch"],
+  running: ["ship_variant", "end", "pause"],
+  paused: ["resume", "ship_variant", "end"],
+  stopped: ["ship_variant"],
+};
+const moreByStatus: Record<Status, readonly Action[]> = {
+  draft: ["delete"],
+  running: ["reset", "delete"],
+  paused: ["reset", "delete"],
+  stopped: ["reset", "archive", "delete"],
+};
+
+function getActions({ status, archived }: Experiment): { main: readonly Action[]; more: readonly Action[] } {
+  if (archived) return { main: ["unarchive"], more: ["reset", "delete"] };
+  return { main: mainByStatus[status], more: moreByStatus[status] };
+}
+
+export function Decisions({
+  experiment,
+  results,
+  onDone,
+}: {
+  experiment: Experiment;
+  results: Results | undefined;
+  onDone: (action: Action) => void;
+}) {
+  const [opened, setOpened] = useState<Action>();
+  const rejection = rejectionOf(experiment);
+  const { main, more } = getActions(experiment);
+  return (
+    <div class="row">
+      {main.map((action, place) => (
+        <Button
+          key={action}
+          kind={place === 0 && action === "launch" ? "main" : "plain"}
+          refusal={rejection}
+          onClick={() => setOpened(action)}
+        >
+          {w.actions[action]}
+        </Button>
+      ))}
+      <Button href={to(`experiments/${experiment.id}/setup`)}>{w.setup}</Button>
+      <Menu
+        label={w.moreActions}
+        face="⋯"
+        items={more.map((action) => [w.actions[action], () => setOpened(action), rejection])}
+      />
+      {opened && (
+        <Decision
+          action={opened}
+          experiment={experiment}
+          results={results}
+          onClose={() => setOpened(undefined)}
+          onDone={() => {
+            setOpened(undefined);
+            toast(w.done[opened]);
+            onDone(opened);
+          }}
+        />
+      )}
+    </div>
+  );
+}
+
+type Conclusion = keyof typeof w.conclusions;
+const conclusionChoices = [
+  ["", w.noConclusion],
+  ...(Object.entries(w.conclusions) as [Conclusion, string][]),
+] as const;
+
+function Decision({
+  action,
+  experiment,
+  results,
+  onClose,
+  onDone,
+}: {
+  action: Action;
+  experiment: Experiment;
+  results: Results | undefined;
+  onClose: () => void;
+  onDone: () => void;
+}) {
+  const variants = variantKeys(experiment);
+  const [variant, setVariant] = useState(
+    variants.find((key) => key !== experiment.stats_config.baseline_variant_key && key !== "control") ?? "",
+  );
+  const [isForEveryone, setForEveryone] = useState(true);
+  const [conclusion, setConclusion] = useState<Conclusion | "">(experiment.conclusion ?? "");
+  const [comment, setComment] = useState(experiment.conclusion_comment ?? "");
+  const [isSure, setSure] = useState(false);
+  const [failure, setFailure] = useState<ApiError>();
+  const hasMismatch = results?.sample_ratio?.mismatch === true;
+  const isShipping = action === "ship_variant";
+  const isConcluding = isShipping || action === "end";
+  const isBlocked = isShipping && hasMismatch && !isSure;
+  const send = async () => {
+    if (isBlocked) return;
+    setFailure(undefined);
+    try {
+      if (action === "delete") await changeExperiment(experiment.id, { deleted: true });
+      else
+        await request(experimentPath(experiment.id, `${action}/`), {
+          method: "POST",
+          body: {
+            ...(isConcluding && {
+              conclusion: conclusion === "" ? null : conclusion,
+              conclusion_comment: comment.trim() === "" ? null : comment.trim(),
+            }),
+            ...(isShipping && { variant_key: variant, release_to_everyone: isForEveryone }),
+          },
+        });
+      onDone();
+    } catch (error) {
+      setFailure(toApiError(error));
+    }
+  };
+  const isDangerous = action === "delete" || action === "reset";
+  return (
+    <Dialog
+      title={w.actions[action]}
+      onClose={onClose}
+      onSubmit={send}
+      actions={
+        <>
+          <Button onClick={onClose}>{words.frame.cancel}</Button>
+          <Button kind={isDangerous ? "danger" : "main"} type="submit" isDisabled={isBlocked}>
+            {w.actions[action]}
+          </Button>
+        </>
+      }
+    >
+      <p>{w.effects[action]}</p>
+      {action === "launch" && experiment.metrics.length + experiment.saved_metrics.length === 0 && (
+        <p class="error">{w.launchNoMetrics}</p>
+      )}
+      {isShipping && (
+        <>
+          <Select
+            label={w.metric.variant}
+            value={variant}
+            choices={variants.map((key) => [key, key] as const)}
+            onChange={setVariant}
+          />
+          <Checkbox label={w.toEveryone} isOn={isForEveryone} onChange={setForEveryone} />
+          <FlagChange experiment={experiment} variant={variant} isForEveryone={isForEveryone} />
+          {hasMismatch && (
+            <>
+              <p class="error">{w.shipMismatch}</p>
+              <Checkbox label={w.shipAnyway} isOn={isSure} onChange={setSure} />
+            </>
+          )}
+        </>
+      )}
+      {isConcluding && (
+        <>
+          <Select
+            label={w.conclusion}
+            value={conclusion}
+            choices={conclusionChoices}
+            onChange={setConclusion}
+          />
+          <Area label={w.comment} value={comment} onInput={setComment} />
+        </>
+      )}
+      {failure && (
+        <p class="error" role="alert">
+          {failure.detail}
+        </p>
+      )}
+    </Dialog>
+  );
+}
+
+/** What shipping changes in the flag, as in its history. */
+function FlagChange({
+  experiment: { feature_flag: flag },
+  variant,
+  isForEveryone,
+}: {
+  experiment: Experiment;
+  variant: string;
+  isForEveryone: boolean;
+}) {
+  const groups = flag.filters.groups ?? [];
+  // As the server ships: everyone first and the former sets below, or each set with the variant.
+  const first = { properties: [], rollout_percentage: 100, variant };
+  const shipped: Filters = {
+    ...flag.filters,
+    groups: isForEveryone ? [first, ...groups] : groups.map((group) => ({ ...group, variant })),
+  };
+  const lines = isForEveryone
+    ? [w.shipFirst(variant), ...(groups.length > 0 ? [w.shipBelow(groups.length)] : [])]
+    : filterDifferences(flag.filters, shipped);
+  return (
+    <div class="stack tight">
+      <b>{w.flagChange(flag.key)}</b>
+      <ul class="changes">
+        {[...(flag.active ? [] : [w.flagOn]), ...lines].map((line) => (
+          <li key={line}>{line}</li>
+        ))}
+      </ul>
+    </div>
+  );
+}

@@ -1,0 +1,98 @@
+/** First step of an experiment: what is expected, and the flag that decides. */
+
+import { useState } from "preact/hooks";
+import { Area, Field, Segments, Select } from "../../components/fields.tsx";
+import { Form } from "../../components/form.tsx";
+import { request } from "../../lib/api.ts";
+import { useResource } from "../../lib/resource.ts";
+import { inProject, project } from "../../lib/session.ts";
+import { words } from "../../messages/index.ts";
+import { changeExperiment, type Experiment } from "../../model/experiments.ts";
+import type { FlagPage } from "../../model/flags.ts";
+
+const w = words.experiments;
+const flagsMax = 500;
+
+export function Hypothesis({
+  experiment,
+  rejection = false,
+  onDone,
+}: {
+  /** Undefined: a new one. */
+  experiment?: Experiment;
+  rejection?: string | false;
+  onDone: (after: Experiment) => void;
+}) {
+  const [name, setName] = useState(experiment?.name ?? "");
+  const [text, setText] = useState(experiment?.description ?? "");
+  const [from, setFrom] = useState<keyof typeof w.flagChoices>("new");
+  const [key, setKey] = useState("");
+  const [chosen, setChosen] = useState("");
+  const flags = useResource<FlagPage>(
+    experiment === undefined && from === "existing" ? `flags for experiments ${project.value?.id}` : null,
+    (signal) => request(inProject(`experiments/eligible_feature_flags/?limit=${flagsMax}`), { signal }),
+  );
+  const known = flags.data?.results ?? [];
+  const send = async () => {
+    const body = { name: name.trim(), description: text.trim() };
+    if (experiment !== undefined) return onDone(await changeExperiment(experiment.id, body));
+    const flagKey = from === "existing" ? chosen : key.trim();
+    const created = await request<Experiment>(inProject("experiments/"), {
+      method: "POST",
+      body: { ...body, ...(flagKey === "" ? {} : { feature_flag_key: flagKey }) },
+    });
+    onDone(created);
+  };
+  return (
+    <section class="card stack">
+      <h2>{w.steps.hypothesis}</h2>
+      <Form onSend={send} action={w.saveNext} done={w.draftSaved} refusal={rejection}>
+        {(errorOf) => (
+          <>
+            <Field
+              label={w.name}
+              value={name}
+              onInput={setName}
+              isRequired
+              autofocus
+              error={errorOf("name")}
+            />
+            <Area label={w.hypothesis} value={text} onInput={setText} error={errorOf("description")} />
+            <p class="help">{w.hypothesisHelp}</p>
+            {experiment === undefined && (
+              <>
+                <Segments
+                  label={w.flag}
+                  value={from}
+                  choices={Object.entries(w.flagChoices) as [keyof typeof w.flagChoices, string][]}
+                  onChange={setFrom}
+                />
+                {from === "new" ? (
+                  <Field
+                    label={w.flagKey}
+                    value={key}
+                    onInput={setKey}
+                    help={w.flagHelp}
+                    error={errorOf("feature_flag_key") ?? errorOf("key")}
+                  />
+                ) : (
+                  <>
+                    <Select
+                      label={w.flag}
+                      value={chosen}
+                      choices={[["", w.choose], ...known.map((one) => [one.key, one.key] as const)]}
+                      onChange={setChosen}
+                    />
+                    <p class={errorOf("feature_flag_key") ? "error" : "help"}>
+                      {errorOf("feature_flag_key") ?? w.existingHelp}
+                    </p>
+                  </>
+                )}
+              </>
+            )}
+          </>
+        )}
+      </Form>
+    </section>
+  );
+}

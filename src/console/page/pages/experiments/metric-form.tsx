@@ -1,0 +1,310 @@
+/** Dialog for one metric: its type, events, goal and guardrail. */
+
+import { useState } from "preact/hooks";
+import { Conditions } from "../../components/conditions.tsx";
+import { Dialog } from "../../components/dialog.tsx";
+import { Checkbox, Field, Segments, Select } from "../../components/fields.tsx";
+import { Button } from "../../components/primitives.tsx";
+import { type ApiError, toApiError } from "../../lib/api.ts";
+import { words } from "../../messages/index.ts";
+import { useEventNames, usePropertyNames } from "../../model/definitions.ts";
+import { freshMetric, type Metric, type MetricType, type Source, withType } from "../../model/experiments.ts";
+
+const w = words.experiments;
+
+type Choices<Value extends string> = readonly (readonly [Value, string])[];
+const choicesOf = <Value extends string>(texts: Record<Value, string>) =>
+  Object.entries(texts) as unknown as Choices<Value>;
+
+const withoutProperty = new Set(["total", "unique_session"]);
+const firstTolerance = 0.05;
+const winsorized = 0.99;
+
+export function MetricForm({
+  title,
+  metric: given,
+  action,
+  onClose,
+  onSend,
+}: {
+  title: string;
+  /** Undefined: a new one. */
+  metric?: Metric | undefined;
+  action: string;
+  onClose: () => void;
+  onSend: (metric: Metric) => Promise<void>;
+}) {
+  const [metric, setMetric] = useState<Metric>(given ?? freshMetric);
+  const [failure, setFailure] = useState<ApiError>();
+  const change = (changes: Partial<Metric>) => setMetric({ ...metric, ...changes });
+  const guardrail = metric.guardrail ?? undefined;
+  const send = async () => {
+    setFailure(undefined);
+    try {
+      await onSend({ ...metric, name: metric.name?.trim() ?? "" });
+    } catch (error) {
+      setFailure(toApiError(error));
+    }
+  };
+  return (
+    <Dialog
+      title={title}
+      size="large"
+      onClose={onClose}
+      onSubmit={send}
+      actions={
+        <>
+          <Button onClick={onClose}>{words.frame.cancel}</Button>
+          <Button kind="main" type="submit">
+            {action}
+          </Button>
+        </>
+      }
+    >
+      <Field label={w.name} value={metric.name ?? ""} onInput={(name) => change({ name })} autofocus />
+      <div class="row bottom">
+        <Select
+          label={w.type}
+          value={metric.metric_type}
+          choices={choicesOf<MetricType>(w.types)}
+          onChange={(type) => setMetric(withType(metric, type))}
+        />
+        <Select
+          label={w.goal}
+          value={metric.goal}
+          choices={choicesOf(w.goals)}
+          onChange={(goal) => change({ goal })}
+        />
+      </div>
+      <p class="help">{w.typeHelp[metric.metric_type]}</p>
+      <Events metric={metric} onChange={change} />
+      <WindowFields metric={metric} onChange={change} />
+      {metric.metric_type === "mean" && (
+        <Checkbox
+          label={w.winsorize}
+          isOn={metric.upper_bound_percentile !== undefined}
+          onChange={(isOn) => {
+            const { upper_bound_percentile: _, ...rest } = metric;
+            setMetric(isOn ? { ...rest, upper_bound_percentile: winsorized } : (rest as Metric));
+          }}
+        />
+      )}
+      <Checkbox
+        label={w.guardrail}
+        isOn={guardrail !== undefined}
+        onChange={(isOn) =>
+          change({ guardrail: isOn ? { tolerance: firstTolerance, action: "warn" } : null })
+        }
+      />
+      {guardrail && (
+        <div class="row bottom">
+          <Field
+            label={w.tolerance}
+            type="number"
+            suffix="%"
+            min={0}
+            max={99}
+            step="any"
+            isRequired
+            value={String(Math.round(guardrail.tolerance * 10_000) / 100)}
+            onInput={(text) => change({ guardrail: { ...guardrail, tolerance: Number(text) / 100 } })}
+          />
+          <Select
+            label={w.onViolation}
+            value={guardrail.action}
+            choices={choicesOf(w.guardrailActions)}
+            onChange={(next) => change({ guardrail: { ...guardrail, action: next } })}
+          />
+        </div>
+      )}
+      {failure && (
+        <p class="error" role="alert">
+          {failure.detail}
+        </p>
+      )}
+    </Dialog>
+  );
+}
+
+interface PartProps {
+  metric: Metric;
+  onChange: (changes: Partial<Metric>) => void;
+}
+
+/** The sources of the metric, by its type. */
+function Events({ metric, onChange }: PartProps) {
+  const { metric_type: type, series = [] } = metric;
+  if (type === "mean")
+    return (
+      <SourceFields
+        label={w.event}
+        source={metric.source!}
+        hasMath
+        onChange={(source) => onChange({ source })}
+      />
+    );
+  if (type === "ratio")
+    return (
+      <>
+        {(["numerator", "denominator"] as const).map((name) => (
+          <SourceFields
+            key={name}
+            label={w.parts[name]}
+            source={metric[name]!}
+            hasMath
+            onChange={(source) => onChange({ [name]: source })}
+          />
+        ))}
+      </>
+    );
+  if (type === "retention")
+    return (
+      <>
+        {(["start_event", "completion_event"] as const).map((name) => (
+          <SourceFields
+            key={name}
+            label={w.parts[name]}
+            source={metric[name]!}
+            onChange={(source) => onChange({ [name]: source })}
+          />
+        ))}
+        <div class="row bottom">
+          {(["retention_window_start", "retention_window_end"] as const).map((name) => (
+            <Field
+              key={name}
+              label={w.parts[name]}
+              type="number"
+              min={0}
+              isRequired
+              value={String(metric[name] ?? "")}
+              onInput={(text) => onChange({ [name]: Number(text) })}
+            />
+          ))}
+          <Select
+            label={w.unit}
+            value={(metric.retention_window_unit ?? "day") as keyof typeof w.units}
+            choices={choicesOf(w.units)}
+            onChange={(unit) => onChange({ retention_window_unit: unit })}
+          />
+        </div>
+      </>
+    );
+  const put = (place: number, source: Source) =>
+    onChange({ series: series.map((other, index) => (index === place ? source : other)) });
+  return (
+    <>
+      {series.map((source, place) => (
+        <SourceFields
+          key={place}
+          label={series.length === 1 ? w.event : w.step(place + 1)}
+          source={source}
+          onChange={(changed) => put(place, changed)}
+          onRemove={
+            series.length === 1
+              ? undefined
+              : () => onChange({ series: series.filter((_, index) => index !== place) })
+          }
+        />
+      ))}
+      <div class="row">
+        <Button
+          kind="quiet"
+          icon="plus"
+          onClick={() => onChange({ series: [...series, { kind: "EventsNode", event: "" }] })}
+        >
+          {w.addStep}
+        </Button>
+        {series.length > 1 && (
+          <Segments
+            label={w.order}
+            value={metric.funnel_order_type ?? "ordered"}
+            choices={choicesOf(w.orders)}
+            onChange={(order) => onChange({ funnel_order_type: order })}
+          />
+        )}
+      </div>
+    </>
+  );
+}
+
+export function SourceFields({
+  label,
+  source,
+  hasMath,
+  onChange,
+  onRemove,
+}: {
+  label: string;
+  source: Source;
+  hasMath?: boolean;
+  onChange: (source: Source) => void;
+  onRemove?: (() => void) | undefined;
+}) {
+  const events = useEventNames();
+  const properties = usePropertyNames("event");
+  const math = source.math ?? "total";
+  return (
+    <fieldset class="source stack tight">
+      <legend class="unseen">{label}</legend>
+      <div class="row bottom">
+        <Field
+          label={label}
+          class="grow"
+          value={source.event}
+          suggestions={events}
+          isRequired
+          onInput={(event) => onChange({ ...source, event })}
+        />
+        {hasMath && (
+          <Select
+            label={w.math}
+            value={math as keyof typeof w.maths}
+            choices={choicesOf(w.maths)}
+            onChange={(next) => onChange({ ...source, math: next })}
+          />
+        )}
+        {hasMath && !withoutProperty.has(math) && (
+          <Field
+            label={w.mathProperty}
+            value={source.math_property ?? ""}
+            suggestions={properties}
+            isRequired
+            onInput={(name) => onChange({ ...source, math_property: name })}
+          />
+        )}
+        {onRemove && <Button kind="quiet" icon="trash" label={w.removePart(label)} onClick={onRemove} />}
+      </div>
+      <Conditions
+        conditions={source.properties ?? []}
+        kinds={["event", "person"]}
+        addLabel={w.addFilter}
+        isPlain
+        onChange={(next) => onChange({ ...source, properties: next })}
+      />
+    </fieldset>
+  );
+}
+
+/** How long after the exposure events count. */
+function WindowFields({ metric, onChange }: PartProps) {
+  return (
+    <div class="row bottom">
+      <Field
+        label={w.window}
+        type="number"
+        min={1}
+        placeholder={w.noWindow}
+        value={metric.conversion_window === undefined ? "" : String(metric.conversion_window)}
+        onInput={(text) =>
+          onChange({ conversion_window: text === "" ? undefined : Number(text) } as Partial<Metric>)
+        }
+      />
+      <Select
+        label={w.unit}
+        value={(metric.conversion_window_unit ?? "day") as keyof typeof w.units}
+        choices={choicesOf(w.units)}
+        onChange={(unit) => onChange({ conversion_window_unit: unit })}
+      />
+    </div>
+  );
+}

@@ -1,0 +1,108 @@
+/** Second step of an experiment: its variants, their percentages, and the baseline. */
+
+import { useState } from "preact/hooks";
+import { Field, Select, ShareField } from "../../components/fields.tsx";
+import { Form } from "../../components/form.tsx";
+import { Button } from "../../components/primitives.tsx";
+import { decimal } from "../../lib/format.ts";
+import { to } from "../../lib/router.ts";
+import { words } from "../../messages/index.ts";
+import { evenShares } from "../../model/draft.ts";
+import { changeExperiment, type StepProps } from "../../model/experiments.ts";
+import type { Variant } from "../../model/flags.ts";
+
+const w = words.experiments;
+const v = words.flag;
+const variantsMax = 20;
+
+export function VariantShares({ experiment, rejection, onDone }: StepProps) {
+  const { feature_flag: flag, stats_config: stats } = experiment;
+  const [variants, setVariants] = useState<Variant[]>(() => [...(flag.filters.multivariate?.variants ?? [])]);
+  const keys = variants.map(({ key }) => key.trim());
+  const [chosen, setBaseline] = useState(stats.baseline_variant_key ?? "control");
+  const baseline = keys.includes(chosen) ? chosen : (keys.find((key) => key === "control") ?? keys[0] ?? "");
+  const isFixed = experiment.status !== "draft";
+  const sum = variants.reduce((total, { rollout_percentage: share }) => total + share, 0);
+  const problem = Math.abs(sum - 100) < 0.001 ? undefined : v.sumWrong(decimal(sum));
+  const put = (place: number, changed: Partial<Variant>) =>
+    setVariants(variants.map((one, index) => (index === place ? { ...one, ...changed } : one)));
+  const spread = (all: readonly Variant[]) => {
+    const shares = evenShares(all.length);
+    setVariants(all.map((one, place) => ({ ...one, rollout_percentage: shares[place]! })));
+  };
+  const add = () => {
+    let place = variants.length;
+    while (keys.includes(`test-${place}`)) place++;
+    spread([...variants, { key: `test-${place}`, rollout_percentage: 0 }]);
+  };
+  const send = async () => {
+    if (problem !== undefined && !isFixed) return false;
+    const sent = variants.map((one, place) => ({ ...one, key: keys[place]! }));
+    const after = await changeExperiment(experiment.id, {
+      ...(isFixed ? {} : { parameters: { feature_flag_variants: sent } }),
+      stats_config: { ...stats, baseline_variant_key: baseline },
+    });
+    onDone(after);
+    return true;
+  };
+  return (
+    <section class="card stack">
+      <h2>{w.steps.variants}</h2>
+      <p>
+        {w.flag}: <a href={to(`flags/${flag.id}`)}>{flag.key}</a>
+      </p>
+      {isFixed && <p class="help">{w.variantsFixed}</p>}
+      <Form onSend={send} action={w.saveNext} done={w.draftSaved} refusal={rejection}>
+        <fieldset class="editor-fields" disabled={isFixed}>
+          <legend class="unseen">{w.steps.variants}</legend>
+          {variants.map((variant, place) => (
+            <div key={place} class="variant short">
+              <Field
+                label={v.variantKey}
+                isLabelHidden={place > 0}
+                value={variant.key}
+                isRequired
+                onInput={(key) => put(place, { key })}
+              />
+              <ShareField
+                label={v.variantShare}
+                isLabelHidden={place > 0}
+                value={variant.rollout_percentage}
+                onInput={(share) => put(place, { rollout_percentage: share })}
+              />
+              <Button
+                kind="quiet"
+                icon="trash"
+                label={`${v.removeVariant}: ${variant.key}`}
+                isDisabled={variants.length <= 2 || isFixed}
+                onClick={() => spread(variants.filter((_, index) => index !== place))}
+              />
+            </div>
+          ))}
+          <div class="row">
+            <Button
+              kind="quiet"
+              icon="plus"
+              isDisabled={variants.length >= variantsMax || isFixed}
+              onClick={add}
+            >
+              {v.addVariant}
+            </Button>
+            <Button kind="quiet" isDisabled={isFixed} onClick={() => spread(variants)}>
+              {v.spread}
+            </Button>
+            <span class={problem ? "error" : "muted"} role="status">
+              {problem ?? v.sum(decimal(sum))}
+            </span>
+          </div>
+        </fieldset>
+        <Select
+          label={w.baselineVariant}
+          value={baseline}
+          choices={keys.map((key) => [key, key] as const)}
+          onChange={setBaseline}
+        />
+      </Form>
+    </section>
+  );
+}

@@ -1,0 +1,419 @@
+/** Computes the results of an experiment with the event store. */
+
+import { and, asc, eq, gt } from "drizzle-orm";
+import type { Reading } from "../accounts/db.ts";
+import type { Metadata } from "../accounts/metadata.ts";
+import type { Project } from "../accounts/project-directory.ts";
+import { activity } from "../accounts/schema.ts";
+import type { ExperimentRequest, ExperimentSums } from "../events/insights/experiment.ts";
+import type { Refresh } from "../events/insights/insight-cache.ts";
+import type { Flag } from "../flags/fields.ts";
+import { getGroupType, getVariants } from "../flags/rules/types.ts";
+import { findFlag } from "../flags/store/flag.ts";
+import type { GroupTypeSource } from "../flags/store/flag-sets.ts";
+import { toApiTime, toApiTimeOrNull } from "../lib/api-time.ts";
+import { InvalidFieldError, NotFoundError } from "../lib/errors.ts";
+import { isJsonObject, type Json, type JsonObject } from "../lib/json.ts";
+import { dayMs } from "../lib/time.ts";
+import { wallTimeAt } from "../lib/time-zone.ts";
+import { getMeasure, toMetricRequest } from "./metrics.ts";
+import {
+  type Exposures,
+  getMetricResult,
+  getSentence,
+  getWarnings,
+  type MetricLimits,
+  type MetricResult,
+  multipleOf,
+  readSettings,
+  type SharePeriod,
+  type StatsSettings,
+  summarizeExposures,
+  toRequest,
+  variantKeys,
+} from "./results.ts";
+import { getMetrics, type RoledMetric } from "./roled-metrics.ts";
+import { getStatus } from "./states.ts";
+import { toSample } from "./stats/samples.ts";
+import { type Experiment, savedMetricLinks, savedMetricsById } from "./store.ts";
+
+export interface ExperimentQueries {
+  /** Exposures and sums from the event store. @throws {InvalidFieldError} a metric uses an unsupported filter. */
+  experimentSums(
+    projectId: number,
+    request: ExperimentRequest,
+    how: { timezone: string; now: Date; refresh: Refresh },
+  ): Promise<{ sums: ExperimentSums; computedAt: number; isCached: boolean }>;
+}
+
+export interface ComputeDeps {
+  metadata: Metadata;
+  groupTypes?: GroupTypeSource;
+  /** Absent: results are not available. */
+  experiments?: ExperimentQueries;
+}
+
+export interface ComputeOptions {
+  project: Project;
+  now: Date;
+  refresh: Refresh;
+}
+
+interface Prepared {
+  flag: Flag;
+  variants: string[];
+  settings: StatsSettings;
+  shares: SharePeriod[];
+  groupType: string | undefined;
+}
+
+function prepare(deps: ComputeDeps, of: Experiment, { project }: ComputeOptions): Prepared {
+  const { db } = deps.metadata;
+  const flag = findFlag(db, project.id, of.flagId);
+  if (flag === undefined) throw new NotFoundError();
+  const index = getGroupType({}, flag.filters);
+  const types = index === null ? [] : (deps.groupTypes?.(project.id) ?? []);
+  const variants = variantKeys(flag.filters);
+  return {
+    ...{ flag, variants, settings: readSettings(of, variants), shares: sharePeriods(db, of, flag) },
+    groupType: index === null ? undefined : (types.find((type) => type.index === index)?.name ?? ""),
+  };
+}
+
+/** The percentages since the launch, from the activity log of the flag. */
+function sharePeriods(db: Reading, of: Experiment, flag: Flag): SharePeriod[] {
+  const start = of.startDate ?? new Date(0);
+  const entries = db
+    .select({ detail: activity.detail, at: activity.createdAt })
+    .from(activity)
+    .where(
+      and(
+        eq(activity.projectId, of.projectId),
+        eq(activity.scope, "FeatureFlag"),
+        eq(activity.itemId, String(of.flagId)),
+        gt(activity.createdAt, start),
+      ),
+    )
+    .orderBy(asc(activity.createdAt), asc(activity.id))
+    .all()
+    .flatMap(({ detail, at }) => filterChanges(detail).map((change) => ({ ...change, at })))
+    .filter(
+      ({ before, after, at }) => !Bun.deepEquals(before, after) && (of.endDate === null || at < of.endDate),
+    );
+  const first = entries[0]?.before ?? sharesOf(flag.filters);
+  return [{ from: start, shares: first }, ...entries.map(({ after, at }) => ({ from: at, shares: after }))];
+}
+
+function filterChanges(detail: JsonObject) {
+  const changes = Array.isArray(detail.changes) ? detail.changes.filter(isJsonObject) : [];
+  return changes
+    .filter(({ field, before, after }) => field === "filters" && isJsonObject(before) && isJsonObject(after))
+    .map(({ before, after }) => ({
+      before: sharesOf(before as JsonObject),
+      after: sharesOf(after as JsonObject),
+    }));
+}
+
+const sharesOf = (filters: JsonObject): Map<string, number> =>
+  new Map(
+    getVariants(filters).map(({ key, rollout_percentage: share }) => [String(key), Number(share ?? 0)]),
+  );
+
+async function ask(
+  deps: ComputeDeps,
+  of: Experiment,
+  prepared: Prepared,
+  metrics: readonly JsonObject[],
+  options: ComputeOptions & { end?: Date; metricsOnly?: boolean },
+) {
+  if (deps.experiments === undefined)
+    throw new InvalidFieldError(null, "unavailable", "Results require a running server. Use --url.");
+  const until = options.end === undefined ? of : { ...of, endDate: options.end };
+  const { metricsOnly } = options;
+  const request = {
+    ...toRequest(until, prepared.flag, metrics, { ...prepared, now: options.now }),
+    metricsOnly,
+  };
+  const { project, now, refresh } = options;
+  return await deps.experiments.experimentSums(project.id, request, {
+    timezone: project.timezone,
+    now,
+    refresh,
+  });
+}
+
+function savedOf(deps: ComputeDeps, of: Experiment) {
+  const ids = savedMetricLinks(of).map(({ id }) => id);
+  return savedMetricsById(deps.metadata.db, of.projectId, ids);
+}
+
+interface ShownMetric extends RoledMetric {
+  result: MetricResult | null;
+  error: string | null;
+}
+
+/** The results of all metrics; a metric that cannot be computed has its reason instead. */
+export async function computeResults(
+  deps: ComputeDeps,
+  of: Experiment,
+  options: ComputeOptions,
+): Promise<JsonObject> {
+  const prepared = prepare(deps, of, options);
+  const { variants, settings, shares, flag } = prepared;
+  const metrics = getMetrics(of, savedOf(deps, of));
+  const status = getStatus(of, flag.active);
+  if (of.startDate === null)
+    return {
+      ...head(of, status, null, false),
+      ...{
+        sentence: "The experiment has not been launched.",
+        warnings: [],
+        exposures: null,
+        sample_ratio: null,
+      },
+      metrics: metrics.map((metric) => metricBody({ ...metric, result: null, error: null })),
+    };
+  const { sums, problems, computedAt, isCached } = await sumsOfAll(deps, of, prepared, metrics, options);
+  const exposures = summarize(of, prepared, sums.exposures);
+  const isBlocked = exposures.sampleRatio?.isMismatch ?? false;
+  const shown = metrics.map((one, index): ShownMetric => {
+    const own = sums.metrics[index];
+    if (own === undefined || problems[index] !== undefined)
+      return { ...one, result: null, error: problems[index] ?? "The metric could not be computed." };
+    return { ...one, result: getMetricResult(one, own, variants, { settings, isBlocked }), error: null };
+  });
+  return {
+    ...head(of, status, computedAt, isCached),
+    sentence: getSentence(shown, isBlocked),
+    warnings: getWarnings(exposures, { shares }) as unknown as Json,
+    exposures: exposuresBody(exposures, sums.exposures, variants, options),
+    sample_ratio: ratioBody(exposures),
+    metrics: shown.map(metricBody),
+  };
+}
+
+/** All metrics in one question; if one cannot be computed, each on its own. */
+async function sumsOfAll(
+  deps: ComputeDeps,
+  of: Experiment,
+  prepared: Prepared,
+  metrics: readonly RoledMetric[],
+  options: ComputeOptions,
+) {
+  const problems: (string | undefined)[] = [];
+  const all = metrics.map(({ metric }) => metric);
+  try {
+    return { ...(await ask(deps, of, prepared, all, options)), problems };
+  } catch (error) {
+    if (!(error instanceof InvalidFieldError) || metrics.length === 0) throw error;
+  }
+  const base = await ask(deps, of, prepared, [], options);
+  const found: ExperimentSums["metrics"] = [];
+  for (const [index, metric] of all.entries()) {
+    try {
+      found[index] = (await ask(deps, of, prepared, [metric], options)).sums.metrics[0]!;
+    } catch (error) {
+      if (!(error instanceof InvalidFieldError)) throw error;
+      problems[index] = error.message;
+    }
+  }
+  return { ...base, sums: { ...base.sums, metrics: found }, problems };
+}
+
+function head(of: Experiment, status: string, computedAt: number | null, isCached: boolean): JsonObject {
+  return {
+    ...{ experiment_id: of.id, name: of.name, status },
+    ...{ start_date: toApiTimeOrNull(of.startDate), end_date: toApiTimeOrNull(of.endDate) },
+    ...{ computed_at: computedAt === null ? null : toApiTime(new Date(computedAt)), is_cached: isCached },
+  };
+}
+
+function metricBody({ metric, role, result, error }: ShownMetric): JsonObject {
+  return {
+    ...{ uuid: metric.uuid ?? null, name: metric.name ?? null, metric_type: metric.metric_type ?? null },
+    ...{ goal: metric.goal ?? "increase", role, error },
+    baseline: result?.baseline ?? null,
+    variant_results: result?.variant_results ?? [],
+    holdout: result?.holdout ?? null,
+  };
+}
+
+function ratioBody({ sampleRatio }: Exposures): JsonObject | null {
+  if (sampleRatio === undefined) return null;
+  const { chiSquared, df, pValue, isMismatch } = sampleRatio;
+  return { chi_squared: chiSquared, df, p_value: pValue, mismatch: isMismatch };
+}
+
+function exposuresBody(
+  exposures: Exposures,
+  counts: ExperimentSums["exposures"],
+  variants: readonly string[],
+  options: ComputeOptions,
+): JsonObject {
+  const { total, byVariant, multiple, holdout, lastAt } = exposures;
+  return {
+    ...{ total, $multiple: multiple, holdout },
+    variants: byVariant.map(({ key, persons }) => ({
+      ...{ key, persons },
+      percentage: total === 0 ? 0 : (100 * persons) / total,
+    })),
+    last_exposure_at: lastAt === undefined ? null : toApiTime(new Date(lastAt)),
+    timeseries: exposureSeries(counts, variants, options),
+  };
+}
+
+/** Cumulative exposures by day of the project's time zone. */
+export function exposureSeries(
+  counts: ExperimentSums["exposures"],
+  variants: readonly string[],
+  { project }: Pick<ComputeOptions, "project">,
+): JsonObject[] {
+  const dayOf = (ms: number) => new Date(wallTimeAt(ms, project.timezone)).toISOString().slice(0, 10);
+  const days = [...new Set(counts.map(({ at }) => dayOf(at)))].sort();
+  if (days.length === 0) return variants.map((variant) => ({ variant, days: [], exposure_counts: [] }));
+  const all: string[] = [];
+  for (let at = Date.parse(days[0]!); at <= Date.parse(days.at(-1)!); at += dayMs)
+    all.push(new Date(at).toISOString().slice(0, 10));
+  return variants.map((variant) => {
+    const byDay = new Map<string, number>();
+    for (const count of counts)
+      if (count.variant === variant && !count.isMultiple)
+        byDay.set(dayOf(count.at), (byDay.get(dayOf(count.at)) ?? 0) + count.persons);
+    let sum = 0;
+    return {
+      variant,
+      days: all,
+      exposure_counts: all.map((day) => {
+        sum += byDay.get(day) ?? 0;
+        return sum;
+      }),
+    };
+  });
+}
+
+/** Results of one metric: of `ExperimentQuery`. */
+export async function computeMetric(
+  deps: ComputeDeps,
+  of: Experiment,
+  metric: RoledMetric,
+  options: ComputeOptions & { limits?: MetricLimits | undefined },
+): Promise<MetricResult> {
+  const prepared = prepare(deps, of, options);
+  const { sums } = await ask(deps, of, prepared, [metric.metric], options);
+  return judgedResult(of, prepared, metric, sums, options.limits);
+}
+
+/** The statistics of a metric; without a verdict if the samples do not have the promised ratio. */
+function judgedResult(
+  of: Experiment,
+  prepared: Prepared,
+  metric: RoledMetric,
+  sums: ExperimentSums,
+  limits?: MetricLimits,
+): MetricResult {
+  const { variants, settings } = prepared;
+  const { sampleRatio } = summarize(of, prepared, sums.exposures);
+  const isBlocked = sampleRatio?.isMismatch ?? false;
+  return getMetricResult(metric, sums.metrics[0]!, variants, { settings, isBlocked, limits });
+}
+
+function summarize(
+  of: Experiment,
+  { variants, shares }: Prepared,
+  counts: ExperimentSums["exposures"],
+): Exposures {
+  return summarizeExposures(counts, variants, { shares, multiple: multipleOf(of) });
+}
+
+/** Exposures alone: of `ExperimentExposureQuery`. */
+export async function computeExposures(
+  deps: ComputeDeps,
+  of: Experiment,
+  options: ComputeOptions,
+): Promise<JsonObject> {
+  const prepared = prepare(deps, of, options);
+  const { variants } = prepared;
+  const { sums } = await ask(deps, of, prepared, [], options);
+  const exposures = summarize(of, prepared, sums.exposures);
+  return {
+    kind: "ExperimentExposureQuery",
+    timeseries: exposureSeries(sums.exposures, variants, options),
+    total_exposures: {
+      ...Object.fromEntries(exposures.byVariant.map(({ key, persons }) => [key, persons])),
+      ...(exposures.multiple > 0 ? { $multiple: exposures.multiple } : {}),
+    },
+    sample_ratio_mismatch: ratioBody(exposures),
+    date_range: { date_from: toApiTimeOrNull(of.startDate), date_to: toApiTimeOrNull(of.endDate) },
+  };
+}
+
+/** Maximum days of a series. */
+const seriesDaysMax = 90;
+
+/** The results of one metric at the end of each day. @throws {NotFoundError} the experiment has no such metric. */
+export async function computeSeries(
+  deps: ComputeDeps,
+  of: Experiment,
+  metricUuid: string,
+  options: ComputeOptions,
+): Promise<JsonObject> {
+  const found = getMetrics(of, savedOf(deps, of)).find(({ metric }) => metric.uuid === metricUuid);
+  if (found === undefined) throw new NotFoundError("The experiment has no metric with this uuid.");
+  const timeseries: JsonObject = {};
+  const last = of.endDate !== null && of.endDate < options.now ? of.endDate : options.now;
+  if (of.startDate !== null && of.startDate < last) {
+    const prepared = prepare(deps, of, options);
+    const { exposures } = (await ask(deps, of, prepared, [], options)).sums;
+    for (const { day, at: end } of dayEnds(of.startDate, last, options.project.timezone)) {
+      const only = { ...options, end, metricsOnly: true };
+      const { metrics } = (await ask(deps, of, prepared, [found.metric], only)).sums;
+      const soFar = exposures.filter(({ at }) => at < end.getTime());
+      timeseries[day] = judgedResult(of, prepared, found, { exposures: soFar, metrics }) as unknown as Json;
+    }
+  }
+  return {
+    ...{ experiment_id: of.id, metric_uuid: metricUuid, status: "completed" },
+    timeseries,
+    computed_at: toApiTime(options.now),
+  };
+}
+
+/** The ends of the last days from one moment to another, which is the end of the last day. */
+function dayEnds(start: Date, to: Date, timezone: string): { day: string; at: Date }[] {
+  // An experiment may have started centuries ago: days that are not shown are not computed.
+  const from = new Date(Math.max(start.getTime(), to.getTime() - (seriesDaysMax + 1) * dayMs));
+  const dayAt = (at: number) => new Date(wallTimeAt(at, timezone)).toISOString().slice(0, 10);
+  const ends: { day: string; at: Date }[] = [];
+  let day = dayAt(from.getTime());
+  // Offsets change in multiples of a quarter of an hour.
+  const step = 900_000;
+  for (let at = Math.ceil((from.getTime() + 1) / step) * step; at < to.getTime(); at += step) {
+    const next = dayAt(at);
+    if (next !== day) ends.push({ day, at: new Date(at) });
+    day = next;
+  }
+  return [...ends, { day, at: to }].slice(-seriesDaysMax);
+}
+
+/** A metric's value per person in the last days, over all persons with an event. */
+export async function computeBaseline(
+  deps: ComputeDeps,
+  metric: JsonObject,
+  { project, now, refresh }: ComputeOptions,
+  days: number,
+): Promise<{ kind: "proportion" | "mean"; mean: number; variance: number; persons: number }> {
+  if (deps.experiments === undefined)
+    throw new InvalidFieldError("metric", "unavailable", "The metric requires a running server. Use --url.");
+  const end = Math.ceil((now.getTime() + 1) / 60_000) * 60_000;
+  const request: ExperimentRequest = {
+    ...{ flagKey: "", variants: ["all"], isEveryone: true, multiple: "first_seen", maturedOnly: false },
+    ...{ start: (end - days * dayMs) * 1_000, end: end * 1_000, periodStarts: [] },
+    metrics: [toMetricRequest(metric, 0)],
+  };
+  const { sums } = await deps.experiments.experimentSums(project.id, request, {
+    ...{ timezone: project.timezone, now, refresh },
+  });
+  const { kind } = getMeasure(metric);
+  const { n, mean, variance } = toSample(kind, sums.metrics[0]?.[0] ?? { n: 0, y: 0, yy: 0 });
+  return { kind: kind === "proportion" ? "proportion" : "mean", mean, variance, persons: n };
+}

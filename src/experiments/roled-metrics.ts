@@ -1,0 +1,36 @@
+/** The metrics of an experiment and their roles. */
+
+import type { Reading } from "../accounts/db.ts";
+import { isJsonObject, type JsonObject } from "../lib/json.ts";
+import { type Experiment, type SavedMetric, savedMetricLinks, savedMetricsById } from "./store.ts";
+
+export type MetricRole = "primary" | "secondary" | "guardrail";
+
+/** A metric and its role in the experiment. */
+export interface RoledMetric {
+  metric: JsonObject;
+  role: MetricRole;
+}
+
+/** All metrics in the order of results: primary, secondary, saved. */
+export function getMetrics(of: Experiment, saved: ReadonlyMap<number, SavedMetric>): RoledMetric[] {
+  const roled = (metrics: readonly JsonObject[], role: MetricRole): RoledMetric[] =>
+    metrics.map((metric) => ({ metric, role: isJsonObject(metric.guardrail) ? "guardrail" : role }));
+  return [
+    ...roled(of.metrics, "primary"),
+    ...roled(of.metricsSecondary, "secondary"),
+    ...savedMetricLinks(of).flatMap(({ id, role }): RoledMetric[] => {
+      const metric = saved.get(id);
+      if (metric === undefined) return [];
+      return [
+        { metric: { ...metric.query, name: metric.query.name ?? metric.name }, role: role as MetricRole },
+      ];
+    }),
+  ];
+}
+
+/** Metrics that must not get worse. */
+export function guardrailMetrics(db: Reading, of: Experiment): RoledMetric[] {
+  const ids = savedMetricLinks(of).map(({ id }) => id);
+  return getMetrics(of, savedMetricsById(db, of.projectId, ids)).filter(({ role }) => role === "guardrail");
+}

@@ -1,0 +1,291 @@
+/** Rows of experiments, holdouts and saved metrics. */
+
+import { and, asc, desc, eq, inArray, isNotNull, isNull } from "drizzle-orm";
+import type { MetadataTx, Reading } from "../accounts/db.ts";
+import { experiment, experimentHoldout, experimentSavedMetric, flag } from "../accounts/schema.ts";
+import { removeFlagLinks, setFlagLink } from "../flags/store/flag-links.ts";
+import { InvalidFieldError, NotFoundError } from "../lib/errors.ts";
+import type { JsonObject } from "../lib/json.ts";
+import { type ExperimentStatus, getStatus } from "./states.ts";
+
+export type Experiment = typeof experiment.$inferSelect;
+export type NewExperiment = Omit<typeof experiment.$inferInsert, "id">;
+export type Holdout = typeof experimentHoldout.$inferSelect;
+export type SavedMetric = typeof experimentSavedMetric.$inferSelect;
+
+/** Experiments, holdouts or saved metrics of a project. */
+const objectsMax = 2_000;
+
+export interface ExperimentFilter {
+  status?: ExperimentStatus | undefined;
+  archived?: boolean | undefined;
+  flagId?: number | undefined;
+  createdById?: number | undefined;
+  /** Part of the name. */
+  search?: string | undefined;
+  /** A column of the API, `-` before it for descending. */
+  order?: string | undefined;
+}
+
+interface Listed {
+  row: Experiment;
+  status: ExperimentStatus;
+}
+
+const sortKeys: Record<string, (of: Listed, now: number) => number | string> = {
+  name: ({ row }) => row.name.toLowerCase(),
+  created_at: ({ row }) => row.createdAt.getTime(),
+  updated_at: ({ row }) => row.updatedAt.getTime(),
+  start_date: ({ row }) => row.startDate?.getTime() ?? 0,
+  end_date: ({ row }) => row.endDate?.getTime() ?? 0,
+  duration: ({ row }, now) =>
+    row.startDate === null ? 0 : (row.endDate?.getTime() ?? now) - row.startDate.getTime(),
+  status: ({ status }) => status,
+};
+export const experimentOrders = Object.keys(sortKeys);
+
+/** Experiments that are not deleted, newest first by default. */
+export function listExperiments(
+  db: Reading,
+  projectId: number,
+  filter: ExperimentFilter,
+  page: { limit: number; offset: number },
+  now: Date,
+): { experiments: Experiment[]; count: number } {
+  const wanted = filter.search?.trim().toLowerCase() ?? "";
+  const found = db
+    .select({ row: experiment, active: flag.active })
+    .from(experiment)
+    .innerJoin(flag, eq(flag.id, experiment.flagId))
+    .where(
+      and(
+        eq(experiment.projectId, projectId),
+        eq(experiment.deleted, false),
+        filter.archived === undefined ? undefined : eq(experiment.archived, filter.archived),
+        filter.flagId === undefined ? undefined : eq(experiment.flagId, filter.flagId),
+        filter.createdById === undefined ? undefined : eq(experiment.createdById, filter.createdById),
+      ),
+    )
+    .orderBy(desc(experiment.createdAt), desc(experiment.id))
+    .all()
+    .map(({ row, active }): Listed => ({ row, status: getStatus(row, active) }))
+    .filter(({ row, status }) => {
+      return (
+        row.name.toLowerCase().includes(wanted) && (filter.status === undefined || status === filter.status)
+      );
+    });
+  const sorted = sortBy(found, filter.order, now.getTime());
+  return {
+    experiments: sorted.slice(page.offset, page.offset + page.limit).map(({ row }) => row),
+    count: found.length,
+  };
+}
+
+function sortBy(found: Listed[], order: string | undefined, now: number): Listed[] {
+  const name = (order ?? "").replace(/^-/, "");
+  if (!Object.hasOwn(sortKeys, name)) return found;
+  const key = sortKeys[name]!;
+  const direction = order!.startsWith("-") ? -1 : 1;
+  return found.sort((one, other) => {
+    const [a, b] = [key(one, now), key(other, now)];
+    return a === b ? other.row.id - one.row.id : direction * (a < b ? -1 : 1);
+  });
+}
+
+export function findExperiment(db: Reading, projectId: number, id: number): Experiment | undefined {
+  return db
+    .select()
+    .from(experiment)
+    .where(and(eq(experiment.projectId, projectId), eq(experiment.id, id), eq(experiment.deleted, false)))
+    .get();
+}
+
+/** @throws {NotFoundError} */
+export function getExperiment(db: Reading, projectId: number, id: number): Experiment {
+  const found = findExperiment(db, projectId, id);
+  if (found === undefined) throw new NotFoundError();
+  return found;
+}
+
+/** Running and paused experiments of all projects. */
+export function launchedExperiments(db: Reading): Experiment[] {
+  return db
+    .select()
+    .from(experiment)
+    .where(and(eq(experiment.deleted, false), isNotNull(experiment.startDate), isNull(experiment.endDate)))
+    .all();
+}
+
+/** @throws {InvalidFieldError} the project has too many experiments. */
+export function insertExperiment(t: MetadataTx, values: NewExperiment): Experiment {
+  assertCapacityFor(
+    t.select({ id: experiment.id }).from(experiment).where(eq(experiment.projectId, values.projectId)).all()
+      .length,
+    "experiments",
+  );
+  const created = t.insert(experiment).values(values).returning().get();
+  linkFlag(t, created);
+  return created;
+}
+
+/** Writes changed columns; the version increases by one. */
+export function writeExperiment(
+  t: MetadataTx,
+  before: Experiment,
+  changed: Partial<NewExperiment>,
+  now: Date,
+): Experiment {
+  const after = t
+    .update(experiment)
+    .set({ ...changed, version: before.version + 1, updatedAt: now })
+    .where(eq(experiment.id, before.id))
+    .returning()
+    .get();
+  linkFlag(t, after);
+  return after;
+}
+
+/** Shows the experiment in its flag, and protects the flag from deletion while the experiment runs. */
+function linkFlag(t: MetadataTx, of: Experiment): void {
+  if (of.deleted) {
+    removeFlagLinks(t, "experiment", String(of.id));
+    return;
+  }
+  setFlagLink(t, {
+    ...{ kind: "experiment", objectId: String(of.id), flagId: of.flagId, name: of.name, shown: {} },
+    holds: of.startDate !== null && of.endDate === null,
+  });
+}
+
+export function listHoldouts(db: Reading, projectId: number): Holdout[] {
+  return db
+    .select()
+    .from(experimentHoldout)
+    .where(eq(experimentHoldout.projectId, projectId))
+    .orderBy(desc(experimentHoldout.createdAt), desc(experimentHoldout.id))
+    .all();
+}
+
+export function findHoldout(db: Reading, projectId: number, id: number): Holdout | undefined {
+  return db
+    .select()
+    .from(experimentHoldout)
+    .where(and(eq(experimentHoldout.projectId, projectId), eq(experimentHoldout.id, id)))
+    .get();
+}
+
+/** @throws {InvalidFieldError} the project has too many. */
+export function insertHoldout(
+  t: MetadataTx,
+  values: Omit<typeof experimentHoldout.$inferInsert, "id">,
+): Holdout {
+  assertCapacityFor(listHoldouts(t, values.projectId).length, "holdouts");
+  return t.insert(experimentHoldout).values(values).returning().get();
+}
+
+export function writeHoldout(
+  t: MetadataTx,
+  id: number,
+  changed: Partial<Pick<Holdout, "name" | "description" | "filters">>,
+  now: Date,
+): Holdout {
+  return t
+    .update(experimentHoldout)
+    .set({ ...changed, updatedAt: now })
+    .where(eq(experimentHoldout.id, id))
+    .returning()
+    .get();
+}
+
+export function deleteHoldout(t: MetadataTx, id: number): void {
+  t.update(experiment).set({ holdoutId: null }).where(eq(experiment.holdoutId, id)).run();
+  t.delete(experimentHoldout).where(eq(experimentHoldout.id, id)).run();
+}
+
+/** Experiments with this holdout that have not ended. */
+export function experimentsOfHoldout(db: Reading, holdoutId: number): Experiment[] {
+  return db
+    .select()
+    .from(experiment)
+    .where(
+      and(eq(experiment.holdoutId, holdoutId), eq(experiment.deleted, false), isNull(experiment.endDate)),
+    )
+    .orderBy(asc(experiment.id))
+    .all();
+}
+
+export function listSavedMetrics(db: Reading, projectId: number): SavedMetric[] {
+  return db
+    .select()
+    .from(experimentSavedMetric)
+    .where(eq(experimentSavedMetric.projectId, projectId))
+    .orderBy(desc(experimentSavedMetric.createdAt), desc(experimentSavedMetric.id))
+    .all();
+}
+
+/** Saved metrics of a project by ID; unknown IDs are skipped. */
+export function savedMetricsById(
+  db: Reading,
+  projectId: number,
+  ids: readonly number[],
+): Map<number, SavedMetric> {
+  const rows = db
+    .select()
+    .from(experimentSavedMetric)
+    .where(and(eq(experimentSavedMetric.projectId, projectId), inArray(experimentSavedMetric.id, [...ids])))
+    .all();
+  return new Map(rows.map((row) => [row.id, row]));
+}
+
+/** @throws {InvalidFieldError} the project has too many. */
+export function insertSavedMetric(
+  t: MetadataTx,
+  values: Omit<typeof experimentSavedMetric.$inferInsert, "id">,
+): SavedMetric {
+  assertCapacityFor(listSavedMetrics(t, values.projectId).length, "saved metrics");
+  return t.insert(experimentSavedMetric).values(values).returning().get();
+}
+
+export function writeSavedMetric(
+  t: MetadataTx,
+  id: number,
+  changed: Partial<Pick<SavedMetric, "name" | "description" | "query" | "tags">>,
+  now: Date,
+): SavedMetric {
+  return t
+    .update(experimentSavedMetric)
+    .set({ ...changed, updatedAt: now })
+    .where(eq(experimentSavedMetric.id, id))
+    .returning()
+    .get();
+}
+
+/** Deletes a saved metric; its experiments lose it. */
+export function deleteSavedMetric(t: MetadataTx, { projectId, id }: SavedMetric): void {
+  const all = t.select().from(experiment).where(eq(experiment.projectId, projectId)).all();
+  for (const of of all) {
+    const left = of.savedMetrics.filter((link) => Number(link.id) !== id);
+    if (left.length === of.savedMetrics.length) continue;
+    t.update(experiment).set({ savedMetrics: left }).where(eq(experiment.id, of.id)).run();
+  }
+  t.delete(experimentSavedMetric).where(eq(experimentSavedMetric.id, id)).run();
+}
+
+function assertCapacityFor(count: number, what: string): void {
+  if (count < objectsMax) return;
+  throw new InvalidFieldError(
+    null,
+    "invalid_input",
+    `A project has at most ${objectsMax.toLocaleString("en-US")} ${what}.`,
+  );
+}
+
+/** Ids and roles of an experiment's saved metrics. */
+export function savedMetricLinks(
+  of: Pick<Experiment, "savedMetrics">,
+): { id: number; role: string; metadata: JsonObject }[] {
+  return of.savedMetrics.map(({ id, metadata }) => {
+    const data = (metadata ?? {}) as JsonObject;
+    return { id: Number(id), role: typeof data.type === "string" ? data.type : "primary", metadata: data };
+  });
+}

@@ -1,0 +1,139 @@
+/** What the operations of experiments share, and their list. */
+
+import { userFinder } from "../accounts/users.ts";
+import type { ExperimentActor } from "../experiments/actions.ts";
+import {
+  ExperimentPage,
+  type ExperimentRecord,
+  exampleExperiment as example,
+  experimentBody,
+} from "../experiments/api/schemas.ts";
+import type { ComputeDeps } from "../experiments/compute.ts";
+import { type ExperimentStatus, experimentStatuses } from "../experiments/states.ts";
+import { type Experiment, experimentOrders, listExperiments } from "../experiments/store.ts";
+import { flagAnswers } from "../flags/api/feature-flags.ts";
+import { findFlag } from "../flags/store/flag.ts";
+import type { FlagWriteDeps } from "../flags/store/flag-writes.ts";
+import { readBoolean, readChoice, readIdFilter } from "../http/query.ts";
+import { bool, enumeration, int, object, optional, string } from "../http/schemas.ts";
+import { InvalidFieldError } from "../lib/errors.ts";
+import {
+  type CommandArgument,
+  getAuthor,
+  type Lookup,
+  listOperation,
+  type ProjectContext,
+} from "./operation.ts";
+
+export const experimentTag = "Experiments";
+const tag = experimentTag;
+
+export type ExperimentStores = FlagWriteDeps & ComputeDeps;
+export type ExperimentContext = ProjectContext<ExperimentStores>;
+
+export function getExperimentActor({ project, actor, now }: ProjectContext<unknown>): ExperimentActor {
+  return {
+    ...{ project, now, by: getAuthor(actor) },
+    user: actor.kind === "user" ? actor.user : undefined,
+    limits: actor.kind === "user" ? actor.limits : undefined,
+    skipsApproval: actor.kind === "operator" && actor.skipsApproval,
+  };
+}
+
+export function body(context: ExperimentContext, of: Experiment): ExperimentRecord {
+  return bodies(context, [of])[0]!;
+}
+
+function bodies(context: ExperimentContext, all: readonly Experiment[]): ExperimentRecord[] {
+  const { stores, project } = context;
+  const { db } = stores.metadata;
+  const [answers, users] = [flagAnswers(stores, getExperimentActor(context)), userFinder(db)];
+  return all.map((of) =>
+    experimentBody(db, of, { flag: answers.one(findFlag(db, project.id, of.flagId)!), users }),
+  );
+}
+
+const byName: Lookup = {
+  in: () => listAllExperiments,
+  matches: (one: ExperimentRecord, argument) => String(one.id) === argument || one.name === argument,
+  value: (one: ExperimentRecord) => one.id,
+  missing: (argument) => `Experiment ${argument} does not exist.`,
+};
+export const experimentArgument: CommandArgument = {
+  ...{ name: "experiment", description: "experiment id or name", member: "id", lookup: byName },
+};
+
+const statusNames = [...experimentStatuses, "complete", "all"] as const;
+
+export const listAllExperiments = listOperation({
+  ...{ id: "experiments.list", on: "project", scope: "experiment:read", tag },
+  summary: "List experiments",
+  description: "Newest first, without deleted ones.",
+  mcp: { name: "list_experiments" },
+  http: { method: "GET", path: "/experiments", answer: "One page of experiments." },
+  cli: {
+    name: "experiments list",
+    examples: ["experiments list --status running --json"],
+    table: {
+      headings: ["id", "name", "flag", "status", "started"],
+      row: (one: ExperimentRecord) => [
+        ...[String(one.id), one.name, one.feature_flag_key, one.status, one.start_date?.slice(0, 10) ?? ""],
+      ],
+    },
+  },
+  input: object({
+    status: optional(enumeration(statusNames, { description: "`complete` is `stopped`." })),
+    archived: optional(bool({ description: "Archived experiments only, or without them." })),
+    feature_flag_id: optional(int()),
+    created_by_id: optional(int()),
+    search: optional(string({ description: "Part of the name." })),
+    order: optional(
+      string({ description: `One of ${experimentOrders.join(", ")}; with \`-\` before it descending.` }),
+    ),
+  }),
+  output: ExperimentPage,
+  example,
+  readQuery: (query) => ({
+    status: readStatus(query),
+    archived: readBoolean(query, "archived"),
+    flagId: readIdFilter(query, "feature_flag_id"),
+    createdById: readIdFilter(query, "created_by_id"),
+    search: query.get("search") ?? undefined,
+    order: query.get("order") ?? undefined,
+  }),
+  run: (context: ExperimentContext, { limit, offset, ...filter }) => {
+    const { stores, project, now } = context;
+    const { experiments, count } = listExperiments(
+      stores.metadata.db,
+      project.id,
+      filter,
+      { limit, offset },
+      now,
+    );
+    return { count, results: bodies(context, experiments) };
+  },
+});
+
+/** @throws {InvalidFieldError} */
+function readStatus(query: URLSearchParams): ExperimentStatus | undefined {
+  const status = readChoice(query, "status", statusNames);
+  if (status === "complete") return "stopped";
+  return status === "all" ? undefined : status;
+}
+
+/** Options for members whose values are JSON. */
+export function jsonOptions(members: readonly string[], names: Record<string, string> = {}) {
+  return Object.fromEntries(
+    members.map((member) => {
+      const name = names[member] ?? member.replaceAll("_", "-");
+      const parse = (argument: string) => {
+        try {
+          return JSON.parse(argument) as unknown;
+        } catch {
+          throw new InvalidFieldError(member, "invalid_input", `--${name} is not valid JSON.`);
+        }
+      };
+      return [member, { flags: `--${name} <json>`, description: `\`${member}\` of the API, as JSON`, parse }];
+    }),
+  );
+}

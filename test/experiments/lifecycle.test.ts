@@ -1,0 +1,406 @@
+/** States, rights and links of experiments. Source: contract, experiments 1.1 to 1.3. */
+
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { flagkeep, ServerProcess } from "../support/server.ts";
+
+let server: ServerProcess;
+beforeAll(async () => {
+  server = await ServerProcess.start();
+});
+afterAll(async () => await server[Symbol.asyncDispose]());
+
+interface Answer {
+  status: number;
+  // biome-ignore lint/suspicious/noExplicitAny: responses of any route
+  body: any;
+}
+
+async function api(
+  path: string,
+  init: { method?: string; body?: object; key?: string } = {},
+): Promise<Answer> {
+  const response = await server.api(`/api/projects/1${path}`, init);
+  return { status: response.status, body: await response.json().catch(() => undefined) };
+}
+const post = (path: string, body: object = {}, key?: string) => api(path, { method: "POST", body, key });
+const patch = (path: string, body: object, key?: string) => api(path, { method: "PATCH", body, key });
+
+let count = 0;
+async function draft(more: object = {}) {
+  const { status, body } = await post("/experiments/", { name: `Experiment ${++count}`, ...more });
+  expect(status).toBe(201);
+  return body;
+}
+const go = (id: number, ...names: string[]) =>
+  names.reduce(
+    async (before, name) => {
+      await before;
+      return await post(
+        `/experiments/${id}/${name}/`,
+        name === "ship_variant" ? { variant_key: "test" } : {},
+      );
+    },
+    Promise.resolve<Answer>({ status: 0, body: undefined }),
+  );
+
+test("a draft creates its flag, off, with control and test", async () => {
+  const made = await draft({ name: "Ünïcode Name!" });
+  expect(made).toMatchObject({
+    status: "draft",
+    feature_flag_key: "unicode-name",
+    version: 1,
+    start_date: null,
+  });
+  expect(made.feature_flag).toMatchObject({
+    ...{ active: false, creation_context: "experiments", experiment_set: [made.id] },
+    filters: {
+      multivariate: {
+        variants: [
+          { key: "control", rollout_percentage: 50 },
+          { key: "test", rollout_percentage: 50 },
+        ],
+      },
+    },
+  });
+  expect(
+    (await api("/feature_flags/?type=experiment")).body.results.map(({ id }: { id: number }) => id),
+  ).toContain(made.feature_flag.id);
+});
+
+test("experiments of one name get flags of their own", async () => {
+  const names = await Promise.all([draft({ name: "Same name" }), draft({ name: "Same name" })]);
+  expect(names.map(({ feature_flag_key: key }) => key).sort()).toEqual(["same-name", "same-name-2"]);
+});
+
+describe("every transition from every state", () => {
+  const ways: Record<string, string[]> = {
+    draft: [],
+    running: ["launch"],
+    paused: ["launch", "pause"],
+    stopped: ["launch", "end"],
+    archived: ["launch", "end", "archive"],
+  };
+  const results: Record<string, Record<string, string | undefined>> = {
+    launch: { draft: "running" },
+    pause: { running: "paused" },
+    resume: { paused: "running" },
+    end: { running: "stopped", paused: "stopped" },
+    ship_variant: { running: "stopped", paused: "stopped", stopped: "stopped", archived: "stopped" },
+    reset: { running: "draft", paused: "draft", stopped: "draft", archived: "draft" },
+    archive: { stopped: "stopped" },
+    unarchive: { archived: "stopped" },
+  };
+  for (const [state, way] of Object.entries(ways))
+    test(state, async () => {
+      for (const [name, outcomes] of Object.entries(results)) {
+        const { id } = await draft();
+        await go(id, ...way);
+        const before = (await api(`/experiments/${id}/`)).body;
+        const { status, body } = await go(id, name);
+        if (outcomes[state] === undefined) {
+          expect({ name, status, code: body.code }).toEqual({
+            name,
+            status: 400,
+            code: "invalid_transition",
+          });
+          expect((await api(`/experiments/${id}/`)).body).toEqual(before);
+        } else
+          expect({ name, status, state: body.status }).toEqual({ name, status: 200, state: outcomes[state] });
+      }
+    });
+});
+
+test("a message says what must happen first", async () => {
+  const { id } = await draft();
+  await go(id, "launch");
+  expect((await go(id, "archive")).body.detail).toBe(
+    "Experiment must be ended before it can be archived; it is running.",
+  );
+});
+
+test("launch and ship change the flag once, and both are in the activity log", async () => {
+  const made = await draft();
+  const launched = (await go(made.id, "launch")).body;
+  expect(launched.feature_flag).toMatchObject({ active: true, version: 2 });
+  const shipped = (await go(made.id, "ship_variant")).body;
+  expect(shipped).toMatchObject({ status: "stopped", feature_flag: { active: true, version: 3 } });
+  expect(shipped.feature_flag.filters.groups[0]).toEqual({
+    properties: [],
+    rollout_percentage: 100,
+    variant: "test",
+  });
+  expect(shipped.feature_flag.filters.groups).toHaveLength(2);
+  const own = (await api(`/experiments/${made.id}/activity/`)).body.results;
+  expect(own.map(({ activity }: { activity: string }) => activity)).toEqual([
+    "updated",
+    "updated",
+    "created",
+  ]);
+  expect(own[1].detail.changes).toMatchObject([
+    { type: "Experiment", field: "start_date", action: "created" },
+  ]);
+  const evaluated = await server.post("/flags?v=2", { token: server.token, distinct_id: "anyone" });
+  const { flags } = (await evaluated.json()) as { flags: Record<string, { variant: string }> };
+  expect(flags[made.feature_flag_key]!.variant).toBe("test");
+});
+
+test("two launches at the same time: one succeeds", async () => {
+  const { id } = await draft();
+  const answers = await Promise.all([go(id, "launch"), go(id, "launch"), go(id, "launch")]);
+  expect(answers.map(({ status }) => status).sort()).toEqual([200, 400, 400]);
+});
+
+describe("links of the flag", () => {
+  test("a flag in use is not deleted; a draft goes with it; a client may send back what it read", async () => {
+    const made = await draft();
+    await go(made.id, "launch");
+    const path = `/feature_flags/${made.feature_flag.id}/`;
+    const refused = await patch(path, { deleted: true });
+    expect(refused).toMatchObject({ status: 400, body: { attr: "deleted" } });
+    expect(refused.body.detail).toContain(made.name);
+    const read = (await api(path)).body;
+    const back = await patch(path, { ...read, original_flag: read, name: "renamed" });
+    expect(back).toMatchObject({ status: 200, body: { experiment_set: [made.id], name: "renamed" } });
+    await go(made.id, "end");
+    expect((await patch(path, { deleted: true })).status).toBe(200);
+
+    const other = await draft();
+    expect((await patch(`/feature_flags/${other.feature_flag.id}/`, { deleted: true })).status).toBe(200);
+    expect((await api(`/experiments/${other.id}/`)).status).toBe(404);
+  });
+
+  test("a deleted experiment leaves its flag, without the link", async () => {
+    const made = await draft();
+    expect((await patch(`/experiments/${made.id}/`, { deleted: true })).body.deleted).toBeTrue();
+    const { body } = await api(`/feature_flags/${made.feature_flag.id}/`);
+    expect(body).toMatchObject({ deleted: false, experiment_set: [] });
+    expect((await api(`/experiments/${made.id}/`, { method: "DELETE" })).status).toBe(405);
+  });
+
+  test("an existing flag needs 2 to 20 variants", async () => {
+    await post("/feature_flags/", { key: "plain" });
+    expect(await post("/experiments/", { name: "x", feature_flag_key: "plain" })).toMatchObject({
+      status: 400,
+      body: { code: "invalid_input", attr: "feature_flag_key" },
+    });
+  });
+});
+
+describe("rights", () => {
+  const key = async (scopes: string[]) => {
+    const response = await server.api("/api/personal_api_keys/", {
+      method: "POST",
+      body: { label: "k", scopes },
+    });
+    return ((await response.json()) as { value: string }).value;
+  };
+
+  test("the scope of experiments is enough for its own flag, not for one that existed before", async () => {
+    const narrow = await key(["experiment:write"]);
+    const own = (await post("/experiments/", { name: "Own flag" }, narrow)).body;
+    expect((await post(`/experiments/${own.id}/launch/`, {}, narrow)).status).toBe(200);
+    const variants = [
+      { key: "a", rollout_percentage: 50 },
+      { key: "b", rollout_percentage: 50 },
+    ];
+    await post("/feature_flags/", {
+      key: "older",
+      active: false,
+      filters: { groups: [], multivariate: { variants } },
+    });
+    const linked = (await post("/experiments/", { name: "Linked", feature_flag_key: "older" }, narrow)).body;
+    expect((await post(`/experiments/${linked.id}/launch/`, {}, narrow)).status).toBe(403);
+    expect((await api(`/experiments/${linked.id}/`)).body).toMatchObject({
+      status: "draft",
+      feature_flag: { active: false },
+    });
+    const wide = await key(["experiment:write", "feature_flag:write"]);
+    expect((await post(`/experiments/${linked.id}/launch/`, {}, wide)).status).toBe(200);
+  });
+
+  test("reading and writing need their scopes", async () => {
+    const made = await draft();
+    const reader = await key(["experiment:read"]);
+    expect((await api(`/experiments/${made.id}/`, { key: reader })).status).toBe(200);
+    expect((await patch(`/experiments/${made.id}/`, { name: "x" }, reader)).status).toBe(403);
+    expect((await api("/experiments/", { key: await key(["feature_flag:read"]) })).status).toBe(403);
+    expect((await api("/experiment_saved_metrics/", { key: reader })).status).toBe(403);
+  });
+
+  test("a protected flag needs approval, and nothing changes without it", async () => {
+    const made = await draft();
+    await patch(`/feature_flags/${made.feature_flag.id}/`, { tags: ["critical"] });
+    await server.api("/api/projects/1/", { method: "PATCH", body: { approvals: "critical" } });
+    const refused = await go(made.id, "launch");
+    expect(refused).toMatchObject({ status: 403, body: { code: "approval_required" } });
+    expect((await api(`/experiments/${made.id}/`)).body).toMatchObject({ status: "draft", start_date: null });
+    await server.api("/api/projects/1/", { method: "PATCH", body: { approvals: "off" } });
+  });
+});
+
+test("the flag of an ended experiment may be deleted; then nothing changes it", async () => {
+  const made = await draft();
+  await go(made.id, "launch", "end");
+  expect((await patch(`/feature_flags/${made.feature_flag.id}/`, { deleted: true })).status).toBe(200);
+  const shipped = await go(made.id, "ship_variant");
+  expect(shipped).toMatchObject({ status: 400, body: { attr: "feature_flag" } });
+  await go(made.id, "reset");
+  expect(await go(made.id, "launch")).toMatchObject({ status: 400, body: { attr: "feature_flag" } });
+});
+
+test("variants of a launched experiment do not change through it", async () => {
+  const made = await draft();
+  const variants = [
+    { key: "control", rollout_percentage: 20 },
+    { key: "test", rollout_percentage: 80 },
+  ];
+  const changed = await patch(`/experiments/${made.id}/`, {
+    parameters: { feature_flag_variants: variants },
+  });
+  expect(changed.body.feature_flag.filters.multivariate.variants).toEqual(variants);
+  await go(made.id, "launch");
+  const again = await patch(`/experiments/${made.id}/`, { parameters: changed.body.parameters });
+  expect(again.status).toBe(200);
+  const refused = await patch(`/experiments/${made.id}/`, {
+    parameters: { feature_flag_variants: [variants[0], { key: "new", rollout_percentage: 80 }] },
+  });
+  expect(refused).toMatchObject({ status: 400, body: { code: "experiment_running" } });
+});
+
+test("dates, versions and invalid metrics", async () => {
+  const made = await draft();
+  const path = `/experiments/${made.id}/`;
+  expect((await patch(path, { end_date: "2026-01-01T00:00:00Z" })).status).toBe(400);
+  const launched = (await patch(path, { start_date: "2026-01-01T00:00:00Z" })).body;
+  expect(launched).toMatchObject({ status: "running", start_date: "2026-01-01T00:00:00.000000Z" });
+  expect((await patch(path, { name: "late", version: 1 })).status).toBe(409);
+  const metric = (more: object) => ({
+    ...{ kind: "ExperimentMetric", metric_type: "mean", source: { kind: "EventsNode", event: "x" } },
+    ...more,
+  });
+  for (const [bad, code] of [
+    [metric({ source: { kind: "ActionsNode", id: 1 } }), "unsupported_metric"],
+    [{ kind: "ExperimentTrendsQuery" }, "unsupported_metric"],
+    [metric({ metric_type: "count" }), "invalid_input"],
+    [metric({ source: { kind: "EventsNode", event: "x", math: "sum" } }), "invalid_input"],
+    [metric({ source: { kind: "EventsNode", event: "x", math: "p90" } }), "unsupported_metric"],
+    [metric({ goal: "up" }), "invalid_input"],
+    ...[
+      [{}, "invalid_input"],
+      [{ key: 5 }, "invalid_input"],
+      [{ key: "plan", operator: "constructor", value: 5 }, "invalid_operator"],
+      [{ key: "plan", operator: "gt", value: "abc" }, "invalid_value"],
+      [{ key: "plan", type: "group", value: "x" }, "invalid_input"],
+    ].map(([filter, code]) => [
+      metric({ source: { kind: "EventsNode", event: "x", properties: [filter] } }),
+      code,
+    ]),
+    [metric({ upper_bound_percentile: 90 }), "invalid_input"],
+    [metric({ conversion_window: -1 }), "invalid_input"],
+    [{ kind: "ExperimentMetric", metric_type: "funnel", series: [] }, "invalid_input"],
+  ] as const)
+    expect(await patch(path, { metrics: [bad] })).toMatchObject({
+      status: 400,
+      body: { code, attr: "metrics" },
+    });
+  const criteria = {
+    exposure_config: { event: "x", properties: [{ key: "plan", operator: "gt", value: "abc" }] },
+  };
+  expect(await patch(path, { exposure_criteria: criteria })).toMatchObject({
+    ...{ status: 400, body: { attr: "exposure_criteria", code: "invalid_value" } },
+  });
+  const many = await patch(path, { metrics: Array.from({ length: 21 }, () => metric({})) });
+  expect(many).toMatchObject({ status: 400, body: { attr: "metrics" } });
+  expect((await patch(path, { metrics: [metric({})] })).body.metrics[0].uuid).toBeString();
+});
+
+test("holdouts are written into the flags of their experiments", async () => {
+  const { body: holdout } = await post("/experiment_holdouts/", {
+    name: "Nobody sees it",
+    filters: [{ properties: [], rollout_percentage: 5 }],
+  });
+  expect(holdout.filters).toEqual([
+    { properties: [], rollout_percentage: 5, variant: `holdout-${holdout.id}` },
+  ]);
+  const made = await draft({ holdout_id: holdout.id });
+  const filters = async () => (await api(`/feature_flags/${made.feature_flag.id}/`)).body.filters;
+  expect((await filters()).holdout).toEqual({ id: holdout.id, exclusion_percentage: 5 });
+  await patch(`/experiment_holdouts/${holdout.id}/`, {
+    filters: [{ properties: [], rollout_percentage: 100 }],
+  });
+  expect((await filters()).holdout).toEqual({ id: holdout.id, exclusion_percentage: 100 });
+  await go(made.id, "launch");
+  expect(await patch(`/experiments/${made.id}/`, { holdout_id: null })).toMatchObject({
+    status: 400,
+    body: { code: "experiment_running" },
+  });
+  expect((await api(`/experiment_holdouts/${holdout.id}/`, { method: "DELETE" })).status).toBe(204);
+  expect((await filters()).holdout ?? null).toBeNull();
+});
+
+test("saved metrics", async () => {
+  const query = { kind: "ExperimentMetric", metric_type: "mean", source: { kind: "EventsNode", event: "x" } };
+  const { body: saved } = await post("/experiment_saved_metrics/", { name: "Orders", query });
+  const made = await draft({ saved_metrics_ids: [{ id: saved.id, metadata: { type: "secondary" } }] });
+  expect(made.saved_metrics).toMatchObject([
+    { id: saved.id, name: "Orders", metadata: { type: "secondary" } },
+  ]);
+  await go(made.id, "launch");
+  const results = (await api(`/experiments/${made.id}/results/`)).body;
+  expect(results.metrics).toMatchObject([{ role: "secondary", name: "Orders", error: null }]);
+  expect((await api(`/experiment_saved_metrics/${saved.id}/`, { method: "DELETE" })).status).toBe(204);
+  expect((await api(`/experiments/${made.id}/`)).body.saved_metrics).toEqual([]);
+});
+
+test("the running time", async () => {
+  const plan = await post("/experiments/calculate_running_time/", {
+    ...{ metric_type: "proportion", baseline_value: 0.1, minimum_detectable_effect: 0.1 },
+    exposure_rate_per_day: 500,
+  });
+  expect(plan.body).toMatchObject({
+    recommended_sample_size: 29498,
+    recommended_running_time_days: 59,
+    advice: null,
+  });
+  for (const bad of [
+    { baseline_value: 0, minimum_detectable_effect: 0.1 },
+    { baseline_value: 0.9, minimum_detectable_effect: 0.5 },
+    { minimum_detectable_effect: 0.1 },
+    { baseline_value: 0.1, minimum_detectable_effect: 0 },
+    { metric_type: "mean", baseline_value: 3, minimum_detectable_effect: 0.1 },
+    { baseline_value: 1e-308, minimum_detectable_effect: 1e-300 },
+    { baseline_value: 0.5, minimum_detectable_effect: 1e-12 },
+  ])
+    expect((await post("/experiments/calculate_running_time/", bad)).status).toBe(400);
+});
+
+test("lists: status, search, order, and what cannot be parsed", async () => {
+  const names = async (query: string) =>
+    (await api(`/experiments/?${query}`)).body.results.map(({ name }: { name: string }) => name);
+  const [one, two] = [await draft({ name: "aa list" }), await draft({ name: "bb list" })];
+  await go(two.id, "launch");
+  expect(await names("search=list")).toEqual(["bb list", "aa list"]);
+  expect(await names("search=list&order=name")).toEqual(["aa list", "bb list"]);
+  expect(await names("search=list&status=running")).toEqual(["bb list"]);
+  expect(await names(`search=list&feature_flag_id=${one.feature_flag.id}`)).toEqual(["aa list"]);
+  for (const query of ["status=zzz", "feature_flag_id=x", "created_by_id=x", "archived=x"])
+    expect((await api(`/experiments/?${query}`)).status).toBe(400);
+});
+
+test("commands do the same in the data directory and on a server", async () => {
+  const env = { FLAGKEEP_DATA_DIR: server.dataDir };
+  const made = JSON.parse(
+    (await flagkeep(["experiments", "create", "From the shell", "--json"], env)).stdout,
+  );
+  expect(made.status).toBe("draft");
+  const launched = await flagkeep(["experiments", "launch", "From the shell"], env);
+  expect(launched.stdout).toContain("launched; flag from-the-shell is on.");
+  const remote = ["--url", server.url, "--key", server.made.personal_api_key];
+  const results = await flagkeep(["experiments", "results", String(made.id), "--json", ...remote]);
+  expect(JSON.parse(results.stdout)).toMatchObject({ status: "running", metrics: [] });
+  const local = await flagkeep(["experiments", "results", String(made.id)], env);
+  expect(local.code).toBe(2);
+  expect(local.stderr).toContain("--url");
+  const shipped = await flagkeep(["experiments", "ship", String(made.id), "nope", ...remote]);
+  expect(shipped.stderr).toContain('has no variant "nope"');
+});
