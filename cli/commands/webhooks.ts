@@ -1,0 +1,50 @@
+/** Webhooks: the commands of their operations, and `enable` and `disable`. */
+
+import { Command } from "commander";
+import type { Metadata } from "../../src/accounts/metadata.ts";
+import type { WebhookRecord } from "../../src/operations/webhook-schemas.ts";
+import { listAllWebhooks, updateOneWebhook, webhookOperations } from "../../src/operations/webhooks.ts";
+import { withJson } from "../json-schema.ts";
+import { withCaller } from "../operations/caller.ts";
+import { findByArgument, operationGroup } from "../operations/command.ts";
+import { type CallOptions, withServer } from "../operations/server.ts";
+import { WebhookStores } from "../operations/webhook-stores.ts";
+import { positiveInteger, print, printJson, run } from "../output.ts";
+import { withSettings } from "../settings.ts";
+
+const open = (metadata: Metadata, options: CallOptions) => new WebhookStores(metadata, options);
+
+function switchCommand(name: "enable" | "disable", description: string): Command {
+  const command = withJson(withSettings(new Command(name), ["data-dir"]), updateOneWebhook.output!)
+    .description(description)
+    .argument("<id>", "webhook id")
+    .option("--project <id>", "project id; optional if there is one", positiveInteger);
+  withServer(command);
+  return command.addHelpText("after", `\nExample:\n  flagkeep webhooks ${name} 1`).action(
+    run(async (argument: string, options: CallOptions) => {
+      const work = async (caller: Parameters<typeof findByArgument>[3]) => {
+        const [id] = updateOneWebhook.cli!.arguments!;
+        const found = (await findByArgument(id!, argument, {}, caller)) as number;
+        const active = name === "enable";
+        const hook = (await caller.call(updateOneWebhook, { id: found, active })) as WebhookRecord;
+        if (options.json) printJson(hook);
+        else print(`Webhook ${hook.id} is ${active ? "on" : "off"}.`);
+      };
+      await withCaller(listAllWebhooks, options, work, open);
+    }),
+  );
+}
+
+export const webhooks = operationGroup(
+  "webhooks",
+  "Manage webhooks, which report flag changes, change requests, spikes and failed backups.",
+  [
+    "webhooks create --webhook-url https://hooks.slack.com/services/T0/B0/x",
+    "webhooks test 1",
+    "webhooks deliveries 1",
+  ],
+  webhookOperations,
+  open,
+)
+  .addCommand(switchCommand("enable", "Turn a webhook on."))
+  .addCommand(switchCommand("disable", "Turn a webhook off; its pending deliveries are canceled."));

@@ -1,0 +1,69 @@
+/** The last deliveries of a webhook. */
+
+import { Dialog } from "../../components/dialog.tsx";
+import { Badge, RelativeTime } from "../../components/primitives.tsx";
+import { Content } from "../../components/states.tsx";
+import { request } from "../../lib/api.ts";
+import { useResource } from "../../lib/resource.ts";
+import { inProject } from "../../lib/session.ts";
+import { words } from "../../messages/index.ts";
+
+const w = words.webhooks;
+const shownMax = 50;
+
+export interface Delivery {
+  id: number;
+  event: string;
+  item: string;
+  state: "pending" | "delivered" | "failed";
+  attempts: number;
+  status: number | null;
+  error: string | null;
+  created_at: string;
+  next_attempt_at: string | null;
+}
+
+const tones = { delivered: "good", failed: "bad", pending: "plain" } as const;
+
+export function WebhookDeliveries({ id, name, onClose }: { id: number; name: string; onClose: () => void }) {
+  const found = useResource<{ results: Delivery[] }>(`deliveries of webhook ${id}`, (signal) =>
+    request(inProject(`webhooks/${id}/deliveries/?limit=${shownMax}`), { signal }),
+  );
+  return (
+    <Dialog title={w.deliveriesOf(name)} size="large" onClose={onClose}>
+      <Content of={found} rows={4}>
+        {({ results }) =>
+          results.length === 0 ? (
+            <p>{w.noDeliveries}</p>
+          ) : (
+            <ul class="lines">
+              {results.map((delivery) => (
+                <li key={delivery.id} class="stack tight">
+                  <div class="row apart">
+                    <span>
+                      {w.eventNames[delivery.event] ?? delivery.event} <b>{delivery.item}</b>{" "}
+                      <span class="muted">
+                        <RelativeTime at={delivery.created_at} />
+                      </span>
+                    </span>
+                    <Badge tone={tones[delivery.state]}>{w.states[delivery.state]}</Badge>
+                  </div>
+                  <span class="muted">
+                    {w.attempts(delivery.attempts)}
+                    {delivery.error && ` · ${delivery.error}`}
+                    {delivery.next_attempt_at && delivery.attempts > 0 && (
+                      <>
+                        {` · ${w.nextAttempt} `}
+                        <RelativeTime at={delivery.next_attempt_at} />
+                      </>
+                    )}
+                  </span>
+                </li>
+              ))}
+            </ul>
+          )
+        }
+      </Content>
+    </Dialog>
+  );
+}

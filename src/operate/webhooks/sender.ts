@@ -1,0 +1,182 @@
+/**
+ * Sends queued deliveries of webhooks. Each webhook has one request at a time, so that a receiver that hangs delays only itself.
+ * A crash during a request sends it again: receivers recognize repetitions by `X-Flagkeep-Delivery`.
+ */
+
+import type { Metadata } from "../../accounts/metadata.ts";
+import { type Attempt, type Delivery, dueDeliveries, recordAttempt } from "../../accounts/webhooks/outbox.ts";
+import { openTarget, type WebhookTarget } from "../../accounts/webhooks/webhooks.ts";
+import { firstLine } from "../../lib/errors.ts";
+import type { SecretCipher } from "../../lib/sealed-text.ts";
+import { dayMs, sleep } from "../../lib/time.ts";
+import type { Log } from "../../log.ts";
+import { version } from "../../version.ts";
+import { type AddressRules, ForbiddenAddressError, resolveAllowed } from "./address.ts";
+import { readContent } from "./content.ts";
+import { formatBody } from "./format.ts";
+import { post } from "./post.ts";
+import { signature, signatureHeader } from "./signature.ts";
+
+/** Requests at the same time, over all webhooks. */
+export const concurrentMax = 4;
+/** Maximum delay of a delivery that is due. */
+const lookEveryMs = 500;
+/** Delay after the result of an attempt could not be stored. */
+const unstoredDelayMs = 10_000;
+/** Age at which a delivery is not sent any more; retries end before. */
+const expiredAfterMs = dayMs + 3_600_000;
+/** How long a stop waits for requests under way. */
+const stopMs = 2_000;
+
+export interface SenderDeps {
+  metadata: Metadata;
+  secrets: SecretCipher;
+  rules: AddressRules;
+  /** URL of the server for links, without a trailing slash. */
+  base: () => string;
+  /** Changes the metadata, in a cluster for all nodes. */
+  together: <Result>(work: () => Result) => Promise<Result>;
+  /** Whether this node sends; in a cluster, only one does. */
+  isActive: () => boolean;
+  log: Pick<Log, "warn">;
+  now?: () => Date;
+  /** For tests: limit of one request. */
+  timeoutMs?: number;
+  /** For tests: trusted certificate authorities. */
+  ca?: string;
+}
+
+export class WebhookSender {
+  private timer: ReturnType<typeof setInterval> | undefined;
+  private readonly stopping = new AbortController();
+  /** Webhooks with a request under way. */
+  private readonly running = new Map<number, Promise<void>>();
+  /** Deliveries whose result could not be stored, and when to try again. */
+  private readonly delayed = new Map<number, number>();
+  private readonly now: () => Date;
+
+  constructor(private readonly deps: SenderDeps) {
+    this.now = deps.now ?? (() => new Date());
+  }
+
+  start(): void {
+    this.timer = setInterval(() => this.look(), lookEveryMs);
+    this.timer.unref();
+  }
+
+  /** Starts to send what is due, as far as requests may run. */
+  look(): void {
+    const { metadata, isActive, log } = this.deps;
+    if (!isActive() || this.stopping.signal.aborted || this.running.size >= concurrentMax) return;
+    try {
+      const due = dueDeliveries(metadata.db, this.now(), new Set(this.running.keys()));
+      for (const delivery of due) {
+        if (this.running.size >= concurrentMax) break;
+        if ((this.delayed.get(delivery.id) ?? 0) > this.now().getTime()) continue;
+        const work = this.send(delivery).finally(() => this.running.delete(delivery.webhookId));
+        this.running.set(delivery.webhookId, work);
+      }
+    } catch (error) {
+      log.warn({ error: firstLine(error) }, "failed to read the deliveries of webhooks");
+    }
+  }
+
+  /** Resolves once no request is under way. */
+  async idle(): Promise<void> {
+    while (this.running.size > 0) await Promise.all(this.running.values());
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.timer);
+    await Promise.race([this.idle(), sleep(stopMs)]);
+    this.stopping.abort(new Error("The server stops."));
+    await this.idle();
+  }
+
+  /** Sends one delivery and stores the result. Never throws. */
+  private async send(delivery: Delivery): Promise<void> {
+    const { metadata, together, log } = this.deps;
+    const { id, webhookId, event } = delivery;
+    try {
+      const attempt = await this.attempt(delivery);
+      // Interrupted by a stop: the next start sends it.
+      if (attempt === undefined) return;
+      if (!attempt.isDelivered)
+        log.warn(
+          { webhook: webhookId, delivery: id, event, status: attempt.status, error: attempt.error },
+          "failed to deliver a webhook",
+        );
+      await together(() => metadata.change((t) => recordAttempt(t, delivery, attempt, this.now())));
+      this.delayed.delete(id);
+    } catch (error) {
+      this.delayed.set(id, this.now().getTime() + unstoredDelayMs);
+      if (!metadata.isClosed)
+        log.warn(
+          { webhook: webhookId, delivery: id, error: firstLine(error) },
+          "failed to store the result of a webhook",
+        );
+    }
+  }
+
+  private async attempt(delivery: Delivery): Promise<Attempt | undefined> {
+    const began = performance.now();
+    const done = (result: Omit<Attempt, "durationMs">): Attempt => ({
+      ...result,
+      durationMs: performance.now() - began,
+    });
+    const fail = (error: string, isFinal = false) =>
+      done({ isDelivered: false, status: null, error, isFinal });
+    // After a long stop, or from a restored backup.
+    if (this.now().getTime() > delivery.createdAt.getTime() + expiredAfterMs)
+      return fail("The event is older than a day.", true);
+    const target = openTarget(this.deps, delivery.webhookId);
+    if (target === undefined) return fail("The webhook cannot be decrypted: payload.key has changed.", true);
+    if (!target.active) return fail("The webhook was turned off.", true);
+    const body = this.body(delivery, target);
+    if (body === undefined) return fail("What the event is about was deleted.", true);
+    try {
+      return done(await this.request(delivery, target, body));
+    } catch (error) {
+      if (this.stopping.signal.aborted) return undefined;
+      return fail(firstLine(error), error instanceof ForbiddenAddressError);
+    }
+  }
+
+  private body(delivery: Delivery, target: WebhookTarget): string | undefined {
+    const { metadata, base } = this.deps;
+    const project = metadata.projects.find(target.projectId);
+    if (project === undefined || project.archivedAt !== null) return undefined;
+    const context = { project: { id: project.id, name: project.name }, base: base() };
+    const content = readContent(metadata, delivery, context);
+    return content && formatBody(content, target.format, target.template);
+  }
+
+  private async request(
+    { uuid, event }: Delivery,
+    { url: address, secret }: WebhookTarget,
+    body: string,
+  ): Promise<Omit<Attempt, "durationMs">> {
+    const url = new URL(address);
+    const { status, retryAfterMs } = await post(url, {
+      addresses: await resolveAllowed(url, this.deps.rules),
+      headers: {
+        "Content-Type": "application/json",
+        "User-Agent": `Flagkeep/${version}`,
+        "X-Flagkeep-Event": event,
+        "X-Flagkeep-Delivery": uuid,
+        [signatureHeader]: signature(secret, body, this.now()),
+      },
+      body,
+      timeoutMs: this.deps.timeoutMs,
+      ca: this.deps.ca,
+      signal: this.stopping.signal,
+    });
+    if (status >= 200 && status < 300) return { isDelivered: true, status, error: null };
+    const reason = status >= 300 && status < 400 ? " Redirects are not followed." : "";
+    return {
+      ...{ isDelivered: false, status, error: `The receiver answered ${status}.${reason}` },
+      // Gone: the receiver does not want it any more.
+      ...{ isFinal: status === 410, retryAfterMs },
+    };
+  }
+}

@@ -1,0 +1,179 @@
+/** Queues webhook events that are not changes of the metadata: spikes, ingestion warnings, failed backups, weekly summaries. */
+
+import { and, eq, gte, lt, sql } from "drizzle-orm";
+import type { MetadataTx, Reading } from "../../accounts/db.ts";
+import type { Metadata } from "../../accounts/metadata.ts";
+import { listOrganizations } from "../../accounts/organizations.ts";
+import type { Project } from "../../accounts/project-directory.ts";
+import { activity, changeRequest, webhookReported } from "../../accounts/schema.ts";
+import { queueDelivery, queueWebhooks } from "../../accounts/webhooks/outbox.ts";
+import { recordSummaryWeek, subscribers, type Webhook } from "../../accounts/webhooks/webhooks.ts";
+import { readLastBackup } from "../../backup/last-backup.ts";
+import type { JsonObject } from "../../lib/json.ts";
+import { dayMs, isoFromMicros } from "../../lib/time.ts";
+import { wallTimeAt } from "../../lib/time-zone.ts";
+import type { PeopleDb } from "../../persons/open.ts";
+import type { SpikeSignal } from "../../persons/spikes/detector.ts";
+import { listUsage } from "../../persons/usage.ts";
+import { countWarningsSince } from "../../persons/warnings.ts";
+
+/** The hour of a project's first day of the week at which its summary is sent. */
+const summaryHour = 8;
+const errorLengthMax = 1_000;
+
+/** A spike as in `GET /api/projects/:id/spikes/`. */
+export function spikeJson(spike: SpikeSignal): JsonObject {
+  return {
+    id: spike.id,
+    started_at: isoFromMicros(spike.startedMicros),
+    ended_at: spike.endedMicros === null ? null : isoFromMicros(spike.endedMicros),
+    peak_per_minute: spike.peakPerMinute,
+    usual_per_minute: spike.usualPerMinute,
+    events: spike.events,
+    distinct_ids: spike.distinctIds.map(({ distinctId, count }) => ({ distinct_id: distinctId, count })),
+  };
+}
+
+/** Queues the start or the end of a spike. */
+export function queueSpike(metadata: Metadata, spike: SpikeSignal, now: Date): void {
+  const { projectId, kind } = spike;
+  metadata.change((t) =>
+    queueWebhooks(t, { projectId, event: "spike", subject: { kind, spike: spikeJson(spike) }, now }),
+  );
+}
+
+/** Projects whose webhooks report what concerns the whole server: those of the first organization. */
+export function seesServer(metadata: Metadata, { organizationId }: Pick<Project, "organizationId">): boolean {
+  return listOrganizations(metadata.db)[0]?.id === organizationId;
+}
+
+/** Whether the last backup has failed and that was not reported yet. */
+export function hasNewBackupFailure(metadata: Metadata, dataDir: string): boolean {
+  const failedAt = readLastBackup(dataDir)?.failed_at ?? null;
+  return failedAt !== null && failedAt !== reported(metadata.db, backupName);
+}
+
+/** Queues the failure of the last backup, once. */
+export function queueBackupFailure(metadata: Metadata, dataDir: string, now: Date): void {
+  const last = readLastBackup(dataDir);
+  if (last === null || last.failed_at === null) return;
+  const { failed_at, error, created_at: lastSuccess } = last;
+  metadata.change((t) => {
+    if (reported(t, backupName) === failed_at) return;
+    recordReported(t, backupName, failed_at);
+    const subject = { failed_at, error: (error ?? "").slice(0, errorLengthMax), last_backup_at: lastSuccess };
+    for (const project of metadata.projects.list())
+      if (seesServer(metadata, project))
+        queueWebhooks(t, { projectId: project.id, event: "backup_failed", subject, now });
+  });
+}
+
+const backupName = "backup_failed_at";
+
+function reported(db: Reading, name: string): string | undefined {
+  return db.select().from(webhookReported).where(eq(webhookReported.name, name)).get()?.value;
+}
+
+function recordReported(t: MetadataTx, name: string, value: string): void {
+  t.insert(webhookReported)
+    .values({ name, value })
+    .onConflictDoUpdate({ target: webhookReported.name, set: { value } })
+    .run();
+}
+
+/** How long a kind of warning is not reported again. */
+const warningsEveryMs = dayMs;
+const warningName = (hook: Webhook, type: string) => `ingestion_warning ${hook.id} ${type}`;
+
+/** Kinds of ingestion warnings of the last day that a webhook has not reported within a day. */
+export function newWarnings({ metadata, people }: { metadata: Metadata; people: PeopleDb }, now: Date) {
+  const hooks = subscribers(metadata.db, "ingestion_warning");
+  if (hooks.length === 0) return [];
+  const since = now.getTime() - warningsEveryMs;
+  const warnings = countWarningsSince(people, since * 1_000);
+  return hooks.flatMap((hook) =>
+    warnings
+      .filter(({ projectId, type }) => {
+        if (projectId !== hook.projectId) return false;
+        const last = reported(metadata.db, warningName(hook, type));
+        return last === undefined || Date.parse(last) <= since;
+      })
+      .map(({ type, count }) => ({ hook, type, count })),
+  );
+}
+
+/** Queues ingestion warnings, each kind at most once a day. */
+export function queueWarnings(deps: { metadata: Metadata; people: PeopleDb }, now: Date): void {
+  for (const { hook, type, count } of newWarnings(deps, now)) {
+    deps.metadata.change((t) => {
+      recordReported(t, warningName(hook, type), now.toISOString());
+      queueDelivery(t, hook.id, { event: "ingestion_warning", item: type, subject: { type, count }, now });
+    });
+  }
+}
+
+/** The first day of the current week of a project, once its summary is due, as YYYY-MM-DD. */
+export function summaryWeek(
+  { timezone, weekStartDay }: Pick<Project, "timezone" | "weekStartDay">,
+  now: Date,
+): string {
+  const wall = new Date(wallTimeAt(now.getTime(), timezone) - summaryHour * 3_600_000);
+  const first = weekStartDay === 0 ? 0 : 1;
+  const since = (wall.getUTCDay() - first + 7) % 7;
+  return new Date(wall.getTime() - since * dayMs).toISOString().slice(0, 10);
+}
+
+/** Webhooks whose weekly summary is due, with the week's first day. */
+export function dueSummaries(metadata: Metadata, now: Date) {
+  return subscribers(metadata.db, "weekly_summary").flatMap((hook) => {
+    const project = metadata.projects.find(hook.projectId);
+    if (project === undefined || project.archivedAt !== null) return [];
+    const week = summaryWeek(project, now);
+    return week === hook.summaryWeek ? [] : [{ hook, project, week }];
+  });
+}
+
+/** Queues the weekly summaries that are due. A new webhook starts with the current week. */
+export function queueSummaries(
+  { metadata, people }: { metadata: Metadata; people: PeopleDb },
+  now: Date,
+): void {
+  for (const { hook, project, week } of dueSummaries(metadata, now)) {
+    metadata.change((t) => {
+      recordSummaryWeek(t, hook.id, week);
+      if (hook.summaryWeek === "") return;
+      const subject = summaryOf(t, people, project, week);
+      queueDelivery(t, hook.id, { event: "weekly_summary", subject, now });
+    });
+  }
+}
+
+/** Figures of the seven UTC days before this day. */
+function summaryOf(t: MetadataTx, people: PeopleDb, project: Project, week: string): JsonObject {
+  const end = Date.parse(`${week}T00:00:00Z`);
+  const day = (before: number) => new Date(end - before * dayMs).toISOString().slice(0, 10);
+  const events = (dateFrom: string, dateTo: string) => {
+    const { identified, anonymous, historical } = listUsage(people, project.id, { dateFrom, dateTo }).totals;
+    return identified + anonymous + historical;
+  };
+  const changed = t
+    .select({ count: sql<number>`count(DISTINCT ${activity.itemId})` })
+    .from(activity)
+    .where(
+      and(
+        ...[eq(activity.projectId, project.id), eq(activity.scope, "FeatureFlag")],
+        ...[gte(activity.createdAt, new Date(end - 7 * dayMs)), lt(activity.createdAt, new Date(end))],
+      ),
+    )
+    .get()!.count;
+  const pending = t
+    .select({ count: sql<number>`count(*)` })
+    .from(changeRequest)
+    .where(and(eq(changeRequest.projectId, project.id), eq(changeRequest.state, "pending")))
+    .get()!.count;
+  return {
+    ...{ from: day(7), to: day(1) },
+    ...{ events: events(day(7), day(1)), events_previous: events(day(14), day(8)) },
+    ...{ flags_changed: changed, change_requests_pending: pending },
+  };
+}

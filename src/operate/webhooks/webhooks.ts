@@ -1,0 +1,68 @@
+/** Webhooks of the running server: sends what is queued, and queues what happens outside of the metadata. */
+
+import { PeriodicTasks } from "../../lib/periodic-tasks.ts";
+import type { Log } from "../../log.ts";
+import type { PeopleDb } from "../../persons/open.ts";
+import type { SpikeSignal } from "../../persons/spikes/detector.ts";
+import type { PeopleDamage } from "../people-damage.ts";
+import { type SenderDeps, WebhookSender } from "./sender.ts";
+import {
+  dueSummaries,
+  hasNewBackupFailure,
+  newWarnings,
+  queueBackupFailure,
+  queueSpike,
+  queueSummaries,
+  queueWarnings,
+} from "./sources.ts";
+
+/** Maximum delay of a failed backup or a weekly summary. */
+const lookEveryMs = 10_000;
+
+export interface WebhooksDeps extends SenderDeps {
+  dataDir: string;
+  people: PeopleDb;
+  damage: Pick<PeopleDamage, "record">;
+  log: Log;
+}
+
+export class Webhooks {
+  private readonly sender: WebhookSender;
+  private readonly tasks: PeriodicTasks;
+
+  constructor(private readonly deps: WebhooksDeps) {
+    this.sender = new WebhookSender(deps);
+    this.tasks = new PeriodicTasks((error) => {
+      deps.damage.record(error);
+      deps.log.warn({ error: String(error) }, "failed to queue webhooks");
+    });
+  }
+
+  start(): void {
+    this.sender.start();
+    this.tasks.every(lookEveryMs, () => this.look());
+  }
+
+  /** Queues a spike; failures are logged. */
+  takeSpike(spike: SpikeSignal): void {
+    const { together, metadata, log } = this.deps;
+    together(() => queueSpike(metadata, spike, new Date())).catch((error: unknown) =>
+      log.warn({ error: String(error) }, "failed to queue webhooks of a spike"),
+    );
+  }
+
+  async stop(): Promise<void> {
+    this.tasks.stop();
+    await this.sender.stop();
+  }
+
+  private async look(): Promise<void> {
+    const { isActive, metadata, dataDir, together } = this.deps;
+    const now = new Date();
+    if (!isActive()) return;
+    if (hasNewBackupFailure(metadata, dataDir))
+      await together(() => queueBackupFailure(metadata, dataDir, now));
+    if (newWarnings(this.deps, now).length > 0) await together(() => queueWarnings(this.deps, now));
+    if (dueSummaries(metadata, now).length > 0) await together(() => queueSummaries(this.deps, now));
+  }
+}

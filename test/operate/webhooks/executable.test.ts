@@ -1,0 +1,61 @@
+/** Webhooks of the executable: a crash between a change and its delivery, a command beside the server, the console's routes. */
+
+import { afterAll, expect, test } from "bun:test";
+import { flagkeep, initialisedDirectory, ServerProcess, until } from "../../support/server.ts";
+import { isSigned, Receiver } from "./support.ts";
+
+const receiver = new Receiver();
+afterAll(() => receiver[Symbol.dispose]());
+const allowed = ["--webhook-allowed-networks", "127.0.0.1"];
+
+test("changes made by commands and by a server that was killed are delivered once it runs again", async () => {
+  const directory = await initialisedDirectory();
+  const local = ["--data-dir", directory.dataDir];
+  const json = async (...args: string[]) => {
+    const { stdout, stderr, code } = await flagkeep([...args, ...local, "--json"]);
+    expect({ stderr, code }).toEqual({ stderr: "", code: 0 });
+    return JSON.parse(stdout);
+  };
+  const hook = await json("webhooks", "create", "--webhook-url", `${receiver.url}/hook`, ...allowed);
+  await json("flags", "create", "offline");
+  // It accepts the change, and its receiver does not answer until it is killed.
+  receiver.answer = () => new Promise<Response>(() => undefined);
+  const first = await ServerProcess.start({ directory, args: allowed });
+  const made = await first.api("/api/projects/1/feature_flags/", { method: "POST", body: { key: "online" } });
+  expect(made.status).toBe(201);
+  await until(() => receiver.received.length === 1, "the first request arrived");
+  first.process.kill("SIGKILL");
+  await first.process.exited;
+  receiver.answer = () => new Response("ok");
+  await using second = await ServerProcess.start({ directory, args: allowed });
+  const keys = () => receiver.received.map(({ body }) => body.data.flag.key);
+  await until(() => keys().length === 3, "both changes were delivered");
+  expect(keys()).toEqual(["offline", "offline", "online"]);
+  const [interrupted, repeated] = receiver.received.map(({ headers }) => headers.get("x-flagkeep-delivery"));
+  expect(repeated).toBe(interrupted!);
+  expect(receiver.received.every((request) => isSigned(request, hook.secret))).toBe(true);
+  expect(receiver.received[2]!.body.url).toStartWith(
+    `${second.url.replace("localhost", "127.0.0.1")}/console/flags/`,
+  );
+  expect(await json("webhooks", "test", "1")).toMatchObject({
+    state: "delivered",
+    status: 200,
+    event: "test",
+  });
+  expect(await json("webhooks", "deliveries", "1")).toMatchObject([
+    { event: "test", state: "delivered" },
+    { item: "online", state: "delivered" },
+    { item: "offline", state: "delivered" },
+  ]);
+}, 60_000);
+
+test("a server without the setting rejects what a command with it has saved, and calls nothing", async () => {
+  const directory = await initialisedDirectory();
+  const local = ["--data-dir", directory.dataDir];
+  const before = receiver.received.length;
+  await flagkeep(["webhooks", "create", "--webhook-url", `${receiver.url}/`, ...allowed, ...local]);
+  await using _ = await ServerProcess.start({ directory });
+  const { stdout } = await flagkeep(["webhooks", "test", "1", ...local]);
+  expect(stdout).toStartWith("Not delivered: 127.0.0.1 is an address of this machine");
+  expect(receiver.received.length).toBe(before);
+}, 60_000);
