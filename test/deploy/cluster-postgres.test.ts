@@ -4,9 +4,9 @@ import { expect } from "bun:test";
 import { chmodSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Subprocess } from "bun";
-import { temporaryFolder, until } from "../support/appliance.ts";
 import { freePort } from "../support/ports.ts";
 import { asServerUser, isReady, ownFolder, postgresPrograms, testWithPostgres } from "../support/postgres.ts";
+import { temporaryFolder, until } from "../support/server.ts";
 
 const folder = join(import.meta.dir, "../../deploy/cluster");
 

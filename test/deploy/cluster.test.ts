@@ -7,8 +7,8 @@ import type { Server, Subprocess } from "bun";
 import { parse, parseAllDocuments } from "yaml";
 import { readConfig, unknownVariables } from "../../src/config/read.ts";
 import { parseClickHouseUrl } from "../../src/lib/clickhouse-address.ts";
-import { TestAppliance, temporaryFolder, until } from "../support/appliance.ts";
 import { freePort } from "../support/ports.ts";
+import { ServerProcess, temporaryFolder, until } from "../support/server.ts";
 import { installedProgram, testWhen } from "../support/skipped.ts";
 
 const folder = join(import.meta.dir, "../../deploy/cluster");
@@ -285,7 +285,7 @@ describe.skipIf(!hasBalancer)("the balancer", () => {
         return Response.json({ name, forwarded: request.headers.get("x-forwarded-for") });
       },
     });
-  let appliance: TestAppliance;
+  let flagkeep: ServerProcess;
   let balancer: Subprocess;
   const state = { flagsOnly: true, first: true };
   const servers: Record<string, Server<undefined>> = {};
@@ -293,12 +293,12 @@ describe.skipIf(!hasBalancer)("the balancer", () => {
   const [publicPort, clickhousePort] = [freePort(), freePort()];
 
   beforeAll(async () => {
-    appliance = await TestAppliance.start({ args: ["--trusted-proxies", "127.0.0.1"] });
+    flagkeep = await ServerProcess.start({ args: ["--trusted-proxies", "127.0.0.1"] });
     servers["flagkeep-2"] = stand("flagkeep-2", (role) => role === "flags" || !state.flagsOnly);
     servers["flagkeep-3"] = stand("flagkeep-3", () => false);
     servers["clickhouse-1"] = stand("clickhouse-1", () => state.first);
     servers["clickhouse-2"] = stand("clickhouse-2", () => true);
-    const address: Record<string, string> = { "flagkeep-1": new URL(appliance.url).host };
+    const address: Record<string, string> = { "flagkeep-1": new URL(flagkeep.url).host };
     for (const [name, server] of Object.entries(servers)) address[name] = `127.0.0.1:${server.port}`;
     const config = read("haproxy.cfg")
       .replace(/^( {2}server (\S+)) \S+/gm, (_, start: string, name: string) => `${start} ${address[name]}`)
@@ -312,7 +312,7 @@ describe.skipIf(!hasBalancer)("the balancer", () => {
   }, 30_000);
   afterAll(async () => {
     balancer?.kill("SIGKILL");
-    await appliance?.[Symbol.asyncDispose]();
+    await flagkeep?.[Symbol.asyncDispose]();
     for (const server of Object.values(servers)) server.stop(true);
     rmSync(place, { recursive: true, force: true });
   });
@@ -322,7 +322,7 @@ describe.skipIf(!hasBalancer)("the balancer", () => {
     const response = await fetch(`http://127.0.0.1:${port}${path}`, {
       method: "POST",
       headers: { "X-Forwarded-For": "203.0.113.9" },
-      body: JSON.stringify({ api_key: appliance.token, event: "seen", distinct_id: "a" }),
+      body: JSON.stringify({ api_key: flagkeep.token, event: "seen", distinct_id: "a" }),
     }).catch(() => undefined);
     if (response === undefined) return "nobody";
     if (response.status !== 200) return String(response.status);
@@ -350,10 +350,10 @@ describe.skipIf(!hasBalancer)("the balancer", () => {
       "/api/instance/imports/",
     ])
       expect(await allAnswering(path)).toHaveLength(1);
-    const event = await until(async () => (await appliance.events("event=seen"))[0], "an event is stored");
+    const event = await until(async () => (await flagkeep.events("event=seen"))[0], "an event is stored");
     expect(event.properties.$ip).toBe("127.0.0.1");
     // A front that dies is not asked any more; and when none takes events, one says so itself.
-    await appliance.kill();
+    await flagkeep.kill();
     await until(async () => Bun.deepEquals(await allAnswering("/flags/?v=2"), ["flagkeep-2"]), "one is left"); //X
     await until(
       async () => (await answering("/capture/")) === "flagkeep-2",

@@ -1,10 +1,10 @@
 /** What the doctor says of PostgreSQL, to whichever user it may ask as. */
 
 import { expect } from "bun:test";
+import { Postgres } from "../../src/cluster/connection.ts";
+import { migratePostgres } from "../../src/cluster/schema.ts";
 import { parsePostgresUrl } from "../../src/lib/postgres-address.ts";
 import { checkPostgres } from "../../src/operate/doctor/postgres.ts";
-import { Postgres } from "../../src/postgres/connection.ts";
-import { migratePostgres } from "../../src/postgres/schema.ts";
 import { startPostgres, testWithPostgres } from "../support/postgres.ts";
 
 const test = testWithPostgres("the doctor of PostgreSQL");

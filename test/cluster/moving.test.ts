@@ -2,8 +2,8 @@
 
 import { expect } from "bun:test";
 import { join } from "node:path";
-import { flagkeep, initialisedDirectory, TestAppliance, temporaryFolder } from "../support/appliance.ts";
 import { TestFronts, testWithFronts } from "../support/fronts.ts";
+import { flagkeep, initialisedDirectory, ServerProcess, temporaryFolder } from "../support/server.ts";
 
 const test = testWithFronts("moving to several fronts");
 const flagsPath = "/api/projects/1/feature_flags/";
@@ -13,7 +13,7 @@ test("a data directory is taken over, served by fronts, and made into one of its
   const directory = await initialisedDirectory();
   const { dataDir } = directory;
   const to = ["migrate-to", "--data-dir", dataDir, ...fronts.settings];
-  await using alone = await TestAppliance.start({ directory });
+  await using alone = await ServerProcess.start({ directory });
   const made = await alone.api(flagsPath, {
     method: "POST",
     body: { key: "kept", active: true },
@@ -41,7 +41,7 @@ test("a data directory is taken over, served by fronts, and made into one of its
     people_rows: expect.any(Number),
   });
   const again = await flagkeep(to);
-  expect([again.code, again.stderr]).toEqual([1, expect.stringContaining("one of several fronts")]);
+  expect([again.code, again.stderr]).toEqual([1, expect.stringContaining("belongs to a cluster node")]);
   // Two directories cannot be taken over into one.
   const another = await initialisedDirectory();
   const second = await flagkeep(["migrate-to", "--data-dir", another.dataDir, ...fronts.settings]);
@@ -49,8 +49,8 @@ test("a data directory is taken over, served by fronts, and made into one of its
 
   {
     const args = fronts.settings;
-    await using front = await TestAppliance.start({ directory, args });
-    await using fresh = await TestAppliance.start({
+    await using front = await ServerProcess.start({ directory, args });
+    await using fresh = await ServerProcess.start({
       directory: { dataDir: join(temporaryFolder(), "data"), made: directory.made },
       args,
     });
@@ -74,9 +74,9 @@ test("a data directory is taken over, served by fronts, and made into one of its
   // Two that load into one ClickHouse would give the same numbers to different events.
   const late = join(temporaryFolder(), "late");
   const front = await flagkeep(["serve", "--port", "0", "--data-dir", late, ...fronts.settings]);
-  expect([front.code, front.stderr]).toEqual([1, expect.stringContaining(`(${back}, 20`)]);
+  expect([front.code, front.stderr]).toEqual([1, expect.stringContaining(`data directory ${back}, 20`)]);
   const eventsUrl = fronts.settings.slice(fronts.settings.indexOf("--events-url"));
-  await using single = await TestAppliance.start({
+  await using single = await ServerProcess.start({
     directory: { dataDir: back, made: directory.made },
     args: eventsUrl,
   });
@@ -87,7 +87,7 @@ test("a data directory is taken over, served by fronts, and made into one of its
 
 test("commands work for all fronts by the address of PostgreSQL, and not on a front's directory alone", async () => {
   await using fronts = await TestFronts.start(2);
-  const [one, other] = fronts.fronts as [TestAppliance, TestAppliance];
+  const [one, other] = fronts.fronts as [ServerProcess, ServerProcess];
   const key = await flagkeep([
     "keys",
     "create",
@@ -186,7 +186,7 @@ test("commands for all fronts know the types of groups, and persons where a fron
 
   const explain = ["flags", "explain", "for-pro", "--distinct-id", "kim", "--json"];
   const away = await flagkeep([...explain, "--data-dir", join(temporaryFolder(), "none")], env);
-  expect([away.code, away.stderr]).toEqual([1, expect.stringContaining("--data-dir of that front")]);
+  expect([away.code, away.stderr]).toEqual([1, expect.stringContaining("on a node with its --data-dir")]);
   const here = [...explain, "--data-dir", front.dataDir];
   for (const explained of [await flagkeep(here, env), await flagkeep(here)])
     expect([explained.stderr, JSON.parse(explained.stdout)]).toEqual([

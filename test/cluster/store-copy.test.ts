@@ -4,18 +4,19 @@ import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, expect } from "bun:test";
 import { join } from "node:path";
 import fc from "fast-check";
+import { markMirrored } from "../../src/cluster/commits.ts";
+import { Postgres } from "../../src/cluster/connection.ts";
+import { acquireLease, LeaseLostError } from "../../src/cluster/lease.ts";
+import { isReplica } from "../../src/cluster/replica-marker.ts";
+import { migratePostgres } from "../../src/cluster/schema.ts";
+import { type ReplicatedStore, StoreReplica } from "../../src/cluster/store-replica.ts";
 import { parsePostgresUrl } from "../../src/lib/postgres-address.ts";
-import { noteMirrored } from "../../src/postgres/commits.ts";
-import { Postgres } from "../../src/postgres/connection.ts";
-import { isCopy } from "../../src/postgres/copy-mark.ts";
-import { LeaseLost, takeLease } from "../../src/postgres/lease.ts";
-import { migratePostgres } from "../../src/postgres/schema.ts";
-import { type CopiedStore, StoreCopy } from "../../src/postgres/store-copy.ts";
-import { temporaryFolder } from "../support/appliance.ts";
 import { hasPostgres, startPostgres, type TestPostgres, testWithPostgres } from "../support/postgres.ts";
+import { temporaryFolder } from "../support/server.ts";
+import { expectWithin } from "../support/times.ts";
 
 const test = testWithPostgres("copies of stores");
-const migrations: CopiedStore["migrations"] = [
+const migrations: ReplicatedStore["migrations"] = [
   {
     version: 1,
     name: "all kinds of tables",
@@ -26,7 +27,7 @@ const migrations: CopiedStore["migrations"] = [
       CREATE TABLE bare (value TEXT) STRICT;`,
   },
 ];
-const store: CopiedStore = { name: "people", migrations };
+const store: ReplicatedStore = { name: "people", migrations };
 
 let server: TestPostgres;
 let databases = 0;
@@ -48,7 +49,7 @@ async function connect(): Promise<Postgres> {
 
 interface TestCopy {
   client: Database;
-  copy: StoreCopy;
+  copy: StoreReplica;
 }
 
 async function open(
@@ -56,13 +57,13 @@ async function open(
   path = join(temporaryFolder(), "copy.sqlite"),
   of = store,
 ): Promise<TestCopy> {
-  await StoreCopy.prepare(path, of, postgres);
+  await StoreReplica.prepare(path, of, postgres);
   const client = new Database(path, { strict: true });
   client.run("PRAGMA foreign_keys = ON");
-  return { client, copy: StoreCopy.attach(client, of, postgres) };
+  return { client, copy: StoreReplica.attach(client, of, postgres) };
 }
 
-function contentOf({ client }: TestCopy): string {
+function getContent({ client }: TestCopy): string {
   const tables = ["numbered", "part", "bare", "sqlite_sequence"];
   return JSON.stringify(
     tables.map((table) =>
@@ -137,13 +138,13 @@ test("whatever is changed on two fronts, and what one lost by its death, both an
           await expect(fails).rejects.toThrow("on purpose");
         } else await copy.change(makeAll);
         if (end === "folds") {
-          await noteMirrored(postgres, copy.revision);
+          await markMirrored(postgres, copy.revision);
           await copy.tidy();
         }
       }
       for (const { copy } of fronts) await copy.catchUp();
       const fresh = await open(postgres);
-      const [one, other, third] = [...fronts, fresh].map(contentOf);
+      const [one, other, third] = [...fronts, fresh].map(getContent);
       fresh.client.close();
       expect(other).toBe(one!);
       expect(third).toBe(one!);
@@ -176,7 +177,7 @@ test("what a front writes beside its changes is everybody's later, and undoes no
   const postgres = await connect();
   const [one, other] = [await open(postgres), await open(postgres)];
   const backs: boolean[] = [];
-  const watched = StoreCopy.attach(other.client, store, postgres, {
+  const watched = StoreReplica.attach(other.client, store, postgres, {
     onTaken: (isBack) => backs.push(isBack),
   });
   await one.copy.change(() => {
@@ -215,14 +216,14 @@ test("a loader that has lost the lease commits nothing, and takes back what it w
   const postgres = await connect();
   const path = join(temporaryFolder(), "copy.sqlite");
   const { client, copy } = await open(postgres, path);
-  const lease = (await takeLease(postgres, { front: crypto.randomUUID(), holder: crypto.randomUUID() }))!;
+  const lease = (await acquireLease(postgres, { front: crypto.randomUUID(), holder: crypto.randomUUID() }))!;
   await copy.change(() => client.run("INSERT INTO bare VALUES ('held')"), lease);
   await postgres.run((sql) => sql`UPDATE flagkeep.lease SET until = '-infinity'`);
   expect(
-    await takeLease(postgres, { front: crypto.randomUUID(), holder: crypto.randomUUID() }),
+    await acquireLease(postgres, { front: crypto.randomUUID(), holder: crypto.randomUUID() }),
   ).toBeDefined();
   client.run("INSERT INTO bare VALUES ('too late')");
-  await expect(copy.change(() => undefined, lease)).rejects.toThrow(LeaseLost);
+  await expect(copy.change(() => undefined, lease)).rejects.toThrow(LeaseLostError);
   client.close();
   const again = await open(postgres, path);
   expect(again.client.query("SELECT value FROM bare").values()).toEqual([["held"]]);
@@ -261,7 +262,7 @@ test("a newer version brings the tables up to date for all; an older front is to
   const [one, other] = [await open(postgres), await open(postgres)];
   await one.copy.change(() => one.client.run("INSERT INTO bare VALUES ('kept')"));
   const path = join(temporaryFolder(), "copy.sqlite");
-  const newer: CopiedStore = {
+  const newer: ReplicatedStore = {
     name: "people",
     migrations: [
       ...migrations,
@@ -286,8 +287,27 @@ test("a newer version brings the tables up to date for all; an older front is to
 test("a file is known as a copy from the beginning", async () => {
   const postgres = await connect();
   const path = join(temporaryFolder(), "copy.sqlite");
-  expect(isCopy(path)).toBe(false);
+  expect(isReplica(path)).toBe(false);
   (await open(postgres, path)).client.close();
-  expect(isCopy(path)).toBe(true);
+  expect(isReplica(path)).toBe(true);
   await postgres.close();
 });
+
+test("a front that hangs in the middle of a change keeps the others from theirs for five seconds at most", async () => {
+  const postgres = await connect();
+  const [hung, other] = [await open(postgres), await open(postgres)];
+  const isWithin = Promise.withResolvers<void>();
+  const ends = Promise.withResolvers<void>();
+  const hanging = hung.copy
+    .change(async () => {
+      isWithin.resolve();
+      await ends.promise;
+    })
+    .then(() => "done", String);
+  await isWithin.promise;
+  const change = () => other.client.run("INSERT INTO bare VALUES ('in time')");
+  await expectWithin(6_000, () => other.copy.change(change, undefined, 10_000));
+  ends.resolve();
+  expect(await hanging).toContain("is unavailable");
+  await postgres.close();
+}, 60_000);

@@ -4,22 +4,22 @@ import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { SQL } from "bun";
 import { PostHog } from "posthog-node";
-import { rolloutPlace } from "../../src/flags/evaluate/bucketing.ts";
+import { rolloutPosition } from "../../src/flags/evaluate/bucketing.ts";
 import { paths } from "../../src/paths.ts";
-import { type TestAppliance, until } from "../support/appliance.ts";
 import { canRunFronts, startBalancer, TestFronts, testWithFronts } from "../support/fronts.ts";
+import { type ServerProcess, until } from "../support/server.ts";
 import { expectWithin } from "../support/times.ts";
 
 const test = testWithFronts("two fronts");
 const flagsPath = "/api/projects/1/feature_flags/";
 
 let fronts: TestFronts;
-let one: TestAppliance;
-let other: TestAppliance;
+let one: ServerProcess;
+let other: ServerProcess;
 beforeAll(async () => {
   if (!canRunFronts) return;
   fronts = await TestFronts.start(2);
-  [one, other] = fronts.fronts as [TestAppliance, TestAppliance];
+  [one, other] = fronts.fronts as [ServerProcess, ServerProcess];
 }, 60_000);
 afterAll(() => fronts?.[Symbol.asyncDispose]());
 
@@ -81,9 +81,10 @@ test("who is identified keeps the value, whichever front is asked before and aft
   };
   expect((await one.api(flagsPath, { method: "POST", body })).status).toBe(201);
   const idThatIs = (isOn: boolean, name: string) => {
-    for (let i = 0; ; i++) if (rolloutPlace("steady", `${name}-${i}`) <= 0.5 === isOn) return `${name}-${i}`;
+    for (let i = 0; ; i++)
+      if (rolloutPosition("steady", `${name}-${i}`) <= 0.5 === isOn) return `${name}-${i}`;
   };
-  const steady = async (front: TestAppliance, more: object) => {
+  const steady = async (front: ServerProcess, more: object) => {
     const answer = await front.post("/flags/?v=2", { api_key: front.token, flag_keys: ["steady"], ...more });
     return ((await answer.json()) as { flags: Record<string, { enabled: boolean }> }).flags.steady?.enabled;
   };
@@ -113,7 +114,7 @@ test("who is identified keeps the value, whichever front is asked before and aft
 test("a person that is deleted through one front is gone on both, and both tell that", async () => {
   const properties = { $set: { plan: "pro" } };
   expect((await one.batch([event("$identify", { distinct_id: "leaver", properties })])).status).toBe(200);
-  const personOf = async (front: TestAppliance) => {
+  const personOf = async (front: ServerProcess) => {
     const answer = await front.api("/api/projects/1/persons/?distinct_id=leaver");
     return ((await answer.json()) as { results: { uuid: string }[] }).results[0];
   };
@@ -128,7 +129,7 @@ test("a person that is deleted through one front is gone on both, and both tell 
 }, 60_000);
 
 describe("management", () => {
-  const flagsOf = async (front: TestAppliance, distinctId = "ann") => {
+  const flagsOf = async (front: ServerProcess, distinctId = "ann") => {
     const answer = await front.post("/flags/?v=2", { api_key: front.token, distinct_id: distinctId });
     return ((await answer.json()) as { flags: Record<string, { enabled: boolean }> }).flags;
   };
@@ -146,7 +147,7 @@ describe("management", () => {
     });
     expect(made.status).toBe(201);
     const { id } = (await made.json()) as { id: number };
-    const isSeen = async (front: TestAppliance, isEnabled: boolean) =>
+    const isSeen = async (front: ServerProcess, isEnabled: boolean) =>
       ((await flagsOf(front)).shared?.enabled === true) === isEnabled;
     await until(() => isSeen(other, true), "the new flag is seen");
     await expectWithin(1_000, async () => {
@@ -192,7 +193,7 @@ describe("management", () => {
       },
     });
     const { id, value } = (await made.json()) as { id: string; value: string };
-    const statusOf = async (front: TestAppliance) => (await front.api(flagsPath, { key: value })).status;
+    const statusOf = async (front: ServerProcess) => (await front.api(flagsPath, { key: value })).status;
     const waiting = async () => {
       const [row] = await fronts.ask<{ count: number }>(
         "SELECT count(*)::int AS count FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%FOR UPDATE%'",
@@ -225,7 +226,7 @@ describe("management", () => {
     });
     expect(setUp.status).toBe(201);
     const cookie = setUp.headers.get("set-cookie")!.split(";")[0]!;
-    const look = (front: TestAppliance) =>
+    const look = (front: ServerProcess) =>
       fetch(`${front.url}${flagsPath}`, { headers: { ...headers, cookie } });
     expect((await look(other)).status).toBe(200);
     // The link works once, on whichever front.
@@ -242,7 +243,7 @@ describe("management", () => {
 });
 
 test("what waits to be loaded is told by the metrics of both fronts, and nothing of disks and backups", async () => {
-  const lag = async (front: TestAppliance) => {
+  const lag = async (front: ServerProcess) => {
     const text = await (await fetch(`${front.url}/metrics`)).text();
     expect(text).not.toMatch(/^flagkeep_(disk|backup|journal_lag_bytes)/m);
     return Number(/^flagkeep_journal_lag_entries\{lane="realtime"\} (\d+)$/m.exec(text)?.[1]);
@@ -286,7 +287,7 @@ test("while PostgreSQL is away captures are refused for now, flags go on, status
       body: { key: "steady", filters: { groups: [{ properties: [], rollout_percentage: 100 }] } },
     },
   });
-  const flags = async (front: TestAppliance) => {
+  const flags = async (front: ServerProcess) => {
     const answer = await front.post("/flags/?v=2", { api_key: front.token, distinct_id: "ann" });
     return [
       answer.status,
@@ -295,7 +296,7 @@ test("while PostgreSQL is away captures are refused for now, flags go on, status
   };
   await until(async () => (await flags(other))[1], "the flag is known");
   await fronts.postgres.kill();
-  const expectAway = async (front: TestAppliance) => {
+  const expectAway = async (front: ServerProcess) => {
     const refused = await front.batch([event("refused")]);
     expect([refused.status, Number(refused.headers.get("retry-after"))]).toEqual([503, expect.any(Number)]);
     expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
@@ -312,7 +313,7 @@ test("while PostgreSQL is away captures are refused for now, flags go on, status
     const status = (await (await front.api("/api/instance/status/")).json()) as {
       shared: { trouble: string };
     };
-    expect(status.shared.trouble).toMatch(/^PostgreSQL at postgres:\/\/\S+ cannot be used: /);
+    expect(status.shared.trouble).toMatch(/^PostgreSQL at postgres:\/\/\S+ is unavailable: /);
   };
   await Promise.all([one, other].map(expectAway));
   await fronts.postgres.restart();
@@ -351,7 +352,7 @@ test("while PostgreSQL lets nobody in it is away as one that is gone, and all co
     );
   };
   await letIn(false);
-  const ready = async (front: TestAppliance) => (await fetch(`${front.url}/_readiness?role=capture`)).status;
+  const ready = async (front: ServerProcess) => (await fetch(`${front.url}/_readiness?role=capture`)).status;
   for (const front of [one, other]) {
     expect((await front.batch([event("shut out")])).status).toBe(503);
     expect((await front.api(flagsPath, { method: "POST", body: { key: "shut-out" } })).status).toBe(503);
@@ -386,7 +387,7 @@ test("a front that cannot reach PostgreSQL at its start says so and goes on when
   const said = front.logs.filter(({ msg }) => String(msg).startsWith("PostgreSQL at "));
   const sentences = said.map(({ msg }) => String(msg));
   expect(sentences[0]).toMatch(
-    /^PostgreSQL at postgres:\/\/\S+ cannot be used: .* It is tried again by itself\.$/,
+    /^PostgreSQL at postgres:\/\/\S+ is unavailable: .* Flagkeep retries automatically\.$/,
   );
   expect(new Set(sentences).size).toBe(sentences.length);
   expect((await front.capture({ event: "first", distinct_id: "ann" })).status).toBe(200);

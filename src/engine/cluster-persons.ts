@@ -1,43 +1,42 @@
 /**
- * The store of persons where several fronts share it, and the lease of the one whose engine loads events.
- *
- * The engine that holds the lease reads the journal in PostgreSQL and applies it as on a single machine; but whatever it
- * writes into its file is in PostgreSQL before it goes on, and nothing gets there once another one holds the lease.
+ * The person store of a cluster, and the lease of the node whose engine loads events. The engine with the lease applies
+ * the journal in PostgreSQL like on a single machine, but commits every change of its file to PostgreSQL before it
+ * continues; commits fail once another engine has the lease.
  */
 
-import type { Lane } from "../journal/segment.ts";
-import { Chores } from "../lib/chores.ts";
-import type { IdentityStep, IdentityStore } from "../people/batch.ts";
-import { type PeopleDb, peopleStore } from "../people/open.ts";
-import { changeChannel, noteMirrored } from "../postgres/commits.ts";
-import { Postgres, PostgresUnreachable } from "../postgres/connection.ts";
-import { JournalReader, type ReaderPorts } from "../postgres/journal-reader.ts";
+import { changeChannel, markMirrored } from "../cluster/commits.ts";
+import { Postgres, PostgresUnreachableError } from "../cluster/connection.ts";
+import { JournalReader, type ReaderDeps } from "../cluster/journal-reader.ts";
 import {
+  acquireLease,
   isLeaseFree,
   type Lease,
-  LeaseLost,
+  LeaseLostError,
   releaseLease,
   renewEveryMs,
   renewLease,
-  takeLease,
-} from "../postgres/lease.ts";
-import { StoreCopy } from "../postgres/store-copy.ts";
+} from "../cluster/lease.ts";
+import { StoreReplica } from "../cluster/store-replica.ts";
+import type { Lane } from "../journal/segment.ts";
+import { PeriodicTasks } from "../lib/periodic-tasks.ts";
+import type { IdentityStep, IdentityStore } from "../persons/batch.ts";
+import { type PeopleDb, peopleStore } from "../persons/open.ts";
 import type { PersonCopies } from "./backend.ts";
 import type { EngineStart } from "./messages.ts";
 
 const connections = 4;
-/** Also without being told, so that nothing that was told while the connection was away waits. */
+/** Polling interval, which covers notifications missed while disconnected. */
 const lookEveryMs = 500;
-/** What is loaded is noted, and forgotten in the journal, so often. */
-const forgetEveryMs = 500;
+/** Interval of committing cursors and deleting loaded blocks. */
+const pruneEveryMs = 500;
 const tidyEveryMs = 20_000;
 const releaseMs = 500;
 
-export interface SharedPeopleHooks {
-  onAway(reason: PostgresUnreachable | null): void;
-  /** Rows of other fronts are here. */
+export interface ClusterPersonsCallbacks {
+  onUnavailable(reason: PostgresUnreachableError | null): void;
+  /** Changes of other nodes were applied. */
   onTaken(): void;
-  /** Nobody loads events: this process should end, and begin anew. */
+  /** No node loads events: this process should exit and restart. */
   onFree(): void;
   onFatal(error: unknown): void;
 }
@@ -45,28 +44,32 @@ export interface SharedPeopleHooks {
 export class SharedPeople {
   private reader: JournalReader | undefined;
   private forgotten: Record<Lane, number> = { realtime: 0, historical: 0 };
-  private readonly chores = new Chores((error) => {
-    if (!(error instanceof PostgresUnreachable)) this.hooks.onFatal(error);
+  private readonly chores = new PeriodicTasks((error) => {
+    if (!(error instanceof PostgresUnreachableError)) this.hooks.onFatal(error);
   });
   private mirrored = 0;
 
   private constructor(
     private readonly postgres: Postgres,
-    private readonly copy: StoreCopy,
+    private readonly copy: StoreReplica,
     private readonly lease: Lease | undefined,
-    private readonly hooks: SharedPeopleHooks,
+    private readonly hooks: ClusterPersonsCallbacks,
   ) {}
 
-  /** Takes over what others have changed, and the lease, if it is free. @throws {OperatorNeeded} */
+  /** Applies other nodes' changes, and acquires the lease if it is free. @throws {OperatorActionError} */
   static async open(
     people: PeopleDb,
     { postgres: address, front }: NonNullable<EngineStart["shared"]>,
-    hooks: SharedPeopleHooks,
+    hooks: ClusterPersonsCallbacks,
   ): Promise<SharedPeople> {
-    const postgres = new Postgres(address, { connections, name: "engine" }, (reason) => hooks.onAway(reason));
-    const copy = StoreCopy.attach(people.$client, peopleStore, postgres, { onTaken: () => hooks.onTaken() });
+    const postgres = new Postgres(address, { connections, name: "engine" }, (reason) =>
+      hooks.onUnavailable(reason),
+    );
+    const copy = StoreReplica.attach(people.$client, peopleStore, postgres, {
+      onTaken: () => hooks.onTaken(),
+    });
     const holder = crypto.randomUUID();
-    const lease = await postgres.untilDone(() => takeLease(postgres, { front, holder }));
+    const lease = await postgres.untilDone(() => acquireLease(postgres, { front, holder }));
     await postgres.untilDone(() => copy.catchUp());
     return new SharedPeople(postgres, copy, lease, hooks);
   }
@@ -76,8 +79,8 @@ export class SharedPeople {
     return this.lease !== undefined;
   }
 
-  /** Follows the others; or keeps the lease and reads the journal from where both stores are. */
-  async start(ports: Omit<ReaderPorts, "onFailure">, cursor: (lane: Lane) => number): Promise<void> {
+  /** Follows the loading node; or renews the lease and reads the journal from the stores' cursors. */
+  async start(ports: Omit<ReaderDeps, "onFailure">, cursor: (lane: Lane) => number): Promise<void> {
     const { lease } = this;
     if (lease === undefined) {
       await this.postgres.listen(changeChannel, (name) => {
@@ -93,16 +96,16 @@ export class SharedPeople {
     this.reader = new JournalReader(this.postgres, from, {
       ...ports,
       onFailure: (error) => {
-        if (!(error instanceof PostgresUnreachable)) this.hooks.onFatal(error);
+        if (!(error instanceof PostgresUnreachableError)) this.hooks.onFatal(error);
       },
     });
     this.reader.start();
     this.chores.every(renewEveryMs, () => renewLease(this.postgres, lease));
-    this.chores.every(forgetEveryMs, () => this.forget(cursor));
+    this.chores.every(pruneEveryMs, () => this.forget(cursor));
     this.chores.every(tidyEveryMs, () => this.copy.tidy());
   }
 
-  /** The store of persons, each step of which is everybody's when it is committed. */
+  /** The person store; each of its steps is committed to PostgreSQL. */
   around(identity: IdentityStore): IdentityStore {
     return {
       cursor: (lane) => identity.cursor(lane),
@@ -126,8 +129,8 @@ export class SharedPeople {
   }
 
   /**
-   * Copies of persons follow what is everybody's: another loader must know the numbers of the changes. While PostgreSQL is
-   * away they stay as they are, so that questions are answered.
+   * Replicas of persons only contain committed changes, because another loader must know the changes' numbers. They are
+   * not updated while PostgreSQL is unavailable, so that queries still work.
    */
   aroundCopies(copies: PersonCopies): PersonCopies {
     return {
@@ -136,10 +139,10 @@ export class SharedPeople {
           if (this.copy.hasChanges) await this.change(() => undefined);
           const { revision } = this.copy;
           await copies.follow();
-          if (revision > this.mirrored) await noteMirrored(this.postgres, revision);
+          if (revision > this.mirrored) await markMirrored(this.postgres, revision);
           this.mirrored = revision;
         } catch (error) {
-          if (!(error instanceof PostgresUnreachable)) throw error;
+          if (!(error instanceof PostgresUnreachableError)) throw error;
         }
       },
       get followed() {
@@ -148,22 +151,22 @@ export class SharedPeople {
     };
   }
 
-  /** Resolves when everything that was written is everybody's; PostgreSQL that is away is waited for. */
+  /** Resolves when all changes are committed to PostgreSQL; waits while it is unavailable. */
   async settle(): Promise<void> {
     await this.postgres.untilDone(() => this.change(() => undefined));
   }
 
-  /** Runs a change of the store for all fronts. @throws {PostgresUnreachable} @throws what `run` throws */
+  /** Runs a change of the store and commits it. @throws {PostgresUnreachableError} @throws errors of `run` */
   async change<Result>(run: () => Result | Promise<Result>): Promise<Result> {
     try {
       return await this.copy.change(run, this.lease);
     } catch (error) {
-      if (error instanceof LeaseLost) this.hooks.onFatal(error);
+      if (error instanceof LeaseLostError) this.hooks.onFatal(error);
       throw error;
     }
   }
 
-  /** Gives the lease back; the last call but for `close`. */
+  /** Releases the lease; only `close` may follow. */
   async stop(cursor: (lane: Lane) => number): Promise<void> {
     this.chores.stop();
     await this.reader?.stop();
@@ -172,7 +175,7 @@ export class SharedPeople {
     await this.release();
   }
 
-  /** Lets another front go on at once. */
+  /** Lets another node acquire the lease immediately. */
   async release(): Promise<void> {
     const { lease, postgres } = this;
     if (lease === undefined) return;

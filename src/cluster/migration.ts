@@ -1,22 +1,20 @@
 /**
- * Takes the stores of a data directory over into PostgreSQL, and back.
- *
- * What was taken over already is known in the file itself, so that a take-over that was broken off goes on where it was; and
- * what is changed meanwhile is noted by the same triggers as on a front.
+ * Migrates the stores of a data directory to PostgreSQL and back. The SQLite file records which rows were copied, so an
+ * interrupted migration resumes; changes made meanwhile are captured by the triggers that nodes use.
  */
 
 import type { Database } from "bun:sqlite";
 import { type Lane, lanes } from "../journal/segment.ts";
 import { AppError } from "../lib/errors.ts";
-import { CapturedTables, type SharedRow } from "./captured-tables.ts";
-import { isKept, writeRows } from "./commits.ts";
+import { ChangeCapture, type SharedRow } from "./change-capture.ts";
+import { isRowStored, writeRows } from "./commits.ts";
 import type { Postgres } from "./connection.ts";
-import { markAsCopy } from "./copy-mark.ts";
-import { deadAfterMs } from "./fronts.ts";
-import type { CopiedStore } from "./store-copy.ts";
+import { nodeTimeoutMs } from "./nodes.ts";
+import { markAsReplica } from "./replica-marker.ts";
+import type { ReplicatedStore } from "./store-replica.ts";
 
-/** PostgreSQL holds the data of others, or a take-over that is not done. */
-export class TakeOverRefused extends AppError {
+/** PostgreSQL contains other data or an unfinished migration, or is not in a state to migrate from. */
+export class ClusterMigrationError extends AppError {
   readonly code = "take_over_refused";
   constructor(
     message: string,
@@ -26,53 +24,58 @@ export class TakeOverRefused extends AppError {
   }
 }
 
-/** The rows in PostgreSQL are not those of the file. */
-class TakeOverDiffers extends AppError {
+/** Rows in PostgreSQL differ from the file. */
+class ClusterMigrationMismatchError extends AppError {
   readonly code = "take_over_differs";
   override readonly hint =
-    "Nothing was switched over. Empty the schema `flagkeep` in PostgreSQL, and try again.";
+    "Nothing was switched over. Drop the schema `flagkeep` in PostgreSQL and try again.";
 }
 
-/** Rows of one commit; a person may have half a megabyte. */
+/** Rows per commit: a person can have 0.5 MB. */
 const rowsAtOnce = 500;
 const [mark, commitMs, compareMs] = ["take-over", 60_000, 3_600_000];
-/** When all of this became a data directory, which goes on loading into the same ClickHouse under the next numbers. */
+/**
+ * Key of the record that the data was migrated back to a directory, which continues the numbering in the same
+ * ClickHouse.
+ */
 const broughtBack = "brought back";
 
-/** Begins to take a directory over, or goes on with it. @param id names it, the same for all of it. @throws {TakeOverRefused} */
-export async function beginTakeOver(postgres: Postgres, id: string): Promise<void> {
-  const begun = await takeOverUnderWay(postgres);
-  if (begun === id) return;
+/**
+ * Starts or resumes a migration. @param id identifies the migration, constant across attempts
+ * @throws {ClusterMigrationError}
+ */
+export async function startMigration(postgres: Postgres, id: string): Promise<void> {
+  const started = await pendingMigration(postgres);
+  if (started === id) return;
   const [found] = await postgres.run(
     (sql) => sql`SELECT coalesce(sum(revision), 0)::int AS rows FROM flagkeep.store`,
   );
-  if (begun !== undefined || found!.rows > 0)
-    throw new TakeOverRefused(
-      "The schema `flagkeep` in PostgreSQL holds the data of another Flagkeep.",
-      "Name an empty database, or drop the schema.",
+  if (started !== undefined || found!.rows > 0)
+    throw new ClusterMigrationError(
+      "The schema `flagkeep` in PostgreSQL contains the data of another Flagkeep.",
+      "Use an empty database, or drop the schema.",
     );
   await postgres.run((sql) => sql`INSERT INTO flagkeep.secret VALUES (${mark}, ${id})`);
 }
 
-/** The take-over that was begun and is not done. */
-export async function takeOverUnderWay(postgres: Postgres): Promise<string | undefined> {
+/** @returns the ID of the unfinished migration */
+export async function pendingMigration(postgres: Postgres): Promise<string | undefined> {
   const [row] = await postgres.run((sql) => sql`SELECT value FROM flagkeep.secret WHERE name = ${mark}`);
   return row?.value;
 }
 
 /**
- * Sends all rows of a file that are not there yet, and compares.
- *
- * @param id of the take-over. @param onProgress told how many rows are left.
- * @throws {TakeOverDiffers} @throws {PostgresUnreachable}
+ * Copies all rows of a file that PostgreSQL does not have, then compares both sides.
+ * @param id of the migration @param onProgress receives the number of remaining rows
+ * @throws {ClusterMigrationMismatchError} @throws {PostgresUnreachableError}
  */
-export async function sendStore(
+export async function copyStore(
   client: Database,
-  { name, migrations }: CopiedStore,
+  { name, migrations }: ReplicatedStore,
   postgres: Postgres,
   { id, onProgress }: { id: string; onProgress: (left: number) => void },
 ): Promise<{ rows: number }> {
-  const tables = new CapturedTables(client);
+  const tables = new ChangeCapture(client);
   client.run("CREATE TABLE IF NOT EXISTS copy_sent (id TEXT PRIMARY KEY)");
   if (client.query("SELECT 1 FROM copy_sent WHERE id = ?").get(id) === null) {
     client.run("DELETE FROM copy_sent");
@@ -95,7 +98,7 @@ export async function sendStore(
       await writeRows(
         t,
         name,
-        rows.filter(isKept).map((one: SharedRow) => ({ ...one, revision: next })),
+        rows.filter(isRowStored).map((one: SharedRow) => ({ ...one, revision: next })),
       );
       await t`INSERT INTO flagkeep.commit (store, revision, id) VALUES (${name}, ${next}, ${commit})`;
       return next;
@@ -106,12 +109,12 @@ export async function sendStore(
     onProgress(left.count);
   }
   const count = await compare(tables, name, postgres);
-  markAsCopy(client, revision, commitId);
+  markAsReplica(client, revision, commitId);
   return { rows: count };
 }
 
-/** Says from where the lanes go on, and that the take-over is done: fronts may start. */
-export async function endTakeOver(
+/** Sets the next number of each lane and ends the migration, so that nodes may start. */
+export async function finishMigration(
   postgres: Postgres,
   { lastSeqs, secrets }: { lastSeqs: Record<Lane, number>; secrets: Record<string, string> },
 ): Promise<void> {
@@ -124,17 +127,17 @@ export async function endTakeOver(
   });
 }
 
-/** A copy becomes a file of its own. */
-export function endCopy(client: Database): void {
-  new CapturedTables(client).drop();
+/** Turns a replica into a standalone file. */
+export function finishCopy(client: Database): void {
+  new ChangeCapture(client).drop();
 }
 
 /**
- * Says that a data directory is made of this: a front beside it would give the same numbers to other events.
- *
- * @throws {TakeOverRefused} a front was started meanwhile, which has changed something.
+ * Records that the data was migrated back to a data directory: a node started afterwards would assign the same numbers
+ * to other events.
+ * @throws {ClusterMigrationError} a node started meanwhile and changed data
  */
-export async function noteBroughtBack(postgres: Postgres, dataDir: string): Promise<void> {
+export async function markReturned(postgres: Postgres, dataDir: string): Promise<void> {
   await postgres.run(
     (
       sql,
@@ -142,54 +145,57 @@ export async function noteBroughtBack(postgres: Postgres, dataDir: string): Prom
       ON CONFLICT (name) DO UPDATE SET value = excluded.value`,
   );
   try {
-    await requireAtRest(postgres);
+    await assertIdle(postgres);
   } catch (error) {
     await postgres.run((sql) => sql`DELETE FROM flagkeep.secret WHERE name = ${broughtBack}`);
     throw error;
   }
 }
 
-/** @throws {TakeOverRefused} a data directory was made of this, or a take-over is under way: no front may start. */
-export async function requireFrontsMayStart(postgres: Postgres): Promise<void> {
-  if ((await takeOverUnderWay(postgres)) !== undefined)
-    throw new TakeOverRefused(
-      "A data directory is being taken over into PostgreSQL.",
+/** @throws {ClusterMigrationError} the data was migrated back to a data directory, or a migration is in progress */
+export async function assertNodesMayStart(postgres: Postgres): Promise<void> {
+  if ((await pendingMigration(postgres)) !== undefined)
+    throw new ClusterMigrationError(
+      "A data directory is being migrated to PostgreSQL.",
       "Wait until `flagkeep migrate-to-cluster` has finished.",
     );
   const [row] = await postgres.run(
     (sql) => sql`SELECT value FROM flagkeep.secret WHERE name = ${broughtBack}`,
   );
   if (row !== undefined)
-    throw new TakeOverRefused(
-      `What is in PostgreSQL became a data directory of its own (${row.value}): both would load into the same ClickHouse.`,
-      `Go on with that directory; where it was never used: DELETE FROM flagkeep.secret WHERE name = '${broughtBack}'.`,
+    throw new ClusterMigrationError(
+      `The data in PostgreSQL was migrated to the data directory ${row.value}. Both would load into the same ClickHouse.`,
+      `Use that directory. If it was never used: DELETE FROM flagkeep.secret WHERE name = '${broughtBack}'.`,
     );
 }
 
-/** @throws {TakeOverRefused} there is nothing, fronts run, or the journal holds what is not loaded. */
-export async function requireAtRest(postgres: Postgres): Promise<void> {
+/**
+ * @throws {ClusterMigrationError} PostgreSQL has no data, a node is running, or the journal has entries that are not
+ * loaded
+ */
+export async function assertIdle(postgres: Postgres): Promise<void> {
   const [row] = await postgres.run(
     (sql) => sql`SELECT (SELECT coalesce(sum(entries), 0) FROM flagkeep.journal)::float8 AS entries,
       (SELECT until > clock_timestamp() FROM flagkeep.lease)
-        OR EXISTS (SELECT 1 FROM flagkeep.front WHERE seen_at > clock_timestamp() - ${deadAfterMs} * interval '1 millisecond') AS held,
+        OR EXISTS (SELECT 1 FROM flagkeep.front WHERE seen_at > clock_timestamp() - ${nodeTimeoutMs} * interval '1 millisecond') AS held,
       EXISTS (SELECT 1 FROM flagkeep.store WHERE name = 'metadata' AND revision > 0) AS whole`,
   );
   if (!row!.whole)
-    throw new TakeOverRefused("There is nothing in PostgreSQL yet.", "Name the right database.");
+    throw new ClusterMigrationError("PostgreSQL contains no Flagkeep data.", "Name the right database.");
   if (row!.held)
-    throw new TakeOverRefused(
-      "A front is running.",
-      "Stop all fronts, and run the command again; one that was killed counts for ten seconds.",
+    throw new ClusterMigrationError(
+      "A node is running.",
+      "Stop all nodes and run the command again; a killed node expires after ten seconds.",
     );
   if (row!.entries > 0)
-    throw new TakeOverRefused(
-      `The journal in PostgreSQL holds ${row!.entries} entries that are not loaded.`,
-      "Start a front, wait until `flagkeep status` shows none waiting, stop it, and run the command again.",
+    throw new ClusterMigrationError(
+      `The journal in PostgreSQL has ${row!.entries} entries that are not loaded.`,
+      "Start a node, wait until `flagkeep status` shows no pending entries, stop it, and run the command again.",
     );
 }
 
-/** Compares all rows by their hashes. @returns how many there are. @throws {TakeOverDiffers} */
-async function compare(tables: CapturedTables, name: string, postgres: Postgres): Promise<number> {
+/** Compares all rows by hash. @returns the number of rows @throws {ClusterMigrationMismatchError} */
+async function compare(tables: ChangeCapture, name: string, postgres: Postgres): Promise<number> {
   const [there] = await postgres.run(
     (
       sql,
@@ -200,14 +206,14 @@ async function compare(tables: CapturedTables, name: string, postgres: Postgres)
   let rows = 0;
   let sum = 0n;
   for (const { tbl, key, body } of tables.all()) {
-    if (!isKept({ tbl })) continue;
+    if (!isRowStored({ tbl })) continue;
     rows += 1;
     const hash = new Bun.CryptoHasher("sha256").update(`${tbl}${key}${body}`).digest("hex");
     sum += BigInt(`0x${hash.slice(0, 15)}`);
   }
   if (rows !== there!.rows || String(sum) !== there!.sum)
-    throw new TakeOverDiffers(
-      `The store of ${name} has ${rows} rows here, and ${there!.rows} or others in PostgreSQL.`,
+    throw new ClusterMigrationMismatchError(
+      `The ${name} store has ${rows} rows here, but ${there!.rows} or different rows in PostgreSQL.`,
     );
   return rows;
 }

@@ -1,10 +1,10 @@
 /** Several fronts on one PostgreSQL: what was acknowledged is stored once, whoever dies or hangs, and when. */
 
 import { expect } from "bun:test";
-import { until } from "../support/appliance.ts";
 import { mulberry32 } from "../support/crash-load.ts";
 import { TestFronts, testWithFronts } from "../support/fronts.ts";
 import { expectAllOnce, FrontLoad, stopMerges } from "../support/fronts-load.ts";
+import { until } from "../support/server.ts";
 
 const test = testWithFronts("several fronts");
 const rounds = Number(process.env.FLAGKEEP_TEST_CLUSTER_ROUNDS ?? 5);

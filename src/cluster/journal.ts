@@ -1,52 +1,53 @@
 /**
- * The journal in PostgreSQL: what the fronts have acknowledged, in the order of its commits.
- *
- * What one front has at a time becomes one block of a lane, compressed, numbered by the lane's row in the statement that
- * stores it. A commit whose answer is lost is asked for again under its number, so that a block is there once.
+ * The journal in PostgreSQL: entries acknowledged by all nodes, in commit order. The waiting entries of a node become
+ * one compressed block of a lane, numbered by the statement that stores it. A commit whose response is lost is retried
+ * under the same block number, so each block is stored exactly once.
  */
 
-import type { EntryText } from "../journal/entry.ts";
+import type { EntryJson } from "../journal/entry.ts";
 import type { Admission, JournalPort } from "../journal/journal.ts";
 import { JournalUnavailableError } from "../journal/lane-writer.ts";
 import { type Lane, lanes } from "../journal/segment.ts";
-import { type Postgres, PostgresUnreachable } from "./connection.ts";
+import { type Postgres, PostgresUnreachableError } from "./connection.ts";
 
-export interface PostgresJournalSettings {
-  /** Names this front in the journal. */
+export interface PostgresJournalOptions {
+  /** Identifies this node in the journal. */
   front: string;
-  /** Bytes that may wait for PostgreSQL before new entries are refused. */
+  /** Maximum bytes waiting for PostgreSQL before new entries are rejected. */
   queueBytesMax: number;
   onRefused?: (reason: JournalUnavailableError["reason"], lane: Lane) => void;
   onFailure?: (error: unknown, lane: Lane) => void;
 }
 
-/** Bytes of one block at most, unless one request has more. */
+/** Maximum bytes per block, unless a single request is larger. */
 const blockBytesMax = 8 * 1024 * 1024;
-/** Blocks of this size are compressed by another thread. */
+/** Larger blocks are compressed on another thread. */
 const ownThreadBytesMax = 64 * 1024;
-/** How long a block is tried before its requests are refused: as long as a standby takes to be promoted. */
+/** How long a block is retried before its requests are rejected: the time a standby takes to be promoted. */
 const triesMs = 5_000;
-/** How long each of its tries may take at least. */
+/** Minimum timeout per attempt. */
 const tryMs = 1_000;
-/** After that, new requests are refused at once for as long as nothing gets through. */
+/** While writes fail, one new request per interval is tried; the others are rejected immediately. */
 const lookEveryMs = 1_000;
+/** Readiness reports a failed block for this long, so that a mix of failures and successes is not ready. */
+const failingMs = 5_000;
 const compression = { level: 1 } as const;
 
 interface Waiting {
-  entries: readonly EntryText[];
+  entries: readonly EntryJson[];
   bytes: number;
   resolve: (first: number) => void;
   reject: (error: Error) => void;
 }
 
-/** Whether there is room is PostgreSQL's affair: `admission` tells no bytes. */
+/** `admission` reports 0 bytes because disk space is up to PostgreSQL. */
 export class PostgresJournal implements JournalPort {
   private readonly writers: Record<Lane, BlockWriter>;
   private readonly lookTimer: ReturnType<typeof setInterval>;
 
   constructor(
     private readonly postgres: Postgres,
-    settings: PostgresJournalSettings,
+    settings: PostgresJournalOptions,
   ) {
     this.writers = {
       realtime: new BlockWriter("realtime", postgres, settings),
@@ -56,14 +57,14 @@ export class PostgresJournal implements JournalPort {
     void this.look();
   }
 
-  append(lane: Lane, entries: readonly EntryText[]): Promise<number> {
+  append(lane: Lane, entries: readonly EntryJson[]): Promise<number> {
     return this.writers[lane].append(entries);
   }
 
   admission(): Admission {
-    const isFailing = lanes.some((lane) => this.writers[lane].isAway);
-    const trouble = isFailing ? "PostgreSQL cannot be written to." : null;
-    return { isOpen: !isFailing, isFailing, trouble, freeBytes: 0, neededBytes: 0, totalBytes: 0 };
+    const isFailing = lanes.some((lane) => this.writers[lane].hasFailedLately);
+    const problem = isFailing ? "PostgreSQL cannot be written to." : null;
+    return { isOpen: !isFailing, isFailing, trouble: problem, freeBytes: 0, neededBytes: 0, totalBytes: 0 };
   }
 
   state() {
@@ -74,7 +75,7 @@ export class PostgresJournal implements JournalPort {
   }
 
   async seal(): Promise<void> {
-    // Whoever loads events sees each block as soon as it is there.
+    // The loading node polls for blocks.
   }
 
   async close(): Promise<void> {
@@ -82,42 +83,50 @@ export class PostgresJournal implements JournalPort {
     await Promise.all(lanes.map((lane) => this.writers[lane].close()));
   }
 
-  /** How far the lanes are: other fronts append, too. */
+  /** Updates the last number of each lane: other nodes append as well. */
   private async look(): Promise<void> {
     try {
-      const rows = await this.postgres.run((sql) => sql`SELECT name, next_seq FROM flagkeep.lane`);
-      for (const { name, next_seq } of rows) this.writers[name as Lane].noteLast(Number(next_seq) - 1);
+      const rows = await this.postgres.run(
+        (sql) =>
+          sql`SELECT name, next_seq, current_setting('transaction_read_only') = 'off' AS writable FROM flagkeep.lane`,
+      );
+      for (const { name, next_seq, writable } of rows) {
+        const writer = this.writers[name as Lane];
+        writer.noteLast(Number(next_seq) - 1);
+        if (writable === true) writer.noteWritable();
+      }
     } catch {
-      // Whoever appends finds out.
+      // The next append reports the error.
     }
   }
 }
 
 class BlockWriter {
   lastSeq = 0;
-  /** Entries that this front has made durable. */
+  /** Entries made durable by this node. */
   durableCount = 0;
   queuedBytes = 0;
-  /** Nothing got through of late. */
-  isAway = false;
+  /** The last write failed. */
+  private isUnavailable = false;
+  private failedAt = Number.NEGATIVE_INFINITY;
   private queue: Waiting[] = [];
   private running: Promise<void> | undefined;
   private isClosed = false;
-  /** Counts this front's blocks of the lane; unknown at first. */
+  /** Last block number of this node in the lane; undefined if unknown. */
   private block: number | undefined;
-  private lookedAt = Number.NEGATIVE_INFINITY;
+  private checkedAt = Number.NEGATIVE_INFINITY;
 
   constructor(
     private readonly lane: Lane,
     private readonly postgres: Postgres,
-    private readonly settings: PostgresJournalSettings,
+    private readonly settings: PostgresJournalOptions,
   ) {}
 
-  append(entries: readonly EntryText[]): Promise<number> {
-    const refusal = this.refusal();
-    if (refusal !== undefined) {
-      this.settings.onRefused?.(refusal, this.lane);
-      return Promise.reject(new JournalUnavailableError(refusal));
+  append(entries: readonly EntryJson[]): Promise<number> {
+    const rejection = this.rejection();
+    if (rejection !== undefined) {
+      this.settings.onRefused?.(rejection, this.lane);
+      return Promise.reject(new JournalUnavailableError(rejection));
     }
     const bytes = entries.reduce((sum, entry) => sum + entry.length + 1, 0);
     this.queuedBytes += bytes;
@@ -128,8 +137,15 @@ class BlockWriter {
   }
 
   noteLast(seq: number): void {
-    this.isAway = false;
     this.lastSeq = Math.max(this.lastSeq, seq);
+  }
+
+  noteWritable(): void {
+    this.isUnavailable = false;
+  }
+
+  get hasFailedLately(): boolean {
+    return this.isUnavailable || performance.now() - this.failedAt < failingMs;
   }
 
   async close(): Promise<void> {
@@ -137,18 +153,18 @@ class BlockWriter {
     await this.running;
   }
 
-  private refusal(): JournalUnavailableError["reason"] | undefined {
+  private rejection(): JournalUnavailableError["reason"] | undefined {
     if (this.isClosed) return "closed";
     if (this.queuedBytes > this.settings.queueBytesMax) return "overloaded";
-    if (!this.isAway || performance.now() - this.lookedAt > lookEveryMs) {
-      this.lookedAt = performance.now();
+    if (!this.isUnavailable || performance.now() - this.checkedAt > lookEveryMs) {
+      this.checkedAt = performance.now();
       return undefined;
     }
     return "write_failed";
   }
 
   private async run(): Promise<void> {
-    // One turn of the event loop, so that all requests that are ready now share the first commit.
+    // Wait one tick, so that all pending requests share the first commit.
     await new Promise(setImmediate);
     while (this.queue.length > 0) await this.writeBlock(this.takeGroup());
     this.running = undefined;
@@ -166,17 +182,18 @@ class BlockWriter {
   private async writeBlock(group: readonly Waiting[]): Promise<void> {
     const entries = group.flatMap((waiting) => waiting.entries);
     try {
-      const text = textOf(entries);
+      const text = toDisplayString(entries);
       const body =
         text.length <= ownThreadBytesMax
           ? Bun.zstdCompressSync(text, compression)
           : await Bun.zstdCompress(text, compression);
       const end = performance.now() + triesMs;
-      const wasAway = this.isAway;
+      const wasUnavailable = this.isUnavailable;
       const first = await this.postgres.untilDone(
         () => this.store(body, entries.length, text.length, Math.max(end - performance.now(), tryMs)),
-        () => !wasAway && performance.now() < end,
+        () => !wasUnavailable && performance.now() < end,
       );
+      this.noteWritable();
       this.noteLast(first + entries.length - 1);
       this.durableCount += entries.length;
       let next = first;
@@ -185,8 +202,9 @@ class BlockWriter {
         next += waiting.entries.length;
       }
     } catch (error) {
-      this.isAway = error instanceof PostgresUnreachable;
-      // The next block asks which is the last that is there.
+      this.isUnavailable = error instanceof PostgresUnreachableError;
+      this.failedAt = performance.now();
+      // The next block queries the last stored block number.
       this.block = undefined;
       this.settings.onFailure?.(error, this.lane);
       for (const { reject } of group) reject(new JournalUnavailableError("write_failed"));
@@ -196,13 +214,13 @@ class BlockWriter {
     }
   }
 
-  /** Stores a block once, however often it is called for the same. @returns the number of its first entry. */
+  /** Stores a block exactly once across retries. @returns the number of its first entry */
   private async store(body: Uint8Array, count: number, size: number, timeoutMs: number): Promise<number> {
     const { lane } = this;
     const { front } = this.settings;
     this.block ??= await this.lastBlock(timeoutMs);
     const block = this.block + 1;
-    // The row of this front comes first: a second try waits there for the first, and then finds nothing to do.
+    // This node's row is updated first: a retry waits for the first attempt's lock, then matches no row.
     const [stored] = await this.postgres.run(
       (sql) => sql`
         WITH mine AS (
@@ -222,7 +240,7 @@ class BlockWriter {
     );
     this.block = block;
     if (stored !== undefined) return Number(stored.first_seq);
-    // It is there already: only the answer was lost.
+    // Already stored: only the response was lost.
     const [known] = await this.postgres.run(
       (
         sql,
@@ -245,8 +263,8 @@ class BlockWriter {
   }
 }
 
-/** Each entry ended by a line feed, as UTF-8. */
-function textOf(entries: readonly EntryText[]): Uint8Array {
+/** UTF-8, each entry followed by a line feed. */
+function toDisplayString(entries: readonly EntryJson[]): Uint8Array {
   if (entries.every((entry) => typeof entry === "string")) return Buffer.from(`${entries.join("\n")}\n`);
   return Buffer.concat(
     entries.flatMap((entry) => [typeof entry === "string" ? Buffer.from(entry) : entry, lineFeed]),

@@ -1,49 +1,49 @@
 /**
- * The commits of a store in PostgreSQL: each as one compressed value while it is new, and folded into single rows after a
- * while, which costs little where the same rows change again and again.
+ * Commits of a store in PostgreSQL. A new commit is one compressed value; compaction writes it to single rows later,
+ * which is cheap if the same rows change repeatedly.
  */
 
-import type { SharedRow } from "./captured-tables.ts";
+import type { SharedRow } from "./change-capture.ts";
 import type { Postgres, Transaction } from "./connection.ts";
 
 export type StoreName = "metadata" | "people";
 
-/** Tells all fronts which store has changed. */
+/** NOTIFY channel; the payload is the name of the changed store. */
 export const changeChannel = "flagkeep_store";
 
-/** Rows that are read at once; a person may have half a megabyte. */
+/** Rows per read: a person can have 0.5 MB. */
 const rowsAtOnce = 500;
-/** Commits that are read at once. */
+/** Commits per read. */
 const commitsAtOnce = 16;
-/** Rows, and characters of them, that are sent in one statement. */
+/** Maximum rows and characters per statement. */
 const rowsPerStatement = 5_000;
 const charactersPerStatement = 8 * 1024 * 1024;
-/** Characters of the rows that are folded at once. */
+/** Characters of rows compacted per transaction. */
 const foldedCharactersMax = 64 * 1024 * 1024;
-/** For how long what is gone, and the names of commits, are told. */
+/** How long deleted rows and commit IDs are retained. */
 const toldFor = "1 day";
 const tidyMs = 120_000;
-/** Smaller ones are not worth the time of another thread. */
+/** Smaller commits are compressed synchronously: a thread costs more. */
 const ownThreadCharactersMax = 64 * 1024;
 const compression = { level: 1 } as const;
 /**
- * The table of changes that are to be copied to the event store. Nobody needs a row of it once that is done, and only then a
- * commit is folded: such rows never become single rows.
+ * Table of changes to copy to the event store. Its rows are not needed afterwards, and a commit is compacted only then,
+ * so they never become single rows.
  */
 const passing = "change";
 
-/** Whether a row becomes a single row in PostgreSQL. */
-export const isKept = ({ tbl }: Pick<SharedRow, "tbl">) => tbl !== passing;
+/** Whether compaction writes the row to PostgreSQL's table of single rows. */
+export const isRowStored = ({ tbl }: Pick<SharedRow, "tbl">) => tbl !== passing;
 
 export interface Commit {
   store: StoreName;
   revision: number;
-  /** By chance: tells this history from any other. */
+  /** Random: identifies the history that the commit belongs to. */
   id: string;
   rows: readonly SharedRow[];
 }
 
-/** Writes a commit behind the last one; the caller holds the lock of the store's row. */
+/** Appends a commit; the caller holds the lock of the store's row. */
 export async function sendCommit(t: Transaction, { store, revision, id, rows }: Commit): Promise<void> {
   const text = Buffer.from(rows.map(({ tbl, key, body }) => `${tbl}\t${key}\t${body ?? ""}\n`).join(""));
   const body =
@@ -56,29 +56,29 @@ export async function sendCommit(t: Transaction, { store, revision, id, rows }: 
   await t`SELECT pg_notify(${changeChannel}, ${store})`;
 }
 
-/** The rows of all commits behind a folded or taken one, in order. */
+/** Rows of all commits after a revision that is compacted or already applied, in order. */
 export async function* commitRows(
   t: Transaction,
   store: StoreName,
   after: number,
 ): AsyncGenerator<SharedRow[]> {
-  for await (const { rows } of commitsBehind(t, store, after)) yield rows;
+  for await (const { rows } of commitsAfter(t, store, after)) yield rows;
 }
 
-async function* commitsBehind(t: Transaction, store: StoreName, after: number) {
+async function* commitsAfter(t: Transaction, store: StoreName, after: number) {
   for (let last = after; ; ) {
     const commits = await t`SELECT revision, body FROM flagkeep.commit
       WHERE store = ${store} AND revision > ${last} AND body IS NOT NULL ORDER BY revision LIMIT ${commitsAtOnce}`;
     for (const { revision, body } of commits) {
       last = Number(revision);
-      yield { revision: last, rows: rowsOf(body as Uint8Array) };
+      yield { revision: last, rows: getRows(body as Uint8Array) };
     }
     if (commits.length < commitsAtOnce) return;
   }
 }
 
-/** Neither a table's name nor a key nor the text of JSON has a tab or a line feed in it. */
-function rowsOf(body: Uint8Array): SharedRow[] {
+/** Table names, keys and JSON never contain a raw tab or line feed. */
+function getRows(body: Uint8Array): SharedRow[] {
   const rows: SharedRow[] = [];
   for (const line of Bun.zstdDecompressSync(body).toString("utf8").split("\n")) {
     if (line === "") continue;
@@ -93,8 +93,8 @@ function rowsOf(body: Uint8Array): SharedRow[] {
   return rows;
 }
 
-/** Folded rows that were written behind a commit, in the order of the commits. */
-export async function* foldedRows(
+/** Compacted rows written after a revision, in commit order. */
+export async function* compactedRows(
   t: Transaction,
   store: StoreName,
   after: number,
@@ -111,19 +111,19 @@ export async function* foldedRows(
   }
 }
 
-/** The rows of one small table as they are now: every commit that is not folded is read for them. */
+/** The current rows of a small table; reads every commit that is not compacted. */
 export async function tableRows(t: Transaction, store: StoreName, tbl: string): Promise<SharedRow[]> {
-  const [place] = await t`SELECT folded FROM flagkeep.store WHERE name = ${store}`;
-  if (place === undefined) return [];
+  const [progress] = await t`SELECT folded FROM flagkeep.store WHERE name = ${store}`;
+  if (progress === undefined) return [];
   const folded = await t<SharedRow[]>`
     SELECT tbl, key, body FROM flagkeep.row WHERE store = ${store} AND tbl = ${tbl}`;
   const rows = new Map(folded.map((row) => [row.key, row]));
-  for await (const part of commitRows(t, store, Number(place.folded)))
+  for await (const part of commitRows(t, store, Number(progress.folded)))
     for (const row of part) if (row.tbl === tbl) rows.set(row.key, row);
   return [...rows.values()].filter(({ body }) => body !== null);
 }
 
-/** Folded rows by their keys; those that are not there are gone. */
+/** Compacted rows by key; missing ones have a null body. */
 export async function* rowsByKey(
   t: Transaction,
   store: StoreName,
@@ -139,28 +139,28 @@ export async function* rowsByKey(
   }
 }
 
-/** Every change of persons up to a commit has been copied to the event store. */
-export async function noteMirrored(postgres: Postgres, revision: number): Promise<void> {
+/** Records that all changes of persons up to a revision are in the event store. */
+export async function markMirrored(postgres: Postgres, revision: number): Promise<void> {
   await postgres.run(
     (sql) => sql`UPDATE flagkeep.store SET mirrored = greatest(mirrored, ${revision}) WHERE name = 'people'`,
   );
 }
 
-/** Brings the single rows up to date with commits, some at a time. */
-export async function foldCommits(postgres: Postgres, store: StoreName): Promise<void> {
+/** Compacts commits into single rows, in batches. */
+export async function compactCommits(postgres: Postgres, store: StoreName): Promise<void> {
   for (let isMore = true; isMore; ) {
     isMore = await postgres.transaction(async (t) => {
       const [lock] = await t`SELECT pg_try_advisory_xact_lock(hashtext(${`flagkeep fold ${store}`})) AS mine`;
       if (!lock!.mine) return false;
-      const [place] = await t`SELECT folded, mirrored FROM flagkeep.store WHERE name = ${store}`;
-      const until = store === "people" ? Number(place!.mirrored) : Number.POSITIVE_INFINITY;
+      const [progress] = await t`SELECT folded, mirrored FROM flagkeep.store WHERE name = ${store}`;
+      const until = store === "people" ? Number(progress!.mirrored) : Number.POSITIVE_INFINITY;
       const newest = new Map<string, SharedRow & { revision: number }>();
       let characters = 0;
-      let last = Number(place!.folded);
+      let last = Number(progress!.folded);
       const before = last;
-      for await (const { revision, rows } of commitsBehind(t, store, last)) {
+      for await (const { revision, rows } of commitsAfter(t, store, last)) {
         if (revision > until) break;
-        for (const row of rows.filter(isKept)) {
+        for (const row of rows.filter(isRowStored)) {
           newest.set(`${row.tbl} ${row.key}`, { ...row, revision });
           characters += row.body?.length ?? 0;
         }
@@ -176,7 +176,7 @@ export async function foldCommits(postgres: Postgres, store: StoreName): Promise
   }
 }
 
-/** Writes single rows as they are after a commit. */
+/** Writes single rows in their state after a commit. */
 export async function writeRows(
   t: Transaction,
   store: StoreName,
@@ -201,8 +201,8 @@ export async function writeRows(
   }
 }
 
-/** Forgets rows that have been gone, and the names of commits that were made, for long. */
-export async function forgetOld(postgres: Postgres, store: StoreName): Promise<void> {
+/** Deletes the tombstones of rows and the IDs of compacted commits after `toldFor`. */
+export async function pruneOld(postgres: Postgres, store: StoreName): Promise<void> {
   await postgres.transaction(async (t) => {
     const [last] = await t`SELECT max(revision) AS revision FROM flagkeep.commit
       WHERE store = ${store} AND body IS NULL AND at < clock_timestamp() - ${toldFor}::interval`;

@@ -3,18 +3,18 @@
 import { afterAll, beforeAll, expect } from "bun:test";
 import { join } from "node:path";
 import { metadataStore } from "../../src/accounts/db.ts";
-import { initialise } from "../../src/accounts/initialise.ts";
+import { initialize } from "../../src/accounts/initialize.ts";
 import { openMetadata } from "../../src/accounts/metadata.ts";
+import { Postgres } from "../../src/cluster/connection.ts";
+import { migratePostgres } from "../../src/cluster/schema.ts";
+import { StoreReplica } from "../../src/cluster/store-replica.ts";
 import { FlagSets } from "../../src/flags/store/flag-sets.ts";
 import { createFlag, updateFlag } from "../../src/flags/store/flag-writes.ts";
 import { payloadCipher } from "../../src/flags/store/payload-cipher.ts";
 import { newPayloadKey } from "../../src/flags/store/payload-key.ts";
 import { parsePostgresUrl } from "../../src/lib/postgres-address.ts";
-import { Postgres } from "../../src/postgres/connection.ts";
-import { migratePostgres } from "../../src/postgres/schema.ts";
-import { StoreCopy } from "../../src/postgres/store-copy.ts";
-import { temporaryFolder } from "../support/appliance.ts";
 import { hasPostgres, startPostgres, type TestPostgres, testWithPostgres } from "../support/postgres.ts";
+import { temporaryFolder } from "../support/server.ts";
 
 const test = testWithPostgres("a front's copy of flags and keys");
 
@@ -33,16 +33,16 @@ test("flags of a change that was refused are not served when the next change has
   });
   await migratePostgres(postgres);
   const path = join(temporaryFolder(), "metadata.sqlite");
-  await StoreCopy.prepare(path, metadataStore, postgres);
+  await StoreReplica.prepare(path, metadataStore, postgres);
   const metadata = openMetadata(path);
-  const copy = StoreCopy.attach(metadata.db.$client, metadataStore, postgres, {
+  const copy = StoreReplica.attach(metadata.db.$client, metadataStore, postgres, {
     onTaken: (isBack) => metadata.changes.retake(isBack),
   });
   const flagSets = new FlagSets(metadata, () => []);
   const writing = { metadata, payloads: payloadCipher(Buffer.from(newPayloadKey(), "base64")) };
   const names = () => flagSets.of(1).definitions.map(({ name }) => name);
   const { id } = await copy.change(() => {
-    const { user } = initialise(metadata, { organization: "o", project: "p", email: "a@example.com" });
+    const { user } = initialize(metadata, { organization: "o", project: "p", email: "a@example.com" });
     const fields = { key: "flag", name: "first" };
     return createFlag(writing, {
       ...{ by: user.id, projectId: 1, fields, createsUsageDashboard: false, now: new Date() },
@@ -59,7 +59,7 @@ test("flags of a change that was refused are not served when the next change has
       "refused",
     );
   });
-  await expect(refused).rejects.toThrow("cannot be used");
+  await expect(refused).rejects.toThrow("is unavailable");
   expect(names()).toEqual(["refused"]);
   await postgres.untilDone(() => copy.change(() => rename("second")));
   expect(names()).toEqual(["second"]);
@@ -73,10 +73,10 @@ test("a change that cannot be committed, and those behind it, are given up in th
   });
   await migratePostgres(postgres);
   const path = join(temporaryFolder(), "metadata.sqlite");
-  await StoreCopy.prepare(path, metadataStore, postgres);
+  await StoreReplica.prepare(path, metadataStore, postgres);
   const metadata = openMetadata(path);
-  const copy = StoreCopy.attach(metadata.db.$client, metadataStore, postgres);
-  await copy.change(() => initialise(metadata, { organization: "o", project: "p", email: "a@example.com" }));
+  const copy = StoreReplica.attach(metadata.db.$client, metadataStore, postgres);
+  await copy.change(() => initialize(metadata, { organization: "o", project: "p", email: "a@example.com" }));
   const rename = (name: string) =>
     metadata.db.$client.query("UPDATE project SET name = ? WHERE id = 1").run(name);
   // As a commit does that waits for a standby which has gone: it has the lock, and does not end.
@@ -93,7 +93,7 @@ test("a change that cannot be committed, and those behind it, are given up in th
   );
   expect(performance.now() - start).toBeLessThan(5_000);
   expect(changes.map((change) => change.status === "rejected" && String(change.reason))).toEqual([
-    ...Array.from({ length: 3 }, () => expect.stringContaining("cannot be used")),
+    ...Array.from({ length: 3 }, () => expect.stringContaining("is unavailable")),
   ]);
   released.resolve();
   await holding;

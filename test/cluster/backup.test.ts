@@ -3,12 +3,12 @@
 import { expect } from "bun:test";
 import { cpSync, readFileSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { temporaryFolder, until } from "../support/appliance.ts";
 import { TestClickHouse } from "../support/clickhouse.ts";
 import { mulberry32 } from "../support/crash-load.ts";
 import { TestFronts, testWithFronts } from "../support/fronts.ts";
 import { expectAllOnce, FrontLoad, stopMerges } from "../support/fronts-load.ts";
 import { ownFolder, runProgram, startPostgres } from "../support/postgres.ts";
+import { temporaryFolder, until } from "../support/server.ts";
 
 const test = testWithFronts("a backup of several fronts");
 const page = readFileSync(join(import.meta.dir, "../../docs/operations/cluster.md"), "utf8");

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { parsePostgresUrl, postgresUrl, shownPostgres } from "../../src/lib/postgres-address.ts";
+import { parsePostgresUrl, postgresUrl, redactPostgresUrl } from "../../src/lib/postgres-address.ts";
 
 test("several hosts, a password with signs in it, ports and names as they are usual", () => {
   const parsed = parsePostgresUrl("postgresql://me:s3cr%2Ft@pg1,pg2:6432,[::1]:7000/flags?sslmode=require")!;
@@ -14,7 +14,7 @@ test("several hosts, a password with signs in it, ports and names as they are us
     database: "flags",
     tls: true,
   });
-  expect(shownPostgres(parsed)).toBe("postgres://me@pg1:5432,pg2:6432,[::1]:7000/flags");
+  expect(redactPostgresUrl(parsed)).toBe("postgres://me@pg1:5432,pg2:6432,[::1]:7000/flags");
   expect(parsePostgresUrl(postgresUrl(parsed))).toEqual(parsed);
   expect(parsePostgresUrl("postgres://pg/flags")).toMatchObject({
     user: "flagkeep",

@@ -3,25 +3,25 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { SharedPeople } from "../../src/engine/shared-people.ts";
+import { Postgres } from "../../src/cluster/connection.ts";
+import { PostgresJournal } from "../../src/cluster/journal.ts";
+import { JournalReader } from "../../src/cluster/journal-reader.ts";
+import { migratePostgres } from "../../src/cluster/schema.ts";
+import { StoreReplica } from "../../src/cluster/store-replica.ts";
+import { SharedPeople } from "../../src/engine/cluster-persons.ts";
 import type { JournalBatch } from "../../src/journal/reader.ts";
 import type { Lane } from "../../src/journal/segment.ts";
 import { parsePostgresUrl } from "../../src/lib/postgres-address.ts";
-import { openPeople, peopleStore } from "../../src/people/open.ts";
-import { PeopleStore } from "../../src/people/store.ts";
-import { Postgres } from "../../src/postgres/connection.ts";
-import { PostgresJournal } from "../../src/postgres/journal.ts";
-import { JournalReader } from "../../src/postgres/journal-reader.ts";
-import { migratePostgres } from "../../src/postgres/schema.ts";
-import { StoreCopy } from "../../src/postgres/store-copy.ts";
+import { openPeople, peopleStore } from "../../src/persons/open.ts";
+import { PeopleStore } from "../../src/persons/store.ts";
 import { type JournalUnderTest, journalConformance } from "../journal/journal-conformance.ts";
 import {
   type IdentityStoreUnderTest,
   identityStoreConformance,
-} from "../people/identity-store-conformance.ts";
-import { countedEvents, seenPersons, spikeSettings } from "../people/support.ts";
-import { temporaryFolder, until } from "../support/appliance.ts";
+} from "../persons/identity-store-conformance.ts";
+import { countedEvents, seenPersons, spikeSettings } from "../persons/support.ts";
 import { hasPostgres, startPostgres, type TestPostgres } from "../support/postgres.ts";
+import { temporaryFolder, until } from "../support/server.ts";
 
 let server: TestPostgres;
 let databases = 0;
@@ -39,7 +39,7 @@ const reconnect = (url: string) => new Postgres(parsePostgresUrl(url)!, { connec
 /** Everything a lane has behind a number, as a reader offers it. */
 async function readBehind(postgres: Postgres, lane: Lane, behind: number): Promise<JournalBatch[]> {
   const batches: JournalBatch[] = [];
-  const { lastSeq } = await lastOf(postgres, lane);
+  const { lastSeq } = await getLast(postgres, lane);
   const reader = new JournalReader(
     postgres,
     { realtime: 0, historical: 0, [lane]: behind },
@@ -74,7 +74,7 @@ async function journalOn(postgres: Postgres): Promise<JournalUnderTest> {
   };
 }
 
-async function lastOf(postgres: Postgres, lane: string): Promise<{ lastSeq: number }> {
+async function getLast(postgres: Postgres, lane: string): Promise<{ lastSeq: number }> {
   const [row] = await postgres.run(
     (sql) => sql`SELECT next_seq - 1 AS last FROM flagkeep.lane WHERE name = ${lane}`,
   );
@@ -85,13 +85,13 @@ async function lastOf(postgres: Postgres, lane: string): Promise<{ lastSeq: numb
 async function peopleOn(postgres: Postgres): Promise<IdentityStoreUnderTest> {
   const folder = temporaryFolder();
   const path = join(folder, "people.sqlite");
-  await StoreCopy.prepare(path, peopleStore, postgres);
+  await StoreReplica.prepare(path, peopleStore, postgres);
   const db = openPeople(path);
   const ignore = () => undefined;
   const shared = await SharedPeople.open(
     db,
     { postgres: postgres.address, front: crypto.randomUUID() },
-    { onAway: ignore, onTaken: ignore, onFree: ignore, onFatal: ignore },
+    { onUnavailable: ignore, onTaken: ignore, onFree: ignore, onFatal: ignore },
   );
   const end = async () => {
     await shared.release();

@@ -1,8 +1,7 @@
 /**
- * Who loads events: one front at a time, by a row with an end and an epoch.
- *
- * A lock of a session would not do: a process that is stopped keeps its session. Whoever takes the lease counts the epoch up,
- * and every commit of the loader asks for its own epoch, so that one that was taken for dead cannot commit any more.
+ * Elects the one node that loads events, by a row with an expiry and an epoch. A session lock would not do: a suspended
+ * process keeps its session. Acquiring the lease increments the epoch, and every commit of the loader checks it, so a
+ * node that was presumed dead cannot commit any more.
  */
 
 import type { Sql } from "postgres";
@@ -11,25 +10,25 @@ import type { Postgres, Transaction } from "./connection.ts";
 
 export interface Lease {
   readonly epoch: number;
-  /** The front whose engine loads events, and by which of its processes. */
+  /** The node whose engine loads events. */
   readonly front: string;
   readonly holder: string;
 }
 
-/** Another front loads events now. */
-export class LeaseLost extends AppError {
+/** Another node has acquired the lease. */
+export class LeaseLostError extends AppError {
   readonly code = "lease_lost";
   constructor() {
-    super("Another front loads events now.");
+    super("Another node is loading events.");
   }
 }
 
-/** A holder that says nothing for so long is taken for dead. */
+/** A holder that does not renew for this long loses the lease. */
 export const leaseMs = 5_000;
 export const renewEveryMs = 1_000;
 
-/** Takes the lease when nobody holds it. @throws {PostgresUnreachable} */
-export async function takeLease(
+/** Acquires the lease if it is free. @throws {PostgresUnreachableError} */
+export async function acquireLease(
   postgres: Postgres,
   { front, holder }: Pick<Lease, "front" | "holder">,
 ): Promise<Lease | undefined> {
@@ -41,20 +40,23 @@ export async function takeLease(
   return rows[0] && { epoch: Number(rows[0].epoch), front, holder };
 }
 
-/** Holds it for longer, also when its time was over and nobody took it. @throws {LeaseLost} @throws {PostgresUnreachable} */
+/**
+ * Extends the lease, even after its expiry if no other node acquired it.
+ * @throws {LeaseLostError} @throws {PostgresUnreachableError}
+ */
 export async function renewLease(postgres: Postgres, lease: Lease): Promise<void> {
-  // One statement and no transaction: a front that hangs in the middle of one would hold the row, and nobody could take it.
-  await postgres.run((sql) => requireLease(sql, lease), leaseMs);
+  // A single statement: a node that hangs during a transaction would lock the row and block the others.
+  await postgres.run((sql) => assertLeaseHeld(sql, lease), leaseMs);
 }
 
-/** Lets the next one take it at once. */
+/** Lets another node acquire the lease immediately. */
 export async function releaseLease(postgres: Postgres, { epoch, holder }: Lease): Promise<void> {
   await postgres.run(
     (sql) => sql`UPDATE flagkeep.lease SET until = '-infinity' WHERE epoch = ${epoch} AND holder = ${holder}`,
   );
 }
 
-/** Whether nobody holds it at this moment. @throws {PostgresUnreachable} */
+/** @throws {PostgresUnreachableError} */
 export async function isLeaseFree(postgres: Postgres): Promise<boolean> {
   const [row] = await postgres.run(
     (sql) => sql`SELECT until < clock_timestamp() AS free FROM flagkeep.lease`,
@@ -62,7 +64,7 @@ export async function isLeaseFree(postgres: Postgres): Promise<boolean> {
   return row!.free === true;
 }
 
-/** The front that loads events, if one does. @throws {PostgresUnreachable} */
+/** The node that holds the lease, if any. @throws {PostgresUnreachableError} */
 export async function leaseHolder(postgres: Postgres): Promise<string | null> {
   const [row] = await postgres.run(
     (sql) => sql`SELECT CASE WHEN until >= clock_timestamp() THEN front END AS front FROM flagkeep.lease`,
@@ -70,14 +72,10 @@ export async function leaseHolder(postgres: Postgres): Promise<string | null> {
   return row!.front;
 }
 
-/**
- * Makes a commit fail whose maker has lost the lease; nobody takes it before the commit, which holds it for longer.
- *
- * @throws {LeaseLost}
- */
-export async function requireLease(t: Transaction | Sql, { epoch, holder }: Lease): Promise<void> {
+/** Fails the transaction if the lease is lost; otherwise extends the lease. @throws {LeaseLostError} */
+export async function assertLeaseHeld(t: Transaction | Sql, { epoch, holder }: Lease): Promise<void> {
   const rows =
     await t`UPDATE flagkeep.lease SET until = clock_timestamp() + ${leaseMs} * interval '1 millisecond'
     WHERE epoch = ${epoch} AND holder = ${holder} RETURNING epoch`;
-  if (rows.length === 0) throw new LeaseLost();
+  if (rows.length === 0) throw new LeaseLostError();
 }

@@ -1,8 +1,8 @@
 /** The PostgreSQL of the tests keeps what it has committed, as those that rest on it take for granted. */
 
 import { expect } from "bun:test";
-import { until } from "../support/appliance.ts";
 import { startPostgres, testWithPostgres } from "../support/postgres.ts";
+import { until } from "../support/server.ts";
 
 const test = testWithPostgres("PostgreSQL for the tests");
 

@@ -1,20 +1,19 @@
-/** The schema `flagkeep` in PostgreSQL, brought up to date by whichever front comes first. */
+/** The schema `flagkeep` in PostgreSQL, migrated by the first node that starts with a newer version. */
 
-import { DataFromNewerVersion } from "../lib/sqlite/migrate.ts";
-import { type Postgres, PostgresRefuses, PostgresUnreachable } from "./connection.ts";
+import { NewerDataVersionError } from "../lib/sqlite/migrate.ts";
+import { type Postgres, PostgresRejectedError, PostgresUnreachableError } from "./connection.ts";
 import initialSql from "./migrations/001-initial.sql" with { type: "text" };
 
 const migrations = [initialSql];
-/** Taken by whoever migrates, so that the others wait. */
+/** Advisory lock: other nodes wait for the migration. */
 const migrationLock = 0x66_6b_70_67;
 const oldestServer = 140_000;
-/** The second one takes texts as they are. */
+/** SQL_ASCII stores text without conversion. */
 const encodings = ["UTF8", "SQL_ASCII"];
 
 /**
- * Brings the tables up to date; many fronts may do so at once.
- *
- * @throws {PostgresUnreachable} @throws {PostgresRefuses} @throws {DataFromNewerVersion}
+ * Migrates the tables; several nodes may call it concurrently.
+ * @throws {PostgresUnreachableError} @throws {PostgresRejectedError} @throws {NewerDataVersionError}
  */
 export async function migratePostgres(postgres: Postgres): Promise<void> {
   try {
@@ -27,8 +26,8 @@ export async function migratePostgres(postgres: Postgres): Promise<void> {
       await t`CREATE TABLE IF NOT EXISTS flagkeep.schema_migration (version integer PRIMARY KEY, at timestamptz NOT NULL)`;
       const [found] = await t`SELECT coalesce(max(version), 0) AS version FROM flagkeep.schema_migration`;
       if (found!.version > migrations.length)
-        throw new DataFromNewerVersion("schema in PostgreSQL", found!.version, migrations.length);
-      // Names and properties are in any language.
+        throw new NewerDataVersionError("schema in PostgreSQL", found!.version, migrations.length);
+      // Names and properties can be in any language.
       if (found!.version === 0 && !encodings.includes(server!.encoding))
         throw new Error(`the database is in ${server!.encoding}, not in UTF8`);
       for (let version = found!.version + 1; version <= migrations.length; version++) {
@@ -37,9 +36,9 @@ export async function migratePostgres(postgres: Postgres): Promise<void> {
       }
     }, 60_000);
   } catch (error) {
-    if (error instanceof DataFromNewerVersion) throw error;
-    const isAway = error instanceof PostgresUnreachable;
-    if (isAway && !error.isShutOut) throw error;
-    throw new PostgresRefuses(postgres.address, isAway ? error.reason : error);
+    if (error instanceof NewerDataVersionError) throw error;
+    const isUnavailable = error instanceof PostgresUnreachableError;
+    if (isUnavailable && !error.isShutOut) throw error;
+    throw new PostgresRejectedError(postgres.address, isUnavailable ? error.reason : error);
   }
 }

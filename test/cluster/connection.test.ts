@@ -1,11 +1,11 @@
 /** Connections over several hosts: the primary is found, and whatever breaks while they are made ends nobody's process. */
 
 import { expect } from "bun:test";
+import { Postgres } from "../../src/cluster/connection.ts";
+import { acquireLease, renewLease } from "../../src/cluster/lease.ts";
+import { migratePostgres } from "../../src/cluster/schema.ts";
 import { parsePostgresUrl } from "../../src/lib/postgres-address.ts";
-import { Postgres } from "../../src/postgres/connection.ts";
-import { renewLease, takeLease } from "../../src/postgres/lease.ts";
-import { migratePostgres } from "../../src/postgres/schema.ts";
-import { assertMended } from "../support/mended-client.ts";
+import { assertPatched } from "../support/mended-client.ts";
 import { startPostgres, testWithPostgres } from "../support/postgres.ts";
 
 const test = testWithPostgres("connections to PostgreSQL");
@@ -25,7 +25,7 @@ test("the primary is found behind a standby, also when it is another one", async
   expect(row!.texts).toEqual(texts);
   // Back without a change of roles: those that went to the standby meanwhile must not stay there.
   await primary.kill();
-  await expect(postgres.run((sql) => sql`SELECT 1`)).rejects.toThrow("cannot be used");
+  await expect(postgres.run((sql) => sql`SELECT 1`)).rejects.toThrow("is unavailable");
   await primary.restart();
   await write();
   await primary.kill();
@@ -48,17 +48,17 @@ test("a transaction whose process hangs is ended by the server, and the lease is
   );
   await expect(hung).rejects.toThrow("CONNECTION_CLOSED");
   await migratePostgres(postgres);
-  const lease = (await takeLease(postgres, { front: crypto.randomUUID(), holder: crypto.randomUUID() }))!;
+  const lease = (await acquireLease(postgres, { front: crypto.randomUUID(), holder: crypto.randomUUID() }))!;
   postgres.transaction = async () => {
     throw new Error("A process that hangs in here would keep everybody from the lease.");
   };
   await renewLease(postgres, lease);
-  await expect(renewLease(postgres, { ...lease, epoch: 99 })).rejects.toThrow("Another front");
+  await expect(renewLease(postgres, { ...lease, epoch: 99 })).rejects.toThrow("Another node");
   await postgres.close();
 }, 60_000);
 
 test("what a transaction says after its connection was lost is said to nobody", async () => {
-  assertMended();
+  assertPatched();
   await using server = await startPostgres();
   await server.run("CREATE TABLE said (text text)");
   const address = parsePostgresUrl(server.url("postgres"))!;
@@ -79,7 +79,7 @@ test("what a transaction says after its connection was lost is said to nobody", 
     .then(() => "done", String);
   await begun.promise;
   await server.restart();
-  expect(await lost).toContain("cannot be used");
+  expect(await lost).toContain("is unavailable");
   await postgres.untilDone(() =>
     postgres.transaction(async (t) => {
       await t`INSERT INTO said VALUES ('next')`;
@@ -128,9 +128,11 @@ test("a user who is shut out later is one who waits, and at a start one whose se
   const select = () => postgres.run((sql) => sql`SELECT 1 AS one`);
   // Those that were idle find out one after the other.
   for (let call = 0; call < 4; call++)
-    await expect(select()).rejects.toThrow(`PostgreSQL at postgres://front@${server.host}/postgres cannot`);
+    await expect(select()).rejects.toThrow(
+      `PostgreSQL at postgres://front@${server.host}/postgres is unavailable`,
+    );
   expect(states.at(-1)).toContain("not permitted to log in");
-  await expect(migratePostgres(postgres)).rejects.toThrow("refuses: role");
+  await expect(migratePostgres(postgres)).rejects.toThrow("rejects the connection: role");
   const waiting = postgres.untilDone(select);
   await server.run("ALTER ROLE front LOGIN");
   expect([...(await waiting)]).toEqual([{ one: 1 }]);

@@ -1,25 +1,25 @@
-/** Reads the journal in PostgreSQL for the one front that loads events, and forgets what is loaded. */
+/** Reads the journal in PostgreSQL on the node that loads events, and deletes loaded blocks. */
 
-import { linesOf } from "../journal/entry.ts";
+import { getLines } from "../journal/entry.ts";
 import type { JournalBatch } from "../journal/reader.ts";
 import { type Lane, lanes } from "../journal/segment.ts";
 import type { Postgres } from "./connection.ts";
 
-/** Bytes of entries of one batch, about; the largest block may have more. */
+/** Approximate bytes of entries per batch; a single block may be larger. */
 const batchBytesMax = 4 * 1024 * 1024;
-/** Bytes of a lane that are read before the pipeline has taken them. */
+/** Maximum bytes per lane read ahead of the pipeline. */
 const aheadBytesMax = 32 * 1024 * 1024;
 const blocksAtOnce = 500;
-/** Being told of each block would cost the fronts more than looking. */
+/** Polling costs the nodes less than a notification per block. */
 const lookEveryMs = 100;
-/** How long a read of many blocks may take. */
+/** Timeout of a read of many blocks. */
 const readMs = 30_000;
 const lineFeed = 0x0a;
 
-export interface ReaderPorts {
-  /** Takes batches, in order. */
+export interface ReaderDeps {
+  /** Accepts batches in order. */
   offer(batches: readonly JournalBatch[]): void;
-  /** What was offered and is not applied yet. */
+  /** Bytes offered and not applied yet. */
   waitingBytes(lane: Lane): number;
   onFailure(error: unknown): void;
 }
@@ -28,13 +28,13 @@ export class JournalReader {
   private timer: ReturnType<typeof setInterval> | undefined;
   private looking: Promise<void> | undefined;
   private isToldMeanwhile = false;
-  private isPlaced = false;
+  private hasRereadPartialBlock = false;
 
-  /** @param read per lane, the last number that both stores have; that may be one in the middle of a block. */
+  /** @param read per lane, the last number that both stores contain; possibly in the middle of a block */
   constructor(
     private readonly postgres: Postgres,
     private readonly read: Record<Lane, number>,
-    private readonly ports: ReaderPorts,
+    private readonly ports: ReaderDeps,
   ) {}
 
   start(): void {
@@ -42,7 +42,7 @@ export class JournalReader {
     this.look();
   }
 
-  /** Reads what is new; call it when something may be. */
+  /** Reads new blocks; call it when there may be some. */
   look(): void {
     if (this.looking !== undefined) {
       this.isToldMeanwhile = true;
@@ -64,7 +64,7 @@ export class JournalReader {
     await this.looking;
   }
 
-  /** Forgets what is loaded and noted as such, for all fronts. */
+  /** Deletes blocks that are recorded as loaded. */
   async forget(loaded: Record<Lane, number>): Promise<void> {
     for (const lane of lanes) {
       await this.postgres.run(
@@ -82,15 +82,15 @@ export class JournalReader {
   }
 
   private async readAll(): Promise<void> {
-    await this.place();
-    // Live events that were acknowledged before history are loaded before it (contract, ingestion 9): so of history only what
-    // was written before the live events were read, and only when all of them are.
+    await this.rereadPartialBlock();
+    // Realtime events acknowledged before historical ones are loaded first (contract, ingestion 9): read only
+    // historical blocks written before the realtime read, and only if that read was complete.
     const historyEnd = await this.lastWritten("historical");
     if (await this.readLane("realtime", Number.MAX_SAFE_INTEGER))
       await this.readLane("historical", historyEnd);
   }
 
-  /** @param end a number behind which nothing is read. @returns whether everything up to there is read */
+  /** @param end last number to read @returns whether everything up to `end` was read */
   private async readLane(lane: Lane, end: number): Promise<boolean> {
     while (this.read[lane] < end) {
       if (this.timer === undefined || this.ports.waitingBytes(lane) >= aheadBytesMax) return false;
@@ -102,7 +102,7 @@ export class JournalReader {
     return true;
   }
 
-  /** The last number of a lane that is written. */
+  /** The last number written to a lane. */
   private async lastWritten(lane: Lane): Promise<number> {
     const [row] = await this.postgres.run(
       (sql) => sql`SELECT next_seq FROM flagkeep.lane WHERE name = ${lane}`,
@@ -110,9 +110,9 @@ export class JournalReader {
     return Number(row!.next_seq) - 1;
   }
 
-  /** Where the disk was short, the stores have only the first entries of a block: it is read from its begin. */
-  private async place(): Promise<void> {
-    if (this.isPlaced) return;
+  /** If a load stopped within a block (disk full), that block is read again from its start. */
+  private async rereadPartialBlock(): Promise<void> {
+    if (this.hasRereadPartialBlock) return;
     for (const lane of lanes) {
       const [block] = await this.postgres.run(
         (sql) => sql`
@@ -123,7 +123,7 @@ export class JournalReader {
       const first = Number(block.first_seq);
       if (first + block.entries - 1 > this.read[lane]) this.read[lane] = first - 1;
     }
-    this.isPlaced = true;
+    this.hasRereadPartialBlock = true;
   }
 
   private async next(lane: Lane, end: number): Promise<JournalBatch | undefined> {
@@ -159,5 +159,5 @@ function numbered(first: number, text: Buffer): Buffer {
     entries.push(text.subarray(start, end));
     start = end + 1;
   }
-  return linesOf(first, entries);
+  return getLines(first, entries);
 }

@@ -1,33 +1,33 @@
 /**
- * The tables of an SQLite file whose rows are kept in PostgreSQL too: triggers note the key of every row that changes, by
- * whichever connection, and rows are read and written as JSON, by SQLite itself.
+ * Captures changes of the tables of an SQLite file that are replicated to PostgreSQL. Triggers record the key of each
+ * changed row, for every connection; SQLite itself serializes rows to JSON and back.
  */
 
 import type { Database, Statement } from "bun:sqlite";
 
-/** A row as PostgreSQL keeps it. */
+/** A row in the format stored in PostgreSQL. */
 export interface SharedRow {
   tbl: string;
-  /** A JSON array: its primary key. */
+  /** JSON array of the primary key. */
   key: string;
-  /** A JSON object: its columns. Null: the row is gone. */
+  /** JSON object of the columns; null if the row is deleted. */
   body: string | null;
 }
 
-/** Rows that have changed, at some moment. */
+/** Changed rows at one point in time. */
 export interface ChangedRows {
   rows: SharedRow[];
-  /** The last note by then. */
+  /** The last captured change included. */
   last: number;
 }
 
-/** The numbers that SQLite has given out; a number is never given again, also not by another front. */
+/** AUTOINCREMENT counters: replicated, so that no node ever reuses a number. */
 const sequences = "sqlite_sequence";
 
 interface Column {
   name: string;
   type: string;
-  /** Place in the primary key, from 1; 0: not in it. */
+  /** Position in the primary key, from 1; 0 for other columns. */
   pk: number;
 }
 
@@ -48,7 +48,7 @@ class CapturedTable {
     const keyNames =
       keys.length > 0 ? keys.map((key) => quoted(key.name)) : name === sequences ? ["name"] : ["rowid"];
     const keyOf = (row: string) => `json_array(${keyNames.map((key) => `${row}.${key}`).join(", ")})`;
-    const isKey = keyNames.map((key, place) => `t.${key} = json_extract(d.key, '$[${place}]')`).join(" AND ");
+    const isKey = keyNames.map((key, index) => `t.${key} = json_extract(d.key, '$[${index}]')`).join(" AND ");
     const members = columns.map(({ name: column, type }) => {
       const cell = `t.${quoted(column)}`;
       const value = type === "BLOB" ? `CASE WHEN ${cell} IS NULL THEN NULL ELSE hex(${cell}) END` : cell;
@@ -59,7 +59,7 @@ class CapturedTable {
       return type === "BLOB" ? `unhex(${value})` : value;
     });
     const names = columns.map((column) => quoted(column.name));
-    // A table without a key of its own keeps its row's number.
+    // Tables without a primary key keep their rowid.
     if (keyNames[0] === "rowid") {
       names.unshift("rowid");
       values.unshift("json_extract(?1, '$[0]')");
@@ -72,11 +72,11 @@ class CapturedTable {
       `SELECT ${keyOf("t")} AS key, json_object(${members.join(", ")}) AS body FROM ${table} t`,
     );
     this.put = client.query(
-      // With ?1 in it, whether or not a value takes it.
+      // The condition references ?1 because not every table uses it in its values.
       `INSERT OR REPLACE INTO ${table} (${names.join(", ")}) SELECT ${values.join(", ")} WHERE ?1 IS NOT NULL`,
     );
     this.remove = client.query(
-      `DELETE FROM ${table} WHERE ${keyNames.map((key, place) => `${key} = json_extract(?1, '$[${place}]')`).join(" AND ")}`,
+      `DELETE FROM ${table} WHERE ${keyNames.map((key, position) => `${key} = json_extract(?1, '$[${position}]')`).join(" AND ")}`,
     );
     const note = (row: string) => `INSERT INTO copy_changed VALUES (${literal(name)}, ${keyOf(row)});`;
     const trigger = (suffix: string, event: string, body: string, condition = "") =>
@@ -97,7 +97,7 @@ class CapturedTable {
     return this.readAll.iterate();
   }
 
-  /** @param last the last note that counts. */
+  /** @param last rowid in `copy_changed` of the last change to include */
   changed(last: number): { key: string; body: string | null }[] {
     return this.read.all(last);
   }
@@ -108,13 +108,13 @@ class CapturedTable {
   }
 }
 
-export class CapturedTables {
+export class ChangeCapture {
   private readonly tables: ReadonlyMap<string, CapturedTable>;
 
-  /** Reads the schema as it is now, and has changes noted from now on. */
+  /** Reads the current schema and starts capturing. */
   constructor(private readonly client: Database) {
     dropTriggers(client);
-    // Not unique: noting the same row again is cheaper than looking for it.
+    // No unique key: inserting a duplicate is cheaper than looking it up.
     client.run(`CREATE TABLE IF NOT EXISTS copy_changed (tbl TEXT NOT NULL, key TEXT NOT NULL);
       CREATE TABLE IF NOT EXISTS copy_applying (one INTEGER PRIMARY KEY)`);
     const names = client
@@ -131,13 +131,16 @@ export class CapturedTables {
     return this.client.query("SELECT 1 FROM copy_changed LIMIT 1").get() !== null;
   }
 
-  /** Every row counts as changed. */
+  /** Marks every row as changed. */
   markAll(): void {
     for (const { markAll } of this.tables.values()) this.client.run(markAll);
   }
 
-  /** The changed rows as they are now, each once: all, or those of the oldest so many notes. They count until `forget`. */
-  changed(notes = Number.MAX_SAFE_INTEGER): ChangedRows {
+  /**
+   * The current state of the changed rows, without duplicates: all, or those of the oldest `notes` changes. They stay
+   * marked until `forget`.
+   */
+  changed(count = Number.MAX_SAFE_INTEGER): ChangedRows {
     const { client } = this;
     return client
       .transaction(() => {
@@ -145,7 +148,7 @@ export class CapturedTables {
           .query<{ last: number | null }, [number]>(
             "SELECT max(rowid) AS last FROM (SELECT rowid FROM copy_changed ORDER BY rowid LIMIT ?)",
           )
-          .get(notes)!;
+          .get(count)!;
         if (last === null) return { rows: [], last: 0 };
         const rows = [...this.tables].flatMap(([tbl, table]) =>
           (tbl === sequences ? [...table.all()] : table.changed(last)).map((row) => ({ tbl, ...row })),
@@ -155,23 +158,23 @@ export class CapturedTables {
       .immediate();
   }
 
-  /** These are in PostgreSQL. What was changed since counts as changed still. */
+  /** Unmarks rows that PostgreSQL has; changes made since `changed` stay marked. */
   forget({ last }: ChangedRows): void {
     this.client.run("DELETE FROM copy_changed WHERE rowid <= ?", [last]);
   }
 
-  /** What was changed of these rows is not to be there. */
+  /** Discards the captured changes of these rows. */
   forgetRows(rows: readonly SharedRow[]): void {
     for (const { tbl, key } of rows)
       this.client.run("DELETE FROM copy_changed WHERE tbl = ? AND key = ?", [tbl, key]);
   }
 
-  /** Every row, in no order. */
+  /** All rows, unordered. */
   *all(): Generator<SharedRow> {
     for (const [tbl, table] of this.tables) for (const row of table.all()) yield { tbl, ...row };
   }
 
-  /** Ends the noting: the file is as it was before. */
+  /** Stops capturing and removes all traces from the file. */
   drop(): void {
     dropTriggers(this.client);
     const names = this.client
@@ -182,7 +185,7 @@ export class CapturedTables {
     for (const { name } of names) this.client.run(`DROP TABLE ${quoted(name)}`);
   }
 
-  /** The keys of the numbers that were given out, which are in PostgreSQL like other rows. */
+  /** Keys of the AUTOINCREMENT counters, which are replicated like rows. */
   numberKeys(): Pick<SharedRow, "tbl" | "key">[] {
     if (!this.tables.has(sequences)) return [];
     const rows = this.client
@@ -191,21 +194,22 @@ export class CapturedTables {
     return rows.map(({ key }) => ({ tbl: sequences, key }));
   }
 
-  /** The keys of rows that are not in PostgreSQL as they are here, as far as is known. */
+  /** Keys of rows that may differ from PostgreSQL. */
   unshipped(): Pick<SharedRow, "tbl" | "key">[] {
     return this.client
       .query<{ tbl: string; key: string }, []>("SELECT DISTINCT tbl, key FROM copy_changed")
       .all();
   }
 
-  /** Writes rows as they are in PostgreSQL, in the caller's transaction and with foreign keys off; nobody notes them. */
+  /** Writes rows from PostgreSQL without capturing them. The caller holds a transaction, with foreign keys off. */
   write(rows: readonly SharedRow[]): void {
     const { client } = this;
     client.run("INSERT INTO copy_applying VALUES (1)");
-    // Where two have exchanged what is unique, the first to come takes the other one away, which comes again.
+    // If two rows have swapped a unique value, the first write deletes the other row, which is written later in the
+    // list.
     const isSequence = ({ tbl }: SharedRow) => tbl === sequences;
     for (const row of rows) if (!isSequence(row)) this.tables.get(row.tbl)?.write(row);
-    // SQLite has written some by itself meanwhile.
+    // Last, because the inserts above change the counters.
     for (const row of rows.filter(isSequence)) {
       this.tables.get(sequences)?.write({ ...row, body: null });
       if (row.body !== null) this.tables.get(sequences)?.write(row);

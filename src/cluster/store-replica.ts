@@ -1,84 +1,81 @@
 /**
- * A copy of a store whose rows are in PostgreSQL: an SQLite file that this front reads as if it were alone.
- *
- * Every commit there has a number. A copy takes over what it lacks, in order; whoever changes something holds the lock of
- * the store's row, has taken over everything, and its rows are committed there before anybody is told. What is in the copy and
- * did not get there (a crash, a lost lease) is taken back from there.
+ * A replica of a store in PostgreSQL: an SQLite file that this node reads like a standalone one. Replicas apply the
+ * numbered commits in order. A writer locks the store's row, applies all commits and commits its rows before other
+ * nodes are notified. Local changes that were not committed (a crash, a lost lease) are reverted from PostgreSQL.
  */
 
 import type { Database } from "bun:sqlite";
 import { rmSync } from "node:fs";
-import { AppError, OperatorNeeded } from "../lib/errors.ts";
+import { AppError, OperatorActionError } from "../lib/errors.ts";
 import { Semaphore } from "../lib/semaphore.ts";
-import { DataFromNewerVersion, type Migration, migrate } from "../lib/sqlite/migrate.ts";
+import { type Migration, migrate, NewerDataVersionError } from "../lib/sqlite/migrate.ts";
 import { openSqlite } from "../lib/sqlite/open.ts";
-import { CapturedTables, type ChangedRows, type SharedRow } from "./captured-tables.ts";
+import { ChangeCapture, type ChangedRows, type SharedRow } from "./change-capture.ts";
 import {
   commitRows,
-  foldCommits,
-  foldedRows,
-  forgetOld,
+  compactCommits,
+  compactedRows,
+  pruneOld,
   rowsByKey,
   type StoreName,
   sendCommit,
 } from "./commits.ts";
-import { type Postgres, PostgresUnreachable, type Transaction } from "./connection.ts";
-import { markAsCopy } from "./copy-mark.ts";
-import { type Lease, requireLease } from "./lease.ts";
+import { type Postgres, PostgresUnreachableError, type Transaction } from "./connection.ts";
+import { assertLeaseHeld, type Lease } from "./lease.ts";
+import { markAsReplica } from "./replica-marker.ts";
 
-/** How long a commit may take, its lock and all. */
+/** Timeout of a commit, including its lock. */
 const commitMs = 60_000;
-/** A front that hangs in the middle of a commit holds the others up for no longer than this. */
-const idleMs = 4_000;
+/** Maximum time for which a node that hangs during a commit blocks the others. */
+const idleMsMax = 4_000;
 const waitingMax = 10_000;
 
-/** The copy is of another PostgreSQL, or of one that was set back. */
-class OtherHistory extends AppError {
+/** The replica belongs to another PostgreSQL, or to one that was restored to an earlier state. */
+class HistoryMismatchError extends AppError {
   readonly code = "other_history";
 }
 
-/** Another front runs a newer version, which has changed the tables. */
-class NewerFronts extends OperatorNeeded {
+/** A node with a newer version has migrated the tables. */
+class NewerNodesError extends OperatorActionError {
   readonly code = "newer_fronts";
-  override readonly hint = "Start the newer version here, too.";
+  override readonly hint = "Start the newer version here.";
   constructor(store: StoreName) {
-    super(`A newer version of Flagkeep has brought the store of ${store} up to date.`);
+    super(`A newer version of Flagkeep has migrated the ${store} store.`);
   }
 }
 
-export interface CopiedStore {
+export interface ReplicatedStore {
   readonly name: StoreName;
   readonly migrations: readonly Migration[];
 }
 
-export interface CopyHooks {
-  /** Rows of others were taken over. @param isBack rows that were read here have become what they never were here. */
+export interface ReplicaCallbacks {
+  /** Commits of other nodes were applied. @param isBack whether rows that were readable here were reverted */
   onTaken?: (isBack: boolean) => void;
 }
 
-export class StoreCopy {
+export class StoreReplica {
   private readonly turn = new Semaphore({ total: 1, perKey: 1, waiting: waitingMax });
-  private tables: CapturedTables;
+  private tables: ChangeCapture;
   private looking: Promise<void> | undefined;
-  /** Rows here may differ from those there. */
-  private isDoubtful = true;
+  /** Local rows may differ from PostgreSQL. */
+  private isAmbiguous = true;
 
   private constructor(
     private readonly client: Database,
-    private readonly store: CopiedStore,
+    private readonly store: ReplicatedStore,
     private readonly postgres: Postgres,
-    private readonly hooks: CopyHooks,
+    private readonly hooks: ReplicaCallbacks,
   ) {
-    this.tables = new CapturedTables(client);
+    this.tables = new ChangeCapture(client);
   }
 
   /**
-   * Makes a file a copy of what PostgreSQL has, or brings one up to date; the tables are brought to this version's schema
-   * there, where they are older.
-   *
-   * @param path a file that has no tables yet, or is a copy. @throws {PostgresUnreachable} @throws {DataFromNewerVersion} @throws {NewerFronts}
+   * Creates or updates a replica, and migrates older tables in PostgreSQL to this version's schema.
+   * @param path of an empty file or a replica
+   * @throws {PostgresUnreachableError} @throws {NewerDataVersionError} @throws {NewerNodesError}
    */
-  static async prepare(path: string, store: CopiedStore, postgres: Postgres): Promise<void> {
+  static async prepare(path: string, store: ReplicatedStore, postgres: Postgres): Promise<void> {
     const { name, migrations } = store;
     const newest = migrations.length;
     await postgres.run(
@@ -86,20 +83,20 @@ export class StoreCopy {
         sql`INSERT INTO flagkeep.store (name, schema_version, revision) VALUES (${name}, ${newest}, 0) ON CONFLICT DO NOTHING`,
     );
     const there = await schemaVersionThere(postgres, name);
-    if (there > newest) throw new DataFromNewerVersion(`store of ${name} in PostgreSQL`, there, newest);
+    if (there > newest) throw new NewerDataVersionError(`${name} store in PostgreSQL`, there, newest);
     let { $client: client } = openSqlite(path, {});
     if (schemaVersionHere(client) > there) {
-      // Its tables were changed here, but that did not get there.
+      // The local tables were migrated, but that was not committed.
       client.close();
       for (const suffix of ["", "-wal", "-shm"]) rmSync(path + suffix, { force: true });
       client = openSqlite(path, {}).$client;
     }
     try {
-      // Known as a copy before it holds anything.
-      markAsCopy(client);
-      // Rows of an older schema are taken over as they are, and changed with the tables.
-      migrate(client, `store of ${name}`, migrations.slice(0, there));
-      const copy = StoreCopy.attach(client, store, postgres);
+      // Mark the file before it contains any rows.
+      markAsReplica(client);
+      // Apply rows of an older schema as they are; `upgrade` migrates them with the tables.
+      migrate(client, `${name} store`, migrations.slice(0, there));
+      const copy = StoreReplica.attach(client, store, postgres);
       await copy.catchUp();
       if (there < newest) await copy.upgrade(there);
     } finally {
@@ -107,22 +104,27 @@ export class StoreCopy {
     }
   }
 
-  /** @param client a copy that `prepare` has made, open for writing. */
-  static attach(client: Database, store: CopiedStore, postgres: Postgres, hooks: CopyHooks = {}): StoreCopy {
+  /** @param client a replica created by `prepare`, writable */
+  static attach(
+    client: Database,
+    store: ReplicatedStore,
+    postgres: Postgres,
+    hooks: ReplicaCallbacks = {},
+  ): StoreReplica {
     client.run("PRAGMA recursive_triggers = ON");
-    markAsCopy(client);
-    return new StoreCopy(client, store, postgres, hooks);
+    markAsReplica(client);
+    return new StoreReplica(client, store, postgres, hooks);
   }
 
-  /** Takes over what others have committed before the call. @throws {PostgresUnreachable} */
+  /** Applies all commits made before the call. @throws {PostgresUnreachableError} */
   async catchUp(): Promise<void> {
     const leave = await this.turn.enter(0, {});
     try {
       await this.readNewer();
     } catch (error) {
-      if (!(error instanceof OtherHistory)) throw error;
-      this.forgetAll();
-      // At once: an empty copy is not to be taken for everything.
+      if (!(error instanceof HistoryMismatchError)) throw error;
+      this.clear();
+      // Immediately: an empty replica must not be read as complete.
       await this.readNewer();
     } finally {
       leave();
@@ -132,14 +134,14 @@ export class StoreCopy {
   private async readNewer(): Promise<void> {
     await this.postgres.transaction(async (t) => {
       await t`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY`;
-      await this.takeOver(t, this.isDoubtful ? "none" : "others");
-      this.isDoubtful = false;
+      await this.takeOver(t, this.isAmbiguous ? "none" : "others");
+      this.isAmbiguous = false;
     }, commitMs * 10);
   }
 
   /**
-   * As `catchUp`, for those who only want to read and are many: one look serves all who ask while it has not begun, and
-   * where PostgreSQL is away, what is here is what there is.
+   * Like `catchUp`, for frequent readers: calls share a check that has not started, and if PostgreSQL is unreachable,
+   * readers get the local state.
    */
   async look(): Promise<void> {
     this.looking ??= Promise.resolve().then(async () => {
@@ -148,48 +150,48 @@ export class StoreCopy {
         (sql) => sql`SELECT revision FROM flagkeep.store WHERE name = ${this.store.name}`,
         1_000,
       );
-      if (Number(row!.revision) !== this.state().revision || this.isDoubtful) await this.catchUp();
+      if (Number(row!.revision) !== this.state().revision || this.isAmbiguous) await this.catchUp();
     });
     await this.looking.catch(() => undefined);
   }
 
-  /** Whether something changed here that is not committed there. */
+  /** Whether local changes are not committed yet. */
   get hasChanges(): boolean {
     return this.tables.hasChanges;
   }
 
   /**
-   * Runs a change with the newest rows, while no other front changes anything, and commits what it changed there.
-   *
-   * What it changes can be read here before it is committed there. It must not take long.
-   *
-   * @param lease has to be held still.
-   * @param withinMs for so long it is tried, waiting for others included.
-   * @throws {PostgresUnreachable} nothing was changed, or it is not known; what is here is brought in line later.
-   * @throws {LeaseLost} @throws what `run` throws; what it changed before is committed.
-   * @throws {OtherHistory} while a lease is held: what was read before it began was of another history.
+   * Applies all commits, runs a change while no other node can change the store, and commits its rows. The change is
+   * readable here before it is committed; keep it short.
+   * @param lease must still be held @param withinMs total timeout, including waiting for other changes
+   * @param idleMs how long a node that hangs within the change blocks the others
+   * @throws {PostgresUnreachableError} nothing was changed, or the result is unknown; the replica is reconciled later
+   * @throws {LeaseLostError} @throws errors of `run`, after committing what it changed
+   * @throws {HistoryMismatchError} with a lease: what was read before belongs to another history
    */
   async change<Result>(
     run: (t: Transaction) => Result | Promise<Result>,
     lease?: Lease,
     withinMs = commitMs,
+    idleMs = idleMsMax,
   ): Promise<Result> {
     const end = performance.now() + withinMs;
     try {
-      return await this.tryChange(run, lease, end);
+      return await this.tryChange(run, lease, end, idleMs);
     } catch (error) {
-      // Nothing has run: it is found before.
-      if (!(error instanceof OtherHistory) || lease !== undefined) throw error;
+      // The mismatch is detected before `run` is called.
+      if (!(error instanceof HistoryMismatchError) || lease !== undefined) throw error;
       await this.catchUp();
-      return await this.tryChange(run, lease, end);
+      return await this.tryChange(run, lease, end, idleMs);
     }
   }
 
-  /** @param end of `performance.now`: it is not tried any longer. */
+  /** @param end deadline on the clock of `performance.now` */
   private async tryChange<Result>(
     run: (t: Transaction) => Result | Promise<Result>,
     lease: Lease | undefined,
     end: number,
+    idleMs: number,
   ): Promise<Result> {
     const leave = await this.ownTurn(end);
     const commitId = crypto.randomUUID();
@@ -198,11 +200,11 @@ export class StoreCopy {
     try {
       const work = async (t: Transaction) => {
         await this.lockStore(t);
-        if (lease !== undefined) await requireLease(t, lease);
-        // The holder's own rows that are not there yet are newer than what is there.
-        const kept = lease !== undefined ? "all" : this.isDoubtful ? "none" : "others";
-        const newest = await this.takeOver(t, kept);
-        this.isDoubtful = lease === undefined;
+        if (lease !== undefined) await assertLeaseHeld(t, lease);
+        // The lease holder's uncommitted rows are newer than those in PostgreSQL.
+        const preserved = lease !== undefined ? "all" : this.isAmbiguous ? "none" : "others";
+        const newest = await this.takeOver(t, preserved);
+        this.isAmbiguous = lease === undefined;
         outcome = await settled(() => run(t));
         const changed = this.tables.changed();
         if (changed.rows.length === 0) return;
@@ -213,12 +215,12 @@ export class StoreCopy {
           id: commitId,
           rows: changed.rows,
         });
-        // It may have taken longer than the lease lasts.
-        if (lease !== undefined) await requireLease(t, lease);
+        // The change may have taken longer than the lease.
+        if (lease !== undefined) await assertLeaseHeld(t, lease);
       };
-      await this.postgres.transaction(work, leftUntil(end), lease === undefined ? commitMs : idleMs);
+      await this.postgres.transaction(work, leftUntil(end), idleMs);
       if (sent !== undefined) this.noteSent(sent, commitId);
-      this.isDoubtful = false;
+      this.isAmbiguous = false;
     } finally {
       leave();
     }
@@ -226,26 +228,26 @@ export class StoreCopy {
     return outcome!.result;
   }
 
-  /** @throws {PostgresUnreachable} changes before this one have not come to an end. */
+  /** @throws {PostgresUnreachableError} earlier changes have not finished */
   private async ownTurn(end: number): Promise<() => void> {
     try {
       return await this.turn.enter(0, { signal: AbortSignal.timeout(leftUntil(end)) });
     } catch {
-      const reason = new Error("other changes wait for it");
-      throw new PostgresUnreachable(this.postgres.address, reason);
+      const reason = new Error("other changes are waiting");
+      throw new PostgresUnreachableError(this.postgres.address, reason);
     }
   }
 
   /**
-   * Brings the rows in PostgreSQL up to date with the commits, so that a new copy need not read them all; and forgets what
-   * has been gone for long. Call it now and then; of several fronts only one does it.
+   * Compacts commits, so that a new replica need not read them all, and deletes old tombstones. Call it periodically on
+   * any node: a lock lets one node compact at a time.
    */
   async tidy(): Promise<void> {
-    await foldCommits(this.postgres, this.store.name);
-    await forgetOld(this.postgres, this.store.name);
+    await compactCommits(this.postgres, this.store.name);
+    await pruneOld(this.postgres, this.store.name);
   }
 
-  /** The newest commit that is here. */
+  /** The newest applied commit. */
   get revision(): number {
     return this.state().revision;
   }
@@ -259,18 +261,16 @@ export class StoreCopy {
   private async lockStore(t: Transaction): Promise<void> {
     const { name, migrations } = this.store;
     const [row] = await t`SELECT schema_version FROM flagkeep.store WHERE name = ${name} FOR UPDATE`;
-    if (row!.schema_version > migrations.length) throw new NewerFronts(name);
+    if (row!.schema_version > migrations.length) throw new NewerNodesError(name);
   }
 
   /**
-   * Writes the rows of all commits that are not here yet.
-   *
-   * @param kept which of the rows that were changed here, and are not there, stay as they are: all; those that nobody else
-   *   has changed meanwhile, for who holds no lease has written them without the newest, such as when a key was last used;
-   *   or none.
-   * @returns the newest commit. @throws {OtherHistory}
+   * Applies all newer commits.
+   * @param preserved uncommitted local rows to keep: all; those that no other node has changed ("others", for writes without
+   * a lease such as a key's last use); or none
+   * @returns the newest commit @throws {HistoryMismatchError}
    */
-  private async takeOver(t: Transaction, kept: "all" | "others" | "none"): Promise<number> {
+  private async takeOver(t: Transaction, preserved: "all" | "others" | "none"): Promise<number> {
     const { name } = this.store;
     const { revision: here, commit_id } = this.state();
     const [row] = await t`SELECT revision, folded, told_from,
@@ -280,22 +280,22 @@ export class StoreCopy {
     const there = Number(row!.revision);
     const folded = Number(row!.folded);
     if (here > 0 && (here > there || row!.known !== commit_id || here < Number(row!.told_from)))
-      throw new OtherHistory(`The copy of the store of ${name} has another history.`);
+      throw new HistoryMismatchError(`The copy of the ${name} store has diverged.`);
     const mine = this.tables.unshipped();
-    const takesBack = kept === "none" && mine.length > 0;
+    const takesBack = preserved === "none" && mine.length > 0;
     if (here === there && !takesBack) return there;
-    const own = new Set(mine.map(nameOf));
+    const own = new Set(mine.map(getName));
     let isBack = takesBack || here === 0;
     const take = (rows: readonly SharedRow[]) => {
-      if (kept === "all") return this.write(rows.filter((one) => !own.has(nameOf(one))));
-      const lost = rows.filter((one) => own.has(nameOf(one)));
+      if (preserved === "all") return this.write(rows.filter((one) => !own.has(getName(one))));
+      const lost = rows.filter((one) => own.has(getName(one)));
       isBack ||= lost.length > 0;
       this.write(rows, lost);
     };
     if (takesBack)
       for await (const rows of rowsByKey(t, name, [...mine, ...this.tables.numberKeys()])) take(rows);
-    if (here < folded) for await (const rows of foldedRows(t, name, here)) take(rows);
-    // What is taken back may have been written by any commit that is not folded yet.
+    if (here < folded) for await (const rows of compactedRows(t, name, here)) take(rows);
+    // Any commit that is not compacted may have written the reverted rows.
     const from = takesBack ? folded : Math.max(here, folded);
     for await (const rows of commitRows(t, name, from)) take(rows);
     this.client
@@ -308,7 +308,7 @@ export class StoreCopy {
     return there;
   }
 
-  /** Rows come in the order of their commits, not in that of their references. @param lost what was changed here of them */
+  /** Foreign keys are off because rows come in commit order. @param lost rows whose local changes are discarded */
   private write(rows: readonly SharedRow[], lost: readonly SharedRow[] = []): void {
     this.client.run("PRAGMA foreign_keys = OFF");
     try {
@@ -332,30 +332,31 @@ export class StoreCopy {
       .immediate();
   }
 
-  /** Empties the copy, which is to be read anew. */
-  private forgetAll(): void {
+  /** Empties the replica, so that it is read again from the start. */
+  private clear(): void {
     this.tables.markAll();
     this.write(this.tables.unshipped().map((row) => ({ ...row, body: null })));
     this.client.run("DELETE FROM copy_changed");
     this.client.run("UPDATE copy_state SET revision = 0, commit_id = NULL");
   }
 
-  /** Brings the tables to this version's schema, here and there; only one front does. */
+  /** Migrates the tables here and in PostgreSQL; only the first node does the latter. */
   private async upgrade(from: number): Promise<void> {
     const { name, migrations } = this.store;
-    const isFirst = await this.change(async (t) => {
+    const work = async (t: Transaction) => {
       const [row] = await t`SELECT schema_version FROM flagkeep.store WHERE name = ${name}`;
       if (row!.schema_version !== from) return false;
-      migrate(this.client, `store of ${name}`, migrations);
-      this.tables = new CapturedTables(this.client);
+      migrate(this.client, `${name} store`, migrations);
+      this.tables = new ChangeCapture(this.client);
       this.tables.markAll();
       await t`UPDATE flagkeep.store SET schema_version = ${migrations.length} WHERE name = ${name}`;
       return true;
-    });
-    if (isFirst) return;
-    migrate(this.client, `store of ${name}`, migrations);
-    this.tables = new CapturedTables(this.client);
-    this.forgetAll();
+    };
+    // All rows are migrated between two statements.
+    if (await this.change(work, undefined, commitMs, commitMs)) return;
+    migrate(this.client, `${name} store`, migrations);
+    this.tables = new ChangeCapture(this.client);
+    this.clear();
     await this.catchUp();
   }
 }
@@ -372,7 +373,7 @@ async function settled<Result>(
 
 const leftUntil = (end: number): number => Math.max(1, Math.round(end - performance.now()));
 
-const nameOf = ({ tbl, key }: Pick<SharedRow, "tbl" | "key">) => `${tbl} ${key}`;
+const getName = ({ tbl, key }: Pick<SharedRow, "tbl" | "key">) => `${tbl} ${key}`;
 
 function schemaVersionHere(client: Database): number {
   if (client.query("SELECT 1 FROM sqlite_schema WHERE name = 'schema_migration'").get() === null) return 0;

@@ -1,0 +1,145 @@
+/** Converts a data directory to a cluster node with its data in PostgreSQL, and creates one from a cluster. */
+
+import { existsSync, readdirSync } from "node:fs";
+import { metadataStore } from "../accounts/db.ts";
+import { openMetadata } from "../accounts/metadata.ts";
+import { Postgres } from "../cluster/connection.ts";
+import {
+  assertIdle,
+  ClusterMigrationError,
+  copyStore,
+  finishCopy,
+  finishMigration,
+  markReturned,
+  startMigration,
+} from "../cluster/migration.ts";
+import { sharedSecret } from "../cluster/nodes.ts";
+import { isReplica } from "../cluster/replica-marker.ts";
+import { migratePostgres } from "../cluster/schema.ts";
+import { StoreReplica } from "../cluster/store-replica.ts";
+import { postgresAddress } from "../config/secrets.ts";
+import type { Config } from "../config/settings.ts";
+import { newPayloadKey, openPayloadKey, writePayloadKey } from "../flags/store/payload-key.ts";
+import type { PostgresAddress } from "../lib/postgres-address.ts";
+import { openSqlite } from "../lib/sqlite/open.ts";
+import { acquireStoresLock } from "../lock.ts";
+import { paths } from "../paths.ts";
+import { hasExternalEvents } from "../persons/external-events.ts";
+import { openPeople, peopleStore } from "../persons/open.ts";
+import { laneCursors } from "../persons/reader.ts";
+import { openDataDirectory } from "./data-directory.ts";
+import { assertEventsUrl, payloadKeyName } from "./local-data.ts";
+
+const connections = 2;
+
+/** Number of migrated rows of both stores. */
+export interface MigrationResult {
+  metadata: number;
+  people: number;
+}
+
+/**
+ * Copies everything but the events of a data directory to PostgreSQL, and makes it a cluster node. The events are in
+ * ClickHouse, and all of them are loaded.
+ *
+ * @param onProgress receives how many rows of a store remain.
+ * @throws {ClusterMigrationError} @throws {DirectoryInUseError} @throws {PostgresUnreachableError} the command can be
+ * retried.
+ */
+export async function migrateToCluster(
+  config: Config,
+  onProgress: (left: number) => void,
+): Promise<MigrationResult> {
+  const dataPaths = paths(config["data-dir"]);
+  const lock = await acquireStoresLock(dataPaths, config["data-dir"]);
+  const postgres = connect(config);
+  try {
+    if (isReplica(dataPaths.metadata))
+      throw new ClusterMigrationError(
+        "The data directory already belongs to a cluster node.",
+        "Start it with --postgres-url and --events-url.",
+      );
+    // Opening migrates both to this version's schema.
+    const opened = openMetadata(dataPaths.metadata);
+    const payloadKey = openPayloadKey(dataPaths.payloadKey, opened);
+    opened.close();
+    const people = openPeople(dataPaths.people);
+    const metadata = openSqlite(dataPaths.metadata, {});
+    try {
+      if (!hasExternalEvents(people))
+        throw new ClusterMigrationError("The events are not in ClickHouse.", "Run it again.");
+      const id = people.$client.query<{ id: string }, []>("SELECT id FROM outside_store").get()!.id;
+      await migratePostgres(postgres);
+      await startMigration(postgres, id);
+      // Metadata is marked as a replica last: its marker is what identifies the directory as a node's.
+      const persons = await copyStore(people.$client, peopleStore, postgres, { id, onProgress });
+      const others = await copyStore(metadata.$client, metadataStore, postgres, { id, onProgress });
+      const key = payloadKey.toString("base64");
+      await finishMigration(postgres, { lastSeqs: laneCursors(people), secrets: { [payloadKeyName]: key } });
+      return { metadata: others.rows, people: persons.rows };
+    } finally {
+      people.$client.close();
+      metadata.$client.close();
+    }
+  } finally {
+    await postgres.close();
+    lock.release();
+  }
+}
+
+/**
+ * Creates a local data directory from a stopped cluster; the events stay in ClickHouse.
+ *
+ * @throws {ClusterMigrationError} @throws {PostgresUnreachableError}
+ */
+export async function migrateFromCluster(config: Config): Promise<void> {
+  const postgres = connect(config);
+  try {
+    await migratePostgres(postgres);
+    await assertIdle(postgres);
+    await bringInto(config["data-dir"], postgres);
+  } finally {
+    await postgres.close();
+  }
+}
+
+async function bringInto(dataDir: string, postgres: Postgres): Promise<void> {
+  if (existsSync(dataDir) && readdirSync(dataDir).length > 0)
+    throw new ClusterMigrationError(
+      `${dataDir} is not empty.`,
+      "Use a folder that is empty or does not exist.",
+    );
+  const lock = openDataDirectory(dataDir);
+  const storePaths = paths(dataDir);
+  try {
+    await StoreReplica.prepare(storePaths.people, peopleStore, postgres);
+    await StoreReplica.prepare(storePaths.metadata, metadataStore, postgres);
+    writePayloadKey(
+      storePaths.payloadKey,
+      Buffer.from(await sharedSecret(postgres, payloadKeyName, newPayloadKey()), "base64"),
+    );
+    await markReturned(postgres, dataDir);
+    for (const path of [storePaths.people, storePaths.metadata]) {
+      const { $client } = openSqlite(path, {});
+      finishCopy($client);
+      $client.close();
+    }
+  } finally {
+    lock.release();
+  }
+}
+
+function connect(config: Config): Postgres {
+  assertEventsUrl(config);
+  return new Postgres(assertTarget(config), { connections, name: "migration" });
+}
+
+/** @throws {ClusterMigrationError} PostgreSQL or ClickHouse is not configured. */
+export function assertTarget(config: Config): PostgresAddress {
+  const address = postgresAddress(config, process.env);
+  if (address !== null && config["events-url"] !== null) return address;
+  throw new ClusterMigrationError(
+    "The addresses of PostgreSQL and ClickHouse are missing.",
+    "Set --postgres-url and --events-url.",
+  );
+}

@@ -1,0 +1,204 @@
+/**
+ * A cluster node: shared data is in PostgreSQL, and the data directory holds replicas.
+ *
+ * This is the server process's connection; the engine has a separate one for the persons store.
+ */
+
+import { existsSync } from "node:fs";
+import { hostname } from "node:os";
+import { metadataStore } from "../accounts/db.ts";
+import type { Metadata } from "../accounts/metadata.ts";
+import { changeChannel } from "../cluster/commits.ts";
+import { Postgres, type PostgresUnreachableError } from "../cluster/connection.ts";
+import { PostgresJournal, type PostgresJournalOptions } from "../cluster/journal.ts";
+import { leaseHolder } from "../cluster/lease.ts";
+import { assertNodesMayStart } from "../cluster/migration.ts";
+import {
+  heartbeatMs,
+  markStopped,
+  type NodeInfo,
+  pruneStoppedNodes,
+  sendHeartbeat,
+  sharedSecret,
+} from "../cluster/nodes.ts";
+import { migratePostgres } from "../cluster/schema.ts";
+import { StoreReplica } from "../cluster/store-replica.ts";
+import { postgresAddress } from "../config/secrets.ts";
+import type { Config } from "../config/settings.ts";
+import { newPayloadKey, readPayloadKey, writePayloadKey } from "../flags/store/payload-key.ts";
+import type { SharedState } from "../http/edge-deps.ts";
+import { PeriodicTasks } from "../lib/periodic-tasks.ts";
+import { type PostgresAddress, redactPostgresUrl } from "../lib/postgres-address.ts";
+import { acquireEngineLock } from "../lock.ts";
+import type { Log } from "../log.ts";
+import type { Status } from "../operate/status-schema.ts";
+import { paths } from "../paths.ts";
+import { peopleStore } from "../persons/open.ts";
+import { version } from "../version.ts";
+import { assertEventsUrl, assertNoLocalData, payloadKeyName } from "./local-data.ts";
+
+const connections = 8;
+/** Timeout of changes with a waiting client, shorter than the connection timeout so that the client gets an error. */
+const changeMs = 10_000;
+/** Polling interval, which covers notifications missed while disconnected. */
+const lookEveryMs = 500;
+const tidyEveryMs = 20_000;
+
+export class ClusterNode implements SharedState {
+  private readonly node: NodeInfo;
+  private copy: StoreReplica | undefined;
+  private living: NodeInfo[];
+  private loader: string | null = null;
+  private problem: PostgresUnreachableError | null = null;
+  private readonly chores: PeriodicTasks;
+  /** Called when another node is no longer alive. */
+  onServerGone: () => void = () => undefined;
+
+  private constructor(
+    readonly address: PostgresAddress,
+    private readonly postgres: Postgres,
+    private readonly log: Log,
+  ) {
+    this.node = { id: crypto.randomUUID(), name: hostname(), version };
+    this.living = [this.node];
+    this.chores = new PeriodicTasks((error) =>
+      log.debug({ error: String(error) }, "PostgreSQL is unavailable; retrying"),
+    );
+  }
+
+  /**
+   * Connects and updates the replicas in a data directory, whose lock is held; waits for an unreachable PostgreSQL.
+   *
+   * @returns undefined without a configured cluster.
+   * @throws {InvalidSettingError} @throws {PostgresRejectedError} @throws {NewerDataVersionError}
+   */
+  static async open(config: Config, log: Log): Promise<ClusterNode | undefined> {
+    const address = postgresAddress(config, process.env);
+    if (address === null) return undefined;
+    assertEventsUrl(config);
+    const dataPaths = paths(config["data-dir"]);
+    assertNoLocalData(config["data-dir"]);
+    let front: ClusterNode | undefined;
+    let said = "";
+    const onState = (reason: PostgresUnreachableError | null) => {
+      if (front !== undefined) front.noteState(reason);
+      else if (reason !== null && reason.message !== said) {
+        said = reason.message;
+        log.warn(`${said}. Flagkeep retries automatically.`);
+      }
+    };
+    const postgres = new Postgres(address, { connections, name: "front" }, onState);
+    await postgres.untilDone(async () => {
+      await migratePostgres(postgres);
+      await assertNodesMayStart(postgres);
+      await StoreReplica.prepare(dataPaths.metadata, metadataStore, postgres);
+      const engine = await acquireEngineLock(dataPaths.engine, config["data-dir"], () =>
+        log.info("waiting for the engine of the previous node to exit"),
+      );
+      try {
+        await StoreReplica.prepare(dataPaths.people, peopleStore, postgres);
+      } finally {
+        engine?.release();
+      }
+      const own = existsSync(dataPaths.payloadKey) ? readPayloadKey(dataPaths.payloadKey) : undefined;
+      // The first node's key becomes the key of the cluster.
+      const offered = own?.toString("base64") ?? newPayloadKey();
+      const key = Buffer.from(await sharedSecret(postgres, payloadKeyName, offered), "base64");
+      if (own === undefined || !key.equals(own)) writePayloadKey(dataPaths.payloadKey, key);
+    });
+    front = new ClusterNode(address, postgres, log);
+    return front;
+  }
+
+  /** Identifies this node to the engine and in PostgreSQL. */
+  get id(): string {
+    return this.node.id;
+  }
+
+  /** Starts to replicate changes of other nodes into the store. */
+  async attach(metadata: Metadata): Promise<void> {
+    const onTaken = (isBack: boolean) => metadata.changes.retake(isBack);
+    this.copy = StoreReplica.attach(metadata.db.$client, metadataStore, this.postgres, { onTaken });
+    await this.look();
+    await this.postgres.untilDone(() => this.noteLife());
+    await this.postgres.listen(changeChannel, (name) => {
+      if (name === metadataStore.name) void this.look();
+    });
+    this.chores.every(lookEveryMs, async () => {
+      await this.look();
+      // Changes made outside of `change`, such as when a key was last used.
+      await this.settle();
+    });
+    this.chores.every(heartbeatMs, () => this.noteLife());
+    this.chores.every(tidyEveryMs, async () => {
+      await this.copy!.tidy();
+      await pruneStoppedNodes(this.postgres);
+    });
+  }
+
+  journal(settings: Omit<PostgresJournalOptions, "front">): PostgresJournal {
+    return new PostgresJournal(this.postgres, { ...settings, front: this.id });
+  }
+
+  async look(): Promise<void> {
+    await this.copy?.look();
+  }
+
+  async change<Result>(run: () => Result | Promise<Result>): Promise<Result> {
+    return await this.copy!.change(run, undefined, changeMs);
+  }
+
+  /** Like `change` for background work: waits for an unavailable PostgreSQL. */
+  async changeLater(run: () => void): Promise<void> {
+    await this.postgres.untilDone(() => this.change(run));
+  }
+
+  async settle(): Promise<void> {
+    if (this.copy!.hasChanges) await this.change(() => undefined);
+  }
+
+  /** Number of live nodes, including this one. */
+  get count(): number {
+    return this.living.length;
+  }
+
+  /** Whether this node's engine loads events. */
+  get isLoader(): boolean {
+    return this.loader === this.id;
+  }
+
+  status(): NonNullable<Status["shared"]> {
+    return {
+      postgres: redactPostgresUrl(this.address),
+      trouble: this.problem?.message ?? null,
+      fronts: this.living.map(({ id, name, version: its }) => ({
+        ...{ name, version: its, is_this: id === this.id, loads_events: id === this.loader },
+      })),
+    };
+  }
+
+  /** Publishes the node's URL as its display name. */
+  named(url: string): void {
+    this.node.name = `${hostname()} ${url}`;
+  }
+
+  async close(): Promise<void> {
+    this.chores.stop();
+    await this.settle().catch(() => undefined);
+    await markStopped(this.postgres, this.id).catch(() => undefined);
+    await this.postgres.close();
+  }
+
+  private async noteLife(): Promise<void> {
+    const before = this.living;
+    this.living = await sendHeartbeat(this.postgres, this.node);
+    if (before.some(({ id }) => !this.living.some((front) => front.id === id))) this.onServerGone();
+    this.loader = await leaseHolder(this.postgres);
+  }
+
+  private noteState(reason: PostgresUnreachableError | null): void {
+    if (reason !== null && this.problem === null) this.log.warn(reason.message);
+    if (reason === null && this.problem !== null) this.log.info("PostgreSQL is available again");
+    this.problem = reason;
+  }
+}
