@@ -1,26 +1,25 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Command } from "commander";
+import { RecreatedPersons, recreatePersons } from "../../src/backup/recovery/recreate-persons.ts";
+import { microsToApiTime } from "../../src/lib/api-time.ts";
 import { AppError } from "../../src/lib/errors.ts";
-import { Count, exactly, Instant } from "../../src/lib/schema.ts";
+import { DateTime, NonNegativeInt, strictObject } from "../../src/lib/schema.ts";
 import { canonicalUuid } from "../../src/lib/uuid.ts";
-import { microsToWire } from "../../src/lib/wire-time.ts";
-import { Deletion } from "../../src/people/deletion.ts";
-import { displayName, type Person } from "../../src/people/person.ts";
-import { distinctIdsOf, personByDistinctId, personByUuid } from "../../src/people/reader.ts";
-import type { DeletePerson } from "../../src/serve/person-eraser.ts";
-import { analysisOf, analysisSettings } from "../analysis.ts";
-import { withJson } from "../json-shape.ts";
+import { Deletion } from "../../src/persons/deletion.ts";
+import { displayName, type Person } from "../../src/persons/person.ts";
+import { getDistinctIds, personByDistinctId, personByUuid } from "../../src/persons/reader.ts";
+import type { DeletePerson } from "../../src/serve/person-deletion.ts";
+import { engineSessionSettings, openEngineSession } from "../engine-session.ts";
+import { withJson } from "../json-schema.ts";
 import { positiveInteger, print, printJson, run } from "../output.ts";
-import { withSettings } from "../settings.ts";
-import { type ProjectStores, withProject } from "../stores.ts";
+import { configFromOptions, withSettings } from "../settings.ts";
+import { assertInitialized, type ProjectStores, withProject } from "../stores.ts";
 
-/** The project has no such person. */
-class NoSuchPerson extends AppError {
+class PersonNotFoundError extends AppError {
   readonly code = "no_such_person";
-  override readonly hint =
-    "Give a uuid or a distinct id; `flagkeep query 'SELECT * FROM persons'` shows all.";
+  override readonly hint = "Use a UUID or a distinct ID; `flagkeep query 'SELECT * FROM persons'` shows all.";
   constructor(name: string) {
-    super(`There is no person ${name}.`);
+    super(`Person ${name} does not exist.`);
   }
 }
 
@@ -29,15 +28,15 @@ interface PersonOptions {
   json?: true;
 }
 
-const PersonRecord = exactly({
+const PersonRecord = strictObject({
   uuid: Type.String(),
   name: Type.String(),
-  /** The main one first. */
+  /** Primary id first. */
   distinct_ids: Type.Array(Type.String()),
   properties: Type.Record(Type.String(), Type.Unknown()),
   is_identified: Type.Boolean(),
-  created_at: Instant,
-  version: Count,
+  created_at: DateTime,
+  version: NonNegativeInt,
 });
 
 const get = withJson(withSettings(new Command("get"), ["data-dir"]), PersonRecord)
@@ -59,37 +58,63 @@ const get = withJson(withSettings(new Command("get"), ["data-dir"]), PersonRecor
     ),
   );
 
-const remove = withJson(withSettings(new Command("delete"), analysisSettings), Deletion)
+const remove = withJson(withSettings(new Command("delete"), engineSessionSettings), Deletion)
   .description("Delete a person with properties, distinct ids and cohort memberships; events are kept.")
   .argument("<person>", "person uuid or distinct id")
   .option("--project <id>", "project id; optional if there is one project", positiveInteger)
   .addHelpText(
     "after",
     "\nDeletion is permanent and survives a rebuild. A later event creates a new person for\n" +
-      "its distinct id; backups that are there already still hold the person.\n\n" +
+      "its distinct id; existing backups still contain the person.\n\n" +
       "Example:\n  flagkeep persons delete kim@example.com --project 1",
   )
   .action(
     run(async (name: string, options: PersonOptions) => {
-      const asked = withProject(options, (stores) => ({
+      const requested = withProject(options, (stores) => ({
         project_id: stores.project.id,
         uuid: personNamed(stores, name).uuid,
         by: stores.by,
       }));
-      const deletion = await analysisOf(options, (appliance) =>
-        appliance.tell<Static<typeof Deletion>>("delete_person", asked satisfies DeletePerson),
+      const deletion = await openEngineSession(options, (server) =>
+        server.tell<Static<typeof Deletion>>("delete_person", requested satisfies DeletePerson),
       );
       if (options.json) return printJson(deletion);
       for (const line of [deletion.detail, deletion.events, deletion.backups.detail]) print(line);
     }),
   );
 
-/** @throws {NoSuchPerson} */
+const recreate = withJson(
+  withSettings(new Command("recreate"), ["data-dir", "duckdb-memory-limit", "duckdb-threads"]),
+  RecreatedPersons,
+)
+  .description("Replace a lost or corrupt people.sqlite with an empty one; the server must be stopped.")
+  .requiredOption("--accept-loss", "confirm that persons, groups and static cohort members are lost")
+  .addHelpText(
+    "after",
+    "\nUse it only without a usable backup: `flagkeep backup restore` brings persons back. Events are kept and\n" +
+      "persons are created again by later events; group types are numbered again from 0. A readable file is\n" +
+      "never replaced; a corrupt one is moved to journal/quarantine.\n\n" +
+      "Example:\n  flagkeep persons recreate --accept-loss --data-dir /var/lib/flagkeep",
+  )
+  .action(
+    run(async (options: { json?: true }) => {
+      const config = configFromOptions(options as never);
+      const recreated = await recreatePersons({
+        dataDir: assertInitialized(config["data-dir"]),
+        settings: { memoryLimitBytes: config["duckdb-memory-limit"], threads: config["duckdb-threads"] },
+      });
+      if (options.json) return printJson(recreated);
+      print("Created an empty people.sqlite. Persons, groups and static cohort members are lost.");
+      for (const path of recreated.quarantined) print(`Moved the corrupt file to ${path}.`);
+    }),
+  );
+
+/** @throws {PersonNotFoundError} */
 function personNamed({ people, project }: ProjectStores, name: string): Person {
   const found =
     personByUuid(people, project.id, canonicalUuid(name) ?? name) ??
     personByDistinctId(people, project.id, name);
-  if (found === undefined) throw new NoSuchPerson(name);
+  if (found === undefined) throw new PersonNotFoundError(name);
   return found;
 }
 
@@ -97,10 +122,10 @@ function personRecord({ people }: ProjectStores, person: Person): Static<typeof 
   return {
     uuid: person.uuid,
     name: displayName(person),
-    distinct_ids: distinctIdsOf(people, [person]).get(person.id) ?? [person.mainDistinctId],
+    distinct_ids: getDistinctIds(people, [person]).get(person.id) ?? [person.mainDistinctId],
     properties: person.properties,
     is_identified: person.isIdentified,
-    created_at: microsToWire(person.createdMicros),
+    created_at: microsToApiTime(person.createdMicros),
     version: person.version,
   };
 }
@@ -112,4 +137,5 @@ export const persons = new Command("persons")
     "\nExamples:\n  flagkeep persons get kim@example.com\n  flagkeep persons delete kim@example.com",
   )
   .addCommand(get)
-  .addCommand(remove);
+  .addCommand(remove)
+  .addCommand(recreate);

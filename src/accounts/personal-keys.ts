@@ -1,16 +1,16 @@
-/** Personal keys: made once in clear, kept as a hash (contract: management-api 2.1, 7.1). */
+/** Personal keys: shown once in clear, stored as a hash (contract: management-api 2.1, 7.1). */
 
 import { and, desc, eq, isNull } from "drizzle-orm";
-import { InvalidField, NotFound, trimmedText } from "../lib/errors.ts";
+import { InvalidFieldError, NotFoundError, trimmedString } from "../lib/errors.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { type Author, changesBetween, recordActivity } from "./activity.ts";
 import { bumpRevision, type MetadataDb, type MetadataTx, type Reading } from "./db.ts";
 import { hashOfKey, maskOfKey, newPersonalKey } from "./key-formats.ts";
-import { isWithin, type Limits } from "./limits.ts";
-import { organizationsOf } from "./organizations.ts";
+import { isWithin, type KeyRestrictions } from "./limits.ts";
+import { getOrganizations } from "./organizations.ts";
 import { organization, personalKey, project, session, setupLink, user } from "./schema.ts";
 import { checkScopes } from "./scopes.ts";
-import { countKeys, findUserByEmail, levelOf, type User } from "./users.ts";
+import { countKeys, findUserByEmail, getLevel, type User } from "./users.ts";
 
 export interface PersonalKey {
   id: string;
@@ -21,10 +21,10 @@ export interface PersonalKey {
   scopes: string[];
   /** Projects the key is limited to; empty: no limit. */
   projectIds: number[];
-  /** Organisations the key is limited to; empty: no limit. */
+  /** Organizations the key is limited to; empty: no limit. */
   organizationIds: string[];
   createdAt: Date;
-  /** Exact to an hour. */
+  /** Precision: one hour. */
   lastUsedAt: Date | null;
   lastRolledAt: Date | null;
   expiresAt: Date | null;
@@ -42,7 +42,7 @@ export interface NewKey {
   expiresAt?: Date | null;
 }
 
-/** A key and, this one time, its clear value. */
+/** A key with its clear value, which is available only at creation. */
 export interface CreatedKey {
   key: PersonalKey;
   value: string;
@@ -52,11 +52,11 @@ const labelLengthMax = 40;
 const keysPerUserMax = 10;
 
 /**
- * Makes a key for a user.
+ * Creates a key for a user.
  *
- * @param options.limitPerUser refuse the eleventh working key, as the API does; the command line does not.
- * @throws {InvalidField} unknown user, scope, project or organisation; label empty or over 40 characters;
- *                        expiry in the past; too many keys.
+ * @param options.limitPerUser rejects the eleventh valid key, as the API does; the command line does not.
+ * @throws {InvalidFieldError} unknown user, scope, project or organization; label empty or over 40 characters; expiry
+ *   in the past; too many keys.
  */
 export function createKey(
   metadata: MetadataDb,
@@ -66,14 +66,10 @@ export function createKey(
   return metadata.change((t) => {
     const owner = findUserByEmail(t, input.userEmail);
     if (!owner) {
-      throw new InvalidField(
-        "user",
-        "does_not_exist",
-        `There is no user with the address ${input.userEmail}.`,
-      );
+      throw new InvalidFieldError("user", "does_not_exist", `User ${input.userEmail} does not exist.`);
     }
     if (!owner.isActive) {
-      throw new InvalidField("user", "inactive", `${owner.email} is switched off, and so would the key be.`);
+      throw new InvalidFieldError("user", "inactive", `${owner.email} is deactivated and cannot have keys.`);
     }
     return insertKey(t, owner, input, options);
   });
@@ -87,12 +83,12 @@ export function insertKey(
   options: { limitPerUser?: boolean; by?: Author; now?: Date } = {},
 ): CreatedKey {
   const now = options.now ?? new Date();
-  const label = trimmedText("label", input.label, labelLengthMax);
+  const label = trimmedString("label", input.label, labelLengthMax);
   if (input.expiresAt && input.expiresAt <= now) {
-    throw new InvalidField("expires_at", "invalid_input", "The expiry must lie in the future.");
+    throw new InvalidFieldError("expires_at", "invalid_input", "The expiry must be in the future.");
   }
   if (options.limitPerUser && countKeys(t, owner.id) >= keysPerUserMax) {
-    throw new InvalidField(
+    throw new InvalidFieldError(
       null,
       "invalid_input",
       "You can only have 10 personal API keys. Remove an existing key before creating a new one.",
@@ -120,7 +116,7 @@ export function insertKey(
   return { key: withoutHash(key), value };
 }
 
-/** The keys that were not revoked, newest first; of one user when `userId` is given. */
+/** Unrevoked keys, newest first; of one user if `userId` is given. */
 export function listKeys(
   db: Reading,
   options: { userId?: number; includeRevoked?: boolean } = {},
@@ -141,9 +137,9 @@ export function listKeys(
 }
 
 /**
- * Revokes a key, and ends what was created with it.
+ * Revokes a key, and ends the sessions and links created with it.
  *
- * @throws {NotFound} no working key has this id.
+ * @throws {NotFoundError} no valid key has this id.
  */
 export function revokeKey(metadata: MetadataDb, id: string, now = new Date(), by?: Author): PersonalKey {
   return metadata.change((t) => {
@@ -153,7 +149,7 @@ export function revokeKey(metadata: MetadataDb, id: string, now = new Date(), by
       .where(and(eq(personalKey.id, id), isNull(personalKey.revokedAt)))
       .returning()
       .get();
-    if (!revoked) throw new NotFound();
+    if (!revoked) throw new NotFoundError();
     endDerived(t, id);
     bumpRevision(t, "keys");
     recordKeyActivity(t, revoked, "deleted", { by, now });
@@ -162,9 +158,9 @@ export function revokeKey(metadata: MetadataDb, id: string, now = new Date(), by
 }
 
 /**
- * Replaces the value of a key; the old value stops working at once, and what was created with it ends.
+ * Replaces the value of a key. The old value stops working immediately; sessions and links created with it end.
  *
- * @throws {NotFound} no working key has this id.
+ * @throws {NotFoundError} no valid key has this id.
  */
 export function rollKey(metadata: MetadataDb, id: string, now = new Date(), by?: Author): CreatedKey {
   const value = newPersonalKey();
@@ -175,7 +171,7 @@ export function rollKey(metadata: MetadataDb, id: string, now = new Date(), by?:
       .where(and(eq(personalKey.id, id), isNull(personalKey.revokedAt)))
       .returning()
       .get();
-    if (!rolled) throw new NotFound();
+    if (!rolled) throw new NotFoundError();
     endDerived(t, id);
     bumpRevision(t, "keys");
     recordKeyActivity(t, rolled, "updated", { by, now }, { ...rolled, mask: "" });
@@ -184,12 +180,12 @@ export function rollKey(metadata: MetadataDb, id: string, now = new Date(), by?:
 }
 
 /**
- * Changes label, scopes or restrictions of a key. What was created with the key ends if the key loses a permission.
+ * Changes label, scopes or restrictions of a key. Sessions and links created with it end if it loses a permission.
  *
- * An empty list changes nothing where the key has no restriction: clients send back what they read.
+ * An empty list is ignored if the key is unrestricted: clients send back what they read.
  *
- * @throws {NotFound}     no working key has this id.
- * @throws {InvalidField} a value is invalid, or an empty list stands where the key is restricted.
+ * @throws {NotFoundError}     no valid key has this id.
+ * @throws {InvalidFieldError} a value is invalid, or a list is empty and the key is restricted.
  */
 export function updateKey(
   metadata: MetadataDb,
@@ -199,9 +195,9 @@ export function updateKey(
 ): PersonalKey {
   return metadata.change((t) => {
     const before = t.select().from(personalKey).where(eq(personalKey.id, id)).get();
-    if (!before || before.revokedAt) throw new NotFound();
+    if (!before || before.revokedAt) throw new NotFoundError();
     const owner = t.select().from(user).where(eq(user.id, before.userId)).get()!;
-    const label = trimmedText("label", change.label ?? before.label, labelLengthMax);
+    const label = trimmedString("label", change.label ?? before.label, labelLengthMax);
     const limits = changedLimits(before, change);
     const after = t
       .update(personalKey)
@@ -228,7 +224,7 @@ export function updateKey(
 /** Whether the change would allow something that the key does not allow now. */
 export function isWidening(key: PersonalKey, change: Partial<Omit<NewKey, "expiresAt">>): boolean {
   const { projectIds, organizationIds } = changedLimits(key, change);
-  const after: Limits = {
+  const after: KeyRestrictions = {
     scopes: [...(change.scopes ?? key.scopes)],
     projectIds: projectIds === undefined ? key.projectIds : [...(projectIds ?? [])],
     organizationIds: organizationIds === undefined ? key.organizationIds : [...(organizationIds ?? [])],
@@ -236,7 +232,7 @@ export function isWidening(key: PersonalKey, change: Partial<Omit<NewKey, "expir
   return !isWithin(after, key);
 }
 
-/** The restrictions that a change sets; undefined: as they are. */
+/** The restrictions that a change sets; undefined: unchanged. */
 function changedLimits(
   key: PersonalKey,
   { projectIds, organizationIds }: Pick<Partial<NewKey>, "projectIds" | "organizationIds">,
@@ -259,14 +255,14 @@ function withoutHash(row: PersonalKey & { hash: string }): PersonalKey {
   return key;
 }
 
-/** @param ids null or absent: no restriction, which is stored as an empty list. */
+/** @param ids null or absent: no restriction, stored as an empty list. */
 function checkProjects(t: MetadataTx, owner: User, ids: NewKey["projectIds"]): number[] {
   if (ids === undefined || ids === null) return [];
   if (ids.length === 0) throw emptyRestriction("scoped_teams", "project");
   for (const id of ids) {
     const found = t.select().from(project).where(eq(project.id, id)).get();
-    if (!found || levelOf(t, found.organizationId, owner.id) === 0) {
-      throw new InvalidField(
+    if (!found || getLevel(t, found.organizationId, owner.id) === 0) {
+      throw new InvalidFieldError(
         "scoped_teams",
         "invalid_input",
         "You must be a member of all teams that you are scoping the key to.",
@@ -276,14 +272,14 @@ function checkProjects(t: MetadataTx, owner: User, ids: NewKey["projectIds"]): n
   return [...new Set(ids)];
 }
 
-/** @param ids null or absent: no restriction, which is stored as an empty list. */
+/** @param ids null or absent: no restriction, stored as an empty list. */
 function checkOrganizations(t: MetadataTx, owner: User, ids: NewKey["organizationIds"]): string[] {
   if (ids === undefined || ids === null) return [];
   if (ids.length === 0) throw emptyRestriction("scoped_organizations", "organization");
   for (const id of ids) {
     const found = t.select().from(organization).where(eq(organization.id, id)).get();
-    if (!found || levelOf(t, id, owner.id) === 0) {
-      throw new InvalidField(
+    if (!found || getLevel(t, id, owner.id) === 0) {
+      throw new InvalidFieldError(
         "scoped_organizations",
         "invalid_input",
         "You must be a member of all organizations that you are scoping the key to.",
@@ -293,15 +289,18 @@ function checkOrganizations(t: MetadataTx, owner: User, ids: NewKey["organizatio
   return [...new Set(ids)];
 }
 
-function emptyRestriction(field: string, kind: string): InvalidField {
-  return new InvalidField(
+function emptyRestriction(field: string, kind: string): InvalidFieldError {
+  return new InvalidFieldError(
     field,
     "invalid_input",
-    `The list is empty. Name at least one ${kind}, or send null for no restriction.`,
+    `The list is empty. Send at least one ${kind}, or null for no restriction.`,
   );
 }
 
-/** @param at.by who acts; its owner when absent. @param before the key so far, when it was changed. Values are never shown, masks are. */
+/**
+ * @param at.by the author; default: the key's owner. @param before the previous state, for updates. Only masks are
+ *   recorded, never values.
+ */
 function recordKeyActivity(
   t: MetadataTx,
   key: PersonalKey,
@@ -311,7 +310,7 @@ function recordKeyActivity(
 ): void {
   recordActivity(t, {
     by: at.by === undefined ? key.userId : at.by,
-    organizationId: organizationsOf(t, key.userId)[0]?.id,
+    organizationId: getOrganizations(t, key.userId)[0]?.id,
     activity,
     scope: "PersonalAPIKey",
     itemId: key.id,

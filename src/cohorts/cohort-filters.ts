@@ -1,21 +1,20 @@
-/** The form of a cohort's definition (contract: management-api 6.2; flag-evaluation 13). Pure. */
+/** The schema of a cohort's definition (contract: management-api 6.2; flag-evaluation 13). Pure. */
 
-import { InvalidField } from "../lib/errors.ts";
+import { InvalidFieldError } from "../lib/errors.ts";
 import { exactProperty } from "../lib/exact-values.ts";
 import { isJsonObject, type Json, type JsonObject, wholeNumber } from "../lib/json.ts";
-import { type NoteMisfit, testFault } from "../lib/operator-values.ts";
-import { textIn, withPresentOperator } from "../lib/operators.ts";
-import { readBehaviour } from "./behaviour-filter.ts";
+import { type NoteMisfit, validateFilterValue } from "../lib/operator-values.ts";
+import { formatFilterValue, normalizeOperator } from "../lib/operators.ts";
+import { readBehavior } from "./behavior-filter.ts";
 
 const leafTypes = new Set(["person", "cohort", "behavioral"]);
 const depthMax = 20;
 
 /**
- * Checks `{"properties": {"type": "OR"|"AND", "values": [...]}}`, nested to any sensible depth.
- *
- * @param noteMisfit takes what is wrong with values; without it they are rejected.
- * @returns the filters as they are stored: with present names of operators, and ids of cohorts as numbers.
- * @throws {InvalidField} on `filters`.
+ * Validates `{"properties": {"type": "OR"|"AND", "values": [...]}}`, nested up to `depthMax`.
+ * @param noteMisfit receives messages about values that match nothing; without it they are rejected
+ * @returns the filters to store: with current names of operators, and cohort IDs as numbers
+ * @throws {InvalidFieldError} on `filters`
  */
 export function checkedCohortFilters(filters: JsonObject | undefined, noteMisfit?: NoteMisfit): JsonObject {
   const properties = filters?.properties;
@@ -24,14 +23,11 @@ export function checkedCohortFilters(filters: JsonObject | undefined, noteMisfit
   return { ...filters, properties: checkedNode(properties, 0, noteMisfit) };
 }
 
-/**
- * The definition that cohorts of an older generation wrote as `groups`: a person belongs who meets all properties of
- * one of them.
- */
+/** Converts legacy `groups`: a person matches if all properties of one group match. */
 export function filtersOfGroups(groups: readonly Json[]): JsonObject {
   const values = groups.map((group) => {
     const properties = isJsonObject(group) ? group.properties : undefined;
-    if (!Array.isArray(properties)) throw refused("Only groups of properties can be used.");
+    if (!Array.isArray(properties)) throw refused("Expected groups of properties.");
     return {
       type: "AND",
       values: properties.map((filter) => (isJsonObject(filter) ? { type: "person", ...filter } : filter)),
@@ -40,9 +36,9 @@ export function filtersOfGroups(groups: readonly Json[]): JsonObject {
   return { properties: { type: "OR", values } };
 }
 
-/** Ids of the cohorts that a cohort's or flag's filters name, at any depth. */
+/** IDs of the cohorts referenced by filters of a cohort or flag, at any depth. */
 export function cohortIdsIn(filters: Json): number[] {
-  return leavesOf(filters)
+  return getLeaves(filters)
     .filter((leaf) => leaf.type === "cohort")
     .map((leaf) => wholeNumber(leaf.value))
     .filter((id) => id !== undefined);
@@ -50,22 +46,22 @@ export function cohortIdsIn(filters: Json): number[] {
 
 /** Whether a definition has any condition. */
 export function hasConditions(filters: Json): boolean {
-  return leavesOf(filters).length > 0;
+  return getLeaves(filters).length > 0;
 }
 
-/** Whether a definition asks what persons did. */
-export function hasBehaviouralFilters(filters: Json): boolean {
-  return leavesOf(filters).some((leaf) => leaf.type === "behavioral");
+/** Whether a definition has conditions on performed events. */
+export function hasBehavioralFilters(filters: Json): boolean {
+  return getLeaves(filters).some((leaf) => leaf.type === "behavioral");
 }
 
-/** A sentence about the first condition that imports cannot keep; undefined when there is none. */
+/** An error message for the first condition that imports cannot keep; undefined if all can be kept. */
 export function unusableCondition(filters: Json): string | undefined {
-  return leavesOf(filters)
-    .map((leaf) => faultOf(withPresentOperator(leaf)))
-    .find((fault) => fault !== undefined && !isMisfit(fault))?.message;
+  return getLeaves(filters)
+    .map((leaf) => getError(normalizeOperator(leaf)))
+    .find((problem) => problem !== undefined && !isMisfit(problem))?.message;
 }
 
-/** A definition in which values have the form that their operator takes, where that means the same. */
+/** Normalizes values to the form that their operator requires, if the meaning stays the same. */
 export function withExactConditions(filters: JsonObject): JsonObject {
   const exact = (node: Json): Json => {
     if (!isJsonObject(node)) return node;
@@ -75,18 +71,19 @@ export function withExactConditions(filters: JsonObject): JsonObject {
   return filters.properties === undefined ? filters : { ...filters, properties: exact(filters.properties) };
 }
 
-/** Stored conditions that match nothing because their operators or values do not fit, one sentence each. */
-export function misfitsOf(filters: Json): string[] {
-  return leavesOf(filters).flatMap((leaf) => faultOf(withPresentOperator(leaf))?.message ?? []);
+/** Error messages for stored conditions that match nothing because of their operators or values. */
+export function getMisfits(filters: Json): string[] {
+  return getLeaves(filters).flatMap((leaf) => getError(normalizeOperator(leaf))?.message ?? []);
 }
 
-/** The operator is known, and matches nothing with this value. */
-const isMisfit = ({ code }: InvalidField): boolean => code === "invalid_value" || code === "invalid_date";
+/** The operator is known but matches nothing with this value. */
+const isMisfit = ({ code }: InvalidFieldError): boolean =>
+  code === "invalid_value" || code === "invalid_date";
 
 function checkedNode(node: JsonObject, depth: number, noteMisfit: NoteMisfit | undefined): JsonObject {
   if (depth > depthMax) throw refused(`Conditions are nested deeper than ${depthMax} levels.`);
   if (node.type === "AND" || node.type === "OR") {
-    if (!Array.isArray(node.values)) throw refused("A group of conditions needs a list of values.");
+    if (!Array.isArray(node.values)) throw refused("A group of conditions requires a list of values.");
     const values = node.values.map((value) => {
       if (!isJsonObject(value)) throw refused("Each condition must be an object.");
       return checkedNode(value, depth + 1, noteMisfit);
@@ -96,42 +93,42 @@ function checkedNode(node: JsonObject, depth: number, noteMisfit: NoteMisfit | u
   if (typeof node.type !== "string" || !leafTypes.has(node.type)) {
     throw refused(`Invalid condition type: ${JSON.stringify(node.type ?? null)}.`);
   }
-  if (typeof node.key !== "string" || node.key === "") throw refused("Each condition needs a key.");
-  const condition = withPresentOperator(node);
-  const fault = faultOf(condition);
+  if (typeof node.key !== "string" || node.key === "") throw refused("Each condition requires a key.");
+  const condition = normalizeOperator(node);
+  const fault = getError(condition);
   if (fault !== undefined && (noteMisfit === undefined || !isMisfit(fault))) throw fault;
   if (fault !== undefined) noteMisfit?.(fault.message);
   if (node.type !== "cohort") return condition;
   const id = wholeNumber(node.value);
-  if (id === undefined) throw refused("A cohort condition needs the id of a cohort.");
+  if (id === undefined) throw refused("A cohort condition requires a cohort id.");
   return { ...condition, value: id };
 }
 
-/** Why nobody could ever meet a condition: what it tests with is not known, or cannot be run. */
-function faultOf(condition: JsonObject): InvalidField | undefined {
+/** Why a condition can never match: an unknown operator, or an invalid value. */
+function getError(condition: JsonObject): InvalidFieldError | undefined {
   const { type, operator } = condition;
   if (type === "behavioral") {
-    const behaviour = readBehaviour(condition);
-    return typeof behaviour === "string" ? refused(behaviour) : undefined;
+    const behavior = readBehavior(condition);
+    return typeof behavior === "string" ? refused(behavior) : undefined;
   }
   if (type === "person") {
-    const fault = testFault(condition);
+    const fault = validateFilterValue(condition);
     return fault && refused(fault.detail, fault.code);
   }
   const name = operator ?? "in";
   if (ofCohorts.has(name)) return undefined;
-  const detail = `The '${textIn(name)}' operator is not valid for cohort properties, use 'in' or 'not_in'.`;
+  const detail = `The '${formatFilterValue(name)}' operator is not valid for cohort properties, use 'in' or 'not_in'.`;
   return refused(detail, "invalid_operator");
 }
 
 const ofCohorts = new Set<Json>(["in", "not_in", "exact"]);
 
-/** The conditions inside of nested groups: whatever has a type that is neither AND nor OR. */
-function leavesOf(value: Json): JsonObject[] {
-  if (Array.isArray(value)) return value.flatMap(leavesOf);
+/** The conditions at any depth: objects whose type is not AND or OR. */
+function getLeaves(value: Json): JsonObject[] {
+  if (Array.isArray(value)) return value.flatMap(getLeaves);
   if (!isJsonObject(value)) return [];
   if (typeof value.type === "string" && leafTypes.has(value.type)) return [value];
-  return Object.values(value).flatMap(leavesOf);
+  return Object.values(value).flatMap(getLeaves);
 }
 
-const refused = (detail: string, code = "invalid_input") => new InvalidField("filters", code, detail);
+const refused = (detail: string, code = "invalid_input") => new InvalidFieldError("filters", code, detail);

@@ -1,30 +1,30 @@
-/** Definitions of cohorts (contract: management-api 6.2). Members of static ones live with the persons. */
+/** Definitions of cohorts (contract: management-api 6.2). Members of static cohorts are in the person store. */
 
 import { and, asc, desc, eq, like, or, sql } from "drizzle-orm";
-import { type Author, changesBetween, creatorIdOf, recordActivity } from "../accounts/activity.ts";
+import { type Author, changesBetween, getCreatorId, recordActivity } from "../accounts/activity.ts";
 import { bumpRevision, flagRevision, type MetadataTx, type Reading } from "../accounts/db.ts";
 import type { Metadata } from "../accounts/metadata.ts";
 import { cohort, flag } from "../accounts/schema.ts";
-import { InvalidField, NotFound } from "../lib/errors.ts";
+import { InvalidFieldError, NotFoundError } from "../lib/errors.ts";
 import type { Json, JsonObject } from "../lib/json.ts";
 import type { NoteMisfit } from "../lib/operator-values.ts";
-import { checkedCohortFilters, cohortIdsIn, hasBehaviouralFilters, hasConditions } from "./cohort-filters.ts";
+import { checkedCohortFilters, cohortIdsIn, hasBehavioralFilters, hasConditions } from "./cohort-filters.ts";
 
 export interface Cohort {
   id: number;
   projectId: number;
   name: string;
   description: string;
-  /** Of an older generation; kept, without effect. */
+  /** Legacy definition; stored without effect. */
   groups: Json[];
-  /** `{"properties": {}}` when static. */
+  /** `{"properties": {}}` if static. */
   filters: JsonObject;
   query: Json;
   deleted: boolean;
   isStatic: boolean;
   isCalculating: boolean;
   errorsCalculating: number;
-  /** Persons at `lastCalculation`; null before the first. */
+  /** Number of persons at `lastCalculation`; null before the first calculation. */
   personCount: number | null;
   lastCalculation: Date | null;
   createdById: number | null;
@@ -36,7 +36,7 @@ export type CohortFields = Pick<
   "name" | "description" | "groups" | "filters" | "query" | "deleted" | "isStatic"
 >;
 
-/** One cohort; a deleted one only on request. */
+/** A cohort by ID; excludes deleted ones unless requested. */
 export function findCohort(
   db: Reading,
   projectId: number,
@@ -55,7 +55,7 @@ export function findCohort(
 export function listCohorts(
   db: Reading,
   projectId: number,
-  filter: { search?: string; hidesBehavioural?: boolean },
+  filter: { search?: string; hidesBehavioral?: boolean },
   page: { limit: number; offset: number },
 ): { cohorts: Cohort[]; count: number } {
   const wanted = filter.search?.trim().toLowerCase() ?? "";
@@ -65,13 +65,13 @@ export function listCohorts(
     .where(and(eq(cohort.projectId, projectId), eq(cohort.deleted, false)))
     .orderBy(desc(cohort.createdAt), desc(cohort.id))
     .all()
-    // SQLite folds the case of ASCII only.
+    // Not in SQL: SQLite is case-insensitive for ASCII only.
     .filter(({ name }) => name.toLowerCase().includes(wanted))
-    .filter((row) => !filter.hidesBehavioural || row.isStatic || !hasBehaviouralFilters(row.filters));
+    .filter((row) => !filter.hidesBehavioral || row.isStatic || !hasBehavioralFilters(row.filters));
   return { cohorts: found.slice(page.offset, page.offset + page.limit), count: found.length };
 }
 
-/** All cohorts of a project that are not deleted, by id. For evaluation. */
+/** All cohorts of a project that are not deleted, by ID. For evaluation. */
 export function readCohorts(db: Reading, projectId: number): Cohort[] {
   return db
     .select()
@@ -81,7 +81,7 @@ export function readCohorts(db: Reading, projectId: number): Cohort[] {
     .all();
 }
 
-/** Ids and names of the cohorts of a project that were deleted: flags may still refer to them. */
+/** IDs and names of a project's deleted cohorts, which flags may still reference. */
 export function deletedCohorts(db: Reading, projectId: number): Pick<Cohort, "id" | "name">[] {
   return db
     .select({ id: cohort.id, name: cohort.name })
@@ -94,16 +94,16 @@ export interface NewCohort {
   projectId: number;
   by: Author;
   fields: Partial<CohortFields> & { name: string };
-  /** Takes values in conditions that match nothing; without it they are rejected. */
+  /** Receives messages about values that match nothing; without it they are rejected. */
   noteMisfit?: NoteMisfit;
 }
 
-/** Makes a cohort. @throws {InvalidField} */
+/** Creates a cohort. @throws {InvalidFieldError} */
 export function createCohort(metadata: Metadata, input: NewCohort, now: Date): Cohort {
   return metadata.change((t) => insertCohort(t, input, now));
 }
 
-/** As `createCohort`, inside a transaction. */
+/** Like `createCohort`, within a transaction. */
 function insertCohort(t: MetadataTx, input: NewCohort, now: Date): Cohort {
   const { projectId, by, fields, noteMisfit } = input;
   const definition = fields.isStatic
@@ -111,7 +111,7 @@ function insertCohort(t: MetadataTx, input: NewCohort, now: Date): Cohort {
     : { filters: checkedDefinition(t, { projectId, ownId: undefined, noteMisfit }, fields.filters).filters };
   const created = t
     .insert(cohort)
-    .values({ ...fields, ...definition, projectId, createdById: creatorIdOf(by), createdAt: now })
+    .values({ ...fields, ...definition, projectId, createdById: getCreatorId(by), createdAt: now })
     .returning()
     .get();
   recordActivity(t, {
@@ -128,7 +128,7 @@ function insertCohort(t: MetadataTx, input: NewCohort, now: Date): Cohort {
   return created;
 }
 
-/** Changes or deletes a cohort. @throws {NotFound} @throws {InvalidField} */
+/** Updates or deletes a cohort. @throws {NotFoundError} @throws {InvalidFieldError} */
 export function updateCohort(
   metadata: Metadata,
   of: { projectId: number; id: number; by: Author; noteMisfit?: NoteMisfit },
@@ -137,18 +137,18 @@ export function updateCohort(
 ): Cohort {
   return metadata.change((t) => {
     const before = findCohort(t, of.projectId, of.id, { includeDeleted: true });
-    if (!before) throw new NotFound();
+    if (!before) throw new NotFoundError();
     const isStatic = fields.isStatic ?? before.isStatic;
     const sent: Partial<CohortFields> = { ...fields };
     const isRestored = before.deleted && fields.deleted === false;
     if (!isStatic && (isRestored || fields.filters !== undefined || fields.isStatic !== undefined)) {
       const wanted = fields.filters ?? before.filters;
-      // Stored values may be older than the rule about them.
+      // Stored values may be older than the validation.
       const noteMisfit = fields.filters === undefined ? () => {} : of.noteMisfit;
-      const { filters, isBehavioural } = checkedDefinition(t, { ...of, ownId: of.id, noteMisfit }, wanted);
+      const { filters, isBehavioral } = checkedDefinition(t, { ...of, ownId: of.id, noteMisfit }, wanted);
       sent.filters = filters;
-      if (isBehavioural && activeFlagsUsing(t, of.projectId, of.id).length > 0) {
-        throw new InvalidField(
+      if (isBehavioral && activeFlagsUsing(t, of.projectId, of.id).length > 0) {
+        throw new InvalidFieldError(
           "filters",
           "behavioral_cohort_found",
           "Behavioral filters cannot be added to cohorts used in feature flags.",
@@ -176,7 +176,6 @@ export function updateCohort(
   });
 }
 
-/** Tells that members are being looked for. */
 export function markCalculating(metadata: Metadata, id: number): void {
   metadata.change((t) => t.update(cohort).set({ isCalculating: true }).where(eq(cohort.id, id)).run());
 }
@@ -184,9 +183,8 @@ export function markCalculating(metadata: Metadata, id: number): void {
 export type InterruptedCohort = Pick<Cohort, "id" | "projectId">;
 
 /**
- * For when a process has gone that was looking for members: what was to be added to fixed cohorts has failed.
- *
- * @returns the others, which are to be counted anew; until then they tell that they are.
+ * Handles calculations interrupted by the end of a process. Those of static and deleted cohorts are recorded as failed.
+ * @returns dynamic cohorts to calculate again; they stay marked as calculating
  */
 export function endInterruptedCalculations(metadata: Metadata): InterruptedCohort[] {
   return metadata.change((t) => {
@@ -203,9 +201,8 @@ export function endInterruptedCalculations(metadata: Metadata): InterruptedCohor
 }
 
 /**
- * Tells how the search for members ended.
- *
- * @param personCount members now; undefined when the search failed.
+ * Records the result of a calculation.
+ * @param personCount current number of members; undefined if the calculation failed
  */
 export function recordCalculation(
   metadata: Metadata,
@@ -240,30 +237,33 @@ function shown(of: Cohort): JsonObject {
 }
 
 /**
- * A definition as it is stored, and whether it, or one that it leads to, asks what persons did.
- *
- * @throws {InvalidField} malformed, an unknown cohort, or a cohort that comes back to itself.
+ * Validates a definition. @returns the filters to store, and whether they or referenced cohorts are behavioral
+ * @throws {InvalidFieldError} malformed, an unknown cohort, or a cyclic reference
  */
 function checkedDefinition(
   t: MetadataTx,
   { projectId, ownId, noteMisfit }: { projectId: number; ownId: number | undefined; noteMisfit?: NoteMisfit },
-  given: JsonObject | undefined,
-): { filters: JsonObject; isBehavioural: boolean } {
-  const filters = checkedCohortFilters(given, noteMisfit);
-  let isBehavioural = hasBehaviouralFilters(filters);
+  sent: JsonObject | undefined,
+): { filters: JsonObject; isBehavioral: boolean } {
+  const filters = checkedCohortFilters(sent, noteMisfit);
+  let isBehavioral = hasBehavioralFilters(filters);
   for (const [id, found] of cohortsWithin(t, projectId, filters)) {
     if (id === ownId) {
-      throw new InvalidField("filters", "invalid_input", "Cohorts cannot reference other cohorts in a loop.");
+      throw new InvalidFieldError(
+        "filters",
+        "invalid_input",
+        "Cohorts cannot reference other cohorts in a loop.",
+      );
     }
     if (found === undefined) {
-      throw new InvalidField("filters", "cohort_does_not_exist", `Cohort with id ${id} does not exist`);
+      throw new InvalidFieldError("filters", "cohort_does_not_exist", `Cohort with id ${id} does not exist`);
     }
-    isBehavioural ||= !found.isStatic && hasBehaviouralFilters(found.filters);
+    isBehavioral ||= !found.isStatic && hasBehavioralFilters(found.filters);
   }
-  return { filters, isBehavioural };
+  return { filters, isBehavioral };
 }
 
-/** The cohorts that filters name, and those that these name, each once; undefined for one that there is not. */
+/** The cohorts that filters reference directly or indirectly, without duplicates; undefined for unknown ones. */
 function* cohortsWithin(
   t: MetadataTx,
   projectId: number,
@@ -276,7 +276,7 @@ function* cohortsWithin(
     seen.add(id);
     const found = findCohort(t, projectId, id);
     yield [id, found];
-    // Those of a static one choose nobody.
+    // Filters of a static cohort have no effect.
     if (found?.isStatic === false) open.push(...cohortIdsIn(found.filters));
   }
 }
@@ -284,10 +284,9 @@ function* cohortsWithin(
 const namedMax = 5;
 
 /**
- * Whoever an active flag is on for must not depend on a cohort that is gone, or that suddenly holds nobody or everybody.
- *
- * Source: contract, management-api 6.2 (third round B2).
- * @throws {InvalidField} an active flag uses the cohort, also through others; its keys are in the sentence.
+ * Active flags must not depend on a deleted cohort, or on one that suddenly matches no or all persons. Source:
+ * contract, management-api 6.2 (third round B2).
+ * @throws {InvalidFieldError} an active flag uses the cohort, directly or indirectly; the message lists flag keys
  */
 function checkStaysUsable(t: MetadataTx, before: Cohort, after: Cohort): void {
   if (before.deleted) return;
@@ -304,7 +303,7 @@ function checkStaysUsable(t: MetadataTx, before: Cohort, after: Cohort): void {
   const keys = activeFlagsUsing(t, before.projectId, before.id);
   if (keys.length === 0) return;
   const more = keys.length > namedMax ? ` and ${keys.length - namedMax} more` : "";
-  throw new InvalidField(
+  throw new InvalidFieldError(
     loss.field,
     "invalid_input",
     `This cohort is used in ${keys.length} active feature flag(s): ${keys.slice(0, namedMax).join(", ")}${more}. ` +
@@ -312,10 +311,10 @@ function checkStaysUsable(t: MetadataTx, before: Cohort, after: Cohort): void {
   );
 }
 
-/** A definition without conditions, which holds everybody. */
+/** Whether a definition has no conditions and matches everyone. */
 const isEmpty = (filters: JsonObject): boolean => !hasConditions(filters);
 
-/** The keys of the active flags that use a cohort, directly or through others, by id. */
+/** Keys of the active flags that use a cohort, directly or indirectly, ordered by flag ID. */
 function activeFlagsUsing(t: MetadataTx, projectId: number, id: number): string[] {
   const users = t
     .select({ key: flag.key, filters: flag.filters })
@@ -335,7 +334,7 @@ function activeFlagsUsing(t: MetadataTx, projectId: number, id: number): string[
     .map(({ key }) => key);
 }
 
-/** The filter that chooses the members of a cohort. */
+/** A filter that matches the members of a cohort. */
 export function membership(cohortId: number): JsonObject[] {
   return [{ type: "cohort", key: "id", value: cohortId, operator: "in" }];
 }

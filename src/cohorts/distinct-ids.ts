@@ -1,24 +1,23 @@
-/** Reads the distinct ids in a file that is to fill a static cohort. */
+/** Reads distinct IDs from an uploaded CSV file for a static cohort. */
 
 import Papa from "papaparse";
-import { InvalidField } from "../lib/errors.ts";
+import { InvalidFieldError } from "../lib/errors.ts";
 
 /**
- * The distinct ids in a comma-separated file, each once: the column under a heading such as `distinct_id`, with commas,
- * semicolons or tabs between the columns; of a file without one the first cell of each line. Cells are trimmed.
- *
- * @throws {InvalidField} the only ids in it are those of persons, or a quote that is opened is never closed.
+ * The unique distinct IDs in a CSV file: the column with a heading such as `distinct_id`, delimited by comma, semicolon
+ * or tab; without a heading, the first comma-separated cell of each line. Cells are trimmed.
+ * @throws {InvalidFieldError} the file contains only person IDs, or an unclosed quote
  */
 export function distinctIdsOfCsv(csv: string): string[] {
   const text = csv
     .replace(/^\uFEFF/, "")
     .replace(/\r\n?/g, "\n")
     .replace(/^\s*\n/, "")
-    // As people write it, and no reader of CSV takes it: spaces before a quote that opens a cell.
+    // Hand-written files have spaces before an opening quote, which CSV parsers reject.
     .replace(/"[^"]*"|(?<![^,;\t\n]) +(?=")/g, (found) => (found.startsWith(" ") ? "" : found));
-  const heading = headingOf(text);
+  const heading = getHeading(text);
   const { delimiter, column } = heading ?? { delimiter: ",", column: 0 };
-  const rows = rowsOf(text, delimiter);
+  const rows = getRows(text, delimiter);
   const cells = (heading === undefined ? rows : rows.slice(1)).map((row) => row[column]?.trim() ?? "");
   return [...new Set(cells.filter((cell) => cell !== ""))];
 }
@@ -27,8 +26,8 @@ const delimiters = [",", ";", "\t"];
 const distinctIdHeading = /^(distinct|user)[_ -]?ids?$/i;
 const personIdHeading = /^person[_ -]?(ids?|uuids?)$/i;
 
-/** Where the distinct ids stand, when the first row says it; nothing else decides what stands between the columns. */
-function headingOf(text: string): { delimiter: string; column: number } | undefined {
+/** The column of the distinct IDs; only the heading determines the delimiter. */
+function getHeading(text: string): { delimiter: string; column: number } | undefined {
   const readings = delimiters.map((delimiter) => {
     const [row = []] = Papa.parse<string[]>(text, { delimiter, newline: "\n", preview: 1 }).data;
     return { delimiter, cells: row.map((cell) => cell.replace(/^ +| +$/g, "")) };
@@ -38,19 +37,15 @@ function headingOf(text: string): { delimiter: string; column: number } | undefi
     if (column >= 0) return { delimiter, column };
   }
   if (readings.some(({ cells }) => cells.some((cell) => personIdHeading.test(cell)))) {
-    const detail = "The file holds ids of persons; a column `distinct_id` is needed.";
-    throw new InvalidField("csv", "invalid_input", detail);
+    const detail = "The file contains person ids. Expected a column `distinct_id`.";
+    throw new InvalidFieldError("csv", "invalid_input", detail);
   }
   return undefined;
 }
 
-function rowsOf(text: string, delimiter: string): string[][] {
+function getRows(text: string, delimiter: string): string[][] {
   const { data, errors } = Papa.parse<string[]>(text, { delimiter, newline: "\n", skipEmptyLines: "greedy" });
   const open = errors.find(({ code }) => code === "MissingQuotes");
   if (open === undefined) return data;
-  throw new InvalidField(
-    "csv",
-    "invalid_input",
-    `The quote that begins row ${open.row! + 1} is never closed.`,
-  );
+  throw new InvalidFieldError("csv", "invalid_input", `Row ${open.row! + 1} has an unclosed quote.`);
 }

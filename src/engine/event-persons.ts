@@ -1,38 +1,37 @@
-/** The persons of a page of events, as JSON text. */
+/** The persons of a page of events, as JSON. */
 
 import type { StoredEvent } from "../events/columns.ts";
 import { isoFromMicros } from "../lib/time.ts";
-import type { PeopleDb } from "../people/open.ts";
-import { nameAmong, nameProperties, type PersonText } from "../people/person.ts";
-import { propertiesWith } from "../people/property-lists.ts";
-import { distinctIdsOf, personTextsByDistinctIds } from "../people/reader.ts";
+import type { PeopleDb } from "../persons/open.ts";
+import { nameAmong, nameProperties, type PersonJson } from "../persons/person.ts";
+import { propertiesWith } from "../persons/property-key-sets.ts";
+import { getDistinctIds, personJsonByDistinctIds } from "../persons/reader.ts";
 
 /**
- * Finds who each event's distinct id belongs to now: after a merge all earlier events answer under the survivor.
- *
- * @returns JSON text by distinct id; ids without a person are left out.
+ * Finds the current owner of each event's distinct ID: after a merge, earlier events belong to the surviving person.
+ * @returns JSON by distinct ID; IDs without a person are omitted
  */
-export function personTextsOf(
+export function getPersonJson(
   people: PeopleDb,
   projectId: number,
   events: readonly StoredEvent[],
 ): Map<string, string> {
-  const persons = personTextsByDistinctIds(
+  const persons = personJsonByDistinctIds(
     people,
     projectId,
     events.map((event) => event.distinct_id),
   );
-  const distinctIds = distinctIdsOf(people, [...persons.values()]);
+  const distinctIds = getDistinctIds(people, [...persons.values()]);
   const texts = new Map<number, string>();
-  const textOf = (person: PersonText) => {
-    const text = texts.get(person.id) ?? personText(people, person, distinctIds.get(person.id) ?? []);
+  const textOf = (person: PersonJson) => {
+    const text = texts.get(person.id) ?? personJson(people, person, distinctIds.get(person.id) ?? []);
     texts.set(person.id, text);
     return text;
   };
   return new Map([...persons].map(([distinctId, person]) => [distinctId, textOf(person)]));
 }
 
-function personText(people: PeopleDb, person: PersonText, distinctIds: string[]): string {
+function personJson(people: PeopleDb, person: PersonJson, distinctIds: string[]): string {
   const { json, values } = propertiesWith(people.$client, person.storedProperties, nameProperties);
   const name = nameAmong(values) ?? person.mainDistinctId;
   return (

@@ -1,35 +1,35 @@
-/** Which persons a condition chooses, and whom a flag is on for: tested one by one, as evaluation does. */
+/** Persons that match a condition or have a flag on, tested one by one as in evaluation. */
 
-import type { EventSql } from "../events/dialect.ts";
+import type { EventSql } from "../events/sql-dialect.ts";
 import { type CompiledCohorts, compileCohorts } from "../flags/evaluate/cohorts.ts";
 import { clientValue, evaluate } from "../flags/evaluate/evaluate.ts";
 import { compileFlagSet } from "../flags/evaluate/flag-set.ts";
 import { compileSubjectFilter, type FilterSubject } from "../flags/evaluate/person-filter.ts";
 import type { JsonObject } from "../lib/json.ts";
-import { addCohortMembers, cohortsOfPerson } from "../people/cohort-members.ts";
-import { hashKeyOverrides } from "../people/hash-key-overrides.ts";
-import type { PeopleDb } from "../people/open.ts";
-import type { Person } from "../people/person.ts";
-import { personsPage } from "../people/reader.ts";
+import { addCohortMembers, cohortsOfPerson } from "../persons/cohort-members.ts";
+import { hashKeyOverrides } from "../persons/hash-key-overrides.ts";
+import type { PeopleDb } from "../persons/open.ts";
+import type { Person } from "../persons/person.ts";
+import { personsPage } from "../persons/reader.ts";
 import type { PersonCopies } from "./backend.ts";
-import { behaviourLists, withBehaviourLists } from "./behaviour.ts";
+import { behaviorLists, withBehaviorLists } from "./behavior.ts";
 import type { ConditionRequest, FillByFlagRequest } from "./query-types.ts";
 
-/** Runs a query on a connection of its own. */
+/** Runs a query on a separate connection. */
 export type RunQuery = <Result>(query: (store: EventSql) => Promise<Result>) => Promise<Result>;
 
-export interface PersonServices {
+export interface PersonReaderDeps {
   people: PeopleDb;
   copies: PersonCopies;
   run: RunQuery;
 }
 
-/** Rows that are read before other work gets its turn. */
+/** Rows per batch; other work runs between batches. */
 export const personsAtOnce = 1_000;
 
-/** Persons that a condition chooses, by number; goes on after `afterId`. */
+/** Persons that match a condition, ordered by ID; continues after `afterId`. */
 export async function findPersons(
-  services: PersonServices,
+  services: PersonReaderDeps,
   request: ConditionRequest & { afterId?: number; limit: number },
 ): Promise<Person[]> {
   await services.copies.follow();
@@ -37,7 +37,7 @@ export async function findPersons(
   const filter = compileSubjectFilter(request.filters, { ...request, cohorts });
   const found: Person[] = [];
   if (filter.problem !== null) return found;
-  for await (const person of personsOf(services.people, request.projectId, request.afterId)) {
+  for await (const person of getPersons(services.people, request.projectId, request.afterId)) {
     if (filter.matches(subjectOf(person))) found.push(person);
     if (found.length === request.limit) break;
   }
@@ -45,12 +45,11 @@ export async function findPersons(
 }
 
 /**
- * Adds every person for whom a flag is on now to a static cohort.
- *
- * @returns how many persons the flag is on for. Source: contract, management-api 5.11.
+ * Adds every person for whom a flag is currently on to a static cohort.
+ * @returns the number of persons for whom the flag is on. Source: contract, management-api 5.11.
  */
 export async function fillCohortByFlag(
-  { people }: PersonServices,
+  { people }: PersonReaderDeps,
   request: FillByFlagRequest,
 ): Promise<number> {
   const { projectId, cohortId, flagKey, timezone, now } = request;
@@ -62,7 +61,7 @@ export async function fillCohortByFlag(
     count += uuids.length;
     uuids = [];
   };
-  for await (const person of personsOf(people, projectId)) {
+  for await (const person of getPersons(people, projectId)) {
     const { results } = evaluate(set, {
       distinctId: person.mainDistinctId,
       person: {
@@ -85,7 +84,7 @@ export async function fillCohortByFlag(
   return count;
 }
 
-/** The cohorts that filters may name, and persons as such filters are tested with. */
+/** Cohorts that filters may reference, and persons in the form that such filters are tested with. */
 export interface PreparedPersons {
   cohorts: CompiledCohorts;
   /** Whether membership depends on lists of persons, and not on properties alone. */
@@ -93,15 +92,15 @@ export interface PreparedPersons {
   subjectOf: (person: Person) => FilterSubject;
 }
 
-/** Reads once what testing many persons needs: who did what cohorts ask for. */
+/** Reads once what testing many persons needs: the lists for behavioral conditions. */
 export async function preparePersons(
-  { people, run }: PersonServices,
+  { people, run }: PersonReaderDeps,
   { projectId, cohorts: stored, now }: Pick<ConditionRequest, "projectId" | "cohorts" | "now">,
   filters: readonly JsonObject[],
 ): Promise<PreparedPersons> {
-  const { cohorts: definitions, behaviours } = withBehaviourLists(stored, filters);
+  const { cohorts: definitions, behaviors } = withBehaviorLists(stored, filters);
   const cohorts = compileCohorts(definitions);
-  const lists = await run((store) => behaviourLists(store, projectId, behaviours, now));
+  const lists = await run((store) => behaviorLists(store, projectId, behaviors, now));
   const needsLists = filters.some(
     ({ type, value }) => type === "cohort" && cohorts.get(Number(value))?.needsMemberLists === true,
   );
@@ -113,8 +112,8 @@ export async function preparePersons(
   return { cohorts, needsLists, subjectOf };
 }
 
-/** All persons of a project; gives other work its turn now and then. */
-export async function* personsOf(people: PeopleDb, projectId: number, afterId = 0): AsyncGenerator<Person> {
+/** All persons of a project; yields to other work between batches. */
+export async function* getPersons(people: PeopleDb, projectId: number, afterId = 0): AsyncGenerator<Person> {
   let last = afterId;
   for (;;) {
     const page = personsPage(people, projectId, { afterId: last, limit: personsAtOnce });

@@ -1,35 +1,64 @@
-/** Remembers corruption of the store of persons that a read has met, for readiness and `status`. */
+/** Remembers corruption of the SQLite stores that a read, a write or the check has met: for readiness, metrics and `status`. */
 
 import { readLastBackup } from "../backup/last-backup.ts";
 import { isCorruptSqlite } from "../lib/errors.ts";
+import { shellWord } from "../lib/shell-text.ts";
+import type { CorruptFile } from "./sqlite-check.ts";
 
 /**
  * Kept until the server starts again: the next read may hit a part that is whole.
  *
- * Source: contract, third round C10.
+ * Source: contract, third round C10 and C13.
  */
 export class PeopleDamage {
   /** Null: no read has failed. */
   reason: string | null = null;
+  /** When both files were checked last; null: not since the start. */
+  checkedAt: Date | null = null;
+  /** Files that are known to be corrupt or missing. */
+  readonly files = new Set<string>();
+  /** Called once, when corruption is met of which the file is not known yet. */
+  onUnknownFile: () => void = () => undefined;
 
   constructor(private readonly dataDir: string) {}
 
-  /** Looks at an error of a read; every other kind is ignored. */
-  note(error: unknown): void {
-    if (this.reason !== null || !isCorruptSqlite(error)) return;
-    this.reason = `A SQLite store is corrupt and could not be read: ${this.remedy()}.`;
+  /** Looks at an error of a read or a write; every other kind is ignored. */
+  record(error: unknown): void {
+    if (isCorruptSqlite(error)) this.recordUnknownFile();
+  }
+
+  /** Some process has met corruption in one of the files. */
+  recordUnknownFile(): void {
+    if (this.reason !== null) return;
+    this.reason = `A SQLite store is corrupt and could not be read: ${restoreAdvice(this.dataDir)}.`;
+    this.onUnknownFile();
+  }
+
+  /** Both files were checked. */
+  recordChecked(corrupt: readonly CorruptFile[]): void {
+    this.checkedAt = new Date();
+    for (const { file, complaint } of corrupt) this.recordFile(file, `is corrupt (${complaint})`);
   }
 
   /** The file was missing from a data directory with events. @returns the reason */
-  noteMissing(): string {
-    this.reason = `people.sqlite was missing, persons and groups are lost: ${this.remedy()}.`;
-    return this.reason;
+  recordMissing(): string {
+    return this.recordFile("people.sqlite", "is missing, persons and groups cannot be read");
   }
 
-  private remedy(): string {
-    const file = readLastBackup(this.dataDir)?.file ?? null;
-    if (file === null) return "there is no backup; run `flagkeep doctor`";
-    return `restore the last backup with \`flagkeep backup restore ${file} --force --replay\``;
+  /** The file is there but cannot be opened. @returns the reason */
+  recordUnopenable(error: unknown): string {
+    const complaint = (error as Error).message.replace(/^people\.sqlite: /, "");
+    return this.recordFile("people.sqlite", `is corrupt and cannot be opened (${complaint})`);
+  }
+
+  /** A file is corrupt or missing. @returns the reason */
+  recordFile(file: string, what: string): string {
+    const sentence = `${file} ${what}: ${restoreAdvice(this.dataDir, file)}.`;
+    // A named file replaces the sentence about an unknown one; of two files both are named.
+    const known = this.files.size === 0 || this.files.has(file) ? null : this.reason;
+    this.files.add(file);
+    this.reason = known === null ? sentence : `${known} ${sentence}`;
+    return sentence;
   }
 
   /** Does a read; the alternative is used when the store is corrupt. @throws every other error */
@@ -38,8 +67,20 @@ export class PeopleDamage {
       return read();
     } catch (error) {
       if (!isCorruptSqlite(error)) throw error;
-      this.note(error);
+      this.record(error);
       return otherwise;
     }
   }
+}
+
+/** How a lost or corrupt file is restored, as a clause. @param lost its name; absent: not known yet */
+export function restoreAdvice(dataDir: string, lost?: string): string {
+  const backup = readLastBackup(dataDir)?.file ?? null;
+  const folder = `--data-dir ${shellWord(dataDir)}`;
+  if (backup !== null)
+    return `restore the last backup with \`flagkeep backup restore ${shellWord(backup)} --force --replay ${folder}\``;
+  const copy = "put back a copy of the file (no backup exists)";
+  return lost === "people.sqlite"
+    ? `${copy}, or run \`flagkeep persons recreate --accept-loss ${folder}\``
+    : `${copy} and run \`flagkeep doctor ${folder}\``;
 }

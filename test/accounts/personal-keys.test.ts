@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import { createKey } from "../../src/accounts/personal-keys.ts";
-import { InvalidField } from "../../src/lib/errors.ts";
+import { InvalidFieldError } from "../../src/lib/errors.ts";
 import { flagsPath, TestServer } from "../support/management-server.ts";
 import { as, goodPassword, setUp } from "./sessions/support.ts";
 
@@ -82,9 +82,9 @@ describe("personal keys", () => {
 
   describe("empty lists", () => {
     const needsScope = [400, "scopes", "A key needs at least one scope."];
-    const emptyTeams = "The list is empty. Name at least one project, or send null for no restriction.";
+    const emptyTeams = "The list is empty. Send at least one project, or null for no restriction.";
     const emptyOrganizations =
-      "The list is empty. Name at least one organization, or send null for no restriction.";
+      "The list is empty. Send at least one organization, or null for no restriction.";
     const told = ({ status, body }: { status: number; body: { attr?: string; detail?: string } }) => [
       status,
       body.attr,
@@ -152,7 +152,7 @@ describe("personal keys", () => {
         { scopes: ["*"], projectIds: [] },
         { scopes: ["*"], organizationIds: [] },
       ])
-        expect(() => createKey(server.metadata, { ...input, ...lists })).toThrow(InvalidField);
+        expect(() => createKey(server.metadata, { ...input, ...lists })).toThrow(InvalidFieldError);
     });
   });
 });

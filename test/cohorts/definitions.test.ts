@@ -28,7 +28,7 @@ describe("cohort definitions", () => {
           { name: "a", filters: rules({ ...inCohort(1), value }) },
           "invalid_input",
           "filters",
-          "A cohort condition needs the id of a cohort.",
+          "A cohort condition requires a cohort id.",
         ] as const,
     ),
     [
@@ -109,11 +109,7 @@ describe("cohort definitions", () => {
       [{ ...inCohort(1), operator: "gt" }, "invalid_operator", undefined],
       ...[null, true, [1], "", "1.5", -1].map(
         (value) =>
-          [
-            { ...inCohort(1), value },
-            "invalid_input",
-            "A cohort condition needs the id of a cohort.",
-          ] as const,
+          [{ ...inCohort(1), value }, "invalid_input", "A cohort condition requires a cohort id."] as const,
       ),
     ] as const) {
       const filters = rules(condition);
@@ -160,7 +156,7 @@ describe("cohort definitions", () => {
     ).toBe(200);
   });
 
-  test("stay free of behaviour while an active flag uses them, directly or through others", async () => {
+  test("stay free of behavior while an active flag uses them, directly or through others", async () => {
     using server = new TestServer();
     await server.ask("POST", cohortsPath, { body: { name: "inner", filters: rules(named) } });
     // SDKs and exports write ids as text, too.
@@ -189,7 +185,7 @@ describe("cohort definitions", () => {
     });
   });
 
-  test("stay free of behaviour at any depth, and of cohorts that ask for it", async () => {
+  test("stay free of behavior at any depth, and of cohorts that ask for it", async () => {
     using server = new TestServer();
     for (const filters of [rules(named), rules(inCohort(1)), rules(inCohort(2)), rules(bought)])
       await server.ask("POST", cohortsPath, { body: { name: "c", filters } });
@@ -215,7 +211,7 @@ describe("cohort definitions", () => {
     expect((await server.ask("GET", cohortsPath)).body.count).toBe(0);
   });
 
-  test("are listed newest first, searched, hidden when behavioural, deleted by PATCH only", async () => {
+  test("are listed newest first, searched, hidden when behavioral, deleted by PATCH only", async () => {
     using server = new TestServer();
     for (const [name, filters] of [
       ["Staff", rules(named)],

@@ -37,13 +37,13 @@ test.each(rows)("%s", (_, csv, ids) => {
 
 test("a quote that is never closed is refused: it would hold the rest of the file", () => {
   expect(() => distinctIdsOfCsv('distinct_id\na\n"b\nc\n')).toThrow(
-    expect.objectContaining({ field: "csv", message: "The quote that begins row 3 is never closed." }),
+    expect.objectContaining({ field: "csv", message: "Row 3 has an unclosed quote." }),
   );
 });
 
 test.each(["person_id,name\nx,y\n", '"Person UUID"\tname\nx\ty\n'])(
   "ids of persons are refused: %s",
   (csv) => {
-    expect(() => distinctIdsOfCsv(csv)).toThrow("ids of persons");
+    expect(() => distinctIdsOfCsv(csv)).toThrow("person ids");
   },
 );

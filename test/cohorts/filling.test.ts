@@ -3,16 +3,20 @@
 import { expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { initialise } from "../../src/accounts/initialise.ts";
+import { initialize } from "../../src/accounts/initialize.ts";
 import { openMetadata } from "../../src/accounts/metadata.ts";
-import { type CohortFiller, countMarked, fillInBackground } from "../../src/cohorts/cohort-filling.ts";
+import {
+  type CohortCalculator,
+  calculateInBackground,
+  countPending,
+} from "../../src/cohorts/cohort-calculation.ts";
 import {
   createCohort,
   endInterruptedCalculations,
   findCohort,
   markCalculating,
 } from "../../src/cohorts/cohorts.ts";
-import { TestAppliance, temporaryFolder, until } from "../support/appliance.ts";
+import { ServerProcess, temporaryFolder, until } from "../support/server.ts";
 
 const isPro = { key: "plan", type: "person", value: "pro", operator: "exact" };
 const filters = { properties: { type: "AND", values: [{ type: "AND", values: [isPro] }] } };
@@ -28,7 +32,7 @@ test("a search that outlives the store says nothing, and the next start ends it 
   const path = join(folder, "flagkeep.sqlite");
   const now = new Date();
   let metadata = openMetadata(path);
-  initialise(metadata, { organization: "Acme", project: "Shop", email: "ann@example.com" });
+  initialize(metadata, { organization: "Acme", project: "Shop", email: "ann@example.com" });
   const by = { kind: "system" } as never;
   const { id } = createCohort(metadata, { projectId: 1, by, fields: { name: "Pros", isStatic: true } }, now);
   const dynamic = createCohort(metadata, { projectId: 1, by, fields: { name: "All", filters } }, now);
@@ -37,8 +41,8 @@ test("a search that outlives the store says nothing, and the next start ends it 
   const errors: string[] = [];
   const log = { error: (_: unknown, message: string) => void errors.push(message) };
   const filling = [
-    fillInBackground({ metadata, cohortFiller: undefined as never, log }, id, () => found.promise),
-    fillInBackground({ metadata, cohortFiller: undefined as never, log }, id, () =>
+    calculateInBackground({ metadata, cohortFiller: undefined as never, log }, id, () => found.promise),
+    calculateInBackground({ metadata, cohortFiller: undefined as never, log }, id, () =>
       found.promise.then(() => Promise.reject(new Error("the engine has gone"))),
     ),
   ];
@@ -53,8 +57,8 @@ test("a search that outlives the store says nothing, and the next start ends it 
   expect(findCohort(metadata.db, 1, id)).toMatchObject({ isCalculating: false, errorsCalculating: 1 });
   expect(interrupted).toEqual([{ id: dynamic.id, projectId: 1 }]);
   expect(findCohort(metadata.db, 1, dynamic.id)?.isCalculating).toBe(true);
-  const cohortFiller = { countMembers: async () => 5 } as unknown as CohortFiller;
-  await countMarked({ metadata, cohortFiller, log }, interrupted);
+  const cohortFiller = { countMembers: async () => 5 } as unknown as CohortCalculator;
+  await countPending({ metadata, cohortFiller, log }, interrupted);
   const counted = { isCalculating: false, errorsCalculating: 0, personCount: 5 };
   expect(findCohort(metadata.db, 1, dynamic.id)).toMatchObject(counted);
   expect(endInterruptedCalculations(metadata)).toEqual([]);
@@ -65,7 +69,7 @@ test("a search that outlives the store says nothing, and the next start ends it 
 test("a store that cannot be written is told in the log, and thrown at nobody", async () => {
   const folder = temporaryFolder();
   const metadata = openMetadata(join(folder, "flagkeep.sqlite"));
-  initialise(metadata, { organization: "Acme", project: "Shop", email: "ann@example.com" });
+  initialize(metadata, { organization: "Acme", project: "Shop", email: "ann@example.com" });
   const by = { kind: "system" } as never;
   const fields = { name: "Pros", isStatic: true };
   const { id } = createCohort(metadata, { projectId: 1, by, fields }, new Date());
@@ -74,31 +78,29 @@ test("a store that cannot be written is told in the log, and thrown at nobody", 
   const errors: string[] = [];
   const log = { error: (_: unknown, message: string) => void errors.push(message) };
   const fill = (find: () => Promise<number>) =>
-    fillInBackground({ metadata, cohortFiller: undefined as never, log }, id, find);
+    calculateInBackground({ metadata, cohortFiller: undefined as never, log }, id, find);
   await fill(() => Promise.resolve(3));
   await fill(() => Promise.reject(new Error("the engine has gone")));
-  const notStored = "what became of a cohort could not be stored";
-  expect(errors).toEqual([notStored, "the members of a cohort could not be computed", notStored]);
+  const notStored = "failed to store the result of a cohort calculation";
+  expect(errors).toEqual([notStored, "failed to calculate a cohort", notStored]);
   metadata.close();
   rmSync(folder, { recursive: true });
 });
 
 test("a cohort whose count was interrupted by a kill is counted at the next start", async () => {
-  await using appliance = await TestAppliance.start();
-  const { dataDir, made } = appliance;
-  await appliance.capture({ event: "seen", distinct_id: "ann", properties: { $set: { plan: "pro" } } });
-  await appliance.eventsWhenStored(1);
+  await using server = await ServerProcess.start();
+  const { dataDir, made } = server;
+  await server.capture({ event: "seen", distinct_id: "ann", properties: { $set: { plan: "pro" } } });
+  await server.eventsWhenStored(1);
   const path = "/api/projects/1/cohorts/";
-  const [engine] = await appliance.enginePids();
+  const [engine] = await server.enginePids();
   // It counts for ever.
   process.kill(engine!, "SIGSTOP");
   const body = { name: "Pros", filters };
-  const { id, is_calculating } = (await (
-    await appliance.api(path, { method: "POST", body })
-  ).json()) as Shown;
+  const { id, is_calculating } = (await (await server.api(path, { method: "POST", body })).json()) as Shown;
   expect(is_calculating).toBe(true);
-  for (const pid of [engine!, appliance.process.pid]) process.kill(pid, "SIGKILL");
-  await using next = await TestAppliance.start({ directory: { dataDir, made } });
+  for (const pid of [engine!, server.process.pid]) process.kill(pid, "SIGKILL");
+  await using next = await ServerProcess.start({ directory: { dataDir, made } });
   const cohort = await until(async () => {
     const shown = (await (await next.api(`${path}${id}/`)).json()) as Shown;
     return !shown.is_calculating && shown;

@@ -1,9 +1,9 @@
 /** Who is in a cohort, found by its conditions or put there, with the real engine behind the routes. */
 
 import { describe, expect, test } from "bun:test";
-import { addCohortMembers } from "../../src/people/cohort-members.ts";
-import { applyDeletion } from "../../src/people/deletion.ts";
-import { note } from "../people/support.ts";
+import { addCohortMembers } from "../../src/persons/cohort-members.ts";
+import { applyDeletion } from "../../src/persons/deletion.ts";
+import { note } from "../persons/support.ts";
 import { ServerWithEngine } from "../support/engine.ts";
 import { addPerson, emailContains } from "../support/management-people.ts";
 import { flagsPath, type TestServer } from "../support/management-server.ts";
@@ -183,18 +183,20 @@ describe("a static cohort", () => {
     const list = { name: "List", is_static: "true" };
     for (const content of ["", "\n \n", "distinct_id\n", "name,distinct_id\nkim\n"]) {
       const answer = await upload("POST", cohorts, list, content);
-      expect([content, answer]).toMatchObject([content, refused("The file holds no distinct ids.")]);
+      expect([content, answer]).toMatchObject([content, refused("The file contains no distinct ids.")]);
     }
-    const ofPersons = "The file holds ids of persons; a column `distinct_id` is needed.";
+    const ofPersons = "The file contains person ids. Expected a column `distinct_id`.";
     expect(await upload("POST", cohorts, list, "person_id,name\nx,y\n")).toMatchObject(refused(ofPersons));
-    const onlyStatic = "Only a static cohort takes a file: send `is_static` true with it.";
+    const onlyStatic = "Only static cohorts accept a file: send `is_static` true with it.";
     expect(await upload("POST", cohorts, { name: "List" }, "a")).toMatchObject(refused(onlyStatic));
     expect((await server.ask("GET", cohorts)).body.count).toBe(0);
     await server.ask("POST", cohorts, { body: { name: "Rule", filters: either(emailContains("x")) } });
     const path = `${cohorts}1/`;
     expect(await upload("PATCH", path, { name: "Other" }, "a")).toMatchObject(refused(onlyStatic));
     const turned = { name: "Other", is_static: "true" };
-    expect(await upload("PATCH", path, turned, "")).toMatchObject(refused("The file holds no distinct ids."));
+    expect(await upload("PATCH", path, turned, "")).toMatchObject(
+      refused("The file contains no distinct ids."),
+    );
     expect((await server.ask("GET", path)).body).toMatchObject({ name: "Rule", is_static: false });
     expect((await upload("PATCH", path, turned, "a")).status).toBe(200);
   });

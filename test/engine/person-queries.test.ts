@@ -2,19 +2,19 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { eventOperators } from "../../src/cohorts/behaviour-filter.ts";
+import { eventOperators } from "../../src/cohorts/behavior-filter.ts";
+import { computeBlastRadius } from "../../src/engine/blast-radius.ts";
 import { fillCohortByFlag, findPersons } from "../../src/engine/person-queries.ts";
 import type { ConditionRequest } from "../../src/engine/query-types.ts";
-import { computeReach } from "../../src/engine/reach.ts";
-import { duckdbSql, type EventSql } from "../../src/events/dialect.ts";
 import { closely } from "../../src/events/property-sql.ts";
-import { isWithin, rolloutPlace } from "../../src/flags/evaluate/bucketing.ts";
+import { duckdbSql, type EventSql } from "../../src/events/sql-dialect.ts";
+import { isWithin, rolloutPosition } from "../../src/flags/evaluate/bucketing.ts";
 import { compileSubjectFilter } from "../../src/flags/evaluate/person-filter.ts";
 import type { CohortDefinition } from "../../src/flags/rules/types.ts";
 import type { Json, JsonObject } from "../../src/lib/json.ts";
 import { operatorNames } from "../../src/lib/operators.ts";
-import { addCohortMembers, countCohortMembers } from "../../src/people/cohort-members.ts";
-import { personsPage } from "../../src/people/reader.ts";
+import { addCohortMembers, countCohortMembers } from "../../src/persons/cohort-members.ts";
+import { personsPage } from "../../src/persons/reader.ts";
 import { TestStores } from "../support/event-store.ts";
 
 const now = Date.UTC(2026, 10, 21);
@@ -88,7 +88,7 @@ const reach = (
   cohorts: CohortDefinition[] = [],
   more: { groupTypeIndex?: number } = {},
 ) =>
-  computeReach(services(), {
+  computeBlastRadius(services(), {
     ...condition([], cohorts),
     ...{ groupTypeIndex: null, flagKey: "", ...more },
     sets: [{ filters, rolloutPercentage: null }],
@@ -160,12 +160,12 @@ test("random condition sets with rollouts: each by itself and together, as one b
         const verdicts = persons.map((properties, index) =>
           sets.map(({ rolloutPercentage }, at) => {
             const isMatching = compiled[at]!.matches({ properties });
-            const place = rolloutPlace(flagKey, mains[index]!);
+            const place = rolloutPosition(flagKey, mains[index]!);
             return { isMatching, isReached: isMatching && isWithin(rolloutPercentage, place) };
           }),
         );
         const count = (test: (verdict: (typeof verdicts)[number]) => boolean) => verdicts.filter(test).length;
-        const found = await computeReach(services(), {
+        const found = await computeBlastRadius(services(), {
           ...condition([]),
           groupTypeIndex: null,
           flagKey,
@@ -233,7 +233,7 @@ describe("cohorts", () => {
       // What is dated ahead has not been done yet.
       ...["p4", "p6"].map((distinctId) => ({ event: "bought", distinctId, time: now + 3_600_000 })),
     ]);
-    const behaviour = (more: JsonObject): JsonObject => ({
+    const behavior = (more: JsonObject): JsonObject => ({
       type: "AND",
       values: [
         {
@@ -246,19 +246,19 @@ describe("cohorts", () => {
         },
       ],
     });
-    const once = cohort(3, behaviour({ value: "performed_event" }));
+    const once = cohort(3, behavior({ value: "performed_event" }));
     const twice = cohort(
       4,
-      behaviour({ value: "performed_event_multiple", operator: "gte", operator_value: 2 }),
+      behavior({ value: "performed_event_multiple", operator: "gte", operator_value: 2 }),
     );
-    const never = cohort(5, behaviour({ value: "performed_event", negation: true }));
+    const never = cohort(5, behavior({ value: "performed_event", negation: true }));
     const count = async (of: CohortDefinition) => (await reach(inCohort(of.id), [of])).matching;
     expect(await count(once)).toBe(2);
     expect(await count(twice)).toBe(1);
     expect(await count(never)).toBe(persons.length - 2);
     // As PostHog's newer cohorts say it; p5 did it 90 days ago.
     const since = (explicit_datetime: string) =>
-      count(cohort(6, behaviour({ value: "performed_event", explicit_datetime })));
+      count(cohort(6, behavior({ value: "performed_event", explicit_datetime })));
     expect([await since("-7d"), await since("-4m"), await since("-1h")]).toEqual([2, 3, 2]);
     const at = (ms: number) => since(new Date(now - ms).toISOString());
     expect([await at(60_000), await at(7_200_000), await at(100 * 86_400_000)]).toEqual([0, 2, 3]);

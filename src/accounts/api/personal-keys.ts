@@ -1,17 +1,16 @@
 /**
  * Personal keys (contract: management-api 7.1).
  *
- * Somebody who is signed in, or a key that may do everything, manages the keys of its user; any other key sees
- * itself only.
+ * A signed-in user, or an unrestricted key, manages the keys of its user; any other key sees only itself.
  */
 
 import type { Static, TSchema } from "@sinclair/typebox";
-import { notFound } from "../../http/failure.ts";
+import { notFound } from "../../http/http-error.ts";
 import { readUuid } from "../../http/path.ts";
-import { Reply, type Route } from "../../http/route.ts";
+import { type Route, RouteResponse } from "../../http/route.ts";
 import {
   ApiFailure,
-  instant,
+  dateTime,
   int,
   list,
   named,
@@ -19,10 +18,10 @@ import {
   nullable,
   object,
   optional,
-  text,
+  string,
   uuid,
-} from "../../http/shapes.ts";
-import { toWire, toWireOrNull } from "../../lib/wire-time.ts";
+} from "../../http/schemas.ts";
+import { toApiTime, toApiTimeOrNull } from "../../lib/api-time.ts";
 import type { Metadata } from "../metadata.ts";
 import {
   type CreatedKey,
@@ -39,15 +38,15 @@ import { type UserCall, userRoute } from "./routes.ts";
 const tagName = "Personal keys";
 
 const KeyFields = {
-  id: text(),
-  label: text(),
-  mask_value: text(),
-  created_at: instant(),
-  last_used_at: nullable(instant(), { description: "Exact to an hour." }),
-  last_rolled_at: nullable(instant()),
-  expires_at: nullable(instant()),
+  id: string(),
+  label: string(),
+  mask_value: string(),
+  created_at: dateTime(),
+  last_used_at: nullable(dateTime(), { description: "Precision: one hour." }),
+  last_rolled_at: nullable(dateTime()),
+  expires_at: nullable(dateTime()),
   user_id: int(),
-  scopes: list(text({ max: 100 })),
+  scopes: list(string({ max: 100 })),
   scoped_teams: list(int(), { description: "Projects the key is restricted to; empty: no restriction." }),
   scoped_organizations: list(uuid(), {
     description: "Organizations it is restricted to; empty: no restriction.",
@@ -55,11 +54,14 @@ const KeyFields = {
 };
 export const KeyBody = named(
   "PersonalAPIKey",
-  object({ ...KeyFields, value: nothing({ description: "In clear only when the value is created." }) }),
+  object({
+    ...KeyFields,
+    value: nothing({ description: "Clear value, only in the response that creates it." }),
+  }),
 );
 const KeyWithValueBody = named(
   "PersonalAPIKeyWithValue",
-  object({ ...KeyFields, value: text({ description: "In clear; shown this once." }) }),
+  object({ ...KeyFields, value: string({ description: "Clear value, shown only once." }) }),
 );
 
 export const exampleKey = {
@@ -80,7 +82,7 @@ export const exampleKey = {
 const noKeyExample = {
   type: "invalid_request",
   code: "not_found",
-  detail: "You are signed in without a personal key.",
+  detail: "The session was created without a personal key.",
   attr: null,
 };
 
@@ -94,8 +96,8 @@ function restriction<Id extends TSchema>(id: Id, kind: string) {
 }
 
 const KeyInput = object({
-  label: text({ max: 40 }),
-  scopes: list(text({ max: 100 }), { minItems: 1, description: "At least one." }),
+  label: string({ max: 40 }),
+  scopes: list(string({ max: 100 }), { minItems: 1, description: "At least one." }),
   scoped_teams: restriction(int(), "Projects"),
   scoped_organizations: restriction(uuid(), "Organizations"),
 });
@@ -109,7 +111,7 @@ export function personalKeyRoutes(deps: { metadata: Metadata }): Route[] {
   return [
     userRoute("GET", path, [], {
       summary: "List the personal API keys of the current user",
-      description: "Newest first, not in pages. Needs a key that may do everything.",
+      description: "Newest first, not paginated. Requires a key with the scope `*` and no restriction.",
       tag: tagName,
       needsFullAccess: true,
       answers: { 200: { description: "Your keys.", schema: list(KeyBody), example: [exampleKey] } },
@@ -117,11 +119,11 @@ export function personalKeyRoutes(deps: { metadata: Metadata }): Route[] {
     }),
     userRoute("POST", path, [], {
       summary: "Create a personal API key",
-      description: "The clear value is in this answer and nowhere else. At most 10 keys per user.",
+      description: "Only this response contains the clear value. At most 10 keys per user.",
       tag: tagName,
       makesCredential: true,
       needsFullAccess: true,
-      body: object({ ...KeyInput.properties, expires_at: optional(nullable(instant())) }),
+      body: object({ ...KeyInput.properties, expires_at: optional(nullable(dateTime())) }),
       bodyExample: { label: "Deployment", scopes: ["feature_flag:write"], scoped_teams: [1] },
       answers: { 201: { description: "The new key.", schema: KeyWithValueBody, example: exampleWithValue } },
       handle: (call) => {
@@ -138,20 +140,20 @@ export function personalKeyRoutes(deps: { metadata: Metadata }): Route[] {
           },
           { limitPerUser: true, now: call.now },
         );
-        return new Reply(201, keyWithValueBody(made));
+        return new RouteResponse(201, keyWithValueBody(made));
       },
     }),
     userRoute("GET", `${path}/@current`, [], {
       summary: "Get the personal API key in use",
-      description: "Every key may. 404 for somebody who is signed in without one.",
+      description: "Works with every key; 404 in a session without a key.",
       tag: tagName,
-      ignoresNarrowing: true,
+      allowsScopedKeys: true,
       answers: {
         ...oneAnswer,
-        404: { description: "You use no key.", schema: ApiFailure, example: noKeyExample },
+        404: { description: "The request uses no personal key.", schema: ApiFailure, example: noKeyExample },
       },
       handle: (call) => {
-        if (call.key === undefined) throw notFound("You are signed in without a personal key.");
+        if (call.key === undefined) throw notFound("The session was created without a personal key.");
         return keyBody(call.key);
       },
     }),
@@ -165,7 +167,7 @@ export function personalKeyRoutes(deps: { metadata: Metadata }): Route[] {
     userRoute("PATCH", `${path}/:id`, [], {
       summary: "Update a personal API key",
       description:
-        "Sessions that were created with the key end when it loses a permission. Null removes a restriction; an empty list changes nothing where there is none. A session is asked for the password again before the key gets a permission.",
+        "Sessions created with the key end when it loses a permission. Null removes a restriction; an empty list changes nothing if the key has no restriction. In a session, extending the key requires password re-authentication.",
       tag: tagName,
       makesCredential: (call) => isWidening(ownKey(deps, call), changeIn(call.body)),
       needsFullAccess: true,
@@ -177,19 +179,19 @@ export function personalKeyRoutes(deps: { metadata: Metadata }): Route[] {
     }),
     userRoute("DELETE", `${path}/:id`, [], {
       summary: "Revoke a personal API key",
-      description: "It stops working at once, and the sessions that were created with it end.",
+      description: "The key and the sessions created with it end immediately.",
       tag: tagName,
       needsFullAccess: true,
       answers: { 204: { description: "Gone." } },
       handle: (call) => {
         revokeKey(metadata, ownKey(deps, call).id, call.now);
-        return new Reply(204);
+        return new RouteResponse(204);
       },
     }),
     userRoute("POST", `${path}/:id/roll`, [], {
       summary: "Roll a personal API key",
       makesCredential: true,
-      description: "The old value stops working at once, and the sessions that were created with it end.",
+      description: "The old value and the sessions created with it end immediately.",
       tag: tagName,
       needsFullAccess: true,
       answers: {
@@ -221,17 +223,17 @@ function ownKey({ metadata }: { metadata: Metadata }, call: UserCall<unknown>): 
   return found;
 }
 
-/** The wire form of a key, without its value. */
+/** A key in responses, without its value. */
 export function keyBody(key: PersonalKey): Static<typeof KeyBody> {
   return {
     id: key.id,
     label: key.label,
     value: null,
     mask_value: key.mask,
-    created_at: toWire(key.createdAt),
-    last_used_at: toWireOrNull(key.lastUsedAt),
-    last_rolled_at: toWireOrNull(key.lastRolledAt),
-    expires_at: toWireOrNull(key.expiresAt),
+    created_at: toApiTime(key.createdAt),
+    last_used_at: toApiTimeOrNull(key.lastUsedAt),
+    last_rolled_at: toApiTimeOrNull(key.lastRolledAt),
+    expires_at: toApiTimeOrNull(key.expiresAt),
     user_id: key.userId,
     scopes: key.scopes,
     scoped_teams: key.projectIds,

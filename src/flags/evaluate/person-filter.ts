@@ -1,8 +1,8 @@
 /**
- * Property filters outside of a flag: how many persons or groups a condition would reach.
+ * Property filters outside of a flag: how many persons or groups a condition matches.
  *
- * Uses the tests of evaluation. Rollout plays no part, and filters about other flags are neutral, because they
- * say nothing about a person by itself. Source: contract, management-api 5.17.
+ * Uses the tests of evaluation. Rollout is ignored, and filters about other flags are neutral, because they do not
+ * depend on a person alone. Source: contract, management-api 5.17.
  */
 
 import type { JsonObject } from "../../lib/json.ts";
@@ -15,22 +15,22 @@ import { Failure } from "./reasons.ts";
 
 export interface FilterContext extends Clock {
   cohorts?: CompiledCohorts;
-  /** The group type the filters are about; null or absent for persons. */
+  /** The group type of the filters; null or absent for persons. */
   groupTypeIndex?: number | null;
 }
 
-/** A person or a group that is tested. */
+/** A person or a group to test. */
 export interface FilterSubject {
   properties: Readonly<JsonObject>;
-  /** Ids of the static cohorts that list the person. */
+  /** IDs of the static cohorts that contain the person. */
   staticCohortIds?: ReadonlySet<number>;
   /** The key of the group, for filters on `$group_key`. */
   groupKey?: string;
 }
 
-/** A compiled list of filters; use it for many subjects. */
+/** A compiled list of filters, reusable for many subjects. */
 export interface SubjectFilter {
-  /** What makes the filters impossible to answer, such as a cohort that does not exist; null when all is well. */
+  /** Why the filters cannot be evaluated, such as a missing cohort; null if they can. */
   problem: Failure | null;
   matches(subject: FilterSubject): boolean;
 }
@@ -42,7 +42,7 @@ const noIds: ReadonlySet<number> = new Set();
 export function compileSubjectFilter(filters: readonly JsonObject[], context: FilterContext): SubjectFilter {
   const cohorts = context.cohorts ?? noCohorts;
   const parts = compileFilters(filters, context.groupTypeIndex ?? null, cohorts).filter(
-    // Told by the written type: a flag filter with a wrong operator is neutral as well.
+    // By the written type: a flag filter with a wrong operator is neutral too.
     ({ written }) => written.type !== "flag",
   );
   const failures = parts.flatMap((part) =>

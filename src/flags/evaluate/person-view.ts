@@ -1,17 +1,17 @@
 /**
- * The properties of one person or group as one request sees them.
+ * The properties of one person or group as seen by one request.
  *
- * Looks values up where they are instead of merging objects: a stored person may have hundreds of properties,
- * a flag asks for two.
+ * Looks values up in their sources instead of merging objects: a stored person may have hundreds of properties, a flag
+ * uses two.
  */
 
-import { type Json, type JsonObject, ownMember } from "../../lib/json.ts";
+import { getOwnProperty, type Json, type JsonObject } from "../../lib/json.ts";
 
-/** Where a value came from; shown by explanations. */
+/** Source of a value, for explanations. */
 export type PropertySource = "stored" | "override" | "request" | "geoip" | "derived" | "missing";
 
 export interface PropertyView {
-  /** The value, null included; undefined when there is no such property. */
+  /** The value, null included; undefined for a missing property. */
   get(name: string): Json | undefined;
   sourceOf(name: string): PropertySource;
 }
@@ -31,14 +31,14 @@ const firstSeenSource = new Map(
   firstSeenSources.map((name) => [`$initial_${name.replace(/^\$/, "")}`, name]),
 );
 
-/** The property from which a missing `$initial_…` is derived, or undefined for other names. */
+/** The property from which a missing `$initial_…` is derived; undefined for other names. */
 export function sourceOfInitial(name: string): string | undefined {
   return name.startsWith("$initial_") ? firstSeenSource.get(name) : undefined;
 }
 
 /**
- * A person's properties: overrides of the request, then `distinct_id` of the request, then what is stored;
- * `$geoip_…` filled in where nothing or null stands; missing `$initial_…` taken from the current value.
+ * A person's properties: overrides of the request, then `distinct_id` of the request, then stored ones; `$geoip_…`
+ * replaces missing or null values; a missing `$initial_…` is derived from the current value.
  *
  * Source: contract, flag-evaluation 9.
  */
@@ -51,35 +51,35 @@ export class PersonView implements PropertyView {
   ) {}
 
   get(name: string): Json | undefined {
-    const given = this.given(name);
-    if (name.charCodeAt(0) !== dollar || (given !== undefined && given !== null)) return given;
-    const located = name.startsWith("$geoip_") ? ownMember(this.geoip, name) : undefined;
-    if (located !== undefined || given === null) return located ?? given;
+    const override = this.getOverride(name);
+    if (name.charCodeAt(0) !== dollar || (override !== undefined && override !== null)) return override;
+    const located = name.startsWith("$geoip_") ? getOwnProperty(this.geoip, name) : undefined;
+    if (located !== undefined || override === null) return located ?? override;
     const source = sourceOfInitial(name);
     return source === undefined ? undefined : this.get(source);
   }
 
   sourceOf(name: string): PropertySource {
-    const given = this.given(name);
-    if (given === undefined || given === null) {
-      if (name.startsWith("$geoip_") && ownMember(this.geoip, name) !== undefined) return "geoip";
-      if (given === undefined) return this.get(name) === undefined ? "missing" : "derived";
+    const override = this.getOverride(name);
+    if (override === undefined || override === null) {
+      if (name.startsWith("$geoip_") && getOwnProperty(this.geoip, name) !== undefined) return "geoip";
+      if (override === undefined) return this.get(name) === undefined ? "missing" : "derived";
     }
-    if (ownMember(this.overrides, name) !== undefined) return "override";
+    if (getOwnProperty(this.overrides, name) !== undefined) return "override";
     return name === "distinct_id" && this.distinctId !== undefined ? "request" : "stored";
   }
 
-  private given(name: string): Json | undefined {
-    const override = ownMember(this.overrides, name);
+  private getOverride(name: string): Json | undefined {
+    const override = getOwnProperty(this.overrides, name);
     if (override !== undefined) return override;
     if (name === "distinct_id" && this.distinctId !== undefined) return this.distinctId;
-    return ownMember(this.stored, name);
+    return getOwnProperty(this.stored, name);
   }
 }
 
 const dollar = 36;
 
-/** A group's properties: `$group_key` of the request, then its overrides, then what is stored. */
+/** A group's properties: `$group_key` of the request, then its overrides, then stored ones. */
 export class GroupView implements PropertyView {
   constructor(
     private readonly key: Json | undefined,
@@ -89,13 +89,13 @@ export class GroupView implements PropertyView {
 
   get(name: string): Json | undefined {
     if (name === "$group_key" && this.key !== undefined) return this.key;
-    const override = ownMember(this.overrides, name);
-    return override !== undefined ? override : ownMember(this.stored, name);
+    const override = getOwnProperty(this.overrides, name);
+    return override !== undefined ? override : getOwnProperty(this.stored, name);
   }
 
   sourceOf(name: string): PropertySource {
     if (name === "$group_key" && this.key !== undefined) return "request";
-    if (ownMember(this.overrides, name) !== undefined) return "override";
-    return ownMember(this.stored, name) === undefined ? "missing" : "stored";
+    if (getOwnProperty(this.overrides, name) !== undefined) return "override";
+    return getOwnProperty(this.stored, name) === undefined ? "missing" : "stored";
   }
 }

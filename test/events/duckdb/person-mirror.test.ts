@@ -1,9 +1,9 @@
 /** The event store's copies of persons after deletions. */
 
 import { expect, test } from "bun:test";
-import { lineOf } from "../../../src/journal/entry.ts";
-import { changeRange } from "../../../src/people/changes.ts";
-import { deletionLine } from "../../../src/people/deletion.ts";
+import { getLine } from "../../../src/journal/entry.ts";
+import { changeRange } from "../../../src/persons/changes.ts";
+import { deletionEntry } from "../../../src/persons/deletion.ts";
 import { TestStores } from "../../support/event-store.ts";
 
 const identify = { event: "$identify", distinctId: "b", properties: { $anon_distinct_id: "a" } };
@@ -12,9 +12,9 @@ async function deletePersonOf(stores: TestStores, distinctId: string): Promise<v
   const [[uuid] = []] = await stores.rows(
     `SELECT person_uuid::VARCHAR FROM person_distinct_id WHERE distinct_id = '${distinctId}'`,
   );
-  const deletion = deletionLine(1, { uuid: String(uuid), distinctId }, 1_000);
+  const deletion = deletionEntry(1, { uuid: String(uuid), distinctId }, 1_000);
   const pipeline = stores.pipeline();
-  pipeline.offer([await stores.segment("realtime", [{}], (line) => lineOf(JSON.parse(line).seq, deletion))]);
+  pipeline.offer([await stores.segment("realtime", [{}], (line) => getLine(JSON.parse(line).seq, deletion))]);
   await pipeline.drain(60_000);
 }
 

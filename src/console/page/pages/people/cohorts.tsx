@@ -1,46 +1,37 @@
-/** The list of cohorts. */
-
 import { useEffect, useState } from "preact/hooks";
-import { to, useAddress } from "../../lib/address.ts";
-import { ask, queryText } from "../../lib/api.ts";
+import { SearchField } from "../../components/fields.tsx";
+import { Page } from "../../components/page.tsx";
+import { Badge, Button, RelativeTime } from "../../components/primitives.tsx";
+import { Content, Empty } from "../../components/states.tsx";
+import { type Column, DataTable } from "../../components/table.tsx";
+import { Waiting } from "../../components/waiting.tsx";
+import { queryString, request } from "../../lib/api.ts";
 import { number } from "../../lib/format.ts";
-import { useKeys } from "../../lib/keys.ts";
 import { useResource } from "../../lib/resource.ts";
+import { to, useAddress } from "../../lib/router.ts";
 import { inProject, project } from "../../lib/session.ts";
-import type { Condition } from "../../model/flags.ts";
-import { Badge, Button, When } from "../../parts/basics.tsx";
-import { SearchField } from "../../parts/fields.tsx";
-import { Page } from "../../parts/page.tsx";
-import { Content, Empty } from "../../parts/states.tsx";
-import { type Column, DataTable } from "../../parts/table.tsx";
-import { words } from "../../words/index.ts";
+import { useShortcuts } from "../../lib/shortcuts.ts";
+import { words } from "../../messages/index.ts";
+import type { Cohort } from "../../model/cohorts.ts";
 
 const w = words.cohorts;
-/** How often those that are being counted are looked at. */
+/** Poll interval of cohorts that are being calculated. */
 export const countingMs = 1_000;
 
-export interface Cohort {
-  id: number;
-  name: string;
-  description: string;
-  is_static: boolean;
-  is_calculating: boolean;
-  last_calculation: string | null;
-  count: number | null;
-  filters: { properties?: { type?: string; values?: ConditionGroup[] } };
+/** Flags that use a cohort. */
+export interface CohortUses {
+  count: number;
+  flags: { id: number; key: string }[];
+  /** Keys of the critical flags that a change of the cohort affects, also through other flags. */
+  critical_flags: string[];
 }
 
-export interface ConditionGroup {
-  type: string;
-  values: (Condition | ConditionGroup)[];
-}
-
-/** Flags that look at each cohort, by its id. */
-type FlagsByCohort = Record<string, { count: number; flags: { id: number; key: string }[] }>;
+/** Flags that use each cohort, by its id. */
+type FlagsByCohort = Record<string, CohortUses>;
 
 const shownFlags = 3;
 
-const columnsOf = (uses: FlagsByCohort | undefined): Column<Cohort>[] => [
+const getColumns = (uses: FlagsByCohort | undefined): Column<Cohort>[] => [
   {
     id: "name",
     title: w.columns.name,
@@ -92,13 +83,13 @@ const columnsOf = (uses: FlagsByCohort | undefined): Column<Cohort>[] => [
     title: w.columns.computed,
     width: "9rem",
     isWideOnly: true,
-    cell: ({ last_calculation: at }) => <When at={at} />,
+    cell: ({ last_calculation: at }) => <RelativeTime at={at} />,
   },
 ];
 
 export function useFlagsByCohort(): FlagsByCohort | undefined {
   return useResource<FlagsByCohort>(`flags by cohort ${project.value?.id}`, (signal) =>
-    ask(inProject("feature_flags/by_cohort/"), { signal }),
+    request(inProject("feature_flags/by_cohort/"), { signal }),
   ).data;
 }
 
@@ -107,7 +98,8 @@ export function Cohorts() {
   const [isCounting, setCounting] = useState(false);
   const list = useResource<{ results: Cohort[] }>(
     `cohorts ${project.value?.id} ${query.search}`,
-    (signal) => ask(inProject(`cohorts/${queryText({ search: query.search, limit: 500 })}`), { signal }),
+    (signal) =>
+      request(inProject(`cohorts/${queryString({ search: query.search, limit: 500 })}`), { signal }),
     isCounting ? countingMs : undefined,
   );
   const uses = useFlagsByCohort();
@@ -115,7 +107,7 @@ export function Cohorts() {
     () => setCounting(list.data?.results.some((cohort) => cohort.is_calculating) === true),
     [list.data],
   );
-  useKeys({ n: () => go("cohorts/new") });
+  useShortcuts({ n: () => go("cohorts/new") });
   const button = (
     <Button kind="main" icon="plus" href={to("cohorts/new")}>
       {w.newCohort}
@@ -130,6 +122,7 @@ export function Cohorts() {
           onInput={(search) => set({ search: search || undefined })}
         />
       </div>
+      <Waiting round={0} />
       <Content of={list}>
         {({ results }) =>
           results.length === 0 ? (
@@ -150,7 +143,7 @@ export function Cohorts() {
           ) : (
             <DataTable
               label={words.frame.pages.cohorts}
-              columns={columnsOf(uses)}
+              columns={getColumns(uses)}
               count={results.length}
               rowAt={(index) => results[index]}
               keyOf={({ id }) => id}

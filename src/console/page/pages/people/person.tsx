@@ -1,21 +1,21 @@
-/** One person: properties, flags with values and why, events, ids. */
+/** A person: properties, flag values with reasons, events, ids. */
 
 import { useState } from "preact/hooks";
 import { useRoute } from "preact-iso";
-import { to, useAddress } from "../../lib/address.ts";
-import { ask, queryText } from "../../lib/api.ts";
-import { dateTime, valueText } from "../../lib/format.ts";
+import { EventDetails, Properties } from "../../components/event-details.tsx";
+import { SearchField } from "../../components/fields.tsx";
+import { Page } from "../../components/page.tsx";
+import { Badge, CopyButton, RelativeTime, Tabs } from "../../components/primitives.tsx";
+import { Content, Empty } from "../../components/states.tsx";
+import { type Column, DataTable } from "../../components/table.tsx";
+import { queryString, request } from "../../lib/api.ts";
+import { dateTime, formatValue } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
+import { to, useAddress } from "../../lib/router.ts";
 import { inProject, project } from "../../lib/session.ts";
+import { words } from "../../messages/index.ts";
 import { type StoredEvent, shortProperties } from "../../model/events.ts";
-import { Badge, CopyButton, Tabs, When } from "../../parts/basics.tsx";
-import { EventDetails, Properties } from "../../parts/event-details.tsx";
-import { SearchField } from "../../parts/fields.tsx";
-import { Page } from "../../parts/page.tsx";
-import { Content, Empty } from "../../parts/states.tsx";
-import { type Column, DataTable } from "../../parts/table.tsx";
-import { words } from "../../words/index.ts";
-import type { Person } from "./persons.tsx";
+import { getIdentity, type Person } from "../../model/people.ts";
 
 const w = words.people;
 type Tab = keyof typeof w.tabs;
@@ -26,7 +26,7 @@ export function PersonPage() {
   const { id = "" } = useRoute().params as { id?: string };
   const { query, set } = useAddress();
   const person = useResource<Person>(`person ${project.value?.id} ${id}`, (signal) =>
-    ask(inProject(`persons/${encodeURIComponent(id)}/`), { signal }),
+    request(inProject(`persons/${encodeURIComponent(id)}/`), { signal }),
   );
   const tab = (query.tab !== undefined && query.tab in w.tabs ? query.tab : "properties") as Tab;
   const found = person.data;
@@ -37,11 +37,11 @@ export function PersonPage() {
         {(data) => (
           <>
             <p class="row">
-              <Badge tone={data.is_identified ? "good" : "plain"}>
-                {data.is_identified ? w.identified : w.anonymous}
-              </Badge>
+              {getIdentity(data) && (
+                <Badge tone={data.is_identified ? "good" : "plain"}>{getIdentity(data)}</Badge>
+              )}
               <span class="muted">
-                {w.columns.made} <When at={data.created_at} />
+                {w.columns.made} <RelativeTime at={data.created_at} />
               </span>
             </p>
             <Tabs
@@ -72,10 +72,9 @@ export function PersonPage() {
   );
 }
 
-/** The latest events of a person. */
 function useEventsOf({ uuid }: Person) {
   return useResource<{ results: StoredEvent[] }>(`events of ${uuid}`, (signal) =>
-    ask(inProject(`events/${queryText({ person_id: uuid, limit: eventsMax })}`), { signal }),
+    request(inProject(`events/${queryString({ person_id: uuid, limit: eventsMax })}`), { signal }),
   );
 }
 
@@ -84,29 +83,29 @@ interface CohortName {
   name: string;
 }
 
-/** The newest cohorts that hold a person: each is asked. */
-async function cohortsOf({ uuid }: Person, signal: AbortSignal): Promise<CohortName[]> {
-  const { results } = await ask<{ results: CohortName[] }>(
-    inProject(`cohorts/${queryText({ limit: cohortsMax, hide_behavioral_cohorts: true })}`),
+/** The newest cohorts that contain a person: one request per cohort. */
+async function getCohorts({ uuid }: Person, signal: AbortSignal): Promise<CohortName[]> {
+  const { results } = await request<{ results: CohortName[] }>(
+    inProject(`cohorts/${queryString({ limit: cohortsMax, hide_behavioral_cohorts: true })}`),
     { signal },
   );
   const held = await Promise.all(
     results.map(({ id }) =>
-      ask<{ results: unknown[] }>(inProject(`persons/${queryText({ cohort: id, uuid })}`), { signal }),
+      request<{ results: unknown[] }>(inProject(`persons/${queryString({ cohort: id, uuid })}`), { signal }),
     ),
   );
-  return results.filter((_, place) => held[place]!.results.length > 0);
+  return results.filter((_, position) => held[position]!.results.length > 0);
 }
 
 function PropertiesTab({ person }: { person: Person }) {
-  const cohorts = useResource(`cohorts of ${person.uuid}`, (signal) => cohortsOf(person, signal));
+  const cohorts = useResource(`cohorts of ${person.uuid}`, (signal) => getCohorts(person, signal));
   const events = useEventsOf(person);
-  // As the latest events name them: a person belongs to no group by itself.
+  // From the latest events: persons do not belong to groups otherwise.
   const groups = [
     ...new Set(
       (events.data?.results ?? []).flatMap(({ properties }) =>
         Object.entries((properties.$groups ?? {}) as Record<string, unknown>).map(
-          ([type, key]) => `${type}: ${valueText(key)}`,
+          ([type, key]) => `${type}: ${formatValue(key)}`,
         ),
       ),
     ),
@@ -114,7 +113,7 @@ function PropertiesTab({ person }: { person: Person }) {
   const [search, setSearch] = useState("");
   const wanted = search.toLowerCase();
   const entries = Object.entries(person.properties).filter(([name, value]) =>
-    `${name} ${valueText(value)}`.toLowerCase().includes(wanted),
+    `${name} ${formatValue(value)}`.toLowerCase().includes(wanted),
   );
   return (
     <section class="card stack">
@@ -154,7 +153,9 @@ interface Reason {
 function FlagsTab({ person }: { person: Person }) {
   const distinctId = person.distinct_ids[0] ?? "";
   const flags = useResource<Record<string, Reason>>(`flags of ${person.uuid}`, (signal) =>
-    ask(inProject(`feature_flags/evaluation_reasons/${queryText({ distinct_id: distinctId })}`), { signal }),
+    request(inProject(`feature_flags/evaluation_reasons/${queryString({ distinct_id: distinctId })}`), {
+      signal,
+    }),
   );
   const columns: Column<[string, Reason]>[] = [
     {
@@ -167,7 +168,7 @@ function FlagsTab({ person }: { person: Person }) {
       id: "value",
       title: w.value,
       width: "minmax(0, 1fr)",
-      cell: ([, { value }]) => <Badge tone={value ? "good" : "plain"}>{valueText(value)}</Badge>,
+      cell: ([, { value }]) => <Badge tone={value ? "good" : "plain"}>{formatValue(value)}</Badge>,
     },
     {
       id: "why",

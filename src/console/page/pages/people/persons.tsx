@@ -1,35 +1,27 @@
-/** Persons, and groups of each type, found by the server. */
+/** Persons, and groups of each type, searched by the server. */
 
 import { useState } from "preact/hooks";
-import { to, useAddress, useSearch } from "../../lib/address.ts";
-import { ask, queryText } from "../../lib/api.ts";
-import { valueText } from "../../lib/format.ts";
+import { useGroupTypes } from "../../components/conditions.tsx";
+import { Dialog } from "../../components/dialog.tsx";
+import { Properties } from "../../components/event-details.tsx";
+import { SearchField } from "../../components/fields.tsx";
+import { Page } from "../../components/page.tsx";
+import { Badge, Button, RelativeTime, Tabs } from "../../components/primitives.tsx";
+import { Content, Empty } from "../../components/states.tsx";
+import { type Column, DataTable } from "../../components/table.tsx";
+import { TokenField } from "../../components/tokens.tsx";
+import { queryString, request } from "../../lib/api.ts";
+import { formatValue } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
+import { to, useAddress, useSearch } from "../../lib/router.ts";
 import { inProject, project } from "../../lib/session.ts";
+import { words } from "../../messages/index.ts";
+import { usePropertyNames } from "../../model/definitions.ts";
 import { shortProperties } from "../../model/events.ts";
-import { usePropertyNames } from "../../model/names.ts";
-import { Badge, Button, Tabs, When } from "../../parts/basics.tsx";
-import { useGroupTypes } from "../../parts/conditions.tsx";
-import { Dialog } from "../../parts/dialog.tsx";
-import { Properties } from "../../parts/event-details.tsx";
-import { SearchField } from "../../parts/fields.tsx";
-import { Page } from "../../parts/page.tsx";
-import { Content, Empty } from "../../parts/states.tsx";
-import { type Column, DataTable } from "../../parts/table.tsx";
-import { TokenField } from "../../parts/tokens.tsx";
-import { words } from "../../words/index.ts";
+import { getIdentity, type Person } from "../../model/people.ts";
 
 const w = words.people;
 const pageSize = 100;
-
-export interface Person {
-  uuid: string;
-  name: string;
-  distinct_ids: string[];
-  properties: Record<string, unknown>;
-  is_identified: boolean;
-  created_at: string;
-}
 
 interface Group {
   group_key: string;
@@ -42,10 +34,10 @@ const personColumns: Column<Person>[] = [
     id: "name",
     title: w.columns.name,
     width: "minmax(0, 1.4fr)",
-    cell: ({ uuid, name, distinct_ids: ids, is_identified: isIdentified }) => (
+    cell: (person) => (
       <>
-        <a href={to(`persons/${uuid}`)}>{name || ids[0] || uuid}</a>
-        <span class="sub">{isIdentified ? w.identified : w.anonymous}</span>
+        <a href={to(`persons/${person.uuid}`)}>{person.name || person.distinct_ids[0] || person.uuid}</a>
+        <span class="sub">{getIdentity(person)}</span>
       </>
     ),
   },
@@ -67,10 +59,15 @@ const personColumns: Column<Person>[] = [
     isWideOnly: true,
     cell: ({ properties }) => <span class="muted">{shortProperties(properties)}</span>,
   },
-  { id: "made", title: w.columns.made, width: "6.8rem", cell: ({ created_at: at }) => <When at={at} /> },
+  {
+    id: "made",
+    title: w.columns.made,
+    width: "6.8rem",
+    cell: ({ created_at: at }) => <RelativeTime at={at} />,
+  },
 ];
 
-/** A list of persons, each of which opens its page. */
+/** A list of persons that link to their pages. */
 export function PersonTable({
   label,
   columns = personColumns,
@@ -104,7 +101,12 @@ const groupColumns: Column<Group>[] = [
     isWideOnly: true,
     cell: ({ group_properties: properties }) => <span class="muted">{shortProperties(properties)}</span>,
   },
-  { id: "made", title: w.columns.made, width: "8rem", cell: ({ created_at: at }) => <When at={at} /> },
+  {
+    id: "made",
+    title: w.columns.made,
+    width: "8rem",
+    cell: ({ created_at: at }) => <RelativeTime at={at} />,
+  },
 ];
 
 export function Persons() {
@@ -118,13 +120,13 @@ export function Persons() {
   const persons = useResource<{ results: Person[]; next: string | null }>(
     kind === "" ? `persons ${project.value?.id} ${query.search} ${query.cohort} ${limit}` : null,
     (signal) =>
-      ask(inProject(`persons/${queryText({ search: query.search, cohort: query.cohort, limit })}`), {
+      request(inProject(`persons/${queryString({ search: query.search, cohort: query.cohort, limit })}`), {
         signal,
       }),
   );
   const groups = useResource<{ results: Group[]; next: string | null }>(
     kind === "" ? null : `groups ${project.value?.id} ${kind} ${limit}`,
-    (signal) => ask(inProject(`groups/${queryText({ group_type_index: kind, limit })}`), { signal }),
+    (signal) => request(inProject(`groups/${queryString({ group_type_index: kind, limit })}`), { signal }),
   );
   const names = usePropertyNames("person");
   const chosen = (query.columns ?? "").split(",").filter((name) => name !== "");
@@ -139,7 +141,7 @@ export function Persons() {
               title: name,
               width: "minmax(0, 1fr)",
               isWideOnly: true,
-              cell: ({ properties }) => (name in properties ? valueText(properties[name]) : "–"),
+              cell: ({ properties }) => (name in properties ? formatValue(properties[name]) : "–"),
             }),
           ),
         ];

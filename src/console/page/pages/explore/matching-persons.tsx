@@ -1,0 +1,102 @@
+/** Persons behind a number of a chart; they can be saved as a static cohort. */
+
+import { useState } from "preact/hooks";
+import { FigureFrame } from "../../components/chart-frame.tsx";
+import { Dialog, useOnce } from "../../components/dialog.tsx";
+import { Field } from "../../components/fields.tsx";
+import { Button } from "../../components/primitives.tsx";
+import { Content } from "../../components/states.tsx";
+import { toast } from "../../components/toast.tsx";
+import { errorMessage, request } from "../../lib/api.ts";
+import { number } from "../../lib/format.ts";
+import { useResource } from "../../lib/resource.ts";
+import { to, useAddress } from "../../lib/router.ts";
+import { inProject, project, projectClock } from "../../lib/session.ts";
+import { words } from "../../messages/index.ts";
+import type { InsightDraft } from "../../model/insight.ts";
+import { personsStatement } from "../../model/insight-sql.ts";
+import type { Figure } from "../../model/insight-sql-parts.ts";
+
+const w = words.explore;
+const personsMax = 10_000;
+const listedMax = 200;
+const uuidForm = /^[0-9a-f]{8}-[0-9a-f-]{27}$/;
+
+interface Row {
+  who: string;
+  distinct_id: string;
+  name: string | null;
+  times: number;
+}
+
+export function MatchingPersons({
+  question,
+  figure,
+  name,
+  onClose,
+}: {
+  question: InsightDraft;
+  figure: Figure;
+  name: string;
+  onClose: () => void;
+}) {
+  const { go } = useAddress();
+  const [cohort, setCohort] = useState(name);
+  const [error, setError] = useState<string>();
+  const statement = personsStatement(question, figure, projectClock.value);
+  const found = useResource<{ rows: Row[]; truncated: boolean }>(
+    `behind ${project.value?.id} ${statement}`,
+    (signal) =>
+      request(inProject("query/"), {
+        method: "POST",
+        body: { query: statement, limit: personsMax },
+        signal,
+      }),
+  );
+  const keep = useOnce(async () => {
+    try {
+      const ids = (found.data?.rows ?? []).map(({ distinct_id: id }) => `"${id.replaceAll('"', '""')}"`);
+      const csv = ["distinct_id", ...ids].join("\n");
+      const body = { name: cohort.trim(), is_static: true, csv };
+      const { id } = await request<{ id: number }>(inProject("cohorts/"), { method: "POST", body });
+      toast(w.kept(body.name));
+      go(`cohorts/${id}`);
+    } catch (failure) {
+      setError(errorMessage(failure));
+    }
+  });
+  return (
+    <Dialog title={w.behind(name)} size="large" onClose={onClose}>
+      <Content of={found} rows={4}>
+        {({ rows, truncated }) =>
+          rows.length === 0 ? (
+            <p class="muted">{w.nobody}</p>
+          ) : (
+            <div class="stack">
+              <p>
+                {w.behindCount(rows.length, truncated)} {rows.length > listedMax && w.behindMore(listedMax)}
+              </p>
+              <FigureFrame label={w.behind(name)} shape="wide" heads={[w.people, w.times]}>
+                {rows.slice(0, listedMax).map(({ who, distinct_id: id, name: own, times }) => (
+                  <tr key={who}>
+                    <th scope="row">
+                      {uuidForm.test(who) ? <a href={to(`persons/${who}`)}>{own ?? id}</a> : id}
+                    </th>
+                    <td>{number(times)}</td>
+                  </tr>
+                ))}
+              </FigureFrame>
+              <form class="row bottom" onSubmit={keep}>
+                <Field label={w.keepName} value={cohort} onInput={setCohort} isRequired error={error} />
+                <Button type="submit">{w.keepAs}</Button>
+                <Button icon="sql" onClick={() => go("sql", { q: statement })}>
+                  {w.asSql}
+                </Button>
+              </form>
+            </div>
+          )
+        }
+      </Content>
+    </Dialog>
+  );
+}

@@ -1,0 +1,59 @@
+/** Persons, groups and ingestion status in responses (contract: management-api 6.4). */
+
+import {
+  bool,
+  dateTime,
+  int,
+  list,
+  named,
+  nullable,
+  object,
+  optional,
+  record,
+  string,
+  uuid,
+} from "../../http/schemas.ts";
+
+/** Maximum page size: millions would block all other requests. */
+export const peoplePerPageMax = 10_000;
+
+/** For the parameter `limit` of these lists. */
+export const peopleLimit = optional(
+  int({
+    description: `Page size, at most ${peoplePerPageMax.toLocaleString("en")}; pages of large ones are shorter.`,
+    default: 100,
+  }),
+);
+
+export const PersonBody = named(
+  "Person",
+  object({
+    id: uuid({ description: "Same as `uuid`." }),
+    uuid: uuid(),
+    name: string({ blank: true, description: "Display name from a property, else the main distinct id." }),
+    distinct_ids: list(string(), { description: "The main distinct id first, then by merge time." }),
+    properties: record(),
+    is_identified: bool(),
+    created_at: dateTime(),
+  }),
+);
+
+export const PersonPage = named(
+  "PersonPage",
+  object({ next: nullable(string()), previous: nullable(string()), results: list(PersonBody) }),
+);
+
+export const GroupBody = named(
+  "Group",
+  object({
+    group_type_index: int({ minimum: 0 }),
+    group_key: string(),
+    group_properties: record(),
+    created_at: dateTime(),
+  }),
+);
+
+export const GroupPage = named(
+  "GroupPage",
+  object({ next: nullable(string()), previous: nullable(string()), results: list(GroupBody) }),
+);

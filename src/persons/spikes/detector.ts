@@ -1,0 +1,283 @@
+/**
+ * Detects when a project receives far more realtime events than usual. A spike starts when the events of the last 60
+ * seconds exceed the minimum and `factor` times the usual rate per minute. It ends when the rate has not exceeded that
+ * for a minute; its end is the last event above the threshold. A rate that lasts for the whole history becomes the
+ * usual rate, which also ends the spike. Minutes in which nothing at all was received (Flagkeep was stopped) are not
+ * part of the history; otherwise the first minute afterwards would be a spike. Pure: time comes from events and ticks.
+ * Source: contract, README "Spike detection" and the row `GET …/spikes/`.
+ */
+
+import { truncatedString } from "../identity/ingestion-warning.ts";
+import { HeavyHitters } from "./heavy-hitters.ts";
+import { type MinuteCount, microsPerMinute, ProjectRate } from "./project-rate.ts";
+
+export interface SpikeOptions {
+  /** A spike starts above this multiple of the usual rate. */
+  factor: number;
+  /** A spike requires more events per minute than this. */
+  minimumPerMinute: number;
+  /** Length of the history for the usual rate. */
+  historyMinutes: number;
+  /** Minimum length of the history for detecting spikes. */
+  historyMinutesMin: number;
+}
+
+/** A spike as reported and stored. */
+export interface Spike {
+  id: number;
+  projectId: number;
+  startedMicros: number;
+  /** Null while it lasts. */
+  endedMicros: number | null;
+  peakPerMinute: number;
+  usualPerMinute: number;
+  /** Most frequent first. */
+  events: { event: string; count: number }[];
+  distinctIds: { distinctId: string; count: number }[];
+}
+
+/** A spike that started or ended. */
+export interface SpikeSignal extends Spike {
+  kind: "began" | "ended";
+}
+
+/** A spike in the detector's memory. */
+export interface WatchedSpike {
+  /** Undefined until it is stored. */
+  id: number | undefined;
+  projectId: number;
+  startedMicros: number;
+  endedMicros: number | null;
+  lastAboveMicros: number;
+  peakPerMinute: number;
+  usualPerMinute: number;
+  contributors: Contributors;
+  /** Whether it differs from the stored row. */
+  isDirty: boolean;
+}
+
+/** State restored after a restart. */
+export interface DetectorMemory {
+  rates: { projectId: number; firstMinute: number; minutes: MinuteCount[] }[];
+  openSpikes: WatchedSpike[];
+}
+
+const neverMinute = -1;
+
+/** Names counted per project; see `HeavyHitters` for larger numbers. */
+const contributorsRoom = 100;
+
+/** Counts of event names and distinct IDs over a period. */
+export class Contributors {
+  constructor(
+    readonly events = new HeavyHitters(contributorsRoom),
+    readonly distinctIds = new HeavyHitters(contributorsRoom),
+  ) {}
+
+  static restored(events: [string, number][], distinctIds: [string, number][]): Contributors {
+    return new Contributors(
+      new HeavyHitters(contributorsRoom, events),
+      new HeavyHitters(contributorsRoom, distinctIds),
+    );
+  }
+
+  add(event: string, distinctId: string): void {
+    this.events.add(boundedName(event));
+    this.distinctIds.add(boundedName(distinctId));
+  }
+
+  addAll(other: Contributors): void {
+    this.events.addAll(other.events);
+    this.distinctIds.addAll(other.distinctIds);
+  }
+}
+
+/** Names of any length: long ones are represented by their start and a hash. */
+function boundedName(name: string): string {
+  const shown = truncatedString(name);
+  return shown === name ? name : `${shown} (${Bun.hash.xxHash64(name).toString(16)})`;
+}
+
+interface Project {
+  rate: ProjectRate;
+  isRateDirty: boolean;
+  spike: WatchedSpike | undefined;
+  /** The threshold's usual rate for the current minute; undefined without enough history. */
+  usual: number | undefined;
+  usualMinute: number;
+  contributors: Contributors | undefined;
+  previousContributors: Contributors | undefined;
+}
+
+export class SpikeDetector {
+  private readonly projects = new Map<number, Project>();
+  private readonly observedMinutes: Set<number>;
+  private closed: WatchedSpike[] = [];
+
+  constructor(
+    private readonly settings: SpikeOptions,
+    memory: DetectorMemory = { rates: [], openSpikes: [] },
+  ) {
+    this.observedMinutes = new Set(
+      memory.rates.flatMap(({ minutes }) => minutes.map(({ minute }) => minute)),
+    );
+    for (const { projectId, firstMinute, minutes } of memory.rates) {
+      this.projects.set(projectId, newProject(new ProjectRate(projectId, firstMinute, minutes), false));
+    }
+    for (const spike of memory.openSpikes) {
+      const project = this.projects.get(spike.projectId);
+      if (project !== undefined) project.spike = spike;
+    }
+  }
+
+  /** Counts one realtime event. */
+  feed(projectId: number, receivedMicros: number, event: string, distinctId: string): void {
+    const project = this.projectOf(projectId, receivedMicros);
+    this.closeIfOver(project, receivedMicros);
+    const isNewMinute = project.rate.add(receivedMicros, project.spike !== undefined);
+    // After a restart within a minute, the usual rate is not known yet.
+    if (isNewMinute || project.usualMinute === neverMinute)
+      this.beginMinute(project, Math.floor(receivedMicros / microsPerMinute));
+    const { spike, rate } = project;
+    if (spike === undefined) {
+      project.contributors ??= new Contributors();
+      project.contributors.add(event, distinctId);
+      const limit = this.limit(project.usual);
+      if (rate.perMinute > limit) this.begin(project, receivedMicros, limit);
+      return;
+    }
+    spike.contributors.add(event, distinctId);
+    spike.isDirty = true;
+    if (rate.perMinute <= this.limit(spike.usualPerMinute)) return;
+    spike.lastAboveMicros = Math.max(spike.lastAboveMicros, receivedMicros);
+    spike.peakPerMinute = Math.max(spike.peakPerMinute, rate.perMinute);
+  }
+
+  /** Closes spikes that have ended, and prunes the history. */
+  tick(nowMicros: number): void {
+    const minute = Math.floor(nowMicros / microsPerMinute);
+    this.observe(minute);
+    for (const project of this.projects.values()) {
+      project.rate.passTo(nowMicros);
+      this.closeIfOver(project, nowMicros);
+      if (minute - project.usualMinute > 1) {
+        project.contributors = undefined;
+        project.previousContributors = undefined;
+        project.rate.forgetBefore(minute - this.settings.historyMinutes);
+      }
+    }
+  }
+
+  /** Whether `takeChanges` would return anything. */
+  get hasChanges(): boolean {
+    if (this.closed.length > 0) return true;
+    for (const { isRateDirty, spike } of this.projects.values()) {
+      if (isRateDirty || spike?.isDirty === true) return true;
+    }
+    return false;
+  }
+
+  /** The projects and spikes changed since the last call, to be stored. */
+  takeChanges(): { rates: ProjectRate[]; spikes: WatchedSpike[] } {
+    const rates: ProjectRate[] = [];
+    const spikes = this.closed;
+    this.closed = [];
+    for (const project of this.projects.values()) {
+      if (project.isRateDirty) rates.push(project.rate);
+      if (project.spike?.isDirty === true) spikes.push(project.spike);
+      project.isRateDirty = false;
+    }
+    for (const spike of spikes) spike.isDirty = false;
+    return { rates, spikes };
+  }
+
+  private projectOf(projectId: number, receivedMicros: number): Project {
+    const known = this.projects.get(projectId);
+    if (known !== undefined) return known;
+    const firstMinute = Math.floor(receivedMicros / microsPerMinute);
+    const project = newProject(new ProjectRate(projectId, firstMinute), true);
+    this.projects.set(projectId, project);
+    return project;
+  }
+
+  private beginMinute(project: Project, minute: number): void {
+    this.observe(minute);
+    project.rate.forgetBefore(minute - this.settings.historyMinutes);
+    project.previousContributors = minute - project.usualMinute === 1 ? project.contributors : undefined;
+    project.contributors = undefined;
+    project.usual = project.rate.usual(this.historyBefore(minute), this.settings.historyMinutesMin);
+    project.usualMinute = minute;
+    project.isRateDirty = true;
+  }
+
+  private observe(minute: number): void {
+    if (this.observedMinutes.has(minute)) return;
+    this.observedMinutes.add(minute);
+    for (const old of this.observedMinutes) {
+      if (old < minute - this.settings.historyMinutes) this.observedMinutes.delete(old);
+    }
+  }
+
+  private historyBefore(minute: number): number[] {
+    const oldest = minute - this.settings.historyMinutes;
+    return [...this.observedMinutes].filter((observed) => observed >= oldest && observed < minute);
+  }
+
+  private limit(usual: number | undefined): number {
+    const { factor, minimumPerMinute } = this.settings;
+    return usual === undefined ? Number.POSITIVE_INFINITY : Math.max(usual * factor, minimumPerMinute);
+  }
+
+  private begin(project: Project, receivedMicros: number, limit: number): void {
+    const { rate, previousContributors } = project;
+    const contributors = project.contributors ?? new Contributors();
+    if (rate.thisMinute <= limit && previousContributors !== undefined)
+      contributors.addAll(previousContributors);
+    project.contributors = undefined;
+    project.previousContributors = undefined;
+    rate.minutes.at(-1)!.isInSpike = true;
+    project.isRateDirty = true;
+    project.spike = {
+      id: undefined,
+      projectId: rate.projectId,
+      startedMicros: receivedMicros,
+      endedMicros: null,
+      lastAboveMicros: receivedMicros,
+      peakPerMinute: rate.perMinute,
+      usualPerMinute: project.usual ?? 0,
+      contributors,
+      isDirty: true,
+    };
+  }
+
+  private closeIfOver(project: Project, nowMicros: number): void {
+    const { spike } = project;
+    if (spike === undefined) return;
+    const isUsualNow = nowMicros - spike.startedMicros >= this.settings.historyMinutes * microsPerMinute;
+    const isOver = nowMicros - spike.lastAboveMicros >= microsPerMinute;
+    if (!isOver && !isUsualNow) return;
+    if (isUsualNow && !isOver) {
+      for (const minute of project.rate.minutes) minute.isInSpike = false;
+      project.usual = project.rate.usual(
+        this.historyBefore(project.usualMinute),
+        this.settings.historyMinutesMin,
+      );
+    }
+    spike.endedMicros = spike.lastAboveMicros;
+    project.isRateDirty = true;
+    project.spike = undefined;
+    this.closed.push(spike);
+  }
+}
+
+function newProject(rate: ProjectRate, isRateDirty: boolean): Project {
+  return {
+    rate,
+    isRateDirty,
+    spike: undefined,
+    usual: undefined,
+    usualMinute: neverMinute,
+    contributors: undefined,
+    previousContributors: undefined,
+  };
+}

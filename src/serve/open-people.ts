@@ -1,0 +1,41 @@
+/** Opens the persons store for the server, even if its file is missing or corrupt. */
+
+import { isReplica } from "../cluster/replica-marker.ts";
+import { isCorruptSqlite } from "../lib/errors.ts";
+import type { Log } from "../log.ts";
+import type { PeopleDamage } from "../operate/people-damage.ts";
+import { paths } from "../paths.ts";
+import { arePeopleMissing } from "../persons/missing.ts";
+import { openPeople, type PeopleDb } from "../persons/open.ts";
+import { unreadablePeople } from "../persons/unreadable.ts";
+
+/**
+ * Opens the store for reading. A file that is missing from a used data directory, or cannot be opened, stays as it is:
+ * the fallback fails every statement, and flags without property conditions are evaluated.
+ *
+ * @throws {NewerDataVersionError}
+ */
+export function openServedPeople(
+  dataDir: string,
+  {
+    cacheBytes,
+    damage,
+    log,
+  }: { cacheBytes: number | undefined; damage: PeopleDamage; log: Pick<Log, "error"> },
+): PeopleDb {
+  const dataPaths = paths(dataDir);
+  // A cluster node has a replica, which is filled from PostgreSQL.
+  if (!isReplica(dataPaths.metadata) && arePeopleMissing(dataDir)) {
+    log.error({}, damage.recordMissing());
+    return unreadablePeople();
+  }
+  try {
+    // Opened for writing first, so that the schema is current before anything reads.
+    openPeople(dataPaths.people).$client.close();
+    return openPeople(dataPaths.people, { readonly: true, cacheBytes });
+  } catch (error) {
+    if (!isCorruptSqlite(error)) throw error;
+    log.error({}, damage.recordUnopenable(error));
+    return unreadablePeople();
+  }
+}

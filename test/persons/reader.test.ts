@@ -1,0 +1,160 @@
+import { describe, expect, test } from "bun:test";
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { openPeople } from "../../src/persons/open.ts";
+import {
+  personByDistinctId,
+  personByUuid,
+  personJsonByDistinctIds,
+  personsPage,
+} from "../../src/persons/reader.ts";
+import { listPersons, searchMatchesMax, searchPersons } from "../../src/persons/search.ts";
+import { temporaryFolder } from "../support/server.ts";
+import { event, identify, newYearMicros, set, TestPeople } from "./support.ts";
+
+test("a connection keeps no more pages of the file than it may", () => {
+  const folder = temporaryFolder();
+  const path = join(folder, "people.sqlite");
+  const keptKib = (options: Parameters<typeof openPeople>[1]) => {
+    const people = openPeople(path, options);
+    const [[size]] = people.$client.query("PRAGMA cache_size").values() as [[number]];
+    people.$client.close();
+    return -size;
+  };
+  const MiB = 1024 * 1024;
+  expect(keptKib({ cacheBytes: 16 * MiB })).toBe(16 * 1024);
+  expect(keptKib({ readonly: true, cacheBytes: 4 * MiB })).toBe(4 * 1024);
+  expect(keptKib({})).toBe(128 * 1024);
+  expect(keptKib({ readonly: true })).toBe(32 * 1024);
+  rmSync(folder, { recursive: true });
+});
+
+describe("finding persons", () => {
+  test("by distinct id and uuid, in their project only", () => {
+    using people = new TestPeople();
+    people.apply(identify("a", "b", { properties: { $set: { plan: "pro" } } }));
+    const person = personByDistinctId(people.db, 1, "b")!;
+    expect(person.properties.plan).toBe("pro");
+    expect(personByUuid(people.db, 1, person.uuid)).toEqual(person);
+    expect(personByDistinctId(people.db, 2, "b")).toBe(undefined);
+    expect(personByUuid(people.db, 2, person.uuid)).toBe(undefined);
+    expect(personByDistinctId(people.db, 1, "c")).toBe(undefined);
+  });
+
+  test("of many distinct ids at once", () => {
+    using people = new TestPeople();
+    people.apply(
+      identify("a", "b"),
+      event({ distinctId: 'quote"' }),
+      event({ distinctId: "a", projectId: 2 }),
+    );
+    const found = personJsonByDistinctIds(people.db, 1, ["a", "b", "b", 'quote"', "nobody"]);
+    expect([...found.keys()].sort()).toEqual(["a", "b", 'quote"']);
+    expect(found.get("a")).toBe(found.get("b")!);
+    const { propertiesText, storedProperties: _, ...rest } = found.get("b")!;
+    expect(personByDistinctId(people.db, 1, "b")).toEqual({
+      ...rest,
+      properties: JSON.parse(propertiesText),
+    });
+    expect(personJsonByDistinctIds(people.db, 1, [])).toEqual(new Map());
+  });
+
+  test("all of them in pages", () => {
+    using people = new TestPeople();
+    people.apply(...Array.from({ length: 5 }, (_, index) => event({ distinctId: `id-${index}` })));
+    people.apply(event({ projectId: 2 }));
+    const seen: string[] = [];
+    for (let page = personsPage(people.db, 1, { limit: 2 }); page.length > 0; ) {
+      seen.push(...page.map(({ mainDistinctId }) => mainDistinctId));
+      page = personsPage(people.db, 1, { afterId: page.at(-1)!.id, limit: 2 });
+    }
+    expect(seen).toEqual(["id-0", "id-1", "id-2", "id-3", "id-4"]);
+  });
+});
+
+describe("the list of persons", () => {
+  const list = (people: TestPeople, options: Parameters<typeof listPersons>[2]) => {
+    const { persons, hasMore } = listPersons(people.db, 1, options);
+    return [persons.map(({ mainDistinctId }) => mainDistinctId), hasMore] as const;
+  };
+
+  test("is newest first, in pages", () => {
+    using people = new TestPeople();
+    people.apply(
+      ...[2, 1, 3].map((age) => event({ distinctId: `p${age}`, timeMicros: newYearMicros - age })),
+    );
+    expect(list(people, {})).toEqual([["p1", "p2", "p3"], false]);
+    expect(list(people, { limit: 2 })).toEqual([["p1", "p2"], true]);
+    expect(list(people, { limit: 2, offset: 2 })).toEqual([["p3"], false]);
+  });
+
+  test("finds parts of names, emails and any distinct id, in any case", () => {
+    using people = new TestPeople();
+    people.apply(
+      set("one", { email: "Ada@Mail.Example" }),
+      set("two", { name: "Ольга" }),
+      identify("three", "anon-ÄB"),
+      set("four", { city: "Adana" }),
+      set("five", { email: "ada", name: 7 }, { projectId: 2 }),
+    );
+    expect(list(people, { search: "ada@" })).toEqual([["one"], false]);
+    expect(list(people, { search: "ОЛЬГ" })).toEqual([["two"], false]);
+    expect(list(people, { search: "ANON" })).toEqual([["three"], false]);
+    for (const search of ["ÄB", "äb", "Äb", "n-ä"])
+      expect(list(people, { search })).toEqual([["three"], false]);
+    expect(list(people, { search: "Adana" })).toEqual([[], false]);
+    expect(list(people, { search: "o", limit: 2 })).toEqual([["four", "three"], true]);
+    expect(list(people, { search: "o", limit: 2, offset: 2 })).toEqual([["two", "one"], false]);
+    expect(list(people, { search: "%" })).toEqual([[], false]);
+    people.apply(set("one", { email: "new@mail.example" }));
+    expect(list(people, { search: "ada@" })).toEqual([[], false]);
+  });
+
+  test("is searched the same way in slices, between which others have their turn", async () => {
+    using people = new TestPeople();
+    const count = 12_000;
+    for (let made = 0; made < count; made += 6_000) {
+      people.apply(
+        ...Array.from({ length: 6_000 }, (_, index) => event({ distinctId: `id-${made + index}` })),
+      );
+    }
+    people.apply(
+      set("id-7", { name: "Ada" }),
+      set("id-11999", { name: "Ada" }),
+      identify("user", "id-11998"),
+    );
+    let turns = 0;
+    const others = setInterval(() => {
+      turns += 1;
+    }, 0);
+    const search = async (text: string, limit?: number) =>
+      (await searchPersons(people.db, 1, text, { limit })).persons.map(
+        ({ mainDistinctId }) => mainDistinctId,
+      );
+    expect(await search("ADA")).toEqual(["id-11999", "id-7"]);
+    expect(await search("d-1199")).toEqual([
+      ...["id-11999", "user"],
+      ...[7, 6, 5, 4, 3, 2, 1, 0].map((digit) => `id-1199${digit}`),
+      "id-1199",
+    ]);
+    expect(await search("id-", 5_000)).toHaveLength(searchMatchesMax);
+    expect(turns).toBeGreaterThan(0);
+    clearInterval(others);
+  });
+
+  test("calls persons by email, name or username, else by the main id", () => {
+    using people = new TestPeople();
+    people.apply(
+      set("a", { name: "Ada", email: "ada@mail.example", username: "ada" }),
+      set("b", { name: "Bob", email: "", username: "bob" }),
+      set("c", { email: 5, username: "carl" }),
+      identify("d", "anon"),
+    );
+    expect(["a", "b", "c", "anon"].map((id) => people.name(id))).toEqual([
+      "ada@mail.example",
+      "Bob",
+      "carl",
+      "d",
+    ]);
+  });
+});
