@@ -1,17 +1,20 @@
-/** The part of `import` that copies a PostHog project first: the key, the copy, and its flags and cohorts. */
+/**
+ * First part of `import` for PostHog projects: reads the key, copies the project, and imports its flags and cohorts.
+ */
 
 import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import type { ExchangeDocument } from "../../src/flags/exchange/document.ts";
-import { type ImportResult, importDocument, refusedItem } from "../../src/flags/exchange/import-document.ts";
-import { documentOf } from "../../src/flags/exchange/read-document.ts";
-import { type NamedItem, withoutDangling } from "../../src/flags/exchange/references.ts";
 import { FlagInput, flagFields } from "../../src/flags/fields.ts";
-import { ApprovalRequired } from "../../src/flags/store/protected-flags.ts";
+import type { FlagDocument } from "../../src/flags/import-export/document.ts";
+import { type ImportResult, importDocument } from "../../src/flags/import-export/import-document.ts";
+import { refusedItem } from "../../src/flags/import-export/import-errors.ts";
+import { toDocument } from "../../src/flags/import-export/read-document.ts";
+import { type NamedItem, withoutDangling } from "../../src/flags/import-export/references.ts";
+import { ApprovalRequiredError } from "../../src/flags/rules/approval-required.ts";
 import { parseFields } from "../../src/http/fields.ts";
 import { rejectEnding } from "../../src/import/files.ts";
 import { digest } from "../../src/import/progress-file.ts";
-import { PostHogApi, SourceRefused } from "../../src/import/pull/posthog-api.ts";
+import { PostHogApi, SourceRejectedError } from "../../src/import/pull/posthog-api.ts";
 import { cursorName, type PulledProject, pullProject } from "../../src/import/pull/pull.ts";
 import type { ImportedFlags } from "../../src/import/summary.ts";
 import { AppError } from "../../src/lib/errors.ts";
@@ -19,15 +22,15 @@ import type { Json } from "../../src/lib/json.ts";
 import type { Progress } from "../progress.ts";
 import { creatingAuthor, withProject } from "../stores.ts";
 
-/** Where the key is looked for when no file is named: on the command line every user of the machine could read it. */
+/** Source of the key without a key file. On the command line every user of the machine could read it. */
 const keyVariable = "POSTHOG_PERSONAL_API_KEY";
 
 export interface PullOrder {
-  /** Of the other server. */
+  /** URL of the other server. */
   address: string;
   sourceProject: number | undefined;
   keyFile: string | undefined;
-  /** Of the project that is loaded into. */
+  /** Target project. */
   projectId: number;
   stateFolder: string;
   isResumed: boolean;
@@ -35,7 +38,7 @@ export interface PullOrder {
 
 export const isAddress = (source: string) => /^https?:\/\//.test(source);
 
-/** @throws {SourceRefused} */
+/** @throws {SourceRejectedError} */
 export async function pull(
   order: PullOrder,
   progress: Progress,
@@ -43,13 +46,13 @@ export async function pull(
   const { address, sourceProject, projectId, isResumed } = order;
   const name = `pull-${digest(`${projectId}:${address}:${sourceProject}`)}`;
   const folder = join(order.stateFolder, name);
-  const api = new PostHogApi(address, keyOf(order.keyFile));
+  const api = new PostHogApi(address, getKey(order.keyFile));
   const onRecords = (_: string, count: number) => progress.addRecords(count, false);
   const pulled = await pullProject(api, { project: sourceProject, folder, isResumed, onRecords });
   return { ...pulled, forget: () => forget(folder, pulled.folder) };
 }
 
-/** Only what was rejected stays, for somebody to look at. */
+/** Keeps only rejected records, for inspection. */
 function forget(folder: string, records: string): void {
   for (const name of readdirSync(records)) {
     if (!name.endsWith(rejectEnding)) rmSync(join(records, name));
@@ -58,18 +61,18 @@ function forget(folder: string, records: string): void {
   else rmSync(join(folder, cursorName));
 }
 
-function keyOf(file: string | undefined): string {
+function getKey(file: string | undefined): string {
   const key = (file === undefined ? process.env[keyVariable] : readFileSync(file, "utf8"))?.trim();
   if (key !== undefined && /^[\x21-\x7e]+$/.test(key)) return key;
-  throw new SourceRefused(
-    file === undefined ? "There is no key for the other server." : `${file} holds no key.`,
-    `Put a personal key into ${keyVariable}, or into a file named by --key-file.`,
+  throw new SourceRejectedError(
+    file === undefined ? "The API key for the other server is missing." : `${file} contains no key.`,
+    `Set ${keyVariable} to a personal key, or name a file with --key-file.`,
   );
 }
 
 /**
- * Brings the project's flags and cohorts to what was copied. One that is refused here is left out, and so is what refers to
- * it; what stands in the way of all is told, and changes nothing.
+ * Makes the project's flags and cohorts match the copied ones. A rejected item is omitted, with the items that refer to
+ * it. An error that prevents all of them is returned, and nothing changes.
  */
 export function importFlags(
   options: { user?: string; project?: number; dataDir?: string; confirm?: true },
@@ -79,11 +82,11 @@ export function importFlags(
   try {
     return withProject(options, ({ metadata, writing, project, flagSets }) => {
       const by = creatingAuthor(metadata, project.organizationId, options.user);
-      const load = (document: ExchangeDocument) =>
+      const load = (document: FlagDocument) =>
         importDocument(writing, {
           by,
           projectId: project.id,
-          document: documentOf(document as unknown as Json),
+          document: toDocument(document as unknown as Json),
           groupTypes: flagSets.of(project.id).groupTypes,
           toFields: (item) => flagFields(parseFields(FlagInput, item)),
           isDryRun,
@@ -101,10 +104,10 @@ export function importFlags(
     });
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
-    const message = `The flags and cohorts were not loaded: ${error.message}`;
-    const wayOut = error instanceof ApprovalRequired ? ` ${error.hint}` : "";
-    const hint = `Events, persons and groups were; see \`flags import\`.${wayOut}`;
-    const failure = new SourceRefused(message, hint);
+    const message = `Flags and cohorts were not imported: ${error.message}`;
+    const wayOut = error instanceof ApprovalRequiredError ? ` ${error.hint}` : "";
+    const hint = `Events, persons and groups were imported; see \`flags import\`.${wayOut}`;
+    const failure = new SourceRejectedError(message, hint);
     return { flags: { created: 0, updated: 0, remarks: [] }, failure };
   }
 }
@@ -114,8 +117,8 @@ function approvalRemark({ needsApproval }: ImportResult): string[] {
   return [`Flags that need approval, so the import needs --confirm: ${needsApproval.join(", ")}.`];
 }
 
-/** Loads a document again and again, each time without the item that was refused. */
-function withoutRefused(document: ExchangeDocument, load: (document: ExchangeDocument) => ImportResult) {
+/** Loads a document repeatedly, each time without the item that was rejected. */
+function withoutRefused(document: FlagDocument, load: (document: FlagDocument) => ImportResult) {
   const leftOut: string[] = [];
   for (let left = document; ; ) {
     try {
@@ -123,16 +126,16 @@ function withoutRefused(document: ExchangeDocument, load: (document: ExchangeDoc
     } catch (error) {
       const refused = refusedItem(error);
       if (refused === undefined || !(error instanceof AppError)) throw error;
-      leftOut.push(`${error.message} It is left out.`);
+      leftOut.push(`${error.message} It is skipped.`);
       const others = withoutDangling(withoutItem(left, refused));
-      if (sizeOf(others.document) === sizeOf(left)) throw error;
+      if (getSize(others.document) === getSize(left)) throw error;
       left = others.document;
       leftOut.push(...others.leftOut);
     }
   }
 }
 
-function withoutItem(document: ExchangeDocument, { kind, name }: NamedItem): ExchangeDocument {
+function withoutItem(document: FlagDocument, { kind, name }: NamedItem): FlagDocument {
   return {
     ...document,
     cohorts: document.cohorts.filter((item) => kind !== "cohort" || item.name !== name),
@@ -140,4 +143,4 @@ function withoutItem(document: ExchangeDocument, { kind, name }: NamedItem): Exc
   };
 }
 
-const sizeOf = ({ cohorts, flags }: ExchangeDocument) => cohorts.length + flags.length;
+const getSize = ({ cohorts, flags }: FlagDocument) => cohorts.length + flags.length;

@@ -5,37 +5,37 @@ import { setNativeFolder } from "../../src/events/duckdb/native-folder.ts";
 import { formatCounts, formatWarnings } from "../../src/import/counts.ts";
 import { importFiles } from "../../src/import/files.ts";
 import { type Imported, importAll, nothingImported } from "../../src/import/import-all.ts";
+import { importClient } from "../../src/import/import-client.ts";
+import type { ImportReport } from "../../src/import/import-status.ts";
 import { type FieldRule, fieldRule } from "../../src/import/map/fields.ts";
 import { type ImportFormat, importFormats } from "../../src/import/map/formats.ts";
-import { type Zone, zoneForm, zoneOf } from "../../src/import/map/zone.ts";
-import { isNullText, nullForm } from "../../src/import/read/csv.ts";
+import { getZone, type Zone, zoneForm } from "../../src/import/map/zone.ts";
+import { isNullMarker, nullForm } from "../../src/import/read/csv.ts";
 import { type Reject, rejectsMaxDefault } from "../../src/import/reject-file.ts";
-import type { ImportReport } from "../../src/import/runs.ts";
 import { ImportSummary } from "../../src/import/summary.ts";
-import { importTarget } from "../../src/import/target.ts";
 import { AppError } from "../../src/lib/errors.ts";
 import { paths } from "../../src/paths.ts";
-import { analysisOf, analysisSettings } from "../analysis.ts";
-import { withJson } from "../json-shape.ts";
+import { type ServerConnection, ServerUnreachableError } from "../connection.ts";
+import { engineSessionSettings, openEngineSession } from "../engine-session.ts";
+import { withJson } from "../json-schema.ts";
 import { exitFailed, fileName, positiveInteger, print, printJson, run, wholeNumber } from "../output.ts";
 import { Progress } from "../progress.ts";
-import { ApplianceSilent, type ReachedAppliance } from "../reach.ts";
-import { dataDirOf, withSettings } from "../settings.ts";
-import { creatorOf, creatorWords, withProject } from "../stores.ts";
+import { getDataDir, withSettings } from "../settings.ts";
+import { creatorWords, getCreator, withProject } from "../stores.ts";
 import { confirmWords } from "./flags-common.ts";
 import { importFlags, isAddress, pull } from "./import-pull.ts";
 
-/** The appliance went away for too long. */
-class ImportInterrupted extends AppError {
+/** The server was unavailable for too long. */
+class ImportInterruptedError extends AppError {
   readonly code = "import_interrupted";
   override readonly hint = "Nothing is lost: run the same command with --resume.";
 }
 
-/** How long an appliance that went away is waited for. */
+/** How long to wait for an unavailable server. */
 const patience = 60_000;
-/** A dry run shows this many of the records that would be rejected. */
+/** Maximum rejected records that a dry run shows. */
 const rejectsShown = 20;
-/** How often the appliance is told how far it is. */
+/** Interval of progress reports to the server. */
 const reportMs = 500;
 
 interface ImportOptions {
@@ -57,7 +57,7 @@ interface ImportOptions {
   json?: true;
 }
 
-/** An option as it was written, and what it means. */
+/** An option as written, and its meaning. */
 interface GivenRule {
   text: string;
   rule: FieldRule;
@@ -70,28 +70,26 @@ interface GivenZone {
 const rule = (text: string, before: GivenRule[] = []): GivenRule[] => {
   const made = fieldRule(text);
   if (made === undefined)
-    throw new InvalidArgumentError(
-      "It must be old=new, or a field of the event and its sources: event=name|'$pageview'.",
-    );
+    throw new InvalidArgumentError("Expected OLD=NEW or FIELD=SOURCES, for example event=name|'$pageview'.");
   return [...before, { text, rule: made }];
 };
 
-const nullText = (text: string, before: string[] = []): string[] => {
-  if (!isNullText(text))
+const nullMarker = (text: string, before: string[] = []): string[] => {
+  if (!isNullMarker(text))
     throw new InvalidArgumentError(
-      `Expected the text of a table cell that is no value, such as NULL: ${nullForm}.`,
+      `Expected the content of an empty table cell, for example NULL: ${nullForm}.`,
     );
   return [...before, text];
 };
 
 const zone = (text: string): GivenZone => {
-  const found = zoneOf(text);
+  const found = getZone(text);
   if (found === undefined) throw new InvalidArgumentError(`Expected ${zoneForm}.`);
   return { text, zone: found };
 };
 
 export const importEvents = withJson(
-  withSettings(new Command("import"), analysisSettings),
+  withSettings(new Command("import"), engineSessionSettings),
   ImportSummary,
   'print {"read","accepted","duplicate","rejected",…}',
 )
@@ -107,7 +105,7 @@ export const importEvents = withJson(
   .option(
     "--null <text>",
     "unquoted table cell to read as NULL, in addition to \\N and empty cells; repeatable",
-    nullText,
+    nullMarker,
   )
   .option("--timezone <zone>", `time zone of times without one: ${zoneForm} (default: UTC)`, zone)
   .option("--no-link-identities", "do not link devices to users")
@@ -152,33 +150,33 @@ export const importEvents = withJson(
   .action(run(importFrom));
 
 async function importFrom(file: string, options: ImportOptions): Promise<void> {
-  const dataDir = dataDirOf(options as never);
-  const projectId = withProject(options, ({ metadata, project }) => {
-    // A wrong one is found before anything is loaded.
-    creatorOf(metadata, project.organizationId, options.user);
-    return project.id;
+  const dataDir = getDataDir(options as never);
+  const { projectId, by } = withProject(options, ({ metadata, project, by }) => {
+    // Detect a wrong creator before anything is loaded.
+    getCreator(metadata, project.organizationId, options.user);
+    return { projectId: project.id, by };
   });
   const stateFolder = paths(resolve(dataDir)).importState;
   setNativeFolder(paths(dataDir).native);
   const pulled = isAddress(file) ? await pullFrom(file, options, projectId, stateFolder) : undefined;
   const source = pulled?.folder ?? (file === "-" ? file : resolve(file));
-  // A project that is copied may have flags alone.
+  // A copied project may have only flags.
   const hasRecords = pulled === undefined || readdirSync(pulled.folder).length > 0;
   const progress = new Progress(hasRecords ? importFiles(source).totalBytes : 0);
   let rejects = 0;
   let reportedAt = 0;
-  /** So that the appliance can tell how far it is; what fails here costs nothing else. */
-  const report = async (appliance: ReachedAppliance, state: ImportReport["state"]) => {
-    if (appliance.isOwn) return;
+  /** Reports progress to the server; errors here are ignored. */
+  const report = async (server: ServerConnection, state: ImportReport["state"]) => {
+    if (server.isOwn) return;
     reportedAt = performance.now();
     const told: ImportReport = {
       ...{ id: options.reportAs, projectId, name: file === "-" ? "standard input" : basename(file), state },
       ...{ isDryRun: options.dryRun === true, figures: { ...progress.figures, rejected: rejects } },
     };
-    await appliance.tell("import_report", told).catch(() => undefined);
+    await server.tell("import_report", told).catch(() => undefined);
   };
-  const reportSometimes = (appliance: ReachedAppliance) => {
-    if (performance.now() - reportedAt > reportMs) void report(appliance, "running");
+  const reportSometimes = (server: ServerConnection) => {
+    if (performance.now() - reportedAt > reportMs) void report(server, "running");
   };
   const showReject = ({ line, reason }: Reject) => {
     rejects += 1;
@@ -188,21 +186,21 @@ async function importFrom(file: string, options: ImportOptions): Promise<void> {
   const showFormat = (format: string) => {
     if (formats.has(format)) return;
     formats.add(format);
-    // For programs it is in the summary.
+    // With --json the summary contains it.
     if (options.json) return;
     progress.end();
     print(`Reading ${format}.`);
   };
   process.once("SIGINT", () => {
     progress.end();
-    process.stderr.write("flagkeep: interrupted; the same command with --resume goes on from here.\n");
+    process.stderr.write("flagkeep: interrupted; run the same command with --resume to continue.\n");
     process.exit(130);
   });
   try {
-    await analysisOf(
+    await openEngineSession(
       options,
-      async (appliance) => {
-        await report(appliance, "running");
+      async (server) => {
+        await report(server, "running");
         const order = {
           ...{ source, projectId, dataDir, stateFolder },
           ...{
@@ -219,11 +217,11 @@ async function importFrom(file: string, options: ImportOptions): Promise<void> {
           },
           maxRejects: options.maxRejects,
           ...{ isDryRun: options.dryRun === true, isResumed: options.resume === true },
-          target: importTarget(appliance, projectId),
+          target: importClient(server, projectId, by),
           onBytes: (bytes: number) => progress.addBytes(bytes),
           onRecords: (records: number, isEarlier: boolean) => {
             progress.addRecords(records, isEarlier);
-            reportSometimes(appliance);
+            reportSometimes(server);
           },
           onReject: showReject,
           onFormat: showFormat,
@@ -232,11 +230,11 @@ async function importFrom(file: string, options: ImportOptions): Promise<void> {
         progress.end();
         const copied = pulled && importFlags(options, pulled, options.dryRun === true);
         const flags = copied === undefined ? {} : { flags: copied.flags };
-        tell({ ...summaryOf(imported, options, progress), formats: [...formats], ...flags }, options);
+        tell({ ...getSummary(imported, options, progress), formats: [...formats], ...flags }, options);
         imported.forget();
         if (copied?.failure !== undefined) imported.failures.push(copied.failure);
         else if (imported.isComplete && !options.dryRun) pulled?.forget();
-        await report(appliance, imported.failures.length === 0 ? "done" : "failed");
+        await report(server, imported.failures.length === 0 ? "done" : "failed");
         for (const { message, hint } of imported.failures) {
           process.stderr.write(`flagkeep: ${message} ${hint}\n`);
           process.exitCode = exitFailed;
@@ -245,7 +243,7 @@ async function importFrom(file: string, options: ImportOptions): Promise<void> {
       { patience, mayStartAgain: false, onWait: (entries) => progress.wait(entries) },
     );
   } catch (error) {
-    throw error instanceof ApplianceSilent ? new ImportInterrupted(error.message) : error;
+    throw error instanceof ServerUnreachableError ? new ImportInterruptedError(error.message) : error;
   } finally {
     progress.end();
   }
@@ -262,13 +260,14 @@ async function pullFrom(address: string, options: ImportOptions, projectId: numb
   }
 }
 
-function summaryOf(
+function getSummary(
   imported: Imported,
   options: ImportOptions,
   progress: Progress,
 ): Omit<ImportSummary, "formats"> {
   return {
     ...imported.counts,
+    ...imported.receipt,
     shared_devices: imported.sharedDevices,
     warnings: formatWarnings(imported.counts),
     resumed: imported.resumed,
@@ -293,8 +292,11 @@ function tell(summary: ImportSummary, { json }: ImportOptions): void {
   print(`${title} ${read}, ${mode}accepted ${accepted}, duplicate ${duplicate}, rejected ${rejected}.`);
   if (made > 0)
     print(
-      `${isDryRun ? "Would make" : "Made"} ${made} event${made === 1 ? "" : "s"} that link devices and users, or describe groups.`,
+      `${isDryRun ? "Would create" : "Created"} ${made} event${made === 1 ? "" : "s"} that link devices and users, or describe groups.`,
     );
+  const { first_time, last_time, people } = summary;
+  if (first_time !== null)
+    print(`Events from ${first_time} to ${last_time}, of ${people} ${people === 1 ? "person" : "people"}.`);
   const { shared_devices, placeholder_ids } = summary;
   if (shared_devices > 0)
     print(
@@ -318,7 +320,7 @@ function tell(summary: ImportSummary, { json }: ImportOptions): void {
     print(`Flags and cohorts: ${created} created, ${updated} changed.`);
     for (const remark of remarks) print(remark);
   }
-  if (resumed > 0) print(`Earlier runs had done ${resumed} of them.`);
+  if (resumed > 0) print(`Imported by earlier runs: ${resumed}.`);
   print(`${summary.seconds} s, ${summary.events_per_second} records a second.`);
   for (const path of summary.reject_files) print(`Rejected records are in ${path}.`);
 }

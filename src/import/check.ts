@@ -1,21 +1,26 @@
-/** Finds out before sending which events ingestion would leave out, by the rules of ingestion itself. */
+/** Finds the events that ingestion would drop, before sending, with the rules of ingestion itself. */
 
-import { InvalidItem } from "../http/decode/failures.ts";
+import { InvalidItem } from "../http/decode/errors.ts";
 import { normalize, requestFacts } from "../ingestion/normalize.ts";
 import type { Outcome, WarningType } from "../ingestion/outcome.ts";
 import { parsePayload } from "../ingestion/payload.ts";
+import type { Json, JsonObject } from "../lib/json.ts";
 import { nowMicros } from "../lib/time.ts";
+import { isGroupIdentify } from "../persons/identity/event-names.ts";
+import { propertyBytesMax } from "../persons/identity/property-state.ts";
+import { toObject } from "./map/lenient-json.ts";
+import { parseJsonString } from "./read/json-text.ts";
 
-/** Such an event would be dated with the time of the import, which is never what somebody brings old data for. */
+/** Such events would get the time of the import, which is never right for old data. */
 const withoutTime = new Set<WarningType>(["ignored_invalid_timestamp", "historical_event_without_timestamp"]);
 
-/** Why each of the events with these JSON texts would not be stored; undefined for those that would. */
-export function refusalsOf(texts: readonly string[]): (string | undefined)[] {
+/** Why each of the events with these JSON texts would be dropped; undefined for accepted ones. */
+export function getRejections(texts: readonly string[]): (string | undefined)[] {
   if (texts.length === 0) return [];
   try {
     return refusals(texts);
   } catch {
-    // One that cannot even be taken apart spoils the others.
+    // One invalid event would fail the whole batch.
     return texts.map((text) => {
       try {
         return refusals([text])[0];
@@ -33,11 +38,24 @@ function refusals(texts: readonly string[]): (string | undefined)[] {
     makeUuid: () => "00000000-0000-4000-8000-000000000000",
   });
   const { items } = parsePayload(`[${texts.join(",")}]`, true);
-  return texts.map((_, index) => refusalOf(normalize(items.at(index), facts)));
+  return texts.map((_, index) => toRejection(normalize(items.at(index), facts)));
 }
 
-function refusalOf(outcome: Outcome): string | undefined {
+function toRejection(outcome: Outcome): string | undefined {
   if (outcome.kind === "notice") return outcome.warning.type;
   if (outcome.kind === "dropped") return outcome.reason.type;
   return outcome.warnings.find(({ type }) => withoutTime.has(type))?.type;
+}
+
+/** Which properties of one event exceed the limit of a person or a group. @param text JSON of an event or its record. */
+export function getSizeViolation(text: string): string | undefined {
+  const event = parseJsonString(text) as JsonObject;
+  const properties = toObject(event.properties);
+  const sizeOf = (...values: (Json | undefined)[]) =>
+    Buffer.byteLength(JSON.stringify(Object.assign({}, ...values.map(toObject))));
+  const { $set, $set_once, $group_set } = properties;
+  if (isGroupIdentify(String(event.event)))
+    return sizeOf($group_set) > propertyBytesMax ? "group_properties_size_violation" : undefined;
+  const bytes = sizeOf($set_once, event.$set_once, $set, event.$set);
+  return bytes > propertyBytesMax ? "person_properties_size_violation" : undefined;
 }

@@ -1,21 +1,21 @@
-/** The appliance's side of an import: what the control socket answers to `flagkeep import`. */
+/** The server's side of an import: control socket handlers of `flagkeep import`. */
 
 import type { ProjectDirectory } from "../accounts/project-directory.ts";
-import { Intake } from "../ingestion/intake.ts";
+import { CaptureHandler } from "../ingestion/event-intake.ts";
 import type { JournalPort } from "../journal/journal.ts";
 import { JournalUnavailableError } from "../journal/lane-writer.ts";
 import type { Lane } from "../journal/segment.ts";
 import type { RpcHandlers, RpcUpload } from "../rpc/server.ts";
 
-/** What goes with the requests of a batch. */
+/** Parameters sent along with the requests of a batch. */
 export interface ImportBatch {
   project_id: number;
 }
 
-/** Per lane, the last sequence number that was given out. */
+/** Per lane, the last sequence number assigned. */
 export type LastSeqs = Record<Lane, number>;
 
-/** @param journal undefined while the appliance starts. */
+/** @param journal undefined while the server starts. */
 export function importRoutes(
   projects: ProjectDirectory,
   journal: () => JournalPort | undefined,
@@ -25,7 +25,7 @@ export function importRoutes(
     if (open === undefined) throw new JournalUnavailableError("closed");
     return open;
   };
-  const intake = new Intake({
+  const intake = new CaptureHandler({
     projects,
     journal: { append: (lane, entries) => opened().append(lane, entries) },
   });
@@ -34,7 +34,7 @@ export function importRoutes(
       const { project_id } = meta as ImportBatch;
       const project = projects.find(project_id);
       if (project === undefined || project.archivedAt !== null)
-        throw new Error(`There is no project ${project_id}.`);
+        throw new Error(`Project ${project_id} does not exist.`);
       await intake.appendImported(project, bytes);
     },
     last_seqs(): LastSeqs {

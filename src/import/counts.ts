@@ -1,4 +1,4 @@
-/** What an import counts: records and events, and what of them was left out or not taken. */
+/** Counts of an import: records and events, and those that were left out or not taken. */
 
 import { type Static, Type } from "@sinclair/typebox";
 
@@ -6,7 +6,7 @@ const count = (description: string) => Type.Integer({ minimum: 0, description })
 const counts = (description: string) =>
   Type.Record(Type.String(), Type.Integer({ minimum: 1 }), { description });
 
-/** Counts of records; over all runs of an import that was interrupted. */
+/** Counts of records over all runs of a resumed import. */
 export const ImportCounts = Type.Object(
   {
     read: count("Records in the files."),
@@ -25,18 +25,26 @@ export const ImportCounts = Type.Object(
 );
 export type ImportCounts = Static<typeof ImportCounts>;
 
-/** What the summary says about doubts. */
+const counted = (count: number, one: string) => `${count} ${one}${count === 1 ? "" : "s"}`;
+
+/** Warnings in the summary. */
 const warningSentences: Readonly<Record<string, (records: number, detail: string) => string>> = {
   matomo_time_correction_unknown: (visits) =>
-    `The times of ${visits} visits differ from their start by no time zone's offset: they were read as UTC.`,
+    `The times of ${counted(visits, "visit")} differ from their start by no time zone's offset: they were read as UTC.`,
   matomo_time_reference_missing: (visits) =>
-    `${visits} visits have neither firstActionTimestamp nor lastActionTimestamp nor serverTimestamp: their times were read as UTC.`,
+    `${counted(visits, "visit")} ${visits === 1 ? "has" : "have"} neither firstActionTimestamp nor lastActionTimestamp nor serverTimestamp: their times were read as UTC.`,
+  person_properties_size_violation: (records) =>
+    `The person properties of ${counted(records, "record")} exceed the limit and are not all stored; see the reject file.`,
+  group_properties_size_violation: (records) =>
+    `The group properties of ${counted(records, "record")} exceed the limit and are not all stored; see the reject file.`,
+  deleted_person_is_live: (persons) =>
+    `${counted(persons, "person")} that the source has deleted ${persons === 1 ? "has realtime events: it was" : "have realtime events: they were"} left in place.`,
   mixpanel_local_time: (records, offset) =>
     `The times of the first ${records} records differ from Mixpanel's UTC times by ${offset}: they seem to be local times. ` +
     "Load such a project with --timezone ZONE.",
 };
 
-/** The doubts of an import as sentences. */
+/** The warnings of an import as sentences. */
 export function formatWarnings({ warnings }: Pick<ImportCounts, "warnings">): string[] {
   return Object.entries(warnings).map(([warning, records]) => {
     const [code = "", ...detail] = warning.split(" ");
@@ -44,11 +52,10 @@ export function formatWarnings({ warnings }: Pick<ImportCounts, "warnings">): st
   });
 }
 
-/** Names counted apart; the rest is counted together under `other`. */
+/** Names counted separately; the rest is counted as `other`. */
 export const countedNamesMax = 1_000;
 const others = "other";
 
-/** No records. */
 export function emptyCounts(): ImportCounts {
   return {
     ...{ read: 0, accepted: 0, duplicate: 0, made: 0, rejected: 0, placeholder_ids: 0 },
@@ -56,7 +63,7 @@ export function emptyCounts(): ImportCounts {
   };
 }
 
-/** Adds to `to`, which changes. */
+/** Adds to `to` in place. */
 export function addCounts(to: ImportCounts, more: Partial<ImportCounts>): void {
   for (const [name, value] of Object.entries(more) as [keyof ImportCounts, unknown][]) {
     if (typeof value === "number") (to[name] as number) += value;
@@ -64,12 +71,12 @@ export function addCounts(to: ImportCounts, more: Partial<ImportCounts>): void {
   }
 }
 
-/** Adds to `to`, which changes. Names are the source's: any name is an ordinary one. */
+/** Adds to `to` in place. Names come from the source: any name is ordinary. */
 export function addNames(to: Record<string, number>, more: Readonly<Record<string, number>>): void {
   for (const [name, times] of Object.entries(more)) addName(to, name, times);
 }
 
-/** Adds to `to`, which changes. */
+/** Adds to `to` in place. */
 export function addName(to: Record<string, number>, name: string, times = 1): void {
   const isKnown = Object.hasOwn(to, name);
   const target = isKnown || Object.keys(to).length < countedNamesMax ? name : others;
@@ -78,7 +85,7 @@ export function addName(to: Record<string, number>, name: string, times = 1): vo
   Object.defineProperty(to, target, { value, enumerable: true, configurable: true, writable: true });
 }
 
-/** Names that a line of text lists. */
+/** Names listed in one line. */
 const listedNamesMax = 50;
 
 /** `schema (1,204 records), app (3 records)`, the most frequent first; further names are counted. */

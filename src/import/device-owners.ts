@@ -1,22 +1,22 @@
 /**
- * Whose a device is: the first user of a device in reading order is linked with it, every other one stays a person of its own.
+ * Device ownership: the first user of a device in reading order is linked with it, every other one stays a separate
+ * person.
  *
- * A merge can never be undone, so it is remembered across files, runs and imports: one SQLite file per project in the folder of
- * the imports' state, with a row of two hashes for each device. Source: contract, import 1.1 I1 to I5, I9.
+ * A merge is irreversible, so ownership is remembered across files, runs and imports: one SQLite file per project in
+ * the state folder, with a row of two hashes per device. Source: contract, import 1.1 I1 to I5, I9.
  */
 
 import { Database } from "bun:sqlite";
 import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
+import type { Pair } from "./map/mapped.ts";
 
-/** What the project's store of persons says of a distinct id. */
+/** Information about a distinct ID in the project's persons store. */
 export interface LivePerson {
   uuid: string;
   isIdentified: boolean;
 }
 export type LivePersons = ReadonlyMap<string, LivePerson>;
-
-export type Pair = readonly [device: string, user: string];
 
 const busyTimeoutMs = 10_000;
 const schema = `
@@ -37,7 +37,7 @@ interface Row {
 
 export class DeviceOwners implements Disposable {
   private readonly own: Database;
-  /** What a dry run reads and leaves as it is. */
+  /** Read-only base of a dry run. */
   private readonly base: Database | undefined;
 
   /** @param importId of this import over all its runs. */
@@ -50,7 +50,7 @@ export class DeviceOwners implements Disposable {
     const folder = join(stateFolder, "identities");
     const path = join(folder, `${projectId}.sqlite`);
     if (isDryRun) {
-      // A file without a name goes with the connection.
+      // SQLite deletes an unnamed database with its connection.
       this.own = new Database("", { create: true });
       this.base = existsSync(path) ? new Database(path, { readonly: true }) : undefined;
       this.base?.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
@@ -64,7 +64,7 @@ export class DeviceOwners implements Disposable {
     this.own.run(schema);
   }
 
-  /** The ids of pairs about which the store of persons has to be asked. */
+  /** The IDs of these pairs whose persons must be looked up. */
   unknownOf(pairs: readonly Pair[]): string[] {
     const ids = new Set<string>();
     for (const [device, user] of pairs) {
@@ -76,14 +76,26 @@ export class DeviceOwners implements Disposable {
   }
 
   /**
-   * Decides pairs in reading order and remembers whose each device is.
+   * Decides pairs in reading order and records the owner of each device.
    *
-   * @param live what the store says of the ids of `unknownOf`.
+   * @param live persons of the IDs of `unknownOf`.
    * @returns for each pair whether it may be linked.
    */
   decide(pairs: readonly Pair[], live: LivePersons): boolean[] {
-    // Another import of the project may run: what is read here stays true until it is written.
+    // Another import of the project may be running: immediate, so that what is read stays true until it is written.
     return this.own.transaction(() => pairs.map((pair) => this.decideOne(pair, live))).immediate();
+  }
+
+  /** Records IDs as those of users: none of them is a device of another user from now on. */
+  addUsers(users: readonly string[]): void {
+    this.own
+      .transaction(() => {
+        for (const user of users) {
+          const hash = hashOf(user);
+          if (this.rowOf(hash) === undefined) this.write(hash, hash, null);
+        }
+      })
+      .immediate();
   }
 
   /** Devices with more than one user, in all runs of this import. */
@@ -113,7 +125,7 @@ export class DeviceOwners implements Disposable {
       return false;
     }
     this.write(deviceHash, userHash, row?.shared_in ?? null);
-    // A user's id is no device of somebody else.
+    // A user's ID is not a device of another user.
     if (this.rowOf(userHash) === undefined) this.write(userHash, userHash, null);
     return true;
   }

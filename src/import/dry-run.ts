@@ -1,10 +1,10 @@
-/** What a dry run shows besides the counts of an import (contract, import 1.8). */
+/** Additional results of a dry run (contract, import 1.8). */
 
 import type { Json, JsonObject } from "../lib/json.ts";
 import { addName } from "./counts.ts";
-import { parseJsonText } from "./read/json-text.ts";
+import { parseJsonString } from "./read/json-text.ts";
 
-/** Records that are shown as the events they would become. */
+/** Records shown as the events that they would become. */
 export const shownRecordsMax = 3;
 
 export interface TimeSpan {
@@ -21,7 +21,7 @@ export interface DryRunFigures {
   time_spans: Record<string, TimeSpan>;
 }
 
-/** Collects what the files of one dry run contain. */
+/** Collects the contents of the files of a dry run. */
 export class DryRunReport {
   readonly figures: DryRunFigures = { rejections: {}, first_events: [], time_spans: {} };
   private shown = 0;
@@ -34,11 +34,11 @@ export class DryRunReport {
   /**
    * Adds an event, in reading order.
    *
-   * @param record tells the record of the event from the one before.
-   * @param text   of the event, JSON.
+   * @param record distinguishes the event's record from the previous one.
+   * @param text   JSON of the event.
    */
   add(format: string, record: unknown, text: string): void {
-    const event = parseJsonText(text) as JsonObject;
+    const event = parseJsonString(text) as JsonObject;
     if (record !== this.last && this.shown < shownRecordsMax + 1) this.shown += 1;
     this.last = record;
     if (this.shown <= shownRecordsMax) this.figures.first_events.push(event);

@@ -1,45 +1,43 @@
-/** The files of an import, and where what is rejected of them goes. */
+/** The files of an import, and the paths of its reject files. */
 
 import { accessSync, constants, readdirSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { FileUnreadable } from "./read/input.ts";
+import { compareNames } from "./read/file-order.ts";
+import { UnreadableFileError } from "./read/input.ts";
 
 export const rejectEnding = ".rejected.ndjson";
 
 export interface ImportFiles {
-  /** Absolute, in the order in which they are taken; `-` for standard input. */
+  /** Absolute, in import order; `-` for standard input. */
   paths: string[];
-  /** Undefined for what is no file. */
+  /** Undefined if it is not a regular file. */
   totalBytes: number | undefined;
 }
 
-/** As people count: `part-2` is before `part-10`. */
-const byName = new Intl.Collator("en", { numeric: true });
-
 /**
- * One file, or those of a folder and the folders in it, by name. Hidden files and reject files are left out, and so are
- * links: they may lead out of the folder, or in circles.
+ * One file, or all files of a folder, recursively, by name. Hidden files, reject files and links are skipped: links may
+ * lead out of the folder, or in circles.
  *
  * @param path absolute, or `-`; a link here is followed.
- * @throws {FileUnreadable}
+ * @throws {UnreadableFileError}
  */
 export function importFiles(path: string): ImportFiles {
   if (path === "-") return { paths: ["-"], totalBytes: undefined };
   const found = statSync(path, { throwIfNoEntry: false });
-  if (found === undefined) throw new FileUnreadable(`${path} does not exist.`);
+  if (found === undefined) throw new UnreadableFileError(`${path} does not exist.`);
   if (!found.isDirectory()) return { paths: [path], totalBytes: found.isFile() ? found.size : undefined };
   const names: string[] = [];
   const links = collect(path, "", names);
   if (names.length === 0) {
     const hint = links === 0 ? "" : " (links in a folder are not followed)";
-    throw new FileUnreadable(`${path} holds no files${hint}.`);
+    throw new UnreadableFileError(`${path} holds no files${hint}.`);
   }
-  names.sort((one, other) => byName.compare(one, other) || (one < other ? -1 : 1));
+  names.sort(compareNames);
   const paths = names.map((name) => join(path, name));
   return { paths, totalBytes: paths.reduce((sum, file) => sum + statSync(file).size, 0) };
 }
 
-/** @returns how many links were passed over. */
+/** @returns the number of skipped links. */
 function collect(root: string, folder: string, names: string[]): number {
   let links = 0;
   for (const entry of readdirSync(join(root, folder), { withFileTypes: true })) {
@@ -53,13 +51,13 @@ function collect(root: string, folder: string, names: string[]): number {
 }
 
 /**
- * Beside the file, or in the data directory when that folder cannot be written to.
+ * Next to the file, or in the data directory when that folder is not writable.
  *
  * @param content the name of the content: longer than the path for a file in an archive.
  */
-export function rejectPathOf(path: string, content: string, dataDir: string): string {
+export function getRejectPath(path: string, content: string, dataDir: string): string {
   const inside = content.slice(path.length);
-  const part = inside === "" ? "" : `.${fileNameOf(inside)}`;
+  const part = inside === "" ? "" : `.${getFileName(inside)}`;
   if (path === "-") return join(dataDir, `stdin${part}${rejectEnding}`);
   try {
     accessSync(dirname(path), constants.W_OK);
@@ -69,8 +67,8 @@ export function rejectPathOf(path: string, content: string, dataDir: string): st
   }
 }
 
-/** A name in an archive as the name of a file: what another would be is told by a hash. */
-function fileNameOf(inside: string): string {
+/** A name in an archive as a file name; a hash distinguishes altered names. */
+function getFileName(inside: string): string {
   const plain = inside
     .replace(/^\//, "")
     .replace(/[^A-Za-z0-9._-]/g, "_")
@@ -79,7 +77,7 @@ function fileNameOf(inside: string): string {
 }
 
 /** `exports/pageviews.csv.gz` is the table `pageviews`. */
-export function tableOf(name: string): string {
+export function getTable(name: string): string {
   return name
     .slice(name.search(/[^/\\]*$/))
     .replace(/\.(?:gz|zst|csv|tsv|json|jsonl|ndjson|parquet|txt)\b.*$/i, "");

@@ -1,17 +1,17 @@
 /**
- * Groups what many small files ask and send at the same time: an archive may hold tens of thousands of them, and a question
- * for each would take minutes.
+ * Groups concurrent lookups and batches of many small files: an archive may contain tens of thousands of them, and a
+ * lookup for each would take minutes.
  */
 
-import type { StoredEvent } from "../events/duckdb/known-uuids.ts";
+import type { PersonLanes, StoredEvent } from "../events/duckdb/known-uuids.ts";
 import type { LivePersons } from "./device-owners.ts";
-import type { ImportTarget } from "./target.ts";
+import type { ImportClient } from "./import-client.ts";
 
-/** At the same time: those behind them wait and become one. */
+/** Concurrent lookups: waiting ones are combined into one. */
 const questionsMax = 4;
-/** Of one question, unless it is one batch's. */
+/** Per lookup, unless one batch has more. */
 const textsMax = 10_000;
-/** Sent at once, unless one batch alone has more. */
+/** Sent in one request, unless one batch alone has more. */
 const bytesMax = 8 * 1024 * 1024;
 
 interface Batch {
@@ -19,23 +19,23 @@ interface Batch {
   sent: PromiseWithResolvers<void>;
 }
 
-/** Questions about texts: a few at the same time, and those that wait behind them become one. */
+/** Lookups of strings: a few run concurrently, and waiting ones are combined. */
 class GroupedQuestions<Answer> {
   private waiting: { texts: string[]; answer: PromiseWithResolvers<Answer> }[] = [];
-  private asking = 0;
+  private request = 0;
 
-  /** @param question whose answer covers the texts that it is asked about. */
+  /** @param question performs a lookup of several strings. */
   constructor(private readonly question: (texts: string[]) => Promise<Answer>) {}
 
   ask(texts: string[]): Promise<Answer> {
     const answer = Promise.withResolvers<Answer>();
     this.waiting.push({ texts, answer });
-    if (this.asking < questionsMax) void this.askAll();
+    if (this.request < questionsMax) void this.askAll();
     return answer.promise;
   }
 
   private async askAll(): Promise<void> {
-    this.asking += 1;
+    this.request += 1;
     while (this.waiting.length > 0) {
       const group = takeGroup(this.waiting, ({ texts }) => texts.length, textsMax);
       try {
@@ -45,20 +45,20 @@ class GroupedQuestions<Answer> {
         for (const { answer } of group) answer.reject(error);
       }
     }
-    this.asking -= 1;
+    this.request -= 1;
   }
 }
 
-/** A target that takes calls while others are under way, and passes on together what waited meanwhile, in order. */
-export class GroupedTarget implements ImportTarget {
+/** An import client that accepts concurrent calls, and passes on waiting ones as a group, in order. */
+export class GroupedTarget implements ImportClient {
   private readonly uuids: GroupedQuestions<ReadonlySet<string>>;
   private readonly persons: GroupedQuestions<LivePersons>;
   private batches: Batch[] = [];
   private isSending = false;
-  /** With the first batch that fails all behind it fail. */
+  /** After the first failed batch all later ones fail. */
   private failure: { error: unknown } | undefined;
 
-  constructor(private readonly target: ImportTarget) {
+  constructor(private readonly target: ImportClient) {
     this.uuids = new GroupedQuestions((uuids) => target.knownUuids(uuids));
     this.persons = new GroupedQuestions((distinctIds) => target.personsOf(distinctIds));
   }
@@ -77,6 +77,14 @@ export class GroupedTarget implements ImportTarget {
 
   storedEvents(uuids: string[]): Promise<StoredEvent[]> {
     return this.target.storedEvents(uuids);
+  }
+
+  importedPersons(distinctIds: string[]): Promise<PersonLanes[]> {
+    return this.target.importedPersons(distinctIds);
+  }
+
+  deletePerson(uuid: string): Promise<void> {
+    return this.target.deletePerson(uuid);
   }
 
   settled(): Promise<void> {
@@ -118,7 +126,7 @@ export class GroupedTarget implements ImportTarget {
   }
 }
 
-/** Takes the first one, and further ones as long as they fit. */
+/** Removes the first item, and further ones while they fit. */
 function takeGroup<Item>(items: Item[], sizeOf: (item: Item) => number, sizeMax: number): Item[] {
   let size = 0;
   let count = 0;

@@ -1,29 +1,32 @@
-/** Imports a file, all files of a folder or standard input, and sums up. */
+/** Imports a file, all files of a folder or standard input, with a summary. */
 
 import type { AppError } from "../lib/errors.ts";
+import { ImportAbortedError } from "./abort-rules.ts";
+import { finishImport } from "./after-files.ts";
 import { addCounts, addName, emptyCounts, type ImportCounts } from "./counts.ts";
 import { type DryRunFigures, DryRunReport } from "./dry-run.ts";
-import { importFiles, rejectPathOf } from "./files.ts";
+import { getRejectPath, importFiles } from "./files.ts";
 import { GroupedTarget } from "./grouped-target.ts";
+import { RequestWriter } from "./import-client.ts";
 import { type ImportJob, readFile } from "./import-file.ts";
 import { LinkGate } from "./link-gate.ts";
 import { lookupContext } from "./lookup/lookup-context.ts";
 import { LookupStore } from "./lookup/lookup-store.ts";
 import { readLookups } from "./lookup/read-lookups.ts";
+import { joinedReason } from "./lookup/source-merges.ts";
+import type { SourceUser } from "./map/mapped.ts";
 import { ImportProgress, type ReadingOptions } from "./progress-file.ts";
-import { contentsOf } from "./read/contents.ts";
-import { FileUnreadable, InputDamaged } from "./read/input.ts";
+import { getContents, openStandardInput } from "./read/archive-contents.ts";
+import { CorruptFileError, CorruptInputError, UnreadableFileError } from "./read/input.ts";
 import { RecordCopiers } from "./read/record-copier.ts";
-import { RecentTexts } from "./recent-texts.ts";
+import { Receipt, type ReceiptFigures } from "./receipt.ts";
+import { RecentStrings } from "./recent-texts.ts";
 import { RecentUuids } from "./recent-uuids.ts";
-import { sendSnapshots } from "./send-snapshots.ts";
 import { SendingOrder } from "./sending-order.ts";
 import { SnapshotStore } from "./snapshots.ts";
 import { SpilledCounts } from "./spilled-counts.ts";
-import { ImportStopped } from "./stopped.ts";
-import { RequestWriter } from "./target.ts";
 
-/** Files whose last batches are on their way while the next ones are read. */
+/** Files whose last batches are in flight while the next ones are read. */
 const filesUnderWay = 400;
 
 export interface ImportOrder
@@ -44,12 +47,12 @@ export interface ImportOrder
   /** Absolute, or `-`. */
   source: string;
   projectId: number;
-  /** Whether devices are linked with the first users on them. */
+  /** Whether devices are linked with their first users. */
   isLinking: boolean;
   dataDir: string;
-  /** When more records than this are rejected the import stops. */
+  /** The import is aborted when more records than this are rejected. */
   maxRejects: number;
-  /** Options as they were given, which a resumed import must repeat. */
+  /** Options of this run, which a resumed import must repeat. */
   readingOptions?: ReadingOptions;
   /** Folder of the progress of imports. */
   stateFolder: string;
@@ -57,31 +60,36 @@ export interface ImportOrder
 
 export interface Imported {
   counts: ImportCounts;
+  receipt: ReceiptFigures;
   sharedDevices: number;
   resumed: number;
   rejectFiles: string[];
-  /** Of a dry run. */
+  /** Only of a dry run. */
   dryRun?: DryRunFigures | undefined;
-  /** Why not everything was taken: files whose end could not be read, or what stopped the import. */
+  /** Why the import is incomplete: files that could not be read to their end, or the reason of an abort. */
   failures: AppError[];
   /** False when the end of a file was not reached. */
   isComplete: boolean;
-  /** Call it when the result has been told: until then the import can be resumed. */
+  /** Call it after the result is reported: until then the import can be resumed. */
   forget: () => void;
 }
 
-/** Of a source that has no records at all, and need not have any. */
+/** Result for a source that has no records, which is valid. */
 export const nothingImported = (): Imported => ({
+  receipt: { first_time: null, last_time: null, people: 0 },
   ...{ counts: emptyCounts(), sharedDevices: 0, resumed: 0, rejectFiles: [], failures: [], isComplete: true },
   forget: () => undefined,
 });
 
-/** @throws {FileUnreadable} @throws {ImportChanged} @throws {ImportOptionsChanged} and what the target throws. */
+/**
+ * @throws {UnreadableFileError} @throws {ImportFileChangedError} @throws {ImportOptionsChangedError} and errors of the
+ * target.
+ */
 export async function importAll(order: ImportOrder): Promise<Imported> {
   const { source, projectId, dataDir, stateFolder, isDryRun, isResumed, maxRejects } = order;
   const target = new GroupedTarget(order.target);
   const { paths } = importFiles(source);
-  const progress = new ImportProgress(stateFolder, projectId, source, order.readingOptions);
+  using progress = new ImportProgress(stateFolder, projectId, source, order.readingOptions);
   if (!isDryRun && isResumed) progress.checkOptions();
   if (!isDryRun && !isResumed) progress.forget();
   const recent = new RecentUuids(isDryRun ? undefined : target);
@@ -90,7 +98,7 @@ export async function importAll(order: ImportOrder): Promise<Imported> {
   const failures: AppError[] = [];
   const rejectsLeft = { count: maxRejects };
   let resumed = 0;
-  // Of what was sent before, the stores must know everything: they are asked what is new, and whose a device is.
+  // The stores must have everything sent before: they are queried for new events and device owners.
   await target.settled();
   const importId = isDryRun ? crypto.randomUUID() : progress.importId();
   using gate = new LinkGate({
@@ -102,21 +110,31 @@ export async function importAll(order: ImportOrder): Promise<Imported> {
     isLinking: order.isLinking,
   });
   using ordinals = new SpilledCounts();
+  using receipt = new Receipt();
   using snapshots = new SnapshotStore(isDryRun ? ":memory:" : progress.snapshotsPath);
   if (isResumed && !isDryRun) snapshots.resume();
   using store = new LookupStore(isDryRun ? undefined : progress.lookupsPath);
   const isRead = isResumed && store.resume();
   const { nulls = [] } = order;
+  const reading = { onBytes: order.onBytes, workFolder: stateFolder };
+  using standardInput = source === "-" ? await openStandardInput(reading) : undefined;
   const lookups = await readLookups(
-    { paths, format: order.format, nulls, workFolder: stateFolder, store },
+    {
+      standardInput,
+      ...{ paths, format: order.format, fields: order.fields, nulls, workFolder: stateFolder, store },
+      addUsers: (users) => gate.addUsers(users),
+    },
     isRead,
   );
   addCounts(counts, lookups.counts);
   failures.push(...lookups.failures);
   const context = lookupContext(store);
   let number = 0;
+  const addSourceUser = (user: SourceUser) => {
+    if (said.add(`source user:${JSON.stringify(user)}`)) store.addSourceUser("amplitude_merges", user);
+  };
   const hasHistory = await target.hasHistory();
-  const said = new RecentTexts();
+  const said = new RecentStrings();
   const copiers = new RecordCopiers();
   const requests = new RequestWriter();
   const sendingOrder = new SendingOrder();
@@ -127,14 +145,16 @@ export async function importAll(order: ImportOrder): Promise<Imported> {
     while (finishing.length > 0) await finishOldest();
   };
   const take = async (path: string): Promise<boolean> => {
-    for await (const content of contentsOf(path, { onBytes: order.onBytes, workFolder: stateFolder })) {
-      if (lookups.names.has(content.name)) {
+    for await (const content of getContents(path, { ...reading, standardInput })) {
+      const corrupt = lookups.corrupt.get(content.name);
+      if (corrupt !== undefined) failures.push(new CorruptFileError(corrupt));
+      if (corrupt !== undefined || lookups.names.has(content.name)) {
         await content.close();
         continue;
       }
-      const rejectPath = rejectPathOf(path, content.name, dataDir);
+      const rejectPath = getRejectPath(path, content.name, dataDir);
       const identity = { gate, ordinals, said, hasHistory };
-      const sending = { target, recent, copiers, requests, order: sendingOrder };
+      const sending = { target, recent, receipt, copiers, requests, order: sendingOrder };
       const shared = {
         ...identity,
         ...sending,
@@ -143,18 +163,33 @@ export async function importAll(order: ImportOrder): Promise<Imported> {
         snapshots,
         context,
         saveLookups: () => store.save(),
+        addSourceUser: store.has("amplitude_merges") ? addSourceUser : undefined,
         report,
       };
       number += 1;
-      const place = { content, path, number, rejectPath, workFolder: stateFolder };
-      const read = await readFile({ ...order, ...shared, ...place });
-      await content.close();
+      const input = { content, path, number, rejectPath, workFolder: stateFolder };
+      let read: Awaited<ReturnType<typeof readFile>>;
+      try {
+        read = await readFile({ ...order, ...shared, ...input });
+      } catch (error) {
+        // The other files of an archive may be readable.
+        if (content.archive === undefined || !(error instanceof UnreadableFileError)) throw error;
+        failures.push(error);
+        continue;
+      } finally {
+        await content.close();
+      }
       finishing.push(async () => {
         const file = await read.imported;
         addCounts(counts, file.counts);
+        receipt.addSpan(file.span);
         resumed += file.resumed;
-        if (file.counts.rejected > 0 && !isDryRun) rejectFiles.push(rejectPath);
-        if (file.damage !== undefined) failures.push(file.damage);
+        if (file.hasRejects && !isDryRun) rejectFiles.push(rejectPath);
+        if (file.damage !== undefined) {
+          const { accepted, duplicate } = file.counts;
+          file.damage.report(`${isDryRun ? "checked" : "imported"} (${accepted + duplicate} events)`);
+          failures.push(file.damage);
+        }
         if (file.stopped !== undefined) failures.push(file.stopped);
       });
       if (finishing.length >= filesUnderWay) await finishOldest();
@@ -164,27 +199,34 @@ export async function importAll(order: ImportOrder): Promise<Imported> {
   };
   for (const path of paths) {
     try {
+      const corrupt = lookups.corrupt.get(path);
+      if (corrupt !== undefined) throw new CorruptFileError(corrupt);
       if (!(await take(path))) break;
     } catch (error) {
-      if (!(error instanceof InputDamaged || error instanceof FileUnreadable)) throw error;
+      if (!(error instanceof CorruptInputError || error instanceof UnreadableFileError)) throw error;
       await finishAll();
-      // Of several files one that cannot be read costs itself alone.
+      // With several files, an unreadable one does not fail the others.
       const isAlone = paths.length === 1 && counts.read === 0;
-      if (error instanceof FileUnreadable && isAlone) throw error;
-      failures.push(error);
+      if (error instanceof UnreadableFileError && isAlone) {
+        // Nothing can be resumed.
+        if (!isDryRun && !isResumed) progress.forget();
+        throw error;
+      }
+      // The damage of an archive is reported with the file in it.
+      if (!failures.some(({ message }) => error.message === message)) failures.push(error);
     }
   }
   await finishAll();
   store.save();
-  const rows = store.rowCounts();
-  if (rows.joined > 0) addName(counts.left_out, "joined lookup row", rows.joined);
-  if (rows.alone > 0) addName(counts.left_out, "lookup row without an event", rows.alone);
-  // Persons and groups as the whole import describes them, after its events (contract, import O1).
   if (failures.length === 0) {
     const { onReject: _, ...rest } = order;
-    addCounts(counts, await sendSnapshots({ ...rest, progress, recent, snapshots, target, requests, gate }));
+    const shared = { progress, recent, receipt, snapshots, store, target, requests, gate };
+    addCounts(counts, await finishImport({ ...rest, ...shared }));
   }
-  // The lane keeps its order: when its end can be read, all can.
+  const rows = store.rowCounts();
+  if (rows.joined > 0) addName(counts.left_out, joinedReason, rows.joined);
+  if (rows.alone > 0) addName(counts.left_out, "lookup row without an event", rows.alone);
+  // Lanes are loaded in order: when the end is loaded, everything is.
   if (!isDryRun) await target.waitUntilLoaded(await target.lastSeq());
   const isComplete = failures.length === 0;
   if (isComplete && counts.accepted + counts.duplicate === 0) failures.push(nothingTaken(counts));
@@ -194,6 +236,7 @@ export async function importAll(order: ImportOrder): Promise<Imported> {
   const { sharedDevices } = gate;
   return {
     counts,
+    receipt: receipt.figures,
     sharedDevices,
     resumed,
     rejectFiles,
@@ -204,10 +247,10 @@ export async function importAll(order: ImportOrder): Promise<Imported> {
   };
 }
 
-function nothingTaken({ read }: ImportCounts): ImportStopped {
+function nothingTaken({ read }: ImportCounts): ImportAbortedError {
   return read === 0
-    ? new ImportStopped("There is no record to load.", "Check the path.")
-    : new ImportStopped(
+    ? new ImportAbortedError("The input contains no records.", "Check the path.")
+    : new ImportAbortedError(
         "No event was accepted: every record was rejected.",
         "See the reasons in the reject file; --format and --map say what the file is.",
       );

@@ -1,9 +1,9 @@
 /**
- * Remembers how far the files of an import were taken, so that it can go on after an interruption.
+ * Records the progress of an import's files, so that it can be resumed.
  *
- * Before a batch is sent its counts are written down together with the state before it. A run that finds such a batch
- * sends it once more, whether it arrived or not (events have fixed uuids), and takes over the counts: what was new
- * then cannot be told from what is stored now.
+ * Before a batch is sent its counts are recorded together with the state before it. A run that finds such a batch sends
+ * it again, whether it arrived or not (UUIDs are deterministic), and uses the recorded counts: by then, new events can
+ * no longer be distinguished from stored ones.
  */
 
 import {
@@ -20,15 +20,16 @@ import {
 import { join } from "node:path";
 import { AppError } from "../lib/errors.ts";
 import { emptyCounts, type ImportCounts } from "./counts.ts";
+import type { Span } from "./receipt.ts";
 
-/** What is in the file is not what an earlier run has read there. */
-export class ImportChanged extends AppError {
+/** The contents of the file differ from those that an earlier run has read. */
+export class ImportFileChangedError extends AppError {
   readonly code = "import_changed";
   override readonly hint = "Run the import without --resume; events that are stored are not stored twice.";
 }
 
-/** The interrupted import read the records in another way: the rest would not fit what is loaded. */
-export class ImportOptionsChanged extends AppError {
+/** The interrupted import read the records with other options: the rest would not fit what is loaded. */
+export class ImportOptionsChangedError extends AppError {
   readonly code = "import_options_changed";
   override readonly hint = "Repeat these options, or run the import without --resume.";
   constructor(names: readonly string[]) {
@@ -36,21 +37,23 @@ export class ImportOptionsChanged extends AppError {
   }
 }
 
-/** Options that decide which event a record becomes: each with its values as text. */
+/** Options that affect the event of a record, with their values as strings. */
 export type ReadingOptions = Readonly<Record<string, readonly string[]>>;
 
 export interface FileProgress {
   isDone: boolean;
-  /** The last line that is taken; 0 when there is none. */
+  /** The last line that is done; 0 before the first. */
   line: number;
-  /** Of the record in this line, to notice another file. */
+  /** Fingerprint of this line's record, to detect a changed file. */
   fingerprint: string;
   counts: ImportCounts;
   /** Length of the reject file. */
   rejectBytes: number;
-  /** Uuids of its events are made of their number among equal records: those of a later run go on behind them. */
+  /** UUIDs of its events contain their number among equal records: later runs continue the numbering. */
   hasOrdinals?: boolean;
-  /** The batch that was being sent: up to which line, and what of it was new. */
+  /** The time span of its events. */
+  span?: Span | undefined;
+  /** The batch that was being sent: its last line, and the counts of its new events. */
   sending?: { line: number; accepted: number; duplicate: number; made: number };
 }
 
@@ -58,10 +61,17 @@ export const noProgress = (): FileProgress => ({
   ...{ isDone: false, line: 0, fingerprint: "", counts: emptyCounts(), rejectBytes: 0 },
 });
 
-/** The progress of all files of one import: one file each, in a folder of their own. */
-export class ImportProgress {
+/**
+ * The progress of all files of one import, in a dedicated folder: one file each, and one for all small ones, of which an
+ * archive can have many. Closing it does not end its use.
+ */
+export class ImportProgress implements Disposable {
   private readonly folder: string;
   private isMade = false;
+  /** Of the progress of small files, once written. */
+  private log: number | undefined;
+  /** Last line of each small file of earlier runs, once read. */
+  private logged: Map<string, string> | undefined;
 
   /**
    * @param source  absolute path of the file or folder, or `-`.
@@ -76,17 +86,17 @@ export class ImportProgress {
     this.folder = join(parent, digest(`${projectId}:${source}`));
   }
 
-  /** @throws {ImportOptionsChanged} An earlier run that has loaded records had other options. */
+  /** @throws {ImportOptionsChangedError} an earlier run that has loaded records had other options. */
   checkOptions(): void {
     const stored = this.storedOptions();
     if (stored === undefined) return;
     const names = new Set([...Object.keys(stored), ...Object.keys(this.options)]);
     const textOf = (options: ReadingOptions, name: string) => JSON.stringify(options[name] ?? []);
     const changed = [...names].filter((name) => textOf(stored, name) !== textOf(this.options, name));
-    if (changed.length > 0) throw new ImportOptionsChanged(changed);
+    if (changed.length > 0) throw new ImportOptionsChangedError(changed);
   }
 
-  /** Undefined where nothing is loaded, or an older version has loaded it. */
+  /** Undefined when nothing is loaded, or an older version has loaded it. */
   private storedOptions(): ReadingOptions | undefined {
     try {
       return JSON.parse(readFileSync(join(this.folder, optionsName), "utf8")) as ReadingOptions;
@@ -96,40 +106,76 @@ export class ImportProgress {
   }
 
   read(file: string): FileProgress {
+    this.logged ??= this.readLog();
+    const found = [this.stored(file), this.logged.get(digest(file))].flatMap((json) => {
+      try {
+        return json === undefined ? [] : [JSON.parse(json) as FileProgress];
+      } catch {
+        // A file that was not synced may be empty after a power failure.
+        return [];
+      }
+    });
+    const stored = found.sort(byProgress).at(-1);
+    // Older versions had fewer counts.
+    return stored === undefined
+      ? noProgress()
+      : { ...stored, counts: { ...emptyCounts(), ...stored.counts } };
+  }
+
+  private stored(file: string): string | undefined {
     try {
-      const stored = JSON.parse(readFileSync(this.pathOf(file), "utf8")) as FileProgress;
-      // An older version counted less.
-      return { ...stored, counts: { ...emptyCounts(), ...stored.counts } };
+      return readFileSync(this.pathOf(file), "utf8");
     } catch (error) {
-      // What was not durable may be empty after a power failure.
-      if (error instanceof SyntaxError || (error as NodeJS.ErrnoException).code === "ENOENT")
-        return noProgress();
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
       throw error;
     }
   }
 
+  /** Lines of small files: digest of the name and progress. */
+  private readLog(): Map<string, string> {
+    const lines = new Map<string, string>();
+    try {
+      // The last line may be cut off, followed by others.
+      for (const line of readFileSync(join(this.folder, logName), "utf8").split("\n"))
+        if (line.endsWith("}")) lines.set(line.slice(0, digestLength), line.slice(digestLength));
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+    }
+    return lines;
+  }
+
   /**
-   * @param isDurable also when the power fails; else only when the process is killed. It then costs at most the counts of a
-   *   small file.
+   * @param isSmall a power failure costs at most the counts of the file; only a crash of the process is survived.
    */
-  write(file: string, progress: FileProgress, { isDurable = true } = {}): void {
+  write(file: string, progress: FileProgress, { isSmall = false } = {}): void {
     if (!this.isMade) {
       mkdirSync(this.folder, { recursive: true, mode: 0o700 });
       writeFileSync(join(this.folder, optionsName), JSON.stringify(this.options), { mode: 0o600 });
     }
     this.isMade = true;
+    const json = JSON.stringify({ file, ...progress });
+    if (isSmall) {
+      this.log ??= openSync(join(this.folder, logName), "a", 0o600);
+      writeSync(this.log, `\n${digest(file)}${json}`);
+      return;
+    }
     const path = this.pathOf(file);
     const handle = openSync(`${path}.new`, "w", 0o600);
     try {
-      writeSync(handle, JSON.stringify({ file, ...progress }));
-      if (isDurable) fsyncSync(handle);
+      writeSync(handle, json);
+      fsyncSync(handle);
     } finally {
       closeSync(handle);
     }
     renameSync(`${path}.new`, path);
   }
 
-  /** The id of the import, the same in all its runs until it is forgotten. */
+  [Symbol.dispose](): void {
+    if (this.log !== undefined) closeSync(this.log);
+    this.log = undefined;
+  }
+
+  /** The ID of the import, the same in all its runs until it is forgotten. */
   importId(): string {
     const path = join(this.folder, importIdName);
     try {
@@ -142,9 +188,11 @@ export class ImportProgress {
     }
   }
 
-  /** All at once: a run that is killed here leaves everything or nothing. */
+  /** Atomic: a run that is killed here leaves everything or nothing. */
   forget(): void {
+    this[Symbol.dispose]();
     this.isMade = false;
+    this.logged = undefined;
     const gone = join(this.parent, `gone-${crypto.randomUUID()}`);
     try {
       renameSync(this.folder, gone);
@@ -172,8 +220,17 @@ export class ImportProgress {
 
 const importIdName = "import-id";
 const optionsName = "options";
+const logName = "small-files";
 
-/** 32 hexadecimal digits of SHA-256: names files, and tells texts apart. */
+/** Ascending: what was recorded later is at least as far. */
+function byProgress(one: FileProgress, other: FileProgress): number {
+  const stage = ({ isDone, sending }: FileProgress) => (isDone ? 2 : sending === undefined ? 0 : 1);
+  return one.line - other.line || stage(one) - stage(other);
+}
+
+const digestLength = 32;
+
+/** 32 hexadecimal digits of SHA-256, for file names and comparisons. */
 export function digest(text: string): string {
   return new Bun.CryptoHasher("sha256").update(text).digest("hex").slice(0, 32);
 }

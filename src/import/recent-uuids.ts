@@ -1,6 +1,6 @@
-/** The uuids of events that were sent and may not be in the event store yet; bounds how many of them there are. */
+/** UUIDs of sent events that may not be in the event store yet, in limited number. */
 
-import type { ImportTarget } from "./target.ts";
+import type { ImportClient } from "./import-client.ts";
 
 /** Twice as many may wait to be loaded; then the import waits. */
 const uuidsMax = 200_000;
@@ -11,22 +11,22 @@ export class RecentUuids {
   /** When the lane has been loaded up to here, the older ones are in the store. */
   private olderSeq = 0;
 
-  /** @param target undefined when nothing is sent; uuids are forgotten after a while then. */
-  constructor(private readonly target: ImportTarget | undefined) {}
+  /** @param target undefined when nothing is sent; UUIDs are then pruned over time. */
+  constructor(private readonly target: ImportClient | undefined) {}
 
-  /** @returns whether it was not there. */
+  /** @returns whether it is new. */
   add(uuid: string): boolean {
     if (this.newer.has(uuid)) return false;
     this.newer.add(uuid);
     return !this.older.has(uuid);
   }
 
-  /** There are so many that older ones should be forgotten. */
+  /** Older ones should be pruned. */
   get isFull(): boolean {
     return this.newer.size >= uuidsMax;
   }
 
-  /** Forgets the older ones, once they are in the store. Call it when everything that was added is acknowledged. */
+  /** Prunes the older ones, once they are in the store. Call it when everything added is acknowledged. */
   async tidy(): Promise<void> {
     await this.target?.waitUntilLoaded(this.olderSeq);
     this.older = this.newer;

@@ -1,17 +1,18 @@
-/** Records of a file that are sent together: their events, what is rejected, and what is counted. */
+/** Records of a file that are sent together: their events, rejects and counts. */
 
 import type { JsonObject } from "../lib/json.ts";
-import { refusalsOf } from "./check.ts";
+import { propertyBytesMax } from "../persons/identity/property-state.ts";
+import { getRejections, getSizeViolation } from "./check.ts";
 import type { ImportCounts } from "./counts.ts";
-import type { FinishedEvent } from "./map/finish.ts";
-import type { MappedRecord, Snapshot } from "./map/mapped.ts";
+import type { MappedRecord, Snapshot, SourceUser } from "./map/mapped.ts";
+import type { FinishedEvent } from "./map/to-events.ts";
 import { Omissions } from "./omissions.ts";
 import type { ReadRecord } from "./read/record.ts";
 import type { Reject } from "./reject-file.ts";
 import type { CopiedItem } from "./settled-batch.ts";
 import type { SnapshotRow } from "./snapshots.ts";
 
-/** An event that was mapped, and its record. */
+/** A mapped event, and its record. */
 export type MappedItem = FinishedEvent & {
   line: number;
   record: JsonObject;
@@ -21,7 +22,7 @@ export type MappedItem = FinishedEvent & {
 /** An event to be sent, and its line. */
 export type LineItem = MappedItem | (CopiedItem & { line: number; snapshot?: undefined });
 
-/** Such an event would be dated with the time of the import. */
+/** Such an event would get the time of the import. */
 const withoutTime = new Set(["ignored_invalid_timestamp", "historical_event_without_timestamp"]);
 
 export class RecordBatch {
@@ -29,13 +30,18 @@ export class RecordBatch {
   private records: ReadRecord[] = [];
   private readonly omissions = new Omissions();
   private readonly placeholders: number[] = [];
+  /** Users that records name. */
+  readonly users = new Set<string>();
+  private readonly usersInSource: { line: number; user: SourceUser }[] = [];
   /** Lines that `check` has rejected. */
   private readonly rejected = new Map<number, string>();
   rejects: Reject[] = [];
+  /** Records that are loaded, but not completely: they are listed in the reject file too, and not counted as rejected. */
+  incomplete: Reject[] = [];
   /** Bytes of the events. */
   bytes = 0;
 
-  /** How much it holds, in records or, if they are more, events. */
+  /** Its size in records or, if they are more, events. */
   get size(): number {
     return Math.max(this.records.length, this.items.length);
   }
@@ -54,29 +60,61 @@ export class RecordBatch {
     this.bytes += item.text.length;
   }
 
-  /** What of a record is not in its events. */
+  /** Parts of a record that are not in its events. */
   omit(line: number, mapped: Pick<MappedRecord, "notTaken" | "leftOut" | "warnings">): void {
     this.omissions.add(line, mapped);
   }
 
-  /** The record has a placeholder id. */
+  /** The record has a placeholder ID. */
   addPlaceholder(line: number): void {
     this.placeholders.push(line);
   }
 
-  /** Rejects what ingestion would not store. A record is taken whole or not at all. */
+  /** The record has a user that a file of merges may name. */
+  addSourceUser(line: number, user: SourceUser): void {
+    this.usersInSource.push({ line, user });
+  }
+
+  addUser(user: string | undefined): void {
+    if (user !== undefined) this.users.add(user);
+  }
+
+  /** Users of the records that are not rejected. */
+  get sourceUsers(): SourceUser[] {
+    const end = this.last?.line ?? 0;
+    return this.usersInSource.flatMap(({ line, user }) =>
+      line > end || this.rejected.has(line) ? [] : [user],
+    );
+  }
+
+  /** Rejects what ingestion would not store. A record is taken completely or not at all. */
   check(): void {
     const mapped = this.items.filter((item): item is MappedItem => typeof item.text === "string");
-    const refusals = refusalsOf(mapped.map(({ text }) => text));
+    const refusals = getRejections(mapped.map(({ text }) => text));
     mapped.forEach(({ line, record, timeProblem }, index) => {
-      const refusal = refusals[index];
-      const reason = refusal === undefined || withoutTime.has(refusal) ? (timeProblem ?? refusal) : refusal;
+      const rejection = refusals[index];
+      const reason =
+        rejection === undefined || withoutTime.has(rejection) ? (timeProblem ?? rejection) : rejection;
       if (reason === undefined || this.rejected.has(line)) return;
       this.rejected.set(line, reason);
       this.rejects.push({ line, reason, record });
     });
+    this.checkSizes();
     if (this.rejected.size > 0) this.items = this.items.filter(({ line }) => !this.rejected.has(line));
     this.rejects.sort((one, other) => one.line - other.line);
+  }
+
+  /** Finds properties of persons and groups that ingestion does not store: their event stays (contract, import O4). */
+  private checkSizes(): void {
+    for (const item of this.items) {
+      if (item.text.length <= propertyBytesMax || this.rejected.has(item.line)) continue;
+      const event = typeof item.text === "string" ? item.text : item.text.record;
+      const reason = getSizeViolation(event);
+      const record = "record" in item ? item.record : event;
+      if (reason === undefined) continue;
+      this.incomplete.push({ line: item.line, reason, record });
+      this.omissions.add(item.line, { warnings: [reason] });
+    }
   }
 
   /** Removes this line and those after it. */
@@ -84,6 +122,7 @@ export class RecordBatch {
     this.records = this.records.filter(({ line }) => line < end);
     this.items = this.items.filter(({ line }) => line < end);
     this.rejects = this.rejects.filter(({ line }) => line < end);
+    this.incomplete = this.incomplete.filter(({ line }) => line < end);
   }
 
   /** Whether a record is loaded, or left out on purpose. */

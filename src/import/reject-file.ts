@@ -1,19 +1,19 @@
-/** The file of the records that are no events: one line of JSON each, with the line number and the reason. */
+/** The file of rejected records: one line of JSON each, with the line number and the reason. */
 
 import { appendFileSync, constants, lstatSync, rmSync, statSync, truncateSync } from "node:fs";
 import type { JsonObject } from "../lib/json.ts";
 
-/** A file of rejects has at most so many, unless more are asked for. */
+/** Default maximum of rejects in a file. */
 export const rejectsMaxDefault = 10_000;
 
 export interface Reject {
   line: number;
   reason: string;
-  /** What could be read. */
+  /** The readable part. */
   record: JsonObject | string | null;
 }
 
-/** Longer records are cut: they are no use to look at, and must not fill the disk. */
+/** Longer records are truncated: they are not useful to read, and must not fill the disk. */
 const textLengthMax = 10_000;
 const { O_WRONLY, O_APPEND, O_CREAT, O_NOFOLLOW } = constants;
 
@@ -22,17 +22,17 @@ export class RejectFile {
 
   constructor(readonly path: string) {}
 
-  /** Length of the file as far as it was written. */
+  /** Length written so far. */
   get length(): number {
     return this.bytes;
   }
 
-  /** Begins at the length that an earlier run has reached: what is behind it is found again. */
+  /** Truncates to the length that an earlier run has reached: later rejects are found again. */
   begin(bytes: number): void {
     const found = statSync(this.path, { throwIfNoEntry: false })?.size ?? 0;
     this.bytes = Math.min(bytes, found);
     if (this.bytes === 0) {
-      // A link of this name may lead nowhere: it is looked at as it is.
+      // lstat: a link of this name may be dangling.
       if (lstatSync(this.path, { throwIfNoEntry: false }) !== undefined) rmSync(this.path, { force: true });
     } else if (found > this.bytes) truncateSync(this.path, this.bytes);
   }
@@ -45,7 +45,7 @@ export class RejectFile {
       return `${JSON.stringify({ line, reason, record: shown })}\n`;
     });
     const text = Buffer.from(lines.join(""));
-    // A link of this name would lead to a file that is none of ours.
+    // A link of this name could lead to an unrelated file.
     const flag = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW;
     appendFileSync(this.path, text, { mode: 0o600, flush: true, flag: flag as never });
     this.bytes += text.length;

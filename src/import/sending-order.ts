@@ -1,4 +1,4 @@
-/** Lets batches go on their way in the order in which they were read, also those of different files. */
+/** Sends batches in reading order, also across files. */
 export class SendingOrder {
   private last: Promise<unknown> = Promise.resolve();
   /** Batches that have not arrived. */
@@ -7,22 +7,22 @@ export class SendingOrder {
 
   /**
    * @param bytes of the batch, for `room`.
-   * @param ready what a batch waits for by itself.
-   * @param send  called when all batches before it were sent, not when they have arrived.
+   * @param ready what the batch itself waits for.
+   * @param send  called when all previous batches were sent, not when they have arrived.
    * @returns when it has arrived.
    */
   add<Ready>(bytes: number, ready: Promise<Ready>, send: (ready: Ready) => Promise<void>): Promise<void> {
     const before = this.last;
     const sent = (async () => {
       const [value] = await Promise.all([ready, before]);
-      // In an object: it must not be awaited here.
+      // Wrapped in an object, so that the promise is not awaited here.
       return { arrival: send(value) };
     })();
     this.last = sent;
     const arrived = sent.then(({ arrival }) => arrival);
     this.underWay.add(arrived);
     this.bytes += bytes;
-    // A failure is seen where the result is awaited.
+    // A failure is reported where the result is awaited.
     sent.catch(() => undefined);
     const leave = () => {
       this.bytes -= bytes;
@@ -32,12 +32,12 @@ export class SendingOrder {
     return arrived;
   }
 
-  /** Resolves when the batches under way have fewer bytes. @throws what a batch threw. */
+  /** Resolves when the batches in flight have fewer bytes. @throws errors of a batch. */
   async room(bytesMax: number): Promise<void> {
     while (this.bytes >= bytesMax) await Promise.race(this.underWay);
   }
 
-  /** Resolves when everything has arrived. @throws what a batch threw. */
+  /** Resolves when everything has arrived. @throws errors of a batch. */
   async idle(): Promise<void> {
     await Promise.all(this.underWay);
   }

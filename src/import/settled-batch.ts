@@ -1,24 +1,25 @@
 /**
- * Settles a batch before it is sent: which links the gate lets through, and what of it the store has already, also from
- * imports of an older version, which gave events other uuids.
+ * Settles a batch before it is sent: which links the gate permits, and which events the store has already, also from
+ * imports of an older version with other UUIDs.
  */
 
+import type { ImportClient } from "./import-client.ts";
 import type { LinkGate } from "./link-gate.ts";
-import type { FinishedEvent, LegacyEvent } from "./map/finish.ts";
+import type { FinishedEvent, LegacyEvent } from "./map/to-events.ts";
 import type { CopiedEvent } from "./read/record.ts";
 import type { RecentUuids } from "./recent-uuids.ts";
-import type { ImportTarget } from "./target.ts";
 
-/** An event to be sent: made of a record, or copied from it. */
+/** An event to be sent: mapped from a record, or copied from it. */
 export type Item = MadeItem | CopiedItem;
-export type MadeItem = Pick<FinishedEvent, "uuid" | "isMade" | "text" | "link" | "legacy">;
+export type MadeItem = Pick<FinishedEvent, "uuid" | "isMade" | "text" | "link" | "legacy" | "about">;
 export interface CopiedItem extends Pick<FinishedEvent, "uuid" | "isMade"> {
   text: CopiedEvent;
   link?: undefined;
   legacy?: undefined;
+  about: CopiedEvent["about"];
 }
 
-/** What of a batch is new. */
+/** Counts of a batch's events. */
 export interface Known {
   accepted: number;
   duplicate: number;
@@ -27,30 +28,30 @@ export interface Known {
 
 export interface SettledBatch {
   known: Known;
-  /** What is sent. */
+  /** The items to send. */
   items: readonly Item[];
 }
 
-export interface SettlingServices {
+export interface SettlingDeps {
   gate: LinkGate;
   recent: RecentUuids;
-  target: Pick<ImportTarget, "knownUuids" | "storedEvents">;
+  target: Pick<ImportClient, "knownUuids" | "storedEvents">;
 }
 
-/** Whether a batch is sent as it is, whatever its links and what is stored. */
+/** Whether a batch is sent unchanged, independent of links and stored events. */
 export function isPlain(items: readonly Item[]): boolean {
   return items.every(({ link, legacy }) => link === undefined && legacy === undefined);
 }
 
-/** Whose uuids were sent before is found out before it returns. */
+/** UUIDs are compared with earlier batches before the first await. */
 export async function settle(
   items: readonly Item[],
-  { gate, recent, target }: SettlingServices,
+  { gate, recent, target }: SettlingDeps,
 ): Promise<SettledBatch> {
   const fresh = new Set(items.filter(({ uuid, isMade }) => !isMade && recent.add(uuid)));
   const linked = await throughGate(items, gate);
   for (const item of linked) if (item.isMade && recent.add(item.uuid)) fresh.add(item);
-  const doubtful = [...fresh].flatMap(({ uuid, legacy }) => [uuid, ...(legacy ? [legacy.uuid] : [])]);
+  const doubtful = [...fresh].flatMap(({ uuid, legacy }) => [uuid, ...(legacy?.uuids ?? [])]);
   const known = doubtful.length === 0 ? new Set<string>() : await target.knownUuids(doubtful);
   const olds = await storedByOlderVersion(linked, known, target);
   const isNew = (item: Item) => fresh.has(item) && !known.has(item.uuid) && !olds.has(item);
@@ -63,36 +64,37 @@ export async function settle(
   };
 }
 
-/** The items without the links that the gate refuses. The items that stay as they are are the same objects. */
+/** The items without the links that the gate rejects. Unchanged items are the same objects. */
 async function throughGate(items: readonly Item[], gate: LinkGate): Promise<readonly Item[]> {
   const links = items.filter((item): item is MadeItem => item.link !== undefined);
   if (links.length === 0) return items;
   const decided = await gate.decide(links.map(({ link }) => link!.pair));
-  const refused = new Set<Item>(links.filter((_, index) => !decided[index]));
-  if (refused.size === 0) return items;
+  const rejected = new Set<Item>(links.filter((_, index) => !decided[index]));
+  if (rejected.size === 0) return items;
   return items.flatMap((item) => {
-    if (!refused.has(item)) return [item];
+    if (!rejected.has(item)) return [item];
     const unlinked = item.link?.unlinked;
     if (unlinked === undefined) return [];
-    // In place: it may be known as fresh.
+    // In place: the object may be a member of `fresh`.
     (item as MadeItem).text = unlinked;
     return [item];
   });
 }
 
-/** Items that an older version has stored under another uuid. Source: contract, import 1.6 E3. */
+/** Items that an older version has stored under another UUID. Source: contract, import 1.6 E3. */
 async function storedByOlderVersion(
   items: readonly Item[],
   known: ReadonlySet<string>,
-  target: SettlingServices["target"],
+  target: SettlingDeps["target"],
 ): Promise<ReadonlySet<Item>> {
-  const candidates = items.filter(({ legacy }) => legacy !== undefined && known.has(legacy.uuid));
+  const candidates = items.filter(({ legacy }) => legacy?.uuids.some((uuid) => known.has(uuid)));
   if (candidates.length === 0) return new Set();
-  const uuids = new Set(candidates.map(({ legacy }) => legacy!.uuid));
+  const uuids = new Set(candidates.flatMap(({ legacy }) => legacy!.uuids));
   const stored = new Map((await target.storedEvents([...uuids])).map((event) => [event.uuid, event]));
-  const isSame = ({ uuid, names, distinctIds }: LegacyEvent) => {
-    const event = stored.get(uuid);
-    return event !== undefined && names.includes(event.event) && distinctIds.includes(event.distinctId);
-  };
+  const isSame = ({ uuids, names, distinctIds }: LegacyEvent) =>
+    uuids.some((uuid) => {
+      const event = stored.get(uuid);
+      return event !== undefined && names.includes(event.event) && distinctIds.includes(event.distinctId);
+    });
   return new Set(candidates.filter(({ legacy }) => isSame(legacy!)));
 }

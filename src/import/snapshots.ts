@@ -1,43 +1,46 @@
 /**
- * Persons and groups of an import, as rows describe them: of several rows of one the highest version counts, and their events
- * come after those of all files (contract, import O1 to O3).
+ * Persons and groups described by rows of an import: of several rows of one the highest version counts, and their
+ * events follow those of all files (contract, import O1 to O3).
  *
- * The rows are in an SQLite file next to the progress of the import: memory does not grow with them, and `--resume` continues.
+ * The rows are in an SQLite file next to the progress of the import: memory does not grow with them, and `--resume`
+ * continues.
  */
 
 import { Database } from "bun:sqlite";
 import { existsSync, mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import type { Json, JsonObject } from "../lib/json.ts";
-import { snapshotIdOf } from "./map/event-id.ts";
-import type { FinishedEvent } from "./map/finish.ts";
+import { parseInstant } from "../lib/timestamp.ts";
+import { getSnapshotId } from "./map/event-id.ts";
+import { isPlaceholder } from "./map/identity.ts";
 import {
   deletedReason,
-  eventOf,
   type GroupSnapshot,
   type PersonSnapshot,
   type Snapshot,
+  toEvent,
 } from "./map/mapped.ts";
+import type { FinishedEvent } from "./map/to-events.ts";
+import type { Resolved } from "./send-resolved.ts";
 
-/** Why a row is left out that has a newer version. */
+/** Why a row with a newer version elsewhere is left out. */
 export const supersededReason = "superseded";
+/** Why a row that assigns a placeholder ID to a person is left out. */
+const placeholderReason = "placeholder id of a person";
 
-/** A row and where it was read. */
+/** A row and its source. */
 export interface SnapshotRow {
   snapshot: Snapshot;
   /** Number of the file in the import. */
   file: number;
   line: number;
-  /** Of the row or, where it has none, of its file; ISO. */
+  /** Of the row, else of its file; ISO. */
   timestamp: string;
 }
 
-/** What becomes of the rows of one person or one group. */
-export interface ResolvedSnapshot {
-  events: readonly FinishedEvent[];
-  /** Rows that became no event, by reason. */
-  leftOut: readonly string[];
-  /** The distinct ids of a person that the source has deleted. */
+/** The result of the rows of one person or one group. */
+interface ResolvedSnapshot extends Resolved {
+  /** The distinct IDs of a person that is deleted in the source, except those that now belong to another person. */
   deleted: readonly string[];
 }
 
@@ -51,16 +54,15 @@ interface StoredContent {
   timestamp: string;
   isDeleted: boolean;
   properties: JsonObject;
-  distinctIds: string[];
 }
 
 const schema = `
   CREATE TABLE IF NOT EXISTS snapshot (
-    kind TEXT, id TEXT, version REAL, file INTEGER, line INTEGER, content TEXT,
+    kind TEXT, id TEXT, version NUMERIC, file INTEGER, line INTEGER, content TEXT,
     PRIMARY KEY (kind, id, version, file, line)
   ) WITHOUT ROWID;
   CREATE TABLE IF NOT EXISTS distinct_id (
-    distinct_id TEXT, version REAL, file INTEGER, line INTEGER, place INTEGER, person TEXT,
+    distinct_id TEXT, version NUMERIC, file INTEGER, line INTEGER, place INTEGER, person TEXT,
     PRIMARY KEY (distinct_id, version, file, line, place)
   ) WITHOUT ROWID;
 `;
@@ -68,7 +70,7 @@ const schema = `
 export class SnapshotStore implements Disposable {
   private database: Database | undefined;
 
-  /** @param path of the SQLite file, which is created with the first row; `:memory:` for none. */
+  /** @param path of the SQLite file, created with the first row; `:memory:` for none. */
   constructor(private readonly path: string) {}
 
   /** Whether an earlier run has left rows. */
@@ -89,7 +91,7 @@ export class SnapshotStore implements Disposable {
         const { kind, properties, isDeleted, version } = snapshot;
         const id = kind === "person" ? snapshot.id : JSON.stringify([snapshot.type, snapshot.key]);
         const distinctIds = kind === "person" ? snapshot.distinctIds : [];
-        const content = JSON.stringify({ timestamp, isDeleted, properties, distinctIds });
+        const content = JSON.stringify({ timestamp, isDeleted, properties });
         addRow.run(kind, id, version, file, line, content);
         if (kind !== "person") continue;
         distinctIds.forEach((each, at) => void addId.run(each, snapshot.idVersion, file, line, at, id));
@@ -97,7 +99,7 @@ export class SnapshotStore implements Disposable {
     })();
   }
 
-  /** What becomes of each person and of each group, in a fixed order. */
+  /** The result for each person and each group, in a fixed order. */
   *resolve(): Generator<ResolvedSnapshot> {
     if (this.isEmpty) return;
     const database = this.open();
@@ -130,12 +132,17 @@ export class SnapshotStore implements Disposable {
     if (last !== undefined) yield resolveOne(last, count, idsOf);
   }
 
+  /** The distinct IDs of each person that is deleted in the source. */
+  *deletedPersons(): Generator<readonly string[]> {
+    for (const { deleted } of this.resolve()) if (deleted.length > 0) yield deleted;
+  }
+
   [Symbol.dispose](): void {
     this.database?.close();
     this.database = undefined;
   }
 
-  /** Opens the rows of an earlier run, if there are any. */
+  /** Opens the rows of an earlier run, if any. */
   resume(): void {
     if (existsSync(this.path)) this.open();
   }
@@ -158,19 +165,30 @@ function resolveOne(
 ): ResolvedSnapshot {
   const content = JSON.parse(row.content) as StoredContent;
   const ids = row.kind === "person" ? idsOf.all(row.id).map(({ distinct_id }) => distinct_id) : [];
+  const real = ids.filter((id) => !isPlaceholder(id));
+  const joined = real.length === 0 ? ids.slice(0, 1) : real;
   if (content.isDeleted) {
     const superseded = Array<string>(count - 1).fill(supersededReason);
-    return { events: [], leftOut: [...superseded, deletedReason], deleted: [...ids, ...content.distinctIds] };
+    return { events: [], leftOut: [...superseded, deletedReason], deleted: joined };
   }
-  const events = row.kind === "person" ? personEvents(row, content, ids) : [groupEvent(row, content)];
-  const superseded = Math.max(0, count - events.length);
-  return { events, leftOut: Array<string>(superseded).fill(supersededReason), deleted: [] };
+  const events = row.kind === "person" ? personEvents(row, content, joined) : [groupEvent(row, content)];
+  const unused = Math.max(0, count - events.length);
+  const placeholders = Math.min(ids.length - joined.length, unused);
+  const leftOut = [
+    ...Array<string>(placeholders).fill(placeholderReason),
+    ...Array<string>(unused - placeholders).fill(supersededReason),
+  ];
+  return { events, leftOut, deleted: [] };
 }
 
-/** The properties under the first distinct id, into which the others are merged. */
+/**
+ * The properties under the first distinct ID, into which the others are merged.
+ *
+ * @param ids without placeholders, which all persons share (contract, import I7), unless it is the only one.
+ */
 function personEvents(row: StoredRow, content: StoredContent, ids: readonly string[]): FinishedEvent[] {
   const [first, ...others] = ids;
-  // All its ids belong to other persons by now.
+  // All its IDs belong to other persons now.
   if (first === undefined) return [];
   const { timestamp, properties } = content;
   const state = [row.id, row.version, timestamp, properties] as Json;
@@ -178,13 +196,13 @@ function personEvents(row: StoredRow, content: StoredContent, ids: readonly stri
     finished(
       `person:${JSON.stringify(state)}`,
       timestamp,
-      eventOf("$set", first, timestamp, { $set: properties }),
+      toEvent("$set", first, timestamp, { $set: properties }),
     ),
     ...others.map((alias) =>
       finished(
         `person-id:${JSON.stringify([row.id, first, alias])}`,
         timestamp,
-        eventOf("$merge_dangerously", first, timestamp, { alias }),
+        toEvent("$merge_dangerously", first, timestamp, { alias }),
       ),
     ),
   ];
@@ -197,13 +215,14 @@ function groupEvent(row: StoredRow, { timestamp, properties }: StoredContent): F
   return finished(
     `group:${JSON.stringify(state)}`,
     timestamp,
-    eventOf("$groupidentify", `$${type}_${key}`, timestamp, members),
+    toEvent("$groupidentify", `$${type}_${key}`, timestamp, members),
   );
 }
 
 function finished(key: string, timestamp: string, event: JsonObject): FinishedEvent {
-  const uuid = snapshotIdOf(key, timestamp);
-  return { uuid, text: JSON.stringify({ ...event, uuid }), timeProblem: undefined, isMade: false };
+  const uuid = getSnapshotId(key, timestamp);
+  const about = { distinctId: String(event.distinct_id), micros: parseInstant(timestamp)! };
+  return { uuid, text: JSON.stringify({ ...event, uuid }), timeProblem: undefined, isMade: false, about };
 }
 
 /** The event by which a row is checked before it is stored. */
@@ -212,10 +231,10 @@ export function checkEvent(snapshot: Snapshot, timestamp: string): JsonObject {
 }
 
 function personCheck({ distinctIds, id, properties }: PersonSnapshot, timestamp: string): JsonObject {
-  return eventOf("$set", distinctIds[0] ?? id, timestamp, { $set: properties });
+  return toEvent("$set", distinctIds[0] ?? id, timestamp, { $set: properties });
 }
 
 function groupCheck({ type, key, properties }: GroupSnapshot, timestamp: string): JsonObject {
   const members = { $group_type: type, $group_key: key, $group_set: properties };
-  return eventOf("$groupidentify", `$${type}_${key}`, timestamp, members);
+  return toEvent("$groupidentify", `$${type}_${key}`, timestamp, members);
 }

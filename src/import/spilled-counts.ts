@@ -1,15 +1,16 @@
-/** Counts how often each of very many texts was met; beyond a limit the counts are on the disk. */
+/** Counts occurrences of very many strings; beyond a limit the counts are on disk. */
 
 import { Database } from "bun:sqlite";
 
-/** Texts whose counts are in memory, which takes 24 MiB. */
+/** Strings whose counts are in memory, which takes 24 MiB. */
 const inMemoryMax = 2 ** 20;
 
 export class SpilledCounts implements Disposable {
-  /** A hash table, half full at the most; 0 where nothing is. */
+  /** A hash table, at most half full; 0 for empty slots. */
   private readonly hashes: BigUint64Array;
   private readonly counts: Uint32Array;
   private size = 0;
+  private different = 0;
   private spilled: Database | undefined;
 
   /** @param limit a power of two. */
@@ -18,14 +19,15 @@ export class SpilledCounts implements Disposable {
     this.counts = new Uint32Array(2 * limit);
   }
 
-  /** Counts a text. @returns how often it was met: 1 for the first time. */
+  /** Counts a string. @returns its number of occurrences: 1 for the first. */
   add(text: string): number {
     const hash = Bun.hash.xxHash64(text) || 1n;
-    const at = this.placeOf(hash);
+    const at = this.findSlot(hash);
     if (this.hashes[at] === 0n) {
       this.hashes[at] = hash;
       this.counts[at] = this.spilledCount(hash);
       this.size += 1;
+      if (this.counts[at] === 0) this.different += 1;
     }
     this.counts[at]! += 1;
     const count = this.counts[at]!;
@@ -33,12 +35,17 @@ export class SpilledCounts implements Disposable {
     return count;
   }
 
+  /** How many different strings were counted. */
+  get distinct(): number {
+    return this.different;
+  }
+
   [Symbol.dispose](): void {
     this.spilled?.close();
   }
 
-  /** Where a hash is, or would be. */
-  private placeOf(hash: bigint): number {
+  /** Position of a hash, or its insertion point. */
+  private findSlot(hash: bigint): number {
     const mask = this.hashes.length - 1;
     let at = Number(hash & BigInt(mask));
     while (this.hashes[at] !== 0n && this.hashes[at] !== hash) at = (at + 1) & mask;
@@ -54,7 +61,7 @@ export class SpilledCounts implements Disposable {
 
   private spill(): void {
     if (this.spilled === undefined) {
-      // A file without a name: SQLite removes it with the connection, also when the process is killed.
+      // An unnamed file: SQLite deletes it with the connection, even when the process is killed.
       this.spilled = new Database("", { create: true });
       this.spilled.run("CREATE TABLE counted (hash INTEGER PRIMARY KEY, count INTEGER NOT NULL)");
     }
@@ -68,7 +75,7 @@ export class SpilledCounts implements Disposable {
   }
 }
 
-/** As SQLite's integers are. */
+/** SQLite's integers are signed. */
 function signed(hash: bigint): bigint {
   return BigInt.asIntN(64, hash);
 }

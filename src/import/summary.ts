@@ -1,11 +1,13 @@
-/** What an import tells at its end. */
+/** The summary of an import. */
 
 import { type Static, Type } from "@sinclair/typebox";
 import { ImportCounts } from "./counts.ts";
 
 const count = (description: string) => Type.Integer({ minimum: 0, description });
 
-/** Flags and cohorts together, of a project that was copied from another server. */
+const nullableTime = (description: string) => Type.Union([Type.String(), Type.Null()], { description });
+
+/** Total of flags and cohorts of a project copied from another server. */
 export const ImportedFlags = Type.Object(
   {
     created: count("Flags and cohorts that were made."),
@@ -16,11 +18,14 @@ export const ImportedFlags = Type.Object(
 );
 export type ImportedFlags = Static<typeof ImportedFlags>;
 
-/** What `import … --json` prints. */
+/** Output of `import … --json`. */
 export const ImportSummary = Type.Object(
   {
     ...ImportCounts.properties,
     shared_devices: count("Devices with more than one user; only the first one is linked with the device."),
+    first_time: nullableTime("Time of the earliest event."),
+    last_time: nullableTime("Time of the latest event."),
+    people: count("Distinct ids of the events that this run has read."),
     resumed: count("Records of `read` that earlier, interrupted runs had done."),
     dry_run: Type.Boolean(),
     complete: Type.Boolean({

@@ -1,7 +1,7 @@
 /**
- * Imports that were sent over HTTP: each a folder with the file, what is known of the import, and the records that were
- * rejected. This executable is started again for each, two at a time, and loads the file as `flagkeep import` does; it says
- * how far it is over the control socket, and so does an import that a person started on the command line.
+ * Imports uploaded over HTTP: each is a folder with the file, the status and the rejected records. Each runs this
+ * executable in a separate process, two at a time, which loads the file like `flagkeep import` and reports its progress
+ * over the control socket. Imports started on the command line report the same way.
  */
 
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -9,50 +9,50 @@ import { open } from "node:fs/promises";
 import { join } from "node:path";
 import type { Subprocess } from "bun";
 import { reservedBytes, systemDisk } from "../journal/disk.ts";
-import { AppError, NotFound } from "../lib/errors.ts";
-import { unlinkSparingly } from "../lib/remove-files.ts";
+import { AppError, NotFoundError } from "../lib/errors.ts";
+import { unlinkIncrementally } from "../lib/remove-files.ts";
 import { Semaphore } from "../lib/semaphore.ts";
 import { paths } from "../paths.ts";
 import type { RpcHandlers } from "../rpc/server.ts";
 import { rejectEnding } from "./files.ts";
 import {
-  fileNameOf,
+  emptyCounts,
+  getFileName,
+  getSummary,
   type ImportOptions,
   type ImportReport,
   type ImportRun,
   type ImportState,
-  noFigures,
   readRun,
-  summaryOf,
-} from "./runs.ts";
+} from "./import-status.ts";
 
-/** It cannot be done in the state that the import is in. */
-export class ImportInWrongState extends AppError {
+/** The operation is invalid in the import's state. */
+export class ImportStateError extends AppError {
   readonly code = "import_state";
 }
 
-/** The part does not begin where the file ends. */
-export class WrongOffset extends AppError {
+/** The part does not start at the end of the file. */
+export class UploadOffsetError extends AppError {
   readonly code = "wrong_offset";
   constructor(readonly receivedBytes: number) {
     super(`${receivedBytes} bytes were received; the next part begins there.`);
   }
 }
 
-/** There is no room for the part, or too many imports are unfinished. */
-export class NoRoomForImport extends AppError {
+/** Too little disk space for the part, or too many unfinished imports. */
+export class ImportCapacityError extends AppError {
   readonly code = "import_no_room";
 }
 
-/** Imports of all projects that are remembered; the oldest finished ones make room. */
+/** Remembered imports of all projects; the oldest finished ones are evicted. */
 export const importsMax = 100;
 /** One slow import does not delay the others (contract, import 1.10); each may take 400 MB of memory. */
 export const runningMax = 2;
 /** Of the command line. */
 const reportsMax = 50;
-/** An import on the command line that says nothing for so long has been killed. */
+/** An import on the command line without a report for this long was killed. */
 const silenceMs = 30_000;
-/** How long an import that is cancelled may take to end by itself. */
+/** How long a cancelled import may take to exit. */
 const graceMs = 5_000;
 const complaintLengthMax = 2_000;
 
@@ -62,7 +62,7 @@ export interface ImportUploadsDeps {
   dataDir: string;
   /** How to start this executable. */
   executable: readonly string[];
-  /** The setting `journal-reserve`: so much of the disk is not for uploads. */
+  /** The setting `journal-reserve`: disk space that uploads may not use. */
   reserveBytes: number;
 }
 
@@ -73,7 +73,7 @@ export class ImportUploads {
   private readonly turn = new Semaphore({ total: runningMax, perKey: runningMax, waiting: importsMax });
   private readonly ends = new Set<Promise<void>>();
   private readonly writing = new Set<string>();
-  /** Those that run, by their imports. */
+  /** Running processes, by import. */
   private readonly children = new Map<string, Child>();
   private isStopping = false;
 
@@ -82,14 +82,14 @@ export class ImportUploads {
     if (!existsSync(this.folder)) return;
     for (const id of readdirSync(this.folder).sort()) {
       const run = readRun(join(this.folder, id, "import.json"));
-      // What was begun before it had a name is nothing yet.
+      // Without a status file the upload was never created completely.
       if (run === undefined) rmSync(join(this.folder, id), { recursive: true, force: true });
       else this.runs.set(id, run);
       if (run?.state === "waiting" || run?.state === "running") this.change(run, { state: "interrupted" });
     }
   }
 
-  /** Every import that is remembered, the newest first; of one project, or of all. */
+  /** Every remembered import, newest first; of one project, or of all. */
   list(projectId?: number): ImportRun[] {
     const now = performance.now();
     for (const { run, at } of this.reported.values())
@@ -99,14 +99,14 @@ export class ImportUploads {
       .sort((one, other) => (one.createdAt < other.createdAt ? 1 : -1));
   }
 
-  /** @throws {NotFound} */
+  /** @throws {NotFoundError} */
   find(projectId: number, id: string): ImportRun {
     const run = this.list(projectId).find((one) => one.id === id);
-    if (run === undefined) throw new NotFound();
+    if (run === undefined) throw new NotFoundError();
     return run;
   }
 
-  /** Makes an import whose file has to be sent. @throws {NoRoomForImport} */
+  /** Creates an import whose file is uploaded later. @throws {ImportCapacityError} */
   create(
     order: { projectId: number; name: string; options: ImportOptions; createdBy: number },
     now: Date,
@@ -114,13 +114,15 @@ export class ImportUploads {
     while (this.runs.size >= importsMax) {
       const oldest = [...this.runs.values()].find(({ state }) => state === "done" || state === "cancelled");
       if (oldest === undefined)
-        throw new NoRoomForImport(`There are ${importsMax} imports; delete those that are not needed.`);
+        throw new ImportCapacityError(
+          `The limit of ${importsMax} imports is reached. Delete imports that are not needed.`,
+        );
       void this.forget(oldest);
     }
     const run: ImportRun = {
       ...{ id: Bun.randomUUIDv7(), origin: "upload", state: "uploading" },
-      ...{ ...order, name: fileNameOf(order.name), createdAt: now.toISOString() },
-      ...{ startedAt: null, finishedAt: null, receivedBytes: 0, figures: noFigures() },
+      ...{ ...order, name: getFileName(order.name), createdAt: now.toISOString() },
+      ...{ startedAt: null, finishedAt: null, receivedBytes: 0, figures: emptyCounts() },
       ...{ error: null, summary: null },
     };
     mkdirSync(this.filesOf(run), { recursive: true, mode: 0o700 });
@@ -130,23 +132,23 @@ export class ImportUploads {
   }
 
   /**
-   * Adds bytes to the end of the file.
+   * Appends bytes to the file.
    *
-   * @throws {WrongOffset} @throws {ImportInWrongState} @throws {NoRoomForImport}
+   * @throws {UploadOffsetError} @throws {ImportStateError} @throws {ImportCapacityError}
    */
   async append(run: ImportRun, bytes: Uint8Array, offset: number): Promise<void> {
-    this.requireState(run, ["uploading"], "takes no more of its file");
-    if (this.writing.has(run.id)) throw new ImportInWrongState("Another part is being written.");
-    if (offset !== run.receivedBytes) throw new WrongOffset(run.receivedBytes);
+    this.requireState(run, ["uploading"], "accepts no more parts");
+    if (this.writing.has(run.id)) throw new ImportStateError("Another part is being written.");
+    if (offset !== run.receivedBytes) throw new UploadOffsetError(run.receivedBytes);
     this.writing.add(run.id);
     try {
       const { freeBytes, totalBytes } = await systemDisk.space(this.folder);
-      // The events of the file will need as much again, at least.
+      // The events of the file need at least as much space again.
       if (freeBytes - bytes.length * 2 < 2 * reservedBytes(this.deps.reserveBytes, totalBytes))
-        throw new NoRoomForImport("There is not enough room on the disk for more of the file.");
+        throw new ImportCapacityError("Not enough disk space for the rest of the file.");
       const file = await open(this.pathOf(run), "a", 0o600);
       try {
-        // Of a part that broke off half-way nothing stays.
+        // Removes a part that was only partially written.
         await file.truncate(offset);
         await file.writeFile(bytes);
         await file.datasync();
@@ -160,33 +162,33 @@ export class ImportUploads {
   }
 
   /**
-   * Starts an import, or lets one go on that ended early; it waits while `runningMax` others run.
+   * Starts an import, or resumes one that ended early; it waits while `runningMax` others run.
    *
-   * @throws {ImportInWrongState}
+   * @throws {ImportStateError}
    */
   start(run: ImportRun, options: Partial<Pick<ImportOptions, "isDryRun" | "maxRejects">> = {}): void {
     const isTried = run.state === "done" && run.options?.isDryRun === true;
     const startable: ImportState[] = ["uploading", "failed", "cancelled", "interrupted"];
     if (!isTried) this.requireState(run, startable, "cannot be started");
-    if (this.writing.has(run.id)) throw new ImportInWrongState("A part of the file is being written.");
-    if (run.receivedBytes === 0) throw new ImportInWrongState("Nothing of the file was received.");
-    const given = Object.entries(options).filter(([, value]) => value !== undefined);
+    if (this.writing.has(run.id)) throw new ImportStateError("Another part is being written.");
+    if (run.receivedBytes === 0) throw new ImportStateError("The file is empty: upload it first.");
+    const sent = Object.entries(options).filter(([, value]) => value !== undefined);
     this.change(run, {
-      ...{ state: "waiting", error: null, summary: null, finishedAt: null, figures: noFigures() },
-      options: { ...run.options!, ...Object.fromEntries(given) },
+      ...{ state: "waiting", error: null, summary: null, finishedAt: null, figures: emptyCounts() },
+      options: { ...run.options!, ...Object.fromEntries(sent) },
     });
     const end = this.runInTurn(run).finally(() => this.ends.delete(end));
     this.ends.add(end);
   }
 
-  /** Ends an import; what was loaded stays, and it can go on from there. @throws {ImportInWrongState} */
+  /** Cancels an import; loaded events stay, and it can be resumed. @throws {ImportStateError} */
   async cancel(run: ImportRun): Promise<void> {
-    this.requireState(run, ["waiting", "running", "uploading"], "does not run");
+    this.requireState(run, ["waiting", "running", "uploading"], "is not running");
     this.change(run, { state: "cancelled", finishedAt: new Date().toISOString() });
     await this.endChild(run.id);
   }
 
-  /** Removes an import with its file; what was loaded stays. */
+  /** Deletes an import with its file; loaded events stay. */
   async remove(run: ImportRun): Promise<void> {
     if (run.origin === "command_line") {
       this.requireState(run, ["done", "failed", "interrupted"], "runs on the command line", true);
@@ -205,12 +207,12 @@ export class ImportUploads {
     for (const name of names.sort()) yield* Bun.file(join(folder, name)).stream();
   }
 
-  /** What the control socket answers to `flagkeep import`. */
+  /** Control socket handlers of `flagkeep import`. */
   rpc(): RpcHandlers {
     return { import_report: (report: ImportReport) => this.take(report) };
   }
 
-  /** Ends what runs; it can go on after the next start. */
+  /** Stops running imports; they can be resumed after the next start. */
   async stop(): Promise<void> {
     this.isStopping = true;
     await Promise.all([...this.children.keys()].map((id) => this.endChild(id)));
@@ -231,7 +233,7 @@ export class ImportUploads {
       ...{ startedAt: known?.startedAt ?? now, finishedAt: state === "running" ? null : now },
       ...{ error: null, summary: null },
     };
-    // A dry run is over when it is over; there is nothing to look at.
+    // A finished dry run has no further status.
     if (isDryRun && state === "done") this.reported.delete(id);
     else this.reported.set(id, { run, at: performance.now() });
     if (this.reported.size > reportsMax) this.reported.delete(this.reported.keys().next().value!);
@@ -252,7 +254,7 @@ export class ImportUploads {
     this.change(run, { state: "running", startedAt: new Date().toISOString() });
     const options = run.options!;
     const finish = (change: Partial<ImportRun>) => {
-      // Cancelled meanwhile: that stays.
+      // Cancelled meanwhile: that state stays.
       if (run.state === "running") this.change(run, { finishedAt: new Date().toISOString(), ...change });
     };
     try {
@@ -276,7 +278,7 @@ export class ImportUploads {
         new Response(child.stderr).text(),
         child.exited,
       ]);
-      const summary = output.startsWith("{") ? summaryOf(output) : null;
+      const summary = output.startsWith("{") ? getSummary(output) : null;
       if (code === 0) {
         if (!options.isDryRun) await removeInBackground(this.pathOf(run));
         finish({ state: "done", summary });
@@ -298,7 +300,7 @@ export class ImportUploads {
     clearTimeout(timer);
   }
 
-  /** What the command said was wrong, without the folder that only this server knows. */
+  /** The command's error message, without the folder that only this server knows. */
   private complaintIn(run: ImportRun, text: string, code: number): string {
     const lines = text.split("\n").filter((line) => line.startsWith("flagkeep: "));
     const said = lines.map((line) => line.replace(/^flagkeep: /, "")).join(" ");
@@ -306,13 +308,13 @@ export class ImportUploads {
       .replaceAll(`${this.filesOf(run)}/`, "")
       .slice(0, complaintLengthMax)
       .toWellFormed();
-    return shown === "" ? `The import ended with ${code}.` : shown;
+    return shown === "" ? `The import process exited with status ${code}.` : shown;
   }
 
   private requireState(run: ImportRun, states: readonly ImportState[], why: string, isAny = false): void {
     const isOwn = run.origin === "upload" || isAny;
-    if (!isOwn) throw new ImportInWrongState("The import runs on the command line.");
-    if (!states.includes(run.state)) throw new ImportInWrongState(`The import is ${run.state}: it ${why}.`);
+    if (!isOwn) throw new ImportStateError("The import runs on the command line.");
+    if (!states.includes(run.state)) throw new ImportStateError(`The import is ${run.state}: it ${why}.`);
   }
 
   private change(run: ImportRun, change: Partial<ImportRun>): void {
@@ -330,7 +332,7 @@ export class ImportUploads {
     this.runs.delete(run.id);
     const folder = join(this.folder, run.id);
     try {
-      // Without it the rest is nothing: what fails or an end leaves goes at the next start.
+      // Without it the rest is invalid: leftovers of a failure or crash are deleted at the next start.
       rmSync(join(folder, "import.json"), { force: true });
       await removeInBackground(folder);
     } catch {}
@@ -345,8 +347,8 @@ export class ImportUploads {
   }
 }
 
-/** The names are gone when it resolves; the room of a large file follows. */
+/** Resolves when the files are unlinked; the space of a large file is freed afterwards. */
 async function removeInBackground(path: string): Promise<void> {
-  const free = await unlinkSparingly(path);
+  const free = await unlinkIncrementally(path);
   void free().catch(() => undefined);
 }

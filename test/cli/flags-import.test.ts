@@ -3,7 +3,7 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { flagkeep, initialisedDirectory } from "../support/appliance.ts";
+import { flagkeep, initialisedDirectory } from "../support/server.ts";
 
 const { dataDir } = await initialisedDirectory();
 const folder = join(dataDir, "..");
@@ -15,7 +15,7 @@ async function stored(key: string) {
   if (code !== 0) throw new Error(stderr);
   return JSON.parse(stdout);
 }
-function fileOf(name: string, content: unknown): string {
+function getFile(name: string, content: unknown): string {
   const path = join(folder, name);
   writeFileSync(path, JSON.stringify(content));
   return path;
@@ -33,7 +33,7 @@ const flag = (key: string, groups: object[], more: object = {}) => ({
 });
 const lines = (stderr: string) => stderr.split("\n").filter((line) => line.startsWith("Not taken over"));
 
-const file = fileOf("posthog.json", {
+const file = getFile("posthog.json", {
   count: 5,
   next: null,
   results: [
@@ -95,16 +95,16 @@ describe("a file of PostHog with flags that cannot be kept", () => {
   });
 
   test("a second import changes nothing, and a flag that was turned on stays on", async () => {
-    expect((await flags("import", file)).stdout).toContain("Nothing differs.");
+    expect((await flags("import", file)).stdout).toContain("No differences.");
     expect((await flags("enable", "unheard-of")).code).toBe(0);
-    expect((await flags("import", file)).stdout).toContain("Nothing differs.");
+    expect((await flags("import", file)).stdout).toContain("No differences.");
     expect((await stored("unheard-of")).active).toBe(true);
   });
 });
 
 test("a document of Flagkeep: unreadable items, a circle and a cohort cost themselves alone", async () => {
   const other = (name: string) => ({ type: "flag", flag: name, operator: "flag_evaluates_to", value: true });
-  const document = fileOf("own.json", {
+  const document = getFile("own.json", {
     flagkeep_flags: 1,
     cohorts: [
       {
@@ -133,7 +133,7 @@ test("a document of Flagkeep: unreadable items, a circle and a cohort cost thems
     "Flag 3 has no key.",
     expect.stringMatching(/^cohort "Odd": .*sounds_like/),
     expect.stringMatching(/^flag trip, rule 1: .*flag "round"/),
-    expect.stringMatching(/^flag round, rule 1: .*flag 'trip'/),
+    expect.stringMatching(/^flag round, rule 1: .*flag trip, which is imported turned off/),
     expect.stringMatching(/^flag of-odd, rule 1: .*cohort "Odd"/),
   ]);
   expect([(await stored("plain")).active, (await stored("of-odd")).active]).toEqual([true, false]);
@@ -141,6 +141,67 @@ test("a document of Flagkeep: unreadable items, a circle and a cohort cost thems
 }, 30_000);
 
 test("a file of which nothing can be imported ends with 1", async () => {
-  const none = fileOf("none.json", { results: [flag("not a key", [set()])] });
+  const none = getFile("none.json", { results: [flag("not a key", [set()])] });
   expect((await flags("import", none)).code).toBe(1);
 });
+
+test("a cohort of the project does not stand for one of the same name that cannot be imported", async () => {
+  const cohort = (operator: string) => ({
+    name: "Named",
+    filters: { properties: { type: "AND", values: [property("a", operator, "x")] } },
+  });
+  const user = {
+    name: "Around",
+    filters: { properties: { type: "AND", values: [{ type: "cohort", cohort: "Named", negation: false }] } },
+  };
+  const uses = (name: string) => ({
+    key: `of-${name.toLowerCase()}`,
+    filters: { groups: [set(property("b", "exact", "c")), set({ type: "cohort", cohort: name })] },
+  });
+  const document = (operator: string) => ({
+    ...{ flagkeep_flags: 1, cohorts: [cohort(operator), user] },
+    flags: [uses("Named"), uses("Around")],
+  });
+  const before = await flags("import", getFile("cohorts.json", document("exact")));
+  expect([before.code, lines(before.stderr)]).toEqual([0, []]);
+  const { code, stderr } = await flags(
+    "import",
+    getFile("cohorts.json", document("sounds_like")),
+    "--dry-run",
+  );
+  expect(code).toBe(0);
+  expect(lines(stderr).map((line) => line.slice("Not taken over: ".length))).toEqual([
+    expect.stringMatching(/^cohort "Named": .*sounds_like/),
+    'cohort "Around": it uses the cohort "Named", which is not imported',
+    'flag of-named, rule 2: it uses the cohort "Named", which is not imported.',
+    'flag of-around, rule 2: it uses the cohort "Around", which is not imported.',
+  ]);
+}, 30_000);
+
+test("flags of other products without a key, with a key twice, and with a key that is another one's here", async () => {
+  const boolean = (key: unknown) => ({ key, type: "BOOLEAN_FLAG_TYPE", enabled: true });
+  const file = getFile("keys.json", {
+    namespace: "default",
+    flags: [boolean("a b"), boolean("a-b"), boolean("a-b"), boolean(undefined), boolean({}), 5],
+  });
+  const { code, stderr, stdout } = await flags("import", file, "--dry-run");
+  expect(code).toBe(0);
+  expect(lines(stderr).map((line) => line.slice("Not taken over: flag ".length))).toEqual([
+    'a-b-2, its key: was "a b": use the new key in your code.',
+    "a-b, the flag: is in the file twice; the first is imported.",
+    "4 of the file, the flag: has no key.",
+    "5 of the file, the flag: has no key.",
+    "6 of the file, the flag: is not an object.",
+  ]);
+  expect(stdout).toContain("2 would be created");
+}, 30_000);
+
+test("filters whose condition sets are not a list are reported, and the flag is off", async () => {
+  const file = getFile("sets.json", { results: [flag("sets", [], { filters: { groups: "x" } })] });
+  const { code, stderr } = await flags("import", file);
+  expect([code, lines(stderr)]).toEqual([
+    0,
+    [expect.stringMatching(/^Not taken over: flag sets, its filters: /)],
+  ]);
+  expect((await stored("sets")).active).toBe(false);
+}, 30_000);

@@ -7,7 +7,7 @@ import fc from "fast-check";
 import { zipSync } from "fflate";
 import { packTar } from "modern-tar";
 import type { ImportSummary } from "../../src/import/summary.ts";
-import { flagkeep, initialisedDirectory, TestAppliance, temporaryFolder } from "../support/appliance.ts";
+import { flagkeep, initialisedDirectory, ServerProcess, temporaryFolder } from "../support/server.ts";
 
 const folder = temporaryFolder();
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -151,8 +151,8 @@ test("a device and its user become one person, once, and groups get their proper
     duplicate: 6,
     made: 0,
   });
-  await using appliance = await TestAppliance.start({ directory });
-  const events = await appliance.eventsWhenStored(9);
+  await using server = await ServerProcess.start({ directory });
+  const events = await server.eventsWhenStored(9);
   expect(events.map((each) => each.event)).toEqual([
     "a",
     "$identify",
@@ -176,7 +176,7 @@ test("a device and its user become one person, once, and groups get their proper
 }, 60_000);
 
 test("persons and groups of an export are loaded again", async () => {
-  await using source = await TestAppliance.start();
+  await using source = await ServerProcess.start();
   const timestamp = "2024-01-02T03:04:05Z";
   await source.batch([
     { event: "a", distinct_id: "anon", timestamp },

@@ -5,25 +5,25 @@ import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "no
 import { join } from "node:path";
 import fc from "fast-check";
 import { type Imported, importAll } from "../../src/import/import-all.ts";
+import type { ImportClient } from "../../src/import/import-client.ts";
 import type { FieldRule } from "../../src/import/map/fields.ts";
-import type { ImportTarget } from "../../src/import/target.ts";
-import { Intake } from "../../src/ingestion/intake.ts";
-import type { EntryText } from "../../src/journal/entry.ts";
+import { CaptureHandler } from "../../src/ingestion/event-intake.ts";
+import type { EntryJson } from "../../src/journal/entry.ts";
 import { nowMicros } from "../../src/lib/time.ts";
 import { madeUuid } from "../ingestion/support.ts";
-import { temporaryFolder } from "../support/appliance.ts";
+import { temporaryFolder } from "../support/server.ts";
 import { WildRecords } from "./wild-records.ts";
 
 const receivedMicros = nowMicros();
 /** Does nothing, but records that go through rules are parsed. */
 const parsing: FieldRule[] = [{ target: "no such target", sources: [{ field: "no such field" }] }];
 
-/** Keeps the entries that the appliance would write. */
-class Appliance implements ImportTarget {
+/** Keeps the entries that the server would write. */
+class StartedServer implements ImportClient {
   readonly entries: string[] = [];
   /** Events that were copied: their uuid comes first. */
   copied = 0;
-  private readonly intake = new Intake({
+  private readonly intake = new CaptureHandler({
     projects: { find: () => undefined, findByToken: () => undefined } as never,
     journal: { append: async (_, entries) => this.keep(entries) },
     nowMicros: () => receivedMicros,
@@ -33,7 +33,7 @@ class Appliance implements ImportTarget {
   /** @param failAt fails instead of taking this batch. */
   constructor(private failAt = Number.POSITIVE_INFINITY) {}
 
-  private keep(entries: readonly EntryText[]): number {
+  private keep(entries: readonly EntryJson[]): number {
     for (const entry of entries) {
       // Copied texts keep the spelling of values; values are what counts.
       this.entries.push(JSON.stringify(JSON.parse(`{${Buffer.from(entry as string).toString()}`)));
@@ -51,6 +51,8 @@ class Appliance implements ImportTarget {
   hasHistory = async () => true;
   storedEvents = async () => [];
   personsOf = async () => new Map();
+  importedPersons = async () => [];
+  deletePerson = async () => undefined;
   settled = async () => undefined;
   lastSeq = async () => 0;
   waitUntilLoaded = async () => undefined;
@@ -72,7 +74,7 @@ class Trial {
   async run(
     fields: FieldRule[],
     state: string,
-    target: ImportTarget,
+    target: ImportClient,
     more: Partial<Parameters<typeof importAll>[0]> = {},
   ): Promise<Outcome> {
     const nothing = () => undefined;
@@ -106,7 +108,7 @@ class Trial {
 
   /** Both ways. @returns how many events were copied. */
   async bothWays(maxRejects = 1_000): Promise<{ copied: number; accepted: number; rejected: number }> {
-    const [copied, parsed] = [new Appliance(), new Appliance()];
+    const [copied, parsed] = [new StartedServer(), new StartedServer()];
     const quick = await this.run([], "copied", copied, { maxRejects });
     const quickLeft = this.left("copied");
     const slow = await this.run(parsing, "parsed", parsed, { maxRejects });
@@ -147,6 +149,7 @@ describe("usual records are copied", () => {
     "with other times": { timestamp: "2026-11-20 11:12:13.456789+02:00" },
     "with a zone in words": { timestamp: "2026-11-20 11:12:13 UTC" },
     "with empty columns": { plan: null },
+    "with five groups": { properties: { $groups: { a: "1", b: "2", c: "3", d: "4", e: "5" } } },
   })) {
     test(name, async () => {
       expect((await both(behindOne(record))).copied).toBe(1);
@@ -168,6 +171,17 @@ describe("usual records are copied", () => {
     expect((await both(lines(rows[0]!, rows[1]!, { id, ...answer }))).copied).toBe(2);
     const own = { seq: 1, historical: true, elements: [] };
     expect((await both(lines(rows[0]!, { ...rows[1]!, ...own }, { ...rows[2]!, seq: 1 }))).copied).toBe(1);
+  });
+
+  test("groups without a limit and chains of elements", async () => {
+    const many = Object.fromEntries(Array.from({ length: 7 }, (_, n) => [`t${n}`, `${n}`]));
+    const own = [1, 2].map((n) => ({ ...event, ...exported, uuid: uuid(n), properties: { $groups: many } }));
+    expect((await both(lines(...own))).copied).toBe(1);
+    const [first, second] = [1, 2].map((n) => ({ ...event, ...fromPostHog, uuid: uuid(n) }));
+    for (const $elements_chain of ["", "b:text", null]) {
+      const clicked = { ...second!, elements_chain: "a:text", properties: { $elements_chain } };
+      expect((await both(lines(first!, clicked))).copied).toBe(0);
+    }
   });
 
   test("at every end of a line", async () => {
@@ -198,6 +212,7 @@ describe("others are parsed", () => {
     "with a number for a time": { timestamp: 1_700_000_000 },
     "with a number as text": { timestamp: "1700000000" },
     "with a zone in words that nobody knows": { timestamp: "2026-11-20 11:12:13 BST" },
+    "with six groups": { properties: { $groups: { a: "1", b: "2", c: 3, d: "4", e: "5", f: { g: 1 } } } },
     "with NUL": { properties: { a: "\0" } },
   })) {
     test(name, async () => {
@@ -244,7 +259,7 @@ test("an import that was interrupted goes on the other way", async () => {
     [parsing, []],
   ]) {
     const trial = new Trial(Buffer.from(content));
-    const [broken, whole] = [new Appliance(3), new Appliance()];
+    const [broken, whole] = [new StartedServer(3), new StartedServer()];
     expect(await trial.run(first!, "state", broken)).toEqual({ error: "no" });
     const { imported } = await trial.run(second!, "state", whole, { isResumed: true });
     expect(imported?.counts).toMatchObject({ read: 8_000, accepted: 8_000, rejected: 0 });

@@ -1,8 +1,8 @@
 /** What a dry run shows. Source: contract, import 1.8. */
 
 import { expect, test } from "bun:test";
-import { flagkeep } from "../support/appliance.ts";
-import { linesOf, SampleProject } from "./samples.ts";
+import { flagkeep } from "../support/server.ts";
+import { getLines, SampleProject } from "./samples.ts";
 
 test("rejections by reason, the first three records as events, and the time span per format", async () => {
   const project = await SampleProject.create();
@@ -15,7 +15,7 @@ test("rejections by reason, the first three records as events, and the time span
     event(3),
     { ...event(1), event: "" },
   ];
-  const path = project.write("events.json", linesOf(records));
+  const path = project.write("events.json", getLines(records));
   const { rejections, first_events, time_spans, ...summary } = await project.file(path, "--dry-run");
   expect(summary).toMatchObject({ dry_run: true, read: 6, accepted: 4, rejected: 2 });
   expect(Object.values(rejections!).reduce((sum, n) => sum + n, 0)).toBe(2);

@@ -2,10 +2,10 @@
 
 import { describe, expect, test } from "bun:test";
 import { detectFormat, mapRecord, type RecordFormat } from "../../src/import/map/formats.ts";
-import { timeOf } from "../../src/import/map/time.ts";
-import { FileUnreadable } from "../../src/import/read/input.ts";
-import { parseJsonText } from "../../src/import/read/json-text.ts";
-import { shapeOf } from "../../src/import/read/shape.ts";
+import { toTime } from "../../src/import/map/time.ts";
+import { detectFileType } from "../../src/import/read/file-type.ts";
+import { UnreadableFileError } from "../../src/import/read/input.ts";
+import { parseJsonString } from "../../src/import/read/json-text.ts";
 import type { Json, JsonObject } from "../../src/lib/json.ts";
 
 describe("times", () => {
@@ -18,7 +18,7 @@ describe("times", () => {
       v,
       micros,
     ]),
-    [parseJsonText(`${second}000000789`), micros],
+    [parseJsonString(`${second}000000789`), micros],
     [`${second}000001789`, micros + 1],
     [`${second}123456`, micros + 123_456],
     [`${second}.123456`, micros + 123_456],
@@ -53,16 +53,16 @@ describe("times", () => {
     ),
     ...[undefined, null, ""].map((v) => [v, "historical_event_without_timestamp"]),
   ] as [Json, number | string][])
-    test(`${JSON.stringify(value)}`, () => expect(timeOf(value, now)).toBe(expected as never));
+    test(`${JSON.stringify(value)}`, () => expect(toTime(value, now)).toBe(expected as never));
   test("what was stored before is right, whatever it is", () => {
-    expect(timeOf("0001-01-01 (BC) 00:00:00.5+00", undefined)).toBe(-62_167_219_199_500_000);
-    expect(timeOf("0002-01-01 (BC) 00:00:00+00", undefined)).toBe("ignored_invalid_timestamp");
-    expect(timeOf("1960-01-01", undefined)).toBe(Date.UTC(1960, 0, 1) * 1_000);
+    expect(toTime("0001-01-01 (BC) 00:00:00.5+00", undefined)).toBe(-62_167_219_199_500_000);
+    expect(toTime("0002-01-01 (BC) 00:00:00+00", undefined)).toBe("ignored_invalid_timestamp");
+    expect(toTime("1960-01-01", undefined)).toBe(Date.UTC(1960, 0, 1) * 1_000);
   });
 });
 
 describe("shapes", () => {
-  const of = (text: string | Buffer) => shapeOf("f", Buffer.from(text as string));
+  const of = (text: string | Buffer) => detectFileType("f", Buffer.from(text as string));
   for (const [text, kind, member] of [
     ['{"event":"a"}\n{"event":"b"}\n', "lines"],
     ['{"event":"a","data":[{"x":1}]}\n{"event":"b"}', "lines"],
@@ -87,7 +87,7 @@ describe("shapes", () => {
     );
   for (const bytes of ["BZh91", "SQLite format 3\0", "%PDF-1.7", "\u00ff\u00fea\0", "a\0b"])
     test(`refused: ${JSON.stringify(bytes)}`, () =>
-      expect(() => of(Buffer.from(bytes, "latin1"))).toThrow(FileUnreadable));
+      expect(() => of(Buffer.from(bytes, "latin1"))).toThrow(UnreadableFileError));
 });
 
 /** One record of each product as its documentation shows it, and what becomes of it. */
@@ -264,6 +264,37 @@ for (const [index, [format, record, expected]] of records.entries())
     }
   });
 
+describe("Snowplow", () => {
+  const row = (more: JsonObject): JsonObject => ({
+    ...{ event_id: "0190a000-0000-4000-8000-000000000001", collector_tstamp: at, v_collector: "c" },
+    ...{ domain_userid: "d", ...more },
+  });
+  const buy = { schema: "iglu:com.acme/buy/jsonschema/1-0-0", data: { n: 1 } };
+  for (const [name, record, event] of [
+    ["an older version without event_name", { event: "unstruct", unstruct_event: { data: buy } }, "buy"],
+    [
+      "an SDK's member",
+      { event: "unstruct", event_name: "buy", unstruct_event_com_acme_buy_1: { n: 1 } },
+      "buy",
+    ],
+    [
+      "a warehouse's column",
+      { event: "unstruct", event_name: "buy", unstruct_event_com_acme_buy_1: `{"n":1}` },
+      "buy",
+    ],
+    [
+      "a screen",
+      { event: "unstruct", event_name: "screen_view", unstruct_event_screen_1: { n: 1, name: "Home" } },
+      "$screen",
+    ],
+  ] as [string, JsonObject, string][])
+    test(name, () => {
+      const [mapped] = mapRecord("snowplow", row(record)).events;
+      expect(mapped!.event).toMatchObject({ event, properties: { n: 1 } });
+      if (event === "$screen") expect(mapped!.event.properties).toMatchObject({ $screen_name: "Home" });
+    });
+});
+
 /** Rows that describe persons and groups. */
 const snapshots: [RecordFormat, JsonObject, unknown][] = [
   [
@@ -303,6 +334,11 @@ const snapshots: [RecordFormat, JsonObject, unknown][] = [
   ],
   [
     "groups",
+    { type: "org", group_key: "acme", group_properties: `{"size":3}`, created_at: at, is_deleted: 1 },
+    { kind: "group", type: "org", key: "acme", isDeleted: true },
+  ],
+  [
+    "groups",
     { group_type: "org", group_key: "acme", group_properties: `{"size":3}`, created_at: at },
     { kind: "group", type: "org", key: "acme", properties: { size: 3 } },
   ],
@@ -335,14 +371,14 @@ describe("numbers of more digits than JavaScript holds are kept as they are writ
       `[1,${number}]`,
       `[[${number}],{"b":[${number}]}]`,
     ])
-      expect(JSON.stringify(parseJsonText(text))).toBe(text);
-    expect(JSON.stringify(parseJsonText(` {"a" :\n\t ${number} , "b": [ ${number}\r] }`))).toBe(
+      expect(JSON.stringify(parseJsonString(text))).toBe(text);
+    expect(JSON.stringify(parseJsonString(` {"a" :\n\t ${number} , "b": [ ${number}\r] }`))).toBe(
       `{"a":${number},"b":[${number}]}`,
     );
   });
 
   test("those in strings are text", () => {
     const text = '{"a":"12345678901234567","b":["x,1e400"],"c":"8e71"}';
-    expect(JSON.stringify(parseJsonText(text))).toBe(text);
+    expect(JSON.stringify(parseJsonString(text))).toBe(text);
   });
 });

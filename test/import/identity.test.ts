@@ -5,9 +5,9 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { DeviceOwners } from "../../src/import/device-owners.ts";
-import { identityOf, isPlaceholder } from "../../src/import/map/identity.ts";
-import { TestAppliance, temporaryFolder } from "../support/appliance.ts";
-import { SampleProject } from "./samples.ts";
+import { getIdentity, isPlaceholder } from "../../src/import/map/identity.ts";
+import { ServerProcess, temporaryFolder } from "../support/server.ts";
+import { getLines, SampleProject } from "./samples.ts";
 
 const uuid = () => crypto.randomUUID();
 /** A record of each source that names a device and a user; null for one that it lacks. */
@@ -92,6 +92,21 @@ describe("a device belongs to its first user", () => {
       expect(await project.persons()).toEqual([...persons, ["d3", "u3"]].sort());
     }, 60_000);
 
+  for (const [name, record] of Object.entries(sources))
+    test(`${name}: an id that is a user anywhere is no device of another user, in any order`, async () => {
+      const project = await SampleProject.create();
+      Bun.spawnSync(["mkdir", join(project.folder, "files")]);
+      project.write("files/1.json", getLines([record("u1", "u2", 1), record("d", "u2", 2)]));
+      project.write("files/2.json", JSON.stringify(record(null, "u1", 3)));
+      const summary = await project.file(join(project.folder, "files"));
+      // Segment's `identify` is a link itself.
+      const made = name === "segment identify" ? 0 : 1;
+      expect(summary).toMatchObject({ made, rejected: 0, shared_devices: 1 });
+      expect(await project.persons()).toEqual([["d", "u2"], ["u1"]]);
+      // A later import knows it as well.
+      expect(await project.records([record("u1", "u3", 4)])).toMatchObject({ made: 0, shared_devices: 1 });
+    }, 60_000);
+
   test("the order of reading counts, across the files of a folder, and not the time", async () => {
     const project = await SampleProject.create();
     const { segment } = sources;
@@ -152,15 +167,15 @@ describe("a device belongs to its first user", () => {
 
 describe("with people who are there already", () => {
   test("a device of another identified person is not linked; one of the user or of nobody is", async () => {
-    await using appliance = await TestAppliance.start();
+    await using server = await ServerProcess.start();
     const identify = (user: string, device: string) => ({
       ...{ event: "$identify", distinct_id: user, properties: { $anon_distinct_id: device } },
     });
-    await appliance.batch([
+    await server.batch([
       ...[identify("live", "taken"), identify("u1", "own")],
       { event: "seen", distinct_id: "anonymous-device", properties: {} },
     ]);
-    const project = await SampleProject.create(appliance.dataDir);
+    const project = await SampleProject.create(server.dataDir);
     const { segment } = sources;
     const records = [
       segment("taken", "u1", 1),
@@ -222,10 +237,10 @@ describe("placeholder ids", () => {
   for (const id of placeholders)
     test(JSON.stringify(id), () => {
       expect(isPlaceholder(id)).toBe(true);
-      expect(identityOf("d", id)).toEqual({ distinctId: "d", hasPlaceholder: true });
-      expect(identityOf(id, "u")).toEqual({ distinctId: "u", hasPlaceholder: true });
-      expect(identityOf(id, undefined)).toEqual({ distinctId: id, hasPlaceholder: true });
-      expect(identityOf(id, id, "7")).toEqual({ distinctId: "7", hasPlaceholder: true });
+      expect(getIdentity("d", id)).toEqual({ distinctId: "d", hasPlaceholder: true });
+      expect(getIdentity(id, "u")).toEqual({ distinctId: "u", hasPlaceholder: true });
+      expect(getIdentity(id, undefined)).toEqual({ distinctId: id, hasPlaceholder: true });
+      expect(getIdentity(id, id, "7")).toEqual({ distinctId: "7", hasPlaceholder: true });
     });
   for (const id of [
     "1",
@@ -244,6 +259,40 @@ describe("placeholder ids", () => {
     const summary = await project.sample("02-null-marker-umami.csv");
     expect(summary).toMatchObject({ accepted: 3, made: 0, placeholder_ids: 0, shared_devices: 0 });
     expect(await project.persons()).toEqual([["sess1"], ["sess2"], ["sess3"]]);
+  }, 60_000);
+
+  test("are joined by no command: Mixpanel's $merge and $create_alias, Segment's alias", async () => {
+    const project = await SampleProject.create();
+    const mixpanel = (event: string, properties: object, n: number) => ({
+      event,
+      properties: { time: 1714557600 + n, $insert_id: `i${n}`, ...properties },
+    });
+    const alias = (previousId: string, userId: string, n: number) => ({
+      ...{ type: "alias", previousId, userId, messageId: `m${n}`, timestamp: 1714557600 + n },
+    });
+    const merges = [
+      mixpanel("$merge", { $distinct_ids: ["(null)", "a", "b"] }, 1),
+      mixpanel("$merge", { $distinct_ids: ["c", "unknown"] }, 2),
+      mixpanel("$merge", { $distinct_ids: ["-1", "d"] }, 3),
+      mixpanel("$create_alias", { distinct_id: "e", alias: "N/A" }, 4),
+      mixpanel("$create_alias", { distinct_id: "nil", alias: "f" }, 5),
+      mixpanel("$create_alias", { distinct_id: "g", alias: "h" }, 6),
+    ];
+    expect(await project.records(merges)).toMatchObject({ accepted: 7, rejected: 0, placeholder_ids: 5 });
+    const aliases = [alias("(null)", "i", 1), alias("j", "(null)", 2), alias("k", "l", 3)];
+    expect(await project.records(aliases)).toMatchObject({ accepted: 3, rejected: 0, placeholder_ids: 2 });
+    const alone = ["c", "d", "e", "f", "i", "j"].map((id) => [id]);
+    expect(await project.persons()).toEqual([["a", "b"], ["g", "h"], ["k", "l"], ...alone].sort());
+  }, 60_000);
+
+  test("are joined by no row of persons", async () => {
+    const project = await SampleProject.create();
+    const person = (id: string, ...distinct_ids: string[]) => ({
+      ...{ id, distinct_ids, properties: { of: id }, created_at: "2024-05-01T00:00:00Z" },
+    });
+    const rows = [person("1", "(null)", "a", "a2"), person("2", "b", "unknown"), person("3", "-1")];
+    expect(await project.records(rows)).toMatchObject({ accepted: 4, placeholder_ids: 3 });
+    expect(await project.persons()).toEqual([["-1"], ["a", "a2"], ["b"]]);
   }, 60_000);
 
   test("100 users of the device unknown, 100 devices of the user (null), and events with neither", async () => {

@@ -9,9 +9,9 @@ import {
   executable,
   flagkeep,
   initialisedDirectory,
-  TestAppliance,
+  ServerProcess,
   temporaryFolder,
-} from "../support/appliance.ts";
+} from "../support/server.ts";
 
 const folder = temporaryFolder();
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -40,7 +40,7 @@ function checked(stdout: string): ImportSummary {
 }
 
 test("an export comes back the same, once, in order, from every format", async () => {
-  await using source = await TestAppliance.start();
+  await using source = await ServerProcess.start();
   await source.batch(
     Array.from({ length: 50 }, (_, n) => ({
       event: n === 3 ? "$autocapture" : `e${n}`,
@@ -68,7 +68,7 @@ test("an export comes back the same, once, in order, from every format", async (
   for (const format of ["ndjson", "csv", "parquet"]) {
     const path = join(folder, `all.${format}`);
     await run(source.dataDir, "export", "events", "--format", format, path);
-    await using target = await TestAppliance.start();
+    await using target = await ServerProcess.start();
     const args = [path, "--format", format];
     const counts = { read: 50, accepted: 50, duplicate: 0, rejected: 0, resumed: 0, reject_files: [] };
     expect(await load(target.dataDir, path, "--format", format, "--dry-run")).toMatchObject({
@@ -89,7 +89,7 @@ test("an export comes back the same, once, in order, from every format", async (
   }
 }, 120_000);
 
-test("other products, packed files, standard input, folders; without a running appliance", async () => {
+test("other products, packed files, standard input, folders; without a running server", async () => {
   const directory = await initialisedDirectory();
   const { dataDir } = directory;
   const gz = (text: string) => Bun.gzipSync(Buffer.from(text));
@@ -171,8 +171,8 @@ test("other products, packed files, standard input, folders; without a running a
   });
   expect(checked(await new Response(child.stdout).text())).toMatchObject({ read: 1, accepted: 1 });
 
-  await using appliance = await TestAppliance.start({ directory });
-  const events = await appliance.eventsWhenStored(11);
+  await using server = await ServerProcess.start({ directory });
+  const events = await server.eventsWhenStored(11);
   const names = "amp mix seg $identify $autocapture csv csv part_1 part_2 part_3 piped".split(" ");
   expect(events.map(({ event }) => event.replace(" ", "_"))).toEqual(names);
   expect(events[0]).toMatchObject({ timestamp: "2024-01-02T03:04:05.123000Z" });

@@ -8,15 +8,15 @@ import { ImportSummary } from "../../src/import/summary.ts";
 import {
   executable,
   initialisedDirectory,
-  TestAppliance,
+  ServerProcess,
   temporaryFolder,
   until,
-} from "../support/appliance.ts";
+} from "../support/server.ts";
 
 const recordCount = Number(process.env.FLAGKEEP_TEST_IMPORT_EVENTS ?? 60_000);
 
 /** Most lines have no id of their own; some are broken, and some are the same event as one far before them. */
-function fileOf(folder: string) {
+function getFile(folder: string) {
   const lines: string[] = [];
   const rejected: number[] = [];
   let duplicate = 0;
@@ -78,25 +78,25 @@ function lineIn(dataDir: string): number | undefined {
   }
 }
 
-test(`${recordCount} records, killed three times: the command, the appliance, both`, async () => {
+test(`${recordCount} records, killed three times: the command, the server, both`, async () => {
   const folder = temporaryFolder();
-  const { path, rejected, counts } = fileOf(folder);
+  const { path, rejected, counts } = getFile(folder);
   const directory = await initialisedDirectory();
   const { dataDir } = directory;
 
-  let appliance = await TestAppliance.start({ directory });
+  let server = await ServerProcess.start({ directory });
   const first = startImport(path, dataDir);
   await first.reaches(0.15);
   await first.kill();
 
   const second = startImport(path, dataDir, "--resume");
   await second.reaches(0.4);
-  await appliance.kill();
-  appliance = await TestAppliance.start({ directory });
+  await server.kill();
+  server = await ServerProcess.start({ directory });
   await second.reaches(0.6);
-  await Promise.all([second.kill(), appliance.kill()]);
+  await Promise.all([second.kill(), server.kill()]);
 
-  // Without a running appliance, and killed once more.
+  // Without a running server, and killed once more.
   const third = startImport(path, dataDir, "--resume");
   await third.reaches(0.8);
   await third.kill();
@@ -108,8 +108,8 @@ test(`${recordCount} records, killed three times: the command, the appliance, bo
   const rejects = readFileSync(`${path}.rejected.ndjson`, "utf8").trim().split("\n");
   expect(rejects.map((text) => JSON.parse(text).line)).toEqual(rejected);
 
-  appliance = await TestAppliance.start({ directory });
-  const stored = await appliance.eventsWhenStored(counts.accepted, "order=seq&historical=true");
+  server = await ServerProcess.start({ directory });
+  const stored = await server.eventsWhenStored(counts.accepted, "order=seq&historical=true");
   const numbers = stored.map(({ properties }) => properties.n as number);
   expect(numbers.every((n, index) => index === 0 || n > numbers[index - 1]!)).toBe(true);
 
@@ -121,7 +121,7 @@ test(`${recordCount} records, killed three times: the command, the appliance, bo
     duplicate: counts.accepted + counts.duplicate,
     resumed: 0,
   });
-  expect(await appliance.events()).toHaveLength(counts.accepted);
-  await appliance.kill();
+  expect(await server.events()).toHaveLength(counts.accepted);
+  await server.kill();
   for (const each of [dataDir, folder]) rmSync(each, { recursive: true, force: true });
 }, 600_000);

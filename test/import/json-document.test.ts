@@ -2,7 +2,7 @@
 
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { InputDamaged } from "../../src/import/read/input.ts";
+import { CorruptInputError } from "../../src/import/read/input.ts";
 import { readDocument } from "../../src/import/read/json-document.ts";
 import type { ReadRecord } from "../../src/import/read/record.ts";
 
@@ -65,7 +65,7 @@ test("whatever stands there, it ends, and numbers its records", async () => {
   await fc.assert(
     fc.asyncProperty(wild, sizes, fc.constantFrom(undefined, "results"), async (parts, ends, member) => {
       const { records, error } = await read(cut(parts.join(""), ends), member);
-      expect(error === undefined || error instanceof InputDamaged).toBe(true);
+      expect(error === undefined || error instanceof CorruptInputError).toBe(true);
       expect(records.map(({ line }) => line)).toEqual(records.map((_, at) => at + 1));
     }),
     { numRuns: numRuns * 5 },
@@ -87,5 +87,5 @@ test("a record too long, too deep or no UTF-8 costs itself alone; a list without
   expect(records.map(({ record, problem }) => problem ?? record!.a)).toEqual([
     ...[1, "line_too_long", "nested_too_deep", "not_utf8", 5],
   ] as never);
-  expect(error).toBeInstanceOf(InputDamaged);
+  expect(error).toBeInstanceOf(CorruptInputError);
 }, 30_000);

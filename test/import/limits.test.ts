@@ -4,7 +4,7 @@ import { afterAll, expect, test } from "bun:test";
 import { existsSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ImportSummary } from "../../src/import/summary.ts";
-import { flagkeep, initialisedDirectory, TestAppliance, temporaryFolder } from "../support/appliance.ts";
+import { flagkeep, initialisedDirectory, ServerProcess, temporaryFolder } from "../support/server.ts";
 
 const folder = temporaryFolder();
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -51,19 +51,19 @@ test("a file whose first 1,000 records are all rejected is left alone; nothing a
   const { dataDir } = await initialisedDirectory();
   const other = JSON.stringify({ kind: "metric", value: 1 });
   const path = file("other.ndjson", `${Array(20_000).fill(other).join("\n")}\n${good(1)}`);
-  const { stderr, code, summary } = await load(dataDir, path);
+  const { stderr, code, summary } = await load(dataDir, path, "--format", "ndjson");
   expect({ code, summary }).toMatchObject({
     code: 1,
     summary: { read: 1_000, rejected: 1_000, accepted: 0 },
   });
   expect(stderr).toContain("kind, value");
   expect(stderr).toContain("missing_event_name");
-  const few = await load(dataDir, file("few.ndjson", other));
+  const few = await load(dataDir, file("few.ndjson", other), "--format", "events");
   expect(few).toMatchObject({ code: 1, summary: { read: 1, rejected: 1, complete: true } });
   expect(few.stderr).toContain("No event was accepted");
   const none = await load(dataDir, file("none.ndjson", "\n"));
   expect(none.code).toBe(1);
-  expect(none.stderr).toContain("There is no record");
+  expect(none.stderr).toContain("The input contains no records.");
 }, 120_000);
 
 test("bombs: a small packed file becomes no large reject file", async () => {
@@ -95,7 +95,7 @@ test("a link in the place of the reject file is replaced, not followed", async (
 });
 
 test("events of 19 MB come back from every format", async () => {
-  await using source = await TestAppliance.start();
+  await using source = await ServerProcess.start();
   const text = `é"${"y".repeat(1_000)}\n`;
   const long = text.repeat(Math.floor((19 * 1024 * 1024) / Buffer.byteLength(JSON.stringify(text))));
   const ids = ["x".repeat(5_000), `${"x".repeat(5_000)}2`];

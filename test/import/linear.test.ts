@@ -6,11 +6,11 @@ import { join } from "node:path";
 import { zipSync } from "fflate";
 import { packTar } from "modern-tar";
 import { importAll } from "../../src/import/import-all.ts";
-import { contentsOf } from "../../src/import/read/contents.ts";
+import { getContents } from "../../src/import/read/archive-contents.ts";
 import { columnsMax } from "../../src/import/read/csv-rows.ts";
-import { FileUnreadable, InputDamaged } from "../../src/import/read/input.ts";
+import { CorruptInputError, UnreadableFileError } from "../../src/import/read/input.ts";
 import { recordSource } from "../../src/import/read/read-records.ts";
-import { temporaryFolder } from "../support/appliance.ts";
+import { temporaryFolder } from "../support/server.ts";
 
 const folder = temporaryFolder();
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -22,14 +22,14 @@ async function read(content: string | Uint8Array) {
   const before = process.cpuUsage();
   const [lines, problems] = [[] as number[], new Map<string, number>()];
   try {
-    for await (const one of contentsOf(path, options))
+    for await (const one of getContents(path, options))
       for await (const records of recordSource(one, undefined, options).records)
         for (const { line, problem } of records) {
           lines.push(line);
           if (problem !== undefined) problems.set(problem, (problems.get(problem) ?? 0) + 1);
         }
   } catch (error) {
-    if (!(error instanceof InputDamaged)) throw error;
+    if (!(error instanceof CorruptInputError)) throw error;
   }
   const { user, system } = process.cpuUsage(before);
   return { records: lines.length, problems, ms: (user + system) / 1_000 };
@@ -71,16 +71,20 @@ const inputs: Record<string, (n: number) => string> = {
 
 describe("ten times the input takes at most twelve times the time", () => {
   const count = 10_000;
+  const ratioMax = 12 * 1.5;
+  const [roundsMin, roundsMax] = [3, 12];
   for (const [name, make] of Object.entries(inputs))
     test(name, async () => {
       await read(make(count / 10));
-      // The least of some, and of each at least what the clock of the processor can tell.
-      const least = async (n: number) => {
-        const all = [await read(make(n)), await read(make(n)), await read(make(n))];
-        return Math.max(4, Math.min(...all.map(({ ms }) => ms)));
-      };
-      const [few, many] = [await least(count), await least(10 * count)];
-      expect(many / few).toBeLessThan(12 * 1.5);
+      // Other processes slow down some rounds, also in processor time; what is not linear is slow in each. Of each at least
+      // what the clock of the processor can tell.
+      const least = { few: Number.POSITIVE_INFINITY, many: Number.POSITIVE_INFINITY };
+      for (let round = 1; round <= roundsMax; round++) {
+        least.few = Math.min(least.few, Math.max(4, (await read(make(count))).ms));
+        least.many = Math.min(least.many, (await read(make(10 * count))).ms);
+        if (round >= roundsMin && least.many / least.few < ratioMax) break;
+      }
+      expect(least.many / least.few).toBeLessThan(ratioMax);
     }, 60_000);
 });
 
@@ -104,7 +108,7 @@ describe("columns", () => {
   for (const columns of [columnsMax + 1, 100_000])
     test(`${columns} are refused by one sentence`, async () => {
       const error = await read(table(columns)).catch((error) => error);
-      expect(error).toBeInstanceOf(FileUnreadable);
+      expect(error).toBeInstanceOf(UnreadableFileError);
       expect(error.message).toBe(
         "The first line of the file names more than 10,000 columns, which is the limit.",
       );
@@ -145,6 +149,8 @@ describe("archives", () => {
       hasHistory: async () => true,
       storedEvents: async () => [],
       personsOf: async () => new Map(),
+      importedPersons: async () => [],
+      deletePerson: async () => undefined,
       settled: async () => undefined,
       lastSeq: async () => 0,
       waitUntilLoaded: async () => undefined,
@@ -206,7 +212,7 @@ describe("archives", () => {
     end.writeUInt32LE(count * entry.length, 12);
     const bomb = Buffer.concat([one.subarray(0, directory), ...Array(count).fill(entry), end]);
     const error = await read(bomb).catch((error) => error);
-    expect(error).toBeInstanceOf(FileUnreadable);
+    expect(error).toBeInstanceOf(UnreadableFileError);
     expect(error.message).toMatch(/^\S+ is a zip archive whose members overlap\.$/);
   });
 });

@@ -3,7 +3,7 @@
 import { expect, test } from "bun:test";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { flagkeep } from "../support/appliance.ts";
+import { flagkeep } from "../support/server.ts";
 import { SampleProject } from "./samples.ts";
 
 const eventId = "0190a000-0000-4000-8000-000000000001";
@@ -58,12 +58,31 @@ test("Heap: users give identities and person properties", async () => {
     "user_id,identity,joindate,plan\n7,anna,2024-01-01,pro\n8,bob,2024-01-01,x\n",
   );
   expect(await project.file(join(project.folder, "heap"))).toMatchObject({
-    ...{ read: 3, accepted: 1, not_taken: { joindate: 2 } },
+    ...{ read: 3, accepted: 1, not_taken: {} },
     left_out: { "joined lookup row": 1, "lookup row without an event": 1 },
   });
   expect(await project.persons()).toEqual([["anna"]]);
   const [person] = await project.query("SELECT properties FROM persons");
-  expect(person!.properties).toMatchObject({ plan: "pro" });
+  expect(person!.properties).toMatchObject({ plan: "pro", joindate: "2024-01-01" });
+}, 60_000);
+
+test("Heap: a row of all_events yields to the one of its own table", async () => {
+  const project = await SampleProject.create();
+  mkdirSync(join(project.folder, "heap"));
+  const [head, at] = ["event_id,user_id,session_id,time", "2024-05-01 10:00:00"];
+  project.write(
+    "heap/all_events_000.csv",
+    `${head},event_table_name\n1,7,2,${at},pageviews\n2,7,2,${at},signed_up\n`,
+  );
+  project.write("heap/pageviews.csv", `${head},domain,path\n1,7,2,${at},e.example,/a\n`);
+  expect(await project.file(join(project.folder, "heap"))).toMatchObject({ accepted: 2, duplicate: 1 });
+  const rows = await project.query(
+    "SELECT event, properties->>'$pathname' AS path FROM events ORDER BY event",
+  );
+  expect(rows).toEqual([
+    { event: "$pageview", path: "/a" },
+    { event: "signed_up", path: null },
+  ]);
 }, 60_000);
 
 test("a lookup file alone names the file that it belongs with", async () => {

@@ -3,16 +3,16 @@
 import { afterAll, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { PostHogApi, SourceRefused } from "../../src/import/pull/posthog-api.ts";
+import { PostHogApi, SourceRejectedError } from "../../src/import/pull/posthog-api.ts";
 import { pullProject } from "../../src/import/pull/pull.ts";
 import type { ImportSummary } from "../../src/import/summary.ts";
-import { flagkeep, initialisedDirectory, TestAppliance, temporaryFolder } from "../support/appliance.ts";
+import { flagkeep, initialisedDirectory, ServerProcess, temporaryFolder } from "../support/server.ts";
 
 const folder = temporaryFolder();
 afterAll(() => rmSync(folder, { recursive: true }));
 
 test("everything comes over, also after a refusal in the middle and with a busy server", async () => {
-  await using source = await TestAppliance.start();
+  await using source = await ServerProcess.start();
   const count = 2_500;
   /** The first ones are of another time than one would think of. */
   const odd = ["1912-06-23T00:00:00.000Z", "1985-10-26T08:18:00.000Z", "2095-01-01T00:00:00.000Z"];
@@ -113,7 +113,7 @@ test("everything comes over, also after a refusal in the middle and with a busy 
   });
   await proxy.stop(true);
 
-  await using target = await TestAppliance.start({ directory });
+  await using target = await ServerProcess.start({ directory });
   const stored = (await target.query(
     "SELECT uuid, event, distinct_id, timestamp, properties, elements_chain FROM events ORDER BY seq",
   )) as unknown as typeof before;
@@ -190,11 +190,11 @@ test("a server that begins with the newest: oldest first, nothing lost where tim
     { key: "third", filters: { groups: [{ properties: [{ type: "cohort", cohort: "Once (2)" }] }] } },
   ]);
   expect(leftOut).toEqual([
-    'There are several cohorts "Once": one is called "Once (2)" here.',
-    expect.stringMatching(/^Cohort "In order" is left out: .*performed_event_sequence/),
-    'Flag "deleted" is left out: it refers to the cohort 99, which is not there.',
-    'Flag "in-order" is left out: it refers to the cohort "In order", which is not there.',
-    'Flag "after" is left out: it refers to the flag "deleted", which is not there.',
+    'Several cohorts are named "Once": one is imported as "Once (2)".',
+    expect.stringMatching(/^Cohort "In order" is not imported: .*performed_event_sequence/),
+    'Flag "deleted" is not imported: it references the cohort 99, which does not exist.',
+    'Flag "in-order" is not imported: it references the cohort "In order", which does not exist.',
+    'Flag "after" is not imported: it references the flag "deleted", which does not exist.',
   ]);
   const pages = readdirSync(records).sort();
   const names = pages.flatMap((page) =>
@@ -254,7 +254,7 @@ test("a project without events comes over, and a condition that cannot match doe
 }, 60_000);
 
 test("into the data directory of the folder where it is called, as when nothing else is said", async () => {
-  await using source = await TestAppliance.start();
+  await using source = await ServerProcess.start();
   await source.capture({ event: "e", distinct_id: "a" });
   await source.eventsWhenStored(1);
   const flag = { key: "beta", filters: { groups: [{ rollout_percentage: 100 }] } };
@@ -275,14 +275,14 @@ test("servers that refuse, redirect, say nothing of use or never answer end with
     [() => Response.redirect("https://other.example/"), "302"],
     [() => new Response("<html>"), "no list"],
     [() => Response.json({ a: 1 }), "no list"],
-    [() => new Response(null, { status: 500 }), "does not answer"],
+    [() => new Response(null, { status: 500 }), "does not respond"],
     [() => Response.json({ results: [{ id: 1 }, { id: 2 }] }), "several projects"],
     [() => Response.json({ results: [] }), "no project"],
   ] as [() => Response, string][]) {
     const server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: answer });
     const api = new PostHogApi(`http://127.0.0.1:${server.port}`, "k", noPause);
     const failure = await api.onlyProject().catch((error: unknown) => error);
-    expect(failure).toBeInstanceOf(SourceRefused);
+    expect(failure).toBeInstanceOf(SourceRejectedError);
     expect((failure as Error).message).toContain(words);
     await server.stop(true);
   }

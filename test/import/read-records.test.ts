@@ -4,17 +4,17 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { importFiles } from "../../src/import/files.ts";
-import { contentsOf } from "../../src/import/read/contents.ts";
-import { FileUnreadable, InputDamaged } from "../../src/import/read/input.ts";
+import { getContents } from "../../src/import/read/archive-contents.ts";
+import { CorruptInputError, UnreadableFileError } from "../../src/import/read/input.ts";
 import { recordSource } from "../../src/import/read/read-records.ts";
 import type { ReadRecord } from "../../src/import/read/record.ts";
-import { temporaryFolder } from "../support/appliance.ts";
+import { temporaryFolder } from "../support/server.ts";
 
 const folder = temporaryFolder();
 afterAll(() => rmSync(folder, { recursive: true }));
 
 let files = 0;
-function fileOf(content: string | Uint8Array): string {
+function getFile(content: string | Uint8Array): string {
   files += 1;
   const path = join(folder, `file-${files}`);
   writeFileSync(path, content);
@@ -28,7 +28,7 @@ async function read(
   const records: ReadRecord[] = [];
   try {
     const options = { onBytes: () => {}, workFolder: folder };
-    for await (const content of contentsOf(path, options)) {
+    for await (const content of getContents(path, options)) {
       const source = recordSource(content, format === "ndjson" ? undefined : format, options);
       for await (const some of source.records) records.push(...some);
     }
@@ -178,7 +178,7 @@ describe("CSV", () => {
     },
   ] as { name: string; content: string | Uint8Array; expected: unknown[] }[])
     test(name, async () => {
-      const { records, error } = await read(fileOf(content), "csv");
+      const { records, error } = await read(getFile(content), "csv");
       expect({ records: records.map(brief), error }).toEqual({
         records: expected as never,
         error: undefined,
@@ -194,7 +194,7 @@ describe("CSV", () => {
           ? `${n}`
           : `${n},"some text, ${"y".repeat(n % 50)}\nsecond line"`,
     );
-    const { records } = await read(fileOf(`a,b\n${lines.join("\n")}\n`), "csv");
+    const { records } = await read(getFile(`a,b\n${lines.join("\n")}\n`), "csv");
     const problems = records.filter(({ problem }) => problem !== undefined);
     expect(problems.filter(({ problem }) => problem === "broken_quotes")).toHaveLength(12);
     expect(problems.filter(({ problem }) => problem === "wrong_column_count")).toHaveLength(14);
@@ -207,9 +207,9 @@ describe("CSV", () => {
 
   test("a header that names a column twice or not at all", async () => {
     for (const content of ["a,a\n1,2\n", "a,\n1,2\n"]) {
-      const { records, error } = await read(fileOf(content), "csv");
+      const { records, error } = await read(getFile(content), "csv");
       expect(records).toEqual([]);
-      expect(error).toBeInstanceOf(FileUnreadable);
+      expect(error).toBeInstanceOf(UnreadableFileError);
     }
   });
 });
@@ -219,12 +219,12 @@ test("every character is read, those that mean nothing too, beside lines that ar
   const broken = [0xff, 0x0a];
   const lines = bytes(`${JSON.stringify({ a: strange })}\n`, broken, `${JSON.stringify({ a: strange })}\n`);
   const csv = bytes(`a,b\n${strange},1\n`, "x,", broken, `${strange},2\n`);
-  expect((await read(fileOf(lines), "ndjson")).records.map(brief)).toEqual([
+  expect((await read(getFile(lines), "ndjson")).records.map(brief)).toEqual([
     [1, strange],
     [2, "not_utf8"],
     [3, strange],
   ]);
-  expect((await read(fileOf(csv), "csv")).records.map(brief)).toEqual([
+  expect((await read(getFile(csv), "csv")).records.map(brief)).toEqual([
     [2, strange],
     [3, "not_utf8"],
     [4, strange],
@@ -239,7 +239,7 @@ describe("NDJSON", () => {
       [0xc3, 0x28],
       `"}\n${long}\n{"a":"ü\uFFFD"}\r\n{"a":2}`,
     );
-    const { records, error } = await read(fileOf(content), "ndjson");
+    const { records, error } = await read(getFile(content), "ndjson");
     expect(error).toBeUndefined();
     expect(records.map(brief)).toEqual([
       ...[
@@ -258,16 +258,16 @@ describe("NDJSON", () => {
 
 test("a record as long as it may be: a line, and a cell", async () => {
   const long = 'é"'.repeat(20 * 1024 * 1024).slice(0, 31 * 1024 * 1024);
-  const json = await read(fileOf(`${JSON.stringify({ a: long })}\n{"a":2}\n`), "ndjson");
+  const json = await read(getFile(`${JSON.stringify({ a: long })}\n{"a":2}\n`), "ndjson");
   expect(json.records.map(({ record }) => record!.a === long || record!.a)).toEqual([true, 2]);
-  const csv = await read(fileOf(`a,b\n"${long.replaceAll('"', '""')}",1\n2,2\n`), "csv");
+  const csv = await read(getFile(`a,b\n"${long.replaceAll('"', '""')}",1\n2,2\n`), "csv");
   expect(csv.records.map(({ record }) => record!.a === long || record!.a)).toEqual([true, "2"]);
 }, 60_000);
 
 test("nested brackets cost their own record, in every shape", async () => {
   const deep = (open: string, close: string) => open.repeat(200_000) + close.repeat(200_000);
   const lines = [deep("[", "]"), deep('{"a":', "}").replace("}", "1}"), `{"a":${deep("[", "]")}}`, '{"a":1}'];
-  const { records, error } = await read(fileOf(`${lines.join("\n")}\n${"[".repeat(1e6)}\n`), "ndjson");
+  const { records, error } = await read(getFile(`${lines.join("\n")}\n${"[".repeat(1e6)}\n`), "ndjson");
   expect(error).toBeUndefined();
   expect(records.map(brief)).toEqual([
     ...[1, 2, 3].map((line) => [line, "nested_too_deep"]),
@@ -286,7 +286,7 @@ test("numbers are given back as they were written", async () => {
     "-9007199254740993",
     "1704164645",
   ];
-  const { records } = await read(fileOf(texts.map((text) => `{"a":${text}}`).join("\n")), "ndjson");
+  const { records } = await read(getFile(texts.map((text) => `{"a":${text}}`).join("\n")), "ndjson");
   expect(records.map(({ record }) => JSON.stringify(record))).toEqual(texts.map((text) => `{"a":${text}}`));
 });
 
@@ -301,8 +301,8 @@ describe("packed files", () => {
   for (const [name, pack] of Object.entries(packers)) {
     const whole = Buffer.from(pack(lines));
     test(`${name}: whole, and in two parts`, async () => {
-      expect((await read(fileOf(whole), "ndjson")).records.at(-1)).toMatchObject({ line: 20_000 });
-      const two = await read(fileOf(Buffer.concat([whole, pack('{"a":"more"}\n')])), "ndjson");
+      expect((await read(getFile(whole), "ndjson")).records.at(-1)).toMatchObject({ line: 20_000 });
+      const two = await read(getFile(Buffer.concat([whole, pack('{"a":"more"}\n')])), "ndjson");
       expect(two.records.map(brief).at(-1)).toEqual([20_001, "more"]);
     });
     for (const [damage, content] of [
@@ -310,8 +310,8 @@ describe("packed files", () => {
       ["with other bytes behind it", Buffer.concat([whole, Buffer.from("no frame at all")])],
     ] as const)
       test(`${name}: ${damage}`, async () => {
-        const { records, error } = await read(fileOf(content), "ndjson");
-        expect(error).toBeInstanceOf(InputDamaged);
+        const { records, error } = await read(getFile(content), "ndjson");
+        expect(error).toBeInstanceOf(CorruptInputError);
         expect(records.length).toBeGreaterThan(10_000);
         const good = records.filter(({ problem }) => problem === undefined);
         expect(good.map(({ record }) => record!.a)).toEqual(good.map((_, n) => n));
@@ -324,7 +324,7 @@ describe("Parquet", () => {
     const { DuckDBInstance } = await import("@duckdb/node-api");
     const instance = await DuckDBInstance.create(":memory:");
     const connection = await instance.connect();
-    const path = fileOf("");
+    const path = getFile("");
     await connection.run(
       `COPY (SELECT CASE n WHEN 1 THEN 'infinity'::DOUBLE WHEN 2 THEN NULL ELSE n END AS a, TIMESTAMPTZ '2024-01-02 03:04:05+01' AS t
         FROM range(4) r(n)) TO '${path}' (FORMAT parquet)`,
@@ -342,7 +342,7 @@ describe("Parquet", () => {
     expect(records[0]!.record!.t).toBe("2024-01-02 02:04:05+00");
     const content = await Bun.file(path).bytes();
     for (const broken of [content.subarray(0, content.length - 20), Buffer.from("a,b\n")])
-      expect((await read(fileOf(broken), "parquet")).error).toBeInstanceOf(FileUnreadable);
+      expect((await read(getFile(broken), "parquet")).error).toBeInstanceOf(UnreadableFileError);
   });
 });
 
@@ -350,7 +350,7 @@ test("Parquet that is damaged far behind its beginning is not taken for its end"
   const { DuckDBInstance } = await import("@duckdb/node-api");
   const instance = await DuckDBInstance.create(":memory:");
   const connection = await instance.connect();
-  const path = fileOf("");
+  const path = getFile("");
   const rows = 600_000;
   await connection.run(
     `COPY (SELECT range AS n, md5(range::VARCHAR) AS text FROM range(${rows})) TO '${path}' (FORMAT parquet, ROW_GROUP_SIZE 20000)`,
@@ -359,8 +359,8 @@ test("Parquet that is damaged far behind its beginning is not taken for its end"
   instance.closeSync();
   const content = Buffer.from(await Bun.file(path).bytes());
   content.fill(0xff, Math.floor(content.length * 0.9), Math.floor(content.length * 0.9) + 2_000);
-  const { records, error } = await read(fileOf(content), "parquet");
-  expect(error).toBeInstanceOf(InputDamaged);
+  const { records, error } = await read(getFile(content), "parquet");
+  expect(error).toBeInstanceOf(CorruptInputError);
   expect(records.length).toBeGreaterThan(0);
   expect(records.length).toBeLessThan(rows);
 }, 60_000);

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
+import type { ImportClient } from "../../src/import/import-client.ts";
 import { RecentUuids } from "../../src/import/recent-uuids.ts";
-import type { ImportTarget } from "../../src/import/target.ts";
 
 const uuidOf = (n: number) => `01900000-0000-7000-8000-${String(n).padStart(12, "0")}`;
 
@@ -10,7 +10,7 @@ test("twice 200,000 uuids at most are held, the older ones until their events ar
   const target = {
     lastSeq: async () => sent,
     waitUntilLoaded: async (seq: number) => void loads.push(seq),
-  } as unknown as ImportTarget;
+  } as unknown as ImportClient;
   const recent = new RecentUuids(target);
   const fill = (from: number) => {
     for (let n = from; !recent.isFull; n++) expect(recent.add(uuidOf(n))).toBe(true);

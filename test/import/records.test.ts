@@ -1,7 +1,7 @@
 /** What records of other products become; whole files of them are in `import.test.ts`. */
 
 import { expect, test } from "bun:test";
-import { legacyIdOf } from "../../src/import/map/event-id.ts";
+import { getLegacyId } from "../../src/import/map/event-id.ts";
 import { fieldRule, withFields } from "../../src/import/map/fields.ts";
 
 import { detectFormat, mapRecord, type RecordFormat } from "../../src/import/map/formats.ts";
@@ -235,9 +235,31 @@ test("--map: other names, constants and fall-backs, inside of the properties as 
     expect(fieldRule(wrong)).toBeUndefined();
 });
 
+test("names in capitals are those in lower case, if all are; --map accepts both", () => {
+  const row = {
+    EVENT_TYPE: "buy",
+    USER_ID: "u",
+    $INSERT_ID: "i",
+    EVENT_PROPERTIES: `{"Plan":1}`,
+    PLAN: "pro",
+  };
+  const lower = withFields(row, []);
+  expect(detectFormat(lower)).toBe("amplitude");
+  expect(mapRecord("amplitude", lower).events[0]!.event).toMatchObject({
+    ...{ event: "buy", distinct_id: "u", properties: { Plan: 1, plan: "pro" } },
+  });
+  for (const rule of ["distinct_id=OWNER", "distinct_id=owner"]) {
+    const made = withFields({ EVENT: "e", OWNER: "u" }, [fieldRule(rule)!]);
+    expect(made).toEqual({ event: "e", distinct_id: "u" });
+  }
+  const mixed = { EVENT: "e", distinct_id: "u" };
+  expect(withFields(mixed, [])).toBe(mixed);
+  expect(withFields({ $1: "e" }, [])).toEqual({ $1: "e" });
+});
+
 test("uuids of older versions: a source's own; else always the same of its id; else of its line and content", () => {
   const made = (sourceId: string | undefined, line: number, record: JsonObject, micros?: number) =>
-    legacyIdOf(sourceId, micros, line, record);
+    getLegacyId(sourceId, micros, line, record);
   expect(made(uuid.toUpperCase(), 1, {})).toBe(uuid);
   expect(made("i", 1, { a: 1 })).toBe(made("i", 2, { a: 2 }));
   expect(made("i", 1, {})).not.toBe(made("j", 1, {}));

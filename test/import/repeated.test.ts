@@ -2,14 +2,14 @@
 
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { canonicalText, eventIdOf, legacyIdOf } from "../../src/import/map/event-id.ts";
+import { canonicalString, getEventId, getLegacyId, importNamespace } from "../../src/import/map/event-id.ts";
 import { mapRecord, type RecordFormat } from "../../src/import/map/formats.ts";
-import { timeOf } from "../../src/import/map/time.ts";
-import { parseJsonText } from "../../src/import/read/json-text.ts";
+import { toTime } from "../../src/import/map/time.ts";
+import { parseJsonString } from "../../src/import/read/json-text.ts";
 import { SpilledCounts } from "../../src/import/spilled-counts.ts";
 import type { Json, JsonObject } from "../../src/lib/json.ts";
-import { TestAppliance } from "../support/appliance.ts";
-import { linesOf, SampleProject } from "./samples.ts";
+import { ServerProcess } from "../support/server.ts";
+import { getLines, SampleProject } from "./samples.ts";
 
 function idsOf(format: RecordFormat, records: readonly JsonObject[]): string[] {
   using counts = new SpilledCounts();
@@ -17,7 +17,7 @@ function idsOf(format: RecordFormat, records: readonly JsonObject[]): string[] {
   return records
     .flatMap((record) => mapRecord(format, record).events)
     .map((mapped) =>
-      eventIdOf(mapped, timeOf(mapped.event.timestamp, now) as number, (text) => counts.add(text)),
+      getEventId(mapped, toTime(mapped.event.timestamp, now) as number, (text) => counts.add(text)),
     );
 }
 
@@ -145,6 +145,39 @@ describe("without an id the content counts, and how many equal records there are
     for (const other of others) expect(other).toBe(first);
   });
 
+  test("rows of Plausible: lists, numbers and filling as each writer has them", () => {
+    const row = (more: JsonObject): JsonObject => ({
+      ...{ timestamp: "2024-05-01 10:00:00", name: "pageview", user_id: "17446744073709551615" },
+      ...{ hostname: "x.example", pathname: "/a", site_id: 1, country_code: "DE", ...more },
+    });
+    const [first, ...others] = [
+      row({ "meta.key": ["plan", "it's"], "meta.value": ["pro", "1"], revenue_source_amount: 12.5 }),
+      // CSV and TSV of ClickHouse.
+      row({ "meta.key": "['plan','it\\'s']", "meta.value": "['pro','1']", revenue_source_amount: "12.500" }),
+      row({ "meta.key": '["plan","it\'s"]', "meta.value": '["pro","1"]', revenue_source_amount: "12.5" }),
+      row({ meta: { key: ["plan", "it's"], value: ["pro", "1"] }, revenue_source_amount: "12.50" }),
+      row({ meta: { "it's": "1", plan: "pro" }, revenue_source_amount: 12.5, currency: "\0\0\0" }),
+      row({ props: '{"plan":"pro","it\'s":"1"}', revenue_source_amount: 12.5, country_code: "DE\\x00" }),
+    ].map((record) => idsOf("plausible", [record])[0]);
+    for (const other of others) expect(other).toBe(first);
+    const different = [row({ "meta.key": ["plan"], "meta.value": ["pro"] }), row({}), row({ site_id: 2 })];
+    const ids = different.map((record) => idsOf("plausible", [record])[0]);
+    expect(new Set([first, ...ids]).size).toBe(different.length + 1);
+  });
+
+  test("a column of another notation: objects, booleans and decimals as text", () => {
+    const of = (more: JsonObject) =>
+      idsOf("events", [{ event: "e", distinct_id: "u", timestamp: "2024-01-02", ...more }])[0];
+    expect(of({ tags: '["a", "b"]', on: "true", price: "1.50" })).toBe(
+      of({ tags: ["a", "b"], on: true, price: 1.5 }),
+    );
+    expect(of({ place: '{"b":1,"a":[]}' })).toBe(of({ place: { b: 1 } }));
+    // Inside of values nothing changes, and text that is no list stays text.
+    expect(of({ place: { a: "[1]" } })).not.toBe(of({ place: { a: [1] } }));
+    for (const text of ["[a", "{", "1.2.3", "01.50", "\0x"])
+      expect(of({ text })).not.toBe(of({ text: `${text} ` }));
+  });
+
   test("one text for a value, however its members stand", () => {
     const value = fc.jsonValue({ maxDepth: 4 }) as fc.Arbitrary<Json>;
     const shuffled = (json: Json): Json => {
@@ -153,7 +186,9 @@ describe("without an id the content counts, and how many equal records there are
       const entries = Object.entries(json as JsonObject).reverse();
       return Object.fromEntries(entries.map(([name, member]) => [name, shuffled(member)])) as Json;
     };
-    fc.assert(fc.property(value, (json) => expect(canonicalText(shuffled(json))).toBe(canonicalText(json))));
+    fc.assert(
+      fc.property(value, (json) => expect(canonicalString(shuffled(json))).toBe(canonicalString(json))),
+    );
     for (const [one, other] of [
       ["[1,2]", "[2,1]"],
       ["[1,[2]]", "[[1],2]"],
@@ -161,8 +196,10 @@ describe("without an id the content counts, and how many equal records there are
       ["12345678901234567890", "12345678901234567891"],
       ['{"a":true}', '{"a":"true"}'],
     ])
-      expect(canonicalText(parseJsonText(one!))).not.toBe(canonicalText(parseJsonText(other!)));
-    expect(canonicalText(parseJsonText("12345678901234567890"))).toBe(canonicalText("12345678901234567890"));
+      expect(canonicalString(parseJsonString(one!))).not.toBe(canonicalString(parseJsonString(other!)));
+    expect(canonicalString(parseJsonString("12345678901234567890"))).toBe(
+      canonicalString("12345678901234567890"),
+    );
   });
 
   test("samples: the same day in another order adds nothing; a row without any id is rejected", async () => {
@@ -177,9 +214,9 @@ describe("without an id the content counts, and how many equal records there are
     const project = await SampleProject.create();
     Bun.spawnSync(["mkdir", `${project.folder}/files`]);
     const row = ga4();
-    project.write("files/1.json", linesOf([row, row]));
+    project.write("files/1.json", getLines([row, row]));
     // A record that is rejected stops the import here.
-    const second = project.write("files/2.json", linesOf([row, { ...row, event_name: "" }, row]));
+    const second = project.write("files/2.json", getLines([row, { ...row, event_name: "" }, row]));
     const files = `${project.folder}/files`;
     const stopped = await project.file(files, "--max-rejects", "0");
     expect(stopped).toMatchObject({ accepted: 3, rejected: 0, complete: false });
@@ -193,7 +230,7 @@ describe("without an id the content counts, and how many equal records there are
 test("a resumed import must read records as the interrupted one", async () => {
   const project = await SampleProject.create();
   const row = { event: "e", distinct_id: "u", timestamp: "2024-05-01 10:00:00" };
-  const path = project.write("times.json", linesOf([row, { ...row, event: "" }]));
+  const path = project.write("times.json", getLines([row, { ...row, event: "" }]));
   const berlin = ["--timezone", "Europe/Berlin"];
   expect(await project.file(path, ...berlin, "--max-rejects", "0")).toMatchObject({ accepted: 1 });
   await expect(project.file(path, "--resume", "--null", "x")).rejects.toThrow(
@@ -208,27 +245,28 @@ test("a resumed import must read records as the interrupted one", async () => {
 
 describe("what an older version has loaded is recognized", () => {
   /** Stores events as an older version did, with the uuids that it gave them. */
-  async function withOldEvents(records: readonly [RecordFormat, JsonObject, name: string, id: string][]) {
-    const appliance = await TestAppliance.start();
+  async function withOldEvents(
+    records: readonly [RecordFormat, JsonObject, name: string, id: string][],
+    oldIds: readonly string[] = [],
+  ) {
+    const server = await ServerProcess.start();
     const batch = records.map(([format, record, event, distinct_id], at) => {
       const [mapped] = mapRecord(format, record).events;
-      const micros = timeOf(mapped!.event.timestamp, undefined) as number;
-      const uuid = legacyIdOf(mapped!.sourceId, micros, at + 1, record);
+      const micros = toTime(mapped!.event.timestamp, undefined) as number;
+      const uuid = oldIds[at] ?? getLegacyId(mapped!.sourceId, micros, at + 1, record);
       return { uuid, event, distinct_id, timestamp: new Date(micros / 1_000).toISOString(), properties: {} };
     });
-    await appliance.batch(batch, { historical_migration: true });
-    await appliance.eventsWhenStored(batch.length);
-    return { appliance, project: await SampleProject.create(appliance.dataDir) };
+    await server.batch(batch, { historical_migration: true });
+    await server.eventsWhenStored(batch.length);
+    return { server, project: await SampleProject.create(server.dataDir) };
   }
 
   test("by source id, if name and person are the same", async () => {
     const record = (event: string, distinct_id: string) => ({
       ...{ event, properties: { distinct_id, time: 1760000000, $insert_id: "order-7" } },
     });
-    const { appliance, project } = await withOldEvents([
-      ["mixpanel", record("Placed", "u1"), "Placed", "u1"],
-    ]);
-    await using _ = appliance;
+    const { server, project } = await withOldEvents([["mixpanel", record("Placed", "u1"), "Placed", "u1"]]);
+    await using _ = server;
     const records = [record("Placed", "u1"), record("Shipped", "u1"), record("Placed", "u2")];
     expect(await project.records(records, "--dry-run")).toMatchObject({ accepted: 2, duplicate: 1 });
     expect(await project.records(records)).toMatchObject({ accepted: 2, duplicate: 1 });
@@ -240,9 +278,9 @@ describe("what an older version has loaded is recognized", () => {
       ...{ idSite: "1", idVisit: "7", visitorId: "v", firstActionTimestamp: 1760000000 },
       actionDetails: [{ type: "action", url: "https://x.example/", timestamp: 1760007200 }],
     };
-    const appliance = await TestAppliance.start();
-    await using _ = appliance;
-    const uuid = legacyIdOf("matomo:1:7:0", 1760007200e6, 1, {});
+    const server = await ServerProcess.start();
+    await using _ = server;
+    const uuid = getLegacyId("matomo:1:7:0", 1760007200e6, 1, {});
     const old = {
       uuid,
       event: "$pageview",
@@ -250,10 +288,60 @@ describe("what an older version has loaded is recognized", () => {
       timestamp: "2025-10-09T10:53:20Z",
       properties: {},
     };
-    await appliance.batch([old], { historical_migration: true });
-    await appliance.eventsWhenStored(1);
-    const project = await SampleProject.create(appliance.dataDir);
+    await server.batch([old], { historical_migration: true });
+    await server.eventsWhenStored(1);
+    const project = await SampleProject.create(server.dataDir);
     expect(await project.records([visit])).toMatchObject({ accepted: 0, duplicate: 1 });
+  }, 60_000);
+
+  test("of Matomo by position in the visit; now the page view counts", async () => {
+    const action = (idpageview: string, second: number) => ({
+      ...{
+        type: "action",
+        url: `https://x.example/${idpageview}`,
+        idpageview,
+        timestamp: 1760000000 + second,
+      },
+    });
+    const visit = (...actionDetails: JsonObject[]) => ({
+      ...{ idSite: "1", idVisit: "7", visitorId: "v", firstActionTimestamp: 1760000000, actionDetails },
+    });
+    const source = { name: "action", ids: [undefined, "v"] };
+    const uuid = getEventId({ event: {}, sourceId: "matomo:1:7:0", source }, 1760000000e6, () => 1);
+    const server = await ServerProcess.start();
+    await using _ = server;
+    const old = {
+      uuid,
+      event: "$pageview",
+      distinct_id: "v",
+      timestamp: "2025-10-09T08:53:20Z",
+      properties: {},
+    };
+    await server.batch([old], { historical_migration: true });
+    await server.eventsWhenStored(1);
+    const project = await SampleProject.create(server.dataDir);
+    const records = [visit(action("a", 0), action("b", 5), action("b", 5))];
+    expect(await project.records(records)).toMatchObject({ accepted: 2, duplicate: 1 });
+    // Another export of the visit has one more action in between.
+    const later = [visit(action("a", 0), action("c", 2), action("b", 5), action("b", 5))];
+    expect(await project.records(later)).toMatchObject({ accepted: 1, duplicate: 3 });
+  }, 60_000);
+
+  test("by the content as version 0.2 wrote it, with its number among equal records", async () => {
+    const row = {
+      ...{ timestamp: "2024-05-01 10:00:00", name: "pageview", user_id: "17", hostname: "x.example" },
+      ...{ pathname: "/a", "meta.key": "['plan']", "meta.value": "['pro']", site_id: 1 },
+    };
+    const { timestamp: _, ...content } = row;
+    // Source: version 0.2, which made the UUIDs of this row in CSV.
+    const text = (ordinal: number) =>
+      `content:${ordinal}:${canonicalString([1714557600000000, "pageview", ["17"], content])}`;
+    const idOf = (ordinal: number) =>
+      `018f3398-c100-7${Bun.randomUUIDv5(text(ordinal), importNamespace).slice(15)}`;
+    const old: [RecordFormat, JsonObject, string, string] = ["plausible", row, "$pageview", "17"];
+    const { server, project } = await withOldEvents([old, old], [idOf(1), idOf(2)]);
+    await using _server = server;
+    expect(await project.records([row, row, row])).toMatchObject({ accepted: 1, duplicate: 2 });
   }, 60_000);
 
   test("by line and content, under the name and the id that it had then", async () => {
@@ -264,11 +352,11 @@ describe("what an older version has loaded is recognized", () => {
       user_id: "0",
     };
     const other = { ...row, event_timestamp: "1714557600000002" };
-    const { appliance, project } = await withOldEvents([
+    const { server, project } = await withOldEvents([
       ["ga4", row, "$pageview", "0"],
       ["ga4", other, "$pageview", "0"],
     ]);
-    await using _ = appliance;
+    await using _ = server;
     expect(await project.records([row, other])).toMatchObject({ accepted: 0, duplicate: 2, made: 0 });
     // A line further down is a record of its own for the older version; the newer one has not seen it yet.
     expect(await project.records([other, row])).toMatchObject({ accepted: 2, duplicate: 0 });

@@ -3,13 +3,13 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
 import type { ImportSummary } from "../../src/import/summary.ts";
-import { flagkeep, TestAppliance } from "../support/appliance.ts";
+import { flagkeep, ServerProcess } from "../support/server.ts";
 
 const samples = join(import.meta.dir, "../fixtures/import-samples");
 
-let server: TestAppliance;
+let server: ServerProcess;
 beforeAll(async () => {
-  server = await TestAppliance.start();
+  server = await ServerProcess.start();
 });
 afterAll(async () => {
   await server[Symbol.asyncDispose]();
@@ -57,6 +57,23 @@ async function run(...args: string[]) {
   if (code !== 0) throw new Error(stderr);
   return JSON.parse(stdout);
 }
+
+test("02: a cell without a value is not the text \\N; a row without an id is rejected", async () => {
+  const table = await Project.create();
+  const summary = await table.load("02-null-marker-table.csv", "--dry-run");
+  expect(summary.rejections).toEqual({ missing_distinct_id: 1 });
+  expect(await table.load("02-null-marker-table.csv")).toMatchObject({ read: 2, accepted: 1, rejected: 1 });
+  const [only, ...others] = await table.events();
+  expect(others).toEqual([]);
+  expect(only).toMatchObject({ event: "x", distinct_id: "u1" });
+  expect(Object.keys(only!.properties)).not.toContain("plan");
+  const tabs = await Project.create();
+  expect(await tabs.load("02-null-marker-clickhouse.tsv")).toMatchObject({ accepted: 2, rejected: 0 });
+  const [first, second] = await tabs.events();
+  expect(first).toMatchObject({ event: "x", distinct_id: "u1" });
+  expect(Object.keys(first!.properties)).not.toContain("plan");
+  expect(second).toMatchObject({ event: "y", distinct_id: "u\t2", properties: { plan: "pro" } });
+});
 
 test("03: a customer's own properties take precedence; campaigns and page calls of Segment", async () => {
   const project = await Project.create();
@@ -128,6 +145,14 @@ test("07: elements and person properties of PostHog's exports", async () => {
   expect(await redshift.persons()).toMatchObject([{ properties: { plan: "pro" } }]);
 });
 
+test("08: Plausible's lists in a table of ClickHouse", async () => {
+  const project = await Project.create();
+  expect(await project.load("08-plausible-csv-arrays.csv")).toMatchObject({ accepted: 1, rejected: 0 });
+  expect(await project.events()).toMatchObject([
+    { event: "Signup", properties: { plan: "pro", who: "it's, me" } },
+  ]);
+});
+
 test("09: GA4's campaign of the event, and the first one of the person", async () => {
   const project = await Project.create();
   await project.load("09-ga4-traffic-source.json");
@@ -153,6 +178,8 @@ test("11: Amplitude's web events", async () => {
   });
   const all = JSON.stringify([await project.events(), await project.persons()]);
   expect(all).not.toContain("EMPTY");
+  // The second user of the device is another person.
+  expect((await project.persons()).map(({ ids }) => ids)).toEqual([["dev-A", "u1"], ["u2"]]);
   for (const { properties } of await project.persons())
     for (const name of ["$add", "$append", "$unset"]) expect(Object.keys(properties)).not.toContain(name);
 });

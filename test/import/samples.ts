@@ -4,7 +4,7 @@ import { copyFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import type { ImportSummary } from "../../src/import/summary.ts";
 import type { JsonObject } from "../../src/lib/json.ts";
-import { flagkeep, initialisedDirectory, temporaryFolder } from "../support/appliance.ts";
+import { flagkeep, initialisedDirectory, temporaryFolder } from "../support/server.ts";
 
 const samples = join(import.meta.dir, "../fixtures/import-samples");
 
@@ -28,7 +28,7 @@ export class SampleProject {
   /** Imports records as lines of JSON, from a new file. */
   async records(records: readonly object[], ...args: string[]): Promise<ImportSummary> {
     this.files += 1;
-    return await this.file(this.write(`records-${this.files}.ndjson`, linesOf(records)), ...args);
+    return await this.file(this.write(`records-${this.files}.ndjson`, getLines(records)), ...args);
   }
 
   write(name: string, content: string): string {
@@ -58,4 +58,5 @@ export class SampleProject {
   }
 }
 
-export const linesOf = (records: readonly object[]) => records.map((each) => JSON.stringify(each)).join("\n");
+export const getLines = (records: readonly object[]) =>
+  records.map((each) => JSON.stringify(each)).join("\n");

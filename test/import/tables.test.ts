@@ -3,10 +3,10 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { listInText } from "../../src/import/map/loose-json.ts";
-import { contentsOf } from "../../src/import/read/contents.ts";
+import { parseListString } from "../../src/import/map/lenient-json.ts";
+import { getContents } from "../../src/import/read/archive-contents.ts";
 import { recordSource } from "../../src/import/read/read-records.ts";
-import { temporaryFolder } from "../support/appliance.ts";
+import { temporaryFolder } from "../support/server.ts";
 
 const folder = temporaryFolder();
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -16,7 +16,7 @@ async function read(content: string, nulls: string[] = [], snowplowRow?: (values
   writeFileSync(path, content);
   const options = { onBytes: () => {}, workFolder: folder, nulls, ...(snowplowRow && { snowplowRow }) };
   const found: unknown[] = [];
-  for await (const one of contentsOf(path, options))
+  for await (const one of getContents(path, options))
     for await (const records of recordSource(one, undefined, options).records)
       for (const { record, problem } of records) found.push(record ?? problem);
   return found;
@@ -123,4 +123,5 @@ const lists: readonly (readonly [text: string, list: unknown])[] = [
   ["[x]", undefined],
   ["text", undefined],
 ];
-for (const [text, list] of lists) test(`list ${text}`, () => expect(listInText(text)).toEqual(list as never));
+for (const [text, list] of lists)
+  test(`list ${text}`, () => expect(parseListString(text)).toEqual(list as never));

@@ -4,15 +4,15 @@ import { expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { importAll } from "../../src/import/import-all.ts";
-import type { ImportTarget } from "../../src/import/target.ts";
-import { temporaryFolder, until } from "../support/appliance.ts";
+import type { ImportClient } from "../../src/import/import-client.ts";
+import { temporaryFolder, until } from "../support/server.ts";
 
 /** The first batch has a thousand records, the others five thousand. */
 const records = 1_000 + 7 * 5_000;
 
 const uuidOf = (n: number) => `01900000-0000-7000-8000-${String(n).padStart(12, "0")}`;
 
-function fileOf(folder: string): string {
+function getFile(folder: string): string {
   const path = join(folder, "events.ndjson");
   const lines = Array.from({ length: records }, (_, n) =>
     JSON.stringify({
@@ -24,11 +24,16 @@ function fileOf(folder: string): string {
   return path;
 }
 
-function run(target: ImportTarget, files?: string, onRecords: () => void = () => undefined) {
+function run(target: ImportClient, files?: string, onRecords: () => void = () => undefined) {
   const folder = temporaryFolder();
   const nothing = () => undefined;
   return importAll({
-    ...{ source: files ?? fileOf(folder), projectId: 1, dataDir: folder, stateFolder: join(folder, "state") },
+    ...{
+      source: files ?? getFile(folder),
+      projectId: 1,
+      dataDir: folder,
+      stateFolder: join(folder, "state"),
+    },
     ...{ format: "auto", fields: [], isLinking: false, isDryRun: false, isResumed: false, maxRejects: 10 },
     ...{ onBytes: nothing, onRecords, onReject: nothing, onFormat: nothing },
     target,
@@ -36,7 +41,7 @@ function run(target: ImportTarget, files?: string, onRecords: () => void = () =>
 }
 
 /** A store that knows nothing and keeps what is sent; what it does takes until it is let. */
-class SlowTarget implements ImportTarget {
+class SlowTarget implements ImportClient {
   readonly sent: number[] = [];
   asked = 0;
   sending = 0;
@@ -73,6 +78,8 @@ class SlowTarget implements ImportTarget {
   hasHistory = async () => true;
   storedEvents = async () => [];
   personsOf = async () => new Map();
+  importedPersons = async () => [];
+  deletePerson = async () => undefined;
   settled = async () => undefined;
   lastSeq = async () => this.sent.length;
   waitUntilLoaded = async () => undefined;

@@ -5,35 +5,35 @@ import { existsSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import {
-  ImportInWrongState,
+  ImportCapacityError,
+  ImportStateError,
   ImportUploads,
   importsMax,
-  NoRoomForImport,
-  WrongOffset,
+  UploadOffsetError,
 } from "../../src/import/uploads.ts";
-import { flagkeep, TestAppliance, temporaryFolder, until } from "../support/appliance.ts";
+import { flagkeep, ServerProcess, temporaryFolder, until } from "../support/server.ts";
 
-let appliance: TestAppliance;
+let server: ServerProcess;
 beforeAll(async () => {
-  appliance = await TestAppliance.start({ args: ["--body-limit", "1MiB"] });
+  server = await ServerProcess.start({ args: ["--body-limit", "1MiB"] });
 });
-afterAll(() => appliance[Symbol.asyncDispose]());
+afterAll(() => server[Symbol.asyncDispose]());
 
 const imports = "/api/projects/1/imports/";
-const linesOf = (count: number, from = 0) =>
+const getLines = (count: number, from = 0) =>
   Array.from({ length: count }, (_, n) =>
     JSON.stringify({ event: "old", distinct_id: `u${n % 50}`, timestamp: 1_600_000_000 + from + n }),
   ).join("\n");
 
 async function send(path: string, body: string | Uint8Array | FormData = "", key?: string, more = {}) {
-  const response = await fetch(`${appliance.url}${path}`, {
+  const response = await fetch(`${server.url}${path}`, {
     method: "POST",
-    headers: { Authorization: `Bearer ${key ?? appliance.made.personal_api_key}`, ...more },
+    headers: { Authorization: `Bearer ${key ?? server.made.personal_api_key}`, ...more },
     body: body as never,
   });
   return { status: response.status, body: await response.json() };
 }
-const read = async (path: string) => await (await appliance.api(path)).json();
+const read = async (path: string) => await (await server.api(path)).json();
 const ended = (id: string) =>
   until(
     async () => {
@@ -45,7 +45,7 @@ const ended = (id: string) =>
   );
 
 test("a file is sent, loaded and summed up; what is no event can be read back; then it is forgotten", async () => {
-  const file = Bun.gzipSync(`${linesOf(20)}\n{"event": "cut\n${linesOf(2)}`);
+  const file = Bun.gzipSync(`${getLines(20)}\n{"event": "cut\n${getLines(2)}`);
   const { status, body } = await send(
     `${imports}?name=${encodeURIComponent("../old events.ndjson.gz")}`,
     file,
@@ -61,8 +61,8 @@ test("a file is sent, loaded and summed up; what is no event can be read back; t
     summary: { read: 23, accepted: 22, rejected: 1, complete: true },
   });
   expect(run.summary.reject_files).toBeUndefined();
-  expect(await appliance.events("event=old")).toHaveLength(22);
-  const rejects = await (await appliance.api(`${imports}${body.id}/rejects/`)).text();
+  expect(await server.events("event=old")).toHaveLength(22);
+  const rejects = await (await server.api(`${imports}${body.id}/rejects/`)).text();
   expect(
     rejects
       .split("\n")
@@ -73,13 +73,13 @@ test("a file is sent, loaded and summed up; what is no event can be read back; t
   expect((await read("/api/instance/imports/")).results).toEqual((await read(imports)).results);
   const again = await send(`${imports}${body.id}/start/`, "{}");
   expect([again.status, again.body.code]).toEqual([409, "import_state"]);
-  expect((await appliance.api(`${imports}${body.id}/`, { method: "DELETE" })).status).toBe(204);
-  expect((await appliance.api(`${imports}${body.id}/`)).status).toBe(404);
-  expect(readdirSync(join(appliance.dataDir, "import-state", "uploads"))).toEqual([]);
+  expect((await server.api(`${imports}${body.id}/`, { method: "DELETE" })).status).toBe(204);
+  expect((await server.api(`${imports}${body.id}/`)).status).toBe(404);
+  expect(readdirSync(join(server.dataDir, "import-state", "uploads"))).toEqual([]);
 });
 
 test("every coding of a body is taken", async () => {
-  const file = Buffer.from(linesOf(1, 500));
+  const file = Buffer.from(getLines(1, 500));
   for (const [coding, body] of [
     ["br", brotliCompressSync(file)],
     ["deflate", deflateSync(file)],
@@ -88,7 +88,7 @@ test("every coding of a body is taken", async () => {
   ] as const) {
     const sent = await send(imports, new Uint8Array(body), undefined, { "Content-Encoding": coding });
     expect([coding, (await ended(sent.body.id)).summary?.read]).toEqual([coding, 1]);
-    expect((await appliance.api(`${imports}${sent.body.id}/`, { method: "DELETE" })).status).toBe(204);
+    expect((await server.api(`${imports}${sent.body.id}/`, { method: "DELETE" })).status).toBe(204);
   }
 });
 
@@ -106,23 +106,23 @@ test("a form is taken, rules and formats are, and a dry run loads nothing until 
     map: ["distinct_id=who", "event=what", "timestamp=when"],
   });
   expect(await ended(body.id)).toMatchObject({ state: "done", summary: { accepted: 1, dry_run: true } });
-  expect(await appliance.events("event=tried")).toEqual([]);
-  const response = await appliance.api(`${imports}${body.id}/start/`, {
+  expect(await server.events("event=tried")).toEqual([]);
+  const response = await server.api(`${imports}${body.id}/start/`, {
     method: "POST",
     body: { dry_run: false },
   });
   expect(response.status).toBe(200);
   expect(await ended(body.id)).toMatchObject({ state: "done", summary: { accepted: 1, dry_run: false } });
-  expect(await appliance.events("event=tried")).toHaveLength(1);
+  expect(await server.events("event=tried")).toHaveLength(1);
 });
 
 test("in parts, cancelled, stopped with the server, and gone on with: all of it once", async () => {
   const count = 60_000;
-  const file = Buffer.from(linesOf(count, 1_000_000));
+  const file = Buffer.from(getLines(count, 1_000_000));
   const { body } = await send(`${imports}?start=false&name=large.ndjson`);
   expect(body).toMatchObject({ state: "uploading", received_bytes: 0 });
   const one = `${imports}${body.id}/`;
-  expect((await send(`${one}start/`, "{}")).body.detail).toBe("Nothing of the file was received.");
+  expect((await send(`${one}start/`, "{}")).body.detail).toBe("The file is empty: upload it first.");
   const part = 700_000;
   for (let offset = 0; offset < file.length; offset += part) {
     const sent = await send(`${one}parts/?offset=${offset}`, file.subarray(offset, offset + part));
@@ -149,25 +149,25 @@ test("in parts, cancelled, stopped with the server, and gone on with: all of it 
     await begin();
     await works();
   }
-  await appliance.stop();
-  appliance = await TestAppliance.start({ directory: appliance.directory, args: ["--body-limit", "1MiB"] });
+  await server.stop();
+  server = await ServerProcess.start({ directory: server.directory, args: ["--body-limit", "1MiB"] });
   const found = await read(one);
   expect(["interrupted", "done"]).toContain(found.state);
   if (found.state === "interrupted") await begin();
   expect(await ended(body.id)).toMatchObject({ state: "done", summary: { read: count, accepted: count } });
-  const [stored] = await appliance.query(
+  const [stored] = await server.query(
     "SELECT count(*) AS n, count(DISTINCT timestamp) AS times FROM events WHERE timestamp >= '2020-09-25'::TIMESTAMP AND event = 'old'",
   );
   expect(stored).toEqual({ n: count, times: count });
 });
 
 test("what fails says why, without the server's folders, and can be tried again", async () => {
-  const { body } = await send(`${imports}?max_rejects=0`, `${linesOf(1, 5_000)}\n{`);
+  const { body } = await send(`${imports}?max_rejects=0`, `${getLines(1, 5_000)}\n{"event":"x"}`);
   const run = await ended(body.id);
   expect(run).toMatchObject({ state: "failed", max_rejects: 0 });
   expect(run.error).toStartWith("Too many records are rejected: upload, line 2");
-  expect(run.error).not.toContain(appliance.dataDir);
-  await appliance.api(`${imports}${body.id}/start/`, { method: "POST", body: { max_rejects: 1 } });
+  expect(run.error).not.toContain(server.dataDir);
+  await server.api(`${imports}${body.id}/start/`, { method: "POST", body: { max_rejects: 1 } });
   expect(await ended(body.id)).toMatchObject({ state: "done", summary: { accepted: 1, rejected: 1 } });
 });
 
@@ -182,7 +182,7 @@ test("refusals", async () => {
     expect(await send(`${imports}${query}`)).toMatchObject({ status: 400, body: { attr } });
   }
   const added = await flagkeep([
-    ...["users", "create", "member@example.com", "--data-dir", appliance.dataDir, "--json"],
+    ...["users", "create", "member@example.com", "--data-dir", server.dataDir, "--json"],
   ]);
   expect(added.code).toBe(0);
   const made = await flagkeep([
@@ -196,25 +196,25 @@ test("refusals", async () => {
       "--label",
       "m",
       "--data-dir",
-      appliance.dataDir,
+      server.dataDir,
       "--json",
     ],
   ]);
   const { value } = JSON.parse(made.stdout);
-  expect((await send(imports, linesOf(1), value)).status).toBe(403);
-  expect((await appliance.api(imports, { key: value })).status).toBe(200);
+  expect((await send(imports, getLines(1), value)).status).toBe(403);
+  expect((await server.api(imports, { key: value })).status).toBe(200);
   const [{ id }] = (await read(imports)).results;
-  expect((await appliance.api(`${imports}${id}/rejects/`, { key: value })).status).toBe(403);
+  expect((await server.api(`${imports}${id}/rejects/`, { key: value })).status).toBe(403);
   const other = await (
-    await appliance.api("/api/projects/", { method: "POST", body: { name: "Other" } })
+    await server.api("/api/projects/", { method: "POST", body: { name: "Other" } })
   ).json();
-  expect((await appliance.api(`/api/projects/${other.id}/imports/${id}/`)).status).toBe(404);
+  expect((await server.api(`/api/projects/${other.id}/imports/${id}/`)).status).toBe(404);
 });
 
 test("an import on the command line is seen, too", async () => {
   const folder = temporaryFolder();
-  writeFileSync(join(folder, "mine.ndjson"), linesOf(3, 9_000));
-  await flagkeep(["import", join(folder, "mine.ndjson"), "--data-dir", appliance.dataDir, "--project", "1"]);
+  writeFileSync(join(folder, "mine.ndjson"), getLines(3, 9_000));
+  await flagkeep(["import", join(folder, "mine.ndjson"), "--data-dir", server.dataDir, "--project", "1"]);
   const [run] = (await read(imports)).results;
   expect(run).toMatchObject({
     ...{ origin: "command_line", name: "mine.ndjson", state: "done", created_by: null },
@@ -223,7 +223,7 @@ test("an import on the command line is seen, too", async () => {
   expect((await send(`${imports}${run.id}/cancel/`, "{}")).body.detail).toBe(
     "The import runs on the command line.",
   );
-  expect((await appliance.api(`${imports}${run.id}/`, { method: "DELETE" })).status).toBe(204);
+  expect((await server.api(`${imports}${run.id}/`, { method: "DELETE" })).status).toBe(204);
   rmSync(folder, { recursive: true });
 });
 
@@ -234,16 +234,16 @@ test("as many as may be remembered; those that are done make room; a part that b
   const create = () => uploads.create({ projectId: 1, name: "x", options, createdBy: 1 }, new Date());
   const first = create();
   await uploads.append(first, Buffer.from("one"), 0);
-  await expect(uploads.append(first, Buffer.from("two"), 0)).rejects.toBeInstanceOf(WrongOffset);
+  await expect(uploads.append(first, Buffer.from("two"), 0)).rejects.toBeInstanceOf(UploadOffsetError);
   const path = join(dataDir, "import-state", "uploads", first.id, "files", "x");
   writeFileSync(path, "one and a part that broke off");
   await uploads.append(first, Buffer.from(" two"), 3);
   expect(await Bun.file(path).text()).toBe("one two");
   uploads.start(first);
-  expect(() => uploads.start(first)).toThrow(ImportInWrongState);
+  expect(() => uploads.start(first)).toThrow(ImportStateError);
   await until(() => first.state === "failed", "it has failed");
   for (let count = 1; count < importsMax; count++) create();
-  expect(create).toThrow(NoRoomForImport);
+  expect(create).toThrow(ImportCapacityError);
   await uploads.cancel(uploads.list().find(({ state }) => state === "uploading")!);
   create();
   expect(uploads.list()).toHaveLength(importsMax);
@@ -258,12 +258,12 @@ test("as many as may be remembered; those that are done make room; a part that b
 test("one slow import does not delay others: two run at once", async () => {
   const slow = await send(
     `${imports}?name=slow.zst`,
-    Bun.zstdCompressSync(`${linesOf(1)}\n`.repeat(3_000_000)),
+    Bun.zstdCompressSync(`${getLines(1)}\n`.repeat(3_000_000)),
   );
   expect(slow.status).toBe(201);
   const isRunning = async () => (await read(`${imports}${slow.body.id}/`)).state === "running";
   await until(isRunning, "the slow one runs");
-  const quick = await send(`${imports}?name=quick.ndjson`, linesOf(10, 9_000_000));
+  const quick = await send(`${imports}?name=quick.ndjson`, getLines(10, 9_000_000));
   expect(await ended(quick.body.id)).toMatchObject({ state: "done", summary: { accepted: 10 } });
   expect(await isRunning()).toBe(true);
   await send(`${imports}${slow.body.id}/cancel/`, "{}");

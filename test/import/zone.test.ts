@@ -4,8 +4,8 @@ import { describe, expect, test } from "bun:test";
 import { emptyCounts, formatWarnings } from "../../src/import/counts.ts";
 import { mapRecord } from "../../src/import/map/formats.ts";
 import { comparedRecordsMax, LocalTimes } from "../../src/import/map/local-times.ts";
-import { timeOf } from "../../src/import/map/time.ts";
-import { zoneOf } from "../../src/import/map/zone.ts";
+import { toTime } from "../../src/import/map/time.ts";
+import { getZone } from "../../src/import/map/zone.ts";
 
 const now = Date.UTC(2026, 0, 1) * 1_000;
 const cases: readonly (readonly [
@@ -32,15 +32,15 @@ const cases: readonly (readonly [
 ];
 for (const [value, name, iso, hasLocalNumbers] of cases)
   test(`${value} in ${name}${hasLocalNumbers ? ", local" : ""}`, () => {
-    const zone = { toInstant: zoneOf(name)!, hasLocalNumbers: hasLocalNumbers === true };
-    const micros = timeOf(value, now, zone);
+    const zone = { toInstant: getZone(name)!, hasLocalNumbers: hasLocalNumbers === true };
+    const micros = toTime(value, now, zone);
     expect(typeof micros === "number" ? new Date(micros / 1_000).toISOString() : micros).toBe(iso);
   });
 
-test("a number of four digits is no year", () => expect(timeOf(2024, now)).toBe("timestamp_out_of_range"));
+test("a number of four digits is no year", () => expect(toTime(2024, now)).toBe("timestamp_out_of_range"));
 
 for (const name of ["", "Mars/Phobos", "+15:00", "+05:60", "5", "Europe/Berlin; x"])
-  test(`${name} is no zone`, () => expect(zoneOf(name)).toBeUndefined());
+  test(`${name} is no zone`, () => expect(getZone(name)).toBeUndefined());
 
 describe("local times of Mixpanel are noticed", () => {
   const utc = 1_760_000_000;
@@ -86,7 +86,7 @@ describe("local times of Mixpanel are noticed", () => {
     expect(formatWarnings({ ...emptyCounts(), warnings })).toEqual([
       "The times of the first 5 records differ from Mixpanel's UTC times by +02:00: they seem to be local times. " +
         "Load such a project with --timezone ZONE.",
-      expect.stringContaining("1 visits have neither firstActionTimestamp"),
+      expect.stringContaining("1 visit has neither firstActionTimestamp"),
       "other",
     ]);
   });

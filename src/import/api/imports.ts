@@ -1,19 +1,19 @@
-/** Imports over HTTP: a file is sent, in parts where it is large, and loaded as `flagkeep import` loads it. */
+/** Imports over HTTP: a file is uploaded, in parts if it is large, and loaded like by `flagkeep import`. */
 
 import { type Static, Type } from "@sinclair/typebox";
-import { checkAdmin } from "../../accounts/api/roles.ts";
+import { checkAdmin } from "../../accounts/api/permissions.ts";
 import { type ProjectCall, projectRoute } from "../../accounts/api/routes.ts";
 import type { Metadata } from "../../accounts/metadata.ts";
-import { decompressed } from "../../http/decode/unwrap.ts";
-import { HttpFailure, parseError } from "../../http/failure.ts";
+import { decompressed } from "../../http/decode/decode-body.ts";
+import { HttpError, parseError } from "../../http/http-error.ts";
 import { readUuid } from "../../http/path.ts";
 import { readBoolean } from "../../http/query.ts";
-import { type Method, Reply, type Route, type RouteSpec } from "../../http/route.ts";
+import { type Method, type Route, RouteResponse, type RouteSpec } from "../../http/route.ts";
 import {
   ApiFailure,
   bool,
-  choice,
-  instant,
+  dateTime,
+  enumeration,
   int,
   list,
   named,
@@ -21,25 +21,25 @@ import {
   num,
   object,
   optional,
-  text,
+  string,
   uuid,
-} from "../../http/shapes.ts";
-import { InvalidField } from "../../lib/errors.ts";
-import { toWire } from "../../lib/wire-time.ts";
+} from "../../http/schemas.ts";
+import { toApiTime } from "../../lib/api-time.ts";
+import { InvalidFieldError } from "../../lib/errors.ts";
+import { type ImportOptions, type ImportRun, importStates } from "../import-status.ts";
 import { fieldRule } from "../map/fields.ts";
 import { importFormats } from "../map/formats.ts";
-import { zoneForm, zoneOf } from "../map/zone.ts";
-import { isNullText, nullForm } from "../read/csv.ts";
+import { getZone, zoneForm } from "../map/zone.ts";
+import { isNullMarker, nullForm } from "../read/csv.ts";
 import { rejectsMaxDefault } from "../reject-file.ts";
-import { type ImportOptions, type ImportRun, importStates } from "../runs.ts";
 import { ImportSummary } from "../summary.ts";
 import {
-  ImportInWrongState,
+  ImportCapacityError,
+  ImportStateError,
   type ImportUploads,
   importsMax,
-  NoRoomForImport,
   runningMax,
-  WrongOffset,
+  UploadOffsetError,
 } from "../uploads.ts";
 
 const tagName = "Imports";
@@ -53,33 +53,33 @@ export const ImportBody = named(
   object({
     id: uuid(),
     project_id: int(),
-    name: text({ description: "Of the file." }),
-    origin: choice(["upload", "command_line"]),
-    state: choice(importStates, {
-      description: `\`uploading\` until it is started; \`waiting\` while ${runningMax} others run; \`interrupted\` when the server was stopped.`,
+    name: string({ description: "Name of the file." }),
+    origin: enumeration(["upload", "command_line"]),
+    state: enumeration(importStates, {
+      description: `\`uploading\` before the start; \`waiting\` while ${runningMax} others run; \`interrupted\` after a server stop.`,
     }),
-    format: nullable(choice(importFormats)),
-    map: list(text()),
-    null: list(text()),
-    timezone: nullable(text()),
+    format: nullable(enumeration(importFormats)),
+    map: list(string()),
+    null: list(string()),
+    timezone: nullable(string()),
     link_identities: nullable(bool()),
     max_rejects: nullable(int()),
     dry_run: bool(),
     created_by: nullable(int(), { description: "Id of the user." }),
-    created_at: instant(),
-    started_at: nullable(instant()),
-    finished_at: nullable(instant()),
-    received_bytes: int({ description: "Of the file; the next part begins here." }),
+    created_at: dateTime(),
+    started_at: nullable(dateTime()),
+    finished_at: nullable(dateTime()),
+    received_bytes: int({ description: "Received bytes of the file; offset of the next part." }),
     progress: object({
       records: int(),
-      bytes: num({ description: "Of the file, as far as it is read." }),
+      bytes: num({ description: "Read bytes of the file." }),
       total_bytes: nullable(int()),
       records_per_second: int(),
       seconds_left: nullable(int()),
       rejected: int(),
     }),
-    error: nullable(text({ description: "Why it failed." })),
-    summary: nullable(Type.Object(summaryFields), { description: "As `flagkeep import --json` prints it." }),
+    error: nullable(string({ description: "Error of a failed import." })),
+    summary: nullable(Type.Object(summaryFields), { description: "Same as `flagkeep import --json`." }),
   }),
 );
 const ImportsBody = named("Imports", object({ results: list(ImportBody) }));
@@ -107,40 +107,45 @@ export const exampleImport: Static<typeof ImportBody> = {
 
 const refusals = {
   409: {
-    description: "Not in the state that the import is in; or a part does not begin where the file ends.",
+    description: "Not allowed in the state of the import, or the part has a wrong offset.",
     schema: ApiFailure,
     example: {
       ...{ type: "invalid_request", code: "import_state", attr: null },
-      detail: "The import is done: it does not run.",
+      detail: "The import is done: it is not running.",
     },
   },
   503: {
-    description: "There is no room: on the disk, or for more imports.",
+    description: "Not enough disk space, or too many imports.",
     schema: ApiFailure,
     example: {
       ...{ type: "server_error", code: "import_no_room", attr: null },
-      detail: "There is not enough room on the disk for more of the file.",
+      detail: "Not enough disk space for the rest of the file.",
     },
   },
 };
 const retryAfterSeconds = 60;
 
 const OrderQuery = object({
-  name: optional(text({ description: "Of the file." })),
+  name: optional(string({ description: "Name of the file." })),
   format: optional(
-    choice(importFormats, { description: "What the file is; `auto` (default): its content tells." }),
+    enumeration(importFormats, { description: "File format; default: `auto`, detected from the content." }),
   ),
-  map: optional(text({ description: "As `--map` of `flagkeep import` takes it; repeat for more." })),
+  map: optional(string({ description: "Same as `flagkeep import --map`; repeatable." })),
   null: optional(
-    text({ description: "In tables, an unquoted cell that is no value, as `--null`; repeat for more." }),
+    string({ description: "Unquoted table cell to read as NULL, same as `--null`; repeatable." }),
   ),
-  timezone: optional(text({ description: "The zone of times without one, as `--timezone`; default UTC." })),
-  link_identities: optional(
-    bool({ description: "Join the devices and users that the records name; default true." }),
+  timezone: optional(
+    string({ description: "Time zone of times without one, same as `--timezone`; default: UTC." }),
   ),
-  max_rejects: optional(int({ description: "Stop when more are rejected.", default: rejectsMaxDefault })),
-  dry_run: optional(bool({ description: "Read and check everything, load nothing." })),
-  start: optional(bool({ description: "False when parts of the file follow; default true." })),
+  link_identities: optional(bool({ description: "Link devices to users; default: true." })),
+  max_rejects: optional(
+    int({
+      description: "Maximum number of rejected records before the import stops.",
+      default: rejectsMaxDefault,
+    }),
+  ),
+  dry_run: optional(bool({ description: "Read and validate everything, load nothing." })),
+  start: optional(bool({ description: "False if parts of the file follow; default: true." })),
 });
 
 export interface ImportUploadDeps {
@@ -151,19 +156,19 @@ export interface ImportUploadDeps {
 export function importUploadRoutes(deps: ImportUploadDeps): Route[] {
   const { uploads } = deps;
   const one = { 200: { description: "The import.", schema: ImportBody, example: exampleImport } };
-  /** Who may only read cannot load events of the past, nor see what was in a file. */
+  /** Read-only users can neither load past events nor see the contents of a file. */
   const adminRoute = (method: Method, path: string, spec: RouteSpec<ProjectCall>) =>
     projectRoute(method, `/imports${path}`, method === "GET" ? "event:read" : "event:write", {
       ...spec,
       description: [spec.description, "Admins and owners only."].filter(Boolean).join(" "),
-      // A part is read by it.
-      takesLong: true,
+      // It reads an uploaded part.
+      isLongRunning: true,
       handle: async (call) => {
         checkAdmin(deps, { user: call.user, organization: { id: call.project.organizationId } });
         try {
           return await spec.handle(call);
         } catch (error) {
-          throw refusalOf(error);
+          throw toRejection(error);
         }
       },
     });
@@ -172,8 +177,7 @@ export function importUploadRoutes(deps: ImportUploadDeps): Route[] {
   return [
     projectRoute("GET", "/imports", "event:read", {
       summary: "List imports",
-      description:
-        "The newest first: of files that were sent, and of those that `flagkeep import` has loaded since the last start.",
+      description: "Newest first: uploaded files, and `flagkeep import` runs since the last start.",
       tag: tagName,
       answers: {
         200: { description: "The imports.", schema: ImportsBody, example: { results: [exampleImport] } },
@@ -183,10 +187,10 @@ export function importUploadRoutes(deps: ImportUploadDeps): Route[] {
     adminRoute("POST", "", {
       summary: "Upload a file to import",
       description:
-        "The body is the file, of any content type (of a form, its first file), with at most as many bytes as the setting " +
-        "`body-limit`. Send a larger one in parts: the first, or nothing, with `start=false`, the others to `parts/`, then " +
-        "`start/`. What a file may be, `flagkeep import --help` tells. Events are loaded in order through the historical lane, " +
-        `none of them twice. Up to ${importsMax} imports are remembered.`,
+        "The body is the file, of any content type (the first file of a form), up to the setting " +
+        "`body-limit`. Send larger files in parts: the first part, or nothing, with `start=false`, the others to `parts/`, then " +
+        "`start/`. `flagkeep import --help` describes the formats. Events are loaded in order through the historical lane, " +
+        `without duplicates. At most ${importsMax} imports are kept.`,
       tag: tagName,
       query: OrderQuery,
       answers: {
@@ -198,7 +202,11 @@ export function importUploadRoutes(deps: ImportUploadDeps): Route[] {
         const isStarted = readBoolean(call.query, "start") ?? true;
         const { bytes, name } = await fileIn(call);
         if (isStarted && bytes.length === 0)
-          throw new InvalidField("file", "required", "The body is empty: send the file, or start=false.");
+          throw new InvalidFieldError(
+            "file",
+            "required",
+            "The body is empty: send the file, or start=false.",
+          );
         const order = { projectId: call.project.id, createdBy: call.user.id, options };
         const run = uploads.create({ ...order, name: call.query.get("name") || name || "upload" }, call.now);
         try {
@@ -208,7 +216,7 @@ export function importUploadRoutes(deps: ImportUploadDeps): Route[] {
           throw error;
         }
         if (isStarted) uploads.start(run);
-        return new Reply(201, importBody(run));
+        return new RouteResponse(201, importBody(run));
       },
     }),
     projectRoute("GET", "/imports/:import_id", "event:read", {
@@ -220,8 +228,8 @@ export function importUploadRoutes(deps: ImportUploadDeps): Route[] {
     adminRoute("POST", "/:import_id/parts", {
       summary: "Upload the next part of a file",
       description:
-        "The body is the part. `offset` says where it begins: at `received_bytes`, else 409 `wrong_offset`, which says where; so " +
-        "a part that broke off is sent again.",
+        "The body is the part. `offset` must equal `received_bytes`, else 409 `wrong_offset` with the expected value; " +
+        "resend an interrupted part.",
       tag: tagName,
       query: object({ offset: int({ description: "Bytes before this part.", minimum: 0 }) }),
       answers: { ...one, ...refusals },
@@ -229,7 +237,7 @@ export function importUploadRoutes(deps: ImportUploadDeps): Route[] {
         const run = runOf(call);
         const written = call.query.get("offset") ?? "";
         if (!/^\d{1,15}$/.test(written))
-          throw new InvalidField("offset", "invalid_input", "A number of bytes is required.");
+          throw new InvalidFieldError("offset", "invalid_input", "Expected a number of bytes.");
         await uploads.append(run, (await fileIn(call)).bytes, Number(written));
         return importBody(run);
       },
@@ -237,7 +245,7 @@ export function importUploadRoutes(deps: ImportUploadDeps): Route[] {
     projectStart(),
     adminRoute("POST", "/:import_id/cancel", {
       summary: "Cancel an import",
-      description: "What was loaded stays; `start/` goes on from there.",
+      description: "Loaded events are kept; `start/` resumes.",
       tag: tagName,
       answers: { ...one, ...refusals },
       handle: async (call) => {
@@ -250,7 +258,7 @@ export function importUploadRoutes(deps: ImportUploadDeps): Route[] {
       summary: "Get the rejected records of an import",
       description: 'Lines of JSON: `{"line","reason","record"}`.',
       tag: tagName,
-      answers: { 200: { description: "The lines; none is an empty body." } },
+      answers: { 200: { description: "The rejected records; empty without any." } },
       handle: (call) => {
         const run = runOf(call);
         return new Response(uploads.rejects(run) as never, {
@@ -265,12 +273,12 @@ export function importUploadRoutes(deps: ImportUploadDeps): Route[] {
     adminRoute("DELETE", "/:import_id", {
       summary: "Delete an import",
       description:
-        "Its file and its rejected records are removed; one that runs is cancelled first. What was loaded stays.",
+        "Deletes its file and rejected records and cancels a running import. Loaded events are kept.",
       tag: tagName,
       answers: { 204: { description: "Gone." }, 409: refusals[409] },
       handle: async (call) => {
         await uploads.remove(runOf(call));
-        return new Reply(204);
+        return new RouteResponse(204);
       },
     }),
   ];
@@ -279,8 +287,8 @@ export function importUploadRoutes(deps: ImportUploadDeps): Route[] {
     return projectRoute("POST", "/imports/:import_id/start", "event:write", {
       summary: "Start or resume an import",
       description:
-        "When all of its file is there; after a dry run, a failure, a cancellation or a restart of the server it goes on behind " +
-        "what it has loaded. Admins and owners only.",
+        "Requires the complete file. After a dry run, failure, cancellation or server restart it resumes after " +
+        "the loaded records. Admins and owners only.",
       tag: tagName,
       body: object({
         dry_run: optional(bool()),
@@ -296,17 +304,17 @@ export function importUploadRoutes(deps: ImportUploadDeps): Route[] {
           uploads.start(run, { isDryRun: call.body.dry_run, maxRejects: call.body.max_rejects });
           return importBody(run);
         } catch (error) {
-          throw refusalOf(error);
+          throw toRejection(error);
         }
       },
     });
   }
 }
 
-/** The wire form of an import. */
+/** The API representation of an import. */
 export function importBody(run: ImportRun): Static<typeof ImportBody> {
   const { options, figures } = run;
-  const time = (iso: string) => toWire(new Date(iso));
+  const time = (iso: string) => toApiTime(new Date(iso));
   return {
     ...{ id: run.id, project_id: run.projectId, name: run.name, origin: run.origin, state: run.state },
     ...{
@@ -329,38 +337,47 @@ export function importBody(run: ImportRun): Static<typeof ImportBody> {
   };
 }
 
-/** @throws {InvalidField} */
+/** @throws {InvalidFieldError} */
 function optionsIn(query: URLSearchParams): ImportOptions {
   const format = importFormats.find((known) => known === (query.get("format") || "auto"));
   if (format === undefined)
-    throw new InvalidField("format", "invalid_choice", `"${query.get("format")}" is not a valid choice.`);
+    throw new InvalidFieldError(
+      "format",
+      "invalid_choice",
+      `"${query.get("format")}" is not a valid choice.`,
+    );
   const map = query.getAll("map").filter((rule) => rule !== "");
-  if (map.length > rulesMax) throw new InvalidField("map", "max_length", `At most ${rulesMax} rules.`);
+  if (map.length > rulesMax) throw new InvalidFieldError("map", "max_length", `At most ${rulesMax} rules.`);
   const wrong = map.find((rule) => rule.length > ruleLengthMax || fieldRule(rule) === undefined);
   if (wrong !== undefined)
-    throw new InvalidField(
+    throw new InvalidFieldError(
       "map",
       "invalid_input",
-      "It must be old=new, or a field of the event and its sources.",
+      "Expected OLD=NEW or FIELD=SOURCES, for example event=name|'$pageview'.",
     );
   const nulls = query.getAll("null").filter((text) => text !== "");
-  if (nulls.length > rulesMax) throw new InvalidField("null", "max_length", `At most ${rulesMax} texts.`);
-  const wrongNull = nulls.find((text) => !isNullText(text));
+  if (nulls.length > rulesMax)
+    throw new InvalidFieldError("null", "max_length", `At most ${rulesMax} values.`);
+  const wrongNull = nulls.find((text) => !isNullMarker(text));
   if (wrongNull !== undefined)
-    throw new InvalidField(
+    throw new InvalidFieldError(
       "null",
       "invalid_input",
-      `"${wrongNull}" is invalid. Expected the text of a table cell that is no value, such as NULL: ${nullForm}.`,
+      `"${wrongNull}" is invalid. Expected the content of an empty table cell, for example NULL: ${nullForm}.`,
     );
   const timezone = query.get("timezone") || undefined;
-  if (timezone !== undefined && zoneOf(timezone) === undefined)
-    throw new InvalidField("timezone", "invalid_input", `"${timezone}" is invalid. Expected ${zoneForm}.`);
+  if (timezone !== undefined && getZone(timezone) === undefined)
+    throw new InvalidFieldError(
+      "timezone",
+      "invalid_input",
+      `"${timezone}" is invalid. Expected ${zoneForm}.`,
+    );
   const maxRejects = query.get("max_rejects") || String(rejectsMaxDefault);
   if (!/^\d{1,9}$/.test(maxRejects) || Number(maxRejects) > rejectsMaxMax)
-    throw new InvalidField(
+    throw new InvalidFieldError(
       "max_rejects",
       "invalid_input",
-      `A whole number up to ${rejectsMaxMax} is required.`,
+      `Expected an integer up to ${rejectsMaxMax}.`,
     );
   return {
     ...{
@@ -389,21 +406,24 @@ async function fileIn(call: ProjectCall<unknown>): Promise<{ bytes: Uint8Array; 
   } catch {
     throw parseError("the form could not be read");
   }
-  throw new InvalidField("file", "required", "The form holds no file.");
+  throw new InvalidFieldError("file", "required", "The form contains no file.");
 }
 
-/** The body without its coding; gzip and Zstandard stay, which an import takes off by itself however large the file is then. */
+/**
+ * The body without its Content-Encoding; gzip and Zstandard stay, which an import decompresses itself, without a size
+ * limit.
+ */
 async function sentBytes(call: ProjectCall<unknown>): Promise<Uint8Array> {
   const { bytes, contentEncoding, limitBytes } = await call.wrapped("events");
   const isTakenOff = /^\s*(?:br|deflate)\s*$/i.test(contentEncoding ?? "");
   return isTakenOff ? await decompressed(bytes, contentEncoding ?? null, limitBytes) : bytes;
 }
 
-function refusalOf(error: unknown): unknown {
-  if (error instanceof ImportInWrongState || error instanceof WrongOffset)
-    return new HttpFailure(409, "invalid_request", error.code, error.message);
-  if (error instanceof NoRoomForImport)
-    return new HttpFailure(503, "server_error", error.code, error.message, null, {
+function toRejection(error: unknown): unknown {
+  if (error instanceof ImportStateError || error instanceof UploadOffsetError)
+    return new HttpError(409, "invalid_request", error.code, error.message);
+  if (error instanceof ImportCapacityError)
+    return new HttpError(503, "server_error", error.code, error.message, null, {
       "Retry-After": String(retryAfterSeconds),
     });
   return error;

@@ -1,13 +1,13 @@
-/** What the lookup files of an import say about the records of its events. */
+/** Data from the lookup files of an import for the records of its events. */
 
 import type { JsonObject } from "../../lib/json.ts";
 import type { MapContext } from "../map/formats.ts";
-import { idOf } from "../map/loose-json.ts";
+import { getId, toExactNumber } from "../map/lenient-json.ts";
 import { type UmamiLookup, umamiDatum } from "../map/umami.ts";
 import { objectFrom } from "../read/json-text.ts";
 import type { LookupStore } from "./lookup-store.ts";
 
-/** Members of a session that say nothing about its events. */
+/** Members of a session that do not apply to its events. */
 const sessionOwn = new Set(["session_id", "website_id", "created_at"]);
 
 export function lookupContext(store: LookupStore): Omit<MapContext, "table"> {
@@ -22,12 +22,12 @@ function umamiLookup(
   eventId: string | undefined,
   sessionId: string | undefined,
 ): UmamiLookup {
-  const data = dataOf(store.take("event_data", eventId));
+  const data = getData(store.take("event_data", eventId));
   for (const row of store.take("revenue", eventId))
     for (const name of ["revenue", "currency"] as const)
-      if (!Object.hasOwn(data, name) && idOf(row[name]) !== undefined)
-        data[name] = name === "revenue" ? numberOf(idOf(row[name])!) : row[name]!;
-  const person = dataOf(store.take("session_data", sessionId));
+      if (!Object.hasOwn(data, name) && getId(row[name]) !== undefined)
+        data[name] = name === "revenue" ? toExactNumber(getId(row[name])!) : row[name]!;
+  const person = getData(store.take("session_data", sessionId));
   const session = mergedRow(store.take("session", sessionId));
   return {
     properties: data,
@@ -38,17 +38,11 @@ function umamiLookup(
   };
 }
 
-function dataOf(rows: readonly JsonObject[]): JsonObject {
+function getData(rows: readonly JsonObject[]): JsonObject {
   return objectFrom(rows.map(umamiDatum).filter((datum) => datum !== undefined));
 }
 
-/** Tables write numbers as text. */
-function numberOf(text: string): number | string {
-  const number = Number(text);
-  return Number.isNaN(number) ? text : number;
-}
-
-/** Of several rows of one id the values of the last count. */
+/** With several rows of one ID the last values count. */
 function mergedRow(rows: readonly JsonObject[]): JsonObject | undefined {
   if (rows.length <= 1) return rows[0];
   return objectFrom(

@@ -1,92 +1,152 @@
-/** The first pass over the files of an import: lookup files are read before events, whatever the order of the files. */
+/**
+ * The first pass over the files of an import: lookup files are read before events, and it is known which IDs are users
+ * before the first device is linked, whatever the order of the files (contract, import 1.1 I2).
+ */
 
 import { statSync } from "node:fs";
 import type { AppError } from "../../lib/errors.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import { addName, emptyCounts, type ImportCounts } from "../counts.ts";
-import { tableOf } from "../files.ts";
-import { detectFormat, type ImportFormat, type RecordFormat } from "../map/formats.ts";
-import { detectLookup, type LookupKind, lookupAlone, lookupKey, lookupOf } from "../map/lookups.ts";
-import { restOf } from "../map/members.ts";
+import { getTable } from "../files.ts";
+import { type FieldRule, withFields } from "../map/fields.ts";
+import {
+  detectFormat,
+  getUser,
+  hasUsers,
+  type ImportFormat,
+  isFileType,
+  type RecordFormat,
+} from "../map/formats.ts";
+import { detectLookup, getLookup, type LookupKind, lookupAlone, lookupKey } from "../map/lookups.ts";
+import { getRest } from "../map/members.ts";
 import { snowplowRow } from "../map/snowplow.ts";
-import { type Content, contentsOf } from "../read/contents.ts";
-import { FileUnreadable, InputDamaged } from "../read/input.ts";
+import { withLowerNames } from "../map/upper-names.ts";
+import { type Content, getContents, type StandardInput } from "../read/archive-contents.ts";
+import { CorruptInputError, UnreadableFileError } from "../read/input.ts";
 import { recordSource } from "../read/read-records.ts";
+import { RecentStrings } from "../recent-texts.ts";
 import type { LookupStore } from "./lookup-store.ts";
 
 export interface LookupOrder {
   paths: readonly string[];
   format: ImportFormat;
+  fields: readonly FieldRule[];
   nulls?: readonly string[];
   workFolder: string;
+  standardInput?: StandardInput | undefined;
   store: LookupStore;
+  /** Called with the users that the records of a file name. */
+  addUsers: (users: readonly string[]) => void;
 }
 
 export interface LookupFiles {
-  /** Names of the contents that hold lookup rows: the pass over events leaves them out. */
+  /** Names of contents with lookup rows, which the pass over events skips. */
   names: ReadonlySet<string>;
+  /** Files and contents with a wrong checksum, and messages: records of the readable part may be corrupt too. */
+  corrupt: ReadonlyMap<string, string>;
   counts: ImportCounts;
-  /** Lookup files that could not be read to their end, or that are without their events. */
+  /** Lookup files that could not be read to their end, or whose events are missing. */
   failures: AppError[];
 }
 
-/** @param isRead whether the store has the rows already. @throws {FileUnreadable} only lookup files were found. */
+/** @param isRead whether the store has the rows already. @throws {UnreadableFileError} only lookup files were found. */
 export async function readLookups(order: LookupOrder, isRead: boolean): Promise<LookupFiles> {
   const counts = emptyCounts();
   const failures: AppError[] = [];
   const found = new Map<string, LookupKind>();
   const formats = new Set<RecordFormat>();
+  const corrupt = new Map<string, string>();
   let others = 0;
-  const silent = { onBytes: () => undefined, workFolder: order.workFolder };
+  const { workFolder, standardInput } = order;
+  const silent = { onBytes: () => undefined, workFolder, standardInput };
   for (const path of order.paths) {
-    // What can be read only once is left to the pass over events.
-    if (path === "-" || !statSync(path).isFile()) continue;
+    // Input that can be read only once is left to the pass over events.
+    const isReadable = path === "-" ? standardInput?.isArchive : statSync(path).isFile();
+    if (!isReadable) continue;
     try {
-      for await (const content of contentsOf(path, silent)) {
-        const seen = await readOne(content, order, isRead, counts, failures);
-        if (seen.kind !== undefined) found.set(content.name, seen.kind);
-        else others += 1;
-        if (seen.format !== undefined) formats.add(seen.format);
+      for await (const content of getContents(path, silent)) {
+        const { shared, drain } = isPacked(content) ? sharing(content) : { shared: content };
+        try {
+          const seen = await readOne(shared, order, isRead, counts, failures);
+          if (seen.kind !== undefined) found.set(content.name, seen.kind);
+          else others += 1;
+          if (seen.format !== undefined) formats.add(seen.format);
+          await drain?.();
+        } catch (error) {
+          if (!isUnreadable(error)) throw error;
+          others += 1;
+          if (error instanceof CorruptInputError && !error.isCutOff)
+            // The checksum of a packed archive is that of all its files.
+            corrupt.set(content.archive === "tar" ? path : content.name, error.message);
+        }
         await content.close();
       }
     } catch (error) {
       // The pass over events reports it.
-      if (!(error instanceof InputDamaged || error instanceof FileUnreadable)) throw error;
+      if (!isUnreadable(error)) throw error;
       others += 1;
+      if (error instanceof CorruptInputError && !error.isCutOff) corrupt.set(path, error.message);
     }
   }
   if (order.format !== "auto") formats.add(order.format as RecordFormat);
   for (const [name, kind] of found) {
-    if (formats.has(lookupOf(kind).source)) continue;
-    const error = new FileUnreadable(lookupAlone(name, kind));
+    if (formats.has(getLookup(kind).source)) continue;
+    const error = new UnreadableFileError(lookupAlone(name, kind));
     if (others === 0) throw error;
     failures.push(error);
   }
   if (!isRead) order.store.complete();
-  return { names: new Set(found.keys()), counts, failures };
+  return { names: new Set(found.keys()), corrupt, counts, failures };
 }
+
+/** Whether unpacking checks the content. */
+function isPacked({ packing, archive }: Content): boolean {
+  return packing.length > 0 || archive !== undefined;
+}
+
+/** A content that is read to its end after its records, so that its checksum is checked. */
+function sharing(content: Content): { shared: Content; drain: () => Promise<void> } {
+  const iterator = content.bytes[Symbol.asyncIterator]();
+  const bytes = { [Symbol.asyncIterator]: () => ({ next: () => iterator.next() }) };
+  const drain = async () => {
+    while (!(await iterator.next()).done);
+  };
+  return { shared: { ...content, bytes }, drain };
+}
+
+/** Records used for format detection. */
+const samplesMax = 20;
 
 async function readOne(
   content: Content,
-  { format, nulls = [], workFolder, store }: LookupOrder,
+  order: LookupOrder,
   isRead: boolean,
   counts: ImportCounts,
   failures: AppError[],
 ): Promise<{ kind?: LookupKind; format?: RecordFormat }> {
+  const { format, fields, nulls = [], workFolder, store } = order;
   const forced = format === "csv" || format === "parquet" ? format : undefined;
   const options = { onBytes: () => undefined, workFolder, nulls, snowplowRow };
   let kind: LookupKind | undefined;
+  let found = format === "auto" || isFileType(format) ? undefined : format;
+  const users = new UserBatches(order.addUsers);
   try {
     const { records } = recordSource(content, forced, options);
+    let samples = 0;
     for await (const batch of records)
-      for (const { record } of batch) {
+      for (const { record: sent } of batch) {
+        const record = sent && withLowerNames(sent);
+        samples += 1;
+        if (samples === 1 && record !== undefined)
+          kind = detectLookup(record, getTable(content.name), format);
         if (kind === undefined) {
-          if (record === undefined) return {};
-          kind = detectLookup(record, tableOf(content.name), format);
-          if (kind === undefined) {
-            const seems = detectFormat(record);
-            return seems === undefined || seems === "totals" ? {} : { format: seems };
-          }
+          if (record === undefined && samples < samplesMax) continue;
+          const mapped = record && withFields(record, fields);
+          found ??= mapped && detectEvents(mapped);
+          if (found === undefined && samples < samplesMax) continue;
+          if (found === undefined || !hasUsers(found)) return found === undefined ? {} : { format: found };
+          if (mapped !== undefined) users.add(getUser(found, mapped));
+          continue;
         }
         counts.read += 1;
         if (record === undefined) {
@@ -94,12 +154,48 @@ async function readOne(
           continue;
         }
         takeRow(store, kind, record, isRead, counts);
+        if (kind === "session") users.add(getUser("umami", record));
       }
   } catch (error) {
-    if (kind === undefined || !(error instanceof InputDamaged)) throw error;
+    // The pass over events reports it.
+    const isCutOff = error instanceof CorruptInputError && error.isCutOff;
+    if (kind === undefined && found !== undefined && isCutOff) return { format: found };
+    if (kind === undefined || !(error instanceof CorruptInputError)) throw error;
     failures.push(error);
+  } finally {
+    users.flush();
   }
-  return kind === undefined ? {} : { kind };
+  return kind !== undefined ? { kind } : found !== undefined ? { format: found } : {};
+}
+
+function detectEvents(record: JsonObject): RecordFormat | undefined {
+  const seems = detectFormat(record);
+  return seems === "totals" ? undefined : seems;
+}
+
+function isUnreadable(error: unknown): boolean {
+  return error instanceof CorruptInputError || error instanceof UnreadableFileError;
+}
+
+const usersPerBatch = 5_000;
+
+/** Users of a file, most of them once. */
+class UserBatches {
+  private readonly seen = new RecentStrings();
+  private users: string[] = [];
+
+  constructor(private readonly addUsers: LookupOrder["addUsers"]) {}
+
+  add(user: string | undefined): void {
+    if (user === undefined || !this.seen.add(user)) return;
+    this.users.push(user);
+    if (this.users.length >= usersPerBatch) this.flush();
+  }
+
+  flush(): void {
+    this.addUsers(this.users);
+    this.users = [];
+  }
 }
 
 const unreadableRow = "lookup row that cannot be read";
@@ -112,8 +208,8 @@ function takeRow(
   isRead: boolean,
   counts: ImportCounts,
 ): void {
-  const { keys, used, omitted = [] } = lookupOf(kind);
-  const rest = used === undefined ? [] : restOf(row, [...keys, ...used]);
+  const { keys, used, omitted = [] } = getLookup(kind);
+  const rest = used === undefined ? [] : getRest(row, [...keys, ...used]);
   const dropped = omitted.filter((name) => row[name] !== undefined && row[name] !== null && row[name] !== "");
   for (const name of [...rest, ...dropped]) addName(counts.not_taken, name);
   const id = lookupKey(kind, row);

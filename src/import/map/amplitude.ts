@@ -1,10 +1,12 @@
 /** Amplitude's export, HTTP format and warehouse tables (contract, import 2.2); times without a zone are UTC. Pure. */
 
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { campaignNames } from "../../persons/identity/automatic-properties.ts";
+import { objectFrom } from "../read/json-text.ts";
 import { EventDraft } from "./event-draft.ts";
-import { identityOf } from "./identity.ts";
-import { idOf, objectOf, propertiesOf } from "./loose-json.ts";
-import { eventOf, type MappedGroup, type MappedRecord, unusable } from "./mapped.ts";
+import { getIdentity, isPlaceholder } from "./identity.ts";
+import { getId, getProperties, toList, toObject } from "./lenient-json.ts";
+import { type MappedEvent, type MappedGroup, type MappedRecord, rejectRecord, toEvent } from "./mapped.ts";
 import { Members } from "./members.ts";
 
 const eventNames = new Map([
@@ -18,7 +20,7 @@ const elementEvents = new Map([
   ["[Amplitude] Element Changed", "change"],
 ]);
 
-/** Of the property bag; each also stays under its own name. */
+/** Of the property bag; each also keeps its own name. */
 const ownFields = {
   "[Amplitude] Page URL": "$current_url",
   "[Amplitude] Page Location": "$current_url",
@@ -58,13 +60,18 @@ const omitted = [
 
 /** Operations on user properties that a single event cannot express: they are kept on the event. */
 const operations = ["$add", "$append", "$prepend", "$preInsert", "$postInsert", "$remove", "$clearAll"];
-const initialCampaign = /^initial_(utm_\w+|\w*clid|\w*click_id|gbraid|wbraid|_kx|referrer|referring_domain)$/;
+/** First-touch values: of campaigns, clicks and referrers. */
+const initialForm = /^initial_(.+)$/;
+const firstTouchForm = /^(?:utm_\w+|\w*clk?id|\w*click_id|referrer|referring_domain)$/;
+const firstTouchNames = new Set(campaignNames);
+/** What Amplitude writes for a first-touch value that is missing. */
+const noInitialValue = "EMPTY";
 const desktops = /^(windows|linux|mac|chrome ?os|cros)/i;
 const mobiles = /^(ios|iphone|ipad|android)/i;
 
 export function fromAmplitude(record: JsonObject): MappedRecord {
-  const own = propertiesOf(record.event_properties);
-  if (!isJsonObject(own)) return unusable(own);
+  const own = getProperties(record.event_properties);
+  if (!isJsonObject(own)) return rejectRecord(own);
   const members = new Members(record);
   members.take("event_properties");
   const draft = new EventDraft("amplitude", own);
@@ -74,20 +81,21 @@ export function fromAmplitude(record: JsonObject): MappedRecord {
   takeUserProperties(draft, members);
 
   const groups = groupKeys(draft, members.takeInside("groups"));
-  const states = groupStates(groups, members.takeInside("group_properties"));
+  const states = groupStates(draft, groups, members.takeInside("group_properties"));
   for (const [group, key] of Object.entries(groups)) draft.group(group, key);
 
   const user = members.takeId("user_id");
   const device = members.takeId("device_id");
-  draft.fill("$device_id", device);
-  const amplitudeId = idOf(members.peek("amplitude_id"));
-  const { distinctId, ...identity } = identityOf(device, user, amplitudeId);
-  if (distinctId !== user && user !== undefined) draft.keep("user_id", user);
+  draft.use("$device_id", "device_id", device);
+  const amplitudeId = getId(members.peek("amplitude_id"));
+  const { distinctId, ...identity } = getIdentity(device, user, amplitudeId);
+  if (distinctId !== user && user !== undefined) draft.keep("user_id", record.user_id!);
   const time = members.takeFirst("event_time", "time", "client_event_time");
   const uuid = members.takeId("uuid");
-  const insertId = idOf(members.takeFirst("$insert_id", "insert_id"));
+  const insertId = uuid === undefined ? getId(members.takeFirst("$insert_id", "insert_id")) : undefined;
+  draft.omit(members, ["$insert_id", "insert_id"]);
   takePlatform(draft, members);
-  const session = idOf(members.peek("session_id"));
+  const session = getId(members.peek("session_id"));
   if (session === "-1") members.take("session_id");
   draft.fillFrom(members, { ...fields, session_id: "$amplitude_session_id" });
   draft.omit(members, omitted);
@@ -96,11 +104,12 @@ export function fromAmplitude(record: JsonObject): MappedRecord {
   return {
     events: [
       {
-        event: eventOf(name, distinctId, time, draft.toProperties()),
+        event: toEvent(name, distinctId, time, draft.toProperties()),
         sourceId: uuid ?? insertId,
         ...(uuid === undefined ? {} : { isUuid: true }),
-        source: { name: type, ids: [user, device, amplitudeId], content: contentOf(record) },
+        source: { name: type, ids: [user, device, amplitudeId], content: getContent(record) },
         ...identity,
+        ...getSourceUser(amplitudeId, device, user),
         groups: states,
       },
     ],
@@ -108,8 +117,24 @@ export function fromAmplitude(record: JsonObject): MappedRecord {
   };
 }
 
-/** What tells an event without an id from others. */
-function contentOf({
+/** By `amplitude_id`, which is also the distinct ID of an event that has no other. */
+function getSourceUser(
+  id: string | undefined,
+  device: string | undefined,
+  user: string | undefined,
+): Pick<MappedEvent, "sourceUser"> {
+  if (id === undefined || isPlaceholder(id)) return {};
+  const ids = [
+    { distinctId: user, isUser: true },
+    { distinctId: device, isUser: false },
+  ].flatMap(({ distinctId, isUser }) =>
+    distinctId === undefined || isPlaceholder(distinctId) ? [] : [{ distinctId, isUser }],
+  );
+  return { sourceUser: { id, ids: ids.length > 0 ? ids : [{ distinctId: id, isUser: false }] } };
+}
+
+/** Content that distinguishes an event without an ID. */
+function getContent({
   event_properties,
   user_properties,
   groups,
@@ -120,10 +145,10 @@ function contentOf({
   return Object.fromEntries(Object.entries(content).filter(([, value]) => value !== undefined)) as JsonObject;
 }
 
-/** The browser and system of a web event stand in other columns than those of an app. */
+/** Web events have the browser and system in other columns than app events. */
 function takePlatform(draft: EventDraft, members: Members): void {
-  const isWeb = idOf(members.peek("platform"))?.toLowerCase() === "web";
-  const system = idOf(members.peek(isWeb ? "device_type" : "os_name"))?.trim();
+  const isWeb = getId(members.peek("platform"))?.toLowerCase() === "web";
+  const system = getId(members.peek(isWeb ? "device_type" : "os_name"))?.trim();
   if (isWeb) {
     draft.fillFrom(members, { os_name: "$browser", os_version: "$browser_version", device_type: "$os" });
   } else {
@@ -135,51 +160,77 @@ function takePlatform(draft: EventDraft, members: Members): void {
 }
 
 function takeUserProperties(draft: EventDraft, members: Members): void {
-  const given = members.takeInside("user_properties");
-  const once = Object.entries(objectOf(given.take("$setOnce")));
-  const set = Object.entries(objectOf(given.take("$set")));
-  const unset = given.take("$unset");
-  if (unset !== undefined) draft.fill("$unset", isJsonObject(unset) ? Object.keys(unset) : (unset as Json));
+  const source = members.takeInside("user_properties");
+  const once = source.takeInside("$setOnce");
+  const set = source.takeInside("$set");
+  const unset = source.take("$unset");
+  if (unset !== undefined) draft.use("$unset", "amplitude_unset", namesIn(unset));
   const unsupported: JsonObject = {};
   for (const name of operations) {
-    const value = given.take(name);
+    const value = source.take(name);
     if (value !== undefined) unsupported[name] = value;
   }
   if (Object.keys(unsupported).length > 0) draft.keep("amplitude_user_operations", unsupported);
-  for (const [name, value] of [...set, ...given.takeRest()]) {
-    const initial = initialCampaign.exec(name);
-    if (initial === null) draft.set([[name, value]]);
-    else if (value !== "EMPTY") draft.setOnce([[`$initial_${initial[1]}`, value]]);
+  for (const [name, value] of [...set.takeRest(), ...source.takeRest()]) {
+    if (isMissing(name, value)) continue;
+    const first = firstTouchName(name);
+    if (first === undefined) draft.set([[name, value]]);
+    else draft.setOnce([[first, value]]);
   }
-  for (const [name, value] of once) {
-    const initial = initialCampaign.exec(name);
-    if (initial === null || value !== "EMPTY")
-      draft.setOnce([[initial === null ? name : `$initial_${initial[1]}`, value]]);
-  }
+  for (const [name, value] of once.takeRest())
+    if (!isMissing(name, value)) draft.setOnce([[firstTouchName(name) ?? name, value]]);
 }
 
-/** An event is of one group of each type; Amplitude writes lists. */
+/** `$unset` is an object, a list or, in a table, the text of one. */
+function namesIn(unset: Json): Json {
+  const names = Object.keys(toObject(unset));
+  const listed = names.length > 0 ? names : toList(unset);
+  return listed.length > 0 ? listed : unset;
+}
+
+function isMissing(name: string, value: Json): boolean {
+  return value === noInitialValue && initialForm.test(name);
+}
+
+/** The name of a first-touch value in `$set_once`. */
+function firstTouchName(name: string): string | undefined {
+  const inner = initialForm.exec(name)?.[1];
+  if (inner === undefined) return undefined;
+  return firstTouchForm.test(inner) || firstTouchNames.has(inner) ? `$initial_${inner}` : undefined;
+}
+
+/** An event has one group of each type; Amplitude writes lists, in a table as text. */
 function groupKeys(draft: EventDraft, groups: Members): Record<string, string> {
   const keys: [string, string][] = [];
-  const lists: JsonObject = {};
+  const lists: [string, Json][] = [];
   for (const [type, value] of groups.takeRest()) {
-    const key = idOf((Array.isArray(value) ? value[0] : value) as Json | undefined);
+    const list = toList(value);
+    const key = getId(list.length > 0 ? list[0] : value);
     if (key !== undefined) keys.push([type, key]);
-    if (key === undefined || (Array.isArray(value) && value.length > 1)) lists[type] = value;
+    if (key === undefined || list.length > 1) lists.push([type, value]);
   }
-  if (Object.keys(lists).length > 0) draft.keep("amplitude_groups", lists);
+  if (lists.length > 0) draft.keep("amplitude_groups", objectFrom(lists));
   return Object.fromEntries(keys);
 }
 
 /** `{"company":{"acme":{"size":3}}}`, or `{"company":{"size":3}}` of the event's own group. */
-function groupStates(groups: Readonly<Record<string, string>>, given: Members): MappedGroup[] {
+function groupStates(
+  draft: EventDraft,
+  groups: Readonly<Record<string, string>>,
+  members: Members,
+): MappedGroup[] {
   const states: MappedGroup[] = [];
-  for (const [type, value] of given.takeRest()) {
-    const properties = objectOf(value);
-    const ofKeys = Object.entries(properties).filter(([, inner]) => isJsonObject(inner));
-    if (ofKeys.length > 0 && ofKeys.length === Object.keys(properties).length) {
-      for (const [key, inner] of ofKeys) states.push({ type, key, properties: inner as JsonObject });
-    } else if (Object.hasOwn(groups, type)) states.push({ type, key: groups[type]!, properties });
+  const unknown: [string, Json][] = [];
+  for (const [type, value] of members.takeRest()) {
+    const properties = toObject(value);
+    const entries = Object.entries(properties);
+    const isByKey = entries.length > 0 && entries.every(([, inner]) => isJsonObject(inner));
+    const own = Object.hasOwn(groups, type) ? groups[type] : undefined;
+    if (isByKey) {
+      for (const [key, inner] of entries) states.push({ type, key, properties: inner as JsonObject });
+    } else if (own !== undefined && entries.length > 0) states.push({ type, key: own, properties });
+    else unknown.push([type, value]);
   }
+  if (unknown.length > 0) draft.keep("group_properties", objectFrom(unknown));
   return states;
 }

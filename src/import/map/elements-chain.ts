@@ -1,25 +1,25 @@
-/** Writes a list of clicked elements as the chain that events keep (contract, import 2.1). Pure. */
+/** Converts a list of clicked elements to the chain that events store (contract, import 2.1). Pure. */
 
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
-import { idOf, listOf } from "./loose-json.ts";
+import { getId, toList } from "./lenient-json.ts";
 
-/** `a.btn:attr__href="/x"nth-child="1"text="Go";div:…`; undefined where there is no element. */
-export function chainOf(elements: readonly Json[]): string | undefined {
+/** `a.btn:attr__href="/x"nth-child="1"text="Go";div:…`; undefined without elements. */
+export function getChain(elements: readonly Json[]): string | undefined {
   const listed = elements.filter(isJsonObject);
   const ordered = listed.every((element) => typeof element.order === "number")
     ? listed.toSorted((one, other) => (one.order as number) - (other.order as number))
     : listed;
-  return ordered.length === 0 ? undefined : ordered.map(elementText).join(";");
+  return ordered.length === 0 ? undefined : ordered.map(serializeElement).join(";");
 }
 
-function elementText(element: JsonObject): string {
-  const classes = (listOf(element.attr_class).length > 0 ? listOf(element.attr_class) : splitClasses(element))
+function serializeElement(element: JsonObject): string {
+  const classes = (toList(element.attr_class).length > 0 ? toList(element.attr_class) : splitClasses(element))
     .map((name) => String(name))
     .filter((name) => name !== "")
     .sort();
-  const attributes = attributesOf(element);
+  const attributes = getAttributes(element);
   const names = [...attributes.keys()].sort();
-  const tag = [idOf(element.tag_name) ?? "", ...classes].join(".");
+  const tag = [getId(element.tag_name) ?? "", ...classes].join(".");
   const text = names.map((name) => `${name}="${escaped(attributes.get(name)!)}"`).join("");
   return text === "" ? tag : `${tag}:${text}`;
 }
@@ -28,7 +28,7 @@ function splitClasses(element: JsonObject): string[] {
   return typeof element.attr_class === "string" ? element.attr_class.split(/\s+/) : [];
 }
 
-function attributesOf(element: JsonObject): Map<string, string> {
+function getAttributes(element: JsonObject): Map<string, string> {
   const attributes = new Map<string, string>();
   const add = (name: string, value: Json | undefined) => {
     const text =
@@ -36,7 +36,7 @@ function attributesOf(element: JsonObject): Map<string, string> {
         ? undefined
         : typeof value === "string"
           ? value
-          : String(idOf(value) ?? "");
+          : String(getId(value) ?? "");
     if (text !== undefined && text !== "" && !attributes.has(name)) attributes.set(name, text);
   };
   for (const [name, value] of Object.entries(isJsonObject(element.attributes) ? element.attributes : {})) {

@@ -1,15 +1,17 @@
-/** A record whose members are those of an event: its other members are properties, so that flat tables can be loaded. Pure. */
+/** Records with the members of an event: other members become properties, so that flat tables can be loaded. Pure. */
 
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 import { objectFrom } from "../read/json-text.ts";
-import { idOf, jsonText, objectOf, propertiesOf } from "./loose-json.ts";
+import { limitedGroups } from "./event-draft.ts";
+import { isPlaceholder } from "./identity.ts";
+import { getId, getProperties, toJsonString, toObject } from "./lenient-json.ts";
 import type { MappedEvent } from "./mapped.ts";
 import { isEmpty } from "./members.ts";
 
 const eventMembers = new Set([
-  ...["uuid", "event", "distinct_id", "timestamp", "properties", "$set", "$set_once", "offset"],
+  ...["uuid", "event", "distinct_id", "timestamp", "properties", "$set", "$set_once"],
 ]);
-/** How tables name single properties. */
+/** Prefix of single properties in tables. */
 const propertyColumn = "properties.";
 
 export const isEventMember = (name: string) => eventMembers.has(name);
@@ -22,17 +24,19 @@ export interface EventColumns {
 /**
  * The event of a record.
  *
+ * @param format    prefixes the names of columns that the property bag has with another value (contract, import L1).
  * @param isOmitted whether a member belongs to the source's store and not to the event.
- * @param more      properties that the source keeps in members of its own; those of the property bag win.
+ * @param more      properties that the source keeps in separate members; those of the property bag take precedence.
  */
 export function eventFromColumns(
+  format: string,
   record: JsonObject,
   isOmitted: (name: string) => boolean,
   more: readonly (readonly [string, Json])[] = [],
 ): EventColumns {
-  const properties = propertiesOf(record.properties);
+  const properties = getProperties(record.properties);
   const event: JsonObject = {};
-  const others: (readonly [string, Json])[] = [...more];
+  const others: [string, Json][] = [];
   const notTaken: string[] = [];
   for (const [name, value] of Object.entries(record)) {
     if (eventMembers.has(name)) event[name] = value;
@@ -41,25 +45,69 @@ export function eventFromColumns(
       if (!isEmpty(value)) notTaken.push(name);
     } else others.push([name.startsWith(propertyColumn) ? name.slice(propertyColumn.length) : name, value]);
   }
-  event.properties = isJsonObject(properties) ? { ...objectFrom(others), ...properties } : properties;
+  event.properties = isJsonObject(properties)
+    ? filledFrom([...more, ...withoutClashes(others, properties, format, notTaken)], properties)
+    : properties;
+  // Flagkeep's own events may have any number of groups.
+  if (format !== "flagkeep") limitGroups(event, notTaken);
   for (const name of ["$set", "$set_once"])
-    if (event[name] !== undefined) event[name] = jsonText(event[name]);
+    if (event[name] !== undefined) event[name] = toJsonString(event[name]);
   return { event, notTaken };
 }
 
-/** The event with what identifies it: its uuid, else an insert id, else its content (contract, import E1 and E2). */
+function limitGroups(event: JsonObject, notTaken: string[]): void {
+  const { properties } = event;
+  const limited = isJsonObject(properties) ? limitedGroups(properties.$groups) : undefined;
+  if (limited === undefined) return;
+  const others = limited.others.map(([type, key]): [string, Json] => [`$group_${type}`, key]);
+  event.properties = { ...objectFrom(others), ...(properties as JsonObject), $groups: limited.groups };
+  notTaken.push(...limited.others.map(([type]) => `$groups.${type}`));
+}
+
+/** The property bag; the columns fill its gaps. */
+function filledFrom(columns: readonly (readonly [string, Json])[], properties: JsonObject): JsonObject {
+  if (columns.length === 0) return properties;
+  const filled = new Map(columns);
+  for (const [name, value] of Object.entries(properties))
+    if (!isEmpty(value) || !filled.has(name)) filled.set(name, value);
+  return objectFrom(filled);
+}
+
+/** Columns under names that do not have another value yet. */
+function withoutClashes(
+  columns: readonly [string, Json][],
+  properties: JsonObject,
+  format: string,
+  notTaken: string[],
+): [string, Json][] {
+  const isFree = (name: string, value: Json) =>
+    !Object.hasOwn(properties, name) ||
+    isEmpty(properties[name]) ||
+    JSON.stringify(properties[name]) === JSON.stringify(value);
+  return columns.flatMap(([name, value]): [string, Json][] => {
+    if (isEmpty(value) || isFree(name, value)) return [[name, value]];
+    const prefixed = `${format}_${name}`;
+    if (isFree(prefixed, value)) return [[prefixed, value]];
+    notTaken.push(name);
+    return [];
+  });
+}
+
+/** The event with its identity: its UUID, else an insert ID, else its content (contract, import E1 and E2). */
 export function identifiedEvent(
   record: JsonObject,
   event: JsonObject,
   uuid: string | undefined,
 ): MappedEvent {
   const { timestamp: _, ...others } = record;
-  // A table has properties as text.
-  const content = { ...others, properties: propertiesOf(record.properties) };
+  // Tables write properties as a string.
+  const content = { ...others, properties: getProperties(record.properties) };
+  const distinctId = getId(event.distinct_id);
   return {
     event,
-    sourceId: uuid ?? idOf(record.$insert_id ?? objectOf(event.properties).$insert_id),
+    ...(distinctId !== undefined && isPlaceholder(distinctId) ? { hasPlaceholder: true } : {}),
+    sourceId: uuid ?? getId(record.$insert_id ?? toObject(event.properties).$insert_id),
     ...(uuid === undefined ? {} : { isUuid: true }),
-    source: { name: record.event, ids: [idOf(record.distinct_id)], content },
+    source: { name: record.event, ids: [getId(record.distinct_id)], content },
   };
 }

@@ -1,13 +1,26 @@
-/** An event while its record is mapped: the customer's values take precedence, and nothing is lost unseen. Pure. */
+/** An event while its record is mapped: the customer's values take precedence, and losses are reported. Pure. */
 
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 import { objectFrom } from "../read/json-text.ts";
-import { deriveFromAddresses } from "./common-fields.ts";
+import { deriveCountryName, deriveFromAddresses } from "./common-fields.ts";
 import type { Members } from "./members.ts";
 import { isEmpty } from "./members.ts";
 
 /** Members of a record and the properties that they become. */
 export type FieldNames = Readonly<Record<string, string>>;
+
+/** Group types of one event, as in `src/scan/assembly/records.ts`; further ones become properties (contract, import O5). */
+const groupTypesMax = 5;
+
+/** The groups of an event and those beyond the limit; undefined when it has few. */
+export function limitedGroups(
+  groups: Json | undefined,
+): { groups: JsonObject; others: [type: string, key: Json][] } | undefined {
+  if (!isJsonObject(groups)) return undefined;
+  const entries = Object.entries(groups);
+  if (entries.length <= groupTypesMax) return undefined;
+  return { groups: objectFrom(entries.slice(0, groupTypesMax)), others: entries.slice(groupTypesMax) };
+}
 
 export class EventDraft {
   private readonly properties: Map<string, Json>;
@@ -44,15 +57,19 @@ export class EventDraft {
     return true;
   }
 
+  /** Adds a property; if it has another value, the value is kept under the member's own name. */
+  use(property: string, name: string, value: Json | undefined): void {
+    if (!this.fill(property, value)) this.keep(name, value!);
+  }
+
   /**
-   * Uses members under other names. A value whose property is in use by another value is kept under its own name.
+   * Uses members under other names. If the property has another value, the member is kept under its own name.
    *
-   * @param label of a nested member, under which it is kept: `context_os_name`.
+   * @param label name for keeping a nested member: `context_os_name`.
    */
   fillFrom(members: Members, names: FieldNames, label = (name: string) => name): void {
     for (const [name, property] of Object.entries(names)) {
-      const value = members.take(name);
-      if (!this.fill(property, value)) this.keep(label(name), value!);
+      this.use(property, label(name), members.take(name));
     }
   }
 
@@ -68,24 +85,24 @@ export class EventDraft {
     for (const [name, value] of members.takeRest()) this.keep(label(name), value);
   }
 
-  /** Members that the event does not carry: they are reported. */
+  /** Reports members that the event does not carry. */
   omit(members: Members, names: Iterable<string>, label = (name: string) => name): void {
     for (const name of names) {
       if (members.take(name) !== undefined) this.notTaken.add(label(name));
     }
   }
 
-  /** Person properties of the record; the first value of a name stays. */
+  /** Person properties of the record; the first value of a name counts. */
   set(values: Iterable<readonly [string, Json]> | Readonly<JsonObject>): void {
     addMissing(this.personSet, values);
   }
 
-  /** Makes `$set` present, even if it is empty: the event is about the person. */
+  /** Ensures that `$set` exists, even if empty: the event is about the person. */
   ensureSet(): void {
     if (isEmpty(this.properties.get("$set"))) this.properties.set("$set", {});
   }
 
-  /** Person properties that do not replace a value; the first value of a name stays. */
+  /** Person properties that do not replace a value; the first value of a name counts. */
   setOnce(values: Iterable<readonly [string, Json]> | Readonly<JsonObject>): void {
     addMissing(this.personSetOnce, values);
   }
@@ -94,21 +111,44 @@ export class EventDraft {
     if (!this.groupKeys.has(type)) this.groupKeys.set(type, key);
   }
 
-  /** The properties with everything that addresses and screens supply. */
+  /** Fills gaps from URLs, before fields of the device or the visit do (contract, import P2). */
+  deriveFromAddresses(): void {
+    deriveFromAddresses(this);
+  }
+
+  /** The properties with everything derived from URLs and codes. */
   toProperties(): JsonObject {
     this.merge("$set", this.personSet);
     this.merge("$set_once", this.personSetOnce);
     this.merge("$groups", this.groupKeys);
+    this.limitGroups();
     deriveFromAddresses(this);
+    deriveCountryName(this);
     return objectFrom(this.properties);
   }
 
-  /** Adds to an object of the property bag, whose members win. */
+  private limitGroups(): void {
+    const limited = limitedGroups(this.properties.get("$groups"));
+    if (limited === undefined) return;
+    this.properties.set("$groups", limited.groups);
+    for (const [type, key] of limited.others) {
+      this.keep(`$group_${type}`, key);
+      this.notTaken.add(`$groups.${type}`);
+    }
+  }
+
+  /** Adds to an object of the property bag, whose members take precedence. */
   private merge(name: string, values: ReadonlyMap<string, Json>): void {
     if (values.size === 0) return;
     const own = this.properties.get(name);
     const present = isJsonObject(own) ? Object.entries(own) : [];
-    this.properties.set(name, objectFrom([...values, ...present]));
+    const merged = new Map([
+      ...present,
+      ...[...values].filter(([each]) => !isJsonObject(own) || isEmpty(own[each])),
+    ]);
+    for (const [each, value] of values)
+      if (!isEqual(merged.get(each)!, value)) this.notTaken.add(`${name}.${each}`);
+    this.properties.set(name, objectFrom(merged));
   }
 }
 

@@ -1,10 +1,11 @@
-/** `--map`: gives the fields of a record other names, constants and fall-backs. Pure. */
+/** `--map`: gives the fields of a record other names, constants and fallbacks. Pure. */
 
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 import { objectFrom } from "../read/json-text.ts";
-import { propertiesOf } from "./loose-json.ts";
+import { getProperties } from "./lenient-json.ts";
+import { withLowerNames } from "./upper-names.ts";
 
-/** A field of the event and where its value comes from: the first source that has one. */
+/** A field of the event and the sources of its value: the first one with a value counts. */
 export interface FieldRule {
   target: string;
   sources: readonly Source[];
@@ -17,8 +18,8 @@ const isTarget = (name: string) => eventFields.has(name) || (name.startsWith(ins
 const alternativeForm = /^(?:'([^']*)'|"([^"]*)"|([^'"|][^|]*))(?:\||$)/;
 
 /**
- * Reads `event=event_name|'$pageview'`, an event's field and where it comes from, or `old=new`, which gives a field another
- * name. What stands on the left decides: a field of an event is a target.
+ * Parses `event=event_name|'$pageview'`, a field of the event and its sources, or `old=new`, which renames a field. The
+ * left side decides: a field of an event is a target.
  *
  * @returns undefined when it is neither.
  */
@@ -39,32 +40,35 @@ export function fieldRule(text: string): FieldRule | undefined {
   return sources.length === 0 ? undefined : { target: left, sources };
 }
 
-/** A record with the fields that the rules make; a field that was used is gone under its old name. */
-export function withFields(record: JsonObject, rules: readonly FieldRule[]): JsonObject {
+/** A record with the rules applied; a used field loses its old name. Names in capitals become lower case. */
+export function withFields(members: JsonObject, rules: readonly FieldRule[]): JsonObject {
+  const record = withLowerNames(members);
   if (rules.length === 0) return record;
+  const hasLowered = record !== members;
   const used = new Set<string>();
   const found: [string, Json][] = [];
   for (const { target, sources } of rules) {
     for (const source of sources) {
-      const value = "constant" in source ? source.constant : valueAt(record, source.field);
+      const field = "constant" in source ? undefined : hasLowered ? source.field.toLowerCase() : source.field;
+      const value = "constant" in source ? source.constant : valueAt(record, field!);
       if (value === undefined || value === null || value === "") continue;
-      if ("field" in source) used.add(source.field);
+      if (field !== undefined) used.add(field);
       found.push([target, value]);
       break;
     }
   }
   const targets = new Set(found.map(([target]) => target));
-  const kept = Object.entries(record).filter(([name]) => !used.has(name) && !targets.has(name));
-  const result = objectFrom([...kept, ...found.filter(([target]) => !target.startsWith(inside))]);
+  const preserved = Object.entries(record).filter(([name]) => !used.has(name) && !targets.has(name));
+  const result = objectFrom([...preserved, ...found.filter(([target]) => !target.startsWith(inside))]);
   const more = found
     .filter(([target]) => target.startsWith(inside))
     .map(([target, value]): [string, Json] => [target.slice(inside.length), value]);
-  const properties = propertiesOf(result.properties);
+  const properties = getProperties(result.properties);
   if (more.length > 0 && isJsonObject(properties)) result.properties = { ...properties, ...objectFrom(more) };
   return result;
 }
 
-/** A member of this name, else one inside of members: `user.id`. */
+/** A member with this name, else a nested one: `user.id`. */
 function valueAt(record: JsonObject, field: string): Json | undefined {
   if (Object.hasOwn(record, field)) return record[field];
   let value: Json | undefined = record;

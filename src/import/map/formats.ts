@@ -1,32 +1,35 @@
-/** The formats of records: what each is called, how it is detected, and how a record is mapped. Pure. */
+/** Record formats: their names, detection, and mapping. Pure. */
 
-import type { JsonObject } from "../../lib/json.ts";
+import type { Json, JsonObject } from "../../lib/json.ts";
 import type { RecordMembers } from "../read/record-copier.ts";
 import { fromAmplitude } from "./amplitude.ts";
 import { flagkeepMembers, fromFlagkeep, fromGroup, fromPerson, isOwnExport } from "./flagkeep.ts";
 import { fromGa4, fromGa4User } from "./ga4.ts";
 import { fromHeap } from "./heap.ts";
-import { objectOf } from "./loose-json.ts";
+import { isPlaceholder } from "./identity.ts";
+import { getId, toObject } from "./lenient-json.ts";
 import type { MappedRecord } from "./mapped.ts";
 import { fromMatomo } from "./matomo.ts";
-import { fromMixpanel, fromMixpanelGroups, fromMixpanelPeople } from "./mixpanel.ts";
+import { isEmpty } from "./members.ts";
+import { fromMixpanel, fromMixpanelGroups, fromMixpanelPeople, mixpanelUser } from "./mixpanel.ts";
 import { fromPlausible } from "./plausible.ts";
-import { fromPostHog, posthogMarks, posthogMembers } from "./posthog.ts";
+import { fromPostHog, posthogFields, posthogMembers } from "./posthog.ts";
 import { fromSegment } from "./segment.ts";
 import { isWarehouseRow } from "./segment-tables.ts";
 import { fromSnowplow } from "./snowplow.ts";
+import { isTotals } from "./totals.ts";
 import { fromUmami, type UmamiLookup } from "./umami.ts";
 
-/** What a record's neighbors say about it: its file, and the lookup files of the same folder or archive. */
+/** Context of a record: its file, and the lookup files of the same folder or archive. */
 export interface MapContext {
-  /** Of the table: the file's name without its folder and endings. */
+  /** Name of the table: the file's name without its folder and extensions. */
   table: string;
   umami: (eventId: string | undefined, sessionId: string | undefined) => UmamiLookup;
   /** A row of Heap's table `users`. */
   heapUser: (userId: string | undefined) => JsonObject | undefined;
 }
 
-/** A record alone. */
+/** A record without context. */
 export const noContext: MapContext = {
   table: "",
   umami: () => ({}),
@@ -36,130 +39,149 @@ export const noContext: MapContext = {
 type Has = (...names: string[]) => boolean;
 
 interface Format {
-  /** For a sentence. */
+  /** For messages. */
   title: string;
   map: (record: JsonObject, context: MapContext) => MappedRecord;
-  /** Where a record is an event already: what its members are. */
+  /** If records are events already: the meaning of their members. */
   members?: RecordMembers;
-  /** Whether a record with these members is one; not all of them need to have a value. */
-  matches: (has: Has, record: JsonObject) => boolean;
+  /** If records name devices and users: the user, as in the record. */
+  user?: (record: JsonObject) => Json | undefined;
+  /** Members of a record of this format, each or one of several; some may be without a value. */
+  requires: readonly (string | readonly string[])[];
+  /** Whether a record has this format; absent: if it has the required members. */
+  matches?: (has: Has, record: JsonObject) => boolean;
 }
 
 const segmentTypes = new Set(["track", "identify", "page", "screen", "group", "alias"]);
 
-/** In the order in which they are tried: those that more members identify come first. */
+/** In order of detection: those identified by more members come first. */
 const formats = {
   flagkeep: {
     title: "Flagkeep's export of events",
     map: fromFlagkeep,
     members: flagkeepMembers,
+    requires: ["uuid", "properties", "received_at", "seq"],
     matches: (_, record) => isOwnExport(record),
   },
   persons: {
     title: "persons",
     map: fromPerson,
-    matches: (has) =>
-      has("properties") && (has("distinct_ids") || has("distinct_id", "person_id")) && !has("event"),
+    requires: ["properties", ["distinct_ids", "distinct_id"], ["distinct_ids", "person_id"]],
+    matches: (has, record) => !has("event") && lacks("persons", record).length === 0,
   },
   groups: {
     title: "groups",
     map: fromGroup,
+    requires: [
+      ["group_type", "type"],
+      ["group_key", "key"],
+      ["group_properties", "properties"],
+    ],
     matches: (has) =>
       !has("event") &&
-      (has("type", "key", "properties", "type_index") || has("group_type", "group_key", "group_properties")),
+      (has("type", "key", "properties", "type_index") ||
+        (has("group_properties") && (has("group_type") || has("type")) && (has("group_key") || has("key")))),
   },
   "mixpanel-people": {
     title: "Mixpanel's export of people",
     map: fromMixpanelPeople,
-    matches: (has) => has("$distinct_id", "$properties"),
+    requires: ["$distinct_id", "$properties"],
   },
   "mixpanel-groups": {
     title: "Mixpanel's export of group profiles",
     map: fromMixpanelGroups,
-    matches: (has) => has("$group_key", "$group_id", "$properties"),
+    requires: ["$group_key", "$group_id", "$properties"],
   },
   ga4: {
     title: "GA4's export to BigQuery",
     map: fromGa4,
-    matches: (has) => has("event_name", "event_timestamp") && (has("user_pseudo_id") || has("event_params")),
+    user: ({ user_id }) => user_id,
+    requires: ["event_name", "event_timestamp", ["user_pseudo_id", "event_params"]],
   },
   "ga4-users": {
     title: "GA4's export of users to BigQuery",
     map: fromGa4User,
-    matches: (has) =>
-      has("user_properties", "user_info") && (has("pseudo_user_id") || has("user_id")) && !has("event_name"),
+    requires: ["user_properties", "user_info", ["pseudo_user_id", "user_id"]],
+    matches: (has, record) => !has("event_name") && lacks("ga4-users", record).length === 0,
   },
   umami: {
     title: "Umami's table website_event",
     map: (record, { umami }) => {
       const [event, session] = [record.event_id, record.session_id];
-      return fromUmami(record, umami(textOf(event), textOf(session)));
+      return fromUmami(record, umami(toDisplayString(event), toDisplayString(session)));
     },
-    matches: (has) => has("website_id", "session_id", "created_at") && (has("url_path") || has("event_type")),
+    user: ({ distinct_id }) => distinct_id,
+    requires: ["website_id", "session_id", "created_at", ["url_path", "event_type"]],
   },
   plausible: {
     title: "Plausible's table events_v2",
     map: fromPlausible,
-    matches: (has) =>
-      has("name", "user_id", "timestamp") && has("pathname", "hostname") && (has("site_id") || has("domain")),
+    requires: ["name", "user_id", "timestamp", "pathname", "hostname", ["site_id", "domain"]],
   },
   matomo: {
     title: "Matomo's visits",
     map: fromMatomo,
-    matches: (has) =>
-      has("idVisit", "visitorId") && (has("actionDetails") || has("actionDetails_0_type") || has("idSite")),
+    user: ({ userId }) => userId,
+    requires: ["idVisit", "visitorId", ["actionDetails", "actionDetails_0_type", "idSite"]],
   },
   snowplow: {
     title: "Snowplow's enriched events",
     map: fromSnowplow,
-    matches: (has) => has("event_id", "collector_tstamp") && (has("domain_userid") || has("v_collector")),
+    user: ({ user_id }) => user_id,
+    requires: ["event_id", "collector_tstamp", ["domain_userid", "v_collector"]],
   },
   heap: {
     title: "Heap Connect's tables",
-    map: (record, { table, heapUser }) => fromHeap(record, table, heapUser(textOf(record.user_id))),
-    matches: (has) =>
-      has("user_id", "session_id", "time") &&
-      (has("event_id") || has("event_table_name") || has("landing_page")) &&
-      !has("event_type"),
+    map: (record, { table, heapUser }) => fromHeap(record, table, heapUser(toDisplayString(record.user_id))),
+    requires: ["user_id", "session_id", "time", ["event_id", "event_table_name", "landing_page"]],
+    matches: (has, record) => !has("event_type") && lacks("heap", record).length === 0,
   },
   amplitude: {
     title: "Amplitude's export",
     map: fromAmplitude,
-    matches: (has) => has("event_type") && (has("user_id") || has("device_id") || has("amplitude_id")),
+    user: ({ user_id }) => user_id,
+    requires: ["event_type", ["user_id", "device_id", "amplitude_id"]],
   },
   mixpanel: {
     title: "Mixpanel's raw export",
     map: fromMixpanel,
+    user: mixpanelUser,
+    requires: ["event", "properties", "properties.time"],
     matches: (has, record) => {
-      const properties = objectOf(record.properties);
+      const properties = toObject(record.properties);
       const isTimed = Object.hasOwn(properties, "time");
       return has("event", "properties") && isTimed && !has("timestamp") && !has("distinct_id");
     },
   },
   rudderstack: {
     title: "RudderStack's messages",
-    map: fromSegment,
+    map: (record, { table }) => fromSegment("rudderstack", record, table),
+    user: segmentUser,
+    requires: ["type", ["userId", "anonymousId", "messageId"], ["rudderId", "rudder_id"]],
     matches: (has, record) => {
-      const library = objectOf(objectOf(record.context).library).name ?? record.context_library_name;
+      const library = toObject(toObject(record.context).library).name ?? record.context_library_name;
       const isRudder = has("rudderId") || has("rudder_id") || /rudder/i.test(String(library ?? ""));
       return isRudder && (isSegmentMessage(has, record) || isWarehouseRow(record));
     },
   },
   segment: {
     title: "Segment's messages",
-    map: fromSegment,
+    map: (record, { table }) => fromSegment("segment", record, table),
+    user: segmentUser,
+    requires: ["type", ["userId", "anonymousId", "messageId"]],
     matches: (has, record) => isSegmentMessage(has, record) || isWarehouseRow(record),
   },
   posthog: {
     title: "PostHog's export of events",
     map: fromPostHog,
     members: posthogMembers,
-    matches: (has) => has("event", "distinct_id") && posthogMarks.some((name) => has(name)),
+    requires: ["event", "distinct_id", posthogFields],
   },
   events: {
     title: "events",
     map: fromFlagkeep,
     members: flagkeepMembers,
+    requires: ["event", "distinct_id", "timestamp"],
     matches: (has) => has("event") || has("distinct_id"),
   },
 } satisfies Record<string, Format>;
@@ -169,13 +191,17 @@ function isSegmentMessage(has: Has, record: JsonObject): boolean {
   return isNamed && segmentTypes.has(String(record.type));
 }
 
-const textOf = (value: unknown) =>
+function segmentUser({ userId, user_id }: JsonObject): Json | undefined {
+  return isEmpty(userId) ? user_id : userId;
+}
+
+const toDisplayString = (value: unknown) =>
   typeof value === "string" || typeof value === "number" ? String(value) : undefined;
 
-/** How records are mapped. */
+/** Record formats. */
 export type RecordFormat = keyof typeof formats;
 
-/** What `--format` takes: `auto`, a format of records in any shape of file, or a shape that holds events. */
+/** Values of `--format`: `auto`, a record format for any file type, or a file type that contains events. */
 export const importFormats = [
   "auto",
   "ndjson",
@@ -185,36 +211,74 @@ export const importFormats = [
 ];
 export type ImportFormat = "auto" | "ndjson" | "csv" | "parquet" | RecordFormat;
 
-/** Whether a format says only how records stand in the file. */
-export function isShape(format: ImportFormat): format is "ndjson" | "csv" | "parquet" {
+/** Whether a format only names the file type. */
+export function isFileType(format: ImportFormat): format is "ndjson" | "csv" | "parquet" {
   return format === "ndjson" || format === "csv" || format === "parquet";
 }
 
-/** Members of tables that hold totals per day: no record of them can become an event. */
-const totals: readonly (readonly string[])[] = [
-  ["date", "visitors"],
-  ["date", "pageviews"],
-  ["date", "sessions"],
-];
-
-/** What a record is by its members; undefined when none of the formats has such ones. */
+/** Detects the format of a record by its members; undefined when no format matches. */
 export function detectFormat(record: JsonObject): RecordFormat | "totals" | undefined {
   const has = (...names: string[]) => names.every((name) => Object.hasOwn(record, name));
-  const found = Object.entries(formats).find(([, format]) => (format as Format).matches(has, record));
-  if (found !== undefined) return found[0] as RecordFormat;
-  return totals.some((names) => has(...names)) ? "totals" : undefined;
+  for (const [name, { matches }] of Object.entries(formats) as [RecordFormat, Format][])
+    if (matches === undefined ? lacks(name, record).length === 0 : matches(has, record)) return name;
+  return isTotals(record) ? "totals" : undefined;
 }
 
-export function titleOf(format: RecordFormat): string {
+/** The members that a record lacks for a format: names, or several of which it needs one. */
+function lacks(name: string, record: JsonObject): Format["requires"] {
+  const hasOne = (member: string) =>
+    Object.hasOwn(record, member) ||
+    (member.startsWith(inProperties) &&
+      Object.hasOwn(toObject(record.properties), member.slice(inProperties.length)));
+  const { requires } = (formats as Record<string, Format>)[name]!;
+  return requires.filter((group) => !(typeof group === "string" ? hasOne(group) : group.some(hasOne)));
+}
+
+const inProperties = "properties.";
+
+/** A format that a record does not have, and the members that it lacks for it. */
+export interface NearFormat {
+  format: RecordFormat;
+  lacks: Format["requires"];
+}
+
+/** The formats of which an unrecognized record has the most members, nearest first. */
+export function nearestFormats(record: JsonObject, count: number): NearFormat[] {
+  const near = (Object.keys(formats) as RecordFormat[]).map((format) => {
+    const lacking = lacks(format, record);
+    const { requires } = formats[format];
+    return { format, lacks: lacking, share: 1 - lacking.length / requires.length };
+  });
+  // With equally many members the general format is the nearest.
+  const isGeneral = ({ format }: NearFormat) => (format === "events" ? 1 : 0);
+  near.sort(
+    (one, other) =>
+      other.share - one.share || isGeneral(other) - isGeneral(one) || one.lacks.length - other.lacks.length,
+  );
+  return near.slice(0, count).map(({ format, lacks }) => ({ format, lacks }));
+}
+
+export function getTitle(format: RecordFormat): string {
   return formats[format].title;
 }
 
-/** What the members of usual records are; undefined where a record is not simply an event. */
-export function membersOf(format: RecordFormat): RecordMembers | undefined {
+/** Whether records of a format may name a device and a user. */
+export function hasUsers(format: RecordFormat): boolean {
+  return (formats[format] as Format).user !== undefined;
+}
+
+/** The user of a record; undefined when it names none, or only a placeholder. */
+export function getUser(format: RecordFormat, record: JsonObject): string | undefined {
+  const id = getId((formats[format] as Format).user?.(record));
+  return id === undefined || isPlaceholder(id) ? undefined : id;
+}
+
+/** The members of typical records; undefined when a record is not simply an event. */
+export function getMembers(format: RecordFormat): RecordMembers | undefined {
   return (formats[format] as Format).members;
 }
 
-/** The events of one record; what is missing or wrong in them is found by ingestion's own rules, not here. */
+/** Maps a record to events; ingestion's own rules find missing or invalid data, not this function. */
 export function mapRecord(
   format: RecordFormat,
   record: JsonObject,

@@ -2,12 +2,12 @@
 
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 import { isoFromMicros } from "../../lib/time.ts";
-import { objectFrom } from "../read/json-text.ts";
+import { objectFrom, parseJsonString } from "../read/json-text.ts";
 import { EventDraft } from "./event-draft.ts";
-import { identityOf } from "./identity.ts";
-import { idOf, listInText, listOf, objectOf } from "./loose-json.ts";
-import { eventOf, type MappedRecord, unusable } from "./mapped.ts";
-import { isEmpty, Members, restOf } from "./members.ts";
+import { getIdentity } from "./identity.ts";
+import { getId, parseListString, toList, toObject } from "./lenient-json.ts";
+import { type MappedRecord, rejectRecord, toEvent } from "./mapped.ts";
+import { isEmpty, Members } from "./members.ts";
 
 const eventNames = new Map([
   ["page_view", "$pageview"],
@@ -66,22 +66,26 @@ const omitted = [
   ...["event_date", "event_bundle_sequence_id", "batch_event_index", "batch_ordering_id", "batch_page_id"],
 ];
 
-/** A row of the tables `events_*`; `event_timestamp` counts microseconds. */
+/** A row of the tables `events_*`; `event_timestamp` is in microseconds. */
 export function fromGa4(record: JsonObject): MappedRecord {
   const members = new Members(record);
   const name = members.takeId("event_name");
-  const parameters = parametersOf(takeListed(members, "event_params"));
+  const parameters = getParameters(takeListed(members, "event_params"));
   const draft = new EventDraft("ga4", parameters);
   for (const [key, property] of Object.entries(parameterFields)) draft.fill(property, parameters[key]);
-  draft.fillFrom(members.takeInside("collected_traffic_source"), collectedFields);
+  const collected = members.takeInside("collected_traffic_source");
+  const collectedName = (each: string) => `collected_traffic_source_${each}`;
+  draft.fillFrom(collected, collectedFields, collectedName);
+  draft.keepRest(collected, collectedName);
   for (const [key, property] of Object.entries(parameterCampaign)) draft.fill(property, parameters[key]);
+  draft.deriveFromAddresses();
   takeDevice(draft, members);
   draft.fillFrom(members, { event_value_in_usd: "value_usd" });
   takePerson(draft, members);
   const user = members.takeId("user_id");
   const pseudo = members.takeId("user_pseudo_id");
   const time = members.take("event_timestamp");
-  const { distinctId, ...identity } = identityOf(pseudo, user);
+  const { distinctId, ...identity } = getIdentity(pseudo, user);
   const content = {
     ...{
       stream_id: record.stream_id ?? null,
@@ -91,11 +95,11 @@ export function fromGa4(record: JsonObject): MappedRecord {
   };
   draft.omit(members, omitted);
   for (const list of ["items", "item_list"]) {
-    const items = members.takeList(list).map(elementOf);
-    if (items.length > 0) draft.keep(list, items);
+    const items = members.takeList(list);
+    if (items.length > 0) draft.keep(list, unwrapped(items));
   }
-  draft.keepRest(members);
-  const event = eventOf(eventNames.get(name ?? "") ?? name, distinctId, time, draft.toProperties());
+  for (const [each, value] of members.takeRest()) draft.keep(each, unwrapped(value));
+  const event = toEvent(eventNames.get(name ?? "") ?? name, distinctId, time, draft.toProperties());
   const source = { name, ids: [pseudo, user], content };
   return { events: [{ event, sourceId: undefined, source, ...identity }], notTaken: draft.notTaken };
 }
@@ -116,9 +120,9 @@ function takeDevice(draft: EventDraft, members: Members): void {
 }
 
 function takePerson(draft: EventDraft, members: Members): void {
-  draft.set(parametersOf(takeListed(members, "user_properties")));
+  draft.set(getParameters(takeListed(members, "user_properties")));
   const touch = members.peek("user_first_touch_timestamp");
-  const micros = Number(idOf(touch));
+  const micros = Number(getId(touch));
   if (Number.isSafeInteger(micros) && micros > 0) {
     members.take("user_first_touch_timestamp");
     draft.setOnce([["$initial_seen_at", isoFromMicros(micros)]]);
@@ -132,66 +136,75 @@ function takePerson(draft: EventDraft, members: Members): void {
   draft.keepRest(source, (name) => `traffic_source_${name}`);
 }
 
-/** `[{"key":"a","value":{"int_value":"1"}}]`, in Parquet inside of `{"list":[{"element":…}]}`. */
-function parametersOf(given: Json | undefined): JsonObject {
+/** `[{"key":"a","value":{"int_value":"1"}}]`, in Parquet inside `{"list":[{"element":…}]}`. */
+function getParameters(members: Json | undefined): JsonObject {
   const entries: [string, Json][] = [];
-  for (const each of listOf(given)) {
-    const { key, value } = objectOf(elementOf(each));
-    const { int_value, string_value, float_value, double_value } = objectOf(value);
+  for (const each of toList(members)) {
+    const { key, value } = toObject(getElement(each));
+    const { int_value, string_value, float_value, double_value } = toObject(value);
     if (typeof key !== "string") continue;
-    const found = string_value ?? asNumber(int_value) ?? float_value ?? double_value;
-    if (!isEmpty(found)) entries.push([key, found!]);
+    const found = [string_value, asNumber(int_value), float_value, double_value].find(
+      (each) => !isEmpty(each),
+    );
+    if (found !== undefined) entries.push([key, found]);
   }
   return objectFrom(entries);
 }
 
-/** A list. Text in none of the forms of a list stays unused, so that it is kept (contract, import T4). */
+/** A list. A string that is not a list in any known form stays unused, so that it is kept (contract, import T4). */
 function takeListed(members: Members, name: string): Json | undefined {
   const value = members.peek(name);
-  if (typeof value === "string" && listInText(value) === undefined) return undefined;
+  if (typeof value === "string" && parseListString(value) === undefined) return undefined;
   return members.take(name);
 }
 
-/** An element of a list, which Parquet wraps. */
-function elementOf(each: Json): Json {
+/** An element of a list, unwrapped from Parquet's form. */
+function getElement(each: Json): Json {
   return isJsonObject(each) && isJsonObject(each.element) ? each.element : each;
 }
 
-/** BigQuery writes whole numbers as text. */
+/** BigQuery writes integers as strings; those of more digits than a JavaScript number has keep all of them. */
 function asNumber(value: Json | undefined): Json | undefined {
-  return typeof value === "string" && Number.isSafeInteger(Number(value)) ? Number(value) : value;
+  return typeof value === "string" && /^-?(?:0|[1-9]\d*)$/.test(value) ? parseJsonString(value) : value;
 }
 
 /** A row of the tables `users_*` and `pseudonymous_users_*`. */
 export function fromGa4User(record: JsonObject): MappedRecord {
-  const id = idOf(record.user_id) ?? idOf(record.pseudo_user_id);
-  if (id === undefined) return unusable({}, "$set");
-  const set = parametersOfUser(record.user_properties);
-  if (!isEmpty(record.audiences)) set.audiences = record.audiences!;
-  const info = objectOf(record.user_info);
-  const time = info.last_active_timestamp_micros ?? record.last_updated_date;
+  const members = new Members(record);
+  const id = members.takeId("user_id") ?? members.takeId("pseudo_user_id");
+  if (id === undefined) return rejectRecord({}, "$set");
+  const set = parametersOfUser(takeListed(members, "user_properties"));
+  if (members.has("audiences") && isEmpty(set.audiences))
+    set.audiences = unwrapped(members.take("audiences")!);
+  const info = members.takeInside("user_info");
+  const time = info.take("last_active_timestamp_micros") ?? members.take("last_updated_date");
   return {
     events: [],
     snapshot: {
       ...{ kind: "person", id, distinctIds: [id], properties: set, time },
       ...{ version: 0, idVersion: 0, isDeleted: false },
     },
-    notTaken: restOf(record, [
-      ...["user_id", "pseudo_user_id", "user_properties", "audiences"],
-      ...(time === record.last_updated_date ? ["last_updated_date"] : ["user_info"]),
-    ]),
+    notTaken: [...members.names(), ...info.names().map((name) => `user_info.${name}`)],
   };
 }
 
+/** A value without Parquet's form of lists, at any depth. */
+function unwrapped(value: Json): Json {
+  const list = typeof value === "string" ? [] : toList(value);
+  if (list.length > 0) return list.map((each) => unwrapped(getElement(each)));
+  if (!isJsonObject(value)) return value;
+  return objectFrom(Object.entries(value).map(([name, inner]) => [name, unwrapped(inner)]));
+}
+
 /** `[{"key":"slot","value":{"user_property_name":"plan","string_value":"pro"}}]`, or the form of events. */
-function parametersOfUser(given: Json | undefined): JsonObject {
+function parametersOfUser(members: Json | undefined): JsonObject {
   const entries: [string, Json][] = [];
-  for (const each of listOf(given)) {
-    const { key, value } = objectOf(elementOf(each));
-    const { user_property_name, string_value } = objectOf(value);
+  for (const each of toList(members)) {
+    const { key, value } = toObject(getElement(each));
+    const { user_property_name, string_value } = toObject(value);
     const name = user_property_name ?? key;
     if (typeof name !== "string") continue;
-    const found = string_value ?? parametersOf([elementOf(each)])[String(key)];
+    const found = string_value ?? getParameters([getElement(each)])[String(key)];
     if (!isEmpty(found)) entries.push([name, found!]);
   }
   return objectFrom(entries);

@@ -1,11 +1,11 @@
-/** Notices that a project of Mixpanel wrote local times (contract, import 1.5 Z2). Pure. */
+/** Detects that a Mixpanel project recorded local times (contract, import 1.5 Z2). Pure. */
 
-import { numberText } from "../../lib/exact-json.ts";
+import { formatNumber } from "../../lib/exact-json.ts";
 import type { Json, JsonObject } from "../../lib/json.ts";
-import { objectOf } from "./loose-json.ts";
-import { timeOf } from "./time.ts";
+import { toObject } from "./lenient-json.ts";
+import { toTime } from "./time.ts";
 
-/** Records that are compared. */
+/** Number of records to compare. */
 export const comparedRecordsMax = 1_000;
 const minuteMicros = 60_000_000;
 const quarterMicros = 15 * minuteMicros;
@@ -17,7 +17,7 @@ const delayMicrosMax = 5 * minuteMicros;
 export class LocalTimes {
   private seen = 0;
   private compared = 0;
-  /** The difference of all records, in quarters of an hour; null when they disagree. */
+  /** The common difference of all records, in quarters of an hour; null when they disagree. */
   private quarters: number | undefined | null;
 
   constructor(private readonly nowMicros: number) {}
@@ -26,9 +26,9 @@ export class LocalTimes {
   add(record: JsonObject | undefined): void {
     if (this.seen >= comparedRecordsMax || this.quarters === null || record === undefined) return;
     this.seen += 1;
-    const properties = objectOf(record.properties);
-    const time = timeOf(properties.time, this.nowMicros);
-    const reference = millisecondsOf(properties.$mp_api_timestamp_ms ?? properties.mp_processing_time_ms);
+    const properties = toObject(record.properties);
+    const time = toTime(properties.time, this.nowMicros);
+    const reference = toMilliseconds(properties.$mp_api_timestamp_ms ?? properties.mp_processing_time_ms);
     if (typeof time !== "number" || reference === undefined) return;
     this.compared += 1;
     const difference = time - reference * 1_000;
@@ -40,7 +40,7 @@ export class LocalTimes {
     this.quarters = isZone && (this.quarters ?? quarters) === quarters ? quarters : null;
   }
 
-  /** The warning and the number of records that were compared; undefined when there is nothing to warn about. */
+  /** The warning and the number of compared records; undefined when there is nothing to warn about. */
   get warning(): [warning: string, records: number] | undefined {
     if (typeof this.quarters !== "number") return undefined;
     const minutes = Math.abs(this.quarters) * 15;
@@ -49,7 +49,7 @@ export class LocalTimes {
   }
 }
 
-function millisecondsOf(value: Json | undefined): number | undefined {
-  const number = Number(numberText(value) ?? value ?? Number.NaN);
+function toMilliseconds(value: Json | undefined): number | undefined {
+  const number = Number(formatNumber(value) ?? value ?? Number.NaN);
   return Number.isFinite(number) && number > 0 ? number : undefined;
 }

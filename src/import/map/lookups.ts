@@ -1,20 +1,21 @@
-/** Lookup files: tables that hold no events, but belong with the events of a source (contract, import 2.6, 2.11). Pure. */
+/** Lookup files: tables without events that complement the events of a source (contract, import 2.6, 2.11). Pure. */
 
-import type { JsonObject } from "../../lib/json.ts";
+import type { Json, JsonObject } from "../../lib/json.ts";
 import { detectFormat, type ImportFormat, type RecordFormat } from "./formats.ts";
-import { idOf } from "./loose-json.ts";
+import { getId } from "./lenient-json.ts";
+import { isEmpty } from "./members.ts";
 
 interface Lookup {
-  /** For a sentence. */
+  /** For messages. */
   title: string;
-  /** The format of the events that it belongs with, and the name of their file. */
+  /** The format of the associated events, and the name of their file. */
   source: RecordFormat;
   events: string;
-  /** Members that hold the id by which rows are found, best first. */
+  /** Members with the lookup ID, best first. */
   keys: readonly string[];
-  /** Members that are used besides the keys; left out: all. */
+  /** Members used in addition to the keys; absent: all. */
   used?: readonly string[];
-  /** Members that are reported as not taken, where all others are used. */
+  /** Members reported as not taken, when all others are used. */
   omitted?: readonly string[];
   matches: (has: Has, record: JsonObject, table: string) => boolean;
 }
@@ -25,12 +26,13 @@ const datumValues = ["string_value", "number_value", "date_value"];
 const umami = { source: "umami", events: "Umami's table website_event" } as const;
 const heap = { source: "heap", events: "Heap Connect's tables of events" } as const;
 
-/** In the order in which they are tried. */
+/** In order of detection. */
 const lookups = {
   event_data: {
     ...umami,
     title: "Umami's table event_data",
-    keys: ["event_id", "website_event_id"],
+    // In some versions `event_id` is the row's own id.
+    keys: ["website_event_id", "event_id"],
     used: [...datum, ...datumValues],
     matches: (has) => isDatum(has) && (has("event_id") || has("website_event_id")),
   },
@@ -63,12 +65,27 @@ const lookups = {
     ...heap,
     title: "Heap Connect's table users",
     keys: ["user_id"],
-    omitted: ["joindate", "last_modified"],
     matches: (has, record, table) =>
       has("user_id") &&
       (has("identity") || has("joindate") || table === "users") &&
       !["event", "time", "timestamp", "session_id", "event_id"].some((name) => has(name)) &&
       detectFormat(record) === undefined,
+  },
+  // Rows of these two join persons after all events (contract, import O1).
+  user_migrations: {
+    ...heap,
+    title: "Heap Connect's table user_migrations",
+    keys: ["from_user_id"],
+    used: ["to_user_id", "time"],
+    matches: (has) => has("from_user_id", "to_user_id") && !has("event_id"),
+  },
+  amplitude_merges: {
+    source: "amplitude",
+    events: "Amplitude's export of events",
+    title: "Amplitude's file of merged ids",
+    keys: ["amplitude_id"],
+    used: ["merged_amplitude_id", "merge_event_time", "merge_server_time"],
+    matches: (has) => has("amplitude_id", "merged_amplitude_id") && !has("event_type"),
   },
 } satisfies Record<string, Lookup>;
 
@@ -78,7 +95,12 @@ function isDatum(has: Has): boolean {
 }
 
 export type LookupKind = keyof typeof lookups;
-/** @param format of the import: only lookup files that belong with it are recognized. @param table see `MapContext`. */
+
+/** Kinds whose rows merge two source users. */
+export const mergeKinds = ["amplitude_merges", "user_migrations"] as const satisfies LookupKind[];
+export type MergeKind = (typeof mergeKinds)[number];
+
+/** @param format of the import: only its lookup files are recognized. @param table see `MapContext`. */
 export function detectLookup(
   record: JsonObject,
   table: string,
@@ -92,17 +114,35 @@ export function detectLookup(
   return format === "auto" || format === found[1].source ? found[0] : undefined;
 }
 
-export function lookupOf(kind: LookupKind): Omit<Lookup, "matches"> {
+export function getLookup(kind: LookupKind): Omit<Lookup, "matches"> {
   return lookups[kind];
 }
 
-/** The id by which a row is found. */
+/** A row of a file of merges: the IDs of one source user become part of another one. */
+export interface SourceMerge {
+  from: string;
+  into: string;
+  /** As in the row. */
+  time: Json | undefined;
+}
+
+/** @returns undefined for a row without the two IDs. */
+export function sourceMerge(kind: MergeKind, row: JsonObject): SourceMerge | undefined {
+  const isAmplitude = kind === "amplitude_merges";
+  const from = getId(isAmplitude ? row.amplitude_id : row.from_user_id);
+  const into = getId(isAmplitude ? row.merged_amplitude_id : row.to_user_id);
+  if (from === undefined || into === undefined) return undefined;
+  const times = isAmplitude ? [row.merge_event_time, row.merge_server_time] : [row.time];
+  return { from, into, time: times.find((time) => !isEmpty(time)) };
+}
+
+/** The ID by which a row is found. */
 export function lookupKey(kind: LookupKind, row: JsonObject): string | undefined {
-  return lookups[kind].keys.map((name) => idOf(row[name])).find((id) => id !== undefined);
+  return lookups[kind].keys.map((name) => getId(row[name])).find((id) => id !== undefined);
 }
 
 /** Why a lookup file cannot be imported without the events. */
 export function lookupAlone(name: string, kind: LookupKind): string {
   const { title, events } = lookups[kind];
-  return `${name} is ${title}, which holds no events of its own. It belongs with ${events}: put both in one folder.`;
+  return `${name} is ${title}, which contains no events. It belongs with ${events}: put both in one folder.`;
 }

@@ -1,38 +1,57 @@
-/** What a record of another product becomes, before its time is read and its uuid derived. Pure. */
+/** The result of mapping a record, before its time is parsed and its UUID derived. Pure. */
 
 import type { Json, JsonObject } from "../../lib/json.ts";
 
-/** An event as `/batch/` takes it, and what its source says about it. */
+/** A device and a user that a record or a row of merges names together. */
+export type Pair = readonly [device: string, user: string];
+
+/** An event in the format of `/batch/`, and metadata from its source. */
 export interface MappedEvent {
-  /** Its `timestamp` as it stands in the record. */
+  /** Its `timestamp` is as in the record. */
   event: JsonObject;
-  /** What its source calls it. */
+  /** Its ID in the source. */
   sourceId: string | undefined;
-  /** The source id is the event's uuid, when it is one. */
+  /** The source ID that older versions used, if it differs: their IDs contain it (contract, import E3). */
+  legacySourceId?: string;
+  /** The source ID is the event's UUID, if it has the form of one. */
   isUuid?: true;
-  /** What its uuid is made of besides source id and time; left out: the source id alone tells it from all others. */
+  /** What its UUID is derived from in addition to source ID and time; absent: the source ID alone is unique. */
   source?: EventSource;
-  /** The device and the user of the record, when it names both: linked if the gate lets them. */
-  pair?: readonly [device: string, user: string];
-  /** The event itself links the pair, as each login does: it goes without `$anon_distinct_id` when the gate refuses. */
+  /** The device and the user of the record, when it names both: linked if the gate permits. */
+  pair?: Pair;
+  /** The source's ID of the event's user or device, if a file of merges may name it. */
+  sourceUser?: SourceUser;
+  /**
+   * The event itself links the pair, as each login does: it is sent without `$anon_distinct_id` when the gate rejects
+   * the link.
+   */
   isLink?: true;
-  /** An id of the record names nobody. */
+  /** An ID of the record is a placeholder. */
   hasPlaceholder?: true;
-  /** Groups whose properties the record gives. */
+  /** Groups whose properties the record contains. */
   groups?: readonly MappedGroup[];
-  /** Its time as older versions read it, where that differs: their ids contain it (contract, import E3). */
+  /** Its time as older versions parsed it, if that differs: their IDs contain it (contract, import E3). */
   legacyTime?: Json;
-  /** The record was stored by Flagkeep before: its time is right, whatever it is. */
+  /** The record was stored by Flagkeep before: its time is valid, whatever it is. */
   isOwnExport?: true;
 }
 
-/** An event as its source has it; never to be changed once released, or repeated imports would load everything twice. */
+/** An event as in its source; must never change once released, or repeated imports would load everything twice. */
 export interface EventSource {
   name: Json | undefined;
-  /** All that may name the person. */
+  /** All that may identify the person. */
   ids: readonly (string | undefined)[];
-  /** For events without a source id: what tells them from others of this name, time and person. */
+  /** For events without a source ID: content that distinguishes events of the same name, time and person. */
   content?: JsonObject;
+  /** The content of which version 0.2 made the UUID, if it differs. */
+  formerContent?: JsonObject;
+}
+
+/** A user with an ID in the source, and the distinct IDs that a record has for this user. */
+export interface SourceUser {
+  id: string;
+  /** Without placeholders. */
+  ids: readonly { distinctId: string; isUser: boolean }[];
 }
 
 export interface MappedGroup {
@@ -44,15 +63,15 @@ export interface MappedGroup {
 /** A row that describes a person: of several rows of one person the highest version counts (contract, import O2). */
 export interface PersonSnapshot {
   kind: "person";
-  /** What the source calls the person. */
+  /** The person's ID in the source. */
   id: string;
   distinctIds: readonly string[];
   properties: JsonObject;
-  /** As it stands in the record; undefined where the source has none. */
+  /** As in the record; undefined when the source has none. */
   time: Json | undefined;
-  version: number;
-  /** Of the assignment of the distinct ids. */
-  idVersion: number;
+  version: number | bigint;
+  /** Version of the assignment of the distinct IDs. */
+  idVersion: number | bigint;
   isDeleted: boolean;
 }
 
@@ -63,27 +82,27 @@ export interface GroupSnapshot {
   key: string;
   properties: JsonObject;
   time: Json | undefined;
-  version: number;
+  version: number | bigint;
   isDeleted: boolean;
 }
 
 export type Snapshot = PersonSnapshot | GroupSnapshot;
 
-/** The events of a record, and what of it they do not carry. */
+/** The events of a record, and the members that they do not carry. */
 export interface MappedRecord {
   events: readonly MappedEvent[];
-  /** The record describes a person or a group: it becomes events after those of all files (contract, import O1). */
+  /** The record describes a person or a group: its events are sent after those of all files (contract, import O1). */
   snapshot?: Snapshot;
   /** Members that are in no event (contract, import L1). */
   notTaken?: Iterable<string>;
-  /** Codes of doubts that the summary lists. */
+  /** Codes of warnings for the summary. */
   warnings?: readonly string[];
-  /** Why it is right that the record is no event (contract, import L3). */
+  /** Why the record is deliberately not an event (contract, import L3). */
   leftOut?: string;
 }
 
-/** An event of these parts; ingestion says what is missing. */
-export function eventOf(
+/** An event of these parts; ingestion reports missing ones. */
+export function toEvent(
   name: Json | undefined,
   distinctId: Json | undefined,
   timestamp: Json | undefined,
@@ -95,19 +114,19 @@ export function eventOf(
 }
 
 /**
- * The event of a record that ingestion rejects: its properties are not an object, or it lacks an id.
+ * The event of a record that ingestion rejects: its properties are not an object, or an ID is missing.
  *
- * @param name of the event; without it ingestion names the missing event.
+ * @param name of the event; without it ingestion reports the missing name.
  */
-export function unusable(properties: Json, name?: string): MappedRecord {
+export function rejectRecord(properties: Json, name?: string): MappedRecord {
   const event: JsonObject = name === undefined ? { properties } : { event: name, properties };
   return { events: [{ event, sourceId: undefined }] };
 }
 
-/** Why a record that the source marks as deleted is no event. */
+/** Why a record that is marked as deleted in the source is not an event. */
 export const deletedReason = "deleted in the source";
 
-/** A record that is deliberately no event. */
+/** A record that is deliberately not an event. */
 export function leaveOut(reason: string): MappedRecord {
   return { events: [], leftOut: reason };
 }

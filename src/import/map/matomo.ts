@@ -4,9 +4,9 @@ import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 import { objectFrom } from "../read/json-text.ts";
 import { fillScreen } from "./common-fields.ts";
 import { EventDraft } from "./event-draft.ts";
-import { identityOf } from "./identity.ts";
-import { idOf } from "./loose-json.ts";
-import { eventOf, type MappedEvent, type MappedRecord } from "./mapped.ts";
+import { getIdentity } from "./identity.ts";
+import { getId } from "./lenient-json.ts";
+import { type MappedEvent, type MappedRecord, toEvent } from "./mapped.ts";
 import { Members } from "./members.ts";
 
 /** Actions other than views and events, and the events that they become. */
@@ -65,8 +65,10 @@ const campaignFields = {
   campaignId: "utm_id",
 };
 /** Only Matomo's own pages need them. */
-const omittedForm =
-  /(?:Pretty|Symbol|Icon|icon|^plugins.*|^serverDate|^serverTime.*|^visitServerHour|^visitLocal.*|^(?:first|last)Action(?:Timestamp|DateTime)|^visitCount|^actions|^searches|^interactions|^goalConversions|^ecommerce(?:Revenue|Items).*|^visitDuration|^visitEcommerceStatus|^totalEcommerce.*|^totalAbandonedCarts.*|^daysSince.*|^secondsSince.*|^visitConverted)$/;
+const omittedForm = /(?:Pretty|Symbol|Icon|icon|IconSVG|iconSVG|Flag)$|^(?:plugins|serverTime|serverDate)/;
+/** Times and counters of the visit. */
+const omittedOfVisit =
+  /^(?:visitServerHour|visitLocal.*|(?:first|last)Action(?:Timestamp|DateTime)|visitCount|actions|searches|events|interactions|goalConversions|ecommerce(?:Revenue|Items).*|visitDuration|visitEcommerceStatus|totalEcommerce.*|totalAbandonedCarts.*|daysSince.*|secondsSince.*|visitConverted)$/;
 const flatAction = /^actionDetails_(\d{1,4})_(\w+)$/;
 const quarterHour = 900;
 const correctionMax = 14 * 3_600;
@@ -76,12 +78,13 @@ export function fromMatomo(record: JsonObject): MappedRecord {
   const visit = new Members(record);
   const actions = takeActions(visit);
   const user = visit.takeId("userId");
-  const visitor = idOf(visit.peek("visitorId"));
-  const { distinctId, ...identity } = identityOf(visitor, user);
-  const id = `${idOf(record.idSite)}:${idOf(record.idVisit)}`;
-  const { seconds, doubt } = correctionOf(record, actions);
+  const visitor = getId(visit.peek("visitorId"));
+  const { distinctId, ...identity } = getIdentity(visitor, user);
+  const id = `${getId(record.idSite)}:${getId(record.idVisit)}`;
+  const { seconds, doubt } = getCorrection(record, actions);
   const notTaken = new Set<string>();
   const shared = visitProperties(visit, notTaken);
+  const positions = new Map<string, number>();
   const events = actions.map((action, at): MappedEvent => {
     const members = new Members(action);
     const type = members.takeId("type") ?? "action";
@@ -91,15 +94,35 @@ export function fromMatomo(record: JsonObject): MappedRecord {
     const legacy = seconds === 0 || written === undefined ? {} : { legacyTime: written };
     const draft = new EventDraft("matomo");
     draft.fillFrom(members, actionFields);
-    for (const member of members.names()) if (omittedForm.test(member)) draft.omit(members, [member]);
+    draft.omit(
+      members,
+      members.names().filter((member) => omittedForm.test(member)),
+    );
     draft.keepRest(members);
-    for (const [property, value] of Object.entries(shared)) draft.fill(property, value);
+    draft.deriveFromAddresses();
+    for (const [property, value] of Object.entries(shared)) draft.keep(property, value);
     for (const each of draft.notTaken) notTaken.add(`actionDetails.${each}`);
-    const event = eventOf(name, distinctId, time, draft.toProperties());
-    const source = { name: type, ids: [user, visitor] };
-    return { event, sourceId: `matomo:${id}:${at}`, source, ...identity, ...legacy };
+    const event = toEvent(name, distinctId, time, draft.toProperties());
+    const view = getId(action.idpageview);
+    // Several actions of one page view may have the same type and second.
+    const index = view === undefined ? at : countIn(positions, JSON.stringify([view, type, written ?? null]));
+    return {
+      event,
+      sourceId: `matomo:${id}:${view === undefined ? "" : `${view}:`}${index}`,
+      legacySourceId: `matomo:${id}:${at}`,
+      source: { name: type, ids: [user, visitor] },
+      ...identity,
+      ...legacy,
+    };
   });
   return { events, notTaken, warnings: doubt === undefined ? [] : [doubt] };
+}
+
+/** @returns how many equal ones were counted before. */
+function countIn(counts: Map<string, number>, key: string): number {
+  const count = counts.get(key) ?? 0;
+  counts.set(key, count + 1);
+  return count;
 }
 
 function takeName(members: Members, type: string): Json | undefined {
@@ -107,7 +130,7 @@ function takeName(members: Members, type: string): Json | undefined {
   return type === "event" ? members.peek("eventAction") : (eventNames.get(type) ?? type);
 }
 
-/** What all events of the visit have. */
+/** Properties of all events of the visit. */
 function visitProperties(visit: Members, notTaken: Set<string>): JsonObject {
   const draft = new EventDraft("matomo");
   if (fillScreen(draft, visit.peek("resolution"))) draft.keep("resolution", visit.take("resolution")!);
@@ -119,7 +142,7 @@ function visitProperties(visit: Members, notTaken: Set<string>): JsonObject {
     draft.fill("utm_term", keyword);
   }
   draft.fillFrom(visit, visitFields);
-  const omitted = visit.names().filter((member) => omittedForm.test(member));
+  const omitted = visit.names().filter((each) => omittedForm.test(each) || omittedOfVisit.test(each));
   draft.omit(visit, omitted);
   draft.keepRest(visit);
   for (const each of draft.notTaken) notTaken.add(each);
@@ -127,10 +150,10 @@ function visitProperties(visit: Members, notTaken: Set<string>): JsonObject {
 }
 
 /**
- * `actionDetails[].timestamp` may be the local time of the site, while times of the visit are UTC: the difference, in seconds.
- * A difference that no zone has, and times without a time of the visit to compare them with, are reported.
+ * `actionDetails[].timestamp` may be the local time of the site, while times of the visit are UTC: the difference, in
+ * seconds. A difference that no zone has, and times without a visit time for comparison, are reported.
  */
-function correctionOf(
+function getCorrection(
   record: JsonObject,
   actions: readonly JsonObject[],
 ): { seconds: number; doubt?: string } {
@@ -147,7 +170,7 @@ function correctionOf(
 }
 
 function secondsAt(value: Json | undefined): number | undefined {
-  const seconds = Number(idOf(value));
+  const seconds = Number(getId(value));
   return Number.isSafeInteger(seconds) && seconds > 0 ? seconds : undefined;
 }
 

@@ -1,9 +1,9 @@
 /** The members of a record while it is mapped: each one is used, kept or reported (contract, import L1). Pure. */
 
-import type { Json, JsonObject } from "../../lib/json.ts";
-import { idOf, listOf, objectOf } from "./loose-json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { getId, toList, toObject } from "./lenient-json.ts";
 
-/** Whether a member has no value: null, empty text, an empty list or object. Such members do not count as lost. */
+/** Whether a member has no value: null, an empty string, list or object. Such members do not count as lost. */
 export function isEmpty(value: Json | undefined): boolean {
   if (value === undefined || value === null || value === "") return true;
   if (typeof value !== "object") return false;
@@ -11,17 +11,24 @@ export function isEmpty(value: Json | undefined): boolean {
   return Object.getPrototypeOf(value) === Object.prototype && Object.keys(value).length === 0;
 }
 
+/** Whether a member has a value, or an object or a list has one inside: Parquet writes each struct in every row. */
+export function hasContent(value: Json | undefined): boolean {
+  if (isEmpty(value)) return false;
+  if (Array.isArray(value)) return value.some(hasContent);
+  return !isJsonObject(value) || Object.values(value).some(hasContent);
+}
+
 /** Members that were not used yet. Those without a value are skipped from the start. */
 export class Members {
   private readonly unused: Map<string, Json>;
 
   constructor(object: Readonly<JsonObject>) {
-    this.unused = new Map(Object.entries(object).filter(([, value]) => !isEmpty(value)));
+    this.unused = new Map(Object.entries(object).filter(([, value]) => hasContent(value)));
   }
 
-  /** Members of an object that is itself a member, also one written as JSON text; empty for other values. */
+  /** Members of an object that is itself a member, also as a JSON string; empty for other values. */
   static inside(value: Json | undefined): Members {
-    return new Members(objectOf(value));
+    return new Members(toObject(value));
   }
 
   has(name: string): boolean {
@@ -46,9 +53,9 @@ export class Members {
     return name === undefined ? undefined : this.take(name);
   }
 
-  /** A member that is an id, however it is written. */
+  /** A member that is an ID, in any notation. */
   takeId(name: string): string | undefined {
-    const id = idOf(this.unused.get(name));
+    const id = getId(this.unused.get(name));
     if (id !== undefined) this.unused.delete(name);
     return id;
   }
@@ -62,7 +69,7 @@ export class Members {
 
   /** The elements of a list. A value that is not a list stays unused. */
   takeList(name: string): Json[] {
-    const list = listOf(this.unused.get(name));
+    const list = toList(this.unused.get(name));
     if (list.length > 0) this.unused.delete(name);
     return list;
   }
@@ -87,11 +94,11 @@ export class Members {
 }
 
 /** The names of the members that have a value, other than these. */
-export function restOf(record: Readonly<JsonObject>, used: readonly string[]): string[] {
-  return Object.keys(record).filter((name) => !used.includes(name) && !isEmpty(record[name]));
+export function getRest(record: Readonly<JsonObject>, used: readonly string[]): string[] {
+  return Object.keys(record).filter((name) => !used.includes(name) && hasContent(record[name]));
 }
 
-/** A flag, however the source writes it. */
+/** A boolean in the notation of any source. */
 export function isTrue(value: Json | undefined): boolean {
   return value === true || value === 1 || (typeof value === "string" && /^(true|1|t|yes)$/i.test(value));
 }

@@ -1,23 +1,24 @@
 /** Mixpanel's raw export, and its exports of people and groups (contract, import 2.3). Pure. */
 
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { deriveCountryName } from "./common-fields.ts";
 import { EventDraft } from "./event-draft.ts";
-import { identityAmong } from "./identity.ts";
-import { idOf, propertiesOf } from "./loose-json.ts";
+import { identityAmong, isPlaceholder, joinIds } from "./identity.ts";
+import { getId, getProperties, toList, toObject } from "./lenient-json.ts";
 import {
   deletedReason,
   type EventSource,
-  eventOf,
   leaveOut,
   type MappedEvent,
   type MappedRecord,
-  unusable,
+  rejectRecord,
+  toEvent,
 } from "./mapped.ts";
-import { isTrue, Members, restOf } from "./members.ts";
+import { getRest, isEmpty, isTrue, Members } from "./members.ts";
 
-/** How Mixpanel marks ids of devices in `distinct_id`. */
+/** Prefix of device IDs in `distinct_id`. */
 const devicePrefix = "$device:";
-/** An id that Mixpanel derived: capitals, digits and hyphens alone. */
+/** An ID that Mixpanel derived: only capitals, digits and hyphens. */
 const derivedIdForm = /^[A-Z0-9-]+$/;
 
 const omitted = [
@@ -25,7 +26,7 @@ const omitted = [
   ...["$geo_source", "$import", "$source"],
 ];
 
-/** Members of the bag; each also stays under its own name. */
+/** Members of the bag; each also keeps its own name. */
 const fields = {
   $model: "$device_model",
   $manufacturer: "$device_manufacturer",
@@ -44,48 +45,65 @@ const pageFields = {
 };
 const touchForm = /^(utm_\w+) \[(first|last) touch\]$/;
 
-/** `time` counts seconds or milliseconds. */
+/** `time` is in seconds or milliseconds. */
 export function fromMixpanel(record: JsonObject): MappedRecord {
-  const found = propertiesOf(record.properties);
-  if (!isJsonObject(found)) return unusable(found);
+  const found = getProperties(record.properties);
+  if (!isJsonObject(found)) return rejectRecord(found);
   const outer = new Members(record);
   for (const name of ["event", "properties"]) outer.take(name);
-  const sourceId = idOf(found.$insert_id);
+  const sourceId = getId(found.$insert_id);
   const { distinct_id, time, ...bag } = found;
   if (isTrue(bag.$is_deleted)) return leaveOut(deletedReason);
-  const notTaken = omitted.filter((name) => name !== "$insert_id" && name in bag);
+  const notTaken = omitted.filter((name) => !isEmpty(bag[name]));
   for (const name of omitted) delete bag[name];
+  const alias = getId(bag.alias);
+  const isJoining = record.event === "$create_alias" && alias !== undefined;
+  if (isJoining) delete bag.alias;
   const draft = new EventDraft("mixpanel", bag, notTaken);
   draft.keepRest(outer);
-  const user = idOf(bag.$user_id);
-  const device = deviceId(idOf(bag.$device_id));
-  const given = deviceId(idOf(distinct_id));
+  const user = getId(bag.$user_id);
+  const device = deviceId(getId(bag.$device_id));
+  const members = deviceId(getId(distinct_id));
   const original = originalId(distinct_id, bag.$distinct_id_before_identity);
   const { distinctId, ...identity } = identityAmong([original, user, device], device, user);
   const content = sourceId === undefined ? { content: withoutTime(found) } : {};
-  const source: EventSource = { name: record.event, ids: [given, user, device], ...content };
+  const source: EventSource = { name: record.event, ids: [members, user, device], ...content };
   const one = (event: JsonObject, more: Partial<MappedEvent>): MappedRecord => ({
     events: [{ event, sourceId, source, ...more }],
     notTaken: draft.notTaken,
   });
+  for (const [name, property] of Object.entries(fields)) draft.fill(property, bag[name]);
+  takeFirstTouch(draft, bag);
   if (record.event === "$identify") {
-    const anonymous = deviceId(idOf(bag.$anon_id));
-    const known = idOf(bag.$identified_id) ?? distinctId;
+    const anonymous = deviceId(getId(bag.$anon_id));
+    const known = getId(bag.$identified_id) ?? distinctId;
     const { distinctId: identified, pair, ...rest } = identityAmong([known, anonymous], anonymous, known);
     if (pair !== undefined) draft.fill("$anon_distinct_id", pair[0]);
+    if (members !== identified) draft.keep("distinct_id", distinct_id ?? null);
     const link = pair === undefined ? {} : ({ pair, isLink: true } as const);
     const ids = [known, anonymous];
-    return one(eventOf("$identify", identified, time, draft.toProperties()), {
+    return one(toEvent("$identify", identified, time, draft.toProperties()), {
       ...{ source: { ...source, ids }, ...link, ...rest },
     });
   }
-  if (record.event === "$merge") return merges(bag, time, sourceId);
-  for (const [name, property] of Object.entries(fields)) draft.fill(property, bag[name]);
+  if (record.event === "$merge") return merges(draft, bag.$distinct_ids, time, sourceId);
+  if (isJoining) {
+    const { distinctId: target, properties, ...rest } = joinIds(distinctId, alias);
+    for (const [name, value] of Object.entries(properties)) draft.fill(name, value);
+    const { pair: _, ...placeholder } = identity;
+    return one(toEvent("$create_alias", target, time, draft.toProperties()), { ...placeholder, ...rest });
+  }
+  if (members !== distinctId) draft.keep("distinct_id", distinct_id ?? null);
   const isPageView = record.event === "$mp_web_page_view";
   if (isPageView) for (const [name, property] of Object.entries(pageFields)) draft.fill(property, bag[name]);
-  takeFirstTouch(draft, bag);
   const name = isPageView ? "$pageview" : record.event;
-  return one(eventOf(name, distinctId, time, draft.toProperties()), identity);
+  return one(toEvent(name, distinctId, time, draft.toProperties()), identity);
+}
+
+/** The user of a record, as in the record. A `distinct_id` may also be a device's. */
+export function mixpanelUser({ event, properties }: JsonObject): Json | undefined {
+  const { $user_id, $identified_id } = toObject(properties);
+  return isEmpty($user_id) && event === "$identify" ? $identified_id : $user_id;
 }
 
 function withoutTime({ time: _, ...properties }: JsonObject): JsonObject {
@@ -105,27 +123,36 @@ function takeFirstTouch(draft: EventDraft, bag: JsonObject): void {
   }
 }
 
-/** `distinct_id`, or the one that was sent where Mixpanel replaced it by one of its own. */
-function originalId(given: Json | undefined, before: Json | undefined): string | undefined {
-  const id = idOf(given);
+/** `distinct_id`, or the sent ID if Mixpanel replaced it by a derived one. */
+function originalId(members: Json | undefined, before: Json | undefined): string | undefined {
+  const id = getId(members);
   const isDerived = id === undefined || id.startsWith(devicePrefix) || derivedIdForm.test(id);
   const original = typeof before === "string" && before !== "" ? before : undefined;
   return deviceId(isDerived ? (original ?? id) : id);
 }
 
-/** `$distinct_ids` are one person: the first takes the others in. */
-function merges(properties: JsonObject, time: Json | undefined, sourceId: string | undefined): MappedRecord {
-  const ids = Array.isArray(properties.$distinct_ids) ? properties.$distinct_ids : [];
-  const [first, ...others] = ids.map((id) => deviceId(idOf(id)));
-  if (others.length === 0) return unusable(null);
-  const events = others.map(
-    (alias, index): MappedEvent => ({
-      event: eventOf("$merge_dangerously", first, time, { alias: alias ?? null }),
+/** `$distinct_ids` are one person: the others are merged into the first that is not a placeholder. */
+function merges(
+  draft: EventDraft,
+  members: Json | undefined,
+  time: Json | undefined,
+  sourceId: string | undefined,
+): MappedRecord {
+  const [first, ...others] = toList(members).map((id) => deviceId(getId(id)));
+  if (others.length === 0) return rejectRecord(null);
+  const { $distinct_ids: _, ...preserved } = draft.toProperties();
+  const target = [first, ...others].find((id) => id !== undefined && !isPlaceholder(id)) ?? first;
+  const events = others.map((alias, index): MappedEvent => {
+    const joined = joinIds(target, alias === target ? first : alias);
+    const { distinctId, properties, ...placeholder } = joined;
+    return {
+      event: toEvent("$merge_dangerously", distinctId, time, { ...preserved, ...properties }),
       source: { name: "$merge", ids: [first, alias] },
       sourceId: sourceId === undefined || index === 0 ? sourceId : `${sourceId}:${index}`,
-    }),
-  );
-  return { events };
+      ...placeholder,
+    };
+  });
+  return { events, notTaken: draft.notTaken };
 }
 
 const profileFields = {
@@ -142,40 +169,50 @@ const profileFields = {
 
 /** A line of the people export; its time is when the person was last seen, else created. */
 export function fromMixpanelPeople(record: JsonObject): MappedRecord {
-  const found = propertiesOf(record.$properties);
-  if (!isJsonObject(found)) return unusable(found);
+  const found = getProperties(record.$properties);
+  if (!isJsonObject(found)) return rejectRecord(found);
   const { $last_seen, $delete, ...properties } = found;
   const set = { ...properties };
-  for (const [name, target] of Object.entries(profileFields)) {
-    if (set[name] !== undefined && set[target] === undefined) set[target] = set[name];
-  }
-  const id = deviceId(idOf(record.$distinct_id));
-  if (id === undefined) return unusable(properties, "$set");
+  const fill = (name: string, value: Json | undefined) => {
+    if (isEmpty(value) || !isEmpty(set[name])) return false;
+    set[name] = value!;
+    return true;
+  };
+  for (const [name, target] of Object.entries(profileFields)) fill(target, properties[name]);
+  deriveCountryName({ get: (name) => set[name], fill });
+  const id = deviceId(getId(record.$distinct_id));
+  if (id === undefined) return rejectRecord(properties, "$set");
   return {
     events: [],
     snapshot: {
-      ...{ kind: "person", id, distinctIds: [id], properties: set, time: $last_seen ?? properties.$created },
+      ...{ kind: "person", id, distinctIds: [id], properties: set, time: lastSeen($last_seen, properties) },
       ...{ version: 0, idVersion: 0, isDeleted: isTrue(record.$delete ?? $delete) },
     },
-    notTaken: restOf(record, ["$distinct_id", "$properties", "$delete"]),
+    notTaken: getRest(record, ["$distinct_id", "$properties", "$delete"]),
   };
 }
 
 /** A line of the export of group profiles. */
 export function fromMixpanelGroups(record: JsonObject): MappedRecord {
-  const properties = propertiesOf(record.$properties);
-  if (!isJsonObject(properties)) return unusable(properties);
-  const type = idOf(record.$group_key);
-  const key = idOf(record.$group_id);
-  if (type === undefined || key === undefined) return unusable(properties, "$groupidentify");
+  const properties = getProperties(record.$properties);
+  if (!isJsonObject(properties)) return rejectRecord(properties);
+  const { $delete } = properties;
+  delete properties.$delete;
+  const type = getId(record.$group_key);
+  const key = getId(record.$group_id);
+  if (type === undefined || key === undefined) return rejectRecord(properties, "$groupidentify");
   return {
     events: [],
     snapshot: {
-      ...{ kind: "group", type, key, properties, time: properties.$last_seen ?? properties.$created },
-      ...{ version: 0, isDeleted: isTrue(record.$delete) },
+      ...{ kind: "group", type, key, properties, time: lastSeen(properties.$last_seen, properties) },
+      ...{ version: 0, isDeleted: isTrue(record.$delete ?? $delete) },
     },
-    notTaken: restOf(record, ["$group_key", "$group_id", "$properties", "$delete"]),
+    notTaken: getRest(record, ["$group_key", "$group_id", "$properties", "$delete"]),
   };
+}
+
+function lastSeen(seen: Json | undefined, { $created }: JsonObject): Json | undefined {
+  return isEmpty(seen) ? $created : seen;
 }
 
 function deviceId(id: string | undefined): string | undefined {

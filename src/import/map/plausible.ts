@@ -4,8 +4,8 @@ import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 import { objectFrom } from "../read/json-text.ts";
 import { joinAddress } from "./common-fields.ts";
 import { EventDraft } from "./event-draft.ts";
-import { idOf, listOf, objectOf } from "./loose-json.ts";
-import { eventOf, type MappedRecord } from "./mapped.ts";
+import { getId, toList, toObject, withoutFilling } from "./lenient-json.ts";
+import { type MappedRecord, toEvent } from "./mapped.ts";
 import { Members } from "./members.ts";
 
 const eventNames = new Map([
@@ -29,45 +29,63 @@ const fields = {
   revenue_source_amount: "revenue",
   revenue_source_currency: "currency",
 };
-/** What the column `scroll_depth` has where nothing was measured. */
+/** Value of the column `scroll_depth` without a measurement. */
 const noScrollDepth = "255";
 const propertyColumn = /^(?:meta|props)\.(?!key$|value$)(.+)$/;
 
-export function fromPlausible(record: JsonObject): MappedRecord {
+export function fromPlausible(row: JsonObject): MappedRecord {
+  const record = withoutFillings(row);
   const members = new Members(record);
-  const draft = new EventDraft("plausible", ownProperties(members));
-  const host = idOf(members.peek("hostname"));
-  const path = idOf(members.peek("pathname"));
+  const own = ownProperties(members);
+  const draft = new EventDraft("plausible", own);
+  const { timestamp: _, ...columns } = Object.fromEntries(members.entries());
+  const host = getId(members.peek("hostname"));
+  const path = getId(members.peek("pathname"));
   if (path !== undefined) draft.fill("$current_url", joinAddress(host, path, undefined));
   const name = members.take("name");
   const distinctId = members.takeId("user_id");
   const time = members.take("timestamp");
-  if (idOf(members.peek("city_geoname_id")) === "0") members.take("city_geoname_id");
-  const depth = idOf(members.peek("scroll_depth"));
+  if (getId(members.peek("city_geoname_id")) === "0") members.take("city_geoname_id");
+  const depth = getId(members.peek("scroll_depth"));
   if (depth === noScrollDepth) members.take("scroll_depth");
   else if (depth !== undefined && Number.isFinite(Number(depth)))
     draft.fill("$prev_pageview_max_scroll_percentage", Number(depth) / 100);
   draft.fillFrom(members, fields);
   draft.keepRest(members);
   const known = typeof name === "string" ? (eventNames.get(name) ?? name) : name;
-  const event = eventOf(known, distinctId, time, draft.toProperties());
-  const { timestamp: _, ...content } = record;
-  const source = { name: record.name, ids: [distinctId], content };
+  const event = toEvent(known, distinctId, time, draft.toProperties());
+  // As in the file: an older version has not removed the NUL bytes.
+  const { timestamp: __, ...formerContent } = row;
+  const source = {
+    name: record.name,
+    ids: [distinctId],
+    content: { ...columns, "meta.": own },
+    formerContent,
+  };
   return { events: [{ event, sourceId: undefined, source }], notTaken: draft.notTaken };
 }
 
-/** `meta.key` and `meta.value` side by side, or an object `meta` or `props`, or columns such as `meta.plan`. */
+/** A FixedString ends with NUL bytes (contract, import T6). */
+function withoutFillings(record: JsonObject): JsonObject {
+  const entries = Object.entries(record).map(([name, value]): [string, Json] => [
+    name,
+    typeof value === "string" ? withoutFilling(value) : value,
+  ]);
+  return objectFrom(entries);
+}
+
+/** `meta.key` and `meta.value` as parallel lists, or an object `meta` or `props`, or columns such as `meta.plan`. */
 function ownProperties(members: Members): JsonObject {
   const entries: [string, Json][] = [];
   for (const bag of ["meta", "props"]) {
-    const keys = listOf(members.peek(`${bag}.key`));
-    const values = listOf(members.peek(`${bag}.value`));
+    const keys = toList(members.peek(`${bag}.key`));
+    const values = toList(members.peek(`${bag}.value`));
     if (keys.length > 0 && keys.length === values.length) {
       for (const name of [`${bag}.key`, `${bag}.value`]) members.take(name);
       keys.forEach((key, at) => void entries.push([String(key), values[at]!]));
     }
-    const object = objectOf(members.peek(bag));
-    const [innerKeys, innerValues] = [listOf(object.key), listOf(object.value)];
+    const object = toObject(members.peek(bag));
+    const [innerKeys, innerValues] = [toList(object.key), toList(object.value)];
     if (innerKeys.length > 0 && innerKeys.length === innerValues.length) {
       members.take(bag);
       innerKeys.forEach((key, at) => void entries.push([String(key), innerValues[at]!]));

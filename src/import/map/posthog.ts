@@ -1,10 +1,10 @@
 /** PostHog's batch exports, plugin exports, tables and API (contract, import 2.1). Pure. */
 
-import type { Json, JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 import type { RecordMembers } from "../read/record-copier.ts";
-import { chainOf } from "./elements-chain.ts";
+import { getChain } from "./elements-chain.ts";
 import { eventFromColumns, identifiedEvent } from "./event-columns.ts";
-import { idOf, jsonText, listOf, objectOf } from "./loose-json.ts";
+import { getId, toJsonString, toList, toObject } from "./lenient-json.ts";
 import { deletedReason, leaveOut, type MappedRecord } from "./mapped.ts";
 import { isEmpty, isTrue } from "./members.ts";
 
@@ -16,23 +16,25 @@ const omittedColumns = [
   ...["_timestamp", "_offset", "_partition"],
   ...[0, 1, 2, 3, 4].flatMap((at) => [`group_${at}`, `group${at}_properties`, `group${at}_created_at`]),
 ];
-/** Columns that carry something of the event under another name. */
+/** Columns that contain a part of the event under another name. */
 const carriedColumns = [
   ...["elements_chain", "elements", "set", "people_set", "set_once", "people_set_once", "ip"],
 ];
 const omitted = new Set([...omittedColumns, ...carriedColumns]);
 /** Materialized columns: copies of properties. */
 const materializedForm = /^d?mat_/;
-/** Members of an own API answer, which is like PostHog's and says more. */
+/** Additional members of Flagkeep's own API, which resembles PostHog's. */
 const ownApiColumns = new Set(["seq", "historical"]);
 const ownApiMarks = [...ownApiColumns, "elements"];
 
 /** An event with one of these is PostHog's. */
-export const posthogMarks = [
+export const posthogFields = [
   ...["person_id", "team_id", "elements_chain", "person_properties", "person", "inserted_at"],
+  ...["people_set", "people_set_once", "bq_ingested_timestamp", "person_mode", "elements_hash"],
+  ...["site_url", "consumer_breadcrumbs"],
 ];
 
-/** How the fast path copies usual records of `fromPostHog`. */
+/** How the fast path copies typical records of `fromPostHog`. */
 export const posthogMembers: RecordMembers = {
   leftOut: omittedColumns.filter((name) => name !== "is_deleted"),
   ...{ leftOutWithMarks: ownApiColumns, marks: ownApiMarks, isTimeFree: false },
@@ -45,42 +47,61 @@ export function fromPostHog(record: JsonObject): MappedRecord {
   const isOwnApi = ownApiMarks.every((name) => Object.hasOwn(record, name));
   const isOmitted = (name: string) =>
     omitted.has(name) || materializedForm.test(name) || (isOwnApi && ownApiColumns.has(name));
-  const { event, notTaken } = eventFromColumns(record, isOmitted, carried(record));
-  const mapped = identifiedEvent(record, event, idOf(record.uuid ?? record.id));
-  const used = new Set([...carriedColumns, ...(record.uuid === undefined ? ["id"] : [])]);
+  const more = carried(record);
+  const { event, notTaken } = eventFromColumns(
+    "posthog",
+    record,
+    isOmitted,
+    more.map(({ property, value }) => [property, value]),
+  );
+  const properties = isJsonObject(event.properties) ? event.properties : {};
+  const used = new Set(record.uuid === undefined ? ["id"] : []);
+  // A column whose value the property bag replaces is reported.
+  for (const { column, property, value } of more)
+    if (JSON.stringify(properties[property]) === JSON.stringify(value)) used.add(column);
+  // Columns with an empty object or list as text.
+  for (const column of carriedColumns) if (isBlank(record[column])) used.add(column);
   return {
-    events: [mapped],
-    notTaken: notTaken.filter((name) => !used.has(name) && !(name === "is_deleted" && !isTrue(record[name]))),
+    events: [identifiedEvent(record, event, getId(record.uuid ?? record.id))],
+    notTaken: notTaken.filter((name) => !used.has(name)),
   };
 }
 
-/** What columns of their own add to the properties. */
-function carried(record: JsonObject): (readonly [string, Json])[] {
-  const more: [string, Json][] = [];
-  const chain = isEmpty(record.elements_chain) ? elementsOf(record.elements) : record.elements_chain!;
-  if (typeof chain === "string" && chain !== "") more.push(["$elements_chain", chain]);
-  const add = (name: string, value: Json | undefined) => {
-    const object = objectOf(value);
-    if (Object.keys(object).length > 0) more.push([name, object]);
-  };
-  add("$set", firstFilled(record.set, record.people_set));
-  add("$set_once", firstFilled(record.set_once, record.people_set_once));
-  if (!isEmpty(record.ip)) more.push(["$ip", record.ip!]);
-  return more;
+interface Carried {
+  column: string;
+  property: string;
+  value: Json;
 }
 
-function firstFilled(...values: (Json | undefined)[]): Json | undefined {
-  return values.find((value) => Object.keys(objectOf(value)).length > 0);
+/** Properties from separate columns, the first column of each. */
+function carried(record: JsonObject): Carried[] {
+  const found: Carried[] = [];
+  const add = (column: string, property: string, value: Json | undefined) => {
+    const present = found.find((each) => each.property === property);
+    if (isEmpty(value) || (present !== undefined && JSON.stringify(present.value) !== JSON.stringify(value)))
+      return;
+    found.push({ column, property, value: value! });
+  };
+  if (typeof record.elements_chain === "string")
+    add("elements_chain", "$elements_chain", record.elements_chain);
+  add("elements", "$elements_chain", getElements(record.elements));
+  for (const column of ["set", "people_set"]) add(column, "$set", toObject(record[column]));
+  for (const column of ["set_once", "people_set_once"]) add(column, "$set_once", toObject(record[column]));
+  add("ip", "$ip", record.ip);
+  return found;
 }
+
+const isBlank = (value: Json | undefined) =>
+  isEmpty(value) || (typeof value === "string" && /^\s*(?:\{\s*\}|\[\s*\])\s*$/.test(value));
 
 /** A chain, a chain as a JSON string (BigQuery), or a list of elements. */
-function elementsOf(value: Json | undefined): Json | undefined {
+function getElements(value: Json | undefined): Json | undefined {
   if (isEmpty(value)) return undefined;
-  const list = listOf(value);
-  if (list.length > 0) return chainOf(list);
+  const list = toList(value);
+  if (list.length > 0) return getChain(list);
   if (typeof value !== "string" || !value.startsWith('"'))
     return typeof value === "string" ? value : undefined;
-  const parsed = jsonText(value);
+  const parsed = toJsonString(value);
   if (typeof parsed === "string" && parsed !== value) return parsed;
   try {
     const text: unknown = JSON.parse(value);

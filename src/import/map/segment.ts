@@ -1,20 +1,21 @@
 /**
- * Messages of Segment and of RudderStack, which has the same form: track, identify, page, screen, group, alias; as JSON or as
- * tables with columns such as `properties.plan` (contract, import 2.4). Pure.
+ * Messages of Segment and of RudderStack, which has the same form: track, identify, page, screen, group, alias; as JSON
+ * or as tables with columns such as `properties.plan` (contract, import 2.4). Pure.
  */
 
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { objectFrom } from "../read/json-text.ts";
 import { EventDraft, type FieldNames } from "./event-draft.ts";
-import { identityOf } from "./identity.ts";
-import { idOf, objectOf, propertiesOf } from "./loose-json.ts";
-import { eventOf, type MappedRecord, unusable } from "./mapped.ts";
+import { getIdentity, joinIds } from "./identity.ts";
+import { getId, getProperties } from "./lenient-json.ts";
+import { type MappedRecord, rejectRecord, toEvent } from "./mapped.ts";
 import { Members } from "./members.ts";
-import { fromColumns, isWarehouseRow, messageOfRow } from "./segment-tables.ts";
+import { columnOf, isRow, messageOfRow, toNestedMembers } from "./segment-tables.ts";
 
 const omitted = [
   ...["integrations", "sentAt", "channel", "version", "writeKey", "projectId", "_metadata", "rudderId"],
   ...["uuid_ts", "loaded_at", "sent_at", "originalTimestamp", "receivedAt", "original_timestamp"],
-  ...["received_at", "uuid", "event_text"],
+  ...["received_at", "uuid", "event_text", "rudder_id"],
 ];
 
 /** Members of `context` and of the objects inside it. */
@@ -45,57 +46,64 @@ const contextFields: Readonly<Record<string, FieldNames>> = {
     ...{ countryCode: "$geoip_country_code", country_code: "$geoip_country_code" },
     ...{ regionCode: "$geoip_subdivision_1_code", region_code: "$geoip_subdivision_1_code" },
     ...{ continent: "$geoip_continent_name", postalCode: "$geoip_postal_code", zip: "$geoip_postal_code" },
+    ...{ postal_code: "$geoip_postal_code" },
     ...{ latitude: "$geoip_latitude", longitude: "$geoip_longitude", timezone: "$geoip_time_zone" },
   },
   referrer: { url: "$referrer" },
 };
 
-/** How members without a row are called: `context_device_token`, but `utm_id` and `referrer_type`. */
+/** Prefixes of members without a mapping: `context_device_token`, but `utm_id` and `referrer_type`. */
 const labels: Readonly<Record<string, string>> = { campaign: "utm_", referrer: "referrer_" };
 
 const pageFields = {
   ...{ url: "$current_url", path: "$pathname", referrer: "$referrer", title: "title", search: "search" },
 };
 
-export function fromSegment(given: JsonObject): MappedRecord {
-  const record = isWarehouseRow(given) ? messageOfRow(given) : fromColumns(given);
-  const own = propertiesOf(record.properties);
-  if (!isJsonObject(own)) return unusable(own);
+/** @param format `segment` or `rudderstack`. @param table see `MapContext` */
+export function fromSegment(format: string, source: JsonObject, table: string): MappedRecord {
+  const isOfTable = isRow(source);
+  const record = isOfTable ? messageOfRow(source, table) : toNestedMembers(source);
+  const own = getProperties(record.properties);
+  if (!isJsonObject(own)) return rejectRecord(own);
   const members = new Members(record);
   members.take("properties");
-  const draft = new EventDraft("segment", own);
-  const type = idOf(members.take("type")) ?? "track";
+  const draft = new EventDraft(format, own);
+  const type = getId(members.take("type")) ?? "track";
   const user = members.takeId("userId");
   const anonymous = members.takeId("anonymousId");
   const time = members.takeFirst("timestamp", "originalTimestamp", "receivedAt");
   const sourceId = members.takeId("messageId");
   const context = members.takeInside("context");
-  const contextTraits = objectOf(context.take("traits"));
+  const contextTraits = context.takeInside("traits");
   const name = takeKind(draft, members, type, own);
-  const { distinctId, pair, ...identity } = identityOf(anonymous, user);
+  const { distinctId, pair, ...identity } = getIdentity(anonymous, user);
   const isLink = type === "identify" && pair !== undefined;
   if (isLink) draft.fill("$anon_distinct_id", pair[0]);
-  if (type === "alias") draft.fill("alias", user ?? anonymous);
-  const previous = members.takeId("previousId");
-  draft.set(contextTraits);
-  const group = idOf(context.take("groupId"));
+  const previous = type === "alias" ? members.takeId("previousId") : undefined;
+  const joined = type === "alias" ? joinIds(previous ?? anonymous, user ?? anonymous) : undefined;
+  for (const [key, value] of Object.entries(joined?.properties ?? {})) draft.fill(key, value);
+  if (previous !== undefined && user !== undefined && anonymous !== undefined)
+    draft.keep(isOfTable ? "anonymous_id" : "anonymousId", anonymous);
+  draft.set(contextTraits.takeRest());
+  const group = getId(context.take("groupId"));
   if (group !== undefined) draft.group("company", group);
   takeContext(draft, context);
-  draft.omit(members, omitted);
-  draft.keepRest(members);
-  const id = type === "alias" ? (previous ?? anonymous) : distinctId;
+  draft.omit(members, omitted, isOfTable ? columnOf : undefined);
+  draft.keepRest(members, isOfTable ? columnOf : undefined);
+  const id = joined === undefined ? distinctId : joined.distinctId;
   return {
     events: [
       {
-        event: eventOf(name, id, time, draft.toProperties()),
+        event: toEvent(name, id, time, draft.toProperties()),
         sourceId,
         source: {
           name: type === "track" ? (record.event ?? null) : type,
-          ids: [user, anonymous, previous, idOf(record.groupId)],
-          content: contentOf(record),
+          ids: [user, anonymous, getId(record.previousId), getId(record.groupId)],
+          content: getContent(record),
         },
         ...identity,
-        // An alias names the ids that it joins.
+        ...(joined?.hasPlaceholder ? { hasPlaceholder: true } : {}),
+        // An alias contains the IDs that it joins.
         ...(pair === undefined || type === "alias" ? {} : { pair }),
         ...(isLink ? { isLink: true } : {}),
       },
@@ -104,13 +112,13 @@ export function fromSegment(given: JsonObject): MappedRecord {
   };
 }
 
-/** What tells a message without an id from others. */
-function contentOf({ properties, traits, name, category }: JsonObject): JsonObject {
+/** Content that distinguishes a message without an ID. */
+function getContent({ properties, traits, name, category }: JsonObject): JsonObject {
   const content = { properties, traits, name, category };
   return Object.fromEntries(Object.entries(content).filter(([, value]) => value !== undefined)) as JsonObject;
 }
 
-/** Uses what the kind of the message says. @returns the event's name. */
+/** Uses the members of the message's kind. @returns the event's name. */
 function takeKind(draft: EventDraft, members: Members, type: string, own: JsonObject): Json | undefined {
   switch (type) {
     case "identify":
@@ -127,8 +135,8 @@ function takeKind(draft: EventDraft, members: Members, type: string, own: JsonOb
       return "$create_alias";
     case "group": {
       draft.fill("$group_type", "company");
-      draft.fill("$group_key", members.take("groupId"));
-      draft.fill("$group_set", objectOf(members.take("traits")));
+      draft.use("$group_key", "groupId", members.take("groupId"));
+      draft.use("$group_set", "traits", objectFrom(members.takeInside("traits").takeRest()));
       return "$groupidentify";
     }
     default:

@@ -1,14 +1,14 @@
 /** Snowplow's enriched events: TSV, JSON of its SDKs, `atomic.events` (contract, import 2.10). Pure. */
 
-import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import type { Json, JsonObject } from "../../lib/json.ts";
 import { objectFrom } from "../read/json-text.ts";
 import { EventDraft } from "./event-draft.ts";
-import { identityOf } from "./identity.ts";
-import { idOf, jsonText, objectOf } from "./loose-json.ts";
-import { eventOf, type MappedRecord } from "./mapped.ts";
+import { getIdentity } from "./identity.ts";
+import { getId, toExactNumber, toJsonString, toObject } from "./lenient-json.ts";
+import { type MappedRecord, toEvent } from "./mapped.ts";
 import { Members } from "./members.ts";
 
-/** The columns of enriched events in the order in which Snowplow writes them; older versions have fewer. */
+/** The columns of enriched events in Snowplow's order; older versions have fewer. */
 export const snowplowColumns: readonly string[] =
   `app_id platform etl_tstamp collector_tstamp dvce_created_tstamp event event_id txn_id name_tracker v_tracker v_collector v_etl
   user_id user_ipaddress user_fingerprint domain_userid domain_sessionidx network_userid geo_country geo_region geo_city
@@ -71,12 +71,14 @@ const structuredFields = {
 };
 const omitted = ["name_tracker", "event_fingerprint", "txn_id", "dvce_sent_tstamp"];
 const omittedForm = /^(?:etl_|v_)/;
-/** Names of a click id by the network that gave it. */
+/** Names of a click ID by its ad network. */
 const clickIds = new Map([
   ["google", "gclid"],
   ["microsoft", "msclkid"],
   ["doubleclick", "dclid"],
 ]);
+/** The name in `iglu:com.acme/buy/jsonschema/1-0-0`. */
+const schemaForm = /^iglu:[^/]+\/([^/]+)\//;
 const viewNames = new Map([
   ["page_view", "$pageview"],
   ["screen_view", "$screen"],
@@ -84,12 +86,11 @@ const viewNames = new Map([
 const numberColumns =
   /^(?:geo_l(?:at|ong)itude|se_value|t[ri]_(?:total|tax|shipping|price|quantity)(?:_base)?|pp_[xy]offset_m(?:in|ax)|br_view(?:width|height)|dvce_screen(?:width|height)|doc_(?:width|height)|domain_sessionidx)$/;
 
-/** A line of an enriched file, whose columns have no header. */
+/** A line of an enriched file, which has no header. */
 export function snowplowRow(values: readonly string[]): JsonObject {
   const entries = values.map((value, at): [string, Json] => {
     const name = snowplowColumns[at] ?? `column_${at + 1}`;
-    const isNumber = numberColumns.test(name) && value !== "" && Number.isFinite(Number(value));
-    return [name, isNumber ? Number(value) : value];
+    return [name, numberColumns.test(name) ? toExactNumber(value) : value];
   });
   return objectFrom(entries);
 }
@@ -98,6 +99,7 @@ export function fromSnowplow(record: JsonObject): MappedRecord {
   const members = new Members(record);
   const kind = members.takeId("event");
   const eventName = members.takeId("event_name");
+  const schema = getId(toObject(toObject(members.peek("unstruct_event")).data).schema);
   const self = kind === "unstruct" || kind === undefined ? takeSelfDescribing(members) : undefined;
   const draft = new EventDraft("snowplow", self);
   let name: Json | undefined = viewNames.get(eventName ?? "") ?? viewNames.get(kind ?? "");
@@ -105,18 +107,21 @@ export function fromSnowplow(record: JsonObject): MappedRecord {
     name = members.takeId("se_action");
     draft.fillFrom(members, structuredFields);
   }
-  name ??= eventName ?? kind;
+  // Older versions have no `event_name`.
+  name ??= eventName ?? schemaForm.exec(schema ?? "")?.[1] ?? kind;
+  if (eventName !== undefined && kind !== "struct" && viewNames.get(eventName) !== name && eventName !== name)
+    draft.keep("event_name", eventName);
   if (name === "$screen") draft.fill("$screen_name", self?.name);
   const user = members.takeId("user_id");
-  const domain = idOf(members.peek("domain_userid"));
-  const network = idOf(members.peek("network_userid"));
+  const domain = getId(members.peek("domain_userid"));
+  const network = getId(members.peek("network_userid"));
   const time = members.takeFirst("true_tstamp", "derived_tstamp", "collector_tstamp");
   const sourceId = members.takeId("event_id");
-  const clickId = clickIds.get(idOf(members.peek("mkt_network"))?.toLowerCase() ?? "");
+  const clickId = clickIds.get(getId(members.peek("mkt_network"))?.toLowerCase() ?? "");
   if (clickId !== undefined) draft.fillFrom(members, { mkt_clickid: clickId });
   for (const name of ["contexts", "derived_contexts"]) {
     const value = members.peek(name);
-    if (value !== undefined) draft.keep(name, jsonText(members.take(name)!));
+    if (value !== undefined) draft.keep(name, toJsonString(members.take(name)!));
   }
   draft.fillFrom(members, fields);
   draft.omit(
@@ -124,23 +129,24 @@ export function fromSnowplow(record: JsonObject): MappedRecord {
     members.names().filter((each) => omitted.includes(each) || omittedForm.test(each)),
   );
   draft.keepRest(members);
-  const { distinctId, ...identity } = identityOf(domain, user, network);
-  const event = eventOf(name, distinctId, time, draft.toProperties());
+  const { distinctId, ...identity } = getIdentity(domain, user, network);
+  const event = toEvent(name, distinctId, time, draft.toProperties());
   const source = { name: eventName ?? kind, ids: [user, domain, network] };
   return { events: [{ event, sourceId, isUuid: true, source, ...identity }], notTaken: draft.notTaken };
 }
 
 /** The data of a self-describing event: `unstruct_event.data.data`, or `unstruct_event_com_acme_buy_1` of the SDKs. */
 function takeSelfDescribing(members: Members): JsonObject | undefined {
-  const outer = objectOf(members.peek("unstruct_event"));
-  const inner = objectOf(objectOf(outer.data).data);
+  const outer = toObject(members.peek("unstruct_event"));
+  const inner = toObject(toObject(outer.data).data);
   if (Object.keys(inner).length > 0) {
     members.take("unstruct_event");
     return inner;
   }
   const name = members.names().find((each) => each.startsWith("unstruct_event_"));
-  const value = name === undefined ? undefined : members.peek(name);
-  if (!isJsonObject(value)) return undefined;
+  // Warehouses write the object as text.
+  const value = name === undefined ? {} : toObject(members.peek(name));
+  if (Object.keys(value).length === 0) return undefined;
   members.take(name!);
   return value;
 }

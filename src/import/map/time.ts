@@ -1,6 +1,6 @@
-/** Reads the time of a record, strictly: an event of the past is never dated by guess, and never dated now. Pure. */
+/** Parses the time of a record strictly: a past event never gets a guessed or the current time. Pure. */
 
-import { numberText } from "../../lib/exact-json.ts";
+import { formatNumber } from "../../lib/exact-json.ts";
 import type { Json } from "../../lib/json.ts";
 import { microsPerDay } from "../../lib/time.ts";
 import { isDateOfDigits, parseInstant, parseNumericTime } from "../../lib/timestamp.ts";
@@ -12,15 +12,15 @@ export type TimeProblem =
   | "ignored_invalid_timestamp"
   | "timestamp_out_of_range";
 
-/** 1990-01-01: small numbers that are no times would be dated before it. */
+/** 1990-01-01: small numbers that are not times would be earlier. */
 const earliestMicros = 631_152_000_000_000;
-/** How far ahead of this computer's clock a number may be; beyond, it counts something else. */
+/** How far ahead of this computer's clock a number may be; beyond this it is not a time. */
 const aheadMicrosMax = microsPerDay;
 
-/** Ingestion has something to say about events that are further ahead. */
+/** Ingestion warns about events that are further ahead. */
 const usuallyAheadMicrosMax = 3_600_000_000;
 
-/** The times of records that need no further look, epoch microseconds. */
+/** The range of times that need no further check, epoch microseconds. */
 export function usualTimes(nowMicros: number): readonly [earliest: number, latest: number] {
   return [earliestMicros, nowMicros + usuallyAheadMicrosMax];
 }
@@ -36,27 +36,26 @@ const compactForm = /^((?:19|20)\d{6})(\d{6})$/;
 const dayForm = /^(\d{4})(\d\d)(\d\d)$/;
 /** Databases write the zone as a word. */
 const zoneWord = /\s(?:UTC|GMT)$/;
-/** As DuckDB, and so a Parquet file's reader, writes the year 0. */
+/** How DuckDB, and so the Parquet reader, writes the year 0. */
 const yearZero = /^0001(-\d\d-\d\d) \(BC\) /;
 
 /**
- * The time of a record, in epoch microseconds: text in any form of ISO 8601, of a mail or of a JavaScript date, or a number
- * whose size says whether it counts seconds, milliseconds, microseconds or nanoseconds. Without a zone it is UTC. A date is
- * the record's own time, however long ago or far ahead; a number only says so by its size, and is refused where that leads
- * to no likely time. Source: contract, decisions 1 and 26.
+ * The time of a record, in epoch microseconds: a string (ISO 8601, mail or JavaScript date; UTC by default), or a
+ * number whose size selects the unit, from seconds to nanoseconds. A date is accepted however long ago or far ahead, a
+ * number only if the result is plausible. Source: contract, decisions 1 and 26.
  *
- * @param zone of text without a zone; left out: UTC.
- * @param nowMicros undefined when any number is right, because a store has taken it already.
+ * @param zone of strings without a zone; absent: UTC.
+ * @param nowMicros undefined when any number is valid, because a store has accepted it already.
  */
-export function timeOf(
+export function toTime(
   value: Json | undefined,
   nowMicros: number | undefined,
   zone?: TimeZone,
 ): number | TimeProblem {
-  const written = numberText(value) ?? value;
+  const written = formatNumber(value) ?? value;
   if (written === undefined || written === null || written === "")
     return "historical_event_without_timestamp";
-  const micros = microsOf(written);
+  const micros = toMicros(written);
   if (micros === undefined) return "ignored_invalid_timestamp";
   if (zone !== undefined && isLocal(written, micros, zone)) return zone.toInstant(micros);
   if (nowMicros === undefined || isDate(written)) return micros;
@@ -67,22 +66,22 @@ export function timeOf(
 /** A zone of local times. Source: contract, import 1.5 Z1. */
 export interface TimeZone {
   toInstant: Zone;
-  /** Whether bare numbers count local seconds too, as in older projects of Mixpanel. */
+  /** Whether plain numbers are local seconds too, as in older Mixpanel projects. */
   hasLocalNumbers: boolean;
 }
 
 function isLocal(written: Json, micros: number, zone: TimeZone): boolean {
   if (!isDate(written)) return zone.hasLocalNumbers;
   const text = String(written).trim();
-  // Without a time of the day, or a compact one, there is no zone.
+  // Without a time of day, or with a compact one, there is no zone.
   if (!text.includes(":"))
     return !/[a-z]/i.test(text.replace(/[tw]/gi, "")) || parseInstant(`${text} UTC`) === micros;
   if (/:\d.*[+-]\d\d/.test(text)) return false;
-  // Behind a zone another one cannot be read.
+  // After a zone another one is invalid.
   return parseInstant(`${text}Z`) === micros || parseInstant(`${text} UTC`) === micros;
 }
 
-/** Whether a time that can be read is written as a date, not as a plain number. */
+/** Whether a valid time is written as a date, not as a plain number. */
 function isDate(written: Json): boolean {
   if (typeof written !== "string" && typeof written !== "number") return false;
   const text = String(written).trim();
@@ -92,10 +91,10 @@ function isDate(written: Json): boolean {
   return day !== null && parseInstant(`${day[1]}-${day[2]}-${day[3]}`) !== undefined;
 }
 
-function microsOf(written: Json): number | undefined {
+function toMicros(written: Json): number | undefined {
   if (typeof written === "number") {
     return Number.isInteger(written)
-      ? microsOf(`${BigInt(written)}${written >= 1e7 && written < 1e8 ? "" : ".0"}`)
+      ? toMicros(`${BigInt(written)}${written >= 1e7 && written < 1e8 ? "" : ".0"}`)
       : parseNumericTime(written);
   }
   if (typeof written !== "string") return undefined;

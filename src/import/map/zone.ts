@@ -1,20 +1,20 @@
-/** Local clock times of a zone as instants. Pure. Source: contract, import 1.5 Z1. */
+/** Converts local times of a zone to instants. Pure. Source: contract, import 1.5 Z1. */
 
 const microsPerMinute = 60_000_000;
 const microsPerDay = 1_440 * microsPerMinute;
 const offsetForm = /^([+-])(\d\d):?(\d\d)$/;
 const minutesMax = 14 * 60;
-/** Offsets that are remembered, one per quarter of an hour. */
+/** Cached offsets, one per quarter of an hour. */
 const offsetsMax = 100_000;
 
 /** From a local time to the instant, both in epoch microseconds. */
 export type Zone = (localMicros: number) => number;
 
-/** What `--timezone` takes; for an error. */
+/** Valid values of `--timezone`, for an error message. */
 export const zoneForm = "a name such as Europe/Berlin, or an offset such as +05:30";
 
-/** @returns undefined when there is no such zone. */
-export function zoneOf(text: string): Zone | undefined {
+/** @returns undefined for an unknown zone. */
+export function getZone(text: string): Zone | undefined {
   const offset = offsetForm.exec(text);
   if (offset !== null) {
     const minutes = Number(offset[2]) * 60 + Number(offset[3]);
@@ -30,7 +30,7 @@ export function zoneOf(text: string): Zone | undefined {
   }
 }
 
-/** Of a local time that occurs twice the first; one that is skipped is shifted by the gap. @throws {RangeError} */
+/** A local time that occurs twice is the first one; a skipped one is shifted by the gap. @throws {RangeError} */
 function namedZone(timeZone: string): Zone {
   const format = new Intl.DateTimeFormat("en-US", {
     ...{ timeZone, hourCycle: "h23", era: "short", year: "numeric", month: "numeric" },

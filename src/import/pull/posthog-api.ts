@@ -1,11 +1,11 @@
-/** Reads lists of a PostHog project through its API: page by page, asking again where a server is busy. */
+/** Reads lists of a PostHog project through its API, page by page, with retries for a busy server. */
 
 import { AppError } from "../../lib/errors.ts";
-import { isJsonObject, type Json, type JsonObject, ownMember } from "../../lib/json.ts";
-import { parseJsonText } from "../read/json-text.ts";
+import { getOwnProperty, isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { parseJsonString } from "../read/json-text.ts";
 
-/** The other server refuses, or does not answer in a way that is understood. */
-export class SourceRefused extends AppError {
+/** The other server rejects a request or sends an unexpected response. */
+export class SourceRejectedError extends AppError {
   readonly code = "source_refused";
   constructor(
     message: string,
@@ -34,8 +34,8 @@ export class PostHogApi {
   /**
    * @param address of the server, with a path when it is not at the root.
    * @param key     a personal key.
-   * @param pause   waits for so many milliseconds.
-   * @throws {SourceRefused} no address.
+   * @param pause   waits for this many milliseconds.
+   * @throws {SourceRejectedError} invalid address.
    */
   constructor(
     address: string,
@@ -44,23 +44,23 @@ export class PostHogApi {
   ) {
     const base = URL.parse(address.endsWith("/") ? address : `${address}/`);
     if (base === null)
-      throw new SourceRefused(`${address} is no address.`, "Give one such as https://eu.posthog.com.");
+      throw new SourceRejectedError(`${address} is no address.`, "Give one such as https://eu.posthog.com.");
     this.base = base;
   }
 
-  /** @param path relative to the server's address, or a `next` of a page. @throws {SourceRefused} */
+  /** @param path relative to the server's address, or a `next` of a page. @throws {SourceRejectedError} */
   async page(path: string): Promise<Page> {
     const body = await this.get(path);
-    const list = isJsonObject(body) ? ownMember(body, "results") : body;
+    const list = isJsonObject(body) ? getOwnProperty(body, "results") : body;
     if (!Array.isArray(list)) throw this.strange(path);
-    const next = isJsonObject(body) ? ownMember(body, "next") : undefined;
+    const next = isJsonObject(body) ? getOwnProperty(body, "next") : undefined;
     return {
       results: list.filter(isJsonObject),
       next: typeof next === "string" ? this.pathOf(next) : undefined,
     };
   }
 
-  /** All results of a list that is short. @throws {SourceRefused} */
+  /** All results of a short list. @throws {SourceRejectedError} */
   async all(path: string): Promise<JsonObject[]> {
     const found: JsonObject[] = [];
     for (let next: string | undefined = path; next !== undefined; ) {
@@ -71,19 +71,19 @@ export class PostHogApi {
     return found;
   }
 
-  /** The only project that the key reaches. @throws {SourceRefused} there are several, or none. */
+  /** The only project of the key. @throws {SourceRejectedError} the key has several projects, or none. */
   async onlyProject(): Promise<number> {
     const projects = await this.all("api/projects/");
     const [first] = projects;
     if (projects.length === 1 && typeof first!.id === "number") return first!.id;
     const names = projects.map(({ id, name }) => `${id} (${name})`).join(", ");
-    throw new SourceRefused(
+    throw new SourceRejectedError(
       `The key reaches ${projects.length === 0 ? "no project" : `several projects: ${names}`}.`,
       "Say which one with --source-project.",
     );
   }
 
-  /** Whatever host a server believes to be, the key goes nowhere but to the address that was given. */
+  /** The key is only sent to the configured address, whatever host the server reports for itself. */
   private pathOf(next: string): string | undefined {
     const url = URL.parse(next, this.base);
     if (url === null) return undefined;
@@ -96,8 +96,8 @@ export class PostHogApi {
       const answer = await this.attempt(path);
       if (!("busy" in answer)) return answer.body;
       if (attempt === attemptsMax) {
-        const message = `${this.base.origin} does not answer (${answer.busy}).`;
-        throw new SourceRefused(message, "The same command with --resume goes on from here.");
+        const message = `${this.base.origin} does not respond (${answer.busy}).`;
+        throw new SourceRejectedError(message, "Run the same command with --resume to continue.");
       }
       await this.pause(Math.min(pauseMsMax, answer.afterMs ?? firstPauseMs * 2 ** (attempt - 1)));
     }
@@ -109,7 +109,7 @@ export class PostHogApi {
     try {
       const response = await fetch(new URL(path, this.base), {
         headers: { Authorization: `Bearer ${this.key}`, Accept: "application/json" },
-        // A redirect could lead the key to another host.
+        // A redirect could send the key to another host.
         redirect: "manual",
         signal: AbortSignal.timeout(answerMsMax),
       });
@@ -118,51 +118,51 @@ export class PostHogApi {
         const seconds = Number(response.headers.get("Retry-After"));
         return { busy: `status ${status}`, ...(seconds > 0 ? { afterMs: seconds * 1_000 } : {}) };
       }
-      text = await boundedText(response);
+      text = await truncateString(response);
     } catch (error) {
-      if (error instanceof SourceRefused) throw error;
+      if (error instanceof SourceRejectedError) throw error;
       return { busy: (error as Error).message };
     }
-    if (status !== 200) throw this.refusal(path, status, text);
+    if (status !== 200) throw this.rejection(path, status, text);
     try {
-      return { body: parseJsonText(text) };
+      return { body: parseJsonString(text) };
     } catch {
       throw this.strange(path);
     }
   }
 
-  private refusal(path: string, status: number, text: string): SourceRefused {
+  private rejection(path: string, status: number, text: string): SourceRejectedError {
     let detail = "";
     try {
       detail = ` (${String((JSON.parse(text) as JsonObject).detail)})`;
     } catch {
-      // Without words of its own.
+      // The response has no error message.
     }
     const hint =
       status === 401 || status === 403
         ? "The key has to be a personal key that may read flags, cohorts, persons, groups and events of the project."
         : "Check the address and --source-project.";
-    return new SourceRefused(
+    return new SourceRejectedError(
       `${this.base.origin} answers ${path.split("?")[0]} with ${status}${detail}.`,
       hint,
     );
   }
 
-  private strange(path: string): SourceRefused {
+  private strange(path: string): SourceRejectedError {
     const message = `${this.base.origin} answers ${path.split("?")[0]} with something that is no list.`;
-    return new SourceRefused(
+    return new SourceRejectedError(
       message,
       "Check the address: it is the one of the application, not of the ingestion.",
     );
   }
 }
 
-async function boundedText(response: Response): Promise<string> {
+async function truncateString(response: Response): Promise<string> {
   const chunks: Uint8Array[] = [];
   let length = 0;
   for await (const chunk of response.body ?? []) {
     length += chunk.length;
-    if (length > answerBytesMax) throw new SourceRefused("A page of the answer is too large.", "");
+    if (length > answerBytesMax) throw new SourceRejectedError("A page of the answer is too large.", "");
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString();

@@ -1,57 +1,57 @@
 /**
- * Copies a PostHog project into a folder, from which it is imported like files: events, persons, groups, and a document of
- * its flags and cohorts.
+ * Copies a PostHog project into a folder, from which it is imported like files: events, persons, groups, and a document
+ * of its flags and cohorts.
  *
- * Every page is a file; where the copy has got to is written down behind each, so that it goes on after an interruption.
+ * Every page is a file; the position is recorded after each, so that an interrupted copy can be resumed.
  */
 
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { ExchangeDocument } from "../../flags/exchange/document.ts";
-import { posthogDocument, withoutUncomputable } from "../../flags/exchange/foreign/posthog.ts";
+import type { FlagDocument } from "../../flags/import-export/document.ts";
+import { posthogDocument, withoutUncomputable } from "../../flags/import-export/vendors/posthog.ts";
 import type { Json, JsonObject } from "../../lib/json.ts";
-import { idOf } from "../map/loose-json.ts";
+import { getId } from "../map/lenient-json.ts";
 import type { PostHogApi } from "./posthog-api.ts";
 
-/** Without this file a copy begins anew. */
+/** Without this file a copy starts from scratch. */
 export const cursorName = "cursor.json";
 const eventsPerPage = 1_000;
 const personsPerPage = 500;
-/** Names of pages sort as they are to be loaded, also when the newest comes first. */
+/** Page names sort in loading order, even when the newest page comes first. */
 const pagesMax = 1e9;
 /** Servers compare times in milliseconds. */
 const overlapMs = 1;
 
-/** How far the copy is. */
+/** Position of the copy. */
 interface Cursor {
   project: number;
-  /** Parts that are done. */
+  /** Completed parts. */
   done: string[];
-  /** Of the part at hand: the next page, how many there were, and which events the last one had. */
+  /** Of the current part: the next page, the number of pages, and the events of the last one. */
   next?: string;
   pages: number;
   lastIds: string[];
 }
 
 export interface PulledProject {
-  /** Holds the pages: events before persons before groups, oldest first. */
+  /** Contains the pages: events before persons before groups, oldest first. */
   folder: string;
-  flags: ExchangeDocument;
-  /** Sentences about what of the project is not in `flags`, because it cannot be computed here. */
+  flags: FlagDocument;
+  /** Messages about parts of the project that are not in `flags`, because they cannot be evaluated here. */
   leftOut: string[];
 }
 
 export interface PullOptions {
-  /** Of the server that is copied; undefined when the key reaches one only. */
+  /** Project on the copied server; undefined when the key has only one. */
   project: number | undefined;
-  /** Of this copy alone. */
+  /** Only for this copy. */
   folder: string;
   isResumed: boolean;
-  /** Told of the records of each page. */
+  /** Called with the number of records of each page. */
   onRecords: (what: string, count: number) => void;
 }
 
-/** @throws {SourceRefused} what was copied stays, for another run. */
+/** @throws {SourceRejectedError} the copied part stays, for another run. */
 export async function pullProject(api: PostHogApi, options: PullOptions): Promise<PulledProject> {
   return await new Pull(api, options).run();
 }
@@ -112,9 +112,9 @@ class Pull {
     this.options.onRecords("flags and cohorts", document.flags.length + document.cohorts.length);
   }
 
-  /** A server that knows an order of arrival gives it; others begin with the newest. */
+  /** Uses the order of arrival if the server supports it; other servers start with the newest. */
   private async events(): Promise<void> {
-    // PostHog would begin with yesterday; earlier times than these its store does not hold.
+    // PostHog's default is to start with yesterday; its store has no events before this time.
     const first = `${this.path}/events/?limit=${eventsPerPage}&order=seq&after=1900-01-01T00:00:00Z`;
     for (let next: string | undefined = this.cursor.next ?? first; next !== undefined; ) {
       const page = await this.api.page(next);
@@ -123,7 +123,8 @@ class Pull {
       const isOldestFirst = page.results.every(({ seq }) => typeof seq === "number");
       const number = isOldestFirst ? this.cursor.pages : pagesMax - this.cursor.pages;
       this.writePage("1-events", number, isOldestFirst ? fresh : fresh.toReversed());
-      // Events of the same millisecond may stand on both sides of a page's end; a page that has no others is passed.
+      // Events of the same millisecond may be on both sides of a page boundary; a page with only such events is
+      // skipped.
       const again = withOverlap(page.next);
       const upTo: string | undefined = again === next ? page.next : again;
       next = upTo === next ? undefined : upTo;
@@ -164,7 +165,7 @@ class Pull {
   private async groupTypes(): Promise<{ index: number; name: string }[]> {
     const types = await this.api.all(`${this.path}/groups_types/`);
     return types.flatMap(({ group_type, group_type_index }) => {
-      const name = idOf(group_type as Json);
+      const name = getId(group_type as Json);
       return name === undefined || typeof group_type_index !== "number"
         ? []
         : [{ index: group_type_index, name }];
@@ -189,12 +190,12 @@ class Pull {
   }
 }
 
-/** The document, and sentences about cohorts that have another name in it. */
-interface CopiedDocument extends ExchangeDocument {
+/** The document, and messages about cohorts that are renamed in it. */
+interface CopiedDocument extends FlagDocument {
   renamed?: string[];
 }
 
-/** `before` a little later: what has exactly this time comes again instead of being left out. */
+/** `before` slightly later: events at exactly this time are repeated instead of being skipped. */
 function withOverlap(next: string | undefined): string | undefined {
   if (next === undefined) return undefined;
   const [path, query = ""] = next.split("?");
@@ -205,7 +206,7 @@ function withOverlap(next: string | undefined): string | undefined {
   return `${path}?${parameters}`;
 }
 
-/** Whole or not at all, whatever happens. */
+/** Writes atomically. */
 function writeWhole(path: string, content: string | Uint8Array): void {
   writeFileSync(`${path}.new`, content, { mode: 0o600, flush: true });
   renameSync(`${path}.new`, path);

@@ -1,42 +1,42 @@
-/** Cuts text into the rows of a table, each character once or twice however broken the quotes are. Pure. */
+/** Splits text into table rows, in linear time even with broken quotes. Pure. */
 
 export interface CsvForm {
   /** One character. */
   delimiter: string;
   /** Old Macs end rows with `\r`; with `\n` a `\r` before it is not part of the row. */
   newline: "\n" | "\r";
-  /** What stands behind a backslash: a character of `escaped`, or one that separates cells and rows. */
+  /** Characters that a backslash escapes: those of `escaped`, or the separators of cells and rows. */
   escapes: "none" | "all" | "separators";
   /** Whether a cell that begins with a quote ends with one; in tables where it need not, such a quote is text. */
   quotes: "always" | "paired" | "never";
 }
 
-/** Cells that hold no value in every table. Source: contract, import 1.4 T1. */
+/** Cells that are null in every table. Source: contract, import 1.4 T1. */
 export const noValue = "\\N";
 
-/** A header with more columns is not one. */
+/** A line with more columns is not a header. */
 export const columnsMax = 10_000;
-/** Further cells of a row are left out: a line of commas would become more cells than fit into memory. */
+/** Further cells of a row are dropped: a line of commas would become more cells than fit into memory. */
 const cellsMax = columnsMax + 1;
 
 export interface CsvRow {
   /** At most one more than `columnsMax`. */
   cells: string[];
-  /** Which cells are text whatever they hold: they stood in quotes, or their escapes were processed. */
+  /** Cells that are strings whatever they contain: they were quoted, or their escapes were processed. */
   quoted: Set<number> | undefined;
-  /** Where the next row begins. */
+  /** Start of the next row. */
   end: number;
-  /** Lines that it takes. */
+  /** Number of lines. */
   lines: number;
 }
 
-/** The row has no end in the text, or its quotes are wrong. */
+/** The row has no end in the text, or its quotes are invalid. */
 export type CsvFault = "incomplete" | "broken";
 
 const [quote, space, carriageReturn] = ['"', 0x20, 0x0d];
-/** Stand for themselves behind a backslash. */
+/** Literal after a backslash. */
 const plain = new Set(["\\", "'", quote, "\n", "\r", "/"]);
-/** What ClickHouse, MySQL and Postgres write behind a backslash; before any other character it is text. */
+/** Escapes of ClickHouse, MySQL and Postgres; a backslash before any other character is literal. */
 const escaped: Readonly<Record<string, string>> = {
   ...{ t: "\t", n: "\n", r: "\r", b: "\b", f: "\f", "0": "\0", v: "\v", a: "\x07", Z: "\x1a" },
 };
@@ -47,10 +47,10 @@ export class CsvRows {
   private readonly delimiters: Finder;
   private readonly newlines: Finder;
   private readonly backslashes: Finder;
-  /** Ends or escapes something in a cell without quotes. */
+  /** Ends or escapes something in an unquoted cell. */
   private readonly special: RegExp;
 
-  /** @param nulls cells without quotes that are no value. */
+  /** @param nulls unquoted cells that are null. */
   constructor(
     private readonly text: string,
     private readonly form: CsvForm,
@@ -63,7 +63,7 @@ export class CsvRows {
     this.special = new RegExp(`[\\\\${form.delimiter === "|" ? "\\|" : form.delimiter}${form.newline}]`, "g");
   }
 
-  /** @param isLast whether the text goes to the end of the file. */
+  /** @param isLast whether the text extends to the end of the file. */
   rowAt(start: number, isLast: boolean): CsvRow | CsvFault {
     const { text, form } = this;
     const lineEnd = this.newlines.from(start);
@@ -95,7 +95,7 @@ export class CsvRows {
       let end: number;
       if (typeof close !== "string") {
         const inner = text.slice(at + 1, close.at);
-        // Of a pair of quotes the backslashes are text: the writer has no escapes.
+        // With doubled quotes, backslashes are literal: the writer has no escapes.
         if (close.hasPairs) add(inner.replaceAll('""', quote), inner, true);
         else add(escapes === "none" ? inner : this.unescaped(inner), inner, true);
         end = close.end;
@@ -120,7 +120,7 @@ export class CsvRows {
     return Math.min(this.delimiters.from(at), lineEnd);
   }
 
-  /** The end of a cell in which a backslash takes the meaning of the character behind it. */
+  /** The end of a cell in which a backslash escapes the next character. */
   private escapedEnd(start: number, isLast: boolean): number | undefined {
     const { text, special } = this;
     special.lastIndex = start;
@@ -134,7 +134,7 @@ export class CsvRows {
   }
 
   private unescaped(cell: string): string {
-    // The escapes of a ClickHouse array are those of its elements: they are processed with the list.
+    // Escapes in a ClickHouse array belong to its elements: they are processed with the list.
     if (!cell.includes("\\") || cell.startsWith("['")) return cell;
     const { escapes, delimiter } = this.form;
     return cell.replace(/\\(\r\n|[\s\S])/g, (all, character: string) => {
@@ -144,7 +144,7 @@ export class CsvRows {
     });
   }
 
-  /** Where the quoted cell that begins at `open` is closed, and where the delimiter or line end behind it is. */
+  /** Position of the closing quote of the cell that opens at `open`, and of the delimiter or line end after it. */
   private closeOf(open: number, isLast: boolean): { at: number; end: number; hasPairs: boolean } | CsvFault {
     const { text } = this;
     const { delimiter, newline, escapes } = this.form;
@@ -174,9 +174,9 @@ export class CsvRows {
   }
 }
 
-/** Finds a character again and again from rising places, and looks at no character twice. */
+/** Finds a character repeatedly from rising positions, and reads no character twice. */
 class Finder {
-  private asked = 0;
+  private requested = 0;
   private found = -1;
 
   constructor(
@@ -184,13 +184,13 @@ class Finder {
     private readonly wanted: string,
   ) {}
 
-  /** @returns the first place of it, or the end of the text. */
+  /** @returns its first position, or the end of the text. */
   from(start: number): number {
-    // Behind a broken row it goes on before what was looked at last.
-    if (start > this.found || start < this.asked) {
+    // After a broken row, reading continues before the last position.
+    if (start > this.found || start < this.requested) {
       const found = this.text.indexOf(this.wanted, start);
       this.found = found === -1 ? this.text.length : found;
-      this.asked = start;
+      this.requested = start;
     }
     return this.found;
   }
@@ -200,7 +200,7 @@ function withoutReturn(text: string, start: number, end: number): number {
   return end > start && text.charCodeAt(end - 1) === carriageReturn ? end - 1 : end;
 }
 
-/** Whether an odd number of backslashes stands before `at`, not looking before `start`. */
+/** Whether an odd number of backslashes precedes `at`, counting back to `start`. */
 export function isEscaped(text: string, start: number, at: number): boolean {
   let first = at;
   while (first > start && text[first - 1] === "\\") first -= 1;

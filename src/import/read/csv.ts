@@ -1,78 +1,82 @@
 /**
- * Reads CSV as a stream. Its first line names the columns; delimiter and line ends are found out, and lines may end in one way
- * here and in another there.
+ * Reads CSV as a stream. The first line names the columns; the delimiter and line ends are detected, and line ends may
+ * be mixed.
  *
- * A broken row costs one row: where quotes are wrong, its first line is given back as a problem and reading goes on
- * at the line after it, so that a quote that is never closed does not swallow the rest of the file. The time that it
- * takes grows with the size of the file, whatever is broken (contract, import 1.10).
+ * A broken row costs one row: with invalid quotes, its first line is reported as a problem and reading continues at the
+ * next line, so that an unclosed quote does not swallow the rest of the file. The time is linear in the size of the
+ * file, however broken it is (contract, import 1.10).
  */
 
 import type { Json, JsonObject } from "../../lib/json.ts";
 import { type CsvForm, type CsvRow, CsvRows, columnsMax, isEscaped, noValue } from "./csv-rows.ts";
-import { FileUnreadable } from "./input.ts";
+import { UnreadableFileError } from "./input.ts";
 import { objectFrom } from "./json-text.ts";
 import type { ReadRecord } from "./record.ts";
-import { csvFormOf, isSnowplowLine, snowplowForm } from "./table-form.ts";
-import { lineBytesMax, problemOf, withoutMarks } from "./text-blocks.ts";
+import { commentLength, getCsvForm, isSnowplowLine, snowplowForm } from "./table-form.ts";
+import { getProblem, lineBytesMax, withoutMarks } from "./text-blocks.ts";
 
-/** A row that is longer has a quote that was never closed. */
+/** A longer row has an unclosed quote. */
 const rowLengthMax = lineBytesMax;
 const guessLength = 64 * 1024;
 
-/** Of a text that says that a cell has no value. */
+/** Maximum length of a null marker. */
 export const nullLengthMax = 100;
-/** What `--null` takes; for an error. */
+/** Valid values of `--null`, for an error message. */
 export const nullForm = `1 to ${nullLengthMax} characters without a line break`;
 
-/** Whether cells can hold this text alone. */
-export function isNullText(text: string): boolean {
+/** Whether a cell can consist of exactly this text. */
+export function isNullMarker(text: string): boolean {
   return text.length >= 1 && text.length <= nullLengthMax && !/[\r\n]/.test(text);
 }
 
 export interface CsvOptions {
-  /** Cells without quotes that are no value, besides `\\N` and empty ones. */
+  /** Unquoted cells that are null, in addition to `\\N` and empty ones. */
   nulls?: readonly string[];
-  /** The record of a row of Snowplow, whose tables have no header. */
+  /** Converts a row of Snowplow, whose tables have no header, to a record. */
   snowplowRow?: (values: string[]) => JsonObject;
 }
 
-/** @throws {FileUnreadable} the first line is no header, or names too many columns. */
+/** @throws {UnreadableFileError} the first line is not a header, or names too many columns. */
 export async function* readCsv(
   blocks: AsyncIterable<string>,
   options: CsvOptions = {},
 ): AsyncGenerator<ReadRecord> {
   let reader: CsvReader | undefined;
   for await (const block of blocks) {
-    reader ??= readerOf(block, options);
-    yield* reader.take(block, false);
+    if (reader === undefined) {
+      const length = commentLength(block);
+      const rest = block.slice(length);
+      reader = getReader(rest, block.slice(0, length).split("\n").length, options);
+      yield* reader.take(rest, false);
+    } else yield* reader.take(block, false);
   }
   if (reader !== undefined) yield* reader.take("", true);
 }
 
-function readerOf(block: string, { nulls = [], snowplowRow }: CsvOptions): CsvReader {
+/** @param line number of the header. */
+function getReader(block: string, line: number, { nulls = [], snowplowRow }: CsvOptions): CsvReader {
   const lineEnd = block.indexOf("\n");
   const isSnowplow =
     snowplowRow !== undefined && isSnowplowLine(block.slice(0, lineEnd === -1 ? undefined : lineEnd));
   const allNulls = new Set([noValue, ...nulls]);
   return isSnowplow
-    ? new CsvReader(snowplowForm, allNulls, snowplowRow)
-    : new CsvReader(csvFormOf(block.slice(0, guessLength)), allNulls, undefined);
+    ? new CsvReader(snowplowForm, allNulls, line, snowplowRow)
+    : new CsvReader(getCsvForm(block.slice(0, guessLength)), allNulls, line, undefined);
 }
 
 class CsvReader {
   private columns: string[] | undefined;
   private text = "";
-  /** Of the text is read nothing before it is so long: a long row must not be read again with every block. */
+  /** Minimum text length before the next attempt: a long row must not be read again with every block. */
   private enough = 0;
-  /** Of the next row. */
-  private line = 1;
-
-  /** NUL bytes were met, with which ClickHouse fills a FixedString. */
+  /** NUL bytes were found, with which ClickHouse fills a FixedString. */
   private hasNul = false;
 
   constructor(
     private readonly form: CsvForm,
     private readonly nulls: ReadonlySet<string>,
+    /** Line number of the next row. */
+    private line: number,
     private readonly rowWithoutHeader: CsvOptions["snowplowRow"],
   ) {
     this.hasNul = form.escapes === "all";
@@ -87,7 +91,7 @@ class CsvReader {
     let at = 0;
     while (at < text.length) {
       const row = rows.rowAt(at, isLast);
-      // The rest of the file may be one row that a quote has opened.
+      // A quote may have opened one row that extends over the rest of the file.
       if (row === "incomplete" && text.length - at <= rowLengthMax) break;
       if (typeof row === "string") {
         const end = this.lineEnd(at);
@@ -109,18 +113,18 @@ class CsvReader {
     const { cells: row, quoted } = this.joined(read);
     if (this.rowWithoutHeader !== undefined) return this.headerless(row, line, this.rowWithoutHeader);
     if (this.columns === undefined) {
-      this.columns = headerOf(row);
+      this.columns = getHeader(row);
       return undefined;
     }
     const { columns } = this;
     const { delimiter } = this.form;
-    const problem = problemOf(row.join("\n"));
+    const problem = getProblem(row.join("\n"));
     if (problem !== undefined) return { line, problem, text: withoutMarks(row.join(delimiter)) };
     if (row.length !== columns.length) {
       return { line, problem: "wrong_column_count", text: row.join(delimiter) };
     }
     const cells: [string, Json][] = [];
-    // An empty cell is no value.
+    // An empty cell is null.
     for (let at = 0; at < row.length; at++) {
       let cell = row[at]!;
       if (cell === "" || (this.nulls.has(cell) && !quoted?.has(at))) continue;
@@ -136,15 +140,15 @@ class CsvReader {
     recordOf: NonNullable<CsvOptions["snowplowRow"]>,
   ): ReadRecord {
     const text = row.join(this.form.delimiter);
-    const problem = problemOf(text);
+    const problem = getProblem(text);
     if (problem !== undefined) return { line, problem, text: withoutMarks(text) };
     if (!isSnowplowLine(text)) return { line, problem: "wrong_column_count", text };
     return { line, record: recordOf(row.map((cell) => (this.nulls.has(cell) ? "" : cell))) };
   }
 
   /**
-   * Snowflake may write a backslash before a delimiter that belongs to the text. Only where a row has too many cells:
-   * a text may also end with a backslash.
+   * Snowflake may write a backslash before a delimiter that belongs to the text. Only for rows with too many cells: a
+   * text may also end with a backslash.
    */
   private joined(row: CsvRow): CsvRow {
     const { columns, form } = this;
@@ -165,7 +169,7 @@ class CsvReader {
 
   private brokenLine(line: string): ReadRecord {
     const text = line.replace(/\r$/, "");
-    return { line: this.line++, problem: problemOf(text) ?? "broken_quotes", text: withoutMarks(text) };
+    return { line: this.line++, problem: getProblem(text) ?? "broken_quotes", text: withoutMarks(text) };
   }
 
   private lineEnd(start: number): number {
@@ -174,18 +178,18 @@ class CsvReader {
   }
 }
 
-function headerOf(row: readonly string[]): string[] {
+function getHeader(row: readonly string[]): string[] {
   if (row.length > columnsMax) {
     const most = columnsMax.toLocaleString("en-US");
-    throw new FileUnreadable(
+    throw new UnreadableFileError(
       `The first line of the file names more than ${most} columns, which is the limit.`,
     );
   }
   const names = row.map((name) => name.trim());
   const seen = new Set<string>();
   const twice = names.find((name) => seen.size === seen.add(name).size);
-  if (twice !== undefined || seen.has("") || problemOf(names.join()) !== undefined) {
-    throw new FileUnreadable(
+  if (twice !== undefined || seen.has("") || getProblem(names.join()) !== undefined) {
+    throw new UnreadableFileError(
       twice === undefined || twice === ""
         ? "The first line of the file has to name every column."
         : `The first line of the file names the column ${withoutMarks(twice)} twice.`,
@@ -194,7 +198,7 @@ function headerOf(row: readonly string[]): string[] {
   return names;
 }
 
-/** ClickHouse fills a FixedString with NUL bytes; of nothing else it is no value. Source: contract, import 1.4 T6. */
+/** ClickHouse fills a FixedString with NUL bytes; a cell of only NUL bytes is null. Source: contract, import 1.4 T6. */
 function withoutFilling(cell: string): string {
   let end = cell.length;
   while (end > 0 && cell.charCodeAt(end - 1) === 0) end -= 1;

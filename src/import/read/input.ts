@@ -1,4 +1,4 @@
-/** The bytes of what is imported: a file or standard input, unpacked when it is packed with gzip or Zstandard. */
+/** The bytes of an import: a file or standard input, decompressed if it is gzip or Zstandard. */
 
 import { createReadStream } from "node:fs";
 import type { Transform } from "node:stream";
@@ -6,40 +6,72 @@ import { createGunzip, createZstdDecompress } from "node:zlib";
 import { AppError } from "../../lib/errors.ts";
 import { ZstdFrames } from "../../lib/zstd-frames.ts";
 
-/** The file is of another kind than was said, or cannot be opened. */
-export class FileUnreadable extends AppError {
+/** The file has another type than specified, or cannot be opened. */
+export class UnreadableFileError extends AppError {
   readonly code = "file_unreadable";
-  override readonly hint = "Check the path and --format.";
+  override readonly hint: string = "Check the path and --format.";
 }
 
-/** The file was readable up to some place and is not behind it. */
-export class InputDamaged extends AppError {
+/** The file is readable, but its records have no known format. */
+export class UnrecognizedFormatError extends UnreadableFileError {
+  override readonly hint = "Name the format with --format, or the fields of an event with --map.";
+}
+
+/** The file is a report. */
+export class TotalsError extends UnreadableFileError {
+  override readonly hint = "Export the events themselves.";
+}
+
+/** The file is readable only up to some position. */
+export class CorruptInputError extends AppError {
   readonly code = "input_damaged";
-  override readonly hint = "What is before the damage was taken; mend the file and use --resume.";
+  override hint = damageHint("imported");
+
+  /** @param isCutOff everything before is as it was written; else it may be corrupt too. */
+  constructor(
+    message: string,
+    readonly isCutOff = true,
+  ) {
+    super(message);
+  }
+
+  /** @param done what has become of the readable part. */
+  report(done: string): void {
+    this.hint = damageHint(done);
+  }
 }
 
-/** Small, so that little is lost before the place where a packed file is damaged. */
+function damageHint(done: string): string {
+  return `Everything before the corruption was ${done}. Repair the file, then continue with --resume.`;
+}
+
+/** A packed file whose checksum is wrong: no part of it can be trusted. */
+export class CorruptFileError extends UnreadableFileError {
+  override readonly hint = "Nothing of it was imported. Repair the file, then repeat the import.";
+}
+
+/** Small, so that little is lost before the corrupt position of a compressed file. */
 const packedChunkBytes = 64 * 1024;
 const chunkBytes = 1024 * 1024;
-/** What a file is can be told from so many bytes. */
+/** Enough bytes to detect the type of a file. */
 const headBytes = 64 * 1024;
-/** Of packing inside of packing. */
+/** Maximum number of nested compression layers. */
 const layersMax = 3;
 
-/** Bytes with whatever packed them taken off. */
-export interface Peeled {
+/** Decompressed bytes. */
+export interface DecompressedInput {
   /** The first bytes, or all when there are fewer. */
   head: Buffer;
-  /** All bytes. @throws {InputDamaged} after the bytes before the damage were given. */
+  /** All bytes. @throws {CorruptInputError} after yielding the bytes before the corruption. */
   bytes: AsyncIterable<Buffer>;
   packing: ("gzip" | "zstd")[];
-  /** Leaves the bytes unread. */
+  /** Discards the unread bytes. */
   close: () => Promise<void>;
 }
 
-/** Unpacks what gzip or Zstandard packed. Packing is recognised by the first bytes, whatever the name. */
-export async function peel(name: string, chunks: AsyncIterable<Buffer>): Promise<Peeled> {
-  const packing: Peeled["packing"] = [];
+/** Decompresses gzip and Zstandard. Compression is recognized by the first bytes, whatever the name. */
+export async function decompress(name: string, chunks: AsyncIterable<Buffer>): Promise<DecompressedInput> {
+  const packing: DecompressedInput["packing"] = [];
   for (let all = chunks; ; ) {
     const { head, bytes, close } = await withHead(all);
     const isGzip = head.length >= 2 && head.readUInt16BE() === 0x1f8b;
@@ -53,8 +85,8 @@ export async function peel(name: string, chunks: AsyncIterable<Buffer>): Promise
   }
 }
 
-/** Reads ahead. Damage inside of the head is met where it is. */
-async function withHead(chunks: AsyncIterable<Buffer>): Promise<Omit<Peeled, "packing">> {
+/** Reads ahead. Corruption inside of the head is reported at its position. */
+async function withHead(chunks: AsyncIterable<Buffer>): Promise<Omit<DecompressedInput, "packing">> {
   const iterator = chunks[Symbol.asyncIterator]();
   const first: Buffer[] = [];
   let length = 0;
@@ -68,7 +100,7 @@ async function withHead(chunks: AsyncIterable<Buffer>): Promise<Omit<Peeled, "pa
     }
   } catch (error) {
     failure = error;
-    if (!(error instanceof InputDamaged) || length === 0) throw error;
+    if (!(error instanceof CorruptInputError)) throw error;
   }
   async function* all(): AsyncGenerator<Buffer> {
     try {
@@ -88,11 +120,11 @@ async function withHead(chunks: AsyncIterable<Buffer>): Promise<Omit<Peeled, "pa
 }
 
 /**
- * The bytes of a file as they are, or of standard input.
+ * The raw bytes of a file or of standard input.
  *
  * @param path    absolute, or `-`.
- * @param onBytes told of bytes as they are read.
- * @throws {FileUnreadable}
+ * @param onBytes called with the number of bytes read.
+ * @throws {UnreadableFileError}
  */
 export async function* rawChunks(path: string, onBytes: (bytes: number) => void): AsyncGenerator<Buffer> {
   const source = path === "-" ? process.stdin : createReadStream(path, { highWaterMark: chunkBytes });
@@ -102,22 +134,25 @@ export async function* rawChunks(path: string, onBytes: (bytes: number) => void)
       yield chunk;
     }
   } catch (error) {
-    throw new FileUnreadable(`${path} cannot be read (${(error as Error).message}).`);
+    throw new UnreadableFileError(`${path} cannot be read (${(error as Error).message}).`);
   }
 }
 
-/** Ends with an error where a frame is cut off or none: the decompressor does not notice it. */
+/** Throws for a truncated or missing frame: the decompressor does not detect it. */
 async function* wholeFrames(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const frames = new ZstdFrames();
   for await (const chunk of chunks) {
     const sound = frames.take(chunk);
     yield chunk.subarray(0, sound);
-    if (sound < chunk.length) throw new Error("there is no frame where one should begin");
+    if (sound < chunk.length) throw new Error("a frame is missing");
   }
   if (!frames.isAtEnd) throw new Error("unexpected end of file");
 }
 
-/** Unlike a pipe, gives everything that was unpacked before an error. */
+/** The end or the next part is missing; what was unpacked is whole. */
+const cutOffForm = /unexpected end of file|incorrect header check|a frame is missing/;
+
+/** Unlike a pipe, yields everything decompressed before an error. */
 async function* unpacked(
   path: string,
   chunks: AsyncIterable<Buffer>,
@@ -155,7 +190,10 @@ async function* unpacked(
     if (failure !== undefined)
       throw failure instanceof AppError
         ? failure
-        : new InputDamaged(`${path} is damaged behind what could be unpacked (${failure.message}).`);
+        : new CorruptInputError(
+            `${path} is damaged behind what could be unpacked (${failure.message}).`,
+            cutOffForm.test(failure.message),
+          );
   } finally {
     unpacker.destroy();
   }

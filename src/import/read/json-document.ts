@@ -1,11 +1,11 @@
 /**
- * Cuts JSON that is no file of lines into its records, as bytes and without parsing: a list, a list that is a member of an
- * object, or values one after the other. Not the runtime's parser, which needs the whole text in memory.
+ * Splits JSON that is not line-delimited into its records, as bytes and without parsing: a list, a list in a member of
+ * an object, or a sequence of values. The runtime's parser needs the whole text in memory.
  */
 
 import { isUtf8 } from "node:buffer";
-import { InputDamaged } from "./input.ts";
-import { objectFrom, parseJsonText } from "./json-text.ts";
+import { CorruptInputError } from "./input.ts";
+import { objectFrom, parseJsonString } from "./json-text.ts";
 import { parsedLine, type ReadRecord } from "./record.ts";
 import { lineBytesMax } from "./text-blocks.ts";
 
@@ -21,9 +21,9 @@ const space = 0x20;
 const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf]);
 
 /**
- * Records are numbered, as lines are: the first is 1.
+ * Records are numbered like lines: the first is 1.
  *
- * @param columns of rows that are lists; undefined where records are objects.
+ * @param columns of rows that are lists; undefined if records are objects.
  */
 export async function* readDocument(
   name: string,
@@ -39,20 +39,20 @@ export async function* readDocument(
     for (const read of splitter.take(hasMark ? chunk.subarray(3) : chunk)) yield namedRow(read, columns);
   }
   for (const read of splitter.end()) yield namedRow(read, columns);
-  if (splitter.isOpen) throw new InputDamaged(`${name} is cut off: its JSON has no end.`);
+  if (splitter.isOpen) throw new CorruptInputError(`${name} is cut off: its JSON has no end.`);
 }
 
-/** A row of an answer `{"columns":[…],"results":[[…]]}` as a record. Source: contract, import 2.1. */
+/** A row of a response `{"columns":[…],"results":[[…]]}` as a record. Source: contract, import 2.1. */
 function namedRow(read: ReadRecord, columns: readonly string[] | undefined): ReadRecord {
   const { line, problem, text } = read;
   if (columns === undefined || problem !== "not_an_object") return read;
-  const row = parseJsonText(text!);
+  const row = parseJsonString(text!);
   if (!Array.isArray(row)) return read;
   if (row.length !== columns.length) return { line, problem: "wrong_column_count", text };
   return { line, record: objectFrom(row.map((value, at) => [columns[at]!, value])) };
 }
 
-/** Depths at which records can stand; outside of the list of an object nothing is one. */
+/** Depths of records; outside of the list of an object nothing is a record. */
 const noLevel = -1;
 
 class JsonSplitter {
@@ -65,7 +65,7 @@ class JsonSplitter {
   private length = 0;
   private isTooLong = false;
   private count = 0;
-  /** The last text at depth 1 of an object, which may be the name of a member. */
+  /** The last string at depth 1 of an object, which may be the name of a member. */
   private key: number[] | undefined;
 
   constructor(private readonly member: string | undefined) {}
@@ -76,7 +76,7 @@ class JsonSplitter {
   }
 
   *take(chunk: Buffer): Generator<ReadRecord> {
-    /** Where the part of the record in this chunk begins. */
+    /** Start of the record's part in this chunk. */
     let start = 0;
     for (let at = 0; at < chunk.length; at++) {
       const byte = chunk[at]!;
@@ -110,7 +110,7 @@ class JsonSplitter {
     if (this.parts !== undefined) this.keep(chunk.subarray(start));
   }
 
-  /** @returns where the text ends, or the last place of the chunk. */
+  /** @returns the end of the string, or the last position of the chunk. */
   private passText(chunk: Buffer, from: number): number {
     const close = this.isEscaped ? -1 : chunk.indexOf(quote, from);
     const isPlain = close !== -1 && !isBehindEscape(chunk, from, close);
@@ -132,7 +132,7 @@ class JsonSplitter {
     return chunk.length - 1;
   }
 
-  /** No more of it than tells it from the member's name. */
+  /** Keeps only enough bytes to distinguish it from the member's name. */
   private keepKey(bytes: Buffer): void {
     const room = this.member!.length + 1 - this.key!.length;
     if (room > 0) this.key!.push(...bytes.subarray(0, room));
@@ -142,12 +142,12 @@ class JsonSplitter {
     if (this.parts !== undefined) yield this.finish(Buffer.alloc(0));
   }
 
-  /** In an object whose members are looked at for the list. */
+  /** Inside an object whose members are searched for the list. */
   private get isAtKeys(): boolean {
     return this.level === noLevel && this.depth === 1;
   }
 
-  /** Whether a bracket opens what holds the records. */
+  /** Whether a bracket opens the container of the records. */
   private enters(byte: number): boolean {
     const isTop = this.depth === 0 && this.level === 0;
     const isList = isTop && byte === openBracket;
@@ -193,7 +193,7 @@ class JsonSplitter {
   }
 }
 
-/** Whether the byte at `at` stands behind an odd number of backslashes. */
+/** Whether an odd number of backslashes precedes the byte at `at`. */
 function isBehindEscape(chunk: Buffer, from: number, at: number): boolean {
   let first = at;
   while (first > from && chunk[first - 1] === backslash) first -= 1;

@@ -1,16 +1,19 @@
-/** Reads Parquet files, by DuckDB in memory; the caller has said where its library is. */
+/** Reads Parquet files with an in-memory DuckDB; the caller has set up its library. */
 
 import { statSync } from "node:fs";
-import { streamedRows } from "../../events/query/streamed-rows.ts";
+import { streamedRows } from "../../events/query/row-stream.ts";
 import { quoted } from "../../events/sql-text.ts";
-import { type Content, type ContentOptions, spooled } from "./contents.ts";
-import { FileUnreadable, InputDamaged } from "./input.ts";
+import { type Content, type ContentOptions, spooled } from "./archive-contents.ts";
+import { CorruptInputError, UnreadableFileError } from "./input.ts";
 import { parsedLine, type ReadRecord } from "./record.ts";
 
-/** A name that no column has: a column called as the table would be taken for the row. */
+/** An unlikely column name: a column with the name of the table would be mistaken for the row. */
 const alias = "row_of_imported_file";
 
-/** @throws {FileUnreadable} @throws {InputDamaged} */
+/** ClickHouse and Spark may write text as binary; values that are not UTF-8 are read with escapes. */
+const noUtf8 = /string encoding|utf-?8/i;
+
+/** @throws {UnreadableFileError} @throws {CorruptInputError} */
 export async function* readParquet(
   content: Content,
   { workFolder, onBytes }: ContentOptions,
@@ -20,7 +23,7 @@ export async function* readParquet(
     await close();
     yield* readFile(path, name, onBytes);
   }
-  // Its directory is at its end.
+  // Parquet has its directory at the end, so reading needs random access.
   else yield* spooled(bytes, workFolder, (copy) => readFile(copy, name, () => {}));
 }
 
@@ -35,19 +38,34 @@ async function* readFile(
   let line = 0;
   try {
     await connection.run("SET TimeZone = 'UTC'");
-    const source = `read_parquet(${quoted(path)})`;
-    const counted = await connection.runAndReadAll(`SELECT count(*) FROM ${source}`);
+    const source = quoted(path);
+    const counted = await connection.runAndReadAll(`SELECT count(*) FROM read_parquet(${source})`);
     const bytesPerRow = statSync(path).size / Math.max(1, Number(counted.getRows()[0]![0]));
-    const rows = `SELECT to_json(${alias})::VARCHAR FROM ${source} AS ${alias}`;
-    const { chunks } = await streamedRows(connection, rows);
-    for await (const chunk of chunks) {
-      onBytes(bytesPerRow * chunk.rowCount);
-      for (const [text] of chunk.getRows()) yield parsedLine(text as string, ++line);
+    const rowsOf = async function* (isText: boolean) {
+      const file = `read_parquet(${source}, binary_as_string = ${isText})`;
+      const rows = `SELECT to_json(${alias})::VARCHAR FROM ${file} AS ${alias}`;
+      const { chunks } = await streamedRows(connection, rows);
+      let at = 0;
+      for await (const chunk of chunks) {
+        if (at >= line) onBytes(bytesPerRow * chunk.rowCount);
+        for (const [text] of chunk.getRows()) {
+          at += 1;
+          if (at <= line) continue;
+          line = at;
+          yield parsedLine(text as string, line);
+        }
+      }
+    };
+    try {
+      yield* rowsOf(true);
+    } catch (error) {
+      if (!noUtf8.test((error as Error).message)) throw error;
+      yield* rowsOf(false);
     }
   } catch (error) {
     const reason = `${name} cannot be read${line === 0 ? "" : ` behind row ${line}`}`;
     const message = `${reason} (${(error as Error).message.split("\n")[0]}).`;
-    throw line === 0 ? new FileUnreadable(message) : new InputDamaged(message);
+    throw line === 0 ? new UnreadableFileError(message) : new CorruptInputError(message);
   } finally {
     connection.closeSync();
     instance.closeSync();

@@ -1,14 +1,14 @@
 /**
- * The quick way from the lines of a file to events as they are sent: a program (`src/scan/`) reads the bytes once and copies
- * what an event has, so that no value of it is ever made.
+ * Fast path from the lines of a file to events as they are sent: a WebAssembly program (`src/scan/`) reads the bytes
+ * once and copies the parts of an event, so that no value is created.
  *
- * What is not usual it leaves to those who parse, map and check records; both ways lead to the same events.
+ * Atypical records are left to the slow path, which parses, maps and checks them; both paths lead to the same events.
  */
 
 import { isUtf8 } from "node:buffer";
-import { ReusedBuffers } from "../../lib/reused-buffers.ts";
+import { ReusedBuffers } from "../../lib/buffer-pool.ts";
 import { parseInstant } from "../../lib/timestamp.ts";
-import { ProgramInstance, textAt } from "../../scan/instance.ts";
+import { inputAddress, WasmInstance } from "../../scan/instance.ts";
 import { CopiedEvent, parsedLine, type ReadRecord } from "./record.ts";
 
 interface Program {
@@ -20,71 +20,71 @@ interface Program {
     table: number,
     linesMax: number,
     room: number,
-    roomEnd: number,
+    capacityEnd: number,
     earliest: number,
     latest: number,
   ): number;
 }
 
-/** What the members of a format's records are, besides those that events have under their own names. */
+/** Meaning of the members of a format's records, in addition to the names of event fields. */
 export interface RecordMembers {
-  /** No part of the event. */
+  /** Not part of the event. */
   readonly leftOut: Iterable<string>;
-  /** No part of it in records that have all marks; properties in others. */
+  /** Not part of it in records that have all marks; properties in others. */
   readonly leftOutWithMarks: Iterable<string>;
   readonly marks: readonly string[];
-  /** In records with all marks every time of the past is right. */
+  /** In records with all marks every past time is valid. */
   readonly isTimeFree: boolean;
-  /** Carry something of the event in another form; records in which one has a value are parsed. */
+  /** Contain a part of the event in another form; records in which one has a value are parsed. */
   readonly carried: readonly string[];
-  /** Has the uuid where `uuid` is not there. */
+  /** Contains the UUID if `uuid` is missing. */
   readonly otherUuid?: string;
-  /** Has the chain of the elements that were clicked; left out besides. */
+  /** Contains the chain of the clicked elements; otherwise left out. */
   readonly chain: string;
 }
 
-/** What a member is to the event: as in `src/scan/assembly/records.ts`. */
+/** Role of a member in the event, as in `src/scan/assembly/records.ts`. */
 const meanings = { event: 1, distinct_id: 2, uuid: 3, timestamp: 4, properties: 5 };
 const [chain, otherUuid, carried, leftOut, leftOutWithMarks] = [6, 7, 8, 16, 32];
 const [markShift, omittedShift] = [6, 10];
-/** Omitted members that can be reported. */
+/** Maximum number of reportable omitted members. */
 const omittedMax = 63;
 
-/** Places in the program's memory, in numbers of four bytes. */
+/** Addresses in the program's memory, in units of four bytes. */
 const readEndAt = 96 / 4;
 const outEndAt = 100 / 4;
 const lineNumbers = 6;
 
-/** Lines that are read at once. */
+/** Lines per read. */
 const linesMax = 4_096;
-/** Longer blocks, which hold a line that is nearly as long, are none of ours: their room would stay. */
+/** Longer blocks, which contain a line of nearly that length, are not handled: their memory would stay allocated. */
 const blockBytesMax = 4 * 1024 * 1024;
-/** Copies are kept in pieces of this size, unless a block has more. */
-const pieceBytes = 1024 * 1024;
-/** Of memory that waits for new copies: as much as those of a batch take. */
-const spareBytesMax = 6 * pieceBytes;
-/** Lists of names that are remembered. */
+/** Copies are stored in chunks of this size, unless a block has more. */
+const chunkBytes = 1024 * 1024;
+/** Spare memory for new copies: as much as the copies of a batch take. */
+const spareBytesMax = 6 * chunkBytes;
+/** Maximum number of cached name lists. */
 const omittedListsMax = 10_000;
 const noNames: readonly string[] = [];
-/** An event is at most as long as its record and so much more. */
+/** An event is at most this much longer than its record. */
 const roomFor = (bytes: number) => bytes + bytes / 8 + 1_024;
 
 export class RecordCopier {
-  private readonly instance = new ProgramInstance<Program>((instance) => ({
+  private readonly instance = new WasmInstance<Program>((instance) => ({
     timeOf: (at, length) => parseInstant(instance.buffer.toString("utf8", at, at + length)) ?? Number.NaN,
     makeUuid: () => undefined,
   }));
 
   private readonly memory = new ReusedBuffers(spareBytesMax);
-  /** With copies that are still needed, in order. */
-  private readonly pieces: Buffer[] = [];
+  /** Chunks with copies that are still needed, in order. */
+  private readonly chunks: Buffer[] = [];
   private pieceEnd = 0;
-  /** Names of omitted members, by the number of their bit. */
+  /** Names of omitted members, by bit number. */
   private readonly omitted: string[] = [];
-  /** Lists of names, by their bits: most records have the same ones. */
+  /** Name lists by their bits: most records have the same ones. */
   private readonly omittedLists = new Map<bigint, readonly string[]>();
 
-  /** @param times of usual records, epoch microseconds. */
+  /** @param times range of typical records, epoch microseconds. */
   constructor(
     members: RecordMembers,
     private readonly times: readonly [earliest: number, latest: number],
@@ -108,8 +108,8 @@ export class RecordCopier {
     const { program, buffer } = this.instance;
     program.beginMembers(members.isTimeFree);
     for (const [name, meaning] of all) {
-      const length = buffer.write(name, textAt);
-      if (!program.knowMember(textAt, length, meaning)) throw new Error("There are too many members.");
+      const length = buffer.write(name, inputAddress);
+      if (!program.knowMember(inputAddress, length, meaning)) throw new Error("There are too many members.");
     }
   }
 
@@ -119,37 +119,37 @@ export class RecordCopier {
   }
 
   /**
-   * Reads a block of lines: records that are usual are copied, all others parsed. Read it to its end before the next one.
+   * Reads a block of lines: typical records are copied, all others parsed. Read it to its end before the next one.
    *
    * @param line number of its first line.
-   * @returns the number of the line behind it.
+   * @returns the number of the line after it.
    */
   *read(block: Buffer, line: number): Generator<ReadRecord[], number> {
     const { instance, times } = this;
     const tableBytes = linesMax * lineNumbers * 4;
-    const roomBytes = roomFor(block.length);
-    const table = instance.put(block, tableBytes + roomBytes);
+    const capacityBytes = roomFor(block.length);
+    const table = instance.put(block, tableBytes + capacityBytes);
     const room = table + tableBytes;
-    const end = textAt + block.length;
-    for (let at = textAt; at < end; ) {
+    const end = inputAddress + block.length;
+    for (let at = inputAddress; at < end; ) {
       const { program, numbers, buffer } = instance;
-      const lines = program.copyRecords(at, end, table, linesMax, room, room + roomBytes, ...times);
+      const lines = program.copyRecords(at, end, table, linesMax, room, room + capacityBytes, ...times);
       const copies = this.pieceFor(numbers[outEndAt]! - room);
       const shift = this.pieceEnd - room;
       this.pieceEnd += buffer.copy(copies, this.pieceEnd, room, numbers[outEndAt]!);
       at = numbers[readEndAt]!;
       const records: ReadRecord[] = [];
       const tableEnd = table / 4 + lines * lineNumbers;
-      for (let place = table / 4; place < tableEnd; place += lineNumbers, line++) {
-        const [from, to] = [numbers[place]! - textAt, numbers[place + 1]! - textAt];
-        const start = numbers[place + 2]!;
+      for (let position = table / 4; position < tableEnd; position += lineNumbers, line++) {
+        const [from, to] = [numbers[position]! - inputAddress, numbers[position + 1]! - inputAddress];
+        const start = numbers[position + 2]!;
         if (start === 0) {
           const text = block.toString("utf8", from, to);
           if (text.trim() !== "") records.push(parsedLine(text, line));
           continue;
         }
-        const end = numbers[place + 3]! + shift;
-        const notTaken = this.omittedNames(numbers[place + 4]!, numbers[place + 5]!);
+        const end = numbers[position + 3]! + shift;
+        const notTaken = this.omittedNames(numbers[position + 4]!, numbers[position + 5]!);
         records.push({
           line,
           copied: new CopiedEvent(copies, start + shift, end, block, from, to, notTaken),
@@ -171,23 +171,26 @@ export class RecordCopier {
     return names;
   }
 
-  /** Takes the memory of all events before this one back: nobody looks at them any more. */
+  /** Reclaims the memory of all events before this one, which are no longer read. */
   release({ texts }: CopiedEvent): void {
-    while (this.pieces[0] !== texts) this.memory.giveBack(this.pieces.shift()!);
+    while (this.chunks[0] !== texts) this.memory.recycle(this.chunks.shift()!);
   }
 
-  /** Where there is room for so many bytes more. */
+  /** A chunk with space for this many more bytes. */
   private pieceFor(bytes: number): Buffer {
-    const last = this.pieces.at(-1);
+    const last = this.chunks.at(-1);
     if (last !== undefined && last.length - this.pieceEnd >= bytes) return last;
-    const piece = this.memory.take(Math.max(bytes, pieceBytes));
-    this.pieces.push(piece);
+    const piece = this.memory.take(Math.max(bytes, chunkBytes));
+    this.chunks.push(piece);
     this.pieceEnd = 0;
     return piece;
   }
 }
 
-/** Copiers by the formats of records: a new one costs more than a small file, of which an archive may hold very many. */
+/**
+ * Copiers by record format: creating one costs more than reading a small file, of which an archive may contain very
+ * many.
+ */
 export class RecordCopiers {
   private readonly made = new Map<string, RecordCopier>();
 

@@ -1,16 +1,19 @@
-/** A record as it was read, of whatever shape of file. */
+/** A record of any file type. */
 
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
-import { NestedTooDeep, parseJsonText } from "./json-text.ts";
-import { problemOf, withoutMarks } from "./text-blocks.ts";
+import { NestingTooDeepError, parseJsonString } from "./json-text.ts";
+import { getProblem, withoutMarks } from "./text-blocks.ts";
 
-/** The uuid of a copied event stands behind `{"uuid":"`. */
+/** The UUID of a copied event follows `{"uuid":"`. */
 const [uuidAt, uuidLength] = [9, 36];
+/** Around the next strings, none of which has an escape, with the quotes before and after. */
+const [beforeName, beforeId, beforeTime] = ['","event":"', '","distinct_id":"', '","timestamp":"'];
+const quote = 0x22;
 
-/** An event that was copied from the bytes of its record, as it is sent. */
+/** An event copied from the bytes of its record, as it is sent. */
 export class CopiedEvent {
   constructor(
-    /** UTF-8: of this event, and with commas between them of those around it. */
+    /** UTF-8: this event and its neighbors, separated by commas. */
     readonly texts: Buffer,
     readonly start: number,
     readonly end: number,
@@ -31,32 +34,46 @@ export class CopiedEvent {
     return this.texts.toString("latin1", start, start + uuidLength);
   }
 
+  /** The distinct ID and the time, which follow UUID and name: `,"event":"…","distinct_id":"…","timestamp":"…"`. */
+  get about(): { distinctId: string; timestamp: string } {
+    const { texts } = this;
+    const nameEnd = texts.indexOf(quote, this.start + uuidAt + uuidLength + beforeName.length);
+    const idAt = nameEnd + beforeId.length;
+    const idEnd = texts.indexOf(quote, idAt);
+    const timeAt = idEnd + beforeTime.length;
+    const timeEnd = texts.indexOf(quote, timeAt);
+    return {
+      distinctId: texts.toString("utf8", idAt, idEnd),
+      timestamp: texts.toString("latin1", timeAt, timeEnd),
+    };
+  }
+
   /** The record as it was written. */
   get record(): string {
     return this.source.toString("utf8", this.sourceStart, this.sourceEnd);
   }
 }
 
-/** One record, or why it is none. */
+/** One record, or why it is invalid. */
 export interface ReadRecord {
-  /** Counted from 1; in Parquet and in JSON that is no file of lines the number of the record. */
+  /** From 1; the record number in Parquet and in JSON that is not line-delimited. */
   line: number;
-  /** A usual record has this alone. */
+  /** The only member of a typical record. */
   copied?: CopiedEvent;
   record?: JsonObject;
   problem?: string;
-  /** What stands there instead of a record. */
+  /** The text in place of a record. */
   text?: string;
 }
 
 /** A line of JSON as a record. */
 export function parsedLine(text: string, line: number): ReadRecord {
-  const marked = problemOf(text);
+  const marked = getProblem(text);
   if (marked !== undefined) return { line, problem: marked, text: withoutMarks(text) };
   try {
-    const record = parseJsonText(text);
+    const record = parseJsonString(text);
     return isJsonObject(record) ? { line, record } : { line, problem: "not_an_object", text };
   } catch (error) {
-    return { line, problem: error instanceof NestedTooDeep ? "nested_too_deep" : "not_json", text };
+    return { line, problem: error instanceof NestingTooDeepError ? "nested_too_deep" : "not_json", text };
   }
 }

@@ -1,14 +1,31 @@
-/** Tells by its beginning how a table is written. Pure. */
+/** Detects the dialect of a table from its first lines. Pure. */
 
 import { parseInstant } from "../../lib/timestamp.ts";
 import type { CsvForm } from "./csv-rows.ts";
 
-/** Delimiters that are looked for in the header; of two that are there as often, the first. */
+/** Candidate delimiters in the header; with equal counts the first one is chosen. */
 const delimiters = [",", "\t", "|", ";", "\x1e", "\x1f"];
 const quote = '"';
 
-/** The header alone decides about the delimiter: numbers in rows may have commas of their own. */
-export function csvFormOf(beginning: string): CsvForm {
+/** Without separators: a header may begin with `#` too. */
+const commentForm = /^(?:#[^,;\t|\n]*|[ \t\r]*)(?:\r?\n|$)/;
+const ruledCommentForm = /^(?:#.*|[ \t\r]*)(?:\r?\n|$)/;
+
+/** The length of comments before a table: lines that begin with `#`, as in reports of GA4, and blank ones. */
+export function commentLength(text: string): number {
+  if (!text.startsWith("#")) return 0;
+  const form = /^# ?-{3}/.test(text) ? ruledCommentForm : commentForm;
+  let length = 0;
+  for (let rest = text; rest !== ""; rest = text.slice(length)) {
+    const line = form.exec(rest)?.[0] ?? "";
+    if (line === "") break;
+    length += line.length;
+  }
+  return length;
+}
+
+/** Only the header decides about the delimiter: numbers in rows may contain commas. */
+export function getCsvForm(beginning: string): CsvForm {
   const counts = new Map(delimiters.map((delimiter) => [delimiter, 0]));
   let newline: CsvForm["newline"] = "\n";
   let isQuoted = false;
@@ -28,36 +45,39 @@ export function csvFormOf(beginning: string): CsvForm {
     if (character === "\n" || newline === "\r") break;
   }
   const [delimiter] = [...counts].reduce((best, each) => (each[1] > best[1] ? each : best));
-  return { delimiter, newline, ...writerOf(delimiter, beginning) };
+  return { delimiter, newline, ...getWriter(delimiter, beginning) };
 }
 
-/** How the writer handles quotes and backslashes. Source: contract, import 1.4 T3. */
-function writerOf(delimiter: string, beginning: string): Pick<CsvForm, "escapes" | "quotes"> {
+/** The writer's rules for quotes and backslashes. Source: contract, import 1.4 T3. */
+function getWriter(delimiter: string, beginning: string): Pick<CsvForm, "escapes" | "quotes"> {
   if (delimiter === "\t") return { escapes: "all", quotes: arePaired(beginning) ? "paired" : "never" };
   if (delimiter === "|")
     return { escapes: areOfRedshift(beginning) ? "separators" : "none", quotes: "always" };
   return { escapes: areOfMySql(delimiter, beginning) ? "all" : "none", quotes: "always" };
 }
 
-/** Whether as many cells of tab-separated text begin with a quote as end with one; not so in text that only has quotes. */
+/**
+ * Whether equally many cells of tab-separated text begin and end with a quote; not so in text that merely contains
+ * quotes.
+ */
 function arePaired(beginning: string): boolean {
   const count = (form: RegExp) => beginning.match(form)?.length ?? 0;
   const [starts, ends] = [count(/(?:^|[\t\n])"/g), count(/"(?=[\t\r\n]|$)/g)];
   return starts >= ends - 1 && starts <= ends + 1;
 }
 
-/** Whether every backslash is one that `UNLOAD … ESCAPE` writes, and no quote is without. */
+/** Whether every backslash is one that `UNLOAD … ESCAPE` writes, and every quote has one. */
 function areOfRedshift(beginning: string): boolean {
   const rest = beginning.replace(/\\(?:[|"'\\\n\r]|N(?=[|\r\n]|$))/g, "");
   return !rest.includes("\\") && !/[^|\n\r]"[^|\n\r]/.test(rest);
 }
 
-/** Whether quotes inside of cells stand behind a backslash, and not twice. */
+/** Whether quotes inside of cells are escaped by a backslash instead of doubled. */
 function areOfMySql(delimiter: string, beginning: string): boolean {
   if (!beginning.includes('\\"')) return false;
   let isBackslashed = false;
   const rest = beginning.replace(/\\[\s\S]/g, (pair: string, at: number) => {
-    // `"C:\dir\",` ends with a backslash, as it stands.
+    // `"C:\dir\",` ends with a literal backslash.
     const next = beginning[at + 2];
     isBackslashed ||= pair === '\\"' && ![delimiter, "\r", "\n", undefined].includes(next);
     return "\\";
@@ -70,12 +90,14 @@ const [snowplowMin, snowplowMax] = [108, 131];
 const [timeColumn, uuidColumn] = [3, 6];
 const uuidForm = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-/** Whether the first line is an enriched event of Snowplow, whose tables have no header. Source: contract, import 2.10. */
+/**
+ * Whether the first line is an enriched event of Snowplow, whose tables have no header. Source: contract, import 2.10.
+ */
 export function isSnowplowLine(line: string): boolean {
   const cells = line.replace(/\r$/, "").split("\t", snowplowMax + 1);
   if (cells.length < snowplowMin || cells.length > snowplowMax) return false;
   return uuidForm.test(cells[uuidColumn]!) && parseInstant(cells[timeColumn]!) !== undefined;
 }
 
-/** Its text is written as it is: neither quotes nor backslashes have a meaning. */
+/** Its text is literal: neither quotes nor backslashes have a meaning. */
 export const snowplowForm: CsvForm = { delimiter: "\t", newline: "\n", escapes: "none", quotes: "never" };

@@ -1,28 +1,28 @@
 /**
- * Cuts bytes into blocks of whole lines.
+ * Splits bytes into blocks of whole lines.
  *
- * A line that is no UTF-8 or too long is marked instead of failing everything: `problemOf` knows the marks.
+ * A line that is invalid UTF-8 or too long is marked instead of failing the file: `getProblem` detects the marks.
  */
 
 import { isUtf8 } from "node:buffer";
 
-/** The longest line that is read: far more than an event may have at the default limit of bodies. Decision 26. */
+/** The longest line that is read: far more than an event may have at the default body limit. Decision 26. */
 export const lineBytesMax = 64 * 1024 * 1024;
 const newline = 0x0a;
 const byteOrderMark = Buffer.from("\uFEFF");
 
-/** Two first halves of surrogate pairs: text that was UTF-8 has no such thing, whatever characters are in it. */
+/** Two high surrogates: text decoded from UTF-8 never contains them. */
 const notUtf8Mark = "\uD800\uD800";
 const tooLongMark = "\uD800\uD801";
-/** Among bytes, a line that is too long: no UTF-8 either. */
+/** Replaces a line that is too long in bytes; also invalid UTF-8. */
 const tooLongLine = Buffer.from([0xff, 0xfe, 0xff]);
 
-/** The same as `lineBlocks`, as text. */
+/** Like `lineBlocks`, as strings. */
 export async function* textBlocks(chunks: AsyncIterable<Buffer>): AsyncGenerator<string> {
-  for await (const block of lineBlocks(chunks)) yield textOf(block);
+  for await (const block of lineBlocks(chunks)) yield toDisplayString(block);
 }
 
-/** Yields bytes that end with a line break, but for the last ones. A byte order mark is left out. */
+/** Yields bytes that end with a line break, except for the last ones. A byte order mark is removed. */
 export async function* lineBlocks(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let rest: Buffer[] = [];
   let restBytes = 0;
@@ -51,7 +51,7 @@ export async function* lineBlocks(chunks: AsyncIterable<Buffer>): AsyncGenerator
     }
     const end = chunk.lastIndexOf(newline) + 1;
     if (end > start && rest.length > 0) {
-      // Only the line that begins before the chunk is copied.
+      // Only the line that starts before the chunk is copied.
       yield withoutMark(Buffer.concat([...rest, chunk.subarray(start, lineEnd + 1)]));
       rest = [];
       restBytes = 0;
@@ -71,32 +71,32 @@ export async function* lineBlocks(chunks: AsyncIterable<Buffer>): AsyncGenerator
   else if (restBytes > 0) yield withoutMark(Buffer.concat(rest));
 }
 
-/** Why a piece of this text cannot be used. */
-export function problemOf(text: string): string | undefined {
+/** Why a part of this text cannot be used. */
+export function getProblem(text: string): string | undefined {
   if (text.includes(notUtf8Mark)) return "not_utf8";
   return text.includes(tooLongMark) ? "line_too_long" : undefined;
 }
 
-/** The text without marks, for a person to look at. */
+/** The text without marks, for display. */
 export function withoutMarks(text: string): string {
   return text.replaceAll(notUtf8Mark, "\uFFFD").replaceAll(tooLongMark, "");
 }
 
 /** The text of a block, with marks. */
-export function textOf(bytes: Buffer): string {
+export function toDisplayString(bytes: Buffer): string {
   if (isUtf8(bytes)) return bytes.toString("utf8");
   const lines: string[] = [];
   for (let at = 0; at < bytes.length; ) {
     const found = bytes.indexOf(newline, at);
     const end = found === -1 ? bytes.length : found + 1;
     const line = bytes.subarray(at, end);
-    lines.push(markedText(line));
+    lines.push(markedString(line));
     at = end;
   }
   return lines.join("");
 }
 
-function markedText(line: Buffer): string {
+function markedString(line: Buffer): string {
   const text = line.toString("utf8");
   if (isUtf8(line)) return text;
   const isTooLong = line.subarray(0, tooLongLine.length).equals(tooLongLine);

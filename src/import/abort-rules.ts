@@ -1,17 +1,17 @@
-/** When an import ends before the end of its files: what is wrong with them is said, and nothing more is taken. */
+/** Rules that abort an import before the end of its files, with a message about what is wrong. */
 
 import { AppError } from "../lib/errors.ts";
 import type { JsonObject } from "../lib/json.ts";
-import { type RecordFormat, titleOf } from "./map/formats.ts";
+import { getTitle, type RecordFormat } from "./map/formats.ts";
 import type { Reject } from "./reject-file.ts";
 
-/** When so many records at the beginning of a file are no events, none of it will be. */
-export const recordsOfDoubt = 1_000;
-/** Names of fields that a message shows. */
+/** A file whose first records, this many, are all rejected is aborted. */
+export const sampleSize = 1_000;
+/** Maximum number of field names in a message. */
 const keysShown = 12;
 
-/** The import ends before the end of its files: going on would be of no use. */
-export class ImportStopped extends AppError {
+/** The import was aborted: continuing would be useless. */
+export class ImportAbortedError extends AppError {
   readonly code = "import_stopped";
   constructor(
     message: string,
@@ -21,20 +21,24 @@ export class ImportStopped extends AppError {
   }
 }
 
-export function tooManyRejects(name: string, rejectPath: string, { line, reason }: Reject): ImportStopped {
-  return new ImportStopped(
+export function tooManyRejects(
+  name: string,
+  rejectPath: string,
+  { line, reason }: Reject,
+): ImportAbortedError {
+  return new ImportAbortedError(
     `Too many records are rejected: ${name}, line ${line} (${reason}).`,
-    `See ${rejectPath}; --max-rejects with --resume goes on from here.`,
+    `See ${rejectPath}; continue with --max-rejects and --resume.`,
   );
 }
 
-/** Whether everything from the beginning is rejected: the file is of another kind than was said then. */
-export class Doubts {
+/** Detects that everything from the start is rejected: the file has another format than expected. */
+export class AbortRules {
   private isOver = false;
-  /** How often each was met. */
+  /** Count per reason. */
   private readonly reasons = new Map<string, number>();
 
-  /** An event was met. */
+  /** True after the first event. */
   get areOver(): boolean {
     return this.isOver;
   }
@@ -44,22 +48,26 @@ export class Doubts {
   }
 
   /**
-   * Takes note of rejects behind which there was no event yet.
+   * Adds rejects that no event has preceded.
    *
-   * @param seems what the file looks like, when it was taken for something else.
-   * @returns why the import ends here.
+   * @param seems the detected format, if it differs from the one in use.
+   * @returns why the import is aborted, if it is.
    */
-  add(rejects: readonly Reject[], name: string, seems: RecordFormat | undefined): ImportStopped | undefined {
+  add(
+    rejects: readonly Reject[],
+    name: string,
+    seems: RecordFormat | undefined,
+  ): ImportAbortedError | undefined {
     if (this.isOver) return undefined;
     for (const { reason } of rejects) this.reasons.set(reason, (this.reasons.get(reason) ?? 0) + 1);
     const count = [...this.reasons.values()].reduce((sum, each) => sum + each, 0);
-    if (count < recordsOfDoubt) return undefined;
+    if (count < sampleSize) return undefined;
     const reasons = [...this.reasons].sort(([, one], [, other]) => other - one).map(([reason]) => reason);
     const sample = rejects.find(({ record }) => record !== null && typeof record === "object")?.record;
     const keys = sample === undefined ? [] : Object.keys(sample as JsonObject).slice(0, keysShown);
     const shape = keys.length === 0 ? "" : ` Its records have ${keys.join(", ")}.`;
-    const guess = seems === undefined ? "" : `It looks like ${titleOf(seems)} (--format ${seems}). `;
-    return new ImportStopped(
+    const guess = seems === undefined ? "" : `It looks like ${getTitle(seems)} (--format ${seems}). `;
+    return new ImportAbortedError(
       `The first ${count} records of ${name} were all rejected (${reasons.join(", ")}).${shape}`,
       `${guess}Say what the file is with --format, or where the fields of an event are with --map.`,
     );

@@ -1,25 +1,24 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { type Static, Type } from "@sinclair/typebox";
 import { Command } from "commander";
-import { differenceLines, type ItemDifference } from "../../src/flags/exchange/difference.ts";
-import { writeDocument } from "../../src/flags/exchange/document.ts";
-import { foreignProducts, readForeign } from "../../src/flags/exchange/foreign/read-foreign.ts";
-import { importDocument } from "../../src/flags/exchange/import-document.ts";
-import { wholeFlag } from "../../src/flags/exchange/partial-flag.ts";
-import { assertPayloadsReadable, readContent } from "../../src/flags/exchange/project-content.ts";
-import { documentOf as documentIn, documentText, parseFile } from "../../src/flags/exchange/read-document.ts";
 import { FlagInput, flagFields } from "../../src/flags/fields.ts";
+import { differenceLines, type ItemDifference } from "../../src/flags/import-export/difference.ts";
+import { writeDocument } from "../../src/flags/import-export/document.ts";
+import { importDocument } from "../../src/flags/import-export/import-document.ts";
+import { assertPayloadsReadable, readContent } from "../../src/flags/import-export/project-content.ts";
+import { parseFile, serializeDocument, toDocument } from "../../src/flags/import-export/read-document.ts";
+import { readVendorFile, vendorProducts } from "../../src/flags/import-export/vendors/read-vendor-file.ts";
 import { parseFields } from "../../src/http/fields.ts";
 import { AppError } from "../../src/lib/errors.ts";
-import { Count, exactly, orNull } from "../../src/lib/schema.ts";
-import { describeJson, withJson } from "../json-shape.ts";
+import { NonNegativeInt, nullable, strictObject } from "../../src/lib/schema.ts";
+import { describeJson, withJson } from "../json-schema.ts";
 import { exitFailed, fileName, positiveInteger, print, printJson, run } from "../output.ts";
 import { withSettings } from "../settings.ts";
 import { creatingAuthor, creatorWords, type ProjectStores, withProject } from "../stores.ts";
 import { confirmWords } from "./flags-common.ts";
 
-/** A file is there already, or is not there at all. */
-class WrongFile extends AppError {
+/** The file already exists, or does not exist. */
+class InvalidFileError extends AppError {
   readonly code = "wrong_file";
 }
 
@@ -32,9 +31,9 @@ interface ExportOptions {
 }
 
 const AnyObject = Type.Record(Type.String(), Type.Unknown());
-/** The document itself; what is in a flag or cohort is named as in the API. */
-const ExportedFlags = exactly({
-  flagkeep_flags: Count,
+/** The document itself; members of flags and cohorts have their API names. */
+const ExportedFlags = strictObject({
+  flagkeep_flags: NonNegativeInt,
   group_types: Type.Record(Type.String(), Type.String()),
   cohorts: Type.Array(AnyObject),
   flags: Type.Array(AnyObject),
@@ -57,10 +56,10 @@ export const exportFlags = withSettings(new Command("export"), ["data-dir"])
       withProject(options, (stores) => {
         const { output } = options;
         const isJson = options.json || output?.endsWith(".json");
-        const text = documentText(documentOf(stores, options.withSecrets), isJson ? "json" : "yaml");
+        const text = serializeDocument(exportProject(stores, options.withSecrets), isJson ? "json" : "yaml");
         if (output === undefined) return void process.stdout.write(text);
         if (existsSync(output) && !options.force) {
-          throw new WrongFile(`${output} is there already; --force replaces it.`);
+          throw new InvalidFileError(`${output} already exists; --force replaces it.`);
         }
         writeFileSync(output, text);
       }),
@@ -69,7 +68,7 @@ export const exportFlags = withSettings(new Command("export"), ["data-dir"])
 
 describeJson(exportFlags, ExportedFlags);
 
-function documentOf({ metadata, project, flagSets, writing }: ProjectStores, withSecrets = false) {
+function exportProject({ metadata, project, flagSets, writing }: ProjectStores, withSecrets = false) {
   const { groupTypes } = flagSets.of(project.id);
   const payloads = withSecrets ? writing.payloads : undefined;
   const content = readContent(metadata.db, { projectId: project.id, groupTypes, payloads });
@@ -86,33 +85,35 @@ interface ImportOptions {
   confirm?: true;
 }
 
-const ImportedFlags = exactly({
+const ImportedFlags = strictObject({
   dry_run: Type.Boolean(),
   /** The product that wrote the file. */
   format: Type.String(),
-  /** The environment that was taken from a file with several. */
-  environment: orNull(Type.String()),
+  /** The selected environment of a file with several. */
+  environment: nullable(Type.String()),
   differences: Type.Array(
-    exactly({
+    strictObject({
       kind: Type.Union([Type.Literal("flag"), Type.Literal("cohort")]),
       name: Type.String(),
       change: Type.Union([Type.Literal("created"), Type.Literal("updated")]),
       members: Type.Array(
-        exactly({
+        strictObject({
           path: Type.String(),
-          /** Left out where there was nothing before. */
+          /** Absent for new items. */
           before: Type.Optional(Type.Unknown()),
-          /** Left out where nothing is left. */
+          /** Absent for removed items. */
           after: Type.Optional(Type.Unknown()),
         }),
       ),
     }),
   ),
   remarks: Type.Array(Type.String()),
-  /** Keys of protected flags that the import changes, directly or indirectly; left out where there are none. */
+  /** Keys of protected flags that the import changes, directly or indirectly; absent if none. */
   needs_approval: Type.Optional(Type.Array(Type.String())),
-  /** What of another product's flags has no place here. */
-  not_mapped: Type.Array(exactly({ flag: Type.String(), part: Type.String(), reason: Type.String() })),
+  /** Keys of the flags that are on in the file, and off here because of parts in `not_mapped`; absent if none. */
+  turned_off: Type.Optional(Type.Array(Type.String())),
+  /** Parts of another product's flags that cannot be mapped. */
+  not_mapped: Type.Array(strictObject({ flag: Type.String(), part: Type.String(), reason: Type.String() })),
 });
 
 export const importFlags = withJson(
@@ -130,8 +131,8 @@ export const importFlags = withJson(
   .addHelpText(
     "after",
     "\nThe file is imported in one change; other flags are kept; a second import changes nothing.\n\n" +
-      `Files of ${foreignProducts.join(", ")} are recognised by what is in them.\n` +
-      "What cannot be taken over is listed; a flag that would behave differently is imported switched off.\n\n" +
+      `Files of ${vendorProducts.join(", ")} are detected by their content.\n` +
+      "Unsupported parts are listed; a flag that would behave differently is imported turned off.\n\n" +
       "Examples:\n  flagkeep flags import flags.yaml --dry-run\n  flagkeep flags import flags.yaml --project 2\n" +
       "  flagkeep flags import launchdarkly.json --environment production --dry-run",
   )
@@ -139,15 +140,17 @@ export const importFlags = withJson(
     run((file: string, options: ImportOptions) =>
       withProject(options, ({ metadata, writing, project, flagSets }) => {
         const isDryRun = options.dryRun === true;
-        const root = parseFile(textOf(file));
-        const foreign = readForeign(root, options.environment);
+        const root = parseFile(toDisplayString(file));
+        const foreign = readVendorFile(root, options.environment);
         const unreadable: string[] = [];
-        const document = foreign?.document ?? documentIn(root, (message) => unreadable.push(message));
+        const document = foreign?.document ?? toDocument(root, (message) => unreadable.push(message));
         const {
           differences,
           remarks: ofImport,
           needsApproval,
           notTaken,
+          turnedOff,
+          isNothingTaken,
         } = importDocument(writing, {
           by: creatingAuthor(metadata, project.organizationId, options.user),
           projectId: project.id,
@@ -171,12 +174,12 @@ export const importFlags = withJson(
           differences: differences.map(shown),
           remarks,
           ...(needsApproval.length === 0 ? {} : { needs_approval: needsApproval }),
+          ...(turnedOff.length === 0 ? {} : { turned_off: turnedOff }),
           not_mapped: [...(foreign?.notMapped ?? []), ...notTaken],
         };
-        const omitted = new Set(notTaken.filter(({ part }) => part === wholeFlag).map(({ flag }) => flag));
-        const isNothingRead =
-          document.flags.every(({ key }) => omitted.has(key)) && document.cohorts.length === 0;
-        if (isNothingRead && omitted.size + unreadable.length > 0) process.exitCode = exitFailed;
+        const unread = (foreign?.unread ?? 0) + unreadable.length;
+        const items = document.flags.length + document.cohorts.length;
+        if (isNothingTaken && items + unread > 0) process.exitCode = exitFailed;
         if (options.json) return printJson(imported);
         for (const line of differenceLines(differences)) print(line);
         for (const remark of remarks) process.stderr.write(`${remark}\n`);
@@ -187,9 +190,10 @@ export const importFlags = withJson(
           const from = foreign.environment === undefined ? "" : `, environment ${foreign.environment}`;
           const { length } = foreign.document.flags;
           const count = `${length} ${length === 1 ? "flag" : "flags"}`;
-          const shares = foreign.keepsShares ? "" : " Users are re-bucketed.";
+          const shares = foreign.keepsShares ? "" : " Users are re-bucketed. Equality ignores case.";
           print(`${foreign.product}${from}: ${count} read.${shares}`);
         }
+        if (turnedOff.length > 0) print(turnedOffLine(turnedOff, isDryRun));
         if (isDryRun && needsApproval.length > 0) {
           print(`Flags that need approval, so the import needs --confirm: ${needsApproval.join(", ")}.`);
         }
@@ -198,22 +202,30 @@ export const importFlags = withJson(
     ),
   );
 
-/** JSON has no undefined: what is absent is left out. */
+/** JSON has no undefined: absent members are omitted. */
 function shown({ members, ...item }: ItemDifference) {
   return { ...item, members: members.map(({ path, before, after }) => ({ path, before, after })) };
 }
 
+const namedKeysMax = 20;
+
+function turnedOffLine(keys: readonly string[], isDryRun: boolean): string {
+  const others = keys.length > namedKeysMax ? ` and ${keys.length - namedKeysMax} more` : "";
+  const verb = isDryRun ? "Would be imported" : "Imported";
+  return `${verb} turned off: ${keys.slice(0, namedKeysMax).join(", ")}${others}. Review them before you enable them.`;
+}
+
 function summary(differences: readonly ItemDifference[], isDryRun: boolean): string {
-  if (differences.length === 0) return "Nothing differs.";
+  if (differences.length === 0) return "No differences.";
   const count = (change: string) => differences.filter((item) => item.change === change).length;
   const would = isDryRun ? "would be " : "";
   return `${count("created")} ${would}created, ${count("updated")} ${would}changed.`;
 }
 
-function textOf(file: string): string {
+function toDisplayString(file: string): string {
   try {
     return readFileSync(file === "-" ? 0 : file, "utf8");
   } catch (error) {
-    throw new WrongFile(`${file} cannot be read (${(error as Error).message}).`);
+    throw new InvalidFileError(`${file} cannot be read (${(error as Error).message}).`);
   }
 }

@@ -1,56 +1,79 @@
-/** Reads values that other programs have written in one way or another. Pure. */
+/** Reads values in the different notations of other programs. Pure. */
 
-import { numberText } from "../../lib/exact-json.ts";
+import { formatNumber } from "../../lib/exact-json.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
-import { parseJsonText } from "../read/json-text.ts";
+import { parseJsonString } from "../read/json-text.ts";
 
-/** An id, however it is written. */
-export function idOf(value: Json | undefined): string | undefined {
+/** An ID in any notation. */
+export function getId(value: Json | undefined): string | undefined {
   if ((typeof value === "string" && value !== "") || typeof value === "number") return String(value);
-  return numberText(value);
+  return formatNumber(value);
 }
 
-/** An object, also one that is text; empty when it is none. */
-export function objectOf(value: Json | undefined): JsonObject {
-  const parsed = value === undefined ? undefined : jsonText(value);
+/** An object, also as a JSON string; empty for other values. */
+export function toObject(value: Json | undefined): JsonObject {
+  const parsed = value === undefined ? undefined : toJsonString(value);
   return isJsonObject(parsed) ? parsed : {};
 }
 
 /**
- * The properties of an event, also as text: an object of its own, which may be changed.
+ * The properties of an event, also as a JSON string: a new object that may be modified.
  *
- * @returns what stands there when it is something else, by which ingestion refuses the event.
+ * @returns any other value unchanged, so that ingestion rejects the event.
  */
-export function propertiesOf(value: Json | undefined): JsonObject | Exclude<Json, JsonObject> {
-  const parsed = value === undefined || value === "" ? null : jsonText(value);
+export function getProperties(value: Json | undefined): JsonObject | Exclude<Json, JsonObject> {
+  const parsed = value === undefined || value === "" ? null : toJsonString(value);
   if (parsed === null) return {};
   return isJsonObject(parsed) ? { ...parsed } : (parsed as Exclude<Json, JsonObject>);
 }
 
-/** Tables hold objects as JSON text. */
-export function jsonText(value: Json): Json {
+/** Tables write objects as JSON strings. */
+export function toJsonString(value: Json): Json {
   if (typeof value !== "string" || !value.trimStart().startsWith("{")) return value;
   try {
-    return parseJsonText(value);
+    return parseJsonString(value);
   } catch {
     return value;
   }
 }
 
-/** A list, also one that is text, or as Parquet holds it; empty when it is none. */
-export function listOf(value: Json | undefined): Json[] {
-  if (Array.isArray(value)) return value;
-  if (isJsonObject(value)) return Array.isArray(value.list) ? value.list : [];
-  return typeof value === "string" ? (listInText(value) ?? []) : [];
+/** Of Parquet. */
+const escapedNul = "\\x00";
+
+/** ClickHouse fills a FixedString with NUL bytes, which Parquet has as `\x00`. */
+export function withoutFilling(text: string): string {
+  let end = text.length;
+  for (;;) {
+    if (text.charCodeAt(end - 1) === 0) end -= 1;
+    else if (text.endsWith(escapedNul, end)) end -= escapedNul.length;
+    else return end === text.length ? text : text.slice(0, end);
+  }
 }
 
-/** A list that is text: of JSON, `['a','it\\'s']` of ClickHouse, `{a,"b c"}` of Postgres. Source: contract, import 1.4 T4. */
-export function listInText(text: string): Json[] | undefined {
+const numberForm = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:e[+-]?\d+)?$/i;
+
+/** The number that text contains, with all its digits; other text unchanged. */
+export function toExactNumber(text: string): Json {
+  return numberForm.test(text) ? parseJsonString(text) : text;
+}
+
+/** A list, also as a string or in Parquet's form; empty for other values. */
+export function toList(value: Json | undefined): Json[] {
+  if (Array.isArray(value)) return value;
+  if (isJsonObject(value)) return Array.isArray(value.list) ? value.list : [];
+  return typeof value === "string" ? (parseListString(value) ?? []) : [];
+}
+
+/**
+ * Parses a list from a string: JSON, `['a','it\\'s']` of ClickHouse, `{a,"b c"}` of Postgres. Source: contract, import
+ * 1.4 T4.
+ */
+export function parseListString(text: string): Json[] | undefined {
   const written = text.trim();
   if (written.startsWith("{")) return listOfElements(written, postgres);
   if (!written.startsWith("[")) return undefined;
   try {
-    const parsed = parseJsonText(written);
+    const parsed = parseJsonString(written);
     return Array.isArray(parsed) ? parsed : undefined;
   } catch {
     return listOfElements(written, clickHouse);
@@ -60,9 +83,9 @@ export function listInText(text: string): Json[] | undefined {
 interface ListForm {
   quote: string;
   close: string;
-  /** What escapes other than of quote and backslash stand for. */
+  /** Characters for escapes other than quote and backslash. */
   escapes: Readonly<Record<string, string>>;
-  /** The value of an element without quotes; undefined if there is none. */
+  /** The value of an unquoted element; undefined if invalid. */
   bare: (text: string) => Json | undefined;
 }
 
@@ -79,7 +102,7 @@ const clickHouse: ListForm = {
   bare: (text) => {
     if (text === "NULL") return null;
     if (text === "true" || text === "false") return text === "true";
-    return /^-?\d+(?:\.\d+)?(?:e[+-]?\d+)?$/i.test(text) ? parseJsonText(text) : undefined;
+    return /^-?\d+(?:\.\d+)?(?:e[+-]?\d+)?$/i.test(text) ? parseJsonString(text) : undefined;
   },
 };
 
@@ -117,7 +140,7 @@ function endOfBare(text: string, from: number, close: string): number {
   return text.length;
 }
 
-/** Where the quote is that ends an element: the one behind which the list goes on or ends. */
+/** Position of the quote that ends an element: the one that the next element or the end of the list follows. */
 function endOfElement(text: string, from: number, { quote, close }: ListForm): number | undefined {
   let backslashes = 0;
   for (let at = from; at < text.length; at++) {
@@ -129,7 +152,7 @@ function endOfElement(text: string, from: number, { quote, close }: ListForm): n
       let next = at + 1;
       while (text[next] === " " || text[next] === "\n") next += 1;
       if (text[next] === "," || (text[next] === close && next === text.length - 1)) return at;
-      // Some writers escape the backslash of a quote once more; a quote of Postgres ends its element.
+      // Some writers escape the backslash of a quote again; in Postgres a quote ends its element.
       if (quote === '"') return undefined;
     }
     backslashes = 0;
@@ -142,7 +165,7 @@ function unescapedElement(text: string, { quote, escapes }: ListForm): string {
   return text.replace(/(\\+)([^\\]?)/g, (_, run: string, next: string) => {
     const pairs = "\\".repeat(run.length >> 1);
     if (run.length % 2 === 1) return pairs + (escapes[next] ?? next);
-    // A quote inside of an element is escaped: the writer has doubled its backslash.
+    // A quote inside an element is escaped: the writer has doubled its backslash.
     return next === quote ? pairs.slice(1) + quote : pairs + next;
   });
 }

@@ -1,4 +1,4 @@
-/** What is known of an import that was sent over HTTP or runs on the command line, as it is kept and told. */
+/** Status of an import that was uploaded over HTTP or runs on the command line, as it is stored and reported. */
 
 import { readFileSync } from "node:fs";
 import { rejectEnding } from "./files.ts";
@@ -19,18 +19,18 @@ export type ImportState =
 
 export interface ImportOptions {
   format: ImportFormat;
-  /** As `--map` takes them. */
+  /** As in `--map`. */
   map: string[];
-  /** As `--null` takes them. */
+  /** As in `--null`. */
   nulls?: string[];
-  /** As `--timezone` takes it. */
+  /** As in `--timezone`. */
   timezone?: string;
   isLinking: boolean;
   maxRejects: number;
   isDryRun: boolean;
 }
 
-interface ImportFigures {
+interface ImportCounts {
   records: number;
   bytes: number;
   totalBytes: number | null;
@@ -39,49 +39,49 @@ interface ImportFigures {
   rejected: number;
 }
 
-/** What a running `flagkeep import` tells the appliance that it loads into. */
+/** Progress report of a running `flagkeep import` to its server. */
 export interface ImportReport {
   id: string;
   projectId: number;
   name: string;
   isDryRun: boolean;
-  /** `done` and `failed` are the last word. */
+  /** `done` and `failed` are final. */
   state: "running" | "done" | "failed";
-  figures: ImportFigures;
+  figures: ImportCounts;
 }
 
 export interface ImportRun {
   id: string;
   projectId: number;
-  /** Of the file. */
+  /** Name of the file. */
   name: string;
   origin: "upload" | "command_line";
   state: ImportState;
   options: ImportOptions | null;
-  /** Id of the user; null for the command line. */
+  /** ID of the user; null for the command line. */
   createdBy: number | null;
   /** ISO 8601. */
   createdAt: string;
   startedAt: string | null;
   finishedAt: string | null;
-  /** What was received of the file. */
+  /** Received bytes of the file. */
   receivedBytes: number;
-  figures: ImportFigures;
+  figures: ImportCounts;
   error: string | null;
   summary: Omit<ImportSummary, "reject_files"> | null;
 }
 
-export const noFigures = (): ImportFigures => ({
+export const emptyCounts = (): ImportCounts => ({
   ...{ records: 0, bytes: 0, totalBytes: null, recordsPerSecond: 0, secondsLeft: null, rejected: 0 },
 });
 
-/** Of what `flagkeep import --json` prints. */
-export function summaryOf(output: string): ImportRun["summary"] {
+/** Parses the output of `flagkeep import --json`. */
+export function getSummary(output: string): ImportRun["summary"] {
   const { reject_files: _, ...summary } = JSON.parse(output) as ImportSummary;
   return summary;
 }
 
-/** @returns undefined where there is none that can be read. */
+/** @returns undefined when it is missing or unreadable. */
 export function readRun(path: string): ImportRun | undefined {
   try {
     return JSON.parse(readFileSync(path, "utf8")) as ImportRun;
@@ -92,8 +92,8 @@ export function readRun(path: string): ImportRun | undefined {
 
 const nameLengthMax = 100;
 
-/** A name that can stand in a folder of ours: its ending tells people, the content tells the import. */
-export function fileNameOf(name: string): string {
+/** A safe file name: its extension is only informative, import detects the format from the content. */
+export function getFileName(name: string): string {
   const plain = name
     .slice(name.search(/[^/\\]*$/))
     .replace(/[^A-Za-z0-9._-]/g, "_")

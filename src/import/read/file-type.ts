@@ -1,22 +1,23 @@
-/** Tells from its first bytes how a file is written. Pure. */
+/** Detects the file type from the first bytes. Pure. */
 
 import { isUtf8 } from "node:buffer";
 import { isJsonObject } from "../../lib/json.ts";
-import { FileUnreadable } from "./input.ts";
-import { parseJsonText } from "./json-text.ts";
+import { UnreadableFileError } from "./input.ts";
+import { parseJsonString } from "./json-text.ts";
+import { commentLength } from "./table-form.ts";
 
-/** How records stand in a file. */
-export type Shape =
+/** Layout of records in a file. */
+export type FileType =
   | { kind: "lines" | "csv" | "parquet" }
-  /** One JSON value or several over many lines: a list of records, records, or an object that holds the list as a member. */
+  /** One or several JSON values over many lines: a list of records, records, or an object with a list as a member. */
   | {
       kind: "document";
       member: string | undefined;
-      /** Where the list holds rows: names of their cells. */
+      /** If the list contains rows: names of their cells. */
       columns?: string[];
     };
 
-/** What is no use to read, by its first bytes. */
+/** Known unsupported types, by their first bytes. */
 const others: readonly (readonly [bytes: string, name: string])[] = [
   ["425a68", "packed with bzip2"],
   ["fd377a585a00", "packed with xz"],
@@ -31,55 +32,57 @@ const others: readonly (readonly [bytes: string, name: string])[] = [
   ["feff", "text in UTF-16"],
 ];
 
-/** Members that lists of records stand in: of answers of an API, and of requests. */
+/** Members that contain lists of records in API responses and requests. */
 const listMembers = new Set(["results", "batch", "data", "events"]);
-/** An object with one of these is a record, whatever else it holds. */
+/** An object with one of these is a record, whatever else it contains. */
 const recordMembers = new Set(["event", "event_type", "event_name", "distinct_id", "type", "userId"]);
 
 /**
  * @param head the first bytes, or all.
- * @throws {FileUnreadable} nothing that could hold events.
+ * @throws {UnreadableFileError} the file cannot contain events.
  */
-export function shapeOf(name: string, head: Buffer): Shape {
+export function detectFileType(name: string, head: Buffer): FileType {
   if (head.toString("latin1", 0, 4) === "PAR1") return { kind: "parquet" };
   const hex = head.toString("hex", 0, 16);
   const other = others.find(([bytes]) => hex.startsWith(bytes));
-  if (other !== undefined) throw new FileUnreadable(`${name} is ${other[1]}: turn it into text first.`);
-  if (head.includes(0) && !isTable(head)) throw new FileUnreadable(`${name} is no text.`);
-  const text = head
+  if (other !== undefined) throw new UnreadableFileError(`${name} is ${other[1]}: turn it into text first.`);
+  if (head.includes(0) && !isTable(head)) throw new UnreadableFileError(`${name} is no text.`);
+  const whole = head
     .toString("utf8")
     .replace(/^\uFEFF/, "")
     .trimStart();
+  const text = whole.slice(commentLength(whole));
+  if (text.startsWith("<")) throw new UnreadableFileError(`${name} is HTML or XML, not a list of records.`);
   if (/^\[\s*(?:[{\]]|$)/.test(text)) return { kind: "document", member: undefined };
   const lines = text.split("\n", 4).map((line) => line.trim());
   if (text.startsWith("{")) return jsonShape(text, lines);
   if (text.startsWith("[")) return { kind: "lines" };
-  // A file that was cut in two may begin in the middle of a line.
+  // A file that was split may begin in the middle of a line.
   if (lines.slice(1, 3).some((line) => line.startsWith("{"))) return { kind: "lines" };
   return { kind: /[,;\t|]/.test(lines[0]!) ? "csv" : "lines" };
 }
 
-/** Whether the first line is a header: a table may have NUL bytes in its rows. Source: contract, import 1.4 T6. */
+/** Whether the first line is a header: the rows of a table may contain NUL bytes. Source: contract, import 1.4 T6. */
 function isTable(head: Buffer): boolean {
   const end = head.indexOf("\n");
   const header = head.subarray(0, end === -1 ? 0 : end);
   return !header.includes(0) && isUtf8(header) && /^\uFEFF?["\w$].*[,;\t|]/.test(header.toString("utf8"));
 }
 
-function jsonShape(text: string, [first, second]: string[]): Shape {
+function jsonShape(text: string, [first, second]: string[]): FileType {
   const member = listIn(text);
   const isWhole = isJsonObjectText(first!);
   if (member !== undefined) return { kind: "document", member };
   const columns = columnsIn(text);
   if (columns !== undefined) return { kind: "document", member: "results", columns };
-  // Written over many lines: the second goes on inside.
+  // Formatted JSON: the second line continues the value.
   const goesOn = second !== undefined && /^["}\]]/.test(second);
   return !isWhole && goesOn ? { kind: "document", member: undefined } : { kind: "lines" };
 }
 
 function isJsonObjectText(text: string): boolean {
   try {
-    return isJsonObject(parseJsonText(text));
+    return isJsonObject(parseJsonString(text));
   } catch {
     return false;
   }
@@ -91,16 +94,16 @@ function columnsIn(text: string): string[] | undefined {
     /"columns"\s*:\s*(\[\s*"(?:[^"\\]|\\.)*"(?:\s*,\s*"(?:[^"\\]|\\.)*")*\s*\])/.exec(text) ?? [];
   if (list === undefined || !/"results"\s*:\s*\[\s*\[/.test(text)) return undefined;
   try {
-    return parseJsonText(list) as string[];
+    return parseJsonString(list) as string[];
   } catch {
     return undefined;
   }
 }
 
-/** Members of the first object and what their values begin with, as far as the text goes. */
+/** Members of the first object and the start of their values, up to the end of the text. */
 const memberForm = /"((?:[^"\\]|\\.)*)"\s*:\s*(\[\s*[{\]]?)?/y;
 
-/** The member of the object at the beginning that holds a list of objects, if it is no record itself. */
+/** The member of the first object that contains a list of objects, unless the object is a record itself. */
 function listIn(text: string): string | undefined {
   let depth = 0;
   let found: string | undefined;
@@ -114,20 +117,20 @@ function listIn(text: string): string | undefined {
       memberForm.lastIndex = at;
       const member = depth === 1 ? memberForm.exec(text) : null;
       if (member === null) {
-        at = endOfText(text, at);
+        at = endOfString(text, at);
         continue;
       }
       const [, key, list] = member;
       if (recordMembers.has(key!)) return undefined;
       if (listMembers.has(key!) && list !== undefined && list.length > 1) found ??= key;
-      // The value is met next.
-      at = endOfText(text, at);
+      // Continue with the member's value.
+      at = endOfString(text, at);
     }
   }
   return found;
 }
 
-function endOfText(text: string, at: number): number {
+function endOfString(text: string, at: number): number {
   for (let next = at + 1; next < text.length; next++) {
     if (text[next] === "\\") next += 1;
     else if (text[next] === '"') return next;
