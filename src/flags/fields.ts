@@ -1,39 +1,38 @@
 /**
- * The fields of a flag, each told once: how clients write it, how answers show it, what else happens to it.
+ * The fields of a flag, each declared once: how clients write it, how responses show it, and its other uses.
  *
- * What clients may send, what answers, documents and exports hold, what the activity log tells and what two people's
- * edits are compared by all follow from this table. A new field is a line here, a column in `accounts/schema.ts` and a
- * migration.
+ * Input, responses, documents, exports, the activity log and edit conflicts all derive from this table. A new field is
+ * a line here, a column in `accounts/schema.ts` and a migration.
  *
  * Source: requirement, Feature flag; contract, management-api 3.1, 3.6 and 5.10.
  */
 
 import type { Static, TObject, TSchema } from "@sinclair/typebox";
-import { exampleUser, UserBody } from "../accounts/api/user-shapes.ts";
+import { exampleUser, UserBody } from "../accounts/api/user-schemas.ts";
 import type { flag } from "../accounts/schema.ts";
 import {
   anyJson,
   bool,
-  choice,
-  dictionary,
-  instant,
+  dateTime,
+  enumeration,
   int,
   list,
+  longString,
   nullable,
   object,
   optional,
-  prose,
+  record,
+  string,
   tag,
-  text,
-} from "../http/shapes.ts";
-import { InvalidField } from "../lib/errors.ts";
+} from "../http/schemas.ts";
+import { InvalidFieldError } from "../lib/errors.ts";
 import { isJsonObject, type Json, type JsonObject, typeName } from "../lib/json.ts";
 import { keyLengthMax } from "./rules/key.ts";
-import { rolloutPercentageOf } from "./rules/stored-filters.ts";
+import { getRolloutPercentage } from "./rules/stored-filters.ts";
 
 export type FlagRow = typeof flag.$inferSelect;
 
-/** A flag as the rest of Flagkeep sees it: its row, without the columns that only lists look at. */
+/** A flag in the rest of Flagkeep: its row, without the columns that only lists use. */
 export interface Flag extends Omit<FlagRow, "variantCount" | "isFullyRolledOut" | "searchText"> {
   /** Lower case, sorted. */
   tags: string[];
@@ -52,7 +51,7 @@ const creationContexts = [
 const flagStatuses = ["ACTIVE", "INACTIVE", "STALE", "DELETED", "UNKNOWN", "ARCHIVED"] as const;
 const evaluationContextsMax = 50;
 
-/** What clients write, but the store holds elsewhere. */
+/** Fields that clients write, but that are stored elsewhere. */
 interface WrittenOnly {
   /** Of the only condition set in `filters`; 0 to 100. */
   rolloutPercentage: number;
@@ -60,23 +59,23 @@ interface WrittenOnly {
   evaluationContexts: string[];
 }
 
-/** What is known about a field; the table's keys are the names of the API. */
+/** Declaration of a field; the table's keys are the names of the API. */
 interface Field {
-  /** The member of `Flag` that holds it; absent when it is computed. */
+  /** The member of `Flag` that contains it; absent when it is computed. */
   name?: keyof Flag | keyof WrittenOnly;
-  /** What clients may send; absent: nothing. `filters` is checked by the rules of flags, not here. */
+  /** Accepted input; absent: none. The rules of flags check `filters`, not this schema. */
   input?: TSchema;
-  /** What was sent as the store wants it; undefined leaves the field alone. */
+  /** Converts input for the store; undefined leaves the field unchanged. */
   read?: (sent: Json, wire: string) => unknown;
-  /** What answers show; absent: nothing. */
+  /** Schema in responses; absent: not shown. */
   answer?: TSchema;
-  /** The activity log tells when it changes. */
+  /** The activity log records its changes. */
   isTracked?: true;
-  /** Two people's edits of it are compared. */
+  /** Concurrent edits of it can conflict. */
   isChecked?: true;
-  /** Documents and exports hold it; documents only when it is not this. */
+  /** Documents and exports contain it; documents omit this default value. */
   usual?: Json;
-  /** In the documentation, where `usual` does not do. */
+  /** Example in the documentation, if `usual` is not suitable. */
   example?: unknown;
 }
 
@@ -89,15 +88,15 @@ const table = {
   key: {
     ...stored,
     name: "key",
-    input: text({ max: keyLengthMax, description: "Unique in the project; letters, digits, `-` and `_`." }),
-    answer: text(),
+    input: string({ max: keyLengthMax, description: "Unique in the project; letters, digits, `-` and `_`." }),
+    answer: string(),
     example: "one-click-pay",
   },
   name: {
     ...stored,
     name: "name",
-    input: optional(prose({ description: "The description of the flag." })),
-    answer: text({ blank: true, description: "The description; named so for backwards compatibility." }),
+    input: optional(longString({ description: "The description of the flag." })),
+    answer: string({ blank: true, description: "The description; legacy name." }),
     usual: "",
     example: "Lets people pay with one click",
   },
@@ -105,12 +104,12 @@ const table = {
     ...stored,
     name: "filters",
     input: optional(
-      dictionary({
+      record({
         description:
-          "Condition sets (`groups`), variants (`multivariate`), `payloads`; other members are kept as given. Without `groups` the flag is on for nobody.",
+          "Condition sets (`groups`), variants (`multivariate`), `payloads`; other members are kept as given. Without `groups` the flag is off for everyone.",
       }),
     ),
-    answer: dictionary(),
+    answer: record(),
     example: { groups: [{ properties: [], rollout_percentage: 40 }] },
   },
   rollout_percentage: {
@@ -119,13 +118,13 @@ const table = {
     input: optional(
       nullable(int({ minimum: 0, maximum: 100 }), {
         description:
-          "An integer: of the only condition set, instead of `filters`, or the same number as there. Null, and on PATCH the number that reading returns, change nothing. Fractions are sent in `filters.groups`.",
+          "Rollout percentage of the only condition set, an integer: an alternative to `filters`. Null, and on PATCH the current number, change nothing. Send fractions in `filters.groups`.",
       }),
     ),
     read: unlessNull,
     answer: nullable(int(), {
       description:
-        "Of the only condition set, rounded to an integer; 0 without condition sets, null with several.",
+        "Rollout percentage of the only condition set, rounded to an integer; 0 without condition sets, null with several.",
     }),
     example: 40,
   },
@@ -174,24 +173,24 @@ const table = {
   evaluation_runtime: {
     ...stored,
     name: "evaluationRuntime",
-    input: optional(nullable(choice(evaluationRuntimes), { default: "all" })),
-    answer: nullable(choice(evaluationRuntimes)),
+    input: optional(nullable(enumeration(evaluationRuntimes), { default: "all" })),
+    answer: nullable(enumeration(evaluationRuntimes)),
     usual: "all",
   },
   bucketing_identifier: {
     ...stored,
     name: "bucketingIdentifier",
-    input: optional(nullable(choice(bucketingIdentifiers), { default: "distinct_id" })),
-    answer: nullable(choice(bucketingIdentifiers)),
+    input: optional(nullable(enumeration(bucketingIdentifiers), { default: "distinct_id" })),
+    answer: nullable(enumeration(bucketingIdentifiers)),
     usual: "distinct_id",
   },
   tags: {
     ...stored,
     name: "tags",
     input: optional(nullable(list(tag()), { description: "Replaces all tags." })),
-    // Null leaves tags alone (contract: management-api 3.2).
+    // Null leaves tags unchanged (contract: management-api 3.2).
     read: unlessNull,
-    answer: list(text()),
+    answer: list(string()),
     usual: [],
     example: ["payments"],
   },
@@ -202,7 +201,7 @@ const table = {
       nullable(list(tag()), { description: "Some of `tags`; `evaluation_contexts` need not be among them." }),
     ),
     read: unlessNull,
-    answer: list(text()),
+    answer: list(string()),
     usual: [],
   },
   evaluation_contexts: {
@@ -211,17 +210,17 @@ const table = {
     input: optional(
       nullable(list(tag(), { maxItems: evaluationContextsMax }), {
         description:
-          "`evaluation_tags` by their newer name: the flag is evaluated only for callers that name one of them. When both are sent, the one that says something new is taken, this one first. Null says nothing.",
+          "Current name of `evaluation_tags`: the flag is evaluated only for requests with one of these tags. If both are sent, the changed one applies, this one first. Null changes nothing.",
       }),
     ),
     read: unlessNull,
-    answer: list(text(), { description: "The same list as `evaluation_tags`." }),
+    answer: list(string(), { description: "The same list as `evaluation_tags`." }),
     usual: [],
   },
   experiment_set: {
     ...stored,
     name: "experimentSet",
-    input: optional(nullable(list(int()), { description: "Ids, kept as given; null clears." })),
+    input: optional(nullable(list(int()), { description: "Ids, stored as sent; null clears them." })),
     read: (sent) => sent ?? [],
     answer: list(int()),
     usual: [],
@@ -229,23 +228,25 @@ const table = {
   surveys: {
     ...stored,
     name: "surveys",
-    input: optional(anyJson({ description: "A free-form object, kept as given." })),
+    input: optional(anyJson({ description: "Any object, stored as sent." })),
     read: freeForm,
-    answer: dictionary(),
+    answer: record(),
     usual: {},
   },
   features: {
     ...stored,
     name: "features",
-    input: optional(anyJson({ description: "A free-form object, kept as given." })),
+    input: optional(anyJson({ description: "Any object, stored as sent." })),
     read: freeForm,
-    answer: dictionary(),
+    answer: record(),
     usual: {},
   },
   rollback_conditions: {
     ...stored,
     name: "rollbackConditions",
-    input: optional(anyJson({ description: "Kept as given." })),
+    input: optional(
+      anyJson({ description: "Stored as sent; the forms of the contract switch the flag off." }),
+    ),
     answer: anyJson(),
     usual: null,
   },
@@ -259,8 +260,8 @@ const table = {
   creation_context: {
     name: "creationContext",
     isTracked: true,
-    input: optional(choice(creationContexts, { default: "feature_flags" })),
-    answer: choice(creationContexts),
+    input: optional(enumeration(creationContexts, { default: "feature_flags" })),
+    answer: enumeration(creationContexts),
     usual: "feature_flags",
   },
   analytics_dashboards: {
@@ -274,94 +275,98 @@ const table = {
   version: {
     name: "version",
     isTracked: true,
-    answer: int({ description: "Rises by one with every change." }),
+    answer: int({ description: "Incremented with every change." }),
     example: 3,
   },
   created_by: { answer: nullable(UserBody), example: exampleUser },
-  created_at: { answer: instant(), example: "2026-03-02T08:15:30.120000Z" },
+  created_at: { answer: dateTime(), example: "2026-03-02T08:15:30.120000Z" },
   last_modified_by: { answer: nullable(UserBody), example: exampleUser },
-  updated_at: { answer: nullable(instant()), example: "2026-03-04T16:00:01.007000Z" },
-  last_called_at: { answer: nullable(instant()), example: null },
+  updated_at: { answer: nullable(dateTime()), example: "2026-03-04T16:00:01.007000Z" },
+  last_called_at: { answer: nullable(dateTime()), example: null },
   is_simple_flag: {
-    answer: bool({ description: "One condition set without conditions, counted by person." }),
+    answer: bool({ description: "True for one condition set without conditions, bucketed by person." }),
     example: true,
   },
   local_evaluation_issues: {
-    answer: list(text(), {
+    answer: list(string(), {
       description:
-        "Why SDKs that evaluate flags themselves ask the server for this flag, or would evaluate it differently; empty: they evaluate it.",
+        "Reasons why local evaluation is not possible or would differ; empty: SDKs evaluate the flag locally.",
     }),
     example: [],
   },
-  can_edit: { answer: bool({ description: "Whether you may change this flag." }), example: true },
+  can_edit: {
+    answer: bool({ description: "True if you have permission to edit this flag." }),
+    example: true,
+  },
   user_access_level: {
-    answer: nullable(choice(["none", "viewer", "editor", "manager"])),
+    answer: nullable(enumeration(["none", "viewer", "editor", "manager"])),
     example: "manager",
   },
-  status: { answer: choice(flagStatuses), example: "ACTIVE" },
+  status: { answer: enumeration(flagStatuses), example: "ACTIVE" },
   warnings: {
     answer: optional(
-      list(text(), {
+      list(string(), {
         description:
-          "Only in the answer to a write: what it could not do, such as remove a payload from backups.",
+          "Only if there are any: payloads that cannot be decrypted and, in responses to writes, limitations such as payloads that remain in backups.",
       }),
     ),
   },
 } as const satisfies Record<string, Field>;
 
 type Table = typeof table;
-/** The fields of which the table tells something. */
-type With<Told extends keyof Field> = {
-  [Wire in keyof Table]: Table[Wire] extends Record<Told, unknown> ? Wire : never;
+/** The fields with this attribute in the table. */
+type FieldsHaving<Attribute extends keyof Field> = {
+  [Wire in keyof Table]: Table[Wire] extends Record<Attribute, unknown> ? Wire : never;
 }[keyof Table];
-type Told<Wire extends keyof Table, Name extends string> =
+type AttributeOf<Wire extends keyof Table, Name extends string> =
   Table[Wire] extends Record<Name, infer What> ? What : never;
 
 /** The fields of a flag that a client may write. */
-export type FlagFields = Pick<Flag, Extract<Told<With<"input">, "name">, keyof Flag>> & WrittenOnly;
+export type FlagFields = Pick<Flag, Extract<AttributeOf<FieldsHaving<"input">, "name">, keyof Flag>> &
+  WrittenOnly;
 
 const fields: readonly (readonly [wire: string, field: Field])[] = Object.entries(table);
 const known = (told: keyof Field) => fields.filter(([, field]) => field[told] !== undefined);
-const toldOf = (told: "input" | "answer" | "example") =>
+const getAttribute = (told: "input" | "answer" | "example") =>
   Object.fromEntries(known(told).map(([wire, field]) => [wire, field[told]]));
 
-/** What clients may send. */
-export const FlagInput = object(toldOf("input") as Record<string, TSchema>) as unknown as TObject<{
-  [Wire in With<"input">]: Told<Wire, "input">;
+export const FlagInput = object(getAttribute("input") as Record<string, TSchema>) as unknown as TObject<{
+  [Wire in FieldsHaving<"input">]: AttributeOf<Wire, "input">;
 }>;
 
-/** What answers show. */
-export const flagAnswer = toldOf("answer") as { [Wire in With<"answer">]: Told<Wire, "answer"> };
+export const flagAnswer = getAttribute("answer") as {
+  [Wire in FieldsHaving<"answer">]: AttributeOf<Wire, "answer">;
+};
 
-/** A flag in an answer. */
+/** A flag in a response. */
 export type FlagAnswer = Static<TObject<typeof flagAnswer>>;
 
-/** The usual values of the fields that documents hold. */
+/** The default values of the fields in documents. */
 export const flagDefaults: Readonly<JsonObject> = Object.fromEntries(
   known("usual").map(([wire, { usual }]) => [wire, usual!]),
 );
 
-export const exampleFlag = { ...flagDefaults, ...toldOf("example") };
+export const exampleFlag = { ...flagDefaults, ...getAttribute("example") };
 
-/** The fields that are compared when two people edit a flag: names of the API and of the store. */
+/** The fields compared for edit conflicts: names of the API and of the store. */
 export const checkedFields = known("isChecked").map(
   ([wire, { name }]) => [wire, name as keyof FlagFields] as const,
 );
 
-/** The fields whose changes the activity log tells. */
+/** The fields whose changes the activity log records. */
 export const trackedFields = known("isTracked").map(([wire]) => wire);
 
-/** The fields in exports as a table, and what they hold. */
+/** The fields in table exports, and their contents. */
 export const exportedFields = [
   ...["key", "name", "filters"].map((wire) => [wire, table[wire as "key"] as Field] as const),
   ...known("usual").filter(([wire]) => wire !== "name"),
-].map(([wire, { answer }]) => ({ name: wire, kind: kindOf(answer!), answer: answer! }));
+].map(([wire, { answer }]) => ({ name: wire, kind: getKind(answer!), answer: answer! }));
 
-/** The fields that are stored, under the names of the API. */
+/** The stored fields, with the names of the API. */
 export function storedFields(flag: Flag): JsonObject {
   const values: JsonObject = {};
   for (const [wire, { name }] of fields) {
-    if (name === "rolloutPercentage") values[wire] = rolloutPercentageOf(flag.filters);
+    if (name === "rolloutPercentage") values[wire] = getRolloutPercentage(flag.filters);
     else if (name === "evaluationContexts") values[wire] = flag.evaluationTags;
     else if (name !== undefined) values[wire] = flag[name] as Json;
   }
@@ -369,10 +374,10 @@ export function storedFields(flag: Flag): JsonObject {
 }
 
 /**
- * The fields that were sent, in the names of the store.
+ * The fields that were sent, with the names of the store.
  *
- * @param input what `FlagInput` let through.
- * @throws {InvalidField} `surveys` or `features` is neither an object nor empty.
+ * @param input validated by `FlagInput`.
+ * @throws {InvalidFieldError} `surveys` or `features` is neither an object nor empty.
  */
 export function flagFields(input: Record<string, unknown>): Partial<FlagFields> {
   const written: Record<string, unknown> = {};
@@ -384,18 +389,18 @@ export function flagFields(input: Record<string, unknown>): Partial<FlagFields> 
   return written;
 }
 
-/** Servers that list surveys here send `[]` for none; a client that echoes that means none as well. */
+/** Servers that list surveys here send `[]` for none; a client that sends that back means none too. */
 function freeForm(sent: Json, wire: string): JsonObject {
   if (sent === null || (Array.isArray(sent) && sent.length === 0)) return {};
   if (isJsonObject(sent)) return sent;
-  throw new InvalidField(
+  throw new InvalidFieldError(
     wire,
     "not_a_dict",
     `Expected a dictionary of items but got type "${typeName(sent)}".`,
   );
 }
 
-function kindOf(schema: TSchema): "boolean" | "text" | "list" | "json" {
+function getKind(schema: TSchema): "boolean" | "text" | "list" | "json" {
   const { type, items } =
     (schema.anyOf as TSchema[] | undefined)?.find((one) => one.type !== "null") ?? schema;
   if (type === "boolean") return "boolean";

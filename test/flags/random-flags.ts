@@ -30,7 +30,7 @@ const word = fc.constantFrom(
   "null",
   "x",
 );
-const numberText = fc.constantFrom("-3", "0", "1", "2.5", "10", "9", "100");
+const formatNumber = fc.constantFrom("-3", "0", "1", "2.5", "10", "9", "100");
 const version = fc.constantFrom("0.0.3", "0.2.3", "1.0.0", "1.2.3", "1.10.0", "2.0.0");
 const date = fc.constantFrom("2020-05-01T00:00:00Z", "2024-02-29T12:30:00Z", "2030-01-01T00:00:00+02:00");
 
@@ -51,8 +51,8 @@ const kinds = [
   },
   {
     key: "number",
-    found: fc.oneof(numberText, fc.constantFrom(0.5, 2.5, -1.25, 99.9)),
-    filter: operator(["gt", "gte", "lt", "lte"], numberText),
+    found: fc.oneof(formatNumber, fc.constantFrom(0.5, 2.5, -1.25, 99.9)),
+    filter: operator(["gt", "gte", "lt", "lte"], formatNumber),
   },
   {
     key: "version",
@@ -142,7 +142,7 @@ const cohortsOfProject = fc
 const variantKeys = ["control", "test", "third"];
 
 /** Flag `id` may depend on flags with smaller ids only. */
-function filtersOf(id: number): fc.Arbitrary<JsonObject> {
+function getFilters(id: number): fc.Arbitrary<JsonObject> {
   const wanted = fc.constantFrom<Json>(true, false, "control", "test");
   const dependency = fc.record({ to: fc.integer({ min: 1, max: Math.max(1, id - 1) }), wanted }).map(
     ({ to, wanted: value }): JsonObject => ({
@@ -215,10 +215,10 @@ function filtersOf(id: number): fc.Arbitrary<JsonObject> {
   );
 }
 
-function flagOf(id: number): fc.Arbitrary<FlagDefinition> {
+function getFlag(id: number): fc.Arbitrary<FlagDefinition> {
   return fc
     .record({
-      filters: filtersOf(id),
+      filters: getFilters(id),
       active: fc.boolean(),
       isOn: fc.integer({ min: 0, max: 5 }),
       byDevice: fc.integer({ min: 0, max: 6 }),
@@ -251,7 +251,7 @@ const oneRequest = fc
 /** Projects whose every flag an SDK can compute by itself: all properties are known, nothing is cyclic or missing. */
 export const computableProject: fc.Arbitrary<RandomProject> = fc
   .record({
-    flags: fc.tuple(flagOf(1), flagOf(2), flagOf(3), flagOf(4)) as fc.Arbitrary<FlagDefinition[]>,
+    flags: fc.tuple(getFlag(1), getFlag(2), getFlag(3), getFlag(4)) as fc.Arbitrary<FlagDefinition[]>,
     cohorts: cohortsOfProject,
     requests: fc.array(oneRequest, { minLength: 1, maxLength: 4 }),
   })
@@ -291,7 +291,7 @@ function replaceSome(node: JsonObject, where: number, value: Json): void {
 export const anyProject: fc.Arbitrary<RandomProject> = fc
   .record({
     project: computableProject,
-    damagedFilters: fc.array(damaged(filtersOf(4)), { maxLength: 2 }),
+    damagedFilters: fc.array(damaged(getFilters(4)), { maxLength: 2 }),
     damagedCohort: damaged(cohortDefinition(3)),
     toward: fc.integer({ min: 1, max: 9 }),
     stored: fc.dictionary(fc.constantFrom("word", "number", "version", "date", "other"), junk),

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import {
+  getRolloutSummary,
+  getStatus,
+  getStatusField,
   isStale,
-  rolloutSummaryOf,
   type StatusFacts,
-  statusFieldOf,
-  statusOf,
 } from "../../src/flags/rules/status.ts";
 import type { JsonObject } from "../../src/lib/json.ts";
 import { person, when } from "./make.ts";
@@ -95,9 +95,9 @@ describe("status", () => {
   ];
   for (const [name, rest, status, reason] of cases) {
     test(name, () => {
-      const found = statusOf(facts(rest), now);
+      const found = getStatus(facts(rest), now);
       expect([found.status, found.reason]).toEqual([status as never, reason]);
-      expect(statusFieldOf(facts(rest), now)).toBe(status.toUpperCase());
+      expect(getStatusField(facts(rest), now)).toBe(status.toUpperCase());
       expect(isStale(facts(rest), now)).toBe(status === "stale");
     });
   }
@@ -105,14 +105,14 @@ describe("status", () => {
 
 test("rollout in short", () => {
   expect(
-    rolloutSummaryOf({ groups: [{ rollout_percentage: 3 }, { properties: [person("a", "exact", "b")] }] }),
+    getRolloutSummary({ groups: [{ rollout_percentage: 3 }, { properties: [person("a", "exact", "b")] }] }),
   ).toEqual({
     isFullRollout: false,
     hasTargetingConditions: true,
     maxRolloutPercentage: 100,
     isMultivariate: false,
   });
-  expect(rolloutSummaryOf({ groups: [], ...variants(100) })).toEqual({
+  expect(getRolloutSummary({ groups: [], ...variants(100) })).toEqual({
     isFullRollout: false,
     hasTargetingConditions: false,
     maxRolloutPercentage: 0,

@@ -1,18 +1,19 @@
 /** Change requests for cohorts that protected flags use (contract: management-api 5.19). */
 
-import { checkScopes } from "../../accounts/api/guard.ts";
+import { checkScopes } from "../../accounts/api/permissions.ts";
 import type { ProjectCall } from "../../accounts/api/routes.ts";
 import { type CohortDeps, fillChanged, readCohortChange } from "../../cohorts/api/cohorts.ts";
-import { type Cohort, findCohort, updateCohort } from "../../cohorts/cohorts.ts";
-import { EditConflict, InvalidField } from "../../lib/errors.ts";
+import { type Cohort, type CohortFields, findCohort, updateCohort } from "../../cohorts/cohorts.ts";
+import { EditConflictError, InvalidFieldError } from "../../lib/errors.ts";
 import type { JsonObject } from "../../lib/json.ts";
-import type { FlagWriting } from "../store/flag-writes.ts";
+import type { Flag } from "../fields.ts";
+import type { FlagWriteDeps } from "../store/flag-writes.ts";
 import { type ChangeRequest, decideRequest, type RequestTarget } from "../store/pending-changes.ts";
 import { protectedDependents } from "../store/protected-flags.ts";
 import { checkMayEdit, flagAnswers } from "./feature-flags.ts";
-import { assertOtherUser } from "./later-changes.ts";
+import { assertOtherUser, type Deciding, getApprover } from "./pending-changes.ts";
 
-type Deps = FlagWriting & CohortDeps;
+type Deps = FlagWriteDeps & CohortDeps;
 export type CohortRequest = ChangeRequest & { cohortId: number };
 
 export function isCohortRequest(request: ChangeRequest): request is CohortRequest {
@@ -20,9 +21,10 @@ export function isCohortRequest(request: ChangeRequest): request is CohortReques
 }
 
 /**
- * The cohort as the target of a change request that could be made now.
+ * The cohort as the target of a valid change request.
  *
- * @throws {InvalidField} no such cohort, or the change is not valid. @throws {HttpFailure} the caller may not change cohorts.
+ * @throws {InvalidFieldError} the cohort does not exist, or the change is invalid. @throws {HttpError} the caller may
+ * not change cohorts.
  */
 export async function cohortTarget(
   deps: Deps,
@@ -34,52 +36,78 @@ export async function cohortTarget(
   const { db } = deps.metadata;
   const cohort = findCohort(db, call.project.id, cohortId);
   if (cohort === undefined)
-    throw new InvalidField(
+    throw new InvalidFieldError(
       "cohort_id",
       "does_not_exist",
       `Invalid pk "${cohortId}" - object does not exist.`,
     );
   const change = await readCohortChange(changes, cohort, { isPartial: true });
   undone(deps, () => updateCohort(deps.metadata, ofCall(call, cohortId), change.fields, call.now));
-  return { projectId: call.project.id, flagId: null, cohortId, version: 0, original: originalOf(cohort) };
+  return { projectId: call.project.id, flagId: null, cohortId, version: 0, original: getOriginal(cohort) };
 }
 
 /**
- * Applies a requested change of a cohort.
+ * Applies a requested change of a cohort, except for the members that it adds.
  *
- * @throws {NotPermitted} own request, or a protected flag may not be edited. @throws {EditConflict} the fields were changed since.
+ * @param fields of the requested change. @param checkMayEdit throws if the user may not edit the flag.
+ * @throws {PermissionDeniedError} own request, or a protected flag may not be edited. @throws {EditConflictError} the
+ * fields have changed since.
  */
-export async function approveCohortRequest(
+export function approveCohortRequest(
+  deps: FlagWriteDeps,
+  request: CohortRequest,
+  fields: Partial<CohortFields>,
+  { userId, now }: Deciding,
+  checkMayEdit: (flag: Flag) => void,
+): { decided: ChangeRequest; cohort: Cohort } {
+  assertOtherUser(request, userId);
+  const { cohortId: id, projectId } = request;
+  return deps.metadata.change((t) => {
+    checkProtected(deps, request, checkMayEdit);
+    const decided = decideRequest(deps, request, "applied", userId, now);
+    const present = getOriginal(findCohort(t, projectId, id, { includeDeleted: true })!);
+    const names = Object.keys(fields).map((name) => (name === "isStatic" ? "is_static" : name));
+    if (!names.every((name) => isSame(present, request.original, name)))
+      throw new EditConflictError(undefined);
+    const of = { projectId, id, by: getApprover(deps, request, userId) };
+    return { decided, cohort: updateCohort(deps.metadata, of, fields, now) };
+  });
+}
+
+/** The same for a request to the API: also adds the members, and calculates them. */
+export async function approveForCall(
   deps: Deps,
   call: ProjectCall<unknown>,
   request: CohortRequest,
 ): Promise<ChangeRequest> {
-  assertOtherUser(request, call.user.id);
-  assertMayDecide(deps, call, request);
-  const { cohortId, projectId } = request;
+  const checkMayEdit = editorCheck(deps, call);
+  const { cohortId, projectId, changes } = request;
   const before = findCohort(deps.metadata.db, projectId, cohortId, { includeDeleted: true })!;
-  const change = await readCohortChange(request.changes, before, { isPartial: true });
-  const { decided, after } = deps.metadata.change(() => {
-    const decided = decideRequest(deps, request, "applied", call.user.id, call.now);
-    const present = originalOf(findCohort(deps.metadata.db, projectId, cohortId, { includeDeleted: true })!);
-    const names = Object.keys(change.fields).map((name) => (name === "isStatic" ? "is_static" : name));
-    if (!names.every((name) => isSame(present, request.original, name))) throw new EditConflict(undefined);
-    return { decided, after: updateCohort(deps.metadata, ofCall(call, cohortId), change.fields, call.now) };
-  });
-  await fillChanged(deps, after, change);
+  const change = await readCohortChange(changes, before, { isPartial: true });
+  const deciding = { userId: call.user.id, now: call.now };
+  const { decided, cohort } = approveCohortRequest(deps, request, change.fields, deciding, checkMayEdit);
+  await fillChanged(deps, cohort, change);
   return decided;
 }
 
-/** @throws {HttpFailure} @throws {NotPermitted} the caller may not change cohorts, or not each protected flag that uses it. */
-export function assertMayDecide(
-  deps: Deps,
-  call: ProjectCall<unknown>,
+/** @throws {HttpError} @throws {PermissionDeniedError} the caller may not change cohorts, or not each protected flag that uses it. */
+export function assertMayDecide(deps: Deps, call: ProjectCall<unknown>, request: CohortRequest): void {
+  checkProtected(deps, request, editorCheck(deps, call));
+}
+
+/** Checks each protected flag that uses the cohort. */
+export function checkProtected(
+  deps: Pick<Deps, "metadata">,
   { projectId, cohortId }: CohortRequest,
+  checkMayEdit: (flag: Flag) => void,
 ): void {
+  for (const flag of protectedDependents(deps, { projectId, cohortIds: [cohortId] })) checkMayEdit(flag);
+}
+
+function editorCheck(deps: Deps, call: ProjectCall<unknown>): (flag: Flag) => void {
   checkScopes(call.limits, ["cohort:write"]);
   const answers = flagAnswers(deps, call);
-  for (const flag of protectedDependents(deps, { projectId, cohortIds: [cohortId] }))
-    checkMayEdit(answers, flag);
+  return (flag) => checkMayEdit(answers, flag);
 }
 
 const ofCall = (call: ProjectCall<unknown>, id: number) => ({
@@ -88,24 +116,24 @@ const ofCall = (call: ProjectCall<unknown>, id: number) => ({
   by: call.user.id,
 });
 
-/** What a change of the cohort can write, in the names of the API. */
-function originalOf({ name, description, filters, isStatic, deleted, groups, query }: Cohort): JsonObject {
+/** Fields of the cohort that a change can write, with the names of the API. */
+function getOriginal({ name, description, filters, isStatic, deleted, groups, query }: Cohort): JsonObject {
   return { name, description, filters, is_static: isStatic, deleted, groups, query };
 }
 
 const isSame = (one: JsonObject, other: JsonObject, name: string) =>
   Bun.deepEquals(one[name] ?? null, other[name] ?? null);
 
-class Undone extends Error {}
+class RolledBackError extends Error {}
 
-/** Tries a change in a transaction that is rolled back. @throws what the change throws. */
+/** Tries a change in a transaction that is rolled back. @throws errors of the change. */
 function undone({ metadata }: Pick<Deps, "metadata">, change: () => void): void {
   try {
     metadata.change(() => {
       change();
-      throw new Undone();
+      throw new RolledBackError();
     });
   } catch (error) {
-    if (!(error instanceof Undone)) throw error;
+    if (!(error instanceof RolledBackError)) throw error;
   }
 }

@@ -1,18 +1,28 @@
-/** Why a flag has its value for somebody, over the management API. */
+/** Explains a flag's value for a user, over the management API. */
 
-import { projectRoute } from "../../accounts/api/routes.ts";
 import type { Metadata } from "../../accounts/metadata.ts";
-import type { Route } from "../../http/route.ts";
-import { anyJson, bool, int, list, named, nullable, num, object, optional, text } from "../../http/shapes.ts";
-import { InvalidField, NotFound } from "../../lib/errors.ts";
+import type { Project } from "../../accounts/project-directory.ts";
+import {
+  anyJson,
+  bool,
+  int,
+  list,
+  named,
+  nullable,
+  num,
+  object,
+  optional,
+  string,
+} from "../../http/schemas.ts";
+import { InvalidFieldError, NotFoundError } from "../../lib/errors.ts";
 import { parseExactJson } from "../../lib/exact-json.ts";
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
-import type { PeopleDb } from "../../people/open.ts";
+import type { PeopleDb } from "../../persons/open.ts";
+import { explainFlag } from "../evaluation-context/explanation.ts";
 import { findFlag, findFlagByKey } from "../store/flag.ts";
 import type { FlagSets } from "../store/flag-sets.ts";
-import { explainFlag } from "../subject/explanation.ts";
 
-export interface ExplainDependencies {
+export interface ExplainDeps {
   metadata: Metadata;
   flagSets: FlagSets;
   /** Opened for reading. */
@@ -21,27 +31,27 @@ export interface ExplainDependencies {
 
 const RolloutBody = object({
   percentage: num(),
-  hashed: text({ description: "The text that was hashed." }),
-  place: num({ description: "Its hash from 0 to 1; in the rollout up to percentage / 100." }),
+  hashed: string({ description: "The hashed string." }),
+  place: num({ description: "Hash position from 0 to 1; included below percentage / 100." }),
   is_in: bool(),
 });
 
 const ConditionBody = object({
   index: int(),
-  outcome: text({ description: "A reason code, or `failed`." }),
-  identity: nullable(object({ kind: text(), id: text({ blank: true }) })),
+  outcome: string({ description: "A reason code, or `failed`." }),
+  identity: nullable(object({ kind: string(), id: string({ blank: true }) })),
   filters: list(
     object({
-      type: text({ blank: true }),
-      key: nullable(text({ blank: true })),
-      operator: text(),
-      value: anyJson({ description: "What the filter wants." }),
-      found: anyJson({ description: "What the property is; null when `source` is `missing`." }),
-      source: text({
+      type: string({ blank: true }),
+      key: nullable(string({ blank: true })),
+      operator: string(),
+      value: anyJson({ description: "Value of the filter." }),
+      found: anyJson({ description: "Value of the property; null if `source` is `missing`." }),
+      source: string({
         description: "`stored`, `override`, `request`, `derived`, `cohort`, `flag`, `missing`.",
       }),
-      result: text({ description: "`match`, `mismatch`, `error`, `failed`." }),
-      note: nullable(text()),
+      result: string({ description: "`match`, `mismatch`, `error`, `failed`." }),
+      note: nullable(string()),
     }),
   ),
   rollout: nullable(RolloutBody),
@@ -50,31 +60,33 @@ const ConditionBody = object({
 export const ExplanationSchema = named(
   "FlagExplanation",
   object({
-    flag_key: text(),
+    flag_key: string(),
     flag_id: nullable(int()),
-    distinct_id: text({ blank: true }),
-    person: nullable(object({ uuid: text() }), { description: "Null when nobody is stored under this id." }),
-    status: text({ description: "`evaluated`, or `inactive` for a flag that is switched off." }),
-    value: anyJson({
-      description: "The variant, or true or false; null when the flag could not be computed.",
+    distinct_id: string({ blank: true }),
+    person: nullable(object({ uuid: string() }), {
+      description: "Null if no person has this distinct id.",
     }),
-    payload: nullable(text()),
+    status: string({ description: "`evaluated`, or `inactive` for a disabled flag." }),
+    value: anyJson({
+      description: "The variant, or true or false; null if the evaluation failed.",
+    }),
+    payload: nullable(string()),
     reason: nullable(
-      object({ code: text(), condition_index: nullable(int()), description: text({ blank: true }) }),
+      object({ code: string(), condition_index: nullable(int()), description: string({ blank: true }) }),
     ),
     failed: bool(),
-    dependencies: list(object({ id: nullable(int()), key: nullable(text()), value: anyJson() })),
-    enrollment: nullable(object({ key: text(), found: anyJson(), is_decisive: bool() })),
+    dependencies: list(object({ id: nullable(int()), key: nullable(string()), value: anyJson() })),
+    enrollment: nullable(object({ key: string(), found: anyJson(), is_decisive: bool() })),
     super_condition: nullable(ConditionBody),
-    holdouts: list(object({ variant: text(), rollout: RolloutBody })),
+    holdouts: list(object({ variant: string(), rollout: RolloutBody })),
     conditions: list(ConditionBody),
     variant: nullable(
       object({
-        chosen: nullable(text()),
+        chosen: nullable(string()),
         is_forced: bool(),
-        hashed: text(),
+        hashed: string(),
         place: num(),
-        shares: list(object({ key: text(), from: num(), below: num() })),
+        shares: list(object({ key: string(), from: num(), below: num() })),
       }),
     ),
   }),
@@ -117,66 +129,63 @@ export const exampleExplanation = {
   variant: null,
 };
 
-/** `GET /feature_flags/:id/explain`, by id or key. */
-export function explainRoutes({ metadata, flagSets, people }: ExplainDependencies): Route[] {
-  const json = (description: string) => optional(text({ description }));
-  return [
-    projectRoute("GET", "/feature_flags/:id/explain", "feature_flag:read", {
-      summary: "Explain a flag's value for a person",
-      description:
-        "By id or key. Says of every condition set which property was compared with what, where the hash falls, and what decided. Changes nothing.",
-      tag: "Flag evaluation",
-      query: object({
-        distinct_id: text({ description: "Whose value is asked for." }),
-        groups: json('Group keys by type as JSON, such as `{"company":"acme"}`.'),
-        person_properties: json("Properties that count before the stored ones, as a JSON object."),
-        group_properties: json("The same for groups: by type, as a JSON object of objects."),
-        device_id: optional(text({ description: "For flags that are rolled out by device." })),
-      }),
-      answers: {
-        200: { description: "The steps.", schema: ExplanationSchema, example: exampleExplanation },
-        400: { description: "No `distinct_id`, or a parameter that is not a JSON object." },
-        404: { description: "No such flag." },
-      },
-      handle: ({ project, params, query, now }) => {
-        const distinctId = query.get("distinct_id");
-        if (distinctId === null || distinctId === "") {
-          throw new InvalidField("distinct_id", "required", "This field is required.");
-        }
-        const flag = namedFlag(metadata, project.id, params.id ?? "");
-        if (flag === undefined || flag.deleted) throw new NotFound();
-        return explainFlag(people, flagSets.of(project.id).set, {
-          projectId: project.id,
-          timezone: project.timezone,
-          flagKey: flag.key,
-          distinctId,
-          groups: objectOf(query, "groups"),
-          personProperties: objectOf(query, "person_properties"),
-          groupProperties: objectOf(query, "group_properties"),
-          deviceId: query.get("device_id") ?? undefined,
-          now,
-        });
-      },
-    }),
-  ];
+const json = (description: string) => optional(string({ description }));
+
+/** The query of `GET /feature_flags/:id/explain`. */
+export const ExplainQuery = object({
+  distinct_id: string({ description: "Distinct id of the person." }),
+  groups: json('Group keys by type as JSON, such as `{"company":"acme"}`.'),
+  person_properties: json("Properties that override the stored ones, as a JSON object."),
+  group_properties: json("Group properties by type, as a JSON object of objects."),
+  device_id: optional(string({ description: "For flags bucketed by device." })),
+});
+
+/** @throws {InvalidFieldError} the distinct ID is missing, or a parameter is not a JSON object. */
+export function readExplainQuery(query: URLSearchParams) {
+  const distinctId = query.get("distinct_id");
+  if (distinctId === null || distinctId === "") {
+    throw new InvalidFieldError("distinct_id", "required", "This field is required.");
+  }
+  return {
+    distinctId,
+    groups: toObject(query, "groups"),
+    personProperties: toObject(query, "person_properties"),
+    groupProperties: toObject(query, "group_properties"),
+    deviceId: query.get("device_id") ?? undefined,
+  };
 }
 
-/** Keys may look like numbers; the id is meant then, unless there is none such. */
+/** Explains the flag with this ID or key. @throws {NotFoundError} */
+export function explainNamedFlag(
+  { metadata, flagSets, people }: ExplainDeps,
+  project: Project,
+  name: string,
+  requested: ReturnType<typeof readExplainQuery> & { now: Date },
+) {
+  const flag = namedFlag(metadata, project.id, name);
+  if (flag === undefined || flag.deleted) throw new NotFoundError();
+  return explainFlag(people, flagSets.of(project.id).set, {
+    ...{ projectId: project.id, timezone: project.timezone, flagKey: flag.key },
+    ...requested,
+  });
+}
+
+/** Keys may look like numbers: a number is the ID if such a flag exists, else the key. */
 function namedFlag({ db }: Metadata, projectId: number, name: string) {
   const byId = /^\d{1,15}$/.test(name) ? findFlag(db, projectId, Number(name)) : undefined;
   return byId ?? findFlagByKey(db, projectId, name);
 }
 
-/** @throws {InvalidField} not a JSON object. */
-function objectOf(query: URLSearchParams, name: string): JsonObject | undefined {
-  const given = query.get(name);
-  if (given === null || given === "") return undefined;
+/** @throws {InvalidFieldError} not a JSON object. */
+function toObject(query: URLSearchParams, name: string): JsonObject | undefined {
+  const option = query.get(name);
+  if (option === null || option === "") return undefined;
   let value: unknown;
   try {
-    value = parseExactJson(given);
+    value = parseExactJson(option);
   } catch {
-    throw new InvalidField(name, "invalid_input", `${name} must be valid JSON`);
+    throw new InvalidFieldError(name, "invalid_input", `${name} must be valid JSON`);
   }
   if (isJsonObject(value)) return value;
-  throw new InvalidField(name, "invalid_input", `${name} must be a JSON object`);
+  throw new InvalidFieldError(name, "invalid_input", `${name} must be a JSON object`);
 }

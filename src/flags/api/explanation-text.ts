@@ -1,4 +1,4 @@
-/** An explanation for people: the value, then each step that led to it, one line each. Pure. */
+/** Formats an explanation as text: the value, then each step that led to it, one line each. Pure. */
 
 import type { Json } from "../../lib/json.ts";
 import type {
@@ -6,15 +6,15 @@ import type {
   ExplainedFilter,
   ExplainedRollout,
   ExplanationBody,
-} from "../subject/explanation-shape.ts";
+} from "../evaluation-context/explanation-shape.ts";
 
-/** Words for the outcome of a condition set, by reason code. */
+/** Text for the outcome of a condition set, by reason code. */
 const outcomes: Record<string, string> = {
   condition_match: "matches",
   no_condition_match: "does not match",
-  out_of_rollout_bound: "matches, but the rollout leaves this one out",
-  no_group_type: "is about a group that was not named",
-  failed: "cannot be computed",
+  out_of_rollout_bound: "matches, but is excluded by the rollout",
+  no_group_type: "requires a group that is not set",
+  failed: "cannot be evaluated",
 };
 
 const results: Record<string, string> = {
@@ -24,14 +24,14 @@ const results: Record<string, string> = {
   failed: "???",
 };
 
-/** The explanation as lines of text, without an end of line at the end. */
-export function explanationText(body: ExplanationBody): string {
+/** The explanation as lines of text, without a trailing line break. */
+export function formatExplanation(body: ExplanationBody): string {
   const lines = [headline(body)];
   if (body.status === "evaluated") {
     lines.push(`Why: ${body.reason?.description ?? ""}.`, "");
     lines.push(
       body.person === null
-        ? `Nobody is stored under ${quoted(body.distinct_id)}; only what was given here is known.`
+        ? `No person has the distinct id ${quoted(body.distinct_id)}; only the given properties apply.`
         : `Person ${body.person.uuid}.`,
     );
     if (body.payload !== null) lines.push(`Payload: ${body.payload}`);
@@ -61,13 +61,13 @@ function headline({ flag_key, distinct_id, status, value, failed }: ExplanationB
   const whom = `for ${quoted(distinct_id)}`;
   switch (status) {
     case "unknown_flag":
-      return `There is no flag ${flag_key}.`;
+      return `Flag ${flag_key} does not exist.`;
     case "inactive":
-      return `${flag_key} is switched off: it is in nobody's answers, which counts as off.`;
+      return `${flag_key} is disabled: responses do not contain it, which SDKs treat as off.`;
     case "left_out":
-      return `${flag_key} is left out of the answers ${whom}.`;
+      return `${flag_key} is excluded from responses ${whom}.`;
     default:
-      if (failed) return `${flag_key} cannot be computed ${whom}.`;
+      if (failed) return `${flag_key} cannot be evaluated ${whom}.`;
       return `${flag_key} is ${valueWord(value)} ${whom}.`;
   }
 }
@@ -77,7 +77,7 @@ function conditionLines(condition: ExplainedCondition, name: string): string[] {
   const lines = [`${name} ${outcomes[outcome] ?? outcome}`];
   if (identity === null) return lines;
   lines.push(...filters.map((filter) => `  ${filterLine(filter)}`));
-  if (filters.length === 0) lines.push("  yes  no filters: everybody");
+  if (filters.length === 0) lines.push("  yes  no filters: everyone");
   if (rollout !== null) {
     const by = identity.kind === "distinct_id" ? "" : `, by ${identity.kind.replaceAll("_", " ")}`;
     lines.push(`  ${rolloutLine(rollout)}${by}`);
@@ -90,15 +90,15 @@ function filterLine(filter: ExplainedFilter): string {
   const verdict = results[result] ?? result;
   if (type === "cohort") {
     const relation = operator === "not_in" ? "not in cohort" : "in cohort";
-    const membership = found === null ? "cannot be told" : found === true ? "a member" : "no member";
+    const membership = found === null ? "unknown" : found === true ? "a member" : "no member";
     return `${verdict}  ${relation} ${shown(value)}: ${membership}${remark(note)}`;
   }
   if (type === "flag") {
     return `${verdict}  flag ${filter.key} is ${valueWord(value)}: it is ${valueWord(found)}${remark(note)}`;
   }
   const what = [type === "person" ? "" : type, filter.key ?? "", operator, shown(value)].filter(Boolean);
-  const seen = source === "missing" ? "there is none" : `found ${shown(found)} (${source})`;
-  const why = note ?? (result === "error" ? "the two cannot be compared" : null);
+  const seen = source === "missing" ? "missing" : `found ${shown(found)} (${source})`;
+  const why = note ?? (result === "error" ? "values are not comparable" : null);
   return `${verdict}  ${what.join(" ")}: ${seen}${remark(why)}`;
 }
 
@@ -115,9 +115,9 @@ function rolloutLine({ percentage, hashed, place, is_in }: ExplainedRollout): st
 function variantLines({ variant }: ExplanationBody): string[] {
   if (variant === null) return [];
   const { chosen, is_forced, hashed, place, shares } = variant;
-  if (is_forced) return [`Variant ${chosen}, as the condition set says`];
+  if (is_forced) return [`Variant ${chosen}, forced by the condition set`];
   return [
-    chosen === null ? "No variant: the shares end before the hash" : `Variant ${chosen}`,
+    chosen === null ? "No variant: the hash is above all percentages" : `Variant ${chosen}`,
     `  ${quoted(hashed)} hashes to ${percent(place)}`,
     ...shares.map(({ key, from, below }) => {
       return `  ${key === chosen ? "->" : "  "} ${key}: ${percent(from)} to ${percent(below)}`;
@@ -131,8 +131,8 @@ function valueWord(value: Json): string {
   return value === false ? "off" : `on, variant ${String(value)}`;
 }
 
-function percent(place: number): string {
-  return `${(place * 100).toFixed(2)}%`;
+function percent(position: number): string {
+  return `${(position * 100).toFixed(2)}%`;
 }
 
 const shownLengthMax = 200;

@@ -1,116 +1,47 @@
-/** Feature flags: list, create, read, change; never a hard delete (contract: management-api 5.1 to 5.5). */
+/**
+ * Feature flags: activity, and code shared by operations and routes; never a hard delete (contract: management-api 5.1
+ * to 5.5).
+ */
 
-import { ActivityQuery, activityAnswers, activityPage, activityTag } from "../../accounts/api/activity.ts";
-import { type ProjectCall, projectRoute } from "../../accounts/api/routes.ts";
+import type { Author } from "../../accounts/activity.ts";
+import { itemActivityRoutes } from "../../accounts/api/activity.ts";
+import { projectRoute } from "../../accounts/api/routes.ts";
 import { findOrganization } from "../../accounts/organizations.ts";
-import { methodNotAllowed, notFound } from "../../http/failure.ts";
+import type { Project } from "../../accounts/project-directory.ts";
+import type { User } from "../../accounts/users.ts";
 import { parseFields } from "../../http/fields.ts";
-import { pageAnswer, readPage } from "../../http/pagination.ts";
+import { methodNotAllowed, notFound } from "../../http/http-error.ts";
 import { readId } from "../../http/path.ts";
-import { Reply, type Route } from "../../http/route.ts";
-import { ApiFailure, onePage, withPage } from "../../http/shapes.ts";
-import { NotPermitted } from "../../lib/errors.ts";
+import type { Route } from "../../http/route.ts";
+import { ApiFailure } from "../../http/schemas.ts";
+import { PermissionDeniedError } from "../../lib/errors.ts";
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
-import { exampleFlag, type Flag, flagFields } from "../fields.ts";
+import { exampleFlag, type Flag, type FlagAnswer, type FlagFields, flagFields } from "../fields.ts";
+import { ApprovalRequiredError } from "../rules/approval-required.ts";
 import { findFlag } from "../store/flag.ts";
 import type { Edit } from "../store/flag-conflicts.ts";
-import { listFlags } from "../store/flag-list.ts";
 import { canEdit } from "../store/flag-permissions.ts";
-import { createFlag, editFlag, type FlagWriting } from "../store/flag-writes.ts";
+import { type FlagWriteDeps, flagToEdit, writeFlag } from "../store/flag-writes.ts";
 import { encryptionWarning, isEncryptionTurnedOn } from "../store/payload-history.ts";
-import { assertNoApprovalNeeded } from "../store/protected-flags.ts";
+import { assertNoApprovalNeeded, protectedBy } from "../store/protected-flags.ts";
 import { FlagAnswers } from "./flag-answers.ts";
-import { FlagQuery, readFlagQuery } from "./flag-query.ts";
-import { FlagBody, FlagEditInput, FlagPage, NewFlagInput } from "./flag-shapes.ts";
+import { FlagBody, FlagEditInput } from "./flag-schemas.ts";
 
-const tagName = "Feature flags";
-const flagScope = "FeatureFlag";
+export const flagTag = "Feature flags";
 const flagMethods = ["GET", "PATCH", "HEAD", "OPTIONS"];
 export const oneFlag = { 200: { description: "The flag.", schema: FlagBody, example: exampleFlag } };
 
-export function featureFlagRoutes(deps: FlagWriting): Route[] {
+export function featureFlagRoutes(deps: FlagWriteDeps): Route[] {
   return [
-    projectRoute("GET", "/feature_flags", "feature_flag:read", {
-      summary: "List feature flags",
-      description:
-        "The stored definitions, newest first; deleted flags are left out. Nothing is evaluated: ask `/flags` for the value of a flag for one person.",
-      tag: tagName,
-      query: withPage(FlagQuery),
-      answers: {
-        200: onePage("One page of flags.", FlagPage, exampleFlag),
-      },
-      handle: (call) => {
-        const page = readPage(call.query);
-        const filter = readFlagQuery(call.query);
-        const { flags, count } = listFlags(deps.metadata.db, call.project.id, filter, page, call.now);
-        return pageAnswer(call.url, page, count, flagAnswers(deps, call).many(flags));
-      },
-    }),
-    projectRoute("POST", "/feature_flags", "feature_flag:write", {
-      summary: "Create a feature flag",
-      description:
-        "Without `filters` the flag is off for everyone until it has a condition set; `rollout_percentage` creates one. A remote configuration is always on. A usage dashboard is created too.",
-      tag: tagName,
-      body: NewFlagInput,
-      bodyExample: {
-        key: "one-click-pay",
-        name: "Lets people pay with one click",
-        filters: { groups: [{ properties: [], rollout_percentage: 40 }] },
-        tags: ["payments"],
-      },
-      answers: { 201: { description: "The new flag.", schema: FlagBody, example: exampleFlag } },
-      handle: (call) => {
-        const { key, _should_create_usage_dashboard: createsUsageDashboard = true } = call.body;
-        const created = createFlag(deps, {
-          projectId: call.project.id,
-          by: call.user.id,
-          fields: { ...flagFields(call.body), key },
-          createsUsageDashboard,
-          now: call.now,
-        });
-        return new Reply(201, flagAnswers(deps, call).one(created));
-      },
-    }),
-    projectRoute("GET", "/feature_flags/activity", "activity_log:read", {
-      summary: "List the activity of all flags",
-      tag: activityTag,
-      query: ActivityQuery,
-      answers: activityAnswers,
-      handle: (call) => activityPage(deps, call, { projectId: call.project.id, scope: flagScope }),
-    }),
-    projectRoute("GET", "/feature_flags/:id/activity", "activity_log:read", {
-      summary: "List the activity of a flag",
-      description: "Also of a deleted one.",
-      tag: activityTag,
-      query: ActivityQuery,
-      answers: activityAnswers,
-      handle: (call) => {
-        const itemId = getFlag(deps, call).id;
-        return activityPage(deps, call, { projectId: call.project.id, scope: flagScope, itemId });
-      },
-    }),
-    projectRoute("GET", "/feature_flags/:id", "feature_flag:read", {
-      summary: "Get a feature flag",
-      description: "Also when it is deleted.",
-      tag: tagName,
-      answers: oneFlag,
-      handle: (call) => flagAnswers(deps, call).one(getFlag(deps, call)),
-    }),
-    projectRoute("PATCH", "/feature_flags/:id", "feature_flag:write", {
-      summary: "Update a feature flag",
-      description:
-        "`deleted: true` deletes the flag, `deleted: false` brings it back. The members of `filters` that are sent replace the stored ones, null clears one; `rollout_percentage` changes the rollout of the only condition set. Send `version` and `original_flag` to be refused with 409 when somebody else changed the same fields meanwhile; `note` tells the activity log why.",
-      tag: tagName,
-      body: FlagEditInput,
-      takesRawBody: true,
-      bodyExample: { active: false },
-      answers: { ...oneFlag, 409: { description: "Somebody else changed it.", schema: ApiFailure } },
-      handle: (call) => editByCaller(deps, call, call.body as JsonObject),
+    ...itemActivityRoutes(deps, {
+      ...{ path: "/feature_flags", scope: "FeatureFlag", names: ["flags", "a flag"] },
+      description: "Also works for deleted flags.",
+      find: (call) => getFlag(deps, call).id,
     }),
     projectRoute("DELETE", "/feature_flags/:id", "feature_flag:write", {
       summary: "Not allowed: delete flags with PATCH",
-      description: 'Answers 405 whatever the id; nothing changes. Send `PATCH {"deleted": true}`.',
-      tag: tagName,
+      description: 'Returns 405 for every id and changes nothing. Send `PATCH {"deleted": true}`.',
+      tag: flagTag,
       answers: { 405: { description: "Always.", schema: ApiFailure } },
       handle: () => {
         throw methodNotAllowed(
@@ -123,16 +54,23 @@ export function featureFlagRoutes(deps: FlagWriting): Route[] {
   ];
 }
 
-/** Writes flags for the caller. */
-export function flagAnswers(deps: FlagWriting, call: ProjectCall<unknown>): FlagAnswers {
-  const { metadata, payloads, groupTypes } = deps;
-  const organization = findOrganization(metadata.db, call.project.organizationId)!;
-  return new FlagAnswers(metadata.db, payloads, organization, call.user, call.now, groupTypes);
+/** The user who reads or changes a project's flags; without a user, the operator at the data directory. */
+export interface FlagActor {
+  project: Project;
+  user?: User | undefined;
+  now: Date;
 }
 
-/** The flag that the path names. @throws {HttpFailure} 404 */
+/** Renders flags for the actor. */
+export function flagAnswers(deps: FlagWriteDeps, { project, user, now }: FlagActor): FlagAnswers {
+  const { metadata, payloads, groupTypes } = deps;
+  const organization = findOrganization(metadata.db, project.organizationId)!;
+  return new FlagAnswers(metadata.db, payloads, organization, user, now, groupTypes);
+}
+
+/** The flag in the path. @throws {HttpError} 404 */
 export function getFlag(
-  deps: FlagWriting,
+  deps: FlagWriteDeps,
   call: { project: { id: number }; params: Record<string, string> },
 ): Flag {
   const flag = findFlag(deps.metadata.db, call.project.id, readId(call.params, "id"));
@@ -140,29 +78,50 @@ export function getFlag(
   return flag;
 }
 
-/** @throws {NotPermitted} the caller may only look at this flag (contract: management-api 3.7). */
+/** @throws {PermissionDeniedError} the caller may only view this flag (contract: management-api 3.7). */
 export function checkMayEdit(answers: FlagAnswers, flag: Flag): void {
   if (canEdit(answers.permissions, flag)) return;
-  throw new NotPermitted("You don't have edit permissions for this feature flag.");
+  throw new PermissionDeniedError("You don't have edit permissions for this feature flag.");
 }
 
-/** Changes the flag that the path names, for the caller. @param sent as a PATCH sends it. */
-export function editByCaller(deps: FlagWriting, call: ProjectCall, sent: JsonObject) {
-  const answers = flagAnswers(deps, call);
-  const of = { projectId: call.project.id, id: readId(call.params, "id"), by: call.user.id, now: call.now };
-  let before: Flag;
-  const after = editFlag(deps, of, (found) => {
-    before = found;
-    checkMayEdit(answers, found);
-    const edit = editOf(sent, found);
-    assertNoApprovalNeeded(deps, found, edit.fields);
-    return edit;
+/**
+ * Changes a flag for the actor.
+ *
+ * @param sent the members of a PATCH.
+ * @param actor.isRollback a condition of the flag is violated: neither approvals nor dependent flags prevent it.
+ * @throws {PermissionDeniedError} @throws {ApprovalRequiredError} the operator did not confirm the change of a
+ * protected flag.
+ */
+export function editByActor(
+  deps: FlagWriteDeps,
+  actor: FlagActor & { by: Author; skipsApproval?: boolean | undefined; isRollback?: boolean | undefined },
+  id: number,
+  sent: JsonObject,
+): FlagAnswer {
+  const answers = flagAnswers(deps, actor);
+  const { project, user, by, now, skipsApproval, isRollback } = actor;
+  const { before, after } = deps.metadata.change((t) => {
+    const before = flagToEdit(t, { projectId: project.id, id });
+    checkMayEdit(answers, before);
+    const edit = getEdit(sent, before);
+    if (user !== undefined) assertNoApprovalNeeded(deps, before, edit.fields);
+    else if (!skipsApproval && !isRollback) assertConfirmed(deps, before, edit.fields);
+    return {
+      before,
+      after: writeFlag(deps, t, before, { ...edit, ignoresDependents: isRollback }, { by, now }),
+    };
   });
-  return answers.one(after, isEncryptionTurnedOn(before!, after) ? [encryptionWarning] : []);
+  return answers.one(after, isEncryptionTurnedOn(before, after) ? [encryptionWarning] : []);
 }
 
-/** What a PATCH wants to write. @throws {InvalidField} */
-export function editOf(sent: JsonObject, before: Flag): Edit {
+/** @throws {ApprovalRequiredError} */
+function assertConfirmed(deps: FlagWriteDeps, of: Flag, fields: Partial<FlagFields>): void {
+  const affected = protectedBy(deps, of, fields).map(({ key }) => key);
+  if (affected.length > 0) throw new ApprovalRequiredError(affected.sort());
+}
+
+/** The edit that a PATCH requests. @throws {InvalidFieldError} */
+export function getEdit(sent: JsonObject, before: Flag): Edit {
   const input = parseFields(FlagEditInput, withoutOwnKey(sent, before), { partial: true });
   return {
     fields: flagFields(input),
@@ -173,7 +132,7 @@ export function editOf(sent: JsonObject, before: Flag): Edit {
   };
 }
 
-/** A deleted flag may have a key that no write could choose; echoing it is no change of the key. */
+/** A deleted flag may have a key that no write could choose; sending it back is not a change of the key. */
 function withoutOwnKey(sent: JsonObject, { key: ownKey }: Flag): JsonObject {
   if (!isJsonObject(sent) || sent.key !== ownKey) return sent;
   const { key: _, ...others } = sent;

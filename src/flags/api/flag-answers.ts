@@ -1,27 +1,36 @@
-/** Writes flags as the API shows them to one user. */
-
-import { userBody } from "../../accounts/api/user-shapes.ts";
+import { userBody } from "../../accounts/api/user-schemas.ts";
 import type { Reading } from "../../accounts/db.ts";
 import type { Organization } from "../../accounts/organizations.ts";
 import { type User, type UserFinder, userFinder } from "../../accounts/users.ts";
+import { toApiTime, toApiTimeOrNull } from "../../lib/api-time.ts";
 import type { JsonObject } from "../../lib/json.ts";
-import { toWire, toWireOrNull } from "../../lib/wire-time.ts";
 import { LocalIssues } from "../definitions/local-issues.ts";
 import { type Flag, type FlagAnswer, storedFields } from "../fields.ts";
-import { statusFieldOf } from "../rules/status.ts";
+import { getStatusField } from "../rules/status.ts";
 import { isSimpleFlag, renderFilters } from "../rules/stored-filters.ts";
-import type { CohortDefinition, CohortFacts } from "../rules/types.ts";
+import {
+  type CohortDefinition,
+  type CohortFacts,
+  unreadablePayloads,
+  withHiddenPayloads,
+} from "../rules/types.ts";
 import { cohortFacts, localFacts } from "../store/flag-dependencies.ts";
+import { type FlagLink, linksByFlag, withLinks } from "../store/flag-links.ts";
 import {
   accessLevel,
   canEdit,
   type FlagPermissions,
+  operatorPermissions,
   readFlagPermissions,
 } from "../store/flag-permissions.ts";
 import type { GroupTypeSource } from "../store/flag-sets.ts";
 import type { PayloadCipher } from "../store/flag-writes.ts";
 
-/** Writes flags for one user; reads what many flags share once. */
+const unreadableWarning = (name: string) =>
+  `The payload "${name}" cannot be decrypted (payload_unreadable): it is corrupt or was encrypted for another flag or ` +
+  "with another payload.key. Set it again, or restore a backup.";
+
+/** Renders flags for one user; reads data shared by many flags once. */
 export class FlagAnswers {
   readonly permissions: FlagPermissions;
   private readonly userOf: UserFinder;
@@ -33,42 +42,56 @@ export class FlagAnswers {
     private readonly db: Reading,
     private readonly payloads: PayloadCipher,
     organization: Organization,
-    user: User,
+    /** Undefined: the operator, who may edit every flag, but does not see secret payloads. */
+    private readonly viewer: User | undefined,
     private readonly now: Date,
     private readonly groupTypes: GroupTypeSource | undefined,
   ) {
-    this.permissions = readFlagPermissions(db, organization, user.id);
+    this.permissions =
+      viewer === undefined ? operatorPermissions : readFlagPermissions(db, organization, viewer.id);
     this.userOf = userFinder(db);
   }
 
-  /** The wire form of one flag. @param warnings about the write that it answers. */
+  /** The API representation of a flag. @param warnings about the write that the response answers. */
   one(flag: Flag, warnings: readonly string[] = []): FlagAnswer {
     const answer = this.many([flag])[0]!;
-    return warnings.length === 0 ? answer : { ...answer, warnings: [...warnings] };
+    const all = [...warnings, ...(answer.warnings ?? [])];
+    return all.length === 0 ? answer : { ...answer, warnings: all };
   }
 
-  /** The wire form of many flags. */
+  /** The API representation of several flags. */
   many(flags: readonly Flag[]): FlagAnswer[] {
-    return flags.map((flag) => this.write(flag));
+    const links = linksByFlag(
+      this.db,
+      flags.map(({ id }) => id),
+    );
+    return flags.map((flag) => this.write(flag, links.get(flag.id) ?? []));
   }
 
-  private write(flag: Flag): FlagAnswer {
+  private write(flag: Flag, links: readonly FlagLink[]): FlagAnswer {
+    const opened = this.filters(flag);
+    const unreadable = this.viewer === undefined ? [] : unreadablePayloads(flag, opened);
     const all: JsonObject = {
-      ...storedFields(flag),
-      filters: renderFilters(this.payloads.open(flag), this.cohorts(flag.projectId)),
+      ...storedFields(withLinks(flag, links)),
+      filters: renderFilters(opened, this.cohorts(flag.projectId)),
       created_by: this.user(flag.createdById),
-      created_at: toWire(flag.createdAt),
-      updated_at: toWire(flag.updatedAt),
+      created_at: toApiTime(flag.createdAt),
+      updated_at: toApiTime(flag.updatedAt),
       last_modified_by: this.user(flag.lastModifiedById),
-      last_called_at: toWireOrNull(flag.lastCalledAt),
+      last_called_at: toApiTimeOrNull(flag.lastCalledAt),
       is_simple_flag: isSimpleFlag(flag.filters),
       performed_rollback: flag.performedRollback ?? false,
       local_evaluation_issues: this.issuesOf(flag),
       can_edit: canEdit(this.permissions, flag),
       user_access_level: accessLevel(this.permissions, flag),
-      status: statusFieldOf(flag, this.now),
+      status: getStatusField(flag, this.now),
+      ...(unreadable.length === 0 ? {} : { warnings: unreadable.map(unreadableWarning) }),
     };
     return all as unknown as FlagAnswer;
+  }
+
+  private filters(flag: Flag): JsonObject {
+    return this.viewer === undefined ? withHiddenPayloads(flag) : this.payloads.open(flag);
   }
 
   private issuesOf(flag: Flag): string[] {
@@ -82,7 +105,7 @@ export class FlagAnswers {
     return user ? userBody(user) : null;
   }
 
-  /** Most flags name no cohort, and those that do often name the same. */
+  /** Cached: most flags use no cohort, and the others often the same one. */
   private cohorts(projectId: number): CohortFacts {
     const facts = cohortFacts(this.db, projectId);
     return {

@@ -1,37 +1,37 @@
-/** Many flags at once (contract: management-api 5.7). */
+/** Operations on many flags (contract: management-api 5.7). */
 
 import { projectRoute } from "../../accounts/api/routes.ts";
-import { Reply, type Route } from "../../http/route.ts";
+import { type Route, RouteResponse } from "../../http/route.ts";
 import {
   ApiFailure,
   anyJson,
-  dictionary,
-  either,
   int,
   list,
   object,
   optional,
-  text,
-} from "../../http/shapes.ts";
+  record,
+  string,
+  union,
+} from "../../http/schemas.ts";
 import type { Json } from "../../lib/json.ts";
 import { flagKeysById } from "../store/flag.ts";
 import { listAllFlags } from "../store/flag-list.ts";
 import { canEdit } from "../store/flag-permissions.ts";
-import type { FlagWriting } from "../store/flag-writes.ts";
+import type { FlagWriteDeps } from "../store/flag-writes.ts";
 import { flagAnswers } from "./feature-flags.ts";
 import { FlagQuery, readFlagQuery } from "./flag-query.ts";
 
 const tagName = "Feature flags";
 const idsMax = 10_000;
 const invalidIds = { error: "Invalid flag IDs provided" };
-const IdsAnswer = object({ error: text() });
+const IdsAnswer = object({ error: string() });
 
-export function flagBulkRoutes(deps: FlagWriting): Route[] {
+export function flagBulkRoutes(deps: FlagWriteDeps): Route[] {
   const { metadata } = deps;
   return [
     projectRoute("GET", "/feature_flags/matching_ids", "feature_flag:read", {
       summary: "List the ids of flags the current user can edit",
-      description: "Takes the filters of the list. Not in pages.",
+      description: "Accepts the filters of the list. Not paginated.",
       tag: tagName,
       query: FlagQuery,
       answers: {
@@ -57,19 +57,23 @@ export function flagBulkRoutes(deps: FlagWriting): Route[] {
       answers: {
         200: {
           description: "Keys by id.",
-          schema: object({ keys: dictionary(), warning: optional(text()) }),
+          schema: object({ keys: record(), warning: optional(string()) }),
           example: { keys: { "12": "one-click-pay" } },
         },
-        400: { description: "No list of ids.", schema: either(IdsAnswer, ApiFailure), example: invalidIds },
+        400: {
+          description: "The body is not a list of ids.",
+          schema: union(IdsAnswer, ApiFailure),
+          example: invalidIds,
+        },
       },
       handle: (call) => {
-        const given = call.body.ids ?? [];
-        if (!Array.isArray(given)) return new Reply(400, invalidIds);
-        const ids = given.slice(0, idsMax).map(idOf);
+        const requestedIds = call.body.ids ?? [];
+        if (!Array.isArray(requestedIds)) return new RouteResponse(400, invalidIds);
+        const ids = requestedIds.slice(0, idsMax).map(getId);
         const valid = ids.filter((id) => id !== undefined);
-        if (given.length > 0 && valid.length === 0) return new Reply(400, invalidIds);
+        if (requestedIds.length > 0 && valid.length === 0) return new RouteResponse(400, invalidIds);
         const keys = flagKeysById(metadata.db, call.project.id, valid);
-        const invalidCount = given.length - valid.length;
+        const invalidCount = requestedIds.length - valid.length;
         const warning = invalidCount > 0 ? { warning: `Invalid flag IDs ignored: ${invalidCount}` } : {};
         return { keys: Object.fromEntries(keys), ...warning };
       },
@@ -77,7 +81,7 @@ export function flagBulkRoutes(deps: FlagWriting): Route[] {
   ];
 }
 
-function idOf(value: Json): number | undefined {
+function getId(value: Json): number | undefined {
   const number = typeof value === "string" && /^\d{1,15}$/.test(value) ? Number(value) : value;
   return typeof number === "number" && Number.isSafeInteger(number) && number > 0 ? number : undefined;
 }

@@ -1,42 +1,39 @@
-/** Changes of flags for later: scheduled ones, and those that somebody else has to agree to. */
+/** Future changes of flags: scheduled changes and change requests. */
 
 import type { Static } from "@sinclair/typebox";
 import { type ProjectCall, projectRoute } from "../../accounts/api/routes.ts";
-import { exampleUser, UserBody, userBody } from "../../accounts/api/user-shapes.ts";
+import { exampleUser, UserBody } from "../../accounts/api/user-schemas.ts";
 import { requestStates } from "../../accounts/schema.ts";
-import { findUser } from "../../accounts/users.ts";
 import type { CohortDeps } from "../../cohorts/api/cohorts.ts";
-import { findCohort } from "../../cohorts/cohorts.ts";
 import { pageAnswer, readPage } from "../../http/pagination.ts";
-import { Reply, type Route } from "../../http/route.ts";
+import { type Route, RouteResponse } from "../../http/route.ts";
 import {
   ApiFailure,
-  choice,
-  dictionary,
-  instant,
+  dateTime,
+  enumeration,
   int,
-  list,
   named,
   nullable,
   object,
-  onePage,
   optional,
+  pageExample,
   pageOf,
-  text,
+  record,
+  string,
   withPage,
-} from "../../http/shapes.ts";
-import { InvalidField } from "../../lib/errors.ts";
+} from "../../http/schemas.ts";
+import { toApiTime, toApiTimeOrNull } from "../../lib/api-time.ts";
+import { InvalidFieldError } from "../../lib/errors.ts";
 import type { JsonObject } from "../../lib/json.ts";
-import { toWire, toWireOrNull } from "../../lib/wire-time.ts";
 import type { Flag } from "../fields.ts";
 import { findFlag, flagKeysById } from "../store/flag.ts";
-import type { FlagWriting } from "../store/flag-writes.ts";
+import type { FlagWriteDeps } from "../store/flag-writes.ts";
 import {
   type ChangeRequest,
   findRequest,
   findScheduled,
-  flagIdsOf,
   flagTarget,
+  getFlagIds,
   listRequests,
   listScheduled,
   type RequestState,
@@ -45,55 +42,37 @@ import {
   type ScheduledChange,
   unschedule,
 } from "../store/pending-changes.ts";
-import { approveCohortRequest, assertMayDecide, cohortTarget, isCohortRequest } from "./cohort-requests.ts";
+import { affectedKeysFinder } from "../store/protected-flags.ts";
+import { changeRequestBody, exampleRequest, RequestBody, userOrNull } from "./change-request-body.ts";
+import { approveForCall, assertMayDecide, cohortTarget, isCohortRequest } from "./cohort-requests.ts";
 import { checkMayEdit, flagAnswers } from "./feature-flags.ts";
-import { noteLengthMax } from "./flag-shapes.ts";
+import { noteLengthMax } from "./flag-schemas.ts";
 import {
   approveRequest,
+  assertPossible,
+  assertSchedulable,
   type FlagRequest,
   rejectRequest,
-  requirePossible,
-  requireSchedulable,
   scheduleFlagChange,
-} from "./later-changes.ts";
+} from "./pending-changes.ts";
 
 const tagName = "Feature flags";
 const payloadWords =
-  "`operation` and `value`. `update_status`: the switch; `add_release_condition`: `value.groups` come to the condition sets; `update`: what a PATCH of the flag sends.";
+  "`operation` and `value`. `update_status`: the flag's state; `add_release_condition`: `value.groups` are added to the condition sets; `update`: the body of a PATCH of the flag.";
 
 const ScheduledBody = named(
   "ScheduledChange",
   object({
     id: int(),
     record_id: int({ description: "Id of the flag." }),
-    flag_key: text({ blank: true }),
-    model_name: choice(["FeatureFlag"]),
-    payload: dictionary(),
-    scheduled_at: instant(),
-    executed_at: nullable(instant(), { description: "When it was made, or tried." }),
-    failure_reason: nullable(text(), { description: "Why it could not be made; it is not tried again." }),
-    created_at: instant(),
+    flag_key: string({ blank: true }),
+    model_name: enumeration(["FeatureFlag"]),
+    payload: record(),
+    scheduled_at: dateTime(),
+    executed_at: nullable(dateTime(), { description: "Time of the change or of the failed attempt." }),
+    failure_reason: nullable(string(), { description: "Reason of the failure; the change is not retried." }),
+    created_at: dateTime(),
     created_by: nullable(UserBody),
-  }),
-);
-const RequestBody = named(
-  "ChangeRequest",
-  object({
-    id: int(),
-    flag_id: nullable(int(), { description: "Null for a change of a cohort." }),
-    flag_key: text({ blank: true }),
-    cohort_id: nullable(int(), { description: "Null for a change of a flag." }),
-    cohort_name: text({ blank: true }),
-    changes: dictionary({ description: "As a PATCH of the flag or the cohort sends them." }),
-    original: dictionary({ description: "The flag or the cohort when the change was requested." }),
-    version: int(),
-    note: text({ blank: true }),
-    state: choice(requestStates),
-    created_by: nullable(UserBody),
-    created_at: instant(),
-    decided_by: nullable(UserBody),
-    decided_at: nullable(instant()),
-    warnings: optional(list(text(), { description: "Only after an approval that turned encryption on." })),
   }),
 );
 const exampleScheduled = {
@@ -107,42 +86,25 @@ const exampleScheduled = {
     created_by: exampleUser,
   },
 };
-const exampleRequest = {
-  ...{
-    id: 5,
-    flag_id: 12,
-    flag_key: "one-click-pay",
-    cohort_id: null,
-    cohort_name: "",
-    changes: { active: false },
-    original: { active: true },
-  },
-  ...{ version: 3, note: "", state: "pending" as const, created_by: exampleUser },
-  ...{ created_at: "2026-03-04T16:00:01.007000Z", decided_by: null, decided_at: null },
-};
 const oneScheduled = {
   200: { description: "The change.", schema: ScheduledBody, example: exampleScheduled },
 };
 const oneRequest = {
-  200: { description: "The proposal.", schema: RequestBody, example: exampleRequest },
+  200: { description: "The change request.", schema: RequestBody, example: exampleRequest },
   400: {
-    description: "It was decided on already, or cannot be made any more.",
+    description: "It is already decided or can no longer be applied.",
     schema: ApiFailure,
     example: {
       type: "validation_error",
       code: "already_decided",
-      detail: "This change was decided on already.",
+      detail: "This change request is already decided.",
       attr: null,
     },
   },
 };
 
-export function flagChangeRoutes(deps: FlagWriting & CohortDeps): Route[] {
+export function flagChangeRoutes(deps: FlagWriteDeps & CohortDeps): Route[] {
   const { db } = deps.metadata;
-  const userOf = (id: number | null) => {
-    const user = id === null ? undefined : findUser(db, id);
-    return user === undefined ? null : userBody(user);
-  };
   const scheduledBody = (
     change: ScheduledChange,
     keys: Map<number, string>,
@@ -154,51 +116,48 @@ export function flagChangeRoutes(deps: FlagWriting & CohortDeps): Route[] {
       model_name: "FeatureFlag",
     },
     payload: change.payload,
-    scheduled_at: toWire(change.scheduledAt),
-    executed_at: toWireOrNull(change.executedAt),
+    scheduled_at: toApiTime(change.scheduledAt),
+    executed_at: toApiTimeOrNull(change.executedAt),
     failure_reason: change.failureReason,
-    created_at: toWire(change.createdAt),
-    created_by: userOf(change.createdById),
+    created_at: toApiTime(change.createdAt),
+    created_by: userOrNull(db, change.createdById),
   });
-  const cohortName = ({ projectId, cohortId }: ChangeRequest) =>
-    (cohortId === null ? undefined : findCohort(db, projectId, cohortId, { includeDeleted: true })?.name) ??
-    "";
-  const requestBody = (request: ChangeRequest, keys: Map<number, string>): Static<typeof RequestBody> => ({
-    ...{ id: request.id, flag_id: request.flagId, flag_key: keys.get(request.flagId ?? -1) ?? "" },
-    ...{ cohort_id: request.cohortId, cohort_name: cohortName(request) },
-    ...{ changes: request.changes, original: request.original, version: request.version },
-    ...{ note: request.note, state: request.state, created_by: userOf(request.createdById) },
-    created_at: toWire(request.createdAt),
-    decided_by: userOf(request.decidedById),
-    decided_at: toWireOrNull(request.decidedAt),
-  });
+  const requestBody = (
+    request: ChangeRequest,
+    keys: Map<number, string>,
+    getAffected = affectedKeysFinder(deps, request.projectId),
+  ) => changeRequestBody(db, request, keys, getAffected);
   const decided = (call: ProjectCall<unknown>) => findRequest(db, call.project.id, numberIn(call.params.id));
   return [
     projectRoute("GET", "/scheduled_changes", "feature_flag:read", {
       summary: "List scheduled changes",
-      description: "Those to come first, then the latest.",
+      description: "Pending changes first, then the latest.",
       tag: tagName,
-      query: withPage(object({ record_id: optional(int({ description: "Only those of this flag." })) })),
+      query: withPage(object({ record_id: optional(int({ description: "Only changes of this flag." })) })),
       answers: {
-        200: onePage("One page of changes.", pageOf("ScheduledChangePage", ScheduledBody), exampleScheduled),
+        200: pageExample(
+          "One page of changes.",
+          pageOf("ScheduledChangePage", ScheduledBody),
+          exampleScheduled,
+        ),
       },
       handle: ({ project, query, url }) => {
         const page = readPage(query);
         const { changes, count } = listScheduled(db, project.id, optionalNumber(query, "record_id"), page);
-        const keys = flagKeysById(db, project.id, flagIdsOf(changes));
+        const keys = flagKeysById(db, project.id, getFlagIds(changes));
         const shown = changes.map((change) => scheduledBody(change, keys));
         return pageAnswer(url, page, count, shown);
       },
     }),
     projectRoute("POST", "/scheduled_changes", "feature_flag:write", {
       summary: "Schedule a flag change",
-      description: "Made within seconds of its time, if whoever scheduled it may still edit the flag then.",
+      description: "Applied within seconds of its time if its author still has permission to edit the flag.",
       tag: tagName,
       body: object({
         record_id: int(),
-        model_name: optional(choice(["FeatureFlag"])),
-        payload: dictionary({ description: payloadWords }),
-        scheduled_at: instant(),
+        model_name: optional(enumeration(["FeatureFlag"])),
+        payload: record({ description: payloadWords }),
+        scheduled_at: dateTime(),
       }),
       bodyExample: {
         record_id: 12,
@@ -213,7 +172,7 @@ export function flagChangeRoutes(deps: FlagWriting & CohortDeps): Route[] {
           scheduledAt: new Date(call.body.scheduled_at),
         };
         const made = scheduleFlagChange(deps, flag, change, { userId: call.user.id, now: call.now });
-        return new Reply(201, scheduledBody(made, new Map([[flag.id, flag.key]])));
+        return new RouteResponse(201, scheduledBody(made, new Map([[flag.id, flag.key]])));
       },
     }),
     projectRoute("GET", "/scheduled_changes/:id", "feature_flag:read", {
@@ -227,11 +186,12 @@ export function flagChangeRoutes(deps: FlagWriting & CohortDeps): Route[] {
     }),
     projectRoute("PATCH", "/scheduled_changes/:id", "feature_flag:write", {
       summary: "Update a scheduled change",
-      description: "Whoever changes it is the one who may still have to edit the flag then.",
+      description:
+        "The updating user becomes the author, whose permission is checked when the change is applied.",
       tag: tagName,
       body: object({
-        payload: optional(dictionary({ description: payloadWords })),
-        scheduled_at: optional(instant()),
+        payload: optional(record({ description: payloadWords })),
+        scheduled_at: optional(dateTime()),
       }),
       isPartial: true,
       bodyExample: { scheduled_at: "2026-03-06T09:00:00.000000Z" },
@@ -242,7 +202,7 @@ export function flagChangeRoutes(deps: FlagWriting & CohortDeps): Route[] {
         const payload = (call.body.payload as JsonObject | undefined) ?? change.payload;
         const scheduledAt =
           call.body.scheduled_at === undefined ? change.scheduledAt : new Date(call.body.scheduled_at);
-        requireSchedulable(deps, flag, { payload, scheduledAt }, call.now);
+        assertSchedulable(deps, flag, { payload, scheduledAt }, call.now);
         const changed = reschedule(deps, change, { payload, scheduledAt, createdById: call.user.id });
         return scheduledBody(changed, new Map([[flag.id, flag.key]]));
       },
@@ -255,27 +215,31 @@ export function flagChangeRoutes(deps: FlagWriting & CohortDeps): Route[] {
         const id = numberIn(call.params.id);
         checkMayUndo(deps, call, findScheduled(db, call.project.id, id));
         unschedule(deps, call.project.id, id);
-        return new Reply(204);
+        return new RouteResponse(204);
       },
     }),
     projectRoute("GET", "/change_requests", "feature_flag:read", {
       summary: "List change requests",
-      description: "The newest first.",
+      description: "Newest first.",
       tag: tagName,
       query: withPage(
         object({
-          state: optional(choice(requestStates)),
+          state: optional(enumeration(requestStates)),
           flag_id: optional(int()),
           cohort_id: optional(int()),
         }),
       ),
       answers: {
-        200: onePage("One page of proposals.", pageOf("ChangeRequestPage", RequestBody), exampleRequest),
+        200: pageExample(
+          "One page of change requests.",
+          pageOf("ChangeRequestPage", RequestBody),
+          exampleRequest,
+        ),
       },
       handle: ({ project, query, url }) => {
         const state = query.get("state") || undefined;
         if (state !== undefined && !requestStates.includes(state as RequestState)) {
-          throw new InvalidField("state", "invalid_choice", `"${state}" is not a valid choice.`);
+          throw new InvalidFieldError("state", "invalid_choice", `"${state}" is not a valid choice.`);
         }
         const filter = {
           state: state as RequestState | undefined,
@@ -284,56 +248,57 @@ export function flagChangeRoutes(deps: FlagWriting & CohortDeps): Route[] {
         };
         const page = readPage(query);
         const { requests, count } = listRequests(db, project.id, filter, page);
-        const keys = flagKeysById(db, project.id, flagIdsOf(requests));
-        const shown = requests.map((request) => requestBody(request, keys));
+        const keys = flagKeysById(db, project.id, getFlagIds(requests));
+        const getAffected = affectedKeysFinder(deps, project.id);
+        const shown = requests.map((request) => requestBody(request, keys, getAffected));
         return pageAnswer(url, page, count, shown);
       },
     }),
     projectRoute("POST", "/change_requests", "feature_flag:write", {
       summary: "Create a change request",
       description:
-        "For a flag (`flag_id`), or for a cohort that a protected flag uses (`cohort_id`, which needs `cohort:write`). The change is made when another user who may edit the flag approves it.",
+        "For a flag (`flag_id`), or for a cohort that a protected flag uses (`cohort_id`, which needs `cohort:write`). It is applied when another user with edit permission approves it.",
       tag: tagName,
       body: object({
         flag_id: optional(int()),
         cohort_id: optional(int()),
-        changes: dictionary({ description: "As a PATCH of the flag or the cohort sends them." }),
-        note: optional(text({ blank: true, max: noteLengthMax })),
+        changes: record({ description: "Body of a PATCH of the flag or cohort." }),
+        note: optional(string({ blank: true, max: noteLengthMax })),
       }),
-      bodyExample: { flag_id: 12, changes: { active: false }, note: "Support asked for it." },
+      bodyExample: { flag_id: 12, changes: { active: false }, note: "Requested by support." },
       answers: { 201: { description: "The change request.", schema: RequestBody, example: exampleRequest } },
       handle: async (call) => {
         const { flag_id: flagId, cohort_id: cohortId } = call.body;
         if ((flagId === undefined) === (cohortId === undefined))
-          throw new InvalidField("flag_id", "invalid_input", "Send either `flag_id` or `cohort_id`.");
+          throw new InvalidFieldError("flag_id", "invalid_input", "Send either `flag_id` or `cohort_id`.");
         const changes = call.body.changes as JsonObject;
         if (Object.keys(changes).length === 0)
-          throw new InvalidField("changes", "required", "This field is required.");
+          throw new InvalidFieldError("changes", "required", "This field is required.");
         const { note = "" } = call.body;
         const input = { changes, note, createdById: call.user.id, createdAt: call.now };
         if (cohortId !== undefined) {
           const target = await cohortTarget(deps, call, cohortId, changes);
-          return new Reply(201, requestBody(requestChange(deps, target, input), new Map()));
+          return new RouteResponse(201, requestBody(requestChange(deps, target, input), new Map()));
         }
         const flag = editableFlag(deps, call, flagId!, "flag_id");
-        requirePossible(deps, flag, changes, "changes");
+        assertPossible(deps, flag, changes, "changes");
         const made = requestChange(deps, flagTarget(flag), input);
-        return new Reply(201, requestBody(made, new Map([[flag.id, flag.key]])));
+        return new RouteResponse(201, requestBody(made, new Map([[flag.id, flag.key]])));
       },
     }),
     projectRoute("POST", "/change_requests/:id/approve", "feature_flag:write", {
-      summary: "Approve a change request and apply the change",
+      summary: "Approve and apply a change request",
       description:
-        "Not by the user who created it. Needs the permission to edit every protected flag that the change alters. 409 if the same fields were changed since: create the request again.",
+        "Not allowed for its author. Requires permission to edit every protected flag that the change affects. 409 if the same fields changed since: create a new request.",
       tag: tagName,
       answers: {
         ...oneRequest,
-        409: { description: "The same fields were changed since.", schema: ApiFailure },
+        409: { description: "The same fields changed since the request.", schema: ApiFailure },
       },
       handle: async (call) => {
         const request = decided(call);
         if (isCohortRequest(request))
-          return requestBody(await approveCohortRequest(deps, call, request), new Map());
+          return requestBody(await approveForCall(deps, call, request), new Map());
         const answers = flagAnswers(deps, call);
         const deciding = { userId: call.user.id, now: call.now };
         const {
@@ -354,26 +319,26 @@ export function flagChangeRoutes(deps: FlagWriting & CohortDeps): Route[] {
         if (isCohortRequest(request)) assertMayDecide(deps, call, request);
         else checkMayUndo(deps, call, request as FlagRequest);
         const deciding = { userId: call.user.id, now: call.now };
-        const keys = flagKeysById(db, call.project.id, flagIdsOf([request]));
+        const keys = flagKeysById(db, call.project.id, getFlagIds([request]));
         return requestBody(rejectRequest(deps, request, deciding), keys);
       },
     }),
   ];
 }
 
-/** @throws {InvalidField} there is none. @throws {NotPermitted} */
-function editableFlag(deps: FlagWriting, call: ProjectCall<unknown>, id: number, field: string): Flag {
+/** @throws {InvalidFieldError} the flag does not exist. @throws {PermissionDeniedError} */
+function editableFlag(deps: FlagWriteDeps, call: ProjectCall<unknown>, id: number, field: string): Flag {
   const flag = findFlag(deps.metadata.db, call.project.id, id);
   if (flag === undefined || flag.deleted) {
-    throw new InvalidField(field, "does_not_exist", `Invalid pk "${id}" - object does not exist.`);
+    throw new InvalidFieldError(field, "does_not_exist", `Invalid pk "${id}" - object does not exist.`);
   }
   checkMayEdit(flagAnswers(deps, call), flag);
   return flag;
 }
 
-/** For changes that will not be made: of a deleted flag too, with which nothing else can be done. @throws {NotPermitted} */
+/** For cancelling changes, also of a deleted flag, which allows nothing else. @throws {PermissionDeniedError} */
 function checkMayUndo(
-  deps: FlagWriting,
+  deps: FlagWriteDeps,
   call: ProjectCall<unknown>,
   { flagId }: ScheduledChange | FlagRequest,
 ): void {
@@ -384,11 +349,11 @@ function numberIn(text: string | undefined): number {
   return /^\d{1,15}$/.test(text ?? "") ? Number(text) : -1;
 }
 
-/** @throws {InvalidField} */
+/** @throws {InvalidFieldError} */
 function optionalNumber(query: URLSearchParams, name: string): number | undefined {
   const written = query.get(name) ?? "";
   if (written === "") return undefined;
   if (!/^\d{1,15}$/.test(written))
-    throw new InvalidField(name, "invalid_input", "A valid integer is required.");
+    throw new InvalidFieldError(name, "invalid_input", "A valid integer is required.");
   return Number(written);
 }

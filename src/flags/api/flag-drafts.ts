@@ -1,12 +1,11 @@
-/** A flag that is still being written: what it would be for somebody, and how many it would reach. */
+/** Unsaved flags: explains a draft's value for users, and counts its blast radius. */
 
 import type { Static } from "@sinclair/typebox";
 import { projectRoute } from "../../accounts/api/routes.ts";
-import { unavailable } from "../../http/answers.ts";
+import { unavailable } from "../../http/documented-responses.ts";
 import type { Route } from "../../http/route.ts";
 import {
   bool,
-  dictionary,
   int,
   list,
   named,
@@ -14,21 +13,26 @@ import {
   num,
   object,
   optional,
-  text,
-} from "../../http/shapes.ts";
-import { InvalidField } from "../../lib/errors.ts";
+  record,
+  string,
+} from "../../http/schemas.ts";
+import { InvalidFieldError } from "../../lib/errors.ts";
 import type { Json, JsonObject } from "../../lib/json.ts";
-import type { PeopleDb } from "../../people/open.ts";
+import type { PeopleDb } from "../../persons/open.ts";
+import { checkingAsSaving, explainDraft, explainStored } from "../evaluation-context/draft.ts";
 import { parseBlastRadius } from "../rules/blast-radius.ts";
-import { groupsOf, groupTypeOf, variantsOf } from "../rules/types.ts";
+import { getGroups, getGroupType, getVariants } from "../rules/types.ts";
 import { findFlag } from "../store/flag.ts";
 import type { FlagSets } from "../store/flag-sets.ts";
-import type { FlagWriting } from "../store/flag-writes.ts";
-import { checkingAsSaving, explainDraft, explainStored } from "../subject/draft.ts";
+import type { FlagWriteDeps } from "../store/flag-writes.ts";
+import type { BlastRadiusCounter } from "./blast-radius.ts";
 import { ExplanationSchema, exampleExplanation } from "./explain-route.ts";
-import type { ReachCounter } from "./flag-reach.ts";
 
-export type DraftDeps = FlagWriting & { flagSets: FlagSets; people: PeopleDb; personCounter: ReachCounter };
+export type DraftDeps = FlagWriteDeps & {
+  flagSets: FlagSets;
+  people: PeopleDb;
+  personCounter: BlastRadiusCounter;
+};
 
 const subjectsMax = 20;
 const exampleFilters = {
@@ -41,41 +45,41 @@ const exampleFilters = {
 };
 
 const SubjectInput = object({
-  distinct_id: text({ max: 400 }),
-  groups: optional(dictionary({ description: "Group keys by type." })),
-  person_properties: optional(dictionary({ description: "They count before the stored ones." })),
-  group_properties: optional(dictionary({ description: "The same for groups, by type." })),
-  device_id: optional(text({ max: 400 })),
+  distinct_id: string({ max: 400 }),
+  groups: optional(record({ description: "Group keys by type." })),
+  person_properties: optional(record({ description: "Override the stored properties." })),
+  group_properties: optional(record({ description: "Group properties by type." })),
+  device_id: optional(string({ max: 400 })),
 });
 
 const Population = object({
   group_type_index: nullable(int(), { description: "Null: persons." }),
   total: int(),
   matching: int({ description: "Match at least one condition set." }),
-  reached: int({ description: "Match at least one within its rollout." }),
+  reached: int({ description: "Match at least one condition set within its rollout." }),
 });
-const ReachBody = named(
+const BlastRadiusResponse = named(
   "FlagReach",
   object({
     populations: list(Population, {
-      description: "Persons, and each type of groups that condition sets are about.",
+      description: "Persons and each group type used by condition sets.",
     }),
     sets: list(
       object({
         index: int(),
         group_type_index: nullable(int()),
         total: int(),
-        matching: int({ description: "Match its conditions." }),
-        reached: int({ description: "Within its rollout, too." }),
-        variant: nullable(text(), { description: "What it forces." }),
+        matching: int({ description: "Number matching its conditions." }),
+        reached: int({ description: "Number also within its rollout." }),
+        variant: nullable(string(), { description: "Variant forced by the condition set." }),
       }),
     ),
     variants: list(
       object({
-        key: text(),
+        key: string(),
         rollout_percentage: num(),
         reached: int({
-          description: "By the shares, to be expected; who is forced counts for the forced one.",
+          description: "Expected by percentages; forced users count for the forced variant.",
         }),
       }),
     ),
@@ -88,44 +92,48 @@ export function flagDraftRoutes(deps: DraftDeps): Route[] {
     projectRoute("POST", "/feature_flags/explain", "feature_flag:read", {
       summary: "Explain a flag draft for persons",
       description:
-        "Checked as saving would; nothing is stored. With `id` the draft changes that flag: fields that are not sent are as saved, and `saved` tells what it is now. Up to 20 subjects.",
+        "Validated like a save, without storing. With `id` the draft is based on that flag: omitted fields are as saved, and `saved` has its current value. Up to 20 subjects.",
       tag: "Flag evaluation",
       body: object({
         id: optional(nullable(int())),
-        key: optional(text({ max: 400 })),
-        filters: optional(dictionary()),
+        key: optional(string({ max: 400 })),
+        filters: optional(record()),
         rollout_percentage: optional(nullable(int({ minimum: 0, maximum: 100 }))),
         active: optional(bool()),
         ensure_experience_continuity: optional(nullable(bool())),
         is_remote_configuration: optional(nullable(bool())),
-        bucketing_identifier: optional(nullable(text({ max: 400 }))),
+        bucketing_identifier: optional(nullable(string({ max: 400 }))),
         subjects: list(SubjectInput),
       }),
       bodyExample: { key: "one-click-pay", filters: exampleFilters, subjects: [{ distinct_id: "user-1" }] },
       answers: {
         200: {
-          description: "One result for each subject, in their order.",
+          description: "One result per subject, in request order.",
           schema: object({
             results: list(object({ draft: ExplanationSchema, saved: nullable(ExplanationSchema) })),
           }),
           example: { results: [{ draft: exampleExplanation, saved: null }] },
         },
-        404: { description: "No flag has this id." },
+        404: { description: "The flag does not exist." },
       },
       handle: ({ body, project, now }) => {
         const { subjects } = body;
         if (subjects.length === 0 || subjects.length > subjectsMax) {
-          throw new InvalidField("subjects", "invalid_input", `Send 1 to ${subjectsMax} subjects.`);
+          throw new InvalidFieldError("subjects", "invalid_input", `Send 1 to ${subjectsMax} subjects.`);
         }
         const before =
           body.id === undefined || body.id === null
             ? undefined
             : findFlag(deps.metadata.db, project.id, body.id);
         if (before === undefined && typeof body.id === "number") {
-          throw new InvalidField("id", "does_not_exist", `Invalid pk "${body.id}" - object does not exist.`);
+          throw new InvalidFieldError(
+            "id",
+            "does_not_exist",
+            `Invalid pk "${body.id}" - object does not exist.`,
+          );
         }
         const key = body.key ?? before?.key;
-        if (key === undefined) throw new InvalidField("key", "required", "This field is required.");
+        if (key === undefined) throw new InvalidFieldError("key", "required", "This field is required.");
         const questions = subjects.map((subject) => ({
           projectId: project.id,
           timezone: project.timezone,
@@ -153,19 +161,17 @@ export function flagDraftRoutes(deps: DraftDeps): Route[] {
     projectRoute("POST", "/feature_flags/reach", "feature_flag:read", {
       summary: "Compute the blast radius",
       description:
-        "With all condition sets of `filters`: each by itself and all together, rollouts applied, and the split into variants. Changes nothing. Rejects what saving rejects.",
+        "For each condition set of `filters` and in total, with rollouts and variant distribution. Changes nothing. Validated like a save.",
       tag: "Feature flags",
       body: object({
-        filters: dictionary({ description: "As in a flag." }),
-        key: optional(
-          text({ blank: true, max: 400, description: "The flag's key, with which rollouts are hashed." }),
-        ),
+        filters: record({ description: "Same as in a flag." }),
+        key: optional(string({ blank: true, max: 400, description: "Flag key, which is part of the hash." })),
       }),
       bodyExample: { key: "one-click-pay", filters: exampleFilters },
       answers: {
         200: {
           description: "The counts.",
-          schema: ReachBody,
+          schema: BlastRadiusResponse,
           example: {
             populations: [{ group_type_index: null, total: 40_000, matching: 13_000, reached: 5_310 }],
             sets: [
@@ -186,23 +192,23 @@ export function flagDraftRoutes(deps: DraftDeps): Route[] {
         ...unavailable,
       },
       handle: async ({ body, project }) =>
-        await reachOf(deps, project.id, body.filters as JsonObject, body.key ?? ""),
+        await getExtent(deps, project.id, body.filters as JsonObject, body.key ?? ""),
     }),
   ];
 }
 
-/** Sets about persons and about each type of groups are counted apart: nobody is both. */
-async function reachOf(
+/** Sets about persons and about each group type are counted separately: they share no subjects. */
+async function getExtent(
   deps: DraftDeps,
   projectId: number,
-  given: JsonObject,
+  sent: JsonObject,
   key: string,
-): Promise<Static<typeof ReachBody>> {
-  const filters = checkingAsSaving(deps, projectId)(given, key);
-  const groups = groupsOf(filters);
-  const typeOf = (group: JsonObject) => groupTypeOf(group, filters);
-  const populations: Static<typeof ReachBody>["populations"] = [];
-  const sets: Static<typeof ReachBody>["sets"] = [];
+): Promise<Static<typeof BlastRadiusResponse>> {
+  const filters = checkingAsSaving(deps, projectId)(sent, key);
+  const groups = getGroups(filters);
+  const typeOf = (group: JsonObject) => getGroupType(group, filters);
+  const populations: Static<typeof BlastRadiusResponse>["populations"] = [];
+  const sets: Static<typeof BlastRadiusResponse>["sets"] = [];
   for (const type of new Set(groups.length === 0 ? [null] : groups.map(typeOf))) {
     const own = groups
       .map((group, index) => ({ group, index }))
@@ -211,9 +217,9 @@ async function reachOf(
     const question = parseBlastRadius({ filters: part, key, group_type_index: type }, (one) => one);
     const { total, matching, reached, sets: counted } = await deps.personCounter.reach(projectId, question);
     populations.push({ group_type_index: type, total, matching, reached });
-    for (const [place, { group, index }] of own.entries()) {
+    for (const [position, { group, index }] of own.entries()) {
       const variant = typeof group.variant === "string" ? group.variant : null;
-      sets.push({ index, group_type_index: type, total, ...counted[place]!, variant });
+      sets.push({ index, group_type_index: type, total, ...counted[position]!, variant });
     }
   }
   sets.sort((one, other) => one.index - other.index);
@@ -222,10 +228,10 @@ async function reachOf(
 
 function variantsReached(
   filters: JsonObject,
-  populations: Static<typeof ReachBody>["populations"],
-  sets: Static<typeof ReachBody>["sets"],
-): Static<typeof ReachBody>["variants"] {
-  const variants = variantsOf(filters);
+  populations: Static<typeof BlastRadiusResponse>["populations"],
+  sets: Static<typeof BlastRadiusResponse>["sets"],
+): Static<typeof BlastRadiusResponse>["variants"] {
+  const variants = getVariants(filters);
   let free = populations.reduce((sum, { reached }) => sum + reached, 0);
   const forced = new Map<string, number>();
   for (const { variant, reached } of sets) {

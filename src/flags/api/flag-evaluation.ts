@@ -1,4 +1,4 @@
-/** Flags as they are evaluated, and their definitions for SDKs (contract: management-api 5.14 to 5.16). */
+/** Evaluated flags, and their definitions for SDKs (contract: management-api 5.14 to 5.16). */
 
 import {
   type ProjectCall,
@@ -6,16 +6,16 @@ import {
   projectOrSecretRoute,
   projectRoute,
 } from "../../accounts/api/routes.ts";
-import { pathOf } from "../../http/errors.ts";
+import { getPath } from "../../http/error-mapping.ts";
 import { isNotModified } from "../../http/etag.ts";
-import { Reply, type Route } from "../../http/route.ts";
-import { anyJson, bool, dictionary, int, list, named, object, optional, text } from "../../http/shapes.ts";
-import { InvalidField } from "../../lib/errors.ts";
+import { type Route, RouteResponse } from "../../http/route.ts";
+import { anyJson, bool, int, list, named, object, optional, record, string } from "../../http/schemas.ts";
+import { InvalidFieldError } from "../../lib/errors.ts";
 import { parseExactJson } from "../../lib/exact-json.ts";
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
-import type { PeopleDb } from "../../people/open.ts";
+import type { PeopleDb } from "../../persons/open.ts";
+import { evaluateStored } from "../evaluation-context/stored-context.ts";
 import type { FlagSets } from "../store/flag-sets.ts";
-import { evaluateStored } from "../subject/stored-subject.ts";
 import { renderEvaluationReasons, renderMyFlags } from "./management-views.ts";
 
 const tagName = "Flag evaluation";
@@ -25,21 +25,22 @@ const DefinitionBody = named(
   object({
     id: int(),
     team_id: int(),
-    name: text({ blank: true }),
-    key: text(),
-    filters: dictionary(),
+    name: string({ blank: true }),
+    key: string(),
+    filters: record(),
     deleted: bool(),
     active: bool(),
     ensure_experience_continuity: bool(),
     has_encrypted_payloads: bool(),
     version: int(),
-    evaluation_runtime: text(),
-    bucketing_identifier: text(),
-    evaluation_tags: list(text()),
-    evaluation_contexts: list(text(), { description: "The same list as `evaluation_tags`." }),
+    evaluation_runtime: string(),
+    bucketing_identifier: string(),
+    evaluation_tags: list(string()),
+    evaluation_contexts: list(string(), { description: "The same list as `evaluation_tags`." }),
     local_evaluation_issues: optional(
-      list(text(), {
-        description: "Why SDKs ask the server for this flag; empty: they evaluate it. Not in `my_flags`.",
+      list(string(), {
+        description:
+          "Reasons why SDKs evaluate this flag on the server; empty: SDKs evaluate it locally. Not in `my_flags`.",
       }),
     ),
   }),
@@ -49,12 +50,12 @@ const DefinitionsBody = named(
   "FlagDefinitions",
   object({
     flags: list(DefinitionBody),
-    group_type_mapping: dictionary({ description: "Names of group types by index." }),
-    cohorts: dictionary({
-      description: "Definitions by id, by the negative id of everybody else; only with `send_cohorts`.",
+    group_type_mapping: record({ description: "Names of group types by index." }),
+    cohorts: record({
+      description: "Definitions by id, by the negative id for all other persons; only with `send_cohorts`.",
     }),
-    local_evaluation_issues: dictionary({
-      description: "Of the flags that are left out: lists of reasons by the flag's key.",
+    local_evaluation_issues: record({
+      description: "Reasons by flag key for excluded flags.",
     }),
   }),
 );
@@ -90,11 +91,10 @@ const reasons = {
 };
 
 const GroupsQuery = {
-  groups: optional(text({ description: "JSON object: group key by group type." })),
-  flag_keys: optional(text({ description: "JSON list of keys, or repeated: only these flags." })),
+  groups: optional(string({ description: "JSON object: group key by group type." })),
+  flag_keys: optional(string({ description: "JSON list of keys, or repeated: only these flags." })),
 };
 
-/** What the routes that evaluate for users of the API need. */
 export interface EvaluationDeps {
   flagSets: FlagSets;
   people: PeopleDb;
@@ -106,15 +106,13 @@ export function flagEvaluationRoutes(deps: EvaluationDeps): Route[] {
       summary: "List evaluation reasons for a person",
       tag: tagName,
       query: object({
-        distinct_id: optional(
-          text({ blank: true, description: "Your own distinct id when absent or empty." }),
-        ),
+        distinct_id: optional(string({ blank: true, description: "Default: your own distinct id." })),
         ...GroupsQuery,
       }),
       answers: {
         200: {
           description: "By flag key. Inactive flags have the reason `disabled`.",
-          schema: dictionary(),
+          schema: record(),
           example: reasons,
         },
       },
@@ -128,7 +126,7 @@ export function flagEvaluationRoutes(deps: EvaluationDeps): Route[] {
     }),
     projectRoute("GET", "/feature_flags/my_flags", "feature_flag:read", {
       summary: "List all flags with their values for the current user",
-      description: "Newest first, not in pages. Inactive flags are off.",
+      description: "Newest first, not paginated. Inactive flags are off.",
       tag: tagName,
       query: object(GroupsQuery),
       answers: {
@@ -141,23 +139,23 @@ export function flagEvaluationRoutes(deps: EvaluationDeps): Route[] {
       handle: (call) => {
         const flagKeys = readFlagKeys(call.query);
         const { definitions } = deps.flagSets.of(call.project.id);
-        const asked = flagKeys?.length
+        const requested = flagKeys?.length
           ? definitions.filter(({ key }) => flagKeys.includes(key))
           : definitions;
         const evaluation = evaluateFor(deps, call, call.user.distinctId, flagKeys);
-        return renderMyFlags(asked, evaluation, call.project.id);
+        return renderMyFlags(requested, evaluation, call.project.id);
       },
     }),
     projectOrSecretRoute("GET", "/feature_flags/local_evaluation", "feature_flag:read", {
       summary: "Get flag definitions for local evaluation",
       description:
-        "Inactive flags are included; flags with secret payloads are not. `/flags/definitions` always has the cohorts. The project's secret key is accepted.",
+        "Includes inactive flags, excludes flags with secret payloads. `/flags/definitions` always includes cohorts. The project's secret key is accepted.",
       tag: tagName,
       bucket: "local_evaluation",
       aliases: ["/flags/definitions"],
       query: object({
-        send_cohorts: optional(text({ blank: true, description: "With definitions of cohorts." })),
-        token: optional(text({ description: "Public key of the project that is meant." })),
+        send_cohorts: optional(string({ blank: true, description: "Include cohort definitions." })),
+        token: optional(string({ description: "Public key of the project." })),
       }),
       answers: {
         200: {
@@ -165,23 +163,23 @@ export function flagEvaluationRoutes(deps: EvaluationDeps): Route[] {
           schema: DefinitionsBody,
           example: exampleDefinitions,
         },
-        304: { description: "Unchanged since the given `If-None-Match`." },
+        304: { description: "Not modified since the given `If-None-Match`." },
       },
       handle: (call) => answerDefinitions(deps, call),
     }),
   ];
 }
 
-function answerDefinitions(deps: EvaluationDeps, call: ProjectOrSecretCall<unknown>): Reply {
+function answerDefinitions(deps: EvaluationDeps, call: ProjectOrSecretCall<unknown>): RouteResponse {
   const sent = call.query.get("send_cohorts");
-  const isAsked = sent !== null && !["false", "0", "no"].includes(sent.toLowerCase());
-  const sendCohorts = isAsked || pathOf(call.request.url).startsWith("/flags/definitions");
+  const isRequested = sent !== null && !["false", "0", "no"].includes(sent.toLowerCase());
+  const sendCohorts = isRequested || getPath(call.request.url).startsWith("/flags/definitions");
   const { text: body, etag } = deps.flagSets.of(call.project.id).definitionsFor({ sendCohorts });
   const headers = { ETag: etag, "Cache-Control": "private, must-revalidate" };
   if (isNotModified(call.request.headers.get("if-none-match"), etag)) {
-    return new Reply(304, undefined, headers);
+    return new RouteResponse(304, undefined, headers);
   }
-  return Reply.json(body, headers);
+  return RouteResponse.json(body, headers);
 }
 
 function evaluateFor(
@@ -200,30 +198,37 @@ function evaluateFor(
   });
 }
 
-/** @throws {InvalidField} not JSON, or JSON of another kind. */
+/** @throws {InvalidFieldError} not a JSON object. */
 function readGroups(query: URLSearchParams): JsonObject {
-  const given = query.get("groups");
-  if (!given) return {};
+  const option = query.get("groups");
+  if (!option) return {};
   let groups: unknown;
   try {
-    groups = parseExactJson(given);
+    groups = parseExactJson(option);
   } catch {
-    throw new InvalidField("groups", "invalid_input", "Invalid JSON in groups parameter");
+    throw new InvalidFieldError("groups", "invalid_input", "Invalid JSON in groups parameter");
   }
   if (isJsonObject(groups)) return groups;
-  throw new InvalidField("groups", "invalid_input", "groups must be a JSON object");
+  throw new InvalidFieldError("groups", "invalid_input", "groups must be a JSON object");
 }
 
-/** Repeated parameters, or one that holds a JSON list. @throws {InvalidField} it begins like a list and is not one of keys. */
+/**
+ * Repeated parameters, or one with a JSON list. @throws {InvalidFieldError} it starts like a list, but is not a list of
+ * keys.
+ */
 function readFlagKeys(query: URLSearchParams): string[] | undefined {
-  const given = query.getAll("flag_keys").filter((key) => key !== "");
-  if (given.length !== 1 || !given[0]!.startsWith("[")) return given.length > 0 ? given : undefined;
+  const option = query.getAll("flag_keys").filter((key) => key !== "");
+  if (option.length !== 1 || !option[0]!.startsWith("[")) return option.length > 0 ? option : undefined;
   let keys: unknown;
   try {
-    keys = JSON.parse(given[0]!);
+    keys = JSON.parse(option[0]!);
   } catch {
     keys = undefined;
   }
   if (Array.isArray(keys) && keys.every((key) => typeof key === "string")) return keys;
-  throw new InvalidField("flag_keys", "invalid_input", "Send a JSON list of keys, or repeat the parameter.");
+  throw new InvalidFieldError(
+    "flag_keys",
+    "invalid_input",
+    "Send a JSON list of keys, or repeat the parameter.",
+  );
 }

@@ -1,72 +1,77 @@
-/** Takes changes of a flag back: one more change, under the same rules and in the same log. */
+/** Reverts changes of a flag by another change, with the same rules and in the same log. */
 
 import { activitiesSince } from "../../accounts/activity.ts";
 import { projectRoute } from "../../accounts/api/routes.ts";
 import type { Route } from "../../http/route.ts";
-import { ApiFailure, object, uuid } from "../../http/shapes.ts";
-import { InvalidField } from "../../lib/errors.ts";
+import { ApiFailure, object, uuid } from "../../http/schemas.ts";
+import { InvalidFieldError } from "../../lib/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 import { type Flag, storedFields } from "../fields.ts";
-import type { FlagWriting } from "../store/flag-writes.ts";
-import { editByCaller, getFlag, oneFlag } from "./feature-flags.ts";
+import type { FlagWriteDeps } from "../store/flag-writes.ts";
+import { editByActor, getFlag, oneFlag } from "./feature-flags.ts";
 
-/** Entries that one revert goes back over. */
+/** Activity entries that one revert can undo. */
 const entriesMax = 1_000;
 
 /** `POST /feature_flags/:id/revert`. */
-export function flagRevertRoutes(deps: FlagWriting): Route[] {
+export function flagRevertRoutes(deps: FlagWriteDeps): Route[] {
   return [
     projectRoute("POST", "/feature_flags/:id/revert", "feature_flag:write", {
       summary: "Revert a flag",
       description:
-        "`activity_id` names an entry of the flag's activity; what that change and those after it changed is put back, in one change. A revert across a change of `has_encrypted_payloads` is 400: the payload from before is not kept.",
+        "Reverts the change `activity_id` of the flag's activity and all later ones in one change. A revert across a change of `has_encrypted_payloads` returns 400, because earlier payloads are not stored.",
       tag: "Feature flags",
       body: object({ activity_id: uuid() }),
       bodyExample: { activity_id: "0193d1a2-7b1c-7c3e-9f60-ad1e2f3a4b5c" },
-      answers: { ...oneFlag, 409: { description: "Somebody changed it meanwhile.", schema: ApiFailure } },
+      answers: {
+        ...oneFlag,
+        409: { description: "Another user changed the flag meanwhile.", schema: ApiFailure },
+      },
       handle: (call) => {
+        const { project, user, now } = call;
         const flag = getFlag(deps, call);
         const of = { projectId: call.project.id, scope: "FeatureFlag", itemId: flag.id };
         const entries = activitiesSince(deps.metadata.db, of, call.body.activity_id, entriesMax);
         if (entries === undefined) {
-          throw new InvalidField(
+          throw new InvalidFieldError(
             "activity_id",
             "does_not_exist",
-            "This flag has no such change, or too many after it.",
+            "The change does not exist or has too many later ones.",
           );
         }
         if (entries.at(-1)!.activity === "created") {
-          throw new InvalidField(
+          throw new InvalidFieldError(
             "activity_id",
             "invalid_input",
-            "Before this change there was no flag; delete it instead.",
+            "This change created the flag. Delete the flag instead.",
           );
         }
         const changes = entries.flatMap(({ detail }) => detail.changes);
         if (changes.some(({ field }) => field === "has_encrypted_payloads")) {
-          throw new InvalidField(
+          throw new InvalidFieldError(
             "activity_id",
             "invalid_input",
-            "A revert cannot go back across a change of encryption: change the fields with PATCH.",
+            "A revert across a change of encryption is not possible. Change the fields with PATCH.",
           );
         }
-        return editByCaller(deps, call, { ...fieldsBefore(flag, changes), version: flag.version });
+        const sent = { ...fieldsBefore(flag, changes), version: flag.version };
+        return editByActor(deps, { project, user, by: user.id, now }, flag.id, sent);
       },
     }),
   ];
 }
 
-/** @param changes the newest first: the oldest one of a field knows what was before all of them. */
+/** @param changes newest first: the oldest one of a field has the value before all of them. */
 function fieldsBefore(flag: Flag, changes: readonly { field: string; before: Json }[]): JsonObject {
   const present = storedFields(flag) as JsonObject;
   const fields: JsonObject = {};
   for (const { field, before } of changes) {
     if (field === "version" || !Object.hasOwn(present, field)) continue;
-    // The log tells evaluation tags by their older name, which takes only those that are tags.
+    // The log records evaluation tags under their older name, which accepts only tags of the flag.
     const name = field === "evaluation_tags" ? "evaluation_contexts" : field;
-    fields[name] = before ?? emptyOf(present[field] ?? null);
+    fields[name] = before ?? createEmpty(present[field] ?? null);
   }
-  // A member that is not sent stays, so what was added since is cleared.
+  // Unsent members stay, so members added since are cleared with null.
   if (isJsonObject(fields.filters) && isJsonObject(present.filters)) {
     const added = Object.keys(present.filters).filter(
       (name) => !Object.hasOwn(fields.filters as JsonObject, name),
@@ -76,8 +81,8 @@ function fieldsBefore(flag: Flag, changes: readonly { field: string; before: Jso
   return fields;
 }
 
-/** The log writes null for whatever was empty. */
-function emptyOf(value: Json): Json {
+/** The log records null for any empty value. */
+function createEmpty(value: Json): Json {
   if (typeof value === "string") return "";
   if (Array.isArray(value)) return [];
   return isJsonObject(value) ? {} : null;

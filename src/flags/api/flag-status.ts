@@ -1,28 +1,29 @@
-/** Whether a flag is in use (contract: management-api 5.9), what depends on it (5.7), and which flags a cohort serves. */
+/** Flag status (contract: management-api 5.9), dependent flags (5.7), and the flags that use a cohort. */
 
 import { projectRoute } from "../../accounts/api/routes.ts";
 import { readId } from "../../http/path.ts";
-import { Reply, type Route } from "../../http/route.ts";
+import { type Route, RouteResponse } from "../../http/route.ts";
 import {
   ApiFailure,
   bool,
-  choice,
-  dictionary,
-  either,
+  enumeration,
   int,
   list,
   named,
   num,
   object,
   optional,
-  text,
-} from "../../http/shapes.ts";
+  record,
+  string,
+  union,
+} from "../../http/schemas.ts";
 import { flagsByCohort } from "../rules/dependents.ts";
-import { rolloutSummaryOf, statusOf } from "../rules/status.ts";
+import { getRolloutSummary, getStatus } from "../rules/status.ts";
 import { findFlag } from "../store/flag.ts";
 import { dependentFlags } from "../store/flag-dependencies.ts";
 import type { FlagSets } from "../store/flag-sets.ts";
-import type { FlagWriting } from "../store/flag-writes.ts";
+import type { FlagWriteDeps } from "../store/flag-writes.ts";
+import { criticalByCohort } from "../store/protected-flags.ts";
 import { getFlag } from "./feature-flags.ts";
 
 const tagName = "Feature flags";
@@ -30,8 +31,8 @@ const tagName = "Feature flags";
 const StatusBody = named(
   "FlagStatus",
   object({
-    status: choice(["active", "inactive", "stale", "deleted", "unknown", "archived"]),
-    reason: text({ description: "For people." }),
+    status: enumeration(["active", "inactive", "stale", "deleted", "unknown", "archived"]),
+    reason: string({ description: "For people." }),
     reason_states_rollout: optional(bool()),
     rollout: optional(
       object({
@@ -57,31 +58,31 @@ const exampleAnswer = {
 };
 const unknown = { status: "unknown", reason: "Flag could not be found" };
 
-/** Flags that are named for each cohort. */
+/** Flags listed per cohort. */
 const namedPerCohort = 100;
 
-const NamedFlag = object({ id: int(), key: text(), name: text({ blank: true }) });
+const NamedFlag = object({ id: int(), key: string(), name: string({ blank: true }) });
 
-export function flagStatusRoutes(deps: FlagWriting & { flagSets: FlagSets }): Route[] {
+export function flagStatusRoutes(deps: FlagWriteDeps & { flagSets: FlagSets }): Route[] {
   const { metadata, flagSets } = deps;
   return [
     projectRoute("GET", "/feature_flags/:id/status", "feature_flag:read", {
       summary: "Get flag status",
-      description: "`stale`: nobody asks for it any more, or it has had one value for everybody for 30 days.",
+      description: "`stale`: not evaluated for 30 days, or the same value for everyone for 30 days.",
       tag: tagName,
       answers: {
-        200: { description: "The verdict.", schema: StatusBody, example: exampleAnswer },
+        200: { description: "The status.", schema: StatusBody, example: exampleAnswer },
         404: {
-          description: "There is no such flag, or no such project.",
-          schema: either(StatusBody, ApiFailure),
+          description: "The flag or project does not exist.",
+          schema: union(StatusBody, ApiFailure),
           example: unknown,
         },
       },
       handle: (call) => {
         const flag = findFlag(metadata.db, call.project.id, readId(call.params, "id"));
-        if (!flag) return new Reply(404, unknown);
-        const verdict = statusOf(flag, call.now);
-        const rollout = rolloutSummaryOf(flag.filters);
+        if (!flag) return new RouteResponse(404, unknown);
+        const verdict = getStatus(flag, call.now);
+        const rollout = getRolloutSummary(flag.filters);
         return {
           status: verdict.status,
           reason: verdict.reason,
@@ -100,7 +101,7 @@ export function flagStatusRoutes(deps: FlagWriting & { flagSets: FlagSets }): Ro
       tag: tagName,
       answers: {
         200: {
-          description: "Not in pages.",
+          description: "Not paginated.",
           schema: list(NamedFlag),
           example: [{ id: 17, key: "new-receipt", name: "" }],
         },
@@ -109,24 +110,28 @@ export function flagStatusRoutes(deps: FlagWriting & { flagSets: FlagSets }): Ro
     }),
     projectRoute("GET", "/feature_flags/by_cohort", "feature_flag:read", {
       summary: "List the flags that use each cohort",
-      description: `Inactive flags too; also those that look at another cohort which is defined by this one. At most ${namedPerCohort} for each cohort.`,
+      description: `Includes inactive flags and indirect use through other cohorts. At most ${namedPerCohort} per cohort. \`critical_flags\`: keys of the flags tagged \`critical\` that a change of the cohort affects, also through other flags.`,
       tag: tagName,
       answers: {
         200: {
-          description: "By the id of the cohort. Cohorts that no flag looks at are left out.",
-          schema: dictionary(),
-          example: { "7": { count: 1, flags: [{ id: 17, key: "new-receipt", name: "" }] } },
+          description: "Flags by cohort id, without unused cohorts.",
+          schema: record(),
+          example: {
+            "7": { count: 1, flags: [{ id: 17, key: "new-receipt", name: "" }], critical_flags: [] },
+          },
         },
       },
       handle: ({ project }) => {
         const { definitions, cohorts } = flagSets.of(project.id);
         const uses = flagsByCohort(definitions, cohorts);
+        const critical = criticalByCohort(metadata.db, project.id, uses.keys());
         return Object.fromEntries(
           [...uses].map(([id, flags]) => [
             id,
             {
               count: flags.length,
               flags: flags.slice(0, namedPerCohort).map(({ id, key, name }) => ({ id, key, name })),
+              critical_flags: critical.get(id) ?? [],
             },
           ]),
         );

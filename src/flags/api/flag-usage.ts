@@ -1,18 +1,18 @@
-/** How often flags are asked for, by value and day. */
+/** Calls of flags, by value and day. */
 
 import type { Static } from "@sinclair/typebox";
 import { and, eq, inArray } from "drizzle-orm";
 import { projectRoute } from "../../accounts/api/routes.ts";
 import type { Metadata } from "../../accounts/metadata.ts";
 import { flag } from "../../accounts/schema.ts";
-import type { FlagCalls, FlagCallsRequest } from "../../events/insights/flag-calls.ts";
-import { unavailable } from "../../http/answers.ts";
+import type { FlagCalls, FlagCallsRequest } from "../../events/insights/flag-evaluations.ts";
+import { unavailable } from "../../http/documented-responses.ts";
 import type { Route } from "../../http/route.ts";
-import { instant, int, list, named, nullable, object, optional, text } from "../../http/shapes.ts";
-import { InvalidField } from "../../lib/errors.ts";
-import { toWireOrNull } from "../../lib/wire-time.ts";
+import { dateTime, int, list, named, nullable, object, optional, string } from "../../http/schemas.ts";
+import { toApiTimeOrNull } from "../../lib/api-time.ts";
+import { InvalidFieldError } from "../../lib/errors.ts";
 
-/** Counts what SDKs told. */
+/** Counts the calls that SDKs reported. */
 export interface FlagCallCounter {
   flagCalls(request: FlagCallsRequest): Promise<FlagCalls>;
 }
@@ -24,23 +24,23 @@ const daysDefault = 14;
 const UsageBody = named(
   "FlagUsage",
   object({
-    days: list(text(), {
-      description: "In the project's time zone, the oldest first; the last one is today.",
+    days: list(string(), {
+      description: "In the project's time zone, oldest first; the last day is today.",
     }),
     results: list(
       object({
         id: int(),
-        key: text(),
-        last_called_at: nullable(instant()),
+        key: string(),
+        last_called_at: nullable(dateTime()),
         total: int(),
         values: list(
           object({
-            value: text({
+            value: string({
               blank: true,
-              description: "`true`, `false`, a variant; `$other` for those behind the first 25.",
+              description: "`true`, `false` or a variant; `$other` for values after the first 25.",
             }),
             total: int(),
-            counts: list(int(), { description: "One for each day." }),
+            counts: list(int(), { description: "One count per day." }),
           }),
         ),
       }),
@@ -57,12 +57,12 @@ export function flagUsageRoutes(deps: { metadata: Metadata; personCounter: FlagC
       description: "By value and day, from the events `$feature_flag_called` that SDKs send.",
       tag: "Feature flags",
       query: object({
-        ids: text({ description: "Ids of flags with commas between, at most 500." }),
+        ids: string({ description: "Flag ids, separated by commas, at most 500." }),
         days: optional(int({ minimum: 1, maximum: daysMax, default: daysDefault })),
       }),
       answers: {
         200: {
-          description: "One result for each flag, in the order of the ids.",
+          description: "One result per flag, in the order of the ids.",
           schema: UsageBody,
           example: {
             days: ["2026-03-03", "2026-03-04"],
@@ -102,7 +102,7 @@ export function flagUsageRoutes(deps: { metadata: Metadata; personCounter: FlagC
             }))
             .sort((one, other) => other.total - one.total);
           const total = values.reduce((sum, value) => sum + value.total, 0);
-          return { id, key, last_called_at: toWireOrNull(lastCalledAt), total, values };
+          return { id, key, last_called_at: toApiTimeOrNull(lastCalledAt), total, values };
         });
         return { days: calls.days, results } satisfies Static<typeof UsageBody>;
       },
@@ -110,21 +110,21 @@ export function flagUsageRoutes(deps: { metadata: Metadata; personCounter: FlagC
   ];
 }
 
-/** @throws {InvalidField} */
+/** @throws {InvalidFieldError} */
 function idsIn(text: string): number[] {
   const ids = text.split(",").map((id) => id.trim());
-  if (text.trim() === "") throw new InvalidField("ids", "required", "This field is required.");
-  if (ids.length > idsMax) throw new InvalidField("ids", "max_length", `Ask for at most ${idsMax} flags.`);
+  if (text.trim() === "") throw new InvalidFieldError("ids", "required", "This field is required.");
+  if (ids.length > idsMax) throw new InvalidFieldError("ids", "max_length", `Send at most ${idsMax} ids.`);
   if (!ids.every((id) => /^\d{1,15}$/.test(id))) {
-    throw new InvalidField("ids", "invalid_input", "Send ids with commas between.");
+    throw new InvalidFieldError("ids", "invalid_input", "Send ids separated by commas.");
   }
   return [...new Set(ids.map(Number))];
 }
 
-/** @throws {InvalidField} */
+/** @throws {InvalidFieldError} */
 function daysIn(text: string | null): number {
   if (text === null || text === "") return daysDefault;
   const days = Number(text);
   if (Number.isInteger(days) && days >= 1 && days <= daysMax) return days;
-  throw new InvalidField("days", "invalid_input", `Must be a whole number from 1 to ${daysMax}.`);
+  throw new InvalidFieldError("days", "invalid_input", `Must be an integer from 1 to ${daysMax}.`);
 }

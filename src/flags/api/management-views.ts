@@ -1,6 +1,4 @@
-/**
- * Evaluated flags as the management API shows them. Source: contract, management-api 5.14 and 5.16.
- */
+/** Evaluated flags in the management API. Source: contract, management-api 5.14 and 5.16. */
 
 import type { JsonObject } from "../../lib/json.ts";
 import { renderDefinition } from "../definitions/local-evaluation.ts";
@@ -8,7 +6,7 @@ import { clientValue, type Evaluation } from "../evaluate/evaluate.ts";
 import type { FlagSet } from "../evaluate/model.ts";
 import { type FlagDefinition, surveyFlagPrefix } from "../rules/types.ts";
 
-/** `evaluation_reasons`: every evaluated flag, and every flag that is switched off with the reason `disabled`. */
+/** `evaluation_reasons`: every evaluated flag, and every inactive flag with the reason `disabled`. */
 export function renderEvaluationReasons(
   set: FlagSet,
   evaluation: Evaluation,
@@ -19,9 +17,10 @@ export function renderEvaluationReasons(
     const reason = { reason: code, condition_index: conditionIndex, description };
     return [result.key, { value: clientValue(result), evaluation: reason }];
   });
-  const isAsked = (key: string) => flagKeys === undefined || flagKeys.length === 0 || flagKeys.includes(key);
+  const isRequested = (key: string) =>
+    flagKeys === undefined || flagKeys.length === 0 || flagKeys.includes(key);
   const disabled = set.inactive
-    .filter(({ key }) => isAsked(key))
+    .filter(({ key }) => isRequested(key))
     .map(({ key }): [string, JsonObject] => {
       const reason = { reason: "disabled", condition_index: null, description: "Feature flag is disabled" };
       return [key, { value: false, evaluation: reason }];

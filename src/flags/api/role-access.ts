@@ -1,20 +1,20 @@
 /** Which roles may edit a flag (requirement: role_access endpoints; contract: management-api 5.8). */
 
 import type { Static } from "@sinclair/typebox";
-import { exampleRole, RoleBody, roleBody } from "../../accounts/api/role-shapes.ts";
+import { exampleRole, RoleBody, roleBody } from "../../accounts/api/role-schemas.ts";
 import { type ProjectCall, projectRoute } from "../../accounts/api/routes.ts";
 import { userFinder } from "../../accounts/users.ts";
-import { notFound } from "../../http/failure.ts";
+import { notFound } from "../../http/http-error.ts";
 import { pageAnswer, readPage } from "../../http/pagination.ts";
 import { readId } from "../../http/path.ts";
-import { Reply, type Route } from "../../http/route.ts";
-import { instant, int, named, object, onePage, PageQuery, pageOf, uuid } from "../../http/shapes.ts";
-import { NotPermitted } from "../../lib/errors.ts";
-import { toWire } from "../../lib/wire-time.ts";
+import { type Route, RouteResponse } from "../../http/route.ts";
+import { dateTime, int, named, object, PageQuery, pageExample, pageOf, uuid } from "../../http/schemas.ts";
+import { toApiTime } from "../../lib/api-time.ts";
+import { PermissionDeniedError } from "../../lib/errors.ts";
 import { exampleFlag, type Flag } from "../fields.ts";
 import { findFlag } from "../store/flag.ts";
 import { mayEditRolesOf } from "../store/flag-permissions.ts";
-import type { FlagWriting } from "../store/flag-writes.ts";
+import type { FlagWriteDeps } from "../store/flag-writes.ts";
 import {
   addRoleAccess,
   findRoleAccess,
@@ -24,7 +24,7 @@ import {
 } from "../store/role-access.ts";
 import { flagAnswers } from "./feature-flags.ts";
 import type { FlagAnswers } from "./flag-answers.ts";
-import { FlagBody } from "./flag-shapes.ts";
+import { FlagBody } from "./flag-schemas.ts";
 
 const tagName = "Role access";
 
@@ -35,8 +35,8 @@ const RoleAccessBody = named(
     feature_flag: FlagBody,
     role: RoleBody,
     role_id: uuid(),
-    added_at: instant(),
-    updated_at: instant(),
+    added_at: dateTime(),
+    updated_at: dateTime(),
   }),
 );
 
@@ -49,17 +49,17 @@ const exampleAnswer = {
   updated_at: "2026-03-02T08:15:30.120000Z",
 };
 
-export function roleAccessRoutes(deps: FlagWriting): Route[] {
+export function roleAccessRoutes(deps: FlagWriteDeps): Route[] {
   const { metadata } = deps;
   const path = "/feature_flags/:feature_flag_id/role_access";
   return [
     projectRoute("GET", path, "feature_flag:read", {
-      summary: "List the roles that may edit a flag",
-      description: "Matters only where the organisation's default is that flags are for viewing.",
+      summary: "List the roles with access to a flag",
+      description: "Only relevant if the organization's default flag access is view.",
       tag: tagName,
       query: PageQuery,
       answers: {
-        200: onePage(
+        200: pageExample(
           "One page of records.",
           pageOf("FeatureFlagRoleAccessPage", RoleAccessBody),
           exampleAnswer,
@@ -87,7 +87,7 @@ export function roleAccessRoutes(deps: FlagWriting): Route[] {
           by: call.user.id,
         };
         const record = addRoleAccess(metadata, of, call.now);
-        return new Reply(201, write(deps, answers, flag, [record])[0]);
+        return new RouteResponse(201, write(deps, answers, flag, [record])[0]);
       },
     }),
     projectRoute("GET", `${path}/:id`, "feature_flag:read", {
@@ -108,14 +108,14 @@ export function roleAccessRoutes(deps: FlagWriting): Route[] {
       handle: (call) => {
         const { flag } = editableParent(deps, call);
         removeRoleAccess(metadata, { flag, id: readId(call.params, "id"), by: call.user.id }, call.now);
-        return new Reply(204);
+        return new RouteResponse(204);
       },
     }),
   ];
 }
 
 function write(
-  deps: FlagWriting,
+  deps: FlagWriteDeps,
   answers: FlagAnswers,
   flag: Flag,
   records: readonly RoleAccess[],
@@ -127,21 +127,21 @@ function write(
     feature_flag: flagBody,
     role: roleBody(record.role, users(record.role.createdById)),
     role_id: record.role.id,
-    added_at: toWire(record.addedAt),
-    updated_at: toWire(record.updatedAt),
+    added_at: toApiTime(record.addedAt),
+    updated_at: toApiTime(record.updatedAt),
   }));
 }
 
-function editableParent(deps: FlagWriting, call: ProjectCall<unknown>) {
+function editableParent(deps: FlagWriteDeps, call: ProjectCall<unknown>) {
   const flag = parentFlag(deps, call);
   const answers = flagAnswers(deps, call);
   if (!mayEditRolesOf(answers.permissions, flag)) {
-    throw new NotPermitted("You can't edit roles for this feature flag.");
+    throw new PermissionDeniedError("You can't edit roles for this feature flag.");
   }
   return { flag, answers };
 }
 
-function parentFlag(deps: FlagWriting, call: ProjectCall<unknown>): Flag {
+function parentFlag(deps: FlagWriteDeps, call: ProjectCall<unknown>): Flag {
   const flag = findFlag(deps.metadata.db, call.project.id, readId(call.params, "feature_flag_id"));
   if (!flag) throw notFound("Feature flag not found.");
   return flag;

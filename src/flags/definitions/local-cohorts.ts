@@ -1,22 +1,22 @@
 /**
- * Cohorts as SDKs read them: as definitions beside the flags, or written into the flag.
+ * Cohorts for SDKs: as definitions next to the flags, or inlined in the flag.
  *
  * Source: contract, management-api 5.15, flag-evaluation 13 and 16.
  */
 
 import { isJsonObject, type Json, type JsonObject, wholeNumber } from "../../lib/json.ts";
 import { mapProperties } from "../rules/stored-filters.ts";
-import { type CohortDefinition, groupsOf, groupTypeOf, propertiesOf } from "../rules/types.ts";
-import { isReadable, readableProperty } from "./local-filters.ts";
+import { type CohortDefinition, getGroups, getGroupType, getProperties } from "../rules/types.ts";
+import { isSupportedBySdks, supportedProperty } from "./local-filters.ts";
 
 type Cohorts = ReadonlyMap<number, CohortDefinition>;
 
 const depthMax = 100;
-/** What stands for a group that matches nobody: to most SDKs a group without members is everybody. */
+/** Replaces a group that matches no user: to most SDKs a group without members matches every user. */
 const nobody = "nobody";
-/** All that every SDK reads as everybody. */
+/** Every SDK reads this as matching every user. */
 const everybody: JsonObject = { type: "AND", values: [] };
-/** What the SDK knows that knows least: a cohort with any other operator costs it all definitions. */
+/** The operators that every SDK supports: a cohort with any other makes some SDKs reject all definitions. */
 export const knownOperators: ReadonlySet<Json | undefined> = new Set<Json | undefined>([
   ...["exact", "is_not", "is_set", "is_not_set", "icontains", "not_icontains", "regex", "not_regex"],
   ...["starts_with", "not_starts_with", "ends_with", "not_ends_with", "gt", "gte", "lt", "lte"],
@@ -26,8 +26,8 @@ export const knownOperators: ReadonlySet<Json | undefined> = new Set<Json | unde
 const membershipOperators = new Set<Json | undefined>([undefined, "in", "not_in", "exact"]);
 
 /**
- * Definitions of all cohorts that flags use, nested ones included, by id; and of everybody else, by the negative id, where
- * a flag is about those who are not in a cohort. SDKs ask the server about all others.
+ * Definitions by ID of all cohorts that flags use, including nested ones; and complements, by negative ID, for flags
+ * that exclude a cohort. SDKs ask the server about all others.
  */
 export function renderCohorts(flags: readonly JsonObject[], cohorts: Cohorts): Record<string, JsonObject> {
   const rendered = new Map<number, JsonObject>();
@@ -40,30 +40,30 @@ export function renderCohorts(flags: readonly JsonObject[], cohorts: Cohorts): R
     rendered.set(id, definition);
     open.push(...cohortIdsIn(definition));
   }
-  const excluded = flags.flatMap((flag) => filtersIn(flag.filters as JsonObject).flatMap(excludedIdOf));
-  for (const id of excluded) if (rendered.has(id)) rendered.set(-id, everybodyOutside(id));
+  const excluded = flags.flatMap((flag) => filtersIn(flag.filters as JsonObject).flatMap(getExcludedId));
+  for (const id of excluded) if (rendered.has(id)) rendered.set(-id, everyoneNotIn(id));
   const byId = [...rendered].sort(([a], [b]) => a - b);
   return Object.fromEntries(byId.map(([id, definition]) => [String(id), definition]));
 }
 
 /**
- * The filters of a flag with "not in this cohort" said as "in the one of everybody else", where that one is sent: several
- * SDKs read neither the operator nor the negation of a flag's cohort filter, and would let in whom it keeps out.
+ * A flag's filters with "not in this cohort" replaced by "in its complement", if that is sent: several SDKs support
+ * neither the operator nor the negation of a flag's cohort filter, and would include the excluded users.
  */
 export function withComplements(
   filters: JsonObject,
   sentCohorts: Readonly<Record<string, JsonObject>>,
 ): JsonObject {
   return mapProperties(filters, "groups", (property) => {
-    const [id] = excludedIdOf(property);
+    const [id] = getExcludedId(property);
     return id !== undefined && Object.hasOwn(sentCohorts, String(-id))
       ? { ...property, operator: "in", value: -id }
       : property;
   });
 }
 
-/** Inside of cohorts every SDK reads the negation. */
-function everybodyOutside(id: number): JsonObject {
+/** Every SDK supports the negation inside of cohorts. */
+function everyoneNotIn(id: number): JsonObject {
   return {
     type: "AND",
     values: [{ key: "id", type: "cohort", operator: "in", value: id, negation: true }],
@@ -71,19 +71,19 @@ function everybodyOutside(id: number): JsonObject {
 }
 
 /**
- * Filters in which the only cohort of a flag is written out as person properties, or the same filters when its
- * definition cannot be said that way.
+ * Filters in which the only cohort of a flag is inlined as person properties, or the same filters when its definition
+ * cannot be inlined.
  */
 export function inlineSingleCohort(filters: JsonObject, cohorts: Cohorts): JsonObject {
   const ids = new Set(cohortIdsInFlag(filters));
   const [id] = ids;
   const cohort = ids.size === 1 && id !== undefined ? cohorts.get(id) : undefined;
   if (cohort === undefined || cohort.isStatic) return filters;
-  const alternatives = alternativesOf(cohort.filters?.properties ?? null, 0);
+  const alternatives = getAlternatives(cohort.filters?.properties ?? null, 0);
   if (alternatives === undefined || alternatives.length === 0) return filters;
   const groups: JsonObject[] = [];
-  for (const group of groupsOf(filters)) {
-    const properties = propertiesOf(group);
+  for (const group of getGroups(filters)) {
+    const properties = getProperties(group);
     if (!properties.some(({ type }) => type === "cohort")) {
       groups.push(group);
       continue;
@@ -97,14 +97,14 @@ export function inlineSingleCohort(filters: JsonObject, cohorts: Cohorts): JsonO
 function isInlinable(group: JsonObject, properties: readonly JsonObject[], filters: JsonObject): boolean {
   const [only] = properties;
   if (properties.length !== 1 || only === undefined || group.variant) return false;
-  return groupTypeOf(group, filters) === null && only.negation !== true && (only.operator ?? "in") === "in";
+  return getGroupType(group, filters) === null && only.negation !== true && (only.operator ?? "in") === "in";
 }
 
 /**
- * A definition as a list of alternatives, each a list of person filters that must all match; undefined when it
- * inverts something, nests other cohorts, or joins alternatives by AND.
+ * A definition as a list of alternatives, each a list of person filters that must all match; undefined when it inverts
+ * something, nests other cohorts, or joins alternatives by AND.
  */
-function alternativesOf(node: Json, depth: number): JsonObject[][] | undefined {
+function getAlternatives(node: Json, depth: number): JsonObject[][] | undefined {
   if (!isJsonObject(node) || depth > depthMax) return undefined;
   if (!Array.isArray(node.values)) {
     const isPlain = (node.type ?? "person") === "person" && node.negation !== true;
@@ -113,7 +113,7 @@ function alternativesOf(node: Json, depth: number): JsonObject[][] | undefined {
   }
   const parts: JsonObject[][][] = [];
   for (const value of node.values) {
-    const part = alternativesOf(value, depth + 1);
+    const part = getAlternatives(value, depth + 1);
     if (part === undefined) return undefined;
     parts.push(part);
   }
@@ -123,7 +123,7 @@ function alternativesOf(node: Json, depth: number): JsonObject[][] | undefined {
   return [parts.flatMap(([only]) => only ?? [])];
 }
 
-/** A definition in the form that all SDKs read alike; undefined when there is none. */
+/** A definition in the form that all SDKs interpret alike; undefined without such a form. */
 export function renderDefinition(properties: Json | undefined): JsonObject | undefined {
   if (properties === undefined || properties === null) return everybody;
   const rendered = renderNode(properties, 0);
@@ -141,18 +141,18 @@ function renderNode(node: Json, depth: number): JsonObject | typeof nobody | und
 function renderGroup(node: JsonObject, depth: number): JsonObject | typeof nobody | undefined {
   const isAny = node.type === "OR";
   const isAll = node.type === "AND" || node.type === "property";
-  const given = node.values ?? [];
-  if (!(isAny || isAll) || !Array.isArray(given)) return undefined;
+  const sent = node.values ?? [];
+  if (!(isAny || isAll) || !Array.isArray(sent)) return undefined;
   const values: JsonObject[] = [];
   let hasNobody = false;
-  for (const value of given) {
+  for (const value of sent) {
     const rendered = renderNode(value, depth + 1);
     if (rendered === undefined) return undefined;
     if (rendered === nobody) hasNobody = true;
     else values.push(rendered);
   }
   if (values.length === 0 || (isAll && hasNobody)) return nobody;
-  // SDKs tell by the first member whether a list holds filters or groups, so a list must hold one kind.
+  // SDKs decide by the first member whether a list contains filters or groups, so a list must contain one kind.
   const isMixed = values.some(isGroupNode) && !values.every(isGroupNode);
   return {
     type: isAny ? "OR" : "AND",
@@ -162,10 +162,10 @@ function renderGroup(node: JsonObject, depth: number): JsonObject | typeof nobod
   };
 }
 
-/** A filter as every SDK reads it; undefined for one that only the server can answer. */
+/** A filter in the form that every SDK supports; undefined for one that only the server can evaluate. */
 function renderFilter(filter: JsonObject): JsonObject | undefined {
-  if (!isReadable(filter)) return undefined;
-  const { operator, negation, ...others } = readableProperty(filter);
+  if (!isSupportedBySdks(filter)) return undefined;
+  const { operator, negation, ...others } = supportedProperty(filter);
   switch (filter.type ?? "person") {
     case "person":
       if (typeof filter.key !== "string" || !knownOperators.has(operator)) return undefined;
@@ -173,7 +173,7 @@ function renderFilter(filter: JsonObject): JsonObject | undefined {
     case "cohort": {
       const id = wholeNumber(filter.value);
       if (id === undefined || !membershipOperators.has(operator)) return undefined;
-      // Here it is the operator that several do not read.
+      // In cohorts `not_in` is the operator that several SDKs do not support.
       const isInverted = (operator === "not_in") !== (negation === true);
       return { ...others, value: id, operator: "in", ...(isInverted ? { negation: true } : {}) };
     }
@@ -190,30 +190,30 @@ function isGroupNode(node: JsonObject): boolean {
   return "values" in node;
 }
 
-/** Only a definition without any filter means everybody. */
+/** Only a definition without any filter matches every user. */
 function hasFilter(node: Json): boolean {
   if (!isJsonObject(node) || Object.keys(node).length === 0) return false;
   return isGroup(node) ? Array.isArray(node.values) && node.values.some(hasFilter) : true;
 }
 
 function filtersIn(filters: JsonObject): JsonObject[] {
-  return groupsOf(filters).flatMap(propertiesOf);
+  return getGroups(filters).flatMap(getProperties);
 }
 
 function cohortIdsInFlag(filters: JsonObject): number[] {
-  return filtersIn(filters).flatMap(cohortIdOf);
+  return filtersIn(filters).flatMap(getCohortId);
 }
 
 export function cohortIdsIn(node: JsonObject): number[] {
-  if (!Array.isArray(node.values)) return cohortIdOf(node);
+  if (!Array.isArray(node.values)) return getCohortId(node);
   return node.values.flatMap((value) => (isJsonObject(value) ? cohortIdsIn(value) : []));
 }
 
-function cohortIdOf(filter: JsonObject): number[] {
+function getCohortId(filter: JsonObject): number[] {
   return filter.type === "cohort" && Number.isInteger(filter.value) ? [filter.value as number] : [];
 }
 
-/** The cohort that a flag's filter keeps out; by then it says so with the operator alone. */
-function excludedIdOf(filter: JsonObject): number[] {
-  return filter.operator === "not_in" ? cohortIdOf(filter) : [];
+/** The cohort that a flag's filter excludes; at this point negation is normalized to the operator. */
+function getExcludedId(filter: JsonObject): number[] {
+  return filter.operator === "not_in" ? getCohortId(filter) : [];
 }

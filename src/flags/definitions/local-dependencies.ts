@@ -1,5 +1,5 @@
 /**
- * Dependencies between flags as SDKs read them: by key, with the chain of flags to compute first.
+ * Dependencies between flags for SDKs: by key, with the chain of flags to evaluate first.
  *
  * Source: contract, flag-evaluation 11, management-api 5.15.
  */
@@ -7,7 +7,7 @@
 import { type JsonObject, wholeNumber } from "../../lib/json.ts";
 import { orderByDependency } from "../evaluate/dependency-order.ts";
 import { mapProperties, withGroups } from "../rules/stored-filters.ts";
-import { type FlagDefinition, groupsOf, propertiesOf } from "../rules/types.ts";
+import { type FlagDefinition, getGroups, getProperties } from "../rules/types.ts";
 
 interface Node {
   id: number;
@@ -18,9 +18,9 @@ interface Node {
 
 /** Builds the function that rewrites the dependencies in the filters of any of these flags, none of them deleted. */
 export function dependencyRenderer(flags: readonly FlagDefinition[]): (filters: JsonObject) => JsonObject {
-  // By id, so that chains, and with them the entity tag, do not change with the order in which flags are read.
+  // By ID, so that chains, and with them the ETag, do not depend on the order in which flags are read.
   const byId = [...flags].sort((a, b) => a.id - b.id);
-  const nodes = new Map(byId.map((flag) => [flag.id, nodeOf(flag)]));
+  const nodes = new Map(byId.map((flag) => [flag.id, getNode(flag)]));
   const { ordered, resolutions } = orderByDependency(nodes);
   const ranks = new Map(ordered.map(({ id }, rank) => [id, rank]));
 
@@ -42,15 +42,15 @@ export function dependencyRenderer(flags: readonly FlagDefinition[]): (filters: 
     });
 }
 
-function nodeOf(flag: FlagDefinition): Node {
-  const dependencies = groupsOf(withGroups(flag.filters))
-    .flatMap(propertiesOf)
+function getNode(flag: FlagDefinition): Node {
+  const dependencies = getGroups(withGroups(flag.filters))
+    .flatMap(getProperties)
     .filter(({ type, operator }) => type === "flag" && operator === "flag_evaluates_to")
     .map(({ key }) => wholeNumber(key));
   return { id: flag.id, key: flag.key, active: flag.active, dependencies };
 }
 
-/** A flag and all it needs. A flag that is off needs nothing: it is off whatever the others are. */
+/** A flag and everything it depends on. An inactive flag needs nothing: it is off whatever the others are. */
 function reachable(start: Node, nodes: ReadonlyMap<number, Node>): Node[] {
   const found = new Map<number, Node>();
   const open = [start];

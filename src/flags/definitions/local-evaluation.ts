@@ -1,8 +1,8 @@
 /**
- * Flag definitions for SDKs that evaluate flags themselves.
+ * Flag definitions for SDKs with local evaluation.
  *
- * The wire is strict where SDKs are: booleans and objects are never null, every property filter has a `value`,
- * payloads are text. Source: contract, management-api 5.15, flag-evaluation 16, sdk-compat 0.1 item 13 and 4.4.
+ * As strict as SDKs are: booleans and objects are never null, every property filter has a `value`, payloads are
+ * strings. Source: contract, management-api 5.15, flag-evaluation 16, sdk-compat 0.1 item 13 and 4.4.
  */
 
 import { weakTag } from "../../http/etag.ts";
@@ -16,16 +16,16 @@ import {
 } from "../rules/types.ts";
 import { inlineSingleCohort, renderCohorts, withComplements } from "./local-cohorts.ts";
 import { dependencyRenderer } from "./local-dependencies.ts";
-import { leftToTheServer, readableFilters } from "./local-filters.ts";
+import { requiresServerEvaluation, supportedFilters } from "./local-filters.ts";
 import { LocalIssues } from "./local-issues.ts";
 
 export interface LocalEvaluationInput {
-  /** All flags of the project; deleted ones may be among them. */
+  /** All flags of the project; may include deleted ones. */
   flags: Iterable<FlagDefinition>;
   cohorts: Iterable<CohortDefinition>;
   groupTypes: Iterable<GroupType>;
   projectId: number;
-  /** With definitions of cohorts; without them, a flag's only cohort is written into the flag where that is possible. */
+  /** With definitions of cohorts; without them, a flag's only cohort is inlined if possible. */
   sendCohorts: boolean;
 }
 
@@ -33,11 +33,11 @@ export interface LocalEvaluationBody {
   flags: JsonObject[];
   group_type_mapping: Record<string, string>;
   cohorts: Record<string, JsonObject>;
-  /** Why flags are left out, by key; what is in `flags` has its issues there. */
+  /** Why flags are omitted, by key; flags in `flags` contain their issues. */
   local_evaluation_issues: Record<string, string[]>;
 }
 
-/** The definitions of a project, inactive flags included; flags of surveys and encrypted payloads stay out. */
+/** The definitions of a project, including inactive flags; survey flags and encrypted payloads are excluded. */
 export function localEvaluationBody(input: LocalEvaluationInput): LocalEvaluationBody {
   const all = [...input.flags].filter(({ deleted }) => !deleted);
   const cohorts = new Map([...input.cohorts].map((cohort) => [cohort.id, cohort]));
@@ -79,20 +79,20 @@ export function localEvaluationBody(input: LocalEvaluationInput): LocalEvaluatio
   };
 }
 
-/** A body as it goes over the wire, with the entity tag that stays the same as long as the text does. */
+/** A serialized body and its ETag, which changes only with the body. */
 export function localEvaluationReply(body: LocalEvaluationBody): { text: string; etag: string } {
   const text = JSON.stringify(body);
   return { text, etag: weakTag(text) };
 }
 
-/** One flag in the shape of `local_evaluation` and `my_flags`, with the stored filters in the types that SDKs read. */
+/** A flag in the shape of `local_evaluation` and `my_flags`, with the stored filters in the types that SDKs support. */
 export function renderDefinition(flag: FlagDefinition, projectId: number): JsonObject {
   return {
     id: flag.id,
     team_id: projectId,
     name: flag.name ?? "",
     key: flag.key,
-    filters: readableFilters(flag),
+    filters: supportedFilters(flag),
     deleted: flag.deleted === true,
     active: flag.active === true,
     ensure_experience_continuity: flag.ensureExperienceContinuity === true,
@@ -105,12 +105,12 @@ export function renderDefinition(flag: FlagDefinition, projectId: number): JsonO
   };
 }
 
-/** SDKs read the operator of a flag's cohort filter but not its `negation`; say the same with the operator alone. */
+/** SDKs support the operator of a flag's cohort filter but not its `negation`, so the operator alone expresses it. */
 function withPlainNegation(property: JsonObject): JsonObject {
   if (property.type !== "cohort") return property;
   const { operator, negation } = property;
-  // With any other operator it is nobody here, and to SDKs membership.
-  if (operator !== undefined && operator !== "in" && operator !== "not_in") return leftToTheServer;
+  // With any other operator it matches nothing here, but SDKs would read it as membership.
+  if (operator !== undefined && operator !== "in" && operator !== "not_in") return requiresServerEvaluation;
   if (negation !== true) return property;
   return { ...property, operator: operator === "not_in" ? "in" : "not_in", negation: false };
 }

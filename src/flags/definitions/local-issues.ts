@@ -1,6 +1,6 @@
 /**
- * Why SDKs that evaluate flags themselves cannot evaluate a flag, or would evaluate it differently: they ask the server then,
- * which operators should know of. Pure. Source: contract, management-api 5.15, flag-evaluation 18.
+ * Why SDKs with local evaluation cannot evaluate a flag, or would evaluate it differently, so that they ask the server,
+ * which operators should know. Pure. Source: contract, management-api 5.15, flag-evaluation 18.
  */
 
 import { isJsonObject, type Json, type JsonObject, wholeNumber } from "../../lib/json.ts";
@@ -9,38 +9,38 @@ import { withGroups } from "../rules/stored-filters.ts";
 import {
   type CohortDefinition,
   type FlagDefinition,
-  groupsOf,
-  groupTypeOf,
-  propertiesOf,
+  getGroups,
+  getGroupType,
+  getProperties,
   surveyFlagPrefix,
 } from "../rules/types.ts";
 import { cohortIdsIn, knownOperators, renderDefinition } from "./local-cohorts.ts";
-import { isMisfit, isReadable } from "./local-filters.ts";
+import { isMisfit, isSupportedBySdks } from "./local-filters.ts";
 
-/** What the issues of a flag depend on. */
+/** The part of a flag that issues depend on. */
 type LocalFlag = Pick<
   FlagDefinition,
   "id" | "key" | "active" | "deleted" | "filters" | "ensureExperienceContinuity" | "hasEncryptedPayloads"
 >;
 
-/** What of the project the issues depend on. */
+/** The part of a project that issues depend on. */
 export interface LocalFacts {
   flag(id: number): LocalFlag | undefined;
   cohort(id: number): CohortDefinition | undefined;
-  /** Absent where group types are not known; then all exist. */
+  /** Absent when group types are unknown; then all exist. */
   hasGroupType?(index: number): boolean;
 }
 
-/** Sentences about one flag; a flag of 512 KiB could have thousands. */
+/** Messages per flag; a flag of 512 KiB could have thousands. */
 const issuesMax = 20;
-/** Flags, or cohorts, that depend on each other in a row; further ones are not looked at. */
+/** Maximum depth of dependencies between flags or cohorts that is checked. */
 const depthMax = 100;
 
-/** Finds the issues of flags of one project, as sentences; an empty list for a flag that every SDK evaluates. */
+/** Finds the issues of a project's flags, as messages; an empty list for a flag that every SDK evaluates. */
 export class LocalIssues {
   private readonly flags = new Map<number, string[]>();
   private readonly cohorts = new Map<number, string | undefined>();
-  /** Whose issues are being found; one that is asked for meanwhile depends on itself. */
+  /** Flags in progress; one that is reached again depends on itself. */
   private readonly openFlags = new Set<number>();
   private readonly openCohorts = new Set<number>();
 
@@ -64,16 +64,16 @@ export class LocalIssues {
     const issues: string[] = [];
     const filters = withGroups(flag.filters);
     if (flag.hasEncryptedPayloads)
-      issues.push("Encrypted payloads: the flag is left out of the definitions that SDKs fetch.");
+      issues.push("Encrypted payloads: the flag is excluded from local evaluation.");
     if (flag.key.startsWith(surveyFlagPrefix))
-      issues.push("Flag of a survey: it is left out of the definitions that SDKs fetch.");
+      issues.push("Survey flag: it is excluded from local evaluation.");
     if (flag.ensureExperienceContinuity)
       issues.push("Experience continuity: only the server knows the ID before a user was identified.");
-    if (filters.feature_enrollment === true || groupsOf({ groups: filters.super_groups ?? [] }).length > 0)
+    if (filters.feature_enrollment === true || getGroups({ groups: filters.super_groups ?? [] }).length > 0)
       issues.push("Early access: SDKs ignore enrollment and super condition sets.");
-    if (isJsonObject(filters.holdout) || groupsOf({ groups: filters.holdout_groups ?? [] }).length > 0)
+    if (isJsonObject(filters.holdout) || getGroups({ groups: filters.holdout_groups ?? [] }).length > 0)
       issues.push("Holdout: not every SDK evaluates holdouts.");
-    for (const [index, group] of groupsOf(filters).entries()) {
+    for (const [index, group] of getGroups(filters).entries()) {
       for (const problem of this.inGroup(group, filters))
         issues.push(`Condition set ${index + 1}: ${problem}`);
     }
@@ -82,12 +82,12 @@ export class LocalIssues {
 
   private inGroup(group: JsonObject, filters: JsonObject): string[] {
     const problems: string[] = [];
-    const groupType = groupTypeOf(group, filters);
+    const groupType = getGroupType(group, filters);
     if (groupType !== null && this.facts.hasGroupType?.(groupType) === false)
       problems.push(`group type ${groupType} does not exist.`);
     if (group.properties !== undefined && group.properties !== null && !Array.isArray(group.properties))
       problems.push("its properties are not a list.");
-    for (const property of propertiesOf(group)) {
+    for (const property of getProperties(group)) {
       const problem = this.inProperty(property);
       if (problem !== undefined) problems.push(problem);
     }
@@ -99,7 +99,8 @@ export class LocalIssues {
     if (type === "cohort") {
       const isMembership = operator === undefined || operator === "in" || operator === "not_in";
       const id = wholeNumber(property.value);
-      if (!isMembership || id === undefined) return "a cohort is compared in a way that SDKs cannot read.";
+      if (!isMembership || id === undefined)
+        return "a cohort filter has an operator that SDKs do not support.";
       return this.inCohort(id);
     }
     if (type === "flag") return this.inDependency(property);
@@ -110,11 +111,11 @@ export class LocalIssues {
     const id = wholeNumber(key);
     const needed = id === undefined ? undefined : this.facts.flag(id);
     if (needed === undefined || needed.deleted) return `flag ${JSON.stringify(key)} does not exist.`;
-    // A flag that is off needs nothing.
+    // An inactive flag needs nothing.
     if (!needed.active) return undefined;
     if (!canEvaluateTo(value, needed))
       return `flag "${needed.key}" never evaluates to ${JSON.stringify(value ?? null)}: the condition matches nothing.`;
-    if (this.openFlags.has(needed.id)) return `flag "${needed.key}" depends on this flag in a circle.`;
+    if (this.openFlags.has(needed.id)) return `flag "${needed.key}" has a circular dependency on this flag.`;
     if (this.openFlags.size > depthMax) return `it depends on more than ${depthMax} flags in a row.`;
     return this.of(needed).length === 0
       ? undefined
@@ -154,14 +155,14 @@ function problemOfFilter(property: JsonObject): string | undefined {
   const name = JSON.stringify(property.key ?? null);
   if (isMisfit(property))
     return `property ${name} matches nothing: the operator ${String(property.operator ?? "exact")} does not take its value.`;
-  if (!isReadable(property))
-    return `property ${name} is compared with a value that not every SDK can read, such as a fraction or an object.`;
+  if (!isSupportedBySdks(property))
+    return `property ${name} has a value that not every SDK supports, such as a fraction or an object.`;
   const { operator } = property;
   if (operator === undefined || operator === null || knownOperators.has(operator)) return undefined;
-  return `property ${name} has the operator ${String(operator)}, which not every SDK knows.`;
+  return `property ${name} has the operator ${String(operator)}, which not every SDK supports.`;
 }
 
-/** The first filter of a cohort's definition that SDKs cannot evaluate, in words. */
+/** Describes the first filter of a cohort's definition that SDKs cannot evaluate. */
 function unknownPart(node: Json): string | undefined {
   if (!isJsonObject(node)) return undefined;
   if (Array.isArray(node.values)) {

@@ -1,81 +1,82 @@
 /**
- * What evaluation remembers, and what that is worth: 100 flags, 1,000 people who come back, two busy cores.
+ * Caches of evaluation, and their effect: 100 flags, 1,000 returning users, two busy cores.
  *
- * Both belong to a set of compiled flags and go with it.
+ * Both belong to a set of compiled flags and are released with it.
  *
- * | | without | with |
- * |---|---|---|
- * | places of ids: hashing is most of the time of an evaluation | 320 µs | 140 µs |
- * | answers by the words of the request: clients ask the same again and again | 140 µs | 20 µs |
+ *   without  with
+ *   320 µs   140 µs  hash positions of IDs: hashing is most of the time of an evaluation
+ *   140 µs    20 µs  results by request content: clients repeat the same request
  */
 
-import { Recent } from "../../lib/recent.ts";
+import { BoundedCache } from "../../lib/bounded-cache.ts";
 import type { FlagSet } from "./model.ts";
 
 const unknown = -1;
 
-/** The places of one id: for each flag of the set, by its position, that in the rollout and that among the variants. */
-export type Places = Float64Array;
+/**
+ * The hash positions of one ID: for each flag of the set, by its index, that of the rollout and that of the variants.
+ */
+export type HashPositions = Float64Array;
 
-/** Of all flag sets together. */
-const remembered = new Recent<FlagSet, Places>(
+/** For all flag sets together. */
+const remembered = new BoundedCache<FlagSet, HashPositions>(
   16 * 1024 * 1024,
-  (id, places) => id.length + places.byteLength,
+  (id, positions) => id.length + positions.byteLength,
 );
 
-/** What is known of an id; the caller fills in what it computes. */
-export function knownPlaces(set: FlagSet, id: string): Places {
-  let places = remembered.get(set, id);
-  if (places === undefined) {
-    places = new Float64Array(set.active.length * 2).fill(unknown);
-    remembered.set(set, id, places);
+/** The cached positions of an ID; the caller fills in missing ones. */
+export function cachedPositions(set: FlagSet, id: string): HashPositions {
+  let positions = remembered.get(set, id);
+  if (positions === undefined) {
+    positions = new Float64Array(set.active.length * 2).fill(unknown);
+    remembered.set(set, id, positions);
   }
-  return places;
+  return positions;
 }
 
-/** Where the place in the rollout of a flag is kept. */
+/** Slot of a flag's rollout position. */
 export function rolloutSlot(position: number): number {
   return position * 2;
 }
 
-/** Where the place among the variants of a flag is kept. */
+/** Slot of a flag's variant position. */
 export function variantSlot(position: number): number {
   return position * 2 + 1;
 }
 
-/** Whether a place was filled in before. */
-export function isKnown(place: number | undefined): place is number {
-  return place !== undefined && place !== unknown;
+/** Whether a position is already cached. */
+export function isKnown(position: number | undefined): position is number {
+  return position !== undefined && position !== unknown;
 }
 
-/** Requests with more text than this are seldom the same twice, and looking for a text means reading all of it. */
+/** Longer requests are rarely repeated, and a lookup has to read all of the text. */
 const wordsMax = 4_096;
 const bytesPerResult = 8;
 
-/** What is asked of an answer that is kept. */
+/** Requirements of a cached result. */
 interface Keepable {
   readonly list: readonly unknown[];
   readonly errorsWhileComputing: boolean;
 }
 
 interface Answer<Evaluation> {
-  /** As stored; undefined when there was no person, or none of its properties mattered. */
+  /** As stored; undefined without a person, or when none of its properties mattered. */
   properties: string | undefined;
   evaluation: Evaluation;
 }
 
-export class AnswerMemory<Evaluation extends Keepable> {
-  /** Of all projects together. */
-  private readonly answers = new Recent<FlagSet, Answer<Evaluation>>(
+export class ResultCache<Evaluation extends Keepable> {
+  /** For all projects together. */
+  private readonly answers = new BoundedCache<FlagSet, Answer<Evaluation>>(
     32 * 1024 * 1024,
     (words, { properties = "", evaluation }) =>
       words.length + properties.length + evaluation.list.length * bytesPerResult,
   );
 
   /**
-   * What the same words got before from the same flags, for a person with the same stored properties.
+   * The cached result of the same request content and flags, for a person with the same stored properties.
    *
-   * @param words all of the request that evaluation looks at.
+   * @param words all of the request that evaluation reads.
    */
   find(set: FlagSet, words: string, properties: string | undefined): Evaluation | undefined {
     if (words.length > wordsMax) return undefined;
@@ -83,7 +84,7 @@ export class AnswerMemory<Evaluation extends Keepable> {
     return answer?.properties === properties ? answer?.evaluation : undefined;
   }
 
-  /** Answers with failures are not kept: they are few, and a failure is an object of its own each time. */
+  /** Results with failures are not cached: they are rare, and each failure is a separate object. */
   keep(set: FlagSet, words: string, properties: string | undefined, evaluation: Evaluation): void {
     if (words.length > wordsMax || evaluation.errorsWhileComputing) return;
     this.answers.set(set, words, { properties, evaluation });

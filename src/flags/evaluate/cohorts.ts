@@ -1,14 +1,14 @@
 /**
- * Membership of a person in cohorts, decided from properties and from lists of members.
+ * Membership of a person in cohorts, by properties and lists of members.
  *
- * Definitions nest to any depth and may be inverted at every filter and every nested cohort. What events a person
- * performed is not known here: such filters match nobody, inverted or not. Source: contract, flag-evaluation 13.
+ * Definitions nest to any depth and may be inverted at every filter and every nested cohort. Behavioral filters cannot
+ * be evaluated here: they match no person, inverted or not. Source: contract, flag-evaluation 13.
  */
 
 import { isJsonObject, type Json, type JsonObject, wholeNumber } from "../../lib/json.ts";
-import { testFault } from "../../lib/operator-values.ts";
+import { validateFilterValue } from "../../lib/operator-values.ts";
 import type { Clock } from "../../lib/values/dates.ts";
-import { compileValueTest, isAboutTime, type ValueTest, type Verdict } from "../operators/value-tests.ts";
+import { compileMatcher, isDateOperator, type Matcher, type MatchResult } from "../operators/matchers.ts";
 import type { CohortDefinition } from "../rules/types.ts";
 import type { PropertyView } from "./person-view.ts";
 import { Failure } from "./reasons.ts";
@@ -17,14 +17,14 @@ export interface CompiledCohort {
   id: number;
   name: string;
   isStatic: boolean;
-  /** Why membership cannot be decided: a nested cohort is missing, a cycle, an unreadable definition. */
+  /** Why membership cannot be evaluated: a missing nested cohort, a cycle, an invalid definition. */
   failure: Failure | undefined;
-  /** Person properties that this cohort and all nested ones look at. */
+  /** Person properties used by this cohort and all nested ones. */
   personKeys: ReadonlySet<string>;
   /** Whether this cohort or a nested one has a list of members. */
   needsMemberLists: boolean;
-  /** Whether this cohort or a nested one looks at the clock. */
-  isAboutTime: boolean;
+  /** Whether this cohort or a nested one depends on the clock. */
+  isDateOperator: boolean;
   /** Undefined when the cohort has a list of members instead. */
   rule: CohortRule | undefined;
 }
@@ -34,20 +34,20 @@ export type CompiledCohorts = ReadonlyMap<number, CompiledCohort>;
 type CohortRule =
   | { kind: "all" | "any"; rules: CohortRule[] }
   | { kind: "everyone" | "unanswerable" }
-  | { kind: "property"; key: string; test: ValueTest; isAboutTime: boolean; isInverted: boolean }
+  | { kind: "property"; key: string; test: Matcher; isDateOperator: boolean; isInverted: boolean }
   | { kind: "cohort"; id: number; isInverted: boolean };
 
-/** The person asked about. */
+/** The person to evaluate. */
 export interface CohortSubject {
   person: PropertyView;
-  /** Ids of the static cohorts that list the person. */
+  /** IDs of the static cohorts that contain the person. */
   staticCohortIds: ReadonlySet<number>;
   clock: Clock;
-  /** Answers given so far; one map per person and request. */
+  /** Results so far; one map per person and request. */
   answers: Map<number, boolean>;
 }
 
-/** Compiles cohorts that are not deleted; unusable ones carry their failure instead of throwing. */
+/** Compiles cohorts that are not deleted; invalid ones carry their failure instead of throwing. */
 export function compileCohorts(definitions: Iterable<CohortDefinition>): CompiledCohorts {
   const compiled = new Map<number, CompiledCohort>();
   for (const definition of definitions) compiled.set(definition.id, compileCohort(definition));
@@ -68,21 +68,21 @@ export function isMember(cohort: CompiledCohort, cohorts: CompiledCohorts, subje
   const answer =
     cohort.rule === undefined
       ? subject.staticCohortIds.has(cohort.id)
-      : verdictOf(cohort.rule, cohorts, subject) === true;
+      : getResult(cohort.rule, cohorts, subject) === true;
   subject.answers.set(cohort.id, answer);
   return answer;
 }
 
-function verdictOf(rule: CohortRule, cohorts: CompiledCohorts, subject: CohortSubject): Verdict {
+function getResult(rule: CohortRule, cohorts: CompiledCohorts, subject: CohortSubject): MatchResult {
   switch (rule.kind) {
     case "everyone":
       return true;
     case "unanswerable":
       return "error";
     case "all":
-      return rule.rules.length > 0 && rule.rules.every((part) => verdictOf(part, cohorts, subject) === true);
+      return rule.rules.length > 0 && rule.rules.every((part) => getResult(part, cohorts, subject) === true);
     case "any":
-      return rule.rules.some((part) => verdictOf(part, cohorts, subject) === true);
+      return rule.rules.some((part) => getResult(part, cohorts, subject) === true);
     case "property": {
       const verdict = rule.test(subject.person.get(rule.key), subject.clock);
       return verdict === "error" ? "error" : verdict !== rule.isInverted;
@@ -103,7 +103,7 @@ function compileCohort(definition: CohortDefinition): CompiledCohort {
     failure: undefined,
     personKeys: new Set(),
     needsMemberLists: isStatic,
-    isAboutTime: false,
+    isDateOperator: false,
     rule: undefined,
   };
   if (isStatic) return cohort;
@@ -117,12 +117,12 @@ function compileCohort(definition: CohortDefinition): CompiledCohort {
 
 const depthMax = 100;
 
-/** Only a definition without any filter means everyone; an empty group inside another one matches nobody. */
+/** Only a definition without any filter matches everyone; an empty group inside another one matches no person. */
 function compileDefinition(properties: Json | undefined): CohortRule | undefined {
   if (properties === undefined || properties === null) return { kind: "everyone" };
   const rule = compileNode(properties, 0);
   if (rule === undefined) return undefined;
-  return leavesOf(rule).next().done ? { kind: "everyone" } : rule;
+  return getLeaves(rule).next().done ? { kind: "everyone" } : rule;
 }
 
 function compileNode(node: Json, depth: number): CohortRule | undefined {
@@ -152,17 +152,17 @@ function compileFilter(filter: JsonObject): CohortRule | undefined {
       return {
         kind: "property",
         key: filter.key,
-        test: compileValueTest(operator, filter.value),
-        isAboutTime: isAboutTime(operator),
-        // A condition that cannot be tested matches nothing; its negation must not match everyone.
-        isInverted: isInverted && testFault(filter) === undefined,
+        test: compileMatcher(operator, filter.value),
+        isDateOperator: isDateOperator(operator),
+        // An invalid condition matches nothing; its negation must not match everyone.
+        isInverted: isInverted && validateFilterValue(filter) === undefined,
       };
     }
     case "cohort": {
-      // Lists that stand in for what persons did have numbers below 0.
+      // Lists that replace behavioral filters have negative IDs.
       const id = Number.isInteger(filter.value) ? (filter.value as number) : wholeNumber(filter.value);
       if (id === undefined) return undefined;
-      // Older definitions carry `exact` or nothing where newer ones say `in`.
+      // Older definitions have `exact` or no operator where newer ones have `in`.
       if (operator !== null && !["in", "not_in", "exact"].includes(operator)) return { kind: "unanswerable" };
       return {
         kind: "cohort",
@@ -175,7 +175,7 @@ function compileFilter(filter: JsonObject): CohortRule | undefined {
   }
 }
 
-/** Collects what nested cohorts need and passes their failures on, so that membership can be asked without checks. */
+/** Collects requirements of nested cohorts and propagates their failures, so that `isMember` needs no checks. */
 function settle(
   id: number,
   compiled: Map<number, CompiledCohort>,
@@ -189,25 +189,25 @@ function settle(
   if (state.get(id) === "done") return cohort.failure;
   state.set(id, "visiting");
   const personKeys = new Set<string>();
-  for (const leaf of leavesOf(cohort.rule)) {
+  for (const leaf of getLeaves(cohort.rule)) {
     if (leaf.kind === "property") {
       personKeys.add(leaf.key);
-      cohort.isAboutTime ||= leaf.isAboutTime;
+      cohort.isDateOperator ||= leaf.isDateOperator;
     }
     if (leaf.kind !== "cohort") continue;
     cohort.failure ??= settle(leaf.id, compiled, state);
     const nested = compiled.get(leaf.id);
     for (const key of nested?.personKeys ?? []) personKeys.add(key);
     cohort.needsMemberLists ||= nested?.needsMemberLists ?? false;
-    cohort.isAboutTime ||= nested?.isAboutTime ?? false;
+    cohort.isDateOperator ||= nested?.isDateOperator ?? false;
   }
   cohort.personKeys = personKeys;
   state.set(id, "done");
   return cohort.failure;
 }
 
-function* leavesOf(rule: CohortRule | undefined): Generator<CohortRule> {
+function* getLeaves(rule: CohortRule | undefined): Generator<CohortRule> {
   if (rule === undefined) return;
-  if (rule.kind === "all" || rule.kind === "any") for (const part of rule.rules) yield* leavesOf(part);
+  if (rule.kind === "all" || rule.kind === "any") for (const part of rule.rules) yield* getLeaves(part);
   else yield rule;
 }

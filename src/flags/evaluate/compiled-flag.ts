@@ -1,22 +1,22 @@
 /**
- * A flag made ready for evaluation: conditions with their tests, variants, payloads, holdouts.
+ * Compiles a flag for evaluation: conditions with their tests, variants, payloads, holdouts.
  *
- * Reads stored filters of any shape without throwing; what cannot be read does not match.
+ * Accepts stored filters of any shape without throwing; invalid parts do not match.
  */
 
-import { isJsonObject, type Json, type JsonObject, textOf, wholeNumber } from "../../lib/json.ts";
-import { numberOf } from "../../lib/values/numbers.ts";
-import { compileValueTest, isAboutTime } from "../operators/value-tests.ts";
+import { isJsonObject, type Json, type JsonObject, toDisplayString, wholeNumber } from "../../lib/json.ts";
+import { toNumber } from "../../lib/values/numbers.ts";
+import { compileMatcher, isDateOperator } from "../operators/matchers.ts";
 import { withGroups } from "../rules/stored-filters.ts";
 import {
   type FlagDefinition,
-  groupsOf,
-  groupTypeOf,
-  propertiesOf,
+  getGroups,
+  getGroupType,
+  getProperties,
+  getVariants,
   redactedPayload,
-  variantsOf,
 } from "../rules/types.ts";
-import type { VariantShare } from "./bucketing.ts";
+import type { VariantRange } from "./bucketing.ts";
 import { type CompiledCohort, type CompiledCohorts, missingCohort } from "./cohorts.ts";
 import type { CompiledCondition, CompiledFilter, CompiledFlag, CompiledHoldout } from "./model.ts";
 import { Failure } from "./reasons.ts";
@@ -25,12 +25,12 @@ import { Failure } from "./reasons.ts";
 export function compileFlag(definition: FlagDefinition, cohorts: CompiledCohorts): CompiledFlag {
   const filters = withGroups(definition.filters);
   const variants = compileVariants(filters);
-  const groupTypeIndex = groupTypeOf({}, filters);
+  const groupTypeIndex = getGroupType({}, filters);
   const compile = (group: JsonObject, index: number) =>
     compileCondition(group, index, filters, variants, cohorts);
-  const conditions = groupsOf(filters).map(compile);
+  const conditions = getGroups(filters).map(compile);
   const hasEnrollment = filters.feature_enrollment === true;
-  const superGroup = hasEnrollment ? undefined : groupsOf({ groups: filters.super_groups ?? [] })[0];
+  const superGroup = hasEnrollment ? undefined : getGroups({ groups: filters.super_groups ?? [] })[0];
   const flag: CompiledFlag = {
     id: definition.id,
     position: -1,
@@ -38,13 +38,13 @@ export function compileFlag(definition: FlagDefinition, cohorts: CompiledCohorts
     version: definition.version,
     active: definition.active,
     definition,
-    runtime: runtimeOf(definition.evaluationRuntime),
+    runtime: getRuntime(definition.evaluationRuntime),
     contexts: definition.evaluationTags,
     usesDeviceId: definition.bucketingIdentifier === "device_id",
     hasContinuity: definition.ensureExperienceContinuity === true,
     groupTypeIndex,
     enrollmentKey: hasEnrollment ? `$feature_enrollment/${definition.key}` : null,
-    superCondition: superGroup && propertiesOf(superGroup).length > 0 ? compile(superGroup, 0) : null,
+    superCondition: superGroup && getProperties(superGroup).length > 0 ? compile(superGroup, 0) : null,
     holdouts: compileHoldouts(filters, cohorts),
     conditions,
     variants,
@@ -56,12 +56,12 @@ export function compileFlag(definition: FlagDefinition, cohorts: CompiledCohorts
     isRepeatable: true,
     outcomes: [],
   };
-  flag.isRepeatable = [...filtersOf(flag)].every(isRepeatable);
+  flag.isRepeatable = [...getFilters(flag)].every(isRepeatable);
   return flag;
 }
 
-/** All filters that take part in a flag's result. */
-export function* filtersOf(flag: CompiledFlag): Generator<CompiledFilter> {
+/** All filters that affect a flag's result. */
+export function* getFilters(flag: CompiledFlag): Generator<CompiledFilter> {
   if (flag.superCondition !== null) yield* flag.superCondition.filters;
   for (const holdout of flag.holdouts) yield* holdout.filters;
   for (const condition of flag.conditions) yield* condition.filters;
@@ -70,10 +70,10 @@ export function* filtersOf(flag: CompiledFlag): Generator<CompiledFilter> {
 function isRepeatable(filter: CompiledFilter): boolean {
   switch (filter.kind) {
     case "person":
-      return !isAboutTime(operatorOf(filter.written));
+      return !isDateOperator(getOperator(filter.written));
     case "cohort": {
       const { cohort } = filter;
-      return cohort instanceof Failure || !(cohort.needsMemberLists || cohort.isAboutTime);
+      return cohort instanceof Failure || !(cohort.needsMemberLists || cohort.isDateOperator);
     }
     case "unusable":
       return true;
@@ -83,7 +83,7 @@ function isRepeatable(filter: CompiledFilter): boolean {
   }
 }
 
-function operatorOf({ operator }: JsonObject): string | null {
+function getOperator({ operator }: JsonObject): string | null {
   return typeof operator === "string" ? operator : null;
 }
 
@@ -101,21 +101,21 @@ function compileCondition(
   group: JsonObject,
   index: number,
   flagFilters: JsonObject,
-  variants: readonly VariantShare[],
+  variants: readonly VariantRange[],
   cohorts: CompiledCohorts,
 ): CompiledCondition {
-  const groupTypeIndex = groupTypeOf(group, flagFilters);
+  const groupTypeIndex = getGroupType(group, flagFilters);
   return {
     index,
-    filters: compileFilters(readableProperties(group), groupTypeIndex, cohorts),
-    rolloutPercentage: percentageOf(group.rollout_percentage),
+    filters: compileFilters(supportedProperties(group), groupTypeIndex, cohorts),
+    rolloutPercentage: toPercentage(group.rollout_percentage),
     variant: variants.find(({ key }) => key === group.variant)?.key || null,
     groupTypeIndex,
   };
 }
 
-/** Filters that are no objects stay as filters that match nothing: dropping them would let more people in. */
-function readableProperties(group: JsonObject): JsonObject[] {
+/** Filters that are not objects become filters that match nothing: dropping them would include more users. */
+function supportedProperties(group: JsonObject): JsonObject[] {
   const { properties } = group;
   if (properties === undefined || properties === null) return [];
   if (!Array.isArray(properties)) return [{ type: "unreadable" }];
@@ -127,24 +127,24 @@ function compileFilter(
   conditionGroupTypeIndex: number | null,
   cohorts: CompiledCohorts,
 ): CompiledFilter {
-  const operator = operatorOf(written);
+  const operator = getOperator(written);
   const key = typeof written.key === "number" ? String(written.key) : written.key;
-  // A filter that names no type is about whom its condition is about, as SDKs read it.
+  // A filter without a type applies to the subject of its condition, as in SDKs.
   switch (written.type ?? (conditionGroupTypeIndex === null ? "person" : "group")) {
-    // `negation` of a person or group filter plays no part in flags, only inside of cohorts.
+    // `negation` of a person or group filter has no effect in flags, only inside of cohorts.
     case "person":
       if (typeof key !== "string") break;
       return {
         written,
         kind: "person",
         key,
-        test: compileValueTest(operator, written.value),
+        test: compileMatcher(operator, written.value),
         slot: undefined,
       };
     case "group": {
-      const groupTypeIndex = indexOf(written.group_type_index) ?? conditionGroupTypeIndex;
+      const groupTypeIndex = getIndex(written.group_type_index) ?? conditionGroupTypeIndex;
       if (typeof key !== "string" || groupTypeIndex === null) break;
-      return { written, kind: "group", groupTypeIndex, key, test: compileValueTest(operator, written.value) };
+      return { written, kind: "group", groupTypeIndex, key, test: compileMatcher(operator, written.value) };
     }
     case "cohort":
       if (operator !== null && operator !== "in" && operator !== "not_in") break;
@@ -169,19 +169,19 @@ function findCohort(id: Json | undefined, cohorts: CompiledCohorts): CompiledCoh
   return cohort === undefined ? missingCohort(id) : (cohort.failure ?? cohort);
 }
 
-function compileVariants(filters: JsonObject): VariantShare[] {
-  return variantsOf(filters).flatMap((variant) =>
+function compileVariants(filters: JsonObject): VariantRange[] {
+  return getVariants(filters).flatMap((variant) =>
     typeof variant.key === "string"
-      ? [{ key: variant.key, rolloutPercentage: numberOf(variant.rollout_percentage) ?? 0 }]
+      ? [{ key: variant.key, rolloutPercentage: toNumber(variant.rollout_percentage) ?? 0 }]
       : [],
   );
 }
 
-/** `holdout` replaces the older `holdout_groups`, which are read only where it is missing. */
+/** `holdout` replaces the older `holdout_groups`, which are read only without it. */
 function compileHoldouts(filters: JsonObject, cohorts: CompiledCohorts): CompiledHoldout[] {
   const { holdout } = filters;
   if (isJsonObject(holdout)) {
-    const percentage = numberOf(holdout.exclusion_percentage);
+    const percentage = toNumber(holdout.exclusion_percentage);
     const { id } = holdout;
     if (
       percentage === undefined ||
@@ -192,10 +192,10 @@ function compileHoldouts(filters: JsonObject, cohorts: CompiledCohorts): Compile
     }
     return [{ variant: `holdout-${id}`, percentage: Math.min(Math.max(percentage, 0), 100), filters: [] }];
   }
-  return groupsOf({ groups: filters.holdout_groups ?? [] }).map((group) => ({
+  return getGroups({ groups: filters.holdout_groups ?? [] }).map((group) => ({
     variant: typeof group.variant === "string" && group.variant !== "" ? group.variant : "holdout",
-    percentage: percentageOf(group.rollout_percentage),
-    filters: compileFilters(readableProperties(group), null, cohorts),
+    percentage: toPercentage(group.rollout_percentage),
+    filters: compileFilters(supportedProperties(group), null, cohorts),
   }));
 }
 
@@ -203,26 +203,26 @@ function compilePayloads(filters: JsonObject, isEncrypted: boolean): Map<string,
   const payloads = new Map<string, string>();
   if (!isJsonObject(filters.payloads)) return payloads;
   for (const [key, payload] of Object.entries(filters.payloads)) {
-    payloads.set(key, isEncrypted ? redactedPayload : payloadText(payload));
+    payloads.set(key, isEncrypted ? redactedPayload : payloadJson(payload));
   }
   return payloads;
 }
 
-/** Clients expect text that holds JSON; imported definitions may hold the value itself. */
-export function payloadText(payload: Json): string {
+/** Clients expect a JSON string; imported definitions may contain the value itself. */
+export function payloadJson(payload: Json): string {
   if (typeof payload === "string") return payload;
-  return textOf(payload) === undefined ? "null" : JSON.stringify(payload);
+  return toDisplayString(payload) === undefined ? "null" : JSON.stringify(payload);
 }
 
-function percentageOf(percentage: Json | undefined): number | null {
+function toPercentage(percentage: Json | undefined): number | null {
   if (percentage === null || percentage === undefined) return null;
-  return numberOf(percentage) ?? Number.NaN;
+  return toNumber(percentage) ?? Number.NaN;
 }
 
-function indexOf(index: Json | undefined): number | null {
+function getIndex(index: Json | undefined): number | null {
   return typeof index === "number" && Number.isInteger(index) ? index : null;
 }
 
-function runtimeOf(runtime: string | null): CompiledFlag["runtime"] {
+function getRuntime(runtime: string | null): CompiledFlag["runtime"] {
   return runtime === "client" || runtime === "server" ? runtime : "all";
 }

@@ -1,12 +1,12 @@
 /**
- * One condition set against one request: whom it is about, its filters, its rollout.
+ * Evaluates one condition set for one request: its subject, filters and rollout.
  *
  * Source: contract, flag-evaluation 7.1, 7.2, 11 and 13.
  */
 
 import type { Json } from "../../lib/json.ts";
-import type { Verdict } from "../operators/value-tests.ts";
-import { isWithin, rolloutPlace } from "./bucketing.ts";
+import type { MatchResult } from "../operators/matchers.ts";
+import { isWithin, rolloutPosition } from "./bucketing.ts";
 import { isMember } from "./cohorts.ts";
 import type {
   CompiledCondition,
@@ -31,8 +31,8 @@ const noGroupType: ConditionOutcome = { code: "no_group_type" };
 const noMatch: ConditionOutcome = { code: "no_condition_match" };
 const outOfRollout: ConditionOutcome = { code: "out_of_rollout_bound" };
 
-/** Whom a flag's or a condition's hash is about; undefined when the request does not name the group or device. */
-export function identityOf(
+/** The subject whose ID a flag or a condition hashes; undefined when the request does not name the group or device. */
+export function getIdentity(
   flag: CompiledFlag,
   groupTypeIndex: number | null,
   run: Run,
@@ -40,16 +40,16 @@ export function identityOf(
   return groupTypeIndex === null ? run.personIdentity(flag) : run.groupIdentity(groupTypeIndex);
 }
 
-/** Evaluates one condition; a trace, when given, gets its identity, filters and rollout. */
+/** Evaluates one condition; records identity, filters and rollout in a trace, if given. */
 export function evaluateCondition(
   flag: CompiledFlag,
   condition: CompiledCondition,
   run: Run,
   trace?: ConditionTrace,
 ): ConditionOutcome {
-  const identity = identityOf(flag, condition.groupTypeIndex, run);
+  const identity = getIdentity(flag, condition.groupTypeIndex, run);
   if (trace !== undefined) trace.identity = identity ?? null;
-  // Without a group nothing can be said; a device that is not known is never within a rollout.
+  // An unknown group gives no result; an unknown device is never within a rollout.
   if (identity === undefined) return condition.groupTypeIndex === null ? outOfRollout : noGroupType;
   const isMatching = matchesAll(condition.filters, run, trace?.filters);
   const { rolloutPercentage } = condition;
@@ -59,11 +59,11 @@ export function evaluateCondition(
   const isIn =
     rolloutPercentage === null ||
     rolloutPercentage === 100 ||
-    isWithin(rolloutPercentage, run.rolloutPlace(flag, identity.id));
+    isWithin(rolloutPercentage, run.rolloutPosition(flag, identity.id));
   return isIn ? { code: "condition_match", identity } : outOfRollout;
 }
 
-/** Whether all filters match. The first one that does not decides, also about being a failure. */
+/** Whether all filters match. The first one that does not decides the result, including a failure. */
 export function matchesAll(
   filters: readonly CompiledFilter[],
   run: Run,
@@ -80,7 +80,7 @@ export function matchesAll(
   return outcome;
 }
 
-function testFilter(filter: CompiledFilter, run: Run): Verdict | Failure {
+function testFilter(filter: CompiledFilter, run: Run): MatchResult | Failure {
   switch (filter.kind) {
     case "person":
       return run.personVerdict(filter);
@@ -108,7 +108,7 @@ function flagValue(flagId: number | undefined, run: Run): FlagValue {
       `Flag ${flagId}, which this flag depends on, has no value`,
     );
   }
-  // Flags that are switched off, or that the request left out, count as off.
+  // Flags that are inactive, or excluded by the request, count as off.
   return value ?? false;
 }
 
@@ -119,23 +119,23 @@ function evaluatesTo(value: boolean | string, wanted: Json | undefined): boolean
 }
 
 function traceRollout(flag: CompiledFlag, percentage: number | null, identity: Identity): RolloutTrace {
-  const place = rolloutPlace(flag.key, identity.id);
+  const position = rolloutPosition(flag.key, identity.id);
   return {
     percentage: percentage ?? 100,
     hashed: `${flag.key}.${identity.id}`,
-    place,
-    isIn: isWithin(percentage, place),
+    place: position,
+    isIn: isWithin(percentage, position),
   };
 }
 
-function traceFilter(filter: CompiledFilter, verdict: Verdict | Failure, run: Run): FilterTrace {
+function traceFilter(filter: CompiledFilter, verdict: MatchResult | Failure, run: Run): FilterTrace {
   const { written } = filter;
   const common = {
     type: typeof written.type === "string" ? written.type : filter.kind,
     key: typeof written.key === "string" ? written.key : null,
     operator: typeof written.operator === "string" ? written.operator : defaultOperator(filter),
     wanted: written.value ?? null,
-    result: resultOf(verdict),
+    result: getResult(verdict),
     ...(verdict instanceof Failure ? { note: verdict.description } : {}),
   };
   switch (filter.kind) {
@@ -170,7 +170,7 @@ function defaultOperator(filter: CompiledFilter): string {
   return filter.kind === "cohort" ? "in" : "exact";
 }
 
-function resultOf(verdict: Verdict | Failure): FilterTrace["result"] {
+function getResult(verdict: MatchResult | Failure): FilterTrace["result"] {
   if (verdict instanceof Failure) return "failed";
   if (verdict === "error") return "error";
   return verdict ? "match" : "mismatch";

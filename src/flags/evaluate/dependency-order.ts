@@ -1,19 +1,19 @@
-/** The order in which flags can be computed when some look at others. Source: contract, flag-evaluation 7 and 11. */
+/** Order in which flags with dependencies are evaluated. Source: contract, flag-evaluation 7 and 11. */
 
 import type { Resolution } from "./model.ts";
 
 export interface DependingFlag {
   id: number;
   active: boolean;
-  /** Undefined stands for a reference that is no flag id. */
+  /** Undefined for a reference that is not a flag ID. */
   dependencies: readonly (number | undefined)[];
 }
 
 /**
- * Orders active flags so that each stands after those it needs; flags over a circle come last.
+ * Orders active flags so that each follows its dependencies; flags with a cycle below them come last.
  *
- * A flag that is switched off is simply off: what it depends on does not matter. A flag that cannot be resolved
- * makes all flags above it unresolvable, because "that flag is off" must not be concluded from not knowing.
+ * An inactive flag is off: its dependencies do not matter. An unresolvable flag makes all flags that depend on it
+ * unresolvable, because an unknown value must not count as off.
  */
 export function orderByDependency<F extends DependingFlag>(
   flags: ReadonlyMap<number, F>,
@@ -32,7 +32,7 @@ export function orderByDependency<F extends DependingFlag>(
   }
   const resolutions = new Map<number, Resolution>();
   const ordered = active.filter((flag) => openCount.get(flag.id) === 0);
-  // The list grows while it is walked: a flag joins when the last flag it needs has been passed.
+  // The list grows during iteration: a flag is added when its last dependency has been passed.
   for (const flag of ordered) {
     const isResolved = flag.dependencies.every(
       (id) => id !== undefined && flags.has(id) && (resolutions.get(id) ?? "ok") === "ok",
@@ -52,7 +52,7 @@ export function orderByDependency<F extends DependingFlag>(
   return { ordered, resolutions };
 }
 
-/** The ids of all flags needed to compute some flags, themselves included. Unknown ids are left out. */
+/** The IDs of all flags needed to compute some flags, themselves included. Unknown IDs are skipped. */
 export function withDependencies(
   wanted: Iterable<number>,
   flags: ReadonlyMap<number, Pick<DependingFlag, "dependencies">>,

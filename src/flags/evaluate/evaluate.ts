@@ -1,13 +1,13 @@
 /**
- * Decides the values of flags for one request.
+ * Evaluates the flags of one request.
  *
- * Pure: same set and request, same answer. No store, no clock, no randomness. Never throws for bad flag data:
- * what cannot be used does not match, what cannot be computed is reported as failed.
- * Source: contract, flag-evaluation 5 to 14.
+ * Pure: same set and request, same result. No store, no clock, no randomness. Never throws for bad flag data: invalid
+ * parts do not match, and flags that cannot be computed are reported as failed. Source: contract, flag-evaluation 5 to
+ * 14.
  */
 
-import { holdoutPlace, isWithin, variantAt } from "./bucketing.ts";
-import { type ConditionOutcome, evaluateCondition, identityOf, matchesAll } from "./conditions.ts";
+import { holdoutPosition, isWithin, variantAt } from "./bucketing.ts";
+import { type ConditionOutcome, evaluateCondition, getIdentity, matchesAll } from "./conditions.ts";
 import type {
   CompiledCondition,
   CompiledFlag,
@@ -20,22 +20,22 @@ import type {
   Identity,
   Resolution,
 } from "./model.ts";
-import { Failure, type Reason, type ReasonCode, reasonOf, reasonScores } from "./reasons.ts";
+import { Failure, getReason, type Reason, type ReasonCode, reasonScores } from "./reasons.ts";
 import { Run } from "./request.ts";
 import { selectFlags } from "./selection.ts";
 
-/** What came out of one request. */
+/** The result of one request. */
 export class Evaluation {
   private byKey: ReadonlyMap<string, FlagResult> | undefined;
 
   constructor(
-    /** One result per flag, dependencies before dependants. */
+    /** One result per flag, dependencies before dependents. */
     readonly list: readonly FlagResult[],
-    /** True when some answer is missing or a guess; clients then keep what they know of the missing ones. */
+    /** True when a result is missing or a guess; clients then keep the values they have. */
     readonly errorsWhileComputing: boolean,
   ) {}
 
-  /** The results by flag key, in the same order; made when first asked for, because most answers need the list only. */
+  /** The results by flag key, in the same order; created lazily, because most responses need only the list. */
   get results(): ReadonlyMap<string, FlagResult> {
     this.byKey ??= new Map(this.list.map((result) => [result.key, result]));
     return this.byKey;
@@ -45,18 +45,18 @@ export class Evaluation {
 /**
  * Computes the selected flags of a set. Inactive flags have no result.
  *
- * @param before what came out, without a failure, for the same set, request and stored properties of the person at
- *               another time: flags that look at no clock, group, list or other flag are not computed again.
+ * @param before an earlier result without a failure for the same set, request and stored properties of the person:
+ *               flags that depend on no clock, group, list or other flag are not computed again.
  */
 export function evaluate(set: FlagSet, request: EvaluationRequest, before?: Evaluation): Evaluation {
   const run = new Run(set, request);
   let errorsWhileComputing = request.hashKeyOverridesFailed === true;
   const results: FlagResult[] = [];
-  for (const [place, flag] of selectFlags(set, request.selection).entries()) {
-    const known = before?.list[place];
+  for (const [position, flag] of selectFlags(set, request.selection).entries()) {
+    const known = before?.list[position];
     const result =
       known !== undefined && flag.isRepeatable ? noted(flag, known, run) : evaluateFlag(flag, run);
-    if (result.failed || resolutionOf(flag, set) === "cycle") errorsWhileComputing = true;
+    if (result.failed || getResolution(flag, set) === "cycle") errorsWhileComputing = true;
     results.push(result);
   }
   return new Evaluation(results, errorsWhileComputing);
@@ -68,9 +68,9 @@ export function clientValue(result: FlagResult): boolean | string {
 }
 
 /**
- * Computes one flag and notes its value for the flags that depend on it.
+ * Computes one flag and records its value for dependent flags.
  *
- * The flags it depends on must have been computed in the same run before.
+ * Its dependencies must have been computed in the same run before.
  */
 export function evaluateFlag(flag: CompiledFlag, run: Run, trace?: FlagTrace): FlagResult {
   const decision = decide(flag, run, trace);
@@ -82,20 +82,20 @@ export function evaluateFlag(flag: CompiledFlag, run: Run, trace?: FlagTrace): F
   return result;
 }
 
-/** A result that is not failed, noted for the flags that depend on it. */
+/** Records a successful result for dependent flags. */
 function noted(flag: CompiledFlag, result: FlagResult, run: Run): FlagResult {
   if (run.set.hasDependencies) run.values.set(flag.id, clientValue(result));
   return result;
 }
 
-/** Most sets have no dependencies at all, and then nothing has to be looked up. */
-function resolutionOf(flag: CompiledFlag, set: FlagSet): Resolution | undefined {
+/** Most sets have no dependencies, and need no lookup. */
+function getResolution(flag: CompiledFlag, set: FlagSet): Resolution | undefined {
   return set.hasDependencies ? set.resolutions.get(flag.id) : "ok";
 }
 
-/** The steps in their order; the first one that decides ends it. */
+/** The evaluation steps in order; the first decisive one ends it. */
 function decide(flag: CompiledFlag, run: Run, trace?: FlagTrace): FlagResult | Failure {
-  if (resolutionOf(flag, run.set) !== "ok") return off(flag, "missing_dependency", null);
+  if (getResolution(flag, run.set) !== "ok") return off(flag, "missing_dependency", null);
   return (
     decideByEnrollment(flag, run, trace) ??
     decideBySuperCondition(flag, run, trace) ??
@@ -110,7 +110,7 @@ function decideByEnrollment(flag: CompiledFlag, run: Run, trace?: FlagTrace): Fl
   if (trace) trace.enrollment = { key: flag.enrollmentKey, found, isDecisive: found !== undefined };
   if (found === undefined) return undefined;
   const enabled = found === true || found === "true";
-  return resultOf(flag, enabled, null, reasonOf("super_condition_value", 0));
+  return getResult(flag, enabled, null, getReason("super_condition_value", 0));
 }
 
 function decideBySuperCondition(
@@ -129,28 +129,31 @@ function decideBySuperCondition(
   if (trace && steps) trace.superCondition = steps;
   if (outcome instanceof Failure) return outcome;
   const enabled = outcome.code === "condition_match";
-  return resultOf(flag, enabled, null, reasonOf("super_condition_value", 0));
+  return getResult(flag, enabled, null, getReason("super_condition_value", 0));
 }
 
 function decideByHoldout(flag: CompiledFlag, run: Run, trace?: FlagTrace): FlagResult | Failure | undefined {
   if (flag.holdouts.length === 0) return undefined;
-  const identity = identityOf(flag, flag.groupTypeIndex, run);
+  const identity = getIdentity(flag, flag.groupTypeIndex, run);
   if (identity === undefined) return undefined;
-  const place = holdoutPlace(identity.id);
+  const position = holdoutPosition(identity.id);
   for (const { variant, percentage, filters } of flag.holdouts) {
-    const isIn = isWithin(percentage, place);
+    const isIn = isWithin(percentage, position);
     const hashed = `holdout-${identity.id}`;
-    trace?.holdouts.push({ variant, rollout: { percentage: percentage ?? 100, hashed, place, isIn } });
+    trace?.holdouts.push({
+      variant,
+      rollout: { percentage: percentage ?? 100, hashed, place: position, isIn },
+    });
     if (!isIn) continue;
     const isMatching = matchesAll(filters, run);
     if (isMatching instanceof Failure) return isMatching;
-    if (isMatching) return resultOf(flag, true, variant, reasonOf("holdout_condition_value", null));
+    if (isMatching) return getResult(flag, true, variant, getReason("holdout_condition_value", null));
   }
   return undefined;
 }
 
 function decideByConditions(flag: CompiledFlag, run: Run, trace?: FlagTrace): FlagResult | Failure {
-  // A flag without conditions reports what a flag without matching ones does; upstream says `no_group_type` here.
+  // A flag without conditions has the reason of a flag without matching ones; upstream returns `no_group_type` here.
   let best: ReasonCode = flag.conditions.length === 0 ? "no_condition_match" : "no_group_type";
   let bestIndex: number | null = null;
   let hasSkippedGroups = false;
@@ -161,7 +164,7 @@ function decideByConditions(flag: CompiledFlag, run: Run, trace?: FlagTrace): Fl
     if (outcome instanceof Failure) return outcome;
     if (outcome.code === "condition_match") {
       const variant = chooseVariant(flag, condition, outcome.identity, run, trace);
-      return resultOf(flag, true, variant, reasonOf("condition_match", condition.index));
+      return getResult(flag, true, variant, getReason("condition_match", condition.index));
     }
     if (outcome.code === "out_of_rollout_bound" && flag.endsAtFirstRolloutMiss) {
       return off(flag, "out_of_rollout_bound", condition.index);
@@ -184,8 +187,8 @@ function chooseVariant(
 ): string | null {
   if (flag.variants.length === 0) return null;
   if (trace === undefined && condition.variant !== null) return condition.variant;
-  const place = run.variantPlace(flag, identity.id);
-  const chosen = condition.variant ?? variantAt(place, flag.variants);
+  const position = run.variantPosition(flag, identity.id);
+  const chosen = condition.variant ?? variantAt(position, flag.variants);
   if (trace !== undefined) {
     let below = 0;
     const shares = flag.variants.map(({ key, rolloutPercentage }) => {
@@ -194,9 +197,9 @@ function chooseVariant(
       return { key, from, below };
     });
     const hashed = `${flag.key}.${identity.id}variant`;
-    trace.variant = { chosen, isForced: condition.variant !== null, hashed, place, shares };
+    trace.variant = { chosen, isForced: condition.variant !== null, hashed, place: position, shares };
   }
-  // An empty key, which only imported data has, would read as "off" on the wire.
+  // An empty key, which only imported data has, would mean "off" in the response.
   return chosen || null;
 }
 
@@ -206,14 +209,14 @@ function off(
   conditionIndex: number | null,
   hasSkippedGroups = false,
 ): FlagResult {
-  return resultOf(flag, false, null, reasonOf(code, conditionIndex, hasSkippedGroups));
+  return getResult(flag, false, null, getReason(code, conditionIndex, hasSkippedGroups));
 }
 
-/** More outcomes than this are made anew each time; only an absurd number of conditions and variants comes here. */
+/** Further outcomes are not cached; only an extreme number of conditions and variants exceeds this. */
 const outcomesMax = 200;
 
-/** Results are made once: a flag has few outcomes, and whoever writes answers can keep the text of each. */
-function resultOf(flag: CompiledFlag, enabled: boolean, variant: string | null, reason: Reason): FlagResult {
+/** Results are reused: a flag has few outcomes, and response writers can cache the text of each. */
+function getResult(flag: CompiledFlag, enabled: boolean, variant: string | null, reason: Reason): FlagResult {
   for (const known of flag.outcomes) {
     if (known.reason === reason && known.variant === variant && known.enabled === enabled) return known;
   }

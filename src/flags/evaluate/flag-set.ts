@@ -6,16 +6,16 @@
 
 import type { CohortDefinition, FlagDefinition, GroupType } from "../rules/types.ts";
 import { compileCohorts } from "./cohorts.ts";
-import { compileFlag, filtersOf } from "./compiled-flag.ts";
+import { compileFlag, getFilters } from "./compiled-flag.ts";
 import { orderByDependency } from "./dependency-order.ts";
 import type { CompiledFlag, FlagSet, StoredDataNeeds } from "./model.ts";
 import { sourceOfInitial } from "./person-view.ts";
 import { Failure } from "./reasons.ts";
 
 /**
- * Compiles a project's flags. Deleted flags may be passed and are left out.
+ * Compiles a project's flags. Deleted flags may be passed and are skipped.
  *
- * Never throws for bad definitions: what cannot be read does not match.
+ * Never throws for bad definitions: invalid parts do not match.
  */
 export function compileFlagSet(
   flags: Iterable<FlagDefinition>,
@@ -43,7 +43,7 @@ export function compileFlagSet(
   };
 }
 
-/** True when a request's own values answer every person property the flags look at, so that the store can be left alone. */
+/** True when the request provides every person property that the flags use, so that the store need not be read. */
 export function coversPersonKeys(set: FlagSet, overrides: Readonly<Record<string, unknown>>): boolean {
   for (const key of set.needs.personKeys) if (!Object.hasOwn(overrides, key)) return false;
   return true;
@@ -55,7 +55,7 @@ function collectNeeds(flags: readonly CompiledFlag[]): StoredDataNeeds {
   let staticCohorts = false;
   for (const flag of flags) {
     if (flag.enrollmentKey !== null) personKeys.add(flag.enrollmentKey);
-    for (const filter of filtersOf(flag)) {
+    for (const filter of getFilters(flag)) {
       if (filter.kind === "person") personKeys.add(filter.key);
       if (filter.kind === "group") {
         groupKeys.set(
@@ -73,7 +73,7 @@ function collectNeeds(flags: readonly CompiledFlag[]): StoredDataNeeds {
     const source = sourceOfInitial(key);
     if (source !== undefined) personKeys.add(source);
   }
-  // The request always knows its own distinct id and its own group keys.
+  // The request always contains its distinct ID and group keys.
   personKeys.delete("distinct_id");
   for (const keys of groupKeys.values()) keys.delete("$group_key");
   const continuityKeys = flags.filter(({ hasContinuity }) => hasContinuity).map(({ key }) => key);
@@ -88,11 +88,11 @@ function collectNeeds(flags: readonly CompiledFlag[]): StoredDataNeeds {
   };
 }
 
-/** Gives equal person filters the same slot: many flags ask the same, and one request need not compute it twice. */
+/** Assigns equal person filters the same slot: many flags have the same filter, and a request computes it once. */
 function shareVerdicts(flags: readonly CompiledFlag[]): void {
   const slots = new Map<string, number>();
   for (const flag of flags) {
-    for (const filter of filtersOf(flag)) {
+    for (const filter of getFilters(flag)) {
       if (filter.kind !== "person") continue;
       const { operator, value } = filter.written;
       const question = JSON.stringify([filter.key, operator ?? null, value ?? null]);

@@ -1,19 +1,20 @@
 /**
- * Experience continuity: a person who is identified keeps the values seen before.
+ * Experience continuity: an identified person keeps the values from before.
  *
- * Decides which overrides are to be stored and which ones count; storing them is the caller's work.
- * Source: contract, flag-evaluation 10.
+ * Plans which overrides are stored and which ones apply; the caller stores them. Source: contract, flag-evaluation 10.
  */
 
 import type { FlagSet } from "./model.ts";
 
-/** The distinct ID or the former ID of a request, with the overrides of its person, or its own as long as it has none. */
+/**
+ * The distinct ID or the former ID of a request, with the overrides of its person, or its own until it has a person.
+ */
 export interface IdOverrides {
   distinctId: string;
   hasPerson: boolean;
   /** They expire soon, unless this request extends them; never those of a person. */
   isOld: boolean;
-  /** Hash ids by flag key. */
+  /** Hash keys by flag key. */
   overrides: ReadonlyMap<string, string>;
 }
 
@@ -24,9 +25,9 @@ interface HashKeyOverride {
 }
 
 export interface OverridePlan {
-  /** To be inserted; a hash key that is stored already stays. */
+  /** To be inserted; a stored hash key is not replaced. */
   toStore: HashKeyOverride[];
-  /** What counts for this request: pass it on as `hashKeyOverrides`. */
+  /** Overrides that apply to this request: pass them as `hashKeyOverrides`. */
   effective: ReadonlyMap<string, string>;
 }
 
@@ -44,7 +45,7 @@ export function planHashKeyOverrides(
   const toStore: HashKeyOverride[] = [];
   const effective = new Map<string, string>();
   for (const { distinctId, hasPerson, isOld, overrides } of ids) {
-    // The first ID to have an override wins: its rows are read before those of the former ID.
+    // The first ID with an override wins: its rows are read before those of the former ID.
     for (const [flagKey, hashKey] of overrides) if (!effective.has(flagKey)) effective.set(flagKey, hashKey);
     if (!anonDistinctId) continue;
     for (const flagKey of set.needs.continuityKeys) {
@@ -52,7 +53,7 @@ export function planHashKeyOverrides(
       const isItself = !hasPerson && distinctId === anonDistinctId;
       if (!isItself && (isOld || !overrides.has(flagKey)))
         toStore.push({ distinctId, flagKey, hashKey: anonDistinctId });
-      // An ID without a person joins the former one's, whose overrides win.
+      // An ID without a person joins the person of the former ID, whose overrides win.
       if (hasPerson && !effective.has(flagKey)) effective.set(flagKey, anonDistinctId);
     }
   }

@@ -1,9 +1,9 @@
-/** What evaluation talks about: requests, compiled flags, results and traces. Types only. */
+/** Types of evaluation: requests, compiled flags, results and traces. */
 
 import type { Json, JsonObject } from "../../lib/json.ts";
-import type { ValueTest } from "../operators/value-tests.ts";
+import type { Matcher } from "../operators/matchers.ts";
 import type { FlagDefinition } from "../rules/types.ts";
-import type { VariantShare } from "./bucketing.ts";
+import type { VariantRange } from "./bucketing.ts";
 import type { CompiledCohort, CompiledCohorts } from "./cohorts.ts";
 import type { PropertySource } from "./person-view.ts";
 import type { Failure, Reason, ReasonCode } from "./reasons.ts";
@@ -13,19 +13,19 @@ export interface FlagResult {
   key: string;
   version: number;
   enabled: boolean;
-  /** The variant's key; null for boolean flags, flags that are off, and ids past the last variant's share. */
+  /** The variant's key; null for boolean flags, flags that are off, and IDs past the last variant's range. */
   variant: string | null;
   reason: Reason;
   /** JSON text, only when enabled and defined. */
   payload: string | null;
-  /** The flag could not be computed; clients keep the value they know. */
+  /** The flag could not be computed; clients keep the value they have. */
   failed: boolean;
 }
 
-/** `slot` is where a run of the set keeps the verdict, the same for equal filters; undefined outside of a set. */
+/** `slot` is the index of the cached verdict in a run, shared by equal filters; undefined outside of a set. */
 export type CompiledFilter = { written: JsonObject } & (
-  | { kind: "person"; key: string; test: ValueTest; slot: number | undefined }
-  | { kind: "group"; groupTypeIndex: number; key: string; test: ValueTest }
+  | { kind: "person"; key: string; test: Matcher; slot: number | undefined }
+  | { kind: "group"; groupTypeIndex: number; key: string; test: Matcher }
   | { kind: "cohort"; cohort: CompiledCohort | Failure; isInverted: boolean }
   | { kind: "flag"; flagId: number | undefined; wanted: Json | undefined }
   /** Can never match: unknown type, or an operator that its type does not have. */
@@ -36,13 +36,13 @@ export type PersonFilter = Extract<CompiledFilter, { kind: "person" }>;
 
 export interface CompiledCondition {
   index: number;
-  /** Cohorts last: they cost most, and a failing cohort matters only when everything else matches. */
+  /** Cohorts last: they are the most expensive, and a failing cohort matters only when everything else matches. */
   filters: readonly CompiledFilter[];
-  /** 0 to 100; null is everyone, NaN nobody. */
+  /** 0 to 100; null includes every user, NaN none. */
   rolloutPercentage: number | null;
   /** An existing variant that this condition forces. */
   variant: string | null;
-  /** The group type the condition is about; null is persons. */
+  /** The group type of the condition's subject; null: persons. */
   groupTypeIndex: number | null;
 }
 
@@ -54,7 +54,7 @@ export interface CompiledHoldout {
 
 export interface CompiledFlag {
   id: number;
-  /** Place among the active flags of its set; -1 for others. */
+  /** Index among the active flags of its set; -1 for others. */
   position: number;
   key: string;
   version: number;
@@ -65,46 +65,46 @@ export interface CompiledFlag {
   usesDeviceId: boolean;
   hasContinuity: boolean;
   groupTypeIndex: number | null;
-  /** The person property that decides about early access, when enrolment is on. */
+  /** The person property for early access, when enrollment is on. */
   enrollmentKey: string | null;
-  /** The old form of early access: decides when any of its properties is known of the person. */
+  /** The older form of early access: decides when the person has any of its properties. */
   superCondition: CompiledCondition | null;
   holdouts: readonly CompiledHoldout[];
   conditions: readonly CompiledCondition[];
-  variants: readonly VariantShare[];
+  variants: readonly VariantRange[];
   endsAtFirstRolloutMiss: boolean;
   payloads: ReadonlyMap<string, string>;
-  /** Ids of the flags this one looks at; undefined stands for a reference that is no id. */
+  /** IDs of the flags this one depends on; undefined for a reference that is not an ID. */
   dependencies: readonly (number | undefined)[];
-  /** The result follows from the request and the person's properties alone: no clock, groups, lists or other flags. */
+  /** The result depends only on the request and the person's properties: no clock, groups, lists or other flags. */
   isRepeatable: boolean;
-  /** Results that came out so far, to be given again. */
+  /** Results so far, for reuse. */
   outcomes: FlagResult[];
 }
 
 export interface FlagSet {
-  /** Active flags; each stands after the flags it depends on. */
+  /** Active flags; each follows the flags it depends on. */
   active: readonly CompiledFlag[];
-  /** Flags that are switched off; never evaluated, but listed by the management API. */
+  /** Inactive flags; never evaluated, but listed by the management API. */
   inactive: readonly CompiledFlag[];
   byId: ReadonlyMap<number, CompiledFlag>;
   byKey: ReadonlyMap<string, CompiledFlag>;
   cohorts: CompiledCohorts;
-  /** Names of group types by their index. */
+  /** Names of group types by index. */
   groupTypeNames: ReadonlyMap<number, string>;
-  /** Whether the dependencies of an active flag can be computed; keyed by flag id. */
+  /** Whether the dependencies of an active flag can be computed; keyed by flag ID. */
   resolutions: ReadonlyMap<number, Resolution>;
   needs: StoredDataNeeds;
-  /** Whether the results of all active flags follow from the request and the person's properties alone. */
+  /** Whether the results of all active flags depend only on the request and the person's properties. */
   isRepeatable: boolean;
-  /** Whether some active flag looks at the value of another one. */
+  /** Whether some active flag depends on another one. */
   hasDependencies: boolean;
 }
 
-/** What the active flags look at, so that a caller reads from its stores no more than that. */
+/** Stored data that the active flags use, so that a caller reads no more than that. */
 export interface StoredDataNeeds {
   personProperties: boolean;
-  /** Names of person properties; derived ones bring their source along. */
+  /** Names of person properties; derived ones include their source. */
   personKeys: ReadonlySet<string>;
   groupProperties: boolean;
   /** Names of group properties by group type index. */
@@ -118,24 +118,24 @@ export interface StoredDataNeeds {
 
 export interface EvaluationRequest {
   distinctId: string;
-  /** `$device_id` of the request; else `$device_id` among the person property overrides is used. */
+  /** `$device_id` of the request; by default, `$device_id` of the person property overrides. */
   deviceId?: string | null;
-  /** `$anon_distinct_id`: the id the person had before it was identified. */
+  /** `$anon_distinct_id`: the ID of the person before it was identified. */
   anonDistinctId?: string | null;
   /** Group keys by the name of the group type. */
   groups?: Readonly<JsonObject>;
-  /** The stored person; absent when the distinct id is not known. */
+  /** The stored person; absent for an unknown distinct ID. */
   person?: StoredPerson;
   personPropertyOverrides?: Readonly<JsonObject>;
   /** Stored properties of the groups named in `groups`, by the name of the group type. */
   groupProperties?: Readonly<Record<string, JsonObject>>;
   /** `group_properties` of the request, by the name of the group type. */
   groupPropertyOverrides?: Readonly<JsonObject>;
-  /** `$geoip_…` properties of the caller's address; fill gaps only. */
+  /** `$geoip_…` properties of the client's address; only fill gaps. */
   geoipProperties?: Readonly<JsonObject>;
-  /** Hash ids by flag key, as `planHashKeyOverrides` returns them. */
+  /** Hash keys by flag key, as returned by `planHashKeyOverrides`. */
   hashKeyOverrides?: ReadonlyMap<string, string>;
-  /** The overrides could not be read or written: hash plainly and tell the client that the answer is partial. */
+  /** The overrides could not be read or written: hash without them, and mark the response as partial. */
   hashKeyOverridesFailed?: boolean;
   /** Milliseconds since 1970. */
   now: number;
@@ -147,27 +147,27 @@ export interface EvaluationRequest {
 export interface StoredPerson {
   uuid?: string;
   properties: Readonly<JsonObject>;
-  /** Ids of the static cohorts that list the person. */
+  /** IDs of the static cohorts that contain the person. */
   staticCohortIds?: ReadonlySet<number>;
 }
 
-/** What a dependency may ask of a flag computed before. */
+/** The value of a flag that was computed earlier, for dependent flags. */
 export type FlagValue = boolean | string | Failure;
 
-/** Whom a condition is about. */
+/** The subject of a condition. */
 export type Identity = {
   id: string;
   kind: "distinct_id" | "hash_key_override" | "anon_distinct_id" | "device_id" | "group";
 };
 
 export interface FlagSelection {
-  /** Compute only these and what they depend on. Absent or empty: all flags. Unknown keys are ignored. */
+  /** Compute only these and their dependencies. Absent or empty: all flags. Unknown keys are ignored. */
   flagKeys?: readonly string[] | null;
   /** Absent: no filter by runtime. */
   runtime?: RequestRuntime | null;
   /** Absent or empty: no filter by context. */
   contexts?: readonly string[] | null;
-  /** Only the flags that surveys made for themselves. */
+  /** Only survey flags. */
   surveysOnly?: boolean;
 }
 
@@ -177,7 +177,7 @@ export interface FilterTrace {
   operator: string;
   /** The filter's value. */
   wanted: Json;
-  /** The property's value, the cohort membership or the other flag's value; undefined when there is none. */
+  /** The property's value, the cohort membership or the other flag's value; undefined if missing. */
   found: Json | undefined;
   source: PropertySource | "cohort" | "flag";
   /** `error`: the two cannot be compared. `failed`: the whole flag cannot be computed. */
@@ -189,14 +189,14 @@ export interface RolloutTrace {
   percentage: number;
   /** The text that was hashed. */
   hashed: string;
-  /** Its place from 0 to 1; in the rollout up to percentage / 100. */
+  /** Its position from 0 to 1; in the rollout up to percentage / 100. */
   place: number;
   isIn: boolean;
 }
 
 export interface ConditionTrace {
   index: number;
-  /** Whom the condition was computed for; null when the request does not name such a group or device. */
+  /** The subject of the condition; null when the request does not name such a group or device. */
   identity: Identity | null;
   filters: FilterTrace[];
   rollout: RolloutTrace | null;
@@ -218,10 +218,10 @@ interface HoldoutTrace {
 }
 
 /**
- * What happened while one flag was computed, for people who ask why.
+ * Records how one flag was computed, for explanations.
  *
- * Evaluation fills a trace only when it is given one; with a trace it looks at every filter of a condition instead of
- * stopping at the first mismatch, and comes to the same result.
+ * Evaluation fills a trace only if one is passed; it then evaluates every filter of a condition instead of stopping at
+ * the first mismatch, with the same result.
  */
 export interface FlagTrace {
   enrollment: { key: string; found: Json | undefined; isDecisive: boolean } | null;
@@ -231,8 +231,8 @@ export interface FlagTrace {
   variant: VariantTrace | null;
 }
 
-/** `missing`: some flag on the way down does not exist. `cycle`: the way down leads into a circle. */
+/** `missing`: some flag among the dependencies does not exist. `cycle`: the dependencies contain a cycle. */
 export type Resolution = "ok" | "missing" | "cycle";
 
-/** `unknown` keeps only the flags meant for every runtime. */
+/** `unknown` selects only the flags for every runtime. */
 export type RequestRuntime = "all" | "client" | "server" | "unknown";

@@ -1,4 +1,4 @@
-/** Why a flag has its value: codes, their rank and their sentences. Source: contract, flag-evaluation 8. */
+/** Evaluation reasons: codes, their rank and their messages. Source: contract, flag-evaluation 8. */
 
 export type ReasonCode =
   | "super_condition_value"
@@ -15,17 +15,17 @@ export type FailureCode =
   | "dependency_not_found_flag"
   | "dependency_cycle_cohort"
   | "cohort_filters_parsing_error"
-  /** Stored properties could not be read; told by whoever reads them. */
+  /** Stored properties could not be read; set by the reader. */
   | "database_error";
 
 export interface Reason {
   code: ReasonCode | FailureCode;
-  /** Zero-based position of the condition set, or null when none decided. */
+  /** Zero-based index of the condition set, or null when none decided. */
   conditionIndex: number | null;
   description: string;
 }
 
-/** A flag could not be computed. A value, not an exception: it happens in the middle of every request that meets it. */
+/** A flag could not be computed. A value, not an exception: it can occur in every request. */
 export class Failure {
   constructor(
     readonly code: FailureCode,
@@ -33,7 +33,7 @@ export class Failure {
   ) {}
 }
 
-/** How informative a reason is; a flag that matches nothing reports its most informative one. */
+/** How informative a reason is; a flag that matches nothing has its most informative one. */
 export const reasonScores: Record<ReasonCode, number> = {
   super_condition_value: 6,
   holdout_condition_value: 5,
@@ -55,26 +55,27 @@ const sentences: Record<Exclude<ReasonCode, "condition_match">, string> = {
   missing_dependency: "Flag cannot be evaluated due to missing dependency",
 };
 
-/** Reasons are made once: an answer about a hundred flags holds a hundred, of a dozen kinds. */
+/** Reasons are reused: a response for a hundred flags contains a hundred, of a dozen kinds. */
 const made = new Map<ReasonCode, Reason[]>();
 const madeIndexMax = 100;
 
 /**
  * The reason of a computed flag; equal ones are usually the same object.
  *
- * @param hasSkippedGroups some condition was about a group that the request did not name; only told when nothing matched.
+ * @param hasSkippedGroups some condition was about a group that the request did not name; only relevant when nothing
+ *                         matched.
  */
-export function reasonOf(code: ReasonCode, conditionIndex: number | null, hasSkippedGroups = false): Reason {
-  // Even places for those without skipped groups; null stands before the first index.
-  const place = ((conditionIndex ?? -1) + 1) * 2 + (hasSkippedGroups ? 1 : 0);
-  if (place > madeIndexMax * 2) return makeReason(code, conditionIndex, hasSkippedGroups);
+export function getReason(code: ReasonCode, conditionIndex: number | null, hasSkippedGroups = false): Reason {
+  // Even indexes for those without skipped groups; null comes before index 0.
+  const index = ((conditionIndex ?? -1) + 1) * 2 + (hasSkippedGroups ? 1 : 0);
+  if (index > madeIndexMax * 2) return makeReason(code, conditionIndex, hasSkippedGroups);
   let known = made.get(code);
   if (known === undefined) {
     known = [];
     made.set(code, known);
   }
-  known[place] ??= Object.freeze(makeReason(code, conditionIndex, hasSkippedGroups));
-  return known[place];
+  known[index] ??= Object.freeze(makeReason(code, conditionIndex, hasSkippedGroups));
+  return known[index];
 }
 
 function makeReason(code: ReasonCode, conditionIndex: number | null, hasSkippedGroups: boolean): Reason {

@@ -1,34 +1,34 @@
 /**
- * One request for flag values, and what evaluation knows while it answers it.
+ * State of one request for flag values.
  *
  * All stored data comes in with the request; evaluation reads no store and no clock.
  */
 
-import { numberText } from "../../lib/exact-json.ts";
-import { isJsonObject, type Json, type JsonObject, ownMember } from "../../lib/json.ts";
+import { formatNumber } from "../../lib/exact-json.ts";
+import { getOwnProperty, isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 import type { Clock } from "../../lib/values/dates.ts";
-import type { Verdict } from "../operators/value-tests.ts";
-import { rolloutPlace, variantPlace } from "./bucketing.ts";
-import { isKnown, knownPlaces, type Places, rolloutSlot, variantSlot } from "./caches.ts";
+import type { MatchResult } from "../operators/matchers.ts";
+import { rolloutPosition, variantPosition } from "./bucketing.ts";
+import { cachedPositions, type HashPositions, isKnown, rolloutSlot, variantSlot } from "./caches.ts";
 import type { CohortSubject } from "./cohorts.ts";
 import type { CompiledFlag, EvaluationRequest, FlagSet, FlagValue, Identity, PersonFilter } from "./model.ts";
 import { GroupView, PersonView, type PropertyView } from "./person-view.ts";
 
 const nobody: ReadonlySet<number> = new Set();
 
-/** State of one request; everything in it is computed from the request and may be asked any number of times. */
+/** State of one request; everything in it is derived from the request and cached. */
 export class Run {
   readonly person: PersonView;
   readonly clock: Clock;
   readonly cohortSubject: CohortSubject;
-  /** Values of the flags computed so far; flags left out by the selection count as off. */
+  /** Values of the flags computed so far; flags excluded by the selection count as off. */
   readonly values = new Map<number, FlagValue>();
   private readonly deviceId: string | undefined;
   private readonly plainIdentity: Identity;
-  private placesId: string | undefined;
-  private places: Places | undefined;
+  private positionsId: string | undefined;
+  private positions: HashPositions | undefined;
   private readonly personValues = new Map<string, Json | undefined>();
-  private readonly verdicts: (Verdict | undefined)[] = [];
+  private readonly verdicts: (MatchResult | undefined)[] = [];
   private readonly groupViews = new Map<number, PropertyView>();
   private readonly groupIdentities = new Map<number, Identity | null>();
 
@@ -46,10 +46,10 @@ export class Run {
       answers: new Map(),
     };
     this.plainIdentity = { id: request.distinctId, kind: "distinct_id" };
-    this.deviceId = idText(request.deviceId) ?? idText(ownMember(overrides, "$device_id"));
+    this.deviceId = formatId(request.deviceId) ?? formatId(getOwnProperty(overrides, "$device_id"));
   }
 
-  /** A property of the person, looked up once however many flags ask. */
+  /** A property of the person, looked up once for all flags. */
   personValue(name: string): Json | undefined {
     const known = this.personValues.get(name);
     if (known !== undefined || this.personValues.has(name)) return known;
@@ -58,8 +58,8 @@ export class Run {
     return value;
   }
 
-  /** Whether a filter about the person matches, computed once however many flags ask the same. */
-  personVerdict({ key, test, slot }: PersonFilter): Verdict {
+  /** Whether a filter about the person matches, computed once for all flags with the same filter. */
+  personVerdict({ key, test, slot }: PersonFilter): MatchResult {
     if (slot === undefined) return test(this.personValue(key), this.clock);
     const known = this.verdicts[slot];
     if (known !== undefined) return known;
@@ -68,7 +68,7 @@ export class Run {
     return verdict;
   }
 
-  /** The person's id for a flag: device, stored override, former id, distinct id. Undefined when a device is wanted but unknown. */
+  /** The person's ID for a flag: device, stored override, former ID, distinct ID. Undefined for an unknown device. */
   personIdentity(flag: CompiledFlag): Identity | undefined {
     if (flag.usesDeviceId)
       return this.deviceId === undefined ? undefined : { id: this.deviceId, kind: "device_id" };
@@ -80,43 +80,43 @@ export class Run {
     return this.plainIdentity;
   }
 
-  /** As the function of the same name, from memory where possible. */
-  rolloutPlace(flag: CompiledFlag, id: string): number {
-    const places = this.placesOf(id);
+  /** Cached `rolloutPosition`. */
+  rolloutPosition(flag: CompiledFlag, id: string): number {
+    const positions = this.getPositions(id);
     const slot = rolloutSlot(flag.position);
-    const known = places?.[slot];
+    const known = positions?.[slot];
     if (isKnown(known)) return known;
-    const place = rolloutPlace(flag.key, id);
-    if (places !== undefined) places[slot] = place;
-    return place;
+    const position = rolloutPosition(flag.key, id);
+    if (positions !== undefined) positions[slot] = position;
+    return position;
   }
 
-  /** As the function of the same name, from memory where possible. */
-  variantPlace(flag: CompiledFlag, id: string): number {
-    const places = this.placesOf(id);
+  /** Cached `variantPosition`. */
+  variantPosition(flag: CompiledFlag, id: string): number {
+    const positions = this.getPositions(id);
     const slot = variantSlot(flag.position);
-    const known = places?.[slot];
+    const known = positions?.[slot];
     if (isKnown(known)) return known;
-    const place = variantPlace(flag.key, id);
-    if (places !== undefined) places[slot] = place;
-    return place;
+    const position = variantPosition(flag.key, id);
+    if (positions !== undefined) positions[slot] = position;
+    return position;
   }
 
-  /** Nearly all flags of a request are about one id. */
-  private placesOf(id: string): Places | undefined {
-    if (id !== this.placesId) {
-      this.placesId = id;
-      this.places = id === "" ? undefined : knownPlaces(this.set, id);
+  /** Nearly all flags of a request use one ID. */
+  private getPositions(id: string): HashPositions | undefined {
+    if (id !== this.positionsId) {
+      this.positionsId = id;
+      this.positions = id === "" ? undefined : cachedPositions(this.set, id);
     }
-    return this.places;
+    return this.positions;
   }
 
-  /** The key of the request's group of a type; undefined when the request names none. */
+  /** The key of the request's group of a type; undefined without one. */
   groupIdentity(groupTypeIndex: number): Identity | undefined {
     const known = this.groupIdentities.get(groupTypeIndex);
     if (known !== undefined) return known ?? undefined;
     const name = this.set.groupTypeNames.get(groupTypeIndex);
-    const id = name === undefined ? undefined : idText(ownMember(this.request.groups, name));
+    const id = name === undefined ? undefined : formatId(getOwnProperty(this.request.groups, name));
     const identity: Identity | null = id === undefined ? null : { id, kind: "group" };
     this.groupIdentities.set(groupTypeIndex, identity);
     return identity ?? undefined;
@@ -126,18 +126,19 @@ export class Run {
     const known = this.groupViews.get(groupTypeIndex);
     if (known !== undefined) return known;
     const name = this.set.groupTypeNames.get(groupTypeIndex);
-    const key = name === undefined ? undefined : ownMember(this.request.groups, name);
-    const stored = name === undefined ? undefined : ownMember(this.request.groupProperties, name);
-    const overrides = name === undefined ? undefined : ownMember(this.request.groupPropertyOverrides, name);
+    const key = name === undefined ? undefined : getOwnProperty(this.request.groups, name);
+    const stored = name === undefined ? undefined : getOwnProperty(this.request.groupProperties, name);
+    const overrides =
+      name === undefined ? undefined : getOwnProperty(this.request.groupPropertyOverrides, name);
     const view = new GroupView(key ?? undefined, objectOrNone(stored), objectOrNone(overrides));
     this.groupViews.set(groupTypeIndex, view);
     return view;
   }
 }
 
-function idText(value: Json | undefined): string | undefined {
+function formatId(value: Json | undefined): string | undefined {
   if (typeof value === "number") return String(value);
-  return typeof value === "string" && value !== "" ? value : numberText(value);
+  return typeof value === "string" && value !== "" ? value : formatNumber(value);
 }
 
 function objectOrNone(value: Json | undefined): JsonObject | undefined {

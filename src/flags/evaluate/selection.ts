@@ -1,10 +1,10 @@
-/** Which flags a request is about. Source: contract, flag-evaluation 5.1 to 5.4. */
+/** Selects the flags of a request. Source: contract, flag-evaluation 5.1 to 5.4. */
 
 import { surveyFlagPrefix } from "../rules/types.ts";
 import { withDependencies } from "./dependency-order.ts";
 import type { CompiledFlag, FlagSelection, FlagSet, RequestRuntime } from "./model.ts";
 
-/** Why a selection leaves a flag out. */
+/** Why a selection excludes a flag. */
 export type Exclusion = "survey_switch" | "runtime" | "contexts" | "flag_keys";
 
 /** The active flags of a selection, dependencies first. */
@@ -17,8 +17,8 @@ export function selectFlags(set: FlagSet, selection: FlagSelection | undefined):
   return set.active.filter((flag) => exclusion(flag, selection, contexts, wanted) === undefined);
 }
 
-/** Why a flag is not among the selected ones, or undefined when it is. */
-export function exclusionOf(
+/** Why a flag is not selected; undefined when it is. */
+export function getExclusion(
   set: FlagSet,
   flag: CompiledFlag,
   selection: FlagSelection | undefined,
@@ -40,7 +40,7 @@ function exclusion(
   return wanted === undefined || wanted.has(flag.id) ? undefined : "flag_keys";
 }
 
-/** Nearly all requests select by runtime alone, so these lists are kept with the set. */
+/** Cached per set: nearly all requests select by runtime alone. */
 const flagsByRuntime = new WeakMap<FlagSet, Map<string, readonly CompiledFlag[]>>();
 
 function flagsOfRuntime(set: FlagSet, runtime: RequestRuntime | null | undefined): readonly CompiledFlag[] {
@@ -72,28 +72,27 @@ function idsOfKeys(
   keys: readonly string[] | null | undefined,
 ): ReadonlySet<number> | undefined {
   if (!keys || keys.length === 0) return undefined;
-  const asked = keys.flatMap((key) => set.byKey.get(key)?.id ?? []);
-  return withDependencies(asked, set.byId);
+  const requested = keys.flatMap((key) => set.byKey.get(key)?.id ?? []);
+  return withDependencies(requested, set.byId);
 }
 
-/** What a request says about its runtime. Header values are undefined or null when the header is absent. */
+/** Runtime hints of a request. Header values are undefined or null when the header is absent. */
 export interface RuntimeHints {
   /** `evaluation_runtime` of the body. */
   stated?: unknown;
   userAgent?: string | null;
-  /** Whether the request carries `Origin`, `Referer` or any `Sec-Fetch-…` header. */
+  /** Whether the request has `Origin`, `Referer` or any `Sec-Fetch-…` header. */
   hasBrowserHeaders?: boolean;
 }
 
 const browserAgent = /Mozilla\/|Chrome\/|Safari\/|Firefox\/|Edge\//;
-// The JVM server library and the Rust one joined after the list in the contract was made; the Ruby one writes no slash when
-// it asks for flags, a library that instruments an MCP server says so, and Elixir's has had the name of its HTTP client.
-// Without them they would lose flags.
+// Extends the contract's list by the JVM and Rust server libraries, Ruby's without a slash in flag requests, a library
+// that instruments MCP servers, and the HTTP client name of Elixir's. Otherwise they would miss flags.
 const serverAgent =
   /^posthog-(?:python|ruby|php|java|go|node|dotnet|elixir|server|rs|rust)(?:-mcp)?\/|^posthog-ruby\d|^req\/|python-requests\/|curl\//;
 const mobileAgent = /^posthog-(?:android|ios|react-native|flutter)\//;
 
-/** The runtime a request comes from: stated in the body, else told by its headers, else unknown. */
+/** The runtime of a request: from the body, else from its headers, else unknown. */
 export function detectRuntime(hints: RuntimeHints): RequestRuntime {
   const { stated } = hints;
   if (stated === "all" || stated === "client" || stated === "server") return stated;

@@ -1,46 +1,46 @@
 /**
- * The question "how many would this reach?", as it is asked: with the fields of a flag, or with one condition.
+ * Requests for the blast radius of a flag's fields, or of one condition.
  *
  * Source: contract, management-api 5.17; decision 18.
  */
 
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
-import { checkShape } from "./filters-shape.ts";
+import { checkShape } from "./filters-schema.ts";
 import { filtersInvalid, flagInvalid } from "./flag-invalid.ts";
 import { withRollout } from "./rollout.ts";
-import { percentageOf } from "./stored-filters.ts";
-import { groupsOf, groupTypeOf } from "./types.ts";
+import { toPercentage } from "./stored-filters.ts";
+import { getGroups, getGroupType } from "./types.ts";
 
-/** A condition set whose reach is asked for. */
-interface ReachSet {
-  /** Joined by AND; none: everybody. */
+/** A condition set to count. */
+interface BlastRadiusSet {
+  /** Joined by AND; empty: every user. */
   filters: JsonObject[];
-  /** 0 to 100; null is everybody. */
+  /** 0 to 100; null includes every user. */
   rolloutPercentage: number | null;
 }
 
-export interface ReachQuestion {
+export interface BlastRadiusQuery {
   /** Condition sets, joined by OR. */
-  sets: ReachSet[];
-  /** Groups of which type are counted; null for persons. */
+  sets: BlastRadiusSet[];
+  /** Group type to count; null for persons. */
   groupTypeIndex: number | null;
-  /** What rollouts are hashed with; empty for a flag that has no key yet. */
+  /** Hash key of the rollouts; empty for a flag without a key yet. */
   flagKey: string;
 }
 
-/** How many subjects match the conditions, and how many of those are within the rollouts, too. */
-export interface Reach {
+/** Number of subjects that match the conditions, and of those also within the rollouts. */
+export interface BlastRadius {
   total: number;
   /** Match at least one set. */
   matching: number;
   /** Match at least one set within its rollout. */
   reached: number;
   sets: { matching: number; reached: number }[];
-  /** Why the conditions cannot be evaluated; the counts mean nothing then. */
+  /** Why the conditions cannot be evaluated; the counts are meaningless then. */
   problem?: string;
 }
 
-/** The fields of a request, of the types that its schema says. */
+/** The fields of a request, validated by its schema. */
 export interface BlastRadiusBody {
   condition?: JsonObject | null;
   group_type_index?: number | null;
@@ -55,51 +55,51 @@ export type CheckAsSaving = (filters: JsonObject, flagKey: string) => JsonObject
 /**
  * Reads the body of a blast-radius request. Rejects what saving rejects (contract, third round B6).
  *
- * @throws {FlagInvalid} no condition, or it next to `filters` (attr null), a filter about another group type (attr
- *   null), filters that cannot be saved (attr `filters`).
+ * @throws {FlagInvalid} no condition, or one next to `filters` (attr null), a filter about another group type (attr
+ * null), filters that cannot be saved (attr `filters`).
  */
-export function parseBlastRadius(body: BlastRadiusBody, checkAsSaving: CheckAsSaving): ReachQuestion {
+export function parseBlastRadius(body: BlastRadiusBody, checkAsSaving: CheckAsSaving): BlastRadiusQuery {
   const flagKey = body.key ?? "";
   const type = body.group_type_index ?? null;
-  const given = readFilters(body);
-  questionOf(given, type);
-  const flagType = given.aggregation_group_type_index ?? type;
-  const checked = checkAsSaving({ ...given, aggregation_group_type_index: flagType }, flagKey);
-  return { ...questionOf(checked, type), flagKey };
+  const sent = readFilters(body);
+  toDraft(sent, type);
+  const flagType = sent.aggregation_group_type_index ?? type;
+  const checked = checkAsSaving({ ...sent, aggregation_group_type_index: flagType }, flagKey);
+  return { ...toDraft(checked, type), flagKey };
 }
 
-/** The condition sets that a request asks about, as filters. */
+/** The condition sets of a request, as filters. */
 function readFilters(body: BlastRadiusBody): JsonObject {
   const hasFields = isGiven(body.filters) || isGiven(body.rollout_percentage);
   if (hasFields) {
     if (isGiven(body.condition)) throw flagInvalid("Send either `filters` or `condition`, not both.");
-    return filtersOf(body);
+    return getFilters(body);
   }
   if (!Object.hasOwn(body, "condition")) throw flagInvalid("Missing condition for which to get blast radius");
   const { aggregation_group_type_index: type, ...others } = body.condition ?? {};
-  // A condition by itself that says null leaves it to what was asked for.
+  // A single condition with a null type uses the type of the request.
   const condition = isGiven(type) ? { ...others, aggregation_group_type_index: type } : others;
   return { groups: [condition] };
 }
 
-function filtersOf({ filters, rollout_percentage: rolloutPercentage }: BlastRadiusBody): JsonObject {
-  const given = filters ?? {};
-  checkShape(given);
+function getFilters({ filters, rollout_percentage: rolloutPercentage }: BlastRadiusBody): JsonObject {
+  const sent = filters ?? {};
+  checkShape(sent);
   const request = { rolloutPercentage: rolloutPercentage ?? undefined, isRemoteConfiguration: false };
-  return withRollout(given, given, request);
+  return withRollout(sent, sent, request);
 }
 
-function questionOf(filters: JsonObject, askedType: number | null): Omit<ReachQuestion, "flagKey"> {
-  const groups = groupsOf(filters);
+function toDraft(filters: JsonObject, askedType: number | null): Omit<BlastRadiusQuery, "flagKey"> {
+  const groups = getGroups(filters);
   const flagType = filters.aggregation_group_type_index ?? askedType;
-  const types = groups.map((group) => groupTypeOf(group, { aggregation_group_type_index: flagType }));
+  const types = groups.map((group) => getGroupType(group, { aggregation_group_type_index: flagType }));
   const [groupTypeIndex = askedType] = types;
   if (types.some((type) => type !== groupTypeIndex)) {
-    throw flagInvalid("The condition sets are about different kinds of groups; ask for them one by one.");
+    throw flagInvalid("The condition sets use different group types. Send them separately.");
   }
   const sets = groups.map((group, index) => ({
-    filters: propertiesOf(group, groups.length === 1 ? "properties" : `groups[${index}].properties`),
-    rolloutPercentage: percentageOf(group),
+    filters: getProperties(group, groups.length === 1 ? "properties" : `groups[${index}].properties`),
+    rolloutPercentage: toPercentage(group),
   }));
   if (
     groupTypeIndex !== null &&
@@ -110,7 +110,7 @@ function questionOf(filters: JsonObject, askedType: number | null): Omit<ReachQu
   return { sets, groupTypeIndex };
 }
 
-function propertiesOf(condition: JsonObject, path: string): JsonObject[] {
+function getProperties(condition: JsonObject, path: string): JsonObject[] {
   const properties: Json = condition.properties ?? [];
   if (!Array.isArray(properties)) throw filtersInvalid(`${path} must be a list`);
   return properties.map((filter, index) => {

@@ -1,31 +1,31 @@
 /**
- * What condition sets may say: types of properties, operators, values, variants, cohorts.
+ * Rules for condition sets: types of properties, operators, values, variants, cohorts.
  *
  * Expects filters of the right form. Source: contract, management-api 4.2 and 4.4.
  */
 
 import { isJsonObject, type Json, type JsonObject, wholeNumber } from "../../lib/json.ts";
 import {
-  blankKeyFault,
+  blankKeyProblem,
   fitsOperatorInFlag,
   isBlankKey,
   type NoteMisfit,
   type TestFault,
-  valueFault,
+  valueProblem,
 } from "../../lib/operator-values.ts";
-import { isKnownOperator, textIn } from "../../lib/operators.ts";
+import { formatFilterValue, isKnownOperator } from "../../lib/operators.ts";
 import { filtersInvalid } from "./flag-invalid.ts";
 import {
   type CohortDefinition,
   type CohortFacts,
-  groupsOf,
-  groupTypeOf,
-  propertiesOf,
-  variantsOf,
+  getGroups,
+  getGroupType,
+  getProperties,
+  getVariants,
 } from "./types.ts";
 
 const listedValuesMax = 1_000;
-/** 33.33 + 33.33 + 33.34 must count as 100 however the additions are rounded. */
+/** 33.33 + 33.33 + 33.34 must count as 100 despite rounding. */
 const sumTolerance = 1e-6;
 const conditionLists = ["groups", "super_groups", "holdout_groups"] as const;
 const personTypes = new Set<Json | undefined>(["person", "cohort", "flag"]);
@@ -33,10 +33,10 @@ const cohortOperators = new Set(["in", "not_in", "exact"]);
 
 /** Conditions about persons use person, cohort and flag properties; conditions about groups those of their group type. */
 export function checkPropertyTypes(filters: JsonObject, context: { hasEarlyAccessFeature?: boolean }): void {
-  for (const group of groupsOf(filters)) {
-    const groupType = groupTypeOf(group, filters);
+  for (const group of getGroups(filters)) {
+    const groupType = getGroupType(group, filters);
     if (groupType === null) {
-      if (propertiesOf(group).every(({ type }) => personTypes.has(type))) continue;
+      if (getProperties(group).every(({ type }) => personTypes.has(type))) continue;
       throw filtersInvalid("Filters are not valid (can only use person, cohort, and flag properties)");
     }
     if (context.hasEarlyAccessFeature) {
@@ -46,14 +46,14 @@ export function checkPropertyTypes(filters: JsonObject, context: { hasEarlyAcces
     }
     const isOfGroup = ({ type, group_type_index: index }: JsonObject) =>
       type === "group" && index === groupType;
-    if (propertiesOf(group).every(isOfGroup)) continue;
+    if (getProperties(group).every(isOfGroup)) continue;
     throw filtersInvalid("Filters are not valid (can only use group properties)");
   }
 }
 
-/** @throws {FlagInvalid} there are variants, and their shares do not make 100 percent. */
+/** @throws {FlagInvalid} the percentages of existing variants do not add up to 100. */
 export function checkVariantSum(filters: JsonObject): void {
-  const variants = variantsOf(filters);
+  const variants = getVariants(filters);
   if (variants.length === 0) return;
   const sum = variants.reduce((total, variant) => total + (variant.rollout_percentage as number), 0);
   if (Math.abs(sum - 100) <= sumTolerance) return;
@@ -61,36 +61,36 @@ export function checkVariantSum(filters: JsonObject): void {
 }
 
 /**
- * @param noteMisfit takes what is wrong with values; without it they are rejected.
- * @throws {FlagInvalid} the first condition that names an unknown variant, or whose property cannot be tested.
+ * @param noteMisfit receives messages about values; without it they are rejected.
+ * @throws {FlagInvalid} the first condition with an unknown variant or an invalid property test.
  */
 export function checkConditions(filters: JsonObject, cohorts: CohortFacts, noteMisfit?: NoteMisfit): void {
-  const variantKeys = new Set(variantsOf(filters).map(({ key }) => key));
-  for (const group of groupsOf(filters)) {
+  const variantKeys = new Set(getVariants(filters).map(({ key }) => key));
+  for (const group of getGroups(filters)) {
     if (!group.variant || variantKeys.has(group.variant)) continue;
     throw filtersInvalid("Filters are not valid (variant override does not exist)");
   }
   for (const list of conditionLists) {
-    for (const [groupIndex, group] of groupsOf({ groups: filters[list] ?? [] }).entries()) {
-      for (const [index, property] of propertiesOf(group).entries()) {
+    for (const [groupIndex, group] of getGroups({ groups: filters[list] ?? [] }).entries()) {
+      for (const [index, property] of getProperties(group).entries()) {
         const path = `${list}[${groupIndex}].properties[${index}]`;
         if (list !== "groups" && property.type === "flag")
           throw filtersInvalid(`${path}.type must not be flag: only groups depend on other flags`);
         checkProperty(property, cohorts);
-        const fault =
+        const problem =
           property.type === "cohort" || property.type === "flag"
             ? undefined
-            : faultOf(property, `${path}.value`);
-        if (fault !== undefined) rejectOrNote(fault, noteMisfit);
+            : getError(property, `${path}.value`);
+        if (problem !== undefined) rejectOrNote(problem, noteMisfit);
       }
     }
   }
 }
 
-/** @throws {FlagInvalid} the first cohort that does not exist, or cannot be used, wherever conditions name it. */
+/** @throws {FlagInvalid} the first cohort in conditions that does not exist or cannot be used. */
 export function checkCohorts(filters: JsonObject, cohorts: CohortFacts): void {
   for (const list of conditionLists) {
-    for (const { type, value } of groupsOf({ groups: filters[list] ?? [] }).flatMap(propertiesOf))
+    for (const { type, value } of getGroups({ groups: filters[list] ?? [] }).flatMap(getProperties))
       if (type === "cohort") checkCohort(value, cohorts);
   }
 }
@@ -106,22 +106,25 @@ function checkProperty(property: JsonObject, cohorts: CohortFacts): void {
   if (type === "cohort") checkCohort(value, cohorts);
 }
 
-/** What another flag evaluates to is compared with that flag's variants instead: see `checkDependencies`. */
-function faultOf({ key, operator, value }: JsonObject, where: string): TestFault | undefined {
-  if (isBlankKey(key)) return blankKeyFault;
+/** The value of another flag is compared with that flag's variants instead: see `checkDependencies`. */
+function getError({ key, operator, value }: JsonObject, where: string): TestFault | undefined {
+  if (isBlankKey(key)) return blankKeyProblem;
   const name = operator ?? "exact";
   if (typeof name !== "string" || !isKnownOperator(name))
-    return { code: "invalid_operator", detail: `Unknown operator: '${textIn(name)}'` };
-  return valueFault(name, value, { fits: fitsOperatorInFlag, where });
+    return { code: "invalid_operator", detail: `Unknown operator: '${formatFilterValue(name)}'` };
+  return valueProblem(name, value, { fits: fitsOperatorInFlag, where });
 }
 
-/** Stored conditions that match nothing because their values do not fit, one sentence each. Filters of the right form. */
-export function misfitsOf(filters: JsonObject): string[] {
+/**
+ * Stored conditions that match nothing because their values do not fit, one message each. Requires filters of the right
+ * form.
+ */
+export function getMisfits(filters: JsonObject): string[] {
   return conditionLists.flatMap((list) =>
-    groupsOf({ groups: filters[list] ?? [] }).flatMap((group, groupIndex) =>
-      propertiesOf(group).flatMap((property, index) => {
+    getGroups({ groups: filters[list] ?? [] }).flatMap((group, groupIndex) =>
+      getProperties(group).flatMap((property, index) => {
         if (property.type === "cohort" || property.type === "flag") return [];
-        const fault = faultOf(property, `${list}[${groupIndex}].properties[${index}].value`);
+        const fault = getError(property, `${list}[${groupIndex}].properties[${index}].value`);
         return fault === undefined ? [] : [fault.detail];
       }),
     ),
@@ -160,7 +163,10 @@ function checkOperator(operator: Json | undefined, type: Json | undefined): void
 function checkCohort(value: Json | undefined, cohorts: CohortFacts): void {
   const cohort = Number.isSafeInteger(value) ? cohorts.find(value as number) : undefined;
   if (cohort === undefined) {
-    throw filtersInvalid(`Cohort with id ${textIn(value)} does not exist`, "cohort_does_not_exist");
+    throw filtersInvalid(
+      `Cohort with id ${formatFilterValue(value)} does not exist`,
+      "cohort_does_not_exist",
+    );
   }
   for (const used of cohortAndNested(cohort, cohorts)) {
     if (typeof used === "number") {
@@ -175,7 +181,7 @@ function checkCohort(value: Json | undefined, cohorts: CohortFacts): void {
   }
 }
 
-/** A cohort and all cohorts its definition leads to; a static one leads nowhere. The ids of those that do not exist. */
+/** A cohort and all cohorts nested in its definition; a static one has none. Missing ones as IDs. */
 function cohortAndNested(cohort: CohortDefinition, cohorts: CohortFacts): (CohortDefinition | number)[] {
   const found = new Map<number, CohortDefinition | number>();
   const open: (CohortDefinition | number)[] = [cohort];

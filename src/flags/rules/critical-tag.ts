@@ -1,2 +1,2 @@
-/** The tag of flags that projects may want to have looked after. The console's page asks before it changes them. */
+/** The tag of flags that projects may protect. The console asks for confirmation before it changes them. */
 export const criticalTag = "critical";

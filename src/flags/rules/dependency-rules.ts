@@ -1,13 +1,11 @@
-/**
- * What a flag may depend on. Source: contract, management-api 4.4 (dependency rows).
- */
+/** Rules for dependencies of a flag. Source: contract, management-api 4.4 (dependency rows). */
 
 import { type Json, type JsonObject, wholeNumber } from "../../lib/json.ts";
 import { fitsOperator, type NoteMisfit, type TestFault } from "../../lib/operator-values.ts";
-import { textIn } from "../../lib/operators.ts";
+import { formatFilterValue } from "../../lib/operators.ts";
 import { rejectOrNote } from "./condition-rules.ts";
 import { filtersInvalid } from "./flag-invalid.ts";
-import { type FlagFact, type FlagFacts, groupsOf, propertiesOf, variantsOf } from "./types.ts";
+import { type FlagFact, type FlagFacts, getGroups, getProperties, getVariants } from "./types.ts";
 
 interface Owner {
   flagId: number | null;
@@ -16,7 +14,7 @@ interface Owner {
   noteMisfit?: NoteMisfit;
 }
 
-/** The ids of the flags that filters refer to, each once; references that are no id are left out. */
+/** The IDs of the flags that filters refer to, without duplicates; invalid references are skipped. */
 export function dependencyIds(filters: JsonObject): number[] {
   const ids = dependencyReferences(filters).map((reference) => wholeNumber(reference));
   return [...new Set(ids.filter((id) => id !== undefined))];
@@ -24,45 +22,45 @@ export function dependencyIds(filters: JsonObject): number[] {
 
 /**
  * @param known references that the stored filters have already: a flag that was switched off meanwhile may stay.
- * @throws {FlagInvalid} not an id, no such flag, a disabled one, the flag itself, a circle; a value that the flag
- *                       cannot have.
+ * @throws {FlagInvalid} not an ID, no such flag, a disabled one, the flag itself, a cycle; a value that the flag cannot
+ * have.
  */
 export function checkDependencies(filters: JsonObject, known: readonly string[], owner: Owner): void {
   for (const property of dependenciesIn(filters)) {
     const reference = String(property.key);
     const flag = checkDependency(reference, known.includes(reference), owner);
     if (!canEvaluateTo(property.value, flag))
-      rejectOrNote(evaluatesToFault(property.value), owner.noteMisfit);
+      rejectOrNote(evaluatesToProblem(property.value), owner.noteMisfit);
   }
-  if (owner.flagId === null) return; // nobody can depend on a flag that does not exist yet
+  if (owner.flagId === null) return; // no flag can depend on one that does not exist yet
   const circle = findCircle(dependencyIds(filters), owner.flagId, owner.flags);
   if (circle === undefined) return;
   const keys = [owner.flagKey, ...circle.map(({ key }) => key), owner.flagKey];
   throw filtersInvalid(`Circular dependency detected: ${keys.join(" → ")}`);
 }
 
-/** What filters refer to other flags by, in their order: ids, unless whoever wrote them was wrong. */
+/** The references to other flags in filters, in order: IDs, unless the filters are invalid. */
 export function dependencyReferences(filters: JsonObject): string[] {
   return dependenciesIn(filters).map(({ key }) => String(key));
 }
 
 /** The conditions on the values of other flags. */
 function dependenciesIn(filters: JsonObject): JsonObject[] {
-  return groupsOf(filters)
-    .flatMap(propertiesOf)
+  return getGroups(filters)
+    .flatMap(getProperties)
     .filter(({ type }) => type === "flag");
 }
 
 /** A flag is on, off, or has one of its variants (contract, third round B1). */
 export function canEvaluateTo(value: Json | undefined, { filters }: Pick<FlagFact, "filters">): boolean {
   if (!fitsOperator("flag_evaluates_to", value)) return false;
-  return typeof value === "boolean" || variantsOf(filters).some(({ key }) => key === value);
+  return typeof value === "boolean" || getVariants(filters).some(({ key }) => key === value);
 }
 
-function evaluatesToFault(value: Json | undefined): TestFault {
+function evaluatesToProblem(value: Json | undefined): TestFault {
   return {
     code: "invalid_value",
-    detail: `Invalid value for operator flag_evaluates_to: ${textIn(value)}`,
+    detail: `Invalid value for operator flag_evaluates_to: ${formatFilterValue(value)}`,
   };
 }
 
@@ -84,7 +82,7 @@ function checkDependency(reference: string, isKnown: boolean, owner: Owner): Fla
   );
 }
 
-/** The flags on a way from the given ones back to the target, first to last; undefined when there is no such way. */
+/** The flags on a path from the given ones back to the target, first to last; undefined without such a path. */
 function findCircle(start: readonly number[], target: number, flags: FlagFacts): FlagFact[] | undefined {
   const visited = new Set<number>();
   const open: { id: number; way: FlagFact[] }[] = start.map((id) => ({ id, way: [] }));

@@ -1,6 +1,6 @@
 /**
- * What depends on what: which flags a cohort serves, and what must hold of other flags when one is switched on, switched off
- * or deleted.
+ * Dependents: which flags use a cohort, and what must hold for other flags when one is switched on, switched off or
+ * deleted.
  *
  * Only transitions are checked. Source: contract, management-api 3.5 and 5.7.
  */
@@ -13,7 +13,7 @@ import type { CohortDefinition, FlagFact, FlagFacts } from "./types.ts";
 const namedMax = 5;
 
 /** The active flags, deleted ones excluded, that depend directly on a flag. */
-export function dependentsOf<F extends FlagFact>(flagId: number, flags: Iterable<F>): F[] {
+export function getDependents<F extends FlagFact>(flagId: number, flags: Iterable<F>): F[] {
   return [...flags].filter(
     (flag) =>
       flag.id !== flagId && flag.active && !flag.deleted && dependencyIds(flag.filters).includes(flagId),
@@ -21,8 +21,8 @@ export function dependentsOf<F extends FlagFact>(flagId: number, flags: Iterable
 }
 
 /**
- * The flags, inactive ones too, that look at each cohort wherever in their filters, or at one whose definition names it;
- * cohorts without any are left out.
+ * The flags, including inactive ones, that use each cohort anywhere in their filters, or one whose definition contains
+ * it; cohorts without any are omitted.
  */
 export function flagsByCohort<F extends FlagFact>(
   flags: Iterable<F>,

@@ -1,10 +1,8 @@
-/** A flag that may not be saved as it was sent. */
+import { InvalidFieldError } from "../../lib/errors.ts";
 
-import { InvalidField } from "../../lib/errors.ts";
-
-/** Thrown by the rules of this folder; the sentence for people is part of the contract. */
-export class FlagInvalid extends InvalidField {
-  /** @param field the one at fault, or null when it is the flag as a whole. */
+/** Thrown by the rules of this folder; the message is part of the contract. */
+export class FlagInvalid extends InvalidFieldError {
+  /** @param field the invalid one, or null for the flag as a whole. */
   constructor(code: string, detail: string, field: string | null) {
     super(field, code, detail);
   }
@@ -15,7 +13,7 @@ export function flagInvalid(detail: string): FlagInvalid {
   return new FlagInvalid("invalid_input", detail, null);
 }
 
-/** A rule about `filters` was broken; most have no code of their own. */
+/** A rule about `filters` was broken; most have no specific code. */
 export function filtersInvalid(detail: string, code = "invalid_input"): FlagInvalid {
   return new FlagInvalid(code, detail, "filters");
 }

@@ -1,4 +1,4 @@
-/** What a flag's key is written with. The console's page and the commands say it from here. */
+/** Valid characters of a flag's key, shared by the console and the CLI. */
 
 export const keyCharacters = /^[a-zA-Z0-9_-]+$/;
 

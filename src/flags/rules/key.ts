@@ -1,39 +1,54 @@
 /**
  * Rules for a flag's key. Source: contract, management-api 3.5 and 5.2, README (decisions).
  *
- * The order matters to clients: form (the schema of the request), then uniqueness (which the caller knows), then characters.
+ * The order matters to clients: form (the schema of the request), then uniqueness (checked by the caller), then
+ * characters.
  */
 
 import { FlagInvalid } from "./flag-invalid.ts";
 import { keyCharacters } from "./key-characters.ts";
 
-/** Characters of a key. */
+/** Maximum number of characters. */
 export const keyLengthMax = 400;
 
-/** @throws {FlagInvalid} `invalid_key`. Call it after the key was found to be unique. */
+/** @throws {FlagInvalid} `invalid_key`. Call it after the uniqueness check. */
 export function checkKeyCharacters(key: string): void {
   if (keyCharacters.test(key)) return;
   throw invalid("invalid_key", "Only letters, numbers, hyphens (-) & underscores (_) are allowed.");
 }
 
-/** The key a soft-deleted flag takes on when a new flag wants its key. */
+/** A key for a flag that is created for an object with a name; `flag` if the name has no usable character. */
+export function keyFromName(name: string): string {
+  const plain = name
+    .normalize("NFKD")
+    .replace(/\p{Mark}/gu, "")
+    .toLowerCase();
+  const key = plain.replace(/[^a-z0-9]+/g, "-").slice(0, keyLengthMax);
+  return key.replace(/^-+|-+$/g, "") || "flag";
+}
+
+/** The new key of a soft-deleted flag when a new flag needs its key. */
 export function keyOfReplaced(key: string, id: number): string {
   return `${key}:deleted:${id}`;
 }
 
-/** The key a flag had before a new one wanted it; its own where that did not happen. */
+/** The key of a flag before it was replaced; the current one if it was not. */
 export function keyBeforeReplaced(key: string, id: number): string {
   const suffix = `:deleted:${id}`;
   return key.endsWith(suffix) ? key.slice(0, -suffix.length) : key;
 }
 
 /**
- * The key of a flag that is restored: without its suffix, and with `-2`, `-3`, … when another flag took it meanwhile.
+ * The key of a restored flag: without its suffix, and with `-2`, `-3`, … when another flag has it now.
  *
  * @param isTaken whether a flag that is not deleted has this key.
  */
 export function keyOfRestored(key: string, id: number, isTaken: (key: string) => boolean): string {
-  const original = keyBeforeReplaced(key, id);
+  return unusedKey(keyBeforeReplaced(key, id), isTaken);
+}
+
+/** The key, with `-2`, `-3`, … when another flag has it. */
+export function unusedKey(original: string, isTaken: (key: string) => boolean): string {
   if (!isTaken(original)) return original;
   for (let number = 2; ; number++) {
     const suffix = `-${number}`;

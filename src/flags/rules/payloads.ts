@@ -2,12 +2,12 @@
 
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 import { filtersInvalid } from "./flag-invalid.ts";
-import { groupsOf, variantsOf } from "./types.ts";
+import { getGroups, getVariants } from "./types.ts";
 
 /**
- * Payloads in stored form: every value is text that holds JSON. Null clears them.
+ * Payloads in stored form: every value is a JSON string. Null clears them.
  *
- * @throws {FlagInvalid} not an object, text that is no JSON, a key that no value of the flag can have.
+ * @throws {FlagInvalid} not an object, a string that is not JSON, a key that is not a value of the flag.
  */
 export function normalizePayloads(payloads: Json | undefined, filters: JsonObject): JsonObject {
   if (payloads === null) return {};
@@ -29,7 +29,7 @@ function encode(payload: Json): string {
 
 function checkKeys(keys: readonly string[], filters: JsonObject): void {
   const holdouts = new Set(holdoutVariants(filters));
-  const variants = new Set(variantsOf(filters).map(({ key }) => key));
+  const variants = new Set(getVariants(filters).map(({ key }) => key));
   const others = keys.filter((key) => !holdouts.has(key));
   if (variants.size > 0) {
     if (others.every((key) => variants.has(key))) return;
@@ -39,8 +39,8 @@ function checkKeys(keys: readonly string[], filters: JsonObject): void {
   throw filtersInvalid("Payload keys must be 'true' for boolean flags");
 }
 
-/** People in a holdout get its name as their variant, so it may have a payload as well. */
+/** Users in a holdout get its name as their variant, so it may have a payload too. */
 function holdoutVariants(filters: JsonObject): (Json | undefined)[] {
   const holdout = isJsonObject(filters.holdout) ? [`holdout-${filters.holdout.id}`] : [];
-  return [...holdout, ...groupsOf({ groups: filters.holdout_groups ?? [] }).map(({ variant }) => variant)];
+  return [...holdout, ...getGroups({ groups: filters.holdout_groups ?? [] }).map(({ variant }) => variant)];
 }

@@ -1,33 +1,34 @@
 /**
- * `rollout_percentage` beside `filters`: the rollout of a flag's only condition set. Source: decision 10.
+ * `rollout_percentage` next to `filters`: the rollout of a flag's only condition set. Source: decision 10.
  *
- * Pure. A number that says something new is never ignored: it is applied, or refused.
+ * Pure. A changed percentage is never ignored: it is applied or rejected.
  */
 
 import type { JsonObject } from "../../lib/json.ts";
 import { FlagInvalid } from "./flag-invalid.ts";
-import { percentageOf, withGroups } from "./stored-filters.ts";
-import { groupsOf } from "./types.ts";
+import { toPercentage, withGroups } from "./stored-filters.ts";
+import { getGroups } from "./types.ts";
 
 /**
- * The filters with the percentage in their only condition set; without one they get one without conditions.
+ * The filters with the percentage in their only condition set; without one, a set without conditions is added.
  *
  * @param filters of the right shape.
- * @param given   what of them the same request says.
- * @param percentage an integer from 0 to 100; undefined when the request has none, or the one that reading returns.
- * @throws {FlagInvalid} there are several condition sets, the request says another number in `filters`, or a remote
- *                       configuration is to be off.
+ * @param sent   the part of them in the same request.
+ * @param percentage an integer from 0 to 100; undefined when absent from the request, or equal to the value that
+ *                   reading returns.
+ * @throws {FlagInvalid} there are several condition sets, the request has another percentage in `filters`, or a remote
+ * configuration would be off.
  */
 export function withRollout(
   filters: JsonObject,
-  given: JsonObject,
+  sent: JsonObject,
   { rolloutPercentage: percentage, isRemoteConfiguration }: RolloutRequest,
 ): JsonObject {
   if (percentage === undefined) return filters;
   if (isRemoteConfiguration && percentage === 0) {
-    throw refused("A remote configuration is always on; send `active`: false to switch it off.");
+    throw refused("A remote configuration is always on. Send `active`: false to disable it.");
   }
-  const groups = groupsOf(withGroups(filters));
+  const groups = getGroups(withGroups(filters));
   const [only] = groups;
   if (only === undefined) return { ...filters, groups: [{ properties: [], rollout_percentage: percentage }] };
   if (groups.length > 1) {
@@ -35,13 +36,13 @@ export function withRollout(
       `The flag has ${groups.length} condition sets; send the rollout of each in \`filters.groups\` instead.`,
     );
   }
-  const isSaid = Array.isArray(given.groups) && Object.hasOwn(only, "rollout_percentage");
+  const isSaid = Array.isArray(sent.groups) && Object.hasOwn(only, "rollout_percentage");
   if (!isSaid) return { ...filters, groups: [{ ...only, rollout_percentage: percentage }] };
-  const said = percentageOf(only);
-  // A client may send back what it read of fractions, which is rounded.
-  if (Math.round(said) === percentage) return filters;
+  const message = toPercentage(only);
+  // A client may send back a rounded fraction that it has read.
+  if (Math.round(message) === percentage) return filters;
   throw refused(
-    `\`filters\` in the same request say ${said}, not ${percentage}; send the rollout in one of the two places, or the same in both.`,
+    `\`filters\` in the same request have the rollout ${message}, not ${percentage}. Send the rollout once, or the same value in both.`,
   );
 }
 

@@ -1,5 +1,5 @@
 /**
- * Whether a flag is in use, left over, switched off or deleted.
+ * Whether a flag is active, stale, inactive or deleted.
  *
  * Source: contract, management-api 5.1 (STALE), 5.9.
  */
@@ -7,29 +7,29 @@
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 import { dayMs } from "../../lib/time.ts";
 import { withGroups } from "./stored-filters.ts";
-import { groupsOf, propertiesOf, variantsOf } from "./types.ts";
+import { getGroups, getProperties, getVariants } from "./types.ts";
 
 export interface StatusFacts {
   active: boolean;
   deleted: boolean;
   filters: JsonObject;
   createdAt: Date;
-  /** When the flag was last asked for, by `$feature_flag_called` events; null when never. */
+  /** When the flag was last called, by `$feature_flag_called` events; null when never. */
   lastCalledAt: Date | null;
 }
 
 export interface FlagStatus {
   status: "active" | "stale" | "deleted";
-  /** A sentence for people; its wording is part of the contract. */
+  /** A human-readable message; its wording is part of the contract. */
   reason: string;
-  /** True when the reason tells to whom the flag is rolled out. */
+  /** True when the reason describes the rollout. */
   reasonStatesRollout: boolean;
 }
 
 const staleAfterDays = 30;
 
-/** The verdict about a flag. The `status` field of a flag is the same word in upper case. */
-export function statusOf(flag: StatusFacts, now: Date): FlagStatus {
+/** The status of a flag. The `status` field of a flag is the same word in upper case. */
+export function getStatus(flag: StatusFacts, now: Date): FlagStatus {
   const simply = (status: FlagStatus["status"], reason: string) => ({
     status,
     reason,
@@ -44,7 +44,7 @@ export function statusOf(flag: StatusFacts, now: Date): FlagStatus {
     if (days === 0) return simply("active", "Flag was called today");
     return simply("active", `Flag was last called ${days} day${days === 1 ? "" : "s"} ago`);
   }
-  const value = constantValueOf(flag.filters);
+  const value = getConstantValue(flag.filters);
   if (value !== undefined && now.getTime() - flag.createdAt.getTime() > staleAfterDays * dayMs) {
     const reason =
       value === true
@@ -56,35 +56,35 @@ export function statusOf(flag: StatusFacts, now: Date): FlagStatus {
 }
 
 /** The `status` field of a flag: `ACTIVE`, `STALE` or `DELETED`. */
-export function statusFieldOf(flag: StatusFacts, now: Date): string {
-  return statusOf(flag, now).status.toUpperCase();
+export function getStatusField(flag: StatusFacts, now: Date): string {
+  return getStatus(flag, now).status.toUpperCase();
 }
 
 /** Whether the list filter `active=STALE` shows a flag. */
 export function isStale(flag: StatusFacts, now: Date): boolean {
-  return statusOf(flag, now).status === "stale";
+  return getStatus(flag, now).status === "stale";
 }
 
 export interface RolloutSummary {
   isFullRollout: boolean;
   hasTargetingConditions: boolean;
-  /** 0 to 100; the widest condition set, 0 when there is none. */
+  /** 0 to 100; of the condition set with the highest percentage, 0 without one. */
   maxRolloutPercentage: number;
   isMultivariate: boolean;
 }
 
-/** To whom a flag is rolled out, in short. */
-export function rolloutSummaryOf(stored: JsonObject): RolloutSummary {
+/** A short description of a flag's rollout. */
+export function getRolloutSummary(stored: JsonObject): RolloutSummary {
   const filters = withGroups(stored);
-  const groups = groupsOf(filters);
+  const groups = getGroups(filters);
   const percentages = groups.map(({ rollout_percentage: value }) =>
     typeof value === "number" ? value : 100,
   );
   return {
-    isFullRollout: constantValueOf(stored) !== undefined,
-    hasTargetingConditions: groups.some((group) => propertiesOf(group).length > 0),
+    isFullRollout: getConstantValue(stored) !== undefined,
+    hasTargetingConditions: groups.some((group) => getProperties(group).length > 0),
     maxRolloutPercentage: Math.max(0, ...percentages),
-    isMultivariate: variantsOf(filters).length > 0,
+    isMultivariate: getVariants(filters).length > 0,
   };
 }
 
@@ -93,11 +93,11 @@ export function rolloutSummaryOf(stored: JsonObject): RolloutSummary {
  *
  * Fully rolled out is a condition set without properties at exactly 100 percent.
  */
-export function constantValueOf(stored: Json): true | string | undefined {
+export function getConstantValue(stored: Json): true | string | undefined {
   const filters = isJsonObject(stored) ? stored : {};
-  const variants = variantsOf(filters);
-  for (const group of groupsOf(filters)) {
-    if (group.rollout_percentage !== 100 || propertiesOf(group).length > 0) continue;
+  const variants = getVariants(filters);
+  for (const group of getGroups(filters)) {
+    if (group.rollout_percentage !== 100 || getProperties(group).length > 0) continue;
     if (variants.length === 0) return true;
     const only = group.variant || variants.find(({ rollout_percentage: share }) => share === 100)?.key;
     if (typeof only === "string") return only;

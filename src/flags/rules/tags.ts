@@ -1,4 +1,4 @@
-/** Tags of a flag, and those of them that limit where it is evaluated. Source: contract, management-api 3.2. */
+/** Tags of a flag, and those that limit where it is evaluated. Source: contract, management-api 3.2. */
 
 import { typeName } from "../../lib/json.ts";
 import { FlagInvalid, flagInvalid } from "./flag-invalid.ts";
@@ -8,7 +8,7 @@ export interface Tags {
   evaluationTags: string[];
 }
 
-/** The tags of a write, in the names of the API. */
+/** The tags of a write, with the names of the API. */
 export interface SentTags {
   tags?: unknown;
   evaluation_tags?: unknown;
@@ -17,18 +17,19 @@ export interface SentTags {
 }
 
 /**
- * Tags after a write: what was sent replaces what is stored, null or absent leaves it alone.
+ * Tags after a write: sent ones replace the stored ones, null or absent changes nothing.
  *
- * Tags are trimmed, lower-cased, made unique and sorted. Evaluation tags that are tags of the flag go with them.
+ * Tags are trimmed, lower-cased, deduplicated and sorted. Evaluation tags that are tags of the flag are removed with
+ * them.
  *
- * @throws {FlagInvalid} `not_a_list`, `null` or `invalid_input` for wrong types; `invalid_input` with attr null when
- *   an evaluation tag is neither among the tags nor stored without being one.
+ * @throws {FlagInvalid} `not_a_list`, `null` or `invalid_input` for wrong types; `invalid_input` with attr null when an
+ * evaluation tag is neither among the tags nor stored without being one.
  */
 export function changedTags(sent: SentTags, stored: Tags): Tags {
   const tags = normalizeTags(sent.tags, "tags") ?? stored.tags;
   const wanted = normalizeTags(sent.evaluation_tags, "evaluation_tags");
   const contexts = normalizeTags(sent.evaluation_contexts, "evaluation_contexts");
-  // A client that sends the whole flag back sends both names, one of them as it was.
+  // A client that sends the whole flag back sends both names, one of them unchanged.
   const isRepeated = wanted !== undefined && Bun.deepEquals(contexts, stored.evaluationTags);
   if (contexts !== undefined && !isRepeated) return { tags, evaluationTags: contexts };
   const untagged = stored.evaluationTags.filter((tag) => !stored.tags.includes(tag));
@@ -42,7 +43,7 @@ export function changedTags(sent: SentTags, stored: Tags): Tags {
   return { tags, evaluationTags };
 }
 
-/** A sent list of tags in stored form, or undefined when it says nothing. */
+/** A sent list of tags in stored form; undefined when it changes nothing. */
 export function normalizeTags(sent: unknown, attr: string): string[] | undefined {
   if (sent === undefined || sent === null) return undefined;
   if (!Array.isArray(sent)) {

@@ -1,33 +1,35 @@
 /**
- * Two people edit one flag: what the later one may write (contract: management-api 3.6).
+ * Concurrent edits of a flag: what the later one may write (contract: management-api 3.6).
  *
  * Pure.
  */
 
-import { EditConflict } from "../../lib/errors.ts";
-import type { Json, JsonObject } from "../../lib/json.ts";
+import { EditConflictError } from "../../lib/errors.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 import { checkedFields, type Flag, type FlagFields, storedFields } from "../fields.ts";
 
-/** What a client says about the flag it had before its eyes. */
+/** The client's copy of the flag, and its edit. */
 export interface Edit {
   fields: Partial<FlagFields>;
   /** The version the client last read; absent or -1: no check. */
   version?: number;
-  /** The flag as the client last read it, in the names of the API. */
+  /** The flag as the client last read it, with the names of the API. */
   originalFlag?: JsonObject;
-  /** The body as it came, in the names of the API. */
+  /** The body as sent, with the names of the API. */
   sent: JsonObject;
-  /** Why, for the activity log. */
+  /** Reason, for the activity log. */
   note?: string | undefined;
+  /** Disables the flag even if active flags depend on it. */
+  ignoresDependents?: boolean | undefined;
 }
 
 /**
- * The fields to write: when the client's copy is old, only those that the client really changed.
+ * The fields to write: when the client's copy is outdated, only those that the client really changed.
  *
- * @param editor who changed the flag last; asked only when there is a conflict.
- * @throws {EditConflict} the client and somebody else changed the same field to different values.
+ * @param editor who changed the flag last; called only for a conflict.
+ * @throws {EditConflictError} the client and another user changed the same field to different values.
  */
-export function withoutOverwriting(
+export function mergeConcurrentEdit(
   stored: Flag,
   edit: Edit,
   editor: () => string | undefined,
@@ -36,29 +38,30 @@ export function withoutOverwriting(
   if (version === undefined || version === -1 || version === stored.version) return fields;
   if (original === undefined || Object.keys(original).length === 0) return fields;
   const present = storedFields(stored);
-  const kept: Partial<FlagFields> = { ...fields };
+  const preserved: Partial<FlagFields> = { ...fields };
   for (const [name, field] of checkedFields) {
     if (!Object.hasOwn(sent, name) || !Object.hasOwn(original, name)) continue;
     const [wanted, read, now] = [sent, original, present].map((from) => comparable(name, from[name] ?? null));
-    if (Bun.deepEquals(wanted, read)) delete kept[field];
-    else if (!Bun.deepEquals(now, read) && !Bun.deepEquals(now, wanted)) throw new EditConflict(editor());
+    if (Bun.deepEquals(wanted, read)) delete preserved[field];
+    else if (!Bun.deepEquals(now, read) && !Bun.deepEquals(now, wanted))
+      throw new EditConflictError(editor());
   }
-  return kept;
+  return preserved;
 }
 
-/** Names that the server adds to conditions when it shows them. */
+/** Names that the server adds to conditions in responses. */
 const shownOnly = new Set(["cohort_name", "group_key_names"]);
 
 function comparable(name: string, value: Json): Json {
-  // Answers show false where nothing was set.
+  // Responses show false for an unset value.
   if (name === "performed_rollback") return value ?? false;
   return name === "filters" ? withoutShown(value) : value;
 }
 
-/** Filters without the names that answers add to their conditions. */
+/** Filters without the names that responses add to their conditions. */
 export function withoutShown(value: Json): Json {
   if (Array.isArray(value)) return value.map(withoutShown);
-  if (typeof value !== "object" || value === null) return value;
-  const kept = Object.entries(value).filter(([name]) => !shownOnly.has(name));
-  return Object.fromEntries(kept.map(([name, inner]) => [name, withoutShown(inner)]));
+  if (!isJsonObject(value)) return value;
+  const preserved = Object.entries(value).filter(([name]) => !shownOnly.has(name));
+  return Object.fromEntries(preserved.map(([name, inner]) => [name, withoutShown(inner)]));
 }

@@ -1,4 +1,4 @@
-/** Flags that need other flags: reads what the rules want to know (contract: management-api 3.5, 4.4). */
+/** Dependencies of flags: reads the facts for the rules (contract: management-api 3.5, 4.4). */
 
 import { and, asc, eq, like } from "drizzle-orm";
 import type { Reading } from "../../accounts/db.ts";
@@ -7,27 +7,28 @@ import type { JsonObject } from "../../lib/json.ts";
 import type { LocalFacts } from "../definitions/local-issues.ts";
 import type { Flag, FlagFields } from "../fields.ts";
 import { checkCohorts } from "../rules/condition-rules.ts";
-import { checkDeletable, checkDisablable, checkEnablable, dependentsOf } from "../rules/dependents.ts";
+import { checkDeletable, checkDisablable, checkEnablable, getDependents } from "../rules/dependents.ts";
 import type { CohortFacts, FlagFacts } from "../rules/types.ts";
 import { findFlag } from "./flag.ts";
 import type { GroupTypeSource } from "./flag-sets.ts";
 
-/** The active flags whose conditions refer to this one, by id. */
+/** The active flags whose conditions refer to this one, by ID. */
 export function dependentFlags(
   db: Reading,
   projectId: number,
   id: number,
 ): { id: number; key: string; name: string }[] {
-  const dependents = dependentsOf(id, readDependants(db, projectId));
+  const dependents = getDependents(id, readDependants(db, projectId));
   return dependents.map((found) => ({ id: found.id, key: found.key, name: found.name }));
 }
 
-/** Refuses to take away what other flags stand on; looks at transitions only. @throws {FlagInvalid} */
+/** Rejects changes that would break dependent flags; checks only transitions. @throws {FlagInvalid} */
 export function checkTransitions(
   t: Reading,
   before: Flag,
   fields: Partial<FlagFields>,
   filters: JsonObject,
+  ignoresDependents = false,
 ): void {
   const isDeleted = fields.deleted === true && !before.deleted;
   const isDisabled = fields.active === false && before.active;
@@ -35,15 +36,18 @@ export function checkTransitions(
   const isEnabled =
     (fields.active === true && !before.active) || (isRestored && (fields.active ?? before.active));
   if (isDeleted || isDisabled) {
-    const dependents = dependentsOf(before.id, readDependants(t, before.projectId));
+    const dependents = getDependents(before.id, readDependants(t, before.projectId));
     if (isDeleted) checkDeletable(dependents);
-    else checkDisablable(dependents);
+    else if (!ignoresDependents) checkDisablable(dependents);
   }
   if (isEnabled) checkEnablable({ filters }, flagFacts(t, before.projectId));
   checkCohortsOfRevived(t, before, fields, filters);
 }
 
-/** A flag that is off, or deleted, may have lost its cohorts: without them it is neither enabled nor restored. @throws {FlagInvalid} */
+/**
+ * Cohorts of an inactive or deleted flag may be deleted: without them it is neither enabled nor restored.
+ * @throws {FlagInvalid}
+ */
 export function checkCohortsOfRevived(
   t: Reading,
   before: Flag,
@@ -55,7 +59,7 @@ export function checkCohortsOfRevived(
   if (isRevived) checkCohorts(filters, cohortFacts(t, before.projectId));
 }
 
-/** The flags of a project as the rules look them up. */
+/** Flag lookups of the rules. */
 export function flagFacts(t: Reading, projectId: number): FlagFacts {
   return {
     find: (id) =>
@@ -67,7 +71,7 @@ export function flagFacts(t: Reading, projectId: number): FlagFacts {
   };
 }
 
-/** The cohorts of a project as the rules look them up. */
+/** Cohort lookups of the rules. */
 export function cohortFacts(t: Reading, projectId: number): CohortFacts {
   return {
     find: (id) =>
@@ -79,7 +83,7 @@ export function cohortFacts(t: Reading, projectId: number): CohortFacts {
   };
 }
 
-/** What decides whether SDKs can evaluate flags of a project themselves. @param groupTypes absent: all exist */
+/** Facts that decide whether SDKs can evaluate a project's flags locally. @param groupTypes absent: all exist */
 export function localFacts(
   t: Reading,
   projectId: number,
@@ -100,7 +104,7 @@ const facts = {
   filters: flag.filters,
 };
 
-/** Only flags that refer to some flag at all: most refer to none. */
+/** Only flags that refer to another flag: most do not. */
 function readDependants(t: Reading, projectId: number) {
   return t
     .select({ ...facts, name: flag.name })

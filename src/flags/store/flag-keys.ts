@@ -1,5 +1,5 @@
 /**
- * Keys of flags: unique in a project; a deleted flag gives its key up when somebody else wants it.
+ * Keys of flags: unique in a project; a deleted flag loses its key when another flag needs it.
  *
  * Source: contract, management-api 5.2 and README (creating over and restoring deleted flags).
  */
@@ -7,22 +7,22 @@
 import { and, eq } from "drizzle-orm";
 import type { MetadataTx } from "../../accounts/db.ts";
 import { flag } from "../../accounts/schema.ts";
-import { InvalidField } from "../../lib/errors.ts";
+import { InvalidFieldError } from "../../lib/errors.ts";
 import type { Flag, FlagFields } from "../fields.ts";
-import { checkKeyCharacters, keyOfReplaced, keyOfRestored } from "../rules/key.ts";
+import { checkKeyCharacters, keyFromName, keyOfReplaced, keyOfRestored, unusedKey } from "../rules/key.ts";
 
-/** Checks a key that a flag is to have from now on. @throws {InvalidField} `unique` @throws {FlagInvalid} */
+/** Checks a new key of a flag. @throws {InvalidFieldError} `unique` @throws {FlagInvalid} */
 export function checkKey(t: MetadataTx, projectId: number, key: string, ownId: number | undefined): void {
-  const holder = holderOf(t, projectId, key);
+  const holder = getHolder(t, projectId, key);
   if (holder && !holder.deleted && holder.id !== ownId) {
-    throw new InvalidField("key", "unique", "There is already a feature flag with this key.");
+    throw new InvalidFieldError("key", "unique", "There is already a feature flag with this key.");
   }
   checkKeyCharacters(key);
 }
 
-/** Renames the deleted flag that holds this key, if there is one. */
+/** Renames a deleted flag with this key, if any. */
 export function freeKey(t: MetadataTx, projectId: number, key: string, ownId?: number): void {
-  const holder = holderOf(t, projectId, key);
+  const holder = getHolder(t, projectId, key);
   if (!holder?.deleted || holder.id === ownId) return;
   t.update(flag)
     .set({ key: keyOfReplaced(key, holder.id) })
@@ -31,9 +31,9 @@ export function freeKey(t: MetadataTx, projectId: number, key: string, ownId?: n
 }
 
 /**
- * The key a flag has after a write; frees it when a deleted flag held it.
+ * The key of a flag after a write; frees it when a deleted flag had it.
  *
- * A restored flag gets its old key back; `-2`, `-3`, ... is appended when that is taken meanwhile.
+ * A restored flag gets its old key back; `-2`, `-3`, ... is appended when another flag has it now.
  */
 export function keyAfter(t: MetadataTx, before: Flag, fields: Partial<FlagFields>): string {
   const { projectId, id } = before;
@@ -45,17 +45,22 @@ export function keyAfter(t: MetadataTx, before: Flag, fields: Partial<FlagFields
   const isRestored = before.deleted && fields.deleted === false;
   if (!isRestored) return before.key;
   const key = keyOfRestored(before.key, id, (wanted) => {
-    const holder = holderOf(t, projectId, wanted);
+    const holder = getHolder(t, projectId, wanted);
     return holder !== undefined && !holder.deleted && holder.id !== id;
   });
   freeKey(t, projectId, key, id);
   return key;
 }
 
-function holderOf(t: MetadataTx, projectId: number, key: string) {
+function getHolder(t: MetadataTx, projectId: number, key: string) {
   return t
     .select({ id: flag.id, deleted: flag.deleted })
     .from(flag)
     .where(and(eq(flag.projectId, projectId), eq(flag.key, key)))
     .get();
+}
+
+/** A key for a flag that is created for an object with a name: with `-2`, `-3`, … when another flag has it. */
+export function unusedKeyFor(t: MetadataTx, projectId: number, name: string): string {
+  return unusedKey(keyFromName(name), (key) => getHolder(t, projectId, key)?.deleted === false);
 }

@@ -4,16 +4,16 @@ import { and, asc, desc, eq, inArray, isNull, lt, ne, not, notInArray, or, type 
 import type { Reading } from "../../accounts/db.ts";
 import { flag } from "../../accounts/schema.ts";
 import type { Flag } from "../fields.ts";
-import { flagsOf } from "./flag.ts";
+import { getFlags } from "./flag.ts";
 
 const staleAfterMs = 30 * 24 * 3_600_000;
-/** Keys of flags that surveys make for themselves are not shown. */
+/** Keys of survey flags, which are not listed. */
 const internalKeyPattern = "survey-targeting-%";
 
 export type FlagType = "boolean" | "multivariant" | "experiment" | "remote_config";
 
 export interface FlagFilter {
-  /** Case-insensitive part of key or name; a space stands for any run of spaces, `-` and `_`. */
+  /** Case-insensitive part of key or name; a space matches any sequence of spaces, `-` and `_`. */
   search?: string;
   active?: boolean | "STALE";
   createdByIds?: number[];
@@ -23,7 +23,7 @@ export interface FlagFilter {
   tags?: string[];
   excludedTags?: string[];
   hasEvaluationTags?: boolean;
-  /** Whatever its letter case; of a deleted flag also the key that it gave up. */
+  /** Case-insensitive; for a deleted flag also its former key. */
   key?: string;
   /** Deleted flags instead of the others. */
   isDeleted?: boolean;
@@ -48,7 +48,7 @@ const orderColumns = {
   creation_context: flag.creationContext,
 } as const;
 
-/** The flags of a project that are not deleted, or those that are; newest first unless ordered otherwise. */
+/** The flags of a project that are not deleted, or those that are; newest first by default. */
 export function listFlags(
   db: Reading,
   projectId: number,
@@ -56,34 +56,34 @@ export function listFlags(
   page: { limit: number; offset: number },
   now: Date,
 ): { flags: Flag[]; count: number } {
-  const chosen = conditionOf(projectId, filter, now);
+  const chosen = getCondition(projectId, filter, now);
   const count = db.select({ count: sql<number>`count(*)` }).from(flag).where(chosen).get()?.count ?? 0;
   const rows = db
     .select()
     .from(flag)
     .where(chosen)
-    .orderBy(...orderOf(filter.order))
+    .orderBy(...getOrder(filter.order))
     .limit(page.limit)
     .offset(page.offset)
     .all();
-  return { flags: flagsOf(db, rows), count };
+  return { flags: getFlags(db, rows), count };
 }
 
-/** All flags a filter chooses, without pages. */
+/** All flags that match a filter, without pagination. */
 export function listAllFlags(db: Reading, projectId: number, filter: FlagFilter, now: Date): Flag[] {
-  const chosen = conditionOf(projectId, filter, now);
-  return flagsOf(
+  const chosen = getCondition(projectId, filter, now);
+  return getFlags(
     db,
     db
       .select()
       .from(flag)
       .where(chosen)
-      .orderBy(...orderOf(filter.order))
+      .orderBy(...getOrder(filter.order))
       .all(),
   );
 }
 
-function conditionOf(projectId: number, filter: FlagFilter, now: Date): SQL | undefined {
+function getCondition(projectId: number, filter: FlagFilter, now: Date): SQL | undefined {
   return and(
     eq(flag.projectId, projectId),
     eq(flag.deleted, filter.isDeleted ?? false),
@@ -106,7 +106,7 @@ function conditionOf(projectId: number, filter: FlagFilter, now: Date): SQL | un
   );
 }
 
-/** Of a deleted flag also by the key that it gave up (`keyOfReplaced`). */
+/** For a deleted flag also its former key (`keyOfReplaced`). */
 function keyCondition(key: string, isDeleted: boolean): SQL | undefined {
   const hasKey = sql`lower(${flag.key}) = lower(${key})`;
   if (!isDeleted) return hasKey;
@@ -122,13 +122,17 @@ function typeCondition(type: FlagType | undefined): SQL | undefined {
     case "remote_config":
       return eq(flag.isRemoteConfiguration, true);
     case "experiment":
-      return or(ne(flag.experimentSet, []), eq(flag.creationContext, "experiments"));
+      return or(
+        ne(flag.experimentSet, []),
+        eq(flag.creationContext, "experiments"),
+        sql`EXISTS (SELECT 1 FROM flag_link WHERE flag_link.flag_id = ${flag.id} AND flag_link.kind = 'experiment')`,
+      );
     default:
       return undefined;
   }
 }
 
-/** Not called for 30 days, or never called, older than that and rolled out to everybody (5.1, STALE). */
+/** Not called for 30 days, or never called, older than that and fully rolled out (5.1, STALE). */
 function staleCondition(now: Date): SQL | undefined {
   const limit = new Date(now.getTime() - staleAfterMs);
   return and(
@@ -140,13 +144,13 @@ function staleCondition(now: Date): SQL | undefined {
   );
 }
 
-/** What a flag is found by: key and name, and both again with their words apart. Lower case. */
-export function searchTextOf(key: string, name: string): string {
+/** The search text of a flag: key and name, and both again with their words separated. Lower case. */
+export function getSearchString(key: string, name: string): string {
   const lower = [key, name].map((part) => part.toLowerCase());
   return [...lower, ...lower.map(wordsApart)].join("\n");
 }
 
-/** SQLite folds the case of ASCII only, so the text to search in is stored in lower case. */
+/** SQLite folds only ASCII, so the search text is stored in lower case. */
 function searchCondition(search: string): SQL {
   const lower = search.trim().toLowerCase();
   const wanted = /\s/.test(lower) ? wordsApart(lower) : lower;
@@ -167,13 +171,13 @@ function taggedWith(names: readonly string[]): SQL {
   return sql`EXISTS (SELECT 1 FROM tag WHERE tag.item_kind = 'flag' AND tag.item_id = ${flag.id} AND tag.name IN (${list}))`;
 }
 
-function orderOf(order: string | undefined): SQL[] {
+function getOrder(order: string | undefined): SQL[] {
   const isDescending = order?.startsWith("-") ?? true;
   const name = (order ?? "-created_at").replace(/^-/, "");
   const column = Object.hasOwn(orderColumns, name)
     ? orderColumns[name as keyof typeof orderColumns]
     : undefined;
   if (!column) return [desc(flag.createdAt), desc(flag.id)];
-  // The id decides between equals, so that pages neither repeat nor miss a flag.
+  // The ID breaks ties, so that pages neither repeat nor miss a flag.
   return isDescending ? [desc(column), desc(flag.id)] : [asc(column), asc(flag.id)];
 }

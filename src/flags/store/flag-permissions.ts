@@ -1,5 +1,5 @@
 /**
- * Who may edit a flag: everybody, unless the organisation says that flags are for viewing.
+ * Who may edit a flag: every user, unless the organization makes flags view-only.
  *
  * Source: contract, management-api 3.2 (`user_access_level`) and 3.7.
  */
@@ -8,10 +8,10 @@ import { and, eq } from "drizzle-orm";
 import type { Reading } from "../../accounts/db.ts";
 import { flagsAccessLevels, type Organization } from "../../accounts/organizations.ts";
 import { role, roleAccess, roleMembership } from "../../accounts/schema.ts";
-import { levelOf, membershipLevels } from "../../accounts/users.ts";
+import { getLevel, membershipLevels } from "../../accounts/users.ts";
 import type { Flag } from "../fields.ts";
 
-/** What decides about one user; read once per request, then asked for each flag. */
+/** Permissions of one user; read once per request, then applied to each flag. */
 export interface FlagPermissions {
   userId: number;
   isAdmin: boolean;
@@ -22,7 +22,13 @@ export interface FlagPermissions {
   grantedFlagIds: ReadonlySet<number>;
 }
 
-/** Reads what decides about a user in an organisation. */
+/** Permissions of the operator at the data directory. */
+export const operatorPermissions: FlagPermissions = {
+  ...{ userId: -1, isAdmin: true, organizationAllowsEditing: true },
+  ...{ roleLevel: undefined, grantedFlagIds: new Set() },
+};
+
+/** Reads a user's permissions in an organization. */
 export function readFlagPermissions(
   db: Reading,
   organization: Organization,
@@ -39,7 +45,7 @@ export function readFlagPermissions(
   );
   return {
     userId,
-    isAdmin: levelOf(db, organization.id, userId) >= membershipLevels.admin,
+    isAdmin: getLevel(db, organization.id, userId) >= membershipLevels.admin,
     organizationAllowsEditing: organization.featureFlagsAccessLevel === flagsAccessLevels.edit,
     roleLevel: roles.length === 0 ? undefined : Math.max(...roles.map(({ level }) => level)),
     grantedFlagIds: new Set(granted.map(({ flagId }) => flagId)),
@@ -52,7 +58,7 @@ export function canEdit(permissions: FlagPermissions, flag: Pick<Flag, "id" | "c
   return permissions.roleLevel === flagsAccessLevels.view && permissions.grantedFlagIds.has(flag.id);
 }
 
-/** Whether the user may say which roles edit the flag (contract: management-api 5.8). */
+/** Whether the user may choose the roles that edit the flag (contract: management-api 5.8). */
 export function mayEditRolesOf(permissions: FlagPermissions, flag: Pick<Flag, "createdById">): boolean {
   return (
     flag.createdById === permissions.userId ||
@@ -62,7 +68,7 @@ export function mayEditRolesOf(permissions: FlagPermissions, flag: Pick<Flag, "c
   );
 }
 
-/** How the API names the user's access to a flag. */
+/** The API's name of the user's access to a flag. */
 export function accessLevel(
   permissions: FlagPermissions,
   flag: Pick<Flag, "id" | "createdById">,

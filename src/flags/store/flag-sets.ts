@@ -1,39 +1,40 @@
 /**
- * Each project's flags in memory, compiled for evaluation and written down for SDKs; made anew when a flag,
- * a cohort or a group type changes, whichever process changed it.
+ * Each project's flags in memory, compiled for evaluation and serialized for SDKs; rebuilt when a flag, a cohort or a
+ * group type changes, in any process.
  */
 
 import { flagRevision } from "../../accounts/db.ts";
 import type { Metadata } from "../../accounts/metadata.ts";
 import { readCohorts } from "../../cohorts/cohorts.ts";
-import { listGroupTypes } from "../../people/groups.ts";
-import type { PeopleDb } from "../../people/open.ts";
+import { isCorruptSqlite } from "../../lib/errors.ts";
+import { listGroupTypes } from "../../persons/groups.ts";
+import type { PeopleDb } from "../../persons/open.ts";
 import { localEvaluationBody, localEvaluationReply } from "../definitions/local-evaluation.ts";
 import { compileFlagSet } from "../evaluate/flag-set.ts";
 import type { FlagSet } from "../evaluate/model.ts";
 import type { CohortDefinition, FlagDefinition, GroupType } from "../rules/types.ts";
 import { readFlags } from "./flag.ts";
 
-/** All that can be told about a project's flags without asking a store again. */
+/** Cached data of a project's flags. */
 export interface ProjectFlags {
   /** Ready for `evaluate`. */
   readonly set: FlagSet;
-  /** Changes whenever anything of this does, and stays over a restart. */
+  /** Changes whenever any of this does, and is stable across restarts. */
   readonly configuration: string;
   /** Not deleted, inactive ones included, by key. */
   definitions: readonly FlagDefinition[];
   cohorts: readonly CohortDefinition[];
   groupTypes: readonly GroupType[];
-  /** What SDKs poll, as text, and its entity tag. */
+  /** Serialized definitions that SDKs poll, and their ETag. */
   definitionsFor(options: { sendCohorts: boolean }): { text: string; etag: string };
 }
 
-/** The group types of a project now, by index; the same list object as long as nothing changed. */
+/** The current group types of a project, by index; the same list object while nothing changes. */
 export type GroupTypeSource = (projectId: number) => readonly GroupType[];
 
 /**
- * Gives the same object for as long as nothing of the project has changed, so that others can keep what they made of it. Whoever
- * asks first after a change waits for the project's flags to be read, and for their compilation on evaluating them.
+ * Returns the same object while nothing of the project changes, so that callers can cache derived data. The first
+ * caller after a change waits until the project's flags are read, and for their compilation on first evaluation.
  */
 export class FlagSets {
   private readonly byProject = new Map<
@@ -46,7 +47,7 @@ export class FlagSets {
     private readonly groupTypes: GroupTypeSource,
   ) {}
 
-  /** The flags of a project as they are now. */
+  /** The current flags of a project. */
   of(projectId: number): ProjectFlags {
     const name = flagRevision(projectId);
     const { changes } = this.metadata;
@@ -66,7 +67,7 @@ export class FlagSets {
     let set: FlagSet | undefined;
     const replies = new Map<boolean, { text: string; etag: string }>();
     return {
-      // Compiled when somebody evaluates: a server whose clients evaluate themselves never needs it.
+      // Compiled lazily: a server whose clients evaluate locally never needs it.
       get set() {
         set ??= compileFlagSet(definitions, cohorts, groupTypes);
         return set;
@@ -87,11 +88,38 @@ export class FlagSets {
   }
 }
 
-/** How long a new group type may stay unnoticed, in milliseconds. */
+/** Maximum delay until a new group type is noticed, in milliseconds. */
 const checkEveryMs = 2;
 
-/** Reads group types only when the people store changed since the last time. */
-export function groupTypesFrom(people: PeopleDb): GroupTypeSource {
+/**
+ * Reads group types only when the persons store has changed since the last time. If the store is corrupt, the last
+ * known ones or none are used: flags without groups are still evaluated.
+ *
+ * @param onCorrupt receives the error of a corrupt store.
+ */
+export function groupTypesFrom(
+  people: PeopleDb,
+  onCorrupt: (error: unknown) => void = () => undefined,
+): GroupTypeSource {
+  const source = currentGroupTypes(people);
+  const last = new Map<number, readonly GroupType[]>();
+  return (projectId) => {
+    try {
+      const types = source(projectId);
+      last.set(projectId, types);
+      return types;
+    } catch (error) {
+      if (!isCorruptSqlite(error)) throw error;
+      onCorrupt(error);
+      return last.get(projectId) ?? unknownTypes;
+    }
+  };
+}
+
+/** The same list each time: flags are compiled again when it changes. */
+const unknownTypes: readonly GroupType[] = [];
+
+function currentGroupTypes(people: PeopleDb): GroupTypeSource {
   const dataVersion = people.$client.query<{ data_version: number }, []>("PRAGMA data_version");
   const known = new Map<number, { version: number; types: readonly GroupType[] }>();
   let version = 0;

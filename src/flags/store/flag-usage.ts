@@ -1,8 +1,8 @@
 /**
- * What usage does to flags: the time of the last call, whether views are reported, the usage dashboard.
+ * Effects of usage on flags: time of the last call, whether views are reported, the usage dashboard.
  *
- * None of it is a change by a person: version, `updated_at` and the activity log stay as they are
- * (contract: management-api 3.8).
+ * None of them is a user's change: version, `updated_at` and the activity log stay unchanged (contract: management-api
+ * 3.8).
  */
 
 import { and, eq, inArray, isNull, lt, or } from "drizzle-orm";
@@ -17,16 +17,16 @@ import {
   liveUsageDashboard,
 } from "./flag-usage-dashboard.ts";
 
-/** Done, or the reason why not, in the contract's words. */
-export type Outcome = { kind: "done" } | { kind: "refused"; reason: string };
+/** The dashboard, or the reason why not, in the contract's words. */
+export type Outcome = { kind: "done"; dashboardId: number } | { kind: "refused"; reason: string };
 
-/** When a flag was asked for. */
+/** When a flag was called. */
 export interface FlagCall {
   key: string;
   at: Date;
 }
 
-/** Remembers when flags were last asked for; older times than the known one change nothing. */
+/** Records when flags were last called; times older than the known one are ignored. */
 export function recordFlagCalls(metadata: Metadata, projectId: number, calls: readonly FlagCall[]): void {
   if (calls.length === 0) return;
   metadata.change((t) => {
@@ -45,7 +45,7 @@ export function recordFlagCalls(metadata: Metadata, projectId: number, calls: re
   });
 }
 
-/** Remembers that views of flags are reported, and adds them to the usage dashboards there are. */
+/** Records that views of flags are reported, and adds them to existing usage dashboards. */
 export function recordFeatureViews(
   metadata: Metadata,
   projectId: number,
@@ -78,7 +78,7 @@ export function recordFeatureViews(
   });
 }
 
-/** Makes a usage dashboard unless the flag has one. */
+/** Creates a usage dashboard unless the flag has one. */
 export function ensureUsageDashboard(metadata: Metadata, of: Flag, by: number, now: Date): Outcome {
   if (of.deleted) {
     return {
@@ -88,24 +88,26 @@ export function ensureUsageDashboard(metadata: Metadata, of: Flag, by: number, n
   }
   return metadata.change((t) => {
     const known = liveUsageDashboard(t, of);
-    if (known === undefined) createUsageDashboard(t, of, by, now);
-    else if (of.hasEnrichedAnalytics && !hasEnrichedInsights(t, known)) {
+    if (known === undefined) return { kind: "done", dashboardId: createUsageDashboard(t, of, by, now) };
+    if (of.hasEnrichedAnalytics && !hasEnrichedInsights(t, known)) {
       addEnrichedInsights(t, of, known, by, now);
     }
-    return { kind: "done" };
+    return { kind: "done", dashboardId: known };
   });
 }
 
-/** Adds views and interactions to a usage dashboard; one that has them stays as it is (contract, management-api 5.13). */
+/**
+ * Adds views and interactions to a usage dashboard; one that has them stays unchanged (contract, management-api 5.13).
+ */
 export function enrichUsageDashboard(metadata: Metadata, of: Flag, by: number, now: Date): Outcome {
   return metadata.change((t) => {
     const known = liveUsageDashboard(t, of);
     if (known === undefined) return { kind: "refused", reason: "Usage dashboard not found" };
-    if (hasEnrichedInsights(t, known)) return { kind: "done" };
+    if (hasEnrichedInsights(t, known)) return { kind: "done", dashboardId: known };
     if (!of.hasEnrichedAnalytics) {
       return { kind: "refused", reason: "No enriched analytics available for this feature flag" };
     }
     addEnrichedInsights(t, of, known, by, now);
-    return { kind: "done" };
+    return { kind: "done", dashboardId: known };
   });
 }

@@ -1,6 +1,6 @@
 /**
- * Creates and changes flags: the stored row, its tags, its activity entry and the project's revision, in
- * one transaction each.
+ * Creates and changes flags: the stored row, its tags, its activity entry and the project's revision, in one
+ * transaction each.
  *
  * Source: contract, management-api 3.4 to 3.6, 5.10; contract, README (keys of deleted flags) and decision 10.
  */
@@ -10,7 +10,7 @@ import {
   type Author,
   type Change,
   changesBetween,
-  creatorIdOf,
+  getCreatorId,
   type NewActivity,
   recordActivity,
   userIdOf,
@@ -20,48 +20,48 @@ import type { Metadata } from "../../accounts/metadata.ts";
 import { dashboard, flag, flagDashboard } from "../../accounts/schema.ts";
 import { replaceTags } from "../../accounts/tags.ts";
 import { findUser } from "../../accounts/users.ts";
-import { InvalidField, NotFound } from "../../lib/errors.ts";
+import { InvalidFieldError, NotFoundError } from "../../lib/errors.ts";
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
 import type { NoteMisfit } from "../../lib/operator-values.ts";
 import { type Flag, type FlagFields, storedFields, trackedFields } from "../fields.ts";
 import { filtersOfChangedFlag, filtersOfNewFlag } from "../rules/filters.ts";
 import { filtersInvalid } from "../rules/flag-invalid.ts";
 import { keyBeforeReplaced } from "../rules/key.ts";
-import { constantValueOf } from "../rules/status.ts";
-import { rolloutPercentageOf, withRenamedEnrollment } from "../rules/stored-filters.ts";
+import { getConstantValue } from "../rules/status.ts";
+import { getRolloutPercentage, withRenamedEnrollment } from "../rules/stored-filters.ts";
 import { changedTags, type SentTags } from "../rules/tags.ts";
-import { hidePayloads, redactedPayload, variantsOf } from "../rules/types.ts";
-import { findFlag, flagOf } from "./flag.ts";
-import { type Edit, withoutOverwriting } from "./flag-conflicts.ts";
+import { getVariants, hidePayloads, redactedPayload } from "../rules/types.ts";
+import { findFlag, getFlag } from "./flag.ts";
+import { type Edit, mergeConcurrentEdit } from "./flag-conflicts.ts";
 import { checkTransitions, cohortFacts, flagFacts } from "./flag-dependencies.ts";
 import { checkKey, freeKey, keyAfter } from "./flag-keys.ts";
-import { searchTextOf } from "./flag-list.ts";
+import { getFlagLinks, releaseFlag, withLinks, withoutLinks } from "./flag-links.ts";
+import { getSearchString } from "./flag-list.ts";
 import type { GroupTypeSource } from "./flag-sets.ts";
 import { createUsageDashboard, renameUsageDashboard } from "./flag-usage-dashboard.ts";
 import { isEncryptionTurnedOn, redactHistory } from "./payload-history.ts";
 
-/** Upstream refuses the 2,001st in its newest version only; a list of 10,000 is within what Flagkeep promises. */
+/** Upstream rejects the 2,001st only in its newest version; Flagkeep promises a list of 10,000. */
 const flagsPerProjectMax = 20_000;
-/** All that is evaluated is in memory, several times as large as it is stored, and is made anew at each change. */
+/** Everything evaluated is in memory, several times its stored size, and is rebuilt on each change. */
 const projectFiltersBytesMax = 64 * 1024 * 1024;
-/** Flags with shorter filters are bounded by their number. */
+/** Flags with shorter filters are only limited by their number. */
 const shortFiltersBytes = 16 * 1024;
 
-/** Keeps payloads secret at rest; see `src/flags/store/payload-cipher.ts`. */
+/** Encrypts payloads at rest; see `src/flags/store/payload-cipher.ts`. */
 export interface PayloadCipher {
-  /** The filters of a flag with its payloads in clear. */
+  /** The filters of a flag with decrypted payloads. */
   open(flag: Flag): JsonObject;
-  /** Checked filters, payloads in clear, as they are stored. @param before the flag so far. */
-  seal(filters: JsonObject, isSecret: boolean, before: Flag | undefined): JsonObject;
+  /** Validated filters with plain payloads in stored form. @param flag to store them in. @param before its current state. */
+  seal(filters: JsonObject, flag: Pick<Flag, "projectId" | "id">, before: Flag | undefined): JsonObject;
 }
 
-/** What every write of flags needs. */
-export interface FlagWriting {
+export interface FlagWriteDeps {
   metadata: Metadata;
   payloads: PayloadCipher;
-  /** Group types that exist; where they are not known, no answer names a missing one. */
+  /** Existing group types; if unknown, no response reports a missing one. */
   groupTypes?: GroupTypeSource;
-  /** Takes values in conditions that match nothing; without it a write with one is rejected. */
+  /** Receives values in conditions that match nothing; without it such a write is rejected. */
   noteMisfit?: NoteMisfit;
 }
 
@@ -74,36 +74,43 @@ export interface NewFlag {
 }
 
 /**
- * Creates a flag. A deleted flag that has the key gives it up.
+ * Creates a flag. A deleted flag with the same key loses it.
  *
- * @throws {InvalidField} a rule of management-api 3.1, 3.2 or 4.4 is broken; nothing was changed.
+ * @throws {InvalidFieldError} a rule of management-api 3.1, 3.2 or 4.4 is broken; nothing was changed.
  */
-export function createFlag(writing: FlagWriting, input: NewFlag): Flag {
+export function createFlag(writing: FlagWriteDeps, input: NewFlag): Flag {
   const { projectId, by, fields, now } = input;
   return writing.metadata.change((t) => {
     checkKey(t, projectId, fields.key, undefined);
     checkCount(t, projectId);
     const { analyticsDashboards, rolloutPercentage: _, ...others } = fields;
     const { sent, ...plain } = withoutTags(others);
-    const filters = filtersToStore(writing, t, projectId, undefined, fields);
+    const checked = checkedFilters(writing, t, projectId, undefined, fields);
+    // Payloads are encrypted for the id of the flag, which the row gets first.
+    const filters = checked.isSecret ? hidePayloads(checked.filters) : checked.filters;
     const { tags, evaluationTags } = changedTags(sent, { tags: [], evaluationTags: [] });
-    checkProjectSize(t, projectId, filters);
+    checkProjectSize(t, projectId, checked.filters);
     freeKey(t, projectId, fields.key);
     const { id } = t
       .insert(flag)
       .values({
         ...plain,
+        ...conditionsWritten(fields, now),
         filters,
         ...derivedFrom(filters, fields.key, fields.name ?? ""),
         projectId,
         evaluationTags,
-        createdById: creatorIdOf(by),
+        createdById: getCreatorId(by),
         createdAt: now,
-        lastModifiedById: creatorIdOf(by),
+        lastModifiedById: getCreatorId(by),
         updatedAt: now,
       })
       .returning({ id: flag.id })
       .get();
+    if (checked.isSecret) {
+      const sealed = writing.payloads.seal(checked.filters, { projectId, id }, undefined);
+      t.update(flag).set({ filters: sealed }).where(eq(flag.id, id)).run();
+    }
     replaceTags(t, projectId, "flag", id, tags);
     if (analyticsDashboards) linkDashboards(t, { projectId, id, known: [] }, analyticsDashboards);
     if (input.createsUsageDashboard) createUsageDashboard(t, findFlag(t, projectId, id)!, by, now);
@@ -114,8 +121,8 @@ export function createFlag(writing: FlagWriting, input: NewFlag): Flag {
   });
 }
 
-/** Which flag is changed, by whom. */
-export interface FlagEdit {
+/** The flag to change, and the author. */
+export interface FlagUpdate {
   by: Author;
   projectId: number;
   id: number;
@@ -123,43 +130,53 @@ export interface FlagEdit {
 }
 
 /**
- * Changes a flag; the version rises by one, also when nothing else changes.
+ * Changes a flag; the version increases by one, even if nothing else changes.
  *
- * @throws {NotFound}     no such flag in the project.
- * @throws {EditConflict} somebody else changed the same fields since `version`.
- * @throws {InvalidField} as `createFlag`.
+ * @throws {NotFoundError}     no such flag in the project.
+ * @throws {EditConflictError} another user changed the same fields since `version`.
+ * @throws {InvalidFieldError} as `createFlag`.
  */
-export function updateFlag(writing: FlagWriting, edit: FlagEdit & Edit): Flag {
-  return editFlag(writing, edit, () => edit);
+export function updateFlag(writing: FlagWriteDeps, edit: FlagUpdate & Edit): Flag {
+  return writing.metadata.change((t) => writeFlag(writing, t, flagToEdit(t, edit), edit, edit));
 }
 
-/**
- * As `updateFlag`, for whoever has to see the flag before they know what to write: it is read once, in the transaction
- * that writes it.
- *
- * @param decide what it throws undoes everything.
- */
-export function editFlag(writing: FlagWriting, of: FlagEdit, decide: (before: Flag) => Edit): Flag {
-  return writing.metadata.change((t) => {
-    const before = findFlag(t, of.projectId, of.id);
-    if (!before) throw new NotFound();
-    const edit = decide(before);
-    // Secret payloads are compared as clients know them.
-    const shown = { ...before, filters: writing.payloads.open(before) };
-    const fields = withoutOverwriting(shown, edit, () => {
-      return before.lastModifiedById === null ? undefined : findUser(t, before.lastModifiedById)?.email;
-    });
-    return saveFlag(writing, t, before, fields, { ...of, note: edit.note });
+/** The flag to change, read in the transaction of the change. @throws {NotFoundError} */
+export function flagToEdit(t: MetadataTx, of: Pick<FlagUpdate, "projectId" | "id">): Flag {
+  const found = findFlag(t, of.projectId, of.id);
+  if (!found) throw new NotFoundError();
+  return found;
+}
+
+/** Like `updateFlag`, in the transaction that read the flag with `flagToEdit`. */
+export function writeFlag(
+  writing: FlagWriteDeps,
+  t: MetadataTx,
+  before: Flag,
+  edit: Edit,
+  { by, now }: Pick<FlagUpdate, "by" | "now">,
+): Flag {
+  // Secret payloads and links are compared in the form that clients see.
+  const links = getFlagLinks(t, before.id);
+  const shown = withLinks({ ...before, filters: writing.payloads.open(before) }, links);
+  const merged = mergeConcurrentEdit(shown, edit, () => {
+    return before.lastModifiedById === null ? undefined : findUser(t, before.lastModifiedById)?.email;
   });
+  const fields = withoutLinks(merged, before, links);
+  return saveFlag(writing, t, before, fields, { ...edit, by, now });
 }
 
-/** Writes changed fields of a flag that was read in the same transaction. @throws {InvalidField} */
+/** Writes changed fields of a flag that was read in the same transaction. @throws {InvalidFieldError} */
 function saveFlag(
-  writing: FlagWriting,
+  writing: FlagWriteDeps,
   t: MetadataTx,
   before: Flag,
   fields: Partial<FlagFields>,
-  { by, now, note }: Pick<FlagEdit, "by" | "now"> & Pick<Edit, "note">,
+  {
+    by,
+    now,
+    note,
+    ignoresDependents,
+  }: Pick<FlagUpdate, "by" | "now"> & Pick<Edit, "note" | "ignoresDependents">,
 ): Flag {
   const { projectId, id } = before;
   const { analyticsDashboards, rolloutPercentage, ...others } = fields;
@@ -173,17 +190,19 @@ function saveFlag(
   const checked = touchesFilters
     ? filtersToStore(writing, t, projectId, before, { ...fields, key })
     : before.filters;
-  // What is named after the key was not renamed when the deleted flag gave it up.
+  // Items named after the key were not renamed when the deleted flag lost it.
   const formerKey = keyBeforeReplaced(before.key, id);
   const isRenamed = key !== before.key && key !== formerKey;
   const filters = isRenamed ? withRenamedEnrollment(checked, formerKey, key) : checked;
   if (touchesFilters || fields.deleted === false) checkProjectSize(t, projectId, filters, before);
-  checkTransitions(t, before, fields, filters);
+  checkTransitions(t, before, fields, filters, ignoresDependents);
+  if (fields.deleted === true && !before.deleted) releaseFlag(t, id);
   const { tags, evaluationTags } = changedTags(sent, before);
   const row = t
     .update(flag)
     .set({
       ...plain,
+      ...conditionsWritten(fields, now),
       // A flag that is switched on again has not been rolled back (contract: management-api 3.1).
       ...(fields.active === true ? { performedRollback: false } : {}),
       key,
@@ -203,7 +222,7 @@ function saveFlag(
   }
   if (isRenamed) renameUsageDashboard(t, before, [formerKey, key], now);
   const dashboards = analyticsDashboards && [...new Set(analyticsDashboards)].sort((a, b) => a - b);
-  const after = flagOf(row, tags, dashboards ?? before.analyticsDashboards);
+  const after = getFlag(row, tags, dashboards ?? before.analyticsDashboards);
   recordChange(t, before, after, { by, now, note });
   if (isEncryptionTurnedOn(before, after)) redactHistory(t, before, after);
   bumpRevision(t, flagRevision(projectId));
@@ -211,18 +230,30 @@ function saveFlag(
 }
 
 /**
- * The filters to store after a write.
+ * The filters to store after a write of a flag; without `before`, those of a draft.
  *
  * @throws {FlagInvalid} a rule of management-api 4.4 is broken.
- * @throws {InvalidField} payloads are to be secret in a flag that is no remote configuration (3.1).
+ * @throws {InvalidFieldError} payloads would be secret in a flag that is not a remote configuration (3.1).
  */
 export function filtersToStore(
-  { payloads, noteMisfit }: FlagWriting,
+  writing: FlagWriteDeps,
   t: Reading,
   projectId: number,
   before: Flag | undefined,
   fields: Partial<FlagFields> & { key: string },
 ): JsonObject {
+  const { filters, isSecret } = checkedFilters(writing, t, projectId, before, fields);
+  return isSecret && before ? writing.payloads.seal(filters, before, before) : filters;
+}
+
+/** The filters after a write with plain payloads, and whether those are secret. @throws as `filtersToStore`. */
+function checkedFilters(
+  { payloads, noteMisfit }: FlagWriteDeps,
+  t: Reading,
+  projectId: number,
+  before: Flag | undefined,
+  fields: Partial<FlagFields> & { key: string },
+): { filters: JsonObject; isSecret: boolean } {
   const context = {
     flagId: before?.id ?? null,
     flagKey: fields.key,
@@ -235,57 +266,55 @@ export function filtersToStore(
   const isSecret = switchAfter(fields.hasEncryptedPayloads, before?.hasEncryptedPayloads);
   if (isSecret && !context.isRemoteConfiguration) {
     const detail = "Encrypted payloads are only supported for remote configuration flags.";
-    throw new InvalidField("has_encrypted_payloads", "invalid_input", detail);
+    throw new InvalidFieldError("has_encrypted_payloads", "invalid_input", detail);
   }
   const opened = before && payloads.open(before);
   if (before?.hasEncryptedPayloads && !isSecret) assertPayloadsAreSentAgain(fields.filters, opened!);
   const sent = withKeptPayloads(fields.filters, opened ?? {});
   const filters = opened ? filtersOfChangedFlag(sent, opened, context) : filtersOfNewFlag(sent, context);
-  return payloads.seal(filters, isSecret, before);
+  return { filters, isSecret };
 }
 
-/** A switch after a write: null turns it off, as it does in the stored column; one that is not sent keeps its state. */
+/** A boolean after a write: null turns it off, like in the stored column; an absent one is unchanged. */
 export function switchAfter(sent: boolean | null | undefined, before: boolean | null | undefined): boolean {
   return (sent === undefined ? before : sent) === true;
 }
 
 /**
- * Turning encryption off would publish the payload to everyone who may read the flag: only a caller who knows it may.
+ * Turning encryption off would publish the payload to every reader of the flag: only a caller who knows it may.
  *
- * @throws {InvalidField} a payload is missing from the request, or only its placeholder was sent (contract: management-api 4.5).
+ * @throws {InvalidFieldError} a payload is missing from the request, or only its placeholder was sent (contract:
+ * management-api 4.5).
  */
 function assertPayloadsAreSentAgain(sent: JsonObject | undefined, opened: JsonObject): void {
-  if (!isJsonObject(opened.payloads) || sent?.payloads === null) return;
+  if (!isJsonObject(opened.payloads)) return;
   const again: JsonObject = isJsonObject(sent?.payloads) ? sent.payloads : {};
-  const isComplete = Object.keys(opened.payloads).every((name) => {
-    // The payloads that are sent replace all: one that is not sent is removed, unless none is sent.
-    return isJsonObject(sent?.payloads) ? again[name] !== redactedPayload : false;
-  });
-  if (isComplete) return;
-  throw new InvalidField(
+  const isSent = (name: string) => Object.hasOwn(again, name) && again[name] !== redactedPayload;
+  if (Object.keys(opened.payloads).every(isSent)) return;
+  throw new InvalidFieldError(
     "has_encrypted_payloads",
     "invalid_input",
     "Send the payload in plain text in `filters.payloads` to turn its encryption off.",
   );
 }
 
-/** The tags of a write apart from its other fields, which are columns. */
+/** Separates the tags of a write from its other fields, which are columns. */
 function withoutTags<Fields extends Partial<FlagFields>>(fields: Fields) {
   const { tags, evaluationTags, evaluationContexts, ...plain } = fields;
   const sent: SentTags = { tags, evaluation_tags: evaluationTags, evaluation_contexts: evaluationContexts };
   return { sent, ...plain };
 }
 
-/** The percentage of a request, unless a client that sends the whole flag back only repeats what is stored. */
+/** The percentage of a request, unless a client that sends the whole flag back only repeats the stored one. */
 function newRollout(percentage: number | undefined, before: Flag | undefined): number | undefined {
-  const isRepeated = before !== undefined && percentage === rolloutPercentageOf(before.filters);
+  const isRepeated = before !== undefined && percentage === getRolloutPercentage(before.filters);
   return isRepeated ? undefined : percentage;
 }
 
 /**
- * A client that may not see payloads echoes a placeholder, which means: as before (contract: 4.5).
+ * A client that may not see payloads sends back a placeholder, which means: unchanged (contract: 4.5).
  *
- * @throws {InvalidField} there was none before: the placeholder would become the payload.
+ * @throws {InvalidFieldError} without an earlier payload the placeholder would become the payload.
  */
 function withKeptPayloads(sent: JsonObject | undefined, opened: JsonObject): JsonObject | undefined {
   if (!isJsonObject(sent?.payloads)) return sent;
@@ -293,18 +322,23 @@ function withKeptPayloads(sent: JsonObject | undefined, opened: JsonObject): Jso
   const payloads = Object.entries(sent.payloads).map(([name, value]) => {
     if (value !== redactedPayload) return [name, value];
     if (Object.hasOwn(known, name)) return [name, known[name]];
-    const detail = `There is no secret payload of '${name}' to keep; send it in clear.`;
-    throw new InvalidField("filters", "invalid_input", detail);
+    const detail = `The payload of '${name}' is not stored yet; send it in plain text.`;
+    throw new InvalidFieldError("filters", "invalid_input", detail);
   });
   return { ...sent, payloads: Object.fromEntries(payloads) };
 }
 
-/** The columns by which lists are filtered. */
+/** The time of rollback conditions: only those that were written since they have an effect are checked. */
+function conditionsWritten({ rollbackConditions: sent }: Partial<FlagFields>, now: Date) {
+  return sent === undefined ? {} : { rollbackConditionsAt: sent === null ? null : now };
+}
+
+/** Derived columns for filtering lists. */
 function derivedFrom(filters: JsonObject, key: string, name: string) {
   return {
-    searchText: searchTextOf(key, name),
-    variantCount: variantsOf(filters).length,
-    isFullyRolledOut: constantValueOf(filters) !== undefined,
+    searchText: getSearchString(key, name),
+    variantCount: getVariants(filters).length,
+    isFullyRolledOut: getConstantValue(filters) !== undefined,
   };
 }
 
@@ -315,7 +349,7 @@ function checkCount(t: MetadataTx, projectId: number): void {
     .where(and(eq(flag.projectId, projectId), eq(flag.deleted, false)))
     .get()!.count;
   if (count < flagsPerProjectMax) return;
-  throw new InvalidField(
+  throw new InvalidFieldError(
     null,
     "invalid_input",
     `Maximum of ${flagsPerProjectMax.toLocaleString("en-US")} feature flags allowed per team. ` +
@@ -324,13 +358,13 @@ function checkCount(t: MetadataTx, projectId: number): void {
 }
 
 /**
- * @param before the flag so far, which may always get shorter filters.
- * @throws {InvalidField} the filters of all flags of the project would be too long.
+ * @param before the current flag, whose filters may always become shorter.
+ * @throws {InvalidFieldError} the filters of all flags of the project would be too long.
  */
 function checkProjectSize(t: MetadataTx, projectId: number, filters: JsonObject, before?: Flag): void {
-  const bytes = bytesOf(filters);
+  const bytes = getBytes(filters);
   if (bytes <= shortFiltersBytes) return;
-  if (before !== undefined && !before.deleted && bytes <= bytesOf(before.filters)) return;
+  if (before !== undefined && !before.deleted && bytes <= getBytes(before.filters)) return;
   const isOther = before === undefined ? undefined : ne(flag.id, before.id);
   const others = t
     .select({ bytes: sql<number>`coalesce(sum(octet_length(${flag.filters})), 0)` })
@@ -344,13 +378,13 @@ function checkProjectSize(t: MetadataTx, projectId: number, filters: JsonObject,
   );
 }
 
-const bytesOf = (filters: JsonObject) => Buffer.byteLength(JSON.stringify(filters));
+const getBytes = (filters: JsonObject) => Buffer.byteLength(JSON.stringify(filters));
 
 /**
- * Makes these the flag's analytics dashboards.
+ * Replaces the flag's analytics dashboards.
  *
- * @param of.known those so far: one that was deleted since may stay, as clients send back what they read.
- * @throws {InvalidField} one is not of the project.
+ * @param of.known the current ones: one that was deleted since may stay, as clients send back what they read.
+ * @throws {InvalidFieldError} one is not of the project.
  */
 function linkDashboards(
   t: MetadataTx,
@@ -374,23 +408,23 @@ function linkDashboards(
         .get();
     if (!found) {
       const detail = `Invalid pk "${dashboardId}" - object does not exist.`;
-      throw new InvalidField("analytics_dashboards", "does_not_exist", detail);
+      throw new InvalidFieldError("analytics_dashboards", "does_not_exist", detail);
     }
     t.insert(flagDashboard).values({ flagId, dashboardId }).run();
   }
 }
 
-/** Who did it, when and why, as the activity log keeps it. */
+/** Author, time and reason in the activity log. */
 type Recorded = Pick<NewActivity, "by" | "now" | "note">;
 
-/** Writes the entry of a new flag. */
+/** Records a new flag in the activity log. */
 function recordCreation(t: MetadataTx, flag: Flag, by: Author, now: Date): void {
   recordEntry(t, "created", flag, [], { by, now });
 }
 
-/** Writes what a change changed. `version` is tracked, so every change has an entry. */
+/** Records a change in the activity log. `version` is tracked, so every change has an entry. */
 function recordChange(t: MetadataTx, before: Flag, after: Flag, how: Recorded): void {
-  // One secret side makes both sides secret: what is encrypted now was readable before, and the reverse.
+  // If one side is secret, both are hidden: a payload that is encrypted now was readable before, and the reverse.
   const isSecret = before.hasEncryptedPayloads || after.hasEncryptedPayloads;
   const shown = (flag: Flag) => ({
     ...storedFields(flag),

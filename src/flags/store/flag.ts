@@ -12,7 +12,7 @@ export function findFlag(db: Reading, projectId: number, id: number): Flag | und
     .from(flag)
     .where(and(eq(flag.projectId, projectId), eq(flag.id, id)))
     .get();
-  return row && flagsOf(db, [row])[0];
+  return row && getFlags(db, [row])[0];
 }
 
 /** The flag with this key that is not deleted. */
@@ -22,10 +22,10 @@ export function findFlagByKey(db: Reading, projectId: number, key: string): Flag
     .from(flag)
     .where(and(eq(flag.projectId, projectId), eq(flag.key, key), eq(flag.deleted, false)))
     .get();
-  return row && flagsOf(db, [row])[0];
+  return row && getFlags(db, [row])[0];
 }
 
-/** The keys of a project's flags by id, deleted ones included; ids of no flag are left out. */
+/** The keys of a project's flags by ID, deleted ones included; unknown IDs are skipped. */
 export function flagKeysById(db: Reading, projectId: number, ids: readonly number[]): Map<number, string> {
   const rows = inChunks(ids, (chunk) =>
     db
@@ -45,10 +45,10 @@ export function readFlags(db: Reading, projectId: number): Flag[] {
     .where(and(eq(flag.projectId, projectId), eq(flag.deleted, false)))
     .orderBy(asc(flag.key))
     .all();
-  return flagsOf(db, rows);
+  return getFlags(db, rows);
 }
 
-/** The deleted flags of a project by key, which may have become `KEY:deleted:ID`. */
+/** The deleted flags of a project by key, which may be `KEY:deleted:ID` after a rename. */
 export function readDeletedFlags(db: Reading, projectId: number): Flag[] {
   const rows = db
     .select()
@@ -56,11 +56,11 @@ export function readDeletedFlags(db: Reading, projectId: number): Flag[] {
     .where(and(eq(flag.projectId, projectId), eq(flag.deleted, true)))
     .orderBy(asc(flag.key))
     .all();
-  return flagsOf(db, rows);
+  return getFlags(db, rows);
 }
 
-/** Turns rows into flags; two more queries, however many rows. */
-export function flagsOf(db: Reading, rows: readonly FlagRow[]): Flag[] {
+/** Converts rows to flags, with two further queries in total. */
+export function getFlags(db: Reading, rows: readonly FlagRow[]): Flag[] {
   if (rows.length === 0) return [];
   const ids = rows.map((row) => row.id);
   const tags = new Map<number, string[]>();
@@ -85,17 +85,17 @@ export function flagsOf(db: Reading, rows: readonly FlagRow[]): Flag[] {
   )) {
     dashboards.set(row.flagId, [...(dashboards.get(row.flagId) ?? []), row.dashboardId]);
   }
-  return rows.map((row) => flagOf(row, tags.get(row.id) ?? [], dashboards.get(row.id) ?? []));
+  return rows.map((row) => getFlag(row, tags.get(row.id) ?? [], dashboards.get(row.id) ?? []));
 }
 
-/** A flag of its row, its tags and its dashboards. */
-export function flagOf(row: FlagRow, tags: string[], analyticsDashboards: number[]): Flag {
+/** A flag from its row, its tags and its dashboards. */
+export function getFlag(row: FlagRow, tags: string[], analyticsDashboards: number[]): Flag {
   const { variantCount: _, isFullyRolledOut: __, searchText: ___, ...own } = row;
   return { ...own, tags, analyticsDashboards };
 }
 
-/** SQLite takes a limited number of parameters per statement. */
-function inChunks<Item, Found>(items: readonly Item[], query: (chunk: Item[]) => Found[]): Found[] {
+/** SQLite limits the number of parameters per statement. */
+export function inChunks<Item, Found>(items: readonly Item[], query: (chunk: Item[]) => Found[]): Found[] {
   const found: Found[] = [];
   for (let at = 0; at < items.length; at += 10_000) found.push(...query(items.slice(at, at + 10_000)));
   return found;

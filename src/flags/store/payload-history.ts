@@ -1,7 +1,9 @@
 /**
- * Payloads that were readable before they were encrypted: where else the metadata keeps them (contract: management-api 4.5).
+ * Payloads that were readable before encryption: other places in the metadata that contain them (contract:
+ * management-api 4.5).
  *
- * SQLite overwrites the replaced pages (`secure_delete`, `accounts/db.ts`); backups and its write-ahead log may still hold them.
+ * SQLite overwrites the replaced pages (`secure_delete`, `accounts/db.ts`); backups and its write-ahead log may still
+ * contain them.
  */
 
 import { and, eq } from "drizzle-orm";
@@ -11,12 +13,12 @@ import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 import type { Flag } from "../fields.ts";
 import { hidePayloads, redactedPayload } from "../rules/types.ts";
 
-/** What the answer to the write says that turns encryption on. */
+/** Warning in the response to a write that turns encryption on. */
 export const encryptionWarning =
   "The payload is encrypted from now on and was removed from the activity and from pending changes. " +
   "Backups and SQLite's write-ahead log may still contain it in plain text.";
 
-/** Shorter payloads are not searched for in notes: they would match ordinary words. */
+/** Shorter payloads are not searched in notes: they would match ordinary words. */
 const searchedLengthMin = 5;
 const placeholder = JSON.parse(redactedPayload) as string;
 
@@ -26,8 +28,9 @@ export function isEncryptionTurnedOn(before: Flag, after: Flag): boolean {
 }
 
 /**
- * Replaces every payload of the flag in its activity, its scheduled changes and its change requests by the placeholder, and
- * in their notes and descriptions also the texts of a payload. A pending change keeps the payload that the flag has when it is made.
+ * Replaces every payload of the flag in its activity, scheduled changes and change requests by the placeholder, and
+ * also occurrences in their notes and descriptions. A pending change keeps the payload that the flag has when the
+ * change is applied.
  */
 export function redactHistory(t: MetadataTx, before: Flag, after: Flag): void {
   const { id: flagId, projectId } = after;
@@ -83,14 +86,14 @@ function update<Row extends JsonObject>(before: Row, after: Row, write: (value: 
   if (!Bun.deepEquals(before, after)) write(after);
 }
 
-/** An activity entry; of the texts in it, only notes and descriptions may quote a payload. */
+/** An activity entry; only notes and descriptions may quote a payload. */
 function redactedDetail(detail: JsonObject, inText: (text: string) => string): JsonObject {
   const changes = Array.isArray(detail.changes) ? detail.changes : [];
   return withoutPayloads({
     ...detail,
     changes: changes.map((change) =>
       isJsonObject(change) && change.field === "name"
-        ? { ...change, ...mapTexts({ before: change.before ?? null, after: change.after ?? null }, inText) }
+        ? { ...change, ...mapStrings({ before: change.before ?? null, after: change.after ?? null }, inText) }
         : change,
     ),
     ...(typeof detail.note === "string" ? { note: inText(detail.note) } : {}),
@@ -101,12 +104,12 @@ function redactedDetail(detail: JsonObject, inText: (text: string) => string): J
 const withRedactedName = (fields: JsonObject, inText: (text: string) => string): JsonObject =>
   typeof fields.name === "string" ? { ...fields, name: inText(fields.name) } : fields;
 
-const mapTexts = (fields: JsonObject, inText: (text: string) => string): JsonObject =>
+const mapStrings = (fields: JsonObject, inText: (text: string) => string): JsonObject =>
   Object.fromEntries(
     Object.entries(fields).map(([name, value]) => [name, typeof value === "string" ? inText(value) : value]),
   );
 
-/** The values of all objects called `payloads`, as JSON and, where they are strings, as their text. */
+/** The values of all objects called `payloads`, as JSON and, if they are strings, as their text. */
 function collectSecrets(value: Json, secrets: Set<string>): void {
   const open: [name: string, value: Json][] = [["", value]];
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
@@ -119,7 +122,7 @@ function collectSecrets(value: Json, secrets: Set<string>): void {
   }
 }
 
-/** A payload as it is stored, and the texts and numbers in it: a note may quote only the token of an object. */
+/** A stored payload, and the strings and numbers in it: a note may quote only the token of an object. */
 function addSecret(payload: Json, secrets: Set<string>): void {
   const source = typeof payload === "string" ? payload : JSON.stringify(payload);
   if (source === redactedPayload) return;
@@ -131,7 +134,7 @@ function addSecret(payload: Json, secrets: Set<string>): void {
     open.push(JSON.parse(source));
     if (typeof open[0] === "object" && open[0] !== null) add(source);
   } catch {
-    // Stored payloads are JSON; one that is not is searched for as it is.
+    // Stored payloads are JSON; one that is not is searched verbatim.
     add(source);
   }
   while (open.length > 0) {
@@ -149,7 +152,7 @@ function redactor(secrets: ReadonlySet<string>): (text: string) => string {
   return (text) => sorted.reduce((shown, secret) => shown.replaceAll(secret, () => placeholder), text);
 }
 
-/** The value with every payload of filters in it replaced; conditions stay as they are. */
+/** The value with every payload of filters in it replaced; conditions stay unchanged. */
 function withoutPayloads<Value extends Json>(value: Value): Value;
 function withoutPayloads(value: Json): Json {
   if (Array.isArray(value)) return value.map((inner) => withoutPayloads(inner));

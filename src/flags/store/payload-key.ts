@@ -1,6 +1,6 @@
 /**
- * The file with the key of encrypted payloads. Only a new data directory gets a new key: a key that is missing or different is
- * an error, because a new one could not decrypt what is stored (contract: management-api 4.5).
+ * The file with the payload encryption key. Only a new data directory gets a new key: a missing or different key is an
+ * error, because a new one could not decrypt stored payloads (contract: management-api 4.5).
  */
 
 import { Database } from "bun:sqlite";
@@ -10,12 +10,14 @@ import { dirname } from "node:path";
 import { eq } from "drizzle-orm";
 import type { Metadata } from "../../accounts/metadata.ts";
 import { flag, payloadKey } from "../../accounts/schema.ts";
+import { isReplica } from "../../cluster/replica-marker.ts";
 import { AppError } from "../../lib/errors.ts";
 import { isJsonObject } from "../../lib/json.ts";
+import { keyBytes } from "../../lib/sealed-text.ts";
 import { shellWord } from "../../lib/shell-text.ts";
 import { readonlyClient } from "../../lib/sqlite/open.ts";
-import { isCopy } from "../../postgres/copy-mark.ts";
-import { canUnseal, isSealed, keyBytes } from "./payload-cipher.ts";
+import type { Flag } from "../fields.ts";
+import { isSealed, unseal } from "./payload-cipher.ts";
 
 /** The key file is missing, is not a key, or is not the key of this data directory. */
 export class PayloadKeyError extends AppError {
@@ -25,7 +27,7 @@ export class PayloadKeyError extends AppError {
     super(`${path} ${what}. It is the key of the encrypted payloads in this data directory.`);
     const folder = shellWord(dirname(path));
     this.hint =
-      "Copy payload.key back from a copy of this data directory, or restore a backup, which contains it: " +
+      "Restore payload.key from a copy of this data directory, or restore a backup that contains it: " +
       `\`flagkeep backup restore BACKUP --force --replay --data-dir ${folder}\`.`;
   }
 }
@@ -47,9 +49,9 @@ export function openPayloadKey(path: string, metadata: Metadata): Buffer {
   const key = readPayloadKey(path);
   const isRight =
     known === undefined ? sealed === undefined || canUnseal(key, sealed) : known === fingerprint(key);
-  if (!isRight) throw new PayloadKeyError(path, "holds another key");
-  // Where several servers share the metadata, they share the key as well.
-  if (known === undefined && !isCopy(metadata.db.$client.filename)) {
+  if (!isRight) throw new PayloadKeyError(path, "contains another key");
+  // The nodes of a cluster share the key like the metadata.
+  if (known === undefined && !isReplica(metadata.db.$client.filename)) {
     metadata.change((t) =>
       t
         .insert(payloadKey)
@@ -94,22 +96,30 @@ export function checkPayloadKeyFile(path: string, metadataPath: string): boolean
   try {
     const known = client.query("SELECT fingerprint FROM payload_key").get() as { fingerprint: string };
     if (fingerprint(readPayloadKey(path)) !== known.fingerprint)
-      throw new PayloadKeyError(path, "holds another key");
+      throw new PayloadKeyError(path, "contains another key");
     return true;
   } finally {
     client.close();
   }
 }
 
-/** The key in a file. @throws {PayloadKeyError} it is missing or has another size. */
+/** The key in a file. @throws {PayloadKeyError} it is missing, cannot be read or has another size. */
 export function readPayloadKey(path: string): Buffer {
   if (!existsSync(path)) throw new PayloadKeyError(path, "is missing");
-  const key = readFileSync(path);
-  if (key.length !== keyBytes) throw new PayloadKeyError(path, `does not hold a key of ${keyBytes} bytes`);
+  const key = readWhole(path);
+  if (key.length !== keyBytes) throw new PayloadKeyError(path, `does not contain a key of ${keyBytes} bytes`);
   return key;
 }
 
-/** A new key, as it is kept with other secrets: base64. */
+function readWhole(path: string): Buffer {
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    throw new PayloadKeyError(path, `cannot be read (${(error as NodeJS.ErrnoException).code})`);
+  }
+}
+
+/** A new key in base64, for storage with other secrets. */
 export const newPayloadKey = () => randomBytes(keyBytes).toString("base64");
 
 /** Replaces the key file; it is on disk when this returns. */
@@ -131,17 +141,25 @@ function fingerprint(key: Uint8Array): string {
     .slice(0, 32);
 }
 
-/** An encrypted payload, by which the key of an older data directory is checked. */
-function sealedSample({ db }: Metadata): string | undefined {
+interface SealedPayload {
+  owner: Pick<Flag, "projectId" | "id">;
+  name: string;
+  stored: string;
+}
+
+const canUnseal = (key: Buffer, { owner, name, stored }: SealedPayload) =>
+  unseal(key, owner, name, stored) !== undefined;
+
+/** An encrypted payload, for checking the key of an older data directory. */
+function sealedSample({ db }: Metadata): SealedPayload | undefined {
   const flags = db
-    .select({ filters: flag.filters })
+    .select({ id: flag.id, projectId: flag.projectId, filters: flag.filters })
     .from(flag)
     .where(eq(flag.hasEncryptedPayloads, true))
     .all();
-  for (const { filters } of flags) {
-    const payloads = isJsonObject(filters.payloads) ? Object.values(filters.payloads) : [];
-    const sealed = payloads.find((payload) => typeof payload === "string" && isSealed(payload));
-    if (sealed !== undefined) return sealed as string;
+  for (const { filters, ...owner } of flags) {
+    const payloads = isJsonObject(filters.payloads) ? Object.entries(filters.payloads) : [];
+    for (const [name, stored] of payloads) if (isSealed(stored)) return { owner, name, stored };
   }
   return undefined;
 }

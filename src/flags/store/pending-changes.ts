@@ -1,37 +1,42 @@
-/** Changes of flags that are not made yet: with a time, or until somebody else agrees. */
+/** Future changes of flags: scheduled, or waiting for approval. */
 
 import { and, asc, desc, eq, isNull, lte, type SQL, sql } from "drizzle-orm";
-import type { Reading } from "../../accounts/db.ts";
-import { changeRequest, scheduledChange } from "../../accounts/schema.ts";
-import { InvalidField, NotFound } from "../../lib/errors.ts";
+import type { MetadataTx, Reading } from "../../accounts/db.ts";
+import { changeRequest, cohort, flag, scheduledChange } from "../../accounts/schema.ts";
+import { queueWebhooks } from "../../accounts/webhooks/outbox.ts";
+import { InvalidFieldError, NotFoundError } from "../../lib/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 import { type Flag, storedFields } from "../fields.ts";
 import { redactedPayload, withHiddenPayloads } from "../rules/types.ts";
-import type { FlagWriting } from "./flag-writes.ts";
+import type { FlagWriteDeps } from "./flag-writes.ts";
 
 export type ScheduledChange = typeof scheduledChange.$inferSelect;
 export type ChangeRequest = typeof changeRequest.$inferSelect;
 export type RequestState = ChangeRequest["state"];
 
-/** Not made yet, of one project. */
+/** Pending changes per project. */
 const pendingMax = 1_000;
 
-/** A change is stored in plain text until it is made: it must not contain a payload that is, or becomes, secret. @throws {InvalidField} */
+/**
+ * A change is stored in plain text until it is applied: it must not contain a payload that is, or becomes, secret.
+ *
+ * @throws {InvalidFieldError}
+ */
 export function assertNoSecretPayload(of: Flag, changes: JsonObject, field: string): void {
   const sent = changes.has_encrypted_payloads;
   const isSecret = sent === undefined ? of.hasEncryptedPayloads : sent;
   if (isSecret !== true || !hasPayloads(changes, (payload) => payload !== redactedPayload)) return;
-  throw new InvalidField(
+  throw new InvalidFieldError(
     field,
     "not_permitted",
     "A pending change cannot contain an encrypted payload: change the payload with PATCH.",
   );
 }
 
-/** A payload that was removed when encryption was turned on is not known any more. @throws {InvalidField} */
+/** A payload that was removed when encryption was turned on is no longer known. @throws {InvalidFieldError} */
 export function assertPayloadsKnown(changes: JsonObject): void {
   if (!hasPayloads(changes, (payload) => payload === redactedPayload)) return;
-  throw new InvalidField(
+  throw new InvalidFieldError(
     "payload",
     "invalid_input",
     "The payload of this change was removed when the payloads of the flag were encrypted. Create the change again.",
@@ -43,9 +48,9 @@ function hasPayloads({ filters }: JsonObject, is: (payload: Json) => boolean): b
   return Object.values(filters.payloads).some(is);
 }
 
-/** @throws {InvalidField} too many wait. */
+/** @throws {InvalidFieldError} too many changes are pending. */
 export function scheduleChange(
-  { metadata }: FlagWriting,
+  { metadata }: FlagWriteDeps,
   input: Pick<
     ScheduledChange,
     "projectId" | "flagId" | "payload" | "scheduledAt" | "createdById" | "createdAt"
@@ -53,12 +58,11 @@ export function scheduleChange(
 ): ScheduledChange {
   return metadata.change((t) => {
     const waiting = and(eq(scheduledChange.projectId, input.projectId), isNull(scheduledChange.executedAt));
-    requireRoom(countOf(t, scheduledChange, waiting));
+    assertCapacity(getCount(t, scheduledChange, waiting));
     return t.insert(scheduledChange).values(input).returning().get();
   });
 }
 
-/** Which part of a list is wanted. */
 interface Page {
   limit: number;
   offset: number;
@@ -66,7 +70,7 @@ interface Page {
 
 const firstPage: Page = { limit: pendingMax, offset: 0 };
 
-/** The latest first, those that are still to come before them; of one flag when it is named. */
+/** Latest first, pending changes before applied ones; of one flag if it is given. */
 export function listScheduled(
   db: Reading,
   projectId: number,
@@ -89,28 +93,28 @@ export function listScheduled(
     .limit(limit)
     .offset(offset)
     .all();
-  return { changes, count: countOf(db, scheduledChange, chosen) };
+  return { changes, count: getCount(db, scheduledChange, chosen) };
 }
 
-/** The flags of such changes, each once. */
-export function flagIdsOf(changes: readonly { flagId: number | null }[]): number[] {
+/** The flags of these changes, without duplicates. */
+export function getFlagIds(changes: readonly { flagId: number | null }[]): number[] {
   return [...new Set(changes.flatMap(({ flagId }) => flagId ?? []))];
 }
 
-/** @throws {NotFound} */
+/** @throws {NotFoundError} */
 export function findScheduled(db: Reading, projectId: number, id: number): ScheduledChange {
   const found = db
     .select()
     .from(scheduledChange)
     .where(and(eq(scheduledChange.projectId, projectId), eq(scheduledChange.id, id)))
     .get();
-  if (found === undefined) throw new NotFound(undefined, `scheduled change ${id}`);
+  if (found === undefined) throw new NotFoundError(undefined, `scheduled change ${id}`);
   return found;
 }
 
-/** @throws {NotFound} there is none, or it was made already. */
+/** @throws {NotFoundError} the change does not exist, or was already applied. */
 export function reschedule(
-  { metadata }: FlagWriting,
+  { metadata }: FlagWriteDeps,
   of: ScheduledChange,
   change: Partial<Pick<ScheduledChange, "payload" | "scheduledAt" | "createdById">>,
 ): ScheduledChange {
@@ -120,12 +124,12 @@ export function reschedule(
     .where(and(eq(scheduledChange.id, of.id), isNull(scheduledChange.executedAt)))
     .returning()
     .get();
-  if (changed === undefined) throw new NotFound("The change was made already.");
+  if (changed === undefined) throw new NotFoundError("The change is already applied.");
   return changed;
 }
 
-/** @throws {NotFound} there is none, or it was made already. */
-export function unschedule({ metadata }: FlagWriting, projectId: number, id: number): void {
+/** @throws {NotFoundError} the change does not exist, or was already applied. */
+export function unschedule({ metadata }: FlagWriteDeps, projectId: number, id: number): void {
   const gone = metadata.change((t) =>
     t
       .delete(scheduledChange)
@@ -139,10 +143,10 @@ export function unschedule({ metadata }: FlagWriting, projectId: number, id: num
       .returning()
       .all(),
   );
-  if (gone.length === 0) throw new NotFound(undefined, `scheduled change ${id} that is still to be made`);
+  if (gone.length === 0) throw new NotFoundError(undefined, `pending scheduled change ${id}`);
 }
 
-/** The changes whose time has come, the oldest first. */
+/** The due changes, oldest first. */
 export function dueChanges(db: Reading, now: Date): ScheduledChange[] {
   return db
     .select()
@@ -153,9 +157,9 @@ export function dueChanges(db: Reading, now: Date): ScheduledChange[] {
     .all();
 }
 
-/** Notes that a change was made, or why it could not be: it is not tried again. */
-export function noteExecuted(
-  { metadata }: FlagWriting,
+/** Records that a change was applied, or why it failed: it is not retried. */
+export function recordExecuted(
+  { metadata }: FlagWriteDeps,
   id: number,
   now: Date,
   failureReason: string | null,
@@ -167,7 +171,7 @@ export function noteExecuted(
     .run();
 }
 
-/** What a change request is about, and how it was when the change was requested. */
+/** The target of a change request, and its state at the time of the request. */
 export type RequestTarget = Pick<ChangeRequest, "projectId" | "flagId" | "cohortId" | "version" | "original">;
 
 /** A flag as the target of a change request; encrypted payloads are hidden. */
@@ -176,23 +180,25 @@ export function flagTarget(of: Flag): RequestTarget {
   return { projectId: of.projectId, flagId: of.id, cohortId: null, version: of.version, original };
 }
 
-/** @throws {InvalidField} too many wait. */
+/** @throws {InvalidFieldError} too many requests are pending. */
 export function requestChange(
-  { metadata }: Pick<FlagWriting, "metadata">,
+  { metadata }: Pick<FlagWriteDeps, "metadata">,
   target: RequestTarget,
   input: Pick<ChangeRequest, "changes" | "note" | "createdById" | "createdAt">,
 ): ChangeRequest {
   return metadata.change((t) => {
-    requireRoom(listRequests(t, target.projectId, { state: "pending" }).count);
-    return t
+    assertCapacity(listRequests(t, target.projectId, { state: "pending" }).count);
+    const requested = t
       .insert(changeRequest)
       .values({ ...input, ...target })
       .returning()
       .get();
+    queueRequest(t, requested, "change_request_opened", input.createdAt);
+    return requested;
   });
 }
 
-/** The newest first. */
+/** Newest first. */
 export function listRequests(
   db: Reading,
   projectId: number,
@@ -213,40 +219,56 @@ export function listRequests(
     .limit(limit)
     .offset(offset)
     .all();
-  return { requests, count: countOf(db, changeRequest, chosen) };
+  return { requests, count: getCount(db, changeRequest, chosen) };
 }
 
-/** @throws {NotFound} */
+/** @throws {NotFoundError} */
 export function findRequest(db: Reading, projectId: number, id: number): ChangeRequest {
   const found = db
     .select()
     .from(changeRequest)
     .where(and(eq(changeRequest.projectId, projectId), eq(changeRequest.id, id)))
     .get();
-  if (found === undefined) throw new NotFound(undefined, `proposal ${id}`);
+  if (found === undefined) throw new NotFoundError(undefined, `change request ${id}`);
   return found;
 }
 
-/** Notes what became of a proposal. @throws {InvalidField} it was decided already. */
+/** Records the decision about a request. @throws {InvalidFieldError} it is already decided. */
 export function decideRequest(
-  { metadata }: FlagWriting,
+  { metadata }: FlagWriteDeps,
   of: ChangeRequest,
   state: Exclude<RequestState, "pending">,
   by: number,
   now: Date,
 ): ChangeRequest {
-  const decided = metadata.db
-    .update(changeRequest)
-    .set({ state, decidedById: by, decidedAt: now })
-    .where(and(eq(changeRequest.id, of.id), eq(changeRequest.state, "pending")))
-    .returning()
-    .get();
-  if (decided === undefined)
-    throw new InvalidField(null, "already_decided", "This change was decided on already.");
-  return decided;
+  return metadata.change((t) => {
+    const decided = t
+      .update(changeRequest)
+      .set({ state, decidedById: by, decidedAt: now })
+      .where(and(eq(changeRequest.id, of.id), eq(changeRequest.state, "pending")))
+      .returning()
+      .get();
+    if (decided === undefined)
+      throw new InvalidFieldError(null, "already_decided", "This change request is already decided.");
+    queueRequest(t, decided, "change_request_decided", now);
+    return decided;
+  });
 }
 
-function countOf(
+function queueRequest(
+  t: MetadataTx,
+  { id, projectId, flagId, cohortId }: ChangeRequest,
+  event: "change_request_opened" | "change_request_decided",
+  now: Date,
+): void {
+  const name =
+    flagId !== null
+      ? t.select({ name: flag.key }).from(flag).where(eq(flag.id, flagId)).get()
+      : t.select({ name: cohort.name }).from(cohort).where(eq(cohort.id, cohortId!)).get();
+  queueWebhooks(t, { projectId, event, item: name?.name ?? "", subject: { change_request_id: id }, now });
+}
+
+function getCount(
   db: Reading,
   table: typeof scheduledChange | typeof changeRequest,
   chosen: SQL | undefined,
@@ -254,7 +276,11 @@ function countOf(
   return db.select({ count: sql<number>`count(*)` }).from(table).where(chosen).get()!.count;
 }
 
-function requireRoom(count: number): void {
+function assertCapacity(count: number): void {
   if (count < pendingMax) return;
-  throw new InvalidField(null, "invalid_input", `At most ${pendingMax} changes of a project can wait.`);
+  throw new InvalidFieldError(
+    null,
+    "invalid_input",
+    `A project can have at most ${pendingMax} pending changes.`,
+  );
 }

@@ -1,15 +1,17 @@
 /**
- * Flags whose changes somebody else has to approve, and what else changes them: the flags that they depend on and the cohorts
- * that they use, directly or through others (contract: management-api 5.19).
+ * Flags whose changes require another user's approval, and other changes that affect them: of the flags they depend on
+ * and the cohorts they use, directly or indirectly (contract: management-api 5.19).
  */
 
 import { and, asc, eq, like, or } from "drizzle-orm";
 import type { Reading } from "../../accounts/db.ts";
 import type { Metadata } from "../../accounts/metadata.ts";
-import { cohort, flag } from "../../accounts/schema.ts";
-import { AppError, NotPermitted } from "../../lib/errors.ts";
+import { cohort, flag, tag } from "../../accounts/schema.ts";
+import { PermissionDeniedError } from "../../lib/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { once } from "../../lib/once.ts";
 import type { Flag, FlagFields } from "../fields.ts";
+import { getNames } from "../rules/approval-required.ts";
 import { criticalTag } from "../rules/critical-tag.ts";
 import { dependencyIds } from "../rules/dependency-rules.ts";
 import { flagsByCohort } from "../rules/dependents.ts";
@@ -27,7 +29,7 @@ interface Deps {
   metadata: Metadata;
 }
 
-/** Fields of a flag that change its value for nobody. */
+/** Fields of a flag that never change its value. */
 const harmlessFields: ReadonlySet<string> = new Set<keyof FlagFields>([
   ...(["name", "tags", "analyticsDashboards", "hasEnrichedAnalytics", "creationContext"] as const),
   ...(["experimentSet", "surveys", "features", "rollbackConditions", "performedRollback"] as const),
@@ -35,35 +37,23 @@ const harmlessFields: ReadonlySet<string> = new Set<keyof FlagFields>([
 const harmlessNames: ReadonlySet<string> = new Set(
   [...harmlessFields].map((name) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)),
 );
-const namesMax = 5;
 
-/** Whether the project wants changes of a flag to be approved. */
+/** Whether the project requires approval for changes of a flag. */
 export function needsApproval({ metadata }: Deps, of: Pick<Flag, "projectId" | "tags">): boolean {
   const approvals = metadata.projects.find(of.projectId)?.approvals ?? "off";
   return approvals === "all" || (approvals === "critical" && of.tags.includes(criticalTag));
 }
 
-/** A change needs approval, and the command was not confirmed (contract: management-api 5.19). */
-export class ApprovalRequired extends AppError {
-  readonly code = "approval_required";
-  override readonly hint =
-    "Create a change request in the console or with POST …/change_requests/, or add --confirm to apply the change without one.";
-  /** @param keys of the protected flags, at least one. */
-  constructor(keys: readonly string[]) {
-    super(`Changes of these flags need approval (approval_required): ${namesOf(keys)}.`);
-  }
-}
-
 /**
- * Rejects a change that has to be approved: of a protected flag itself, or of one that a protected flag depends on.
+ * Rejects a change that requires approval: of a protected flag itself, or of one that a protected flag depends on.
  *
- * @param fields those that are written; undefined: any.
- * @throws {NotPermitted} `approval_required`.
+ * @param fields the written ones; undefined: any.
+ * @throws {PermissionDeniedError} `approval_required`.
  */
 export function assertNoApprovalNeeded(deps: Deps, of: Flag, fields?: Partial<FlagFields>): void {
   const affected = protectedBy(deps, of, fields);
   if (affected.includes(of)) {
-    throw new NotPermitted(
+    throw new PermissionDeniedError(
       "Changes of this flag need approval: create a change request with POST …/change_requests/.",
       "approval_required",
     );
@@ -71,51 +61,110 @@ export function assertNoApprovalNeeded(deps: Deps, of: Flag, fields?: Partial<Fl
   rejectForProtected(affected, "flag");
 }
 
-/** The protected flags that a change of a flag changes: the flag itself, else those that depend on it. */
+/** The protected flags affected by a change of a flag: the flag itself, else its protected dependents. */
 export function protectedBy(deps: Deps, of: Flag, fields?: Partial<FlagFields>): Flag[] {
   if (needsApproval(deps, of)) return [of];
   if (fields !== undefined && !isChangedByFields(of, fields)) return [];
   return protectedDependents(deps, { projectId: of.projectId, flagIds: [of.id] });
 }
 
-/** Rejects a change of a cohort that a protected flag uses. @throws {NotPermitted} `approval_required` */
+/** Rejects a change of a cohort that a protected flag uses. @throws {PermissionDeniedError} `approval_required` */
 export function assertCohortNeedsNoApproval(deps: Deps, of: { projectId: number; id: number }): void {
   rejectForProtected(protectedDependents(deps, { projectId: of.projectId, cohortIds: [of.id] }), "cohort");
 }
 
-/** The protected flags whose value a change may alter, by id; without the changed flags themselves. */
-export function protectedDependents(
-  deps: Deps,
-  { projectId, flagIds = [], cohortIds = [] }: Changed,
-): Flag[] {
+/** The protected flags whose value a change may alter, by ID; without the changed flags themselves. */
+export const protectedDependents = (deps: Deps, { projectId, ...changed }: Changed): Flag[] =>
+  dependentsFinder(deps, projectId)(changed);
+
+/** Like `protectedDependents`, for several changes of a project. */
+function dependentsFinder(deps: Deps, projectId: number): (changed: Omit<Changed, "projectId">) => Flag[] {
   const { db, projects } = deps.metadata;
-  if ((projects.find(projectId)?.approvals ?? "off") === "off") return [];
+  if ((projects.find(projectId)?.approvals ?? "off") === "off") return () => [];
+  const find = dependentIdsFinder(db, projectId);
+  return (changed) =>
+    find(changed)
+      .map((id) => findFlag(db, projectId, id)!)
+      .filter((dependent) => needsApproval(deps, dependent));
+}
+
+/** Finds the flags that depend on changed flags and cohorts; what depends on what is read once. */
+function dependentIdsFinder(
+  db: Reading,
+  projectId: number,
+): (changed: Omit<Changed, "projectId">) => number[] {
   const flags = flagsWithDependencies(db, projectId);
-  const found = new Set<number>();
-  const open = [...flagIds];
-  if (cohortIds.length > 0) {
-    const users = flagsByCohort(flags, cohortsOf(db, projectId));
-    for (const { id } of cohortIds.flatMap((cohortId) => users.get(cohortId) ?? [])) {
-      found.add(id);
-      open.push(id);
-    }
-  }
+  const users = once(() => flagsByCohort(flags, getCohorts(db, projectId)));
   const dependents = new Map<number, number[]>();
   for (const { id, filters } of flags) {
     for (const needed of dependencyIds(filters))
       dependents.set(needed, [...(dependents.get(needed) ?? []), id]);
   }
-  for (let id = open.pop(); id !== undefined; id = open.pop()) {
-    for (const dependent of dependents.get(id) ?? []) {
-      if (found.has(dependent)) continue;
-      found.add(dependent);
-      open.push(dependent);
+  return ({ flagIds = [], cohortIds = [] }) => {
+    const found = new Set<number>();
+    const open = [...flagIds];
+    for (const { id } of cohortIds.flatMap((cohortId) => users().get(cohortId) ?? [])) {
+      found.add(id);
+      open.push(id);
     }
-  }
-  for (const id of flagIds) found.delete(id);
-  return [...found]
-    .map((id) => findFlag(db, projectId, id)!)
-    .filter((dependent) => needsApproval(deps, dependent));
+    for (let id = open.pop(); id !== undefined; id = open.pop()) {
+      for (const dependent of dependents.get(id) ?? []) {
+        if (found.has(dependent)) continue;
+        found.add(dependent);
+        open.push(dependent);
+      }
+    }
+    for (const id of flagIds) found.delete(id);
+    return [...found];
+  };
+}
+
+/** The keys of the flags tagged as critical that use cohorts, directly or through other cohorts and flags, by cohort. */
+export function criticalByCohort(
+  db: Reading,
+  projectId: number,
+  cohortIds: Iterable<number>,
+): Map<number, string[]> {
+  const find = dependentIdsFinder(db, projectId);
+  const tagged = once(() => keysWithTag(db, projectId, criticalTag));
+  return new Map(
+    [...cohortIds].map((id) => [
+      id,
+      find({ cohortIds: [id] }).flatMap((flagId) => tagged().get(flagId) ?? []),
+    ]),
+  );
+}
+
+function keysWithTag(db: Reading, projectId: number, name: string): Map<number, string> {
+  const rows = db
+    .select({ id: flag.id, key: flag.key })
+    .from(flag)
+    .innerJoin(tag, and(eq(tag.itemKind, "flag"), eq(tag.itemId, flag.id), eq(tag.name, name)))
+    .where(eq(flag.projectId, projectId))
+    .all();
+  return new Map(rows.map(({ id, key }) => [id, key]));
+}
+
+/** A requested change of a flag or cohort, with the members of the API. */
+interface Requested {
+  flagId: number | null;
+  cohortId: number | null;
+  changes: JsonObject;
+}
+
+/** Finds the keys of the protected flags that requested changes of a project affect, for several requests. */
+export function affectedKeysFinder(deps: Deps, projectId: number): (request: Requested) => string[] {
+  const dependents = once(() => dependentsFinder(deps, projectId));
+  return ({ flagId, cohortId, changes }) => {
+    const of = flagId === null ? undefined : findFlag(deps.metadata.db, projectId, flagId);
+    const own = of !== undefined && needsApproval(deps, of) ? [of] : [];
+    const changed = {
+      flagIds: flagId === null ? [] : [flagId],
+      cohortIds: cohortId === null ? [] : [cohortId],
+    };
+    const others = Object.keys(changes).every(isHarmless) ? [] : dependents()(changed);
+    return [...own, ...others].map(({ key }) => key);
+  };
 }
 
 /** Whether a member of a flag or cohort, by its name in the API, has no effect on a flag's value. */
@@ -123,20 +172,14 @@ export const isHarmless = (name: string) => name === "description" || harmlessNa
 
 function rejectForProtected(flags: readonly Flag[], what: "flag" | "cohort"): void {
   if (flags.length === 0) return;
-  throw new NotPermitted(
-    `Changes of this ${what} need approval because flags that need it depend on it: ${namesOf(flags.map(({ key }) => key))}. ` +
+  throw new PermissionDeniedError(
+    `Changes of this ${what} need approval because flags that need it depend on it: ${getNames(flags.map(({ key }) => key))}. ` +
       "Create a change request with POST …/change_requests/.",
     "approval_required",
   );
 }
 
-function namesOf(keys: readonly string[]): string {
-  const names = keys.slice(0, namesMax).map((key) => `"${key}"`);
-  if (keys.length > namesMax) names.push(`${keys.length - namesMax} more`);
-  return names.join(", ");
-}
-
-/** Whether fields that are written differ from those of the flag and can change its value for a user. */
+/** Whether the written fields differ from those of the flag and can change its value for a user. */
 function isChangedByFields(of: Flag, fields: Partial<FlagFields>): boolean {
   return Object.entries(fields).some(([name, value]) => {
     if (value === undefined || harmlessFields.has(name)) return false;
@@ -147,7 +190,7 @@ function isChangedByFields(of: Flag, fields: Partial<FlagFields>): boolean {
   });
 }
 
-/** The members that are sent replace the stored ones. */
+/** Sent members replace the stored ones. */
 function isPartChanged(stored: JsonObject, sent: JsonObject | null): boolean {
   if (!isJsonObject(sent)) return sent !== null;
   return Object.entries(sent).some(
@@ -171,7 +214,7 @@ function flagsWithDependencies(db: Reading, projectId: number) {
     .all();
 }
 
-function cohortsOf(db: Reading, projectId: number) {
+function getCohorts(db: Reading, projectId: number) {
   return db
     .select({ id: cohort.id, name: cohort.name, isStatic: cohort.isStatic, filters: cohort.filters })
     .from(cohort)

@@ -5,7 +5,7 @@ import type { Reading } from "../../accounts/db.ts";
 import type { Metadata } from "../../accounts/metadata.ts";
 import { findRole, type Role, recordRoleAccess, rolesById } from "../../accounts/roles.ts";
 import { roleAccess } from "../../accounts/schema.ts";
-import { InvalidField, NotFound } from "../../lib/errors.ts";
+import { InvalidFieldError, NotFoundError } from "../../lib/errors.ts";
 import type { Flag } from "../fields.ts";
 
 export interface RoleAccess {
@@ -50,9 +50,9 @@ export function findRoleAccess(db: Reading, flagId: number, id: number): RoleAcc
 }
 
 /**
- * Lets a role edit a flag.
+ * Allows a role to edit a flag.
  *
- * @throws {InvalidField} on `role_id`: no such role in the organisation, or it has the record already.
+ * @throws {InvalidFieldError} on `role_id`: no such role in the organization, or it has the record already.
  */
 export function addRoleAccess(
   metadata: Metadata,
@@ -63,7 +63,7 @@ export function addRoleAccess(
     const role = findRole(t, of.organizationId, of.roleId);
     if (!role) {
       const detail = `Invalid pk "${of.roleId}" - object does not exist.`;
-      throw new InvalidField("role_id", "does_not_exist", detail);
+      throw new InvalidFieldError("role_id", "does_not_exist", detail);
     }
     const known = t
       .select({ id: roleAccess.id })
@@ -71,7 +71,7 @@ export function addRoleAccess(
       .where(and(eq(roleAccess.flagId, of.flag.id), eq(roleAccess.roleId, role.id)))
       .get();
     if (known) {
-      throw new InvalidField("role_id", "unique", "This role already has access to the feature flag.");
+      throw new InvalidFieldError("role_id", "unique", "This role already has access to the feature flag.");
     }
     const row = t
       .insert(roleAccess)
@@ -83,7 +83,7 @@ export function addRoleAccess(
   });
 }
 
-/** Takes the right to edit a flag from a role. @throws {NotFound} */
+/** Revokes a role's permission to edit a flag. @throws {NotFoundError} */
 export function removeRoleAccess(
   metadata: Metadata,
   of: { flag: Flag; id: number; by: number },
@@ -91,7 +91,7 @@ export function removeRoleAccess(
 ): void {
   metadata.change((t) => {
     const known = findRoleAccess(t, of.flag.id, of.id);
-    if (!known) throw new NotFound();
+    if (!known) throw new NotFoundError();
     t.delete(roleAccess).where(eq(roleAccess.id, of.id)).run();
     recordRoleAccess(t, of.flag, known.role.name, "deleted", of.by, now);
   });

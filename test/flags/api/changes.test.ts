@@ -3,9 +3,9 @@
 import { describe, expect, test } from "bun:test";
 import { createKey } from "../../../src/accounts/personal-keys.ts";
 import { createUser, setUserActive } from "../../../src/accounts/users.ts";
-import { runScheduledChanges } from "../../../src/flags/api/later-changes.ts";
-import { TestAppliance, until } from "../../support/appliance.ts";
+import { runScheduledChanges } from "../../../src/flags/api/pending-changes.ts";
 import { flagsPath, TestServer } from "../../support/management-server.ts";
+import { ServerProcess, until } from "../../support/server.ts";
 
 const scheduled = "/api/projects/1/scheduled_changes/";
 const requests = "/api/projects/1/change_requests/";
@@ -15,7 +15,7 @@ const critical = {
   filters: { groups: [{ properties: [], rollout_percentage: 10 }] },
 };
 
-function keyOf(server: TestServer, email: string): string {
+function getKey(server: TestServer, email: string): string {
   createUser(server.metadata, { email, organizationId: server.first.organization.id, level: "member" });
   const input = { userEmail: email, label: "x", scopes: ["*"] };
   return createKey(server.metadata, input, { now: server.now }).value;
@@ -33,7 +33,7 @@ async function prepared() {
     read,
     later,
     run,
-    bob: keyOf(server, "bob@example.com"),
+    bob: getKey(server, "bob@example.com"),
     [Symbol.dispose]: () => server[Symbol.dispose](),
   };
 }
@@ -132,7 +132,7 @@ describe("a scheduled change", () => {
     expect(it.run(5)).toBe(1);
     expect((await it.read()).active).toBe(true);
     const [change] = (await server.ask("GET", scheduled)).body.results;
-    expect(change.failure_reason).toContain("may not edit");
+    expect(change.failure_reason).toContain("no longer has permission to edit");
     expect(it.run(6)).toBe(0);
   });
 
@@ -184,6 +184,12 @@ describe("where changes have to be agreed to", () => {
     expect((await it.read()).active).toBe(false);
     const [entry] = (await server.ask("GET", `${flagsPath}${flag.id}/activity/`)).body.results;
     expect(entry.detail.note).toBe("<b>please</b>");
+    expect(entry.user).toEqual({ first_name: "ann", email: "ann@example.com" });
+    expect(entry.detail.trigger).toMatchObject({
+      job_type: "change_request",
+      job_id: String(id),
+      proposed_by: { email: "bob@example.com" },
+    });
     expect((await server.ask("POST", `${requests}${id}/approve/`)).status).toBe(400);
     expect((await server.ask("POST", `${requests}${id}/reject/`)).status).toBe(400);
     const free = (await server.ask("POST", flagsPath, { body: { key: "free" } })).body;
@@ -241,13 +247,13 @@ describe("where changes have to be agreed to", () => {
 });
 
 test("the started executable makes a scheduled change", async () => {
-  await using appliance = await TestAppliance.start();
-  const { id } = await (await appliance.api(flagsPath, { method: "POST", body: { key: "soon" } })).json();
+  await using server = await ServerProcess.start();
+  const { id } = await (await server.api(flagsPath, { method: "POST", body: { key: "soon" } })).json();
   const scheduled_at = new Date(Date.now() + 500).toISOString();
   const body = { record_id: id, payload: { operation: "update_status", value: false }, scheduled_at };
-  expect((await appliance.api(scheduled, { method: "POST", body })).status).toBe(201);
+  expect((await server.api(scheduled, { method: "POST", body })).status).toBe(201);
   await until(
-    async () => (await (await appliance.api(`${flagsPath}${id}/`)).json()).active === false,
+    async () => (await (await server.api(`${flagsPath}${id}/`)).json()).active === false,
     "it is made",
   );
 });

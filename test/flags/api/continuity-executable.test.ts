@@ -1,15 +1,15 @@
 /** Experience continuity over a real socket, in the order in which browsers send: `/flags` first, `$identify` later. */
 
 import { expect, test } from "bun:test";
-import { rolloutPlace } from "../../../src/flags/evaluate/bucketing.ts";
-import { TestAppliance, until } from "../../support/appliance.ts";
+import { rolloutPosition } from "../../../src/flags/evaluate/bucketing.ts";
+import { ServerProcess, until } from "../../support/server.ts";
 
 /** An id for which `half` is on, or off. */
 function idThatIs(isOn: boolean, name: string): string {
-  for (let i = 0; ; i++) if (rolloutPlace("half", `${name}-${i}`) <= 0.5 === isOn) return `${name}-${i}`;
+  for (let i = 0; ; i++) if (rolloutPosition("half", `${name}-${i}`) <= 0.5 === isOn) return `${name}-${i}`;
 }
 
-async function half(server: TestAppliance, body: object): Promise<boolean> {
+async function half(server: ServerProcess, body: object): Promise<boolean> {
   const answer = await server.post("/flags/?v=2", { api_key: server.token, ...body });
   const { flags, errorsWhileComputingFlags } = (await answer.json()) as {
     flags: Record<string, { enabled: boolean }>;
@@ -19,7 +19,7 @@ async function half(server: TestAppliance, body: object): Promise<boolean> {
   return flags.half!.enabled;
 }
 
-async function identify(server: TestAppliance, user: string, anon: string): Promise<void> {
+async function identify(server: ServerProcess, user: string, anon: string): Promise<void> {
   await server.capture({ event: "$identify", distinct_id: user, properties: { $anon_distinct_id: anon } });
   await until(async () => {
     const found = await server.api(`/api/projects/1/persons/?distinct_id=${anon}`);
@@ -34,7 +34,7 @@ const flag = {
 };
 
 test("a request before the person exists is honored, at once and after a stop and a kill", async () => {
-  await using first = await TestAppliance.start();
+  await using first = await ServerProcess.start();
   expect((await first.api("/api/projects/1/feature_flags/", { method: "POST", body: flag })).status).toBe(
     201,
   );
@@ -56,7 +56,7 @@ test("a request before the person exists is honored, at once and after a stop an
   // The server stops right after the answer.
   expect(await half(first, { distinct_id: user2, $anon_distinct_id: anon2 })).toBe(true);
   expect(await first.stop()).toBe(0);
-  await using second = await TestAppliance.start({ directory: first.directory });
+  await using second = await ServerProcess.start({ directory: first.directory });
   expect(await half(second, { distinct_id: user2 })).toBe(true);
   await identify(second, user2, anon2);
   expect(await half(second, { distinct_id: user2 })).toBe(true);
@@ -64,7 +64,7 @@ test("a request before the person exists is honored, at once and after a stop an
   expect(await half(second, { distinct_id: user3, $anon_distinct_id: anon3 })).toBe(true);
   await second.capture({ event: "$identify", distinct_id: user3, properties: { $anon_distinct_id: anon3 } });
   await second.kill();
-  await using third = await TestAppliance.start({ directory: first.directory });
+  await using third = await ServerProcess.start({ directory: first.directory });
   await identify(third, user3, anon3);
   for (const [user] of pairs) expect(await half(third, { distinct_id: user })).toBe(true);
 }, 120_000);

@@ -1,20 +1,20 @@
 /** Experience continuity: whoever is identified keeps the values seen before (contract: flag-evaluation 10). */
 
 import { describe, expect, test } from "bun:test";
-import { rolloutPlace } from "../../../src/flags/evaluate/bucketing.ts";
+import { rolloutPosition } from "../../../src/flags/evaluate/bucketing.ts";
+import { explainFlag } from "../../../src/flags/evaluation-context/explanation.ts";
 import { FlagSets, groupTypesFrom } from "../../../src/flags/store/flag-sets.ts";
-import { explainFlag } from "../../../src/flags/subject/explanation.ts";
-import { forCaller } from "../../../src/lib/caller.ts";
-import { storableText } from "../../../src/lib/unicode.ts";
-import { hashKeyOverrides, pendingHashKeyOverrides } from "../../../src/people/hash-key-overrides.ts";
-import { identify, set } from "../../people/support.ts";
-import { until } from "../../support/appliance.ts";
+import { withAbortSignal } from "../../../src/lib/client-abort.ts";
+import { sanitizeString } from "../../../src/lib/unicode.ts";
+import { hashKeyOverrides, pendingHashKeyOverrides } from "../../../src/persons/hash-key-overrides.ts";
+import { identify, set } from "../../persons/support.ts";
+import { until } from "../../support/server.ts";
 import { when } from "../make.ts";
 import { TestEvaluation } from "./support.ts";
 
 /** An id for which `half` is on, or off. */
 function idThatIs(isOn: boolean, name: string): string {
-  for (let i = 0; ; i++) if (rolloutPlace("half", `${name}-${i}`) <= 0.5 === isOn) return `${name}-${i}`;
+  for (let i = 0; ; i++) if (rolloutPosition("half", `${name}-${i}`) <= 0.5 === isOn) return `${name}-${i}`;
 }
 const anon = idThatIs(true, "anon");
 const user = idThatIs(false, "user");
@@ -186,7 +186,9 @@ test("a stored override counts also when the flag's continuity was switched off"
 test("the queue goes on when the client of its first request has disconnected", async () => {
   using server = start();
   const gone = new AbortController();
-  const sent = forCaller(gone.signal, () => half(server, { distinct_id: user, $anon_distinct_id: anon }));
+  const sent = withAbortSignal(gone.signal, () =>
+    half(server, { distinct_id: user, $anon_distinct_id: anon }),
+  );
   gone.abort();
   await sent;
   await until(() => pending(server, user).half, "the override is stored");
@@ -220,7 +222,7 @@ test("a stop waits for what is queued, but not forever", async () => {
 test("an ID with NUL is that of the person who is stored under what capture makes of it", async () => {
   using server = start();
   await half(server, { distinct_id: `${user}\u0000`, $anon_distinct_id: anon });
-  await until(() => pending(server, storableText(`${user}\u0000`)).half, "the override is stored");
+  await until(() => pending(server, sanitizeString(`${user}\u0000`)).half, "the override is stored");
   expect(await half(server, { distinct_id: `${user}\u0000` })).toBe(true);
   const calls = server.storeCalls;
   await half(server, { distinct_id: "third", $anon_distinct_id: `${anon}\u0000` });

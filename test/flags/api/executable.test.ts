@@ -2,31 +2,31 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { openMetadata } from "../../../src/accounts/metadata.ts";
-import { rolloutPlace } from "../../../src/flags/evaluate/bucketing.ts";
+import { rolloutPosition } from "../../../src/flags/evaluate/bucketing.ts";
 import { findFlagByKey } from "../../../src/flags/store/flag.ts";
 import { updateFlag } from "../../../src/flags/store/flag-writes.ts";
 import { paths } from "../../../src/paths.ts";
-import { TestAppliance, until } from "../../support/appliance.ts";
 import { plainPayloads } from "../../support/payloads.ts";
+import { ServerProcess, until } from "../../support/server.ts";
 import simple from "../testdata/rollout-45-percent.json";
 import multivariate from "../testdata/rollout-55-percent-five-variants.json";
 
 const madeFlags = "/api/projects/1/feature_flags/";
 
-let appliance: TestAppliance;
+let server: ServerProcess;
 beforeAll(async () => {
-  appliance = await TestAppliance.start();
+  server = await ServerProcess.start();
 });
-afterAll(() => appliance[Symbol.asyncDispose]());
+afterAll(() => server[Symbol.asyncDispose]());
 
 async function create(key: string, filters: object, more: object = {}): Promise<number> {
-  const response = await appliance.api(madeFlags, { method: "POST", body: { key, filters, ...more } });
+  const response = await server.api(madeFlags, { method: "POST", body: { key, filters, ...more } });
   const body = (await response.json()) as { id: number };
   if (response.status !== 201) throw new Error(JSON.stringify(body));
   return body.id;
 }
 async function change(id: number, body: object): Promise<void> {
-  const response = await appliance.api(`${madeFlags}${id}/`, { method: "PATCH", body });
+  const response = await server.api(`${madeFlags}${id}/`, { method: "PATCH", body });
   expect(response.status).toBe(200);
 }
 interface FlagValue {
@@ -35,7 +35,7 @@ interface FlagValue {
   reason: { code: string };
 }
 async function ask(body: object, headers: Record<string, string> = {}) {
-  const response = await appliance.post("/flags/?v=2", { api_key: appliance.token, ...body }, headers);
+  const response = await server.post("/flags/?v=2", { api_key: server.token, ...body }, headers);
   expect(response.status).toBe(200);
   return (await response.json()) as {
     errorsWhileComputingFlags: boolean;
@@ -85,13 +85,13 @@ describe("persons and groups made by events", () => {
       ],
     });
     expect(await seenValue("pro", { distinct_id: "ann" })).toBe(false);
-    await appliance.capture({ event: "$set", distinct_id: "ann", properties: { $set: { plan: "pro" } } });
+    await server.capture({ event: "$set", distinct_id: "ann", properties: { $set: { plan: "pro" } } });
     await until(() => seenValue("pro", { distinct_id: "ann" }), "the property counts", 5_000);
   });
 
   test("a group's property", async () => {
     const group = { $group_type: "company", $group_key: "acme", $group_set: { size: "large" } };
-    await appliance.capture({ event: "$groupidentify", distinct_id: "ann", properties: group });
+    await server.capture({ event: "$groupidentify", distinct_id: "ann", properties: group });
     await create("large", {
       aggregation_group_type_index: 0,
       groups: [
@@ -120,21 +120,21 @@ describe("persons and groups made by events", () => {
     );
     const idThatIs = (isOn: boolean, name: string) => {
       for (let i = 0; ; i++) {
-        if (rolloutPlace("steady", `${name}${i}`) <= 0.5 === isOn) return `${name}${i}`;
+        if (rolloutPosition("steady", `${name}${i}`) <= 0.5 === isOn) return `${name}${i}`;
       }
     };
     const [anon, user] = [idThatIs(true, "anon-"), idThatIs(false, "user-")];
     // Both events are on their way only, when the flags are asked for.
-    await appliance.capture({ event: "seen", distinct_id: anon });
-    await appliance.capture({
+    await server.capture({ event: "seen", distinct_id: anon });
+    await server.capture({
       event: "$identify",
       distinct_id: user,
       properties: { $anon_distinct_id: anon },
     });
     expect(await seenValue("steady", { distinct_id: user, $anon_distinct_id: anon })).toBe(true);
     await until(() => seenValue("steady", { distinct_id: user }), "the override is stored", 10_000);
-    await appliance.stop();
-    appliance = await TestAppliance.start({ directory: appliance.directory });
+    await server.stop();
+    server = await ServerProcess.start({ directory: server.directory });
     expect(await seenValue("steady", { distinct_id: user })).toBe(true);
     expect(await seenValue("steady", { distinct_id: idThatIs(false, "stranger-") })).toBe(false);
   }, 60_000);
@@ -158,8 +158,8 @@ describe("a change is in the very next answer", () => {
   test("made by another process", async () => {
     await create("outside", { groups: [{ properties: [], rollout_percentage: 0 }] });
     expect(await seenValue("outside", { distinct_id: "a" })).toBe(false);
-    // This test is another process than the appliance, as the command line is.
-    const metadata = openMetadata(paths(appliance.dataDir).metadata);
+    // This test is another process than the server, as the command line is.
+    const metadata = openMetadata(paths(server.dataDir).metadata);
     const { id } = findFlagByKey(metadata.db, 1, "outside")!;
     const fields = { filters: { groups: [{ properties: [], rollout_percentage: 100 }] } };
     updateFlag(
@@ -167,7 +167,7 @@ describe("a change is in the very next answer", () => {
       { ...{ projectId: 1, id, by: 1, sent: {}, fields }, now: new Date() },
     );
     metadata.close();
-    // The appliance looks for changes of other processes every 2 ms; a command takes longer to end.
+    // The server looks for changes of other processes every 2 ms; a command takes longer to end.
     await Bun.sleep(3);
     expect(await seenValue("outside", { distinct_id: "a" })).toBe(true);
   });
@@ -176,7 +176,7 @@ describe("a change is in the very next answer", () => {
 describe("on the wire", () => {
   /** Sends bytes and returns everything that comes back until the other end closes. */
   async function exchange(parts: string[]): Promise<string> {
-    const { hostname, port } = new URL(appliance.url);
+    const { hostname, port } = new URL(server.url);
     let received = "";
     const { promise, resolve } = Promise.withResolvers<void>();
     const socket = await Bun.connect({
@@ -197,7 +197,7 @@ describe("on the wire", () => {
     await promise;
     return received;
   }
-  const body = () => JSON.stringify({ token: appliance.token, distinct_id: "a" });
+  const body = () => JSON.stringify({ token: server.token, distinct_id: "a" });
 
   test("a body in chunks", async () => {
     const chunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`;
@@ -231,7 +231,7 @@ describe("on the wire", () => {
       "/decide",
       "/decide/?v=3",
     ]) {
-      const response = await fetch(appliance.url + path, {
+      const response = await fetch(server.url + path, {
         method: "POST",
         body: body(),
         redirect: "manual",
@@ -244,19 +244,19 @@ describe("on the wire", () => {
     for (const path of [
       "/static/array.js",
       "/static/1.449.2/surveys.js",
-      `/array/${appliance.token}/config.js`,
+      `/array/${server.token}/config.js`,
     ]) {
-      const response = await fetch(appliance.url + path, { headers: { origin: "https://shop.example" } });
+      const response = await fetch(server.url + path, { headers: { origin: "https://shop.example" } });
       expect(response.status).toBe(200);
       expect(response.headers.get("access-control-allow-origin")).toBe("https://shop.example");
       expect((await response.text()).length).toBeGreaterThan(500);
     }
-    expect(await (await fetch(`${appliance.url}/static/LICENSE.txt`)).text()).toContain("Apache License");
+    expect(await (await fetch(`${server.url}/static/LICENSE.txt`)).text()).toContain("Apache License");
   });
 });
 
 test("flags are answered while the engine is down, and what had to be stored is stored later", async () => {
-  await using own = await TestAppliance.start();
+  await using own = await ServerProcess.start();
   const post = async (body: object) => {
     const response = await own.post("/flags/?v=2", { api_key: own.token, ...body });
     return (await response.json()) as {
@@ -273,7 +273,8 @@ test("flags are answered while the engine is down, and what had to be stored is 
     },
   });
   const [anon, user] = ["", ""].map((_, wanted) => {
-    for (let i = 0; ; i++) if (rolloutPlace("steady", `id-${i}`) <= 0.5 === (wanted === 0)) return `id-${i}`;
+    for (let i = 0; ; i++)
+      if (rolloutPosition("steady", `id-${i}`) <= 0.5 === (wanted === 0)) return `id-${i}`;
   }) as [string, string];
   await own.capture({ event: "seen", distinct_id: user });
   await own.eventsWhenStored(1);
@@ -281,10 +282,7 @@ test("flags are answered while the engine is down, and what had to be stored is 
   const down = await post({ distinct_id: user, $anon_distinct_id: anon });
   expect(down).toMatchObject({ errorsWhileComputingFlags: false, flags: { steady: { enabled: true } } });
   expect(await post({ distinct_id: user })).toMatchObject({ flags: { steady: { enabled: true } } });
-  await until(
-    () => own.logs.filter(({ msg }) => msg === "the engine is ready").length >= 2,
-    "the engine is back",
-  );
+  await until(() => own.logs.filter(({ msg }) => msg === "engine ready").length >= 2, "the engine is back");
   // A restart forgets what was only in memory; what counts then is what was stored.
   const { Database } = await import("bun:sqlite");
   const people = new Database(paths(own.dataDir).people, { readonly: true });

@@ -1,19 +1,20 @@
 /** Why a flag has its value: over the API, and as text for people. */
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { guardOf } from "../../../src/accounts/api/guard.ts";
+import { getGuard } from "../../../src/accounts/api/guard.ts";
 import { createKey } from "../../../src/accounts/personal-keys.ts";
-import { explainRoutes } from "../../../src/flags/api/explain-route.ts";
-import { explanationText } from "../../../src/flags/api/explanation-text.ts";
-import { rolloutPlace } from "../../../src/flags/evaluate/bucketing.ts";
+import { formatExplanation } from "../../../src/flags/api/explanation-text.ts";
+import { rolloutPosition } from "../../../src/flags/evaluate/bucketing.ts";
+import { explainFlag } from "../../../src/flags/evaluation-context/explanation.ts";
+import type { ExplanationBody } from "../../../src/flags/evaluation-context/explanation-shape.ts";
 import { FlagSets, groupTypesFrom } from "../../../src/flags/store/flag-sets.ts";
-import { explainFlag } from "../../../src/flags/subject/explanation.ts";
-import type { ExplanationBody } from "../../../src/flags/subject/explanation-shape.ts";
 import { createApp } from "../../../src/http/app.ts";
-import { TrustedPlaces } from "../../../src/http/places.ts";
+import { TrustedProxies } from "../../../src/http/trusted-proxies.ts";
 import type { JsonObject } from "../../../src/lib/json.ts";
-import { faultOf } from "../../http/json-schema.ts";
-import { event, set } from "../../people/support.ts";
+import { explainOperations } from "../../../src/operations/flags.ts";
+import { operationRoutes } from "../../../src/operations/routes.ts";
+import { getError } from "../../http/json-schema.ts";
+import { event, set } from "../../persons/support.ts";
 import { dependsOn, inCohort, person, when } from "../make.ts";
 import { fixedNow, TestEvaluation } from "./support.ts";
 
@@ -27,10 +28,10 @@ beforeAll(() => {
   const { metadata, people } = server;
   flagSets = new FlagSets(metadata, groupTypesFrom(people.db));
   app = createApp({
-    guard: guardOf(metadata),
+    guard: getGuard(metadata),
     log: { error: () => {} },
-    routes: explainRoutes({ metadata, flagSets, people: people.db }),
-    places: new TrustedPlaces([]),
+    routes: operationRoutes(explainOperations, { metadata, flagSets, people: people.db }),
+    origins: new TrustedProxies([]),
     now: () => fixedNow,
   });
   people.apply(
@@ -84,7 +85,7 @@ describe("over the API", () => {
   test("says of every condition set what was compared, where the hash falls and what decided", async () => {
     const { status, body } = await ask("steps/explain/?distinct_id=ann");
     expect(status).toBe(200);
-    const isHalfOn = rolloutPlace("half", "ann") <= 0.5;
+    const isHalfOn = rolloutPosition("half", "ann") <= 0.5;
     expect(body).toMatchObject({
       flag_key: "steps",
       distinct_id: "ann",
@@ -173,8 +174,8 @@ describe("over the API", () => {
     expect(byId.body.conditions[0]!.rollout).toEqual({
       percentage: 50,
       hashed: "half.ann",
-      place: rolloutPlace("half", "ann"),
-      is_in: rolloutPlace("half", "ann") <= 0.5,
+      place: rolloutPosition("half", "ann"),
+      is_in: rolloutPosition("half", "ann") <= 0.5,
     });
   });
 
@@ -215,14 +216,14 @@ describe("over the API", () => {
     const schemas = (document.components as { schemas: never }).schemas;
     const bodies = [example, (await ask("steps/explain/?distinct_id=ann")).body];
     bodies.push((await ask("inactive/explain/?distinct_id=ann")).body);
-    for (const body of bodies) expect(faultOf(body, schema as never, schemas)).toBeUndefined();
+    for (const body of bodies) expect(getError(body, schema as never, schemas)).toBeUndefined();
   });
 });
 
 describe("for people", () => {
   const textOf = (flagKey: string, distinctId: string, more: object = {}) => {
     const question = { projectId: 1, timezone: "UTC", flagKey, distinctId, now: fixedNow, ...more };
-    return explanationText(explainFlag(server.people.db, flagSets.of(1).set, question));
+    return formatExplanation(explainFlag(server.people.db, flagSets.of(1).set, question));
   };
 
   test("each step in a line", () => {
@@ -240,13 +241,13 @@ describe("for people", () => {
         "Condition set 2 does not match",
         "  no   in cohort 1: no member; Cohort “Visitors”",
         "  yes  rollout 100%",
-        "Condition set 3 matches, but the rollout leaves this one out",
+        "Condition set 3 matches, but is excluded by the rollout",
         "  yes  flag 1 is on: it is on; Flag “half”",
         '  no   rollout 0%: "steps.ann" hashes to 80.63%',
-        "Condition set 4 is about a group that was not named",
+        "Condition set 4 requires a group that is not set",
         "Condition set 5 matches",
         '  yes  plan exact "pro": found "pro" (stored)',
-        '  yes  email is_not_set "": there is none',
+        '  yes  email is_not_set "": missing',
         "  yes  rollout 100%",
         "Variant control",
         '  "steps.annvariant" hashes to 5.09%',
@@ -257,21 +258,21 @@ describe("for people", () => {
   });
 
   test("the rollout of a plain flag", () => {
-    const place = (rolloutPlace("half", "nobody") * 100).toFixed(2);
-    const isOn = rolloutPlace("half", "nobody") <= 0.5;
+    const place = (rolloutPosition("half", "nobody") * 100).toFixed(2);
+    const isOn = rolloutPosition("half", "nobody") <= 0.5;
     expect(textOf("half", "nobody").split("\n")).toEqual([
       `half is ${isOn ? "on" : "off"} for "nobody".`,
       `Why: ${isOn ? "Matched condition set 1" : "Out of rollout bound"}.`,
       "",
-      'Nobody is stored under "nobody"; only what was given here is known.',
-      `Condition set 1 ${isOn ? "matches" : "matches, but the rollout leaves this one out"}`,
-      "  yes  no filters: everybody",
+      'No person has the distinct id "nobody"; only the given properties apply.',
+      `Condition set 1 ${isOn ? "matches" : "matches, but is excluded by the rollout"}`,
+      "  yes  no filters: everyone",
       `  ${isOn ? "yes" : "no "}  rollout 50%: "half.nobody" hashes to ${place}%`,
     ]);
   });
 
   test("flags that are not computed", () => {
-    expect(textOf("inactive", "ann")).toStartWith("inactive is switched off");
-    expect(textOf("nothing", "ann")).toBe("There is no flag nothing.");
+    expect(textOf("inactive", "ann")).toStartWith("inactive is disabled");
+    expect(textOf("nothing", "ann")).toBe("Flag nothing does not exist.");
   });
 });

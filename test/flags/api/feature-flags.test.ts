@@ -30,7 +30,7 @@ const fieldTypes: Record<string, string> = {
   status: "string",
 };
 
-function typeOf(value: unknown): string {
+function getType(value: unknown): string {
   return value === null ? "null" : Array.isArray(value) ? "array" : typeof value;
 }
 
@@ -46,7 +46,7 @@ describe("a flag's life", () => {
     });
     expect(created.status).toBe(201);
     for (const [field, type] of Object.entries(fieldTypes)) {
-      expect([field, typeOf(created.body[field])]).toEqual([field, type]);
+      expect([field, getType(created.body[field])]).toEqual([field, type]);
     }
     expect(created.body).toMatchObject({
       id: 1,

@@ -9,13 +9,13 @@ describe("activity", () => {
   test("a note tells why; it is no field of the flag", async () => {
     using server = await withFlags({ key: "a" });
     const patch = (body: object) => server.ask("PATCH", `${flagsPath}1/`, { body });
-    const { status, body } = await patch({ active: false, note: "Support asked for it." });
+    const { status, body } = await patch({ active: false, note: "Requested by support." });
     expect([status, Object.hasOwn(body, "note")]).toEqual([200, false]);
     await patch({ active: true, note: "" });
     const { results } = (await server.ask("GET", `${flagsPath}1/activity/`)).body;
     expect(results.map((entry: { detail: { note?: string } }) => entry.detail.note)).toEqual([
       undefined,
-      "Support asked for it.",
+      "Requested by support.",
       undefined,
     ]);
     expect(await patch({ note: "x".repeat(2_001) })).toMatchObject({ status: 400, body: { attr: "note" } });

@@ -121,14 +121,19 @@ test("flags by the cohort they look at", async () => {
   await it.server.ask("POST", flagsPath, { body: { key: "pro-only", name: "P", filters: about } });
   const byCohort = async () => (await it.server.ask("GET", `${flagsPath}by_cohort/`)).body;
   expect(await byCohort()).toEqual({
-    [made.body.id]: { count: 1, flags: [{ id: 2, key: "pro-only", name: "P" }] },
+    [made.body.id]: { count: 1, flags: [{ id: 2, key: "pro-only", name: "P" }], critical_flags: [] },
   });
+  const needs = { key: "2", type: "flag", operator: "flag_evaluates_to", value: true };
+  const careful = { key: "careful", tags: ["critical"], filters: { groups: [{ properties: [needs] }] } };
+  const { id: carefulId } = (await it.server.ask("POST", flagsPath, { body: careful })).body;
+  expect((await byCohort())[made.body.id]).toMatchObject({ count: 1, critical_flags: ["careful"] });
+  await it.server.ask("PATCH", `${flagsPath}${carefulId}/`, { body: { deleted: true } });
   for (let number = 0; number < 101; number++) {
     await it.server.ask("POST", flagsPath, { body: { key: `pro-${number}`, filters: about } });
   }
   const { count, flags } = (await byCohort())[made.body.id];
   expect([count, flags.length]).toEqual([102, 100]);
-  for (let id = 3; id < 104; id++)
+  for (let id = 4; id < 105; id++)
     await it.server.ask("PATCH", `${flagsPath}${id}/`, { body: { deleted: true } });
   await it.server.ask("PATCH", `${flagsPath}2/`, { body: { deleted: true } });
   expect(await byCohort()).toEqual({});

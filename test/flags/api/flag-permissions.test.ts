@@ -30,7 +30,7 @@ async function roleOf(server: TestServer, name: string, level: 21 | 37, users: U
   return body.id;
 }
 
-describe("when the organisation is for viewing", () => {
+describe("when the organization is for viewing", () => {
   async function viewing() {
     const server = new TestServer();
     await server.ask("POST", flagsPath, { body: { key: "pay" } });

@@ -95,7 +95,10 @@ describe("what usage does to a flag", () => {
     });
     // A dashboard that is enriched already stays as it is.
     for (let times = 0; times < 2; times++)
-      expect(await enrich()).toMatchObject({ status: 200, body: { success: true } });
+      expect(await enrich()).toMatchObject({
+        status: 200,
+        body: { success: true, usage_dashboard: dashboard },
+      });
     expect(await names()).toHaveLength(4);
   });
 });

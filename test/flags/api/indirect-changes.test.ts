@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { createKey } from "../../../src/accounts/personal-keys.ts";
 import { createUser } from "../../../src/accounts/users.ts";
-import { runScheduledChanges } from "../../../src/flags/api/later-changes.ts";
+import { runScheduledChanges } from "../../../src/flags/api/pending-changes.ts";
 import { flagsPath, TestServer } from "../../support/management-server.ts";
 
 const cohorts = "/api/projects/1/cohorts/";
@@ -149,17 +149,43 @@ describe("a change request for a cohort", () => {
     });
     expect(asked.body).toMatchObject({
       ...{ cohort_id: inner, cohort_name: "inner", flag_id: null, flag_key: "", state: "pending" },
+      affected_flags: ["careful"],
       original: { name: "inner", is_static: false },
     });
     const path = `${requests}${asked.body.id}/`;
     expect((await server.ask("POST", `${path}approve/`, { key: bob })).status).toBe(403);
     expect((await server.ask("GET", `${requests}?cohort_id=${inner}`)).body.count).toBe(1);
     expect((await server.ask("GET", `${requests}?cohort_id=${it.other}`)).body.count).toBe(0);
-    expect((await server.ask("POST", `${path}approve/`)).body.state).toBe("applied");
+    expect((await server.ask("POST", `${path}approve/`)).body).toMatchObject({
+      ...{ state: "applied", affected_flags: [] },
+    });
     expect(JSON.stringify((await server.ask("GET", `${cohorts}${inner}/`)).body.filters)).toContain(
       "@agreed",
     );
     expect((await server.ask("POST", `${path}approve/`)).status).toBe(400);
+  });
+
+  test("lists the protected flags that it affects, as requests for flags do", async () => {
+    using it = await prepared();
+    const { server, inner, list, other, middle, careful, free } = it;
+    const requested: [object, string[]][] = [
+      [{ cohort_id: inner, changes: change }, ["careful"]],
+      [{ cohort_id: inner, changes: { name: "renamed" } }, []],
+      [{ cohort_id: list, changes: { csv: "kim" } }, ["listed"]],
+      [{ cohort_id: other, changes: change }, []],
+      [{ flag_id: middle, changes: { active: false, filters: { groups: [] } } }, ["careful"]],
+      [{ flag_id: middle, changes: { name: "described" } }, []],
+      [{ flag_id: careful, changes: { name: "described" } }, ["careful"]],
+      [{ flag_id: free, changes: { active: false } }, []],
+    ];
+    for (const [body, keys] of requested) {
+      const asked = await server.ask("POST", requests, { body });
+      expect([body, asked.status, asked.body.affected_flags]).toEqual([body, 201, keys]);
+    }
+    const listed = (await server.ask("GET", requests)).body.results as { affected_flags: string[] }[];
+    expect(listed.map(({ affected_flags: keys }) => keys).reverse()).toEqual(
+      requested.map(([, keys]) => keys),
+    );
   });
 
   test("is checked when it is created, and needs the scope for cohorts", async () => {

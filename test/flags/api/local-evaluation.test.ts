@@ -13,7 +13,7 @@ const b = person("b", "exact", "1");
 const all = (...values: JsonObject[]): JsonObject => ({ type: "AND", values });
 const any = (...values: JsonObject[]): JsonObject => ({ type: "OR", values });
 
-function bodyOf(flags: FlagDefinition[], cohorts: CohortDefinition[] = [], sendCohorts = true) {
+function getBody(flags: FlagDefinition[], cohorts: CohortDefinition[] = [], sendCohorts = true) {
   return localEvaluationBody({
     flags,
     cohorts,
@@ -25,7 +25,7 @@ function bodyOf(flags: FlagDefinition[], cohorts: CohortDefinition[] = [], sendC
 
 /** The groups of the only flag. */
 function groupsIn(filters: JsonObject, cohorts: CohortDefinition[], sendCohorts: boolean): Json | undefined {
-  return (bodyOf([flag(1, "f", filters)], cohorts, sendCohorts).flags[0]!.filters as JsonObject).groups;
+  return (getBody([flag(1, "f", filters)], cohorts, sendCohorts).flags[0]!.filters as JsonObject).groups;
 }
 
 test("a flag has every field, none of them null where SDKs cannot take it", () => {
@@ -38,7 +38,7 @@ test("a flag has every field, none of them null where SDKs cannot take it", () =
     },
     { evaluationRuntime: null, bucketingIdentifier: null, evaluationTags: ["app"], name: "Text" },
   );
-  expect(bodyOf([stored])).toEqual({
+  expect(getBody([stored])).toEqual({
     flags: [
       {
         id: 3,
@@ -71,7 +71,7 @@ test("a flag has every field, none of them null where SDKs cannot take it", () =
 });
 
 test("what no SDK has a type for is left out, what can match nobody is left to the server", () => {
-  const sent = (filters: JsonObject) => bodyOf([flag(1, "f", filters)]).flags[0]!.filters;
+  const sent = (filters: JsonObject) => getBody([flag(1, "f", filters)]).flags[0]!.filters;
   expect(
     sent({
       groups: [
@@ -125,7 +125,7 @@ test("ordered by key; inactive flags are in, deleted, encrypted and survey flags
     flag(5, "secret", when([]), { hasEncryptedPayloads: true }),
     flag(6, "survey-targeting-x", when([])),
   ];
-  expect(bodyOf(flags).flags.map(({ key }) => key!)).toEqual(["B", "a", "b"]);
+  expect(getBody(flags).flags.map(({ key }) => key!)).toEqual(["B", "a", "b"]);
 });
 
 describe("dependencies", () => {
@@ -136,7 +136,7 @@ describe("dependencies", () => {
       flag(3, "left", when([dependsOn("4", "test")])),
       flag(4, "base", when([])),
     ];
-    const [, , , top] = bodyOf(flags).flags;
+    const [, , , top] = getBody(flags).flags;
     expect((top!.filters as JsonObject).groups).toEqual([
       {
         properties: [{ ...dependsOn("middle"), dependency_chain: ["base", "left", "middle"] }, a],
@@ -185,7 +185,7 @@ describe("dependencies", () => {
   ];
   for (const [name, flags, key, chain] of chains) {
     test(name, () => {
-      const first = bodyOf(flags).flags.find(({ id }) => id === 1)!;
+      const first = getBody(flags).flags.find(({ id }) => id === 1)!;
       const groups = (first.filters as JsonObject).groups as JsonObject[];
       expect((groups[0]!.properties as JsonObject[])[0]).toMatchObject({ key, dependency_chain: chain });
     });
@@ -201,7 +201,7 @@ describe("cohorts that are sent", () => {
       cohort(4, any(b)),
     ];
     const filters = when([inCohort(1)]);
-    const body = bodyOf(
+    const body = getBody(
       [flag(1, "f", filters), flag(2, "g", when([inCohort(3)]), { active: false })],
       cohorts,
     );
@@ -236,7 +236,9 @@ describe("cohorts that are sent", () => {
   ];
   for (const [name, definition, sent] of forms) {
     test(name, () =>
-      expect(bodyOf([flag(1, "f", when([inCohort(1)]))], [cohort(1, definition)]).cohorts["1"]).toEqual(sent),
+      expect(getBody([flag(1, "f", when([inCohort(1)]))], [cohort(1, definition)]).cohorts["1"]).toEqual(
+        sent,
+      ),
     );
   }
 
@@ -253,7 +255,7 @@ describe("cohorts that are sent", () => {
   ];
   for (const [name, definition] of unsayable) {
     test(`not sent, so that the server is asked: ${name}`, () => {
-      const { flags, cohorts } = bodyOf(
+      const { flags, cohorts } = getBody(
         [flag(1, "f", when([inCohort(1, { operator: "not_in" })]))],
         [cohort(1, definition)],
       );
@@ -266,11 +268,11 @@ describe("cohorts that are sent", () => {
 
   test("a circle of cohorts ends", () => {
     const cohorts = [cohort(1, all(inCohort(2))), cohort(2, all(inCohort(1)))];
-    expect(Object.keys(bodyOf([flag(1, "f", when([inCohort(1)]))], cohorts).cohorts)).toEqual(["1", "2"]);
+    expect(Object.keys(getBody([flag(1, "f", when([inCohort(1)]))], cohorts).cohorts)).toEqual(["1", "2"]);
   });
 
   test("who is not in a cohort is in the one of everybody else, because SDKs read no inversion", () => {
-    const { flags, cohorts } = bodyOf(
+    const { flags, cohorts } = getBody(
       [
         flag(
           1,
@@ -347,13 +349,13 @@ describe("cohorts that are not sent are written into the flag", () => {
   for (const [name, filters, cohorts] of kept) {
     test(`but not: ${name}`, () => {
       expect(groupsIn(filters, cohorts, false)).toEqual(filters.groups!);
-      expect(bodyOf([flag(1, "f", filters)], cohorts, false).cohorts).toEqual({});
+      expect(getBody([flag(1, "f", filters)], cohorts, false).cohorts).toEqual({});
     });
   }
 });
 
 describe("entity tags", () => {
-  const tag = (filters: JsonObject) => localEvaluationReply(bodyOf([flag(1, "f", filters)])).etag;
+  const tag = (filters: JsonObject) => localEvaluationReply(getBody([flag(1, "f", filters)])).etag;
   test("are weak and quoted, stay the same for the same definitions, and change with them", () => {
     expect(tag(when([a]))).toMatch(/^W\/"[0-9a-f]{32}"$/);
     expect(tag(when([a]))).toBe(tag(when([a])));

@@ -3,7 +3,7 @@
 import { expect, test } from "bun:test";
 import { keptNumber } from "../../../src/lib/exact-json.ts";
 import type { Json } from "../../../src/lib/json.ts";
-import { TestAppliance, until } from "../../support/appliance.ts";
+import { ServerProcess, until } from "../../support/server.ts";
 
 const digits = "12345678901234567890";
 const wanted = keptNumber(digits) as Json;
@@ -15,34 +15,34 @@ const about = (operator: string, value: Json) => ({
   groups: [{ properties: [{ key: "account", type: "person", operator, value }], rollout_percentage: 100 }],
 });
 
-async function post(appliance: TestAppliance, path: string, body: unknown) {
-  const response = await appliance.api(`${project}/${path}/`, { method: "POST", body });
+async function post(server: ServerProcess, path: string, body: unknown) {
+  const response = await server.api(`${project}/${path}/`, { method: "POST", body });
   return { status: response.status, text: await response.text() };
 }
 
 test("in conditions and payloads of flags", async () => {
-  await using appliance = await TestAppliance.start();
+  await using server = await ServerProcess.start();
   const ids: number[] = [];
   for (const [key, filters] of Object.entries({
     one: { ...about("exact", wanted), payloads: { true: { account: wanted } } },
     listed: about("exact", [3, wanted]),
     others: about("is_not", wanted),
   })) {
-    const made = await post(appliance, "feature_flags", { key, filters });
+    const made = await post(server, "feature_flags", { key, filters });
     expect(made.status).toBe(201);
     expect(made.text).toContain(digits);
     ids.push(JSON.parse(made.text).id);
   }
   const flag = `${project}/feature_flags/${ids[0]}/`;
-  expect((await appliance.api(flag, { method: "PATCH", body: { name: "renamed" } })).status).toBe(200);
+  expect((await server.api(flag, { method: "PATCH", body: { name: "renamed" } })).status).toBe(200);
   for (const path of [flag, `${project}/feature_flags/`])
-    expect(await (await appliance.api(path)).text()).toContain(`"value":${digits}`);
+    expect(await (await server.api(path)).text()).toContain(`"value":${digits}`);
   // SDKs would round it, so they are to ask.
-  const definitions = await (await appliance.api(`${project}/feature_flags/local_evaluation/`)).text();
+  const definitions = await (await server.api(`${project}/feature_flags/local_evaluation/`)).text();
   expect(definitions.match(/"value":\d+/g)).toEqual(['"value":0', '"value":0', '"value":0']);
   const enabled = async (account: Json) => {
-    const body = { api_key: appliance.token, distinct_id: "ann", person_properties: { account } };
-    const { flags } = (await (await appliance.post("/flags/?v=2", body)).json()) as {
+    const body = { api_key: server.token, distinct_id: "ann", person_properties: { account } };
+    const { flags } = (await (await server.post("/flags/?v=2", body)).json()) as {
       flags: Record<string, { enabled: boolean; metadata: { payload: string | null } }>;
     };
     return [flags.one!, flags.listed!, flags.others!].map((each) => each.metadata.payload ?? each.enabled);
@@ -52,29 +52,29 @@ test("in conditions and payloads of flags", async () => {
 }, 30_000);
 
 test("in conditions of cohorts, and in what is said of their members", async () => {
-  await using appliance = await TestAppliance.start();
+  await using server = await ServerProcess.start();
   const person = (distinct_id: string, account: Json) => ({
     ...{ event: "seen", distinct_id, properties: { $set: { account } } },
   });
-  await appliance.batch([person("ann", wanted), person("bob", neighbour)]);
-  await appliance.eventsWhenStored(2);
+  await server.batch([person("ann", wanted), person("bob", neighbour)]);
+  await server.eventsWhenStored(2);
   const condition = { type: "person", key: "account", operator: "exact", value: wanted };
-  const made = await post(appliance, "cohorts", {
+  const made = await post(server, "cohorts", {
     ...{ name: "one", filters: { properties: { type: "AND", values: [condition] } } },
   });
   expect(made.status).toBe(201);
   const path = `${project}/cohorts/${JSON.parse(made.text).id}/`;
   const isFilled = async () =>
-    !((await (await appliance.api(path)).json()) as Json & { is_calculating: boolean }).is_calculating;
+    !((await (await server.api(path)).json()) as Json & { is_calculating: boolean }).is_calculating;
   await until(isFilled, "the cohort is filled");
-  expect(await (await appliance.api(path)).text()).toContain(`"value":${digits}`);
-  const members = await (await appliance.api(`${path}persons/`)).text();
+  expect(await (await server.api(path)).text()).toContain(`"value":${digits}`);
+  const members = await (await server.api(`${path}persons/`)).text();
   expect(members).toContain(`"account":${digits}`);
   expect(members).not.toContain("bob");
 }, 30_000);
 
 test("where another kind of value is wanted, they are numbers that do not fit", async () => {
-  await using appliance = await TestAppliance.start();
+  await using server = await ServerProcess.start();
   for (const [body, detail] of [
     [wanted, "Invalid data. Expected a dictionary, but got int."],
     [{ key: "a", filters: wanted }, 'Expected a dictionary of items but got type "int".'],
@@ -85,9 +85,9 @@ test("where another kind of value is wanted, they are numbers that do not fit", 
       "groups[0].rollout_percentage must be between 0 and 100, got 12345678901234567000",
     ],
   ] as const) {
-    const { status, text } = await post(appliance, "feature_flags", body);
+    const { status, text } = await post(server, "feature_flags", body);
     expect([status, JSON.parse(text).detail]).toEqual([400, detail]);
   }
-  const made = await post(appliance, "feature_flags", { key: wanted });
+  const made = await post(server, "feature_flags", { key: wanted });
   expect([made.status, JSON.parse(made.text).key]).toEqual([201, digits]);
 }, 30_000);

@@ -119,7 +119,7 @@ describe("blast radius", () => {
       "condition sets about persons and about groups",
       { filters: { groups: [{ aggregation_group_type_index: 0 }, {}] } },
       null,
-      "The condition sets are about different kinds of groups; ask for them one by one.",
+      "The condition sets use different group types. Send them separately.",
     ],
     [
       "no percentage",

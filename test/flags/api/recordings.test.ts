@@ -25,7 +25,7 @@ const isOfManagement = ({ url }: Recording) =>
   url.startsWith("/flags/definitions") || url.includes("/remote_config");
 
 /** The recorded clients accept packed answers; here nothing unpacks them on the way. */
-async function jsonOf(response: Response): Promise<unknown> {
+async function toJson(response: Response): Promise<unknown> {
   const isPacked = response.headers.get("content-encoding") === "gzip";
   const bytes = await response.bytes();
   return JSON.parse(Buffer.from(isPacked ? gunzipSync(bytes) : bytes).toString());
@@ -63,7 +63,7 @@ describe("requests for flags", () => {
         headers: { "user-agent": headers["user-agent"]! },
         body: JSON.stringify(body),
       });
-      const [answer, expected] = [await jsonOf(response), await plain.json()] as Record<string, unknown>[];
+      const [answer, expected] = [await toJson(response), await plain.json()] as Record<string, unknown>[];
       expect(answer!.flags).toEqual(expected!.flags as object);
       const asked = body!.flag_keys_to_evaluate as string[] | undefined;
       const all = ["bool-off", "bool-on", "direct", "half", "multi"];

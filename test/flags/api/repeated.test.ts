@@ -2,12 +2,12 @@
 
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { AnswerMemory } from "../../../src/flags/evaluate/caches.ts";
+import { ResultCache } from "../../../src/flags/evaluate/caches.ts";
 import { Evaluation } from "../../../src/flags/evaluate/evaluate.ts";
 import { compileFlagSet } from "../../../src/flags/evaluate/flag-set.ts";
-import { groupsOf } from "../../../src/flags/rules/types.ts";
-import { addCohortMembers } from "../../../src/people/cohort-members.ts";
-import { event, set } from "../../people/support.ts";
+import { getGroups } from "../../../src/flags/rules/types.ts";
+import { addCohortMembers } from "../../../src/persons/cohort-members.ts";
+import { event, set } from "../../persons/support.ts";
 import { dependsOn, inCohort, person, when } from "../make.ts";
 import { TestEvaluation } from "./support.ts";
 
@@ -149,7 +149,7 @@ describe("the memory", () => {
 
   test("gives back for the same set, words and properties only", () => {
     const [set1, set2] = [compileFlagSet([], [], []), compileFlagSet([], [], [])];
-    const memory = new AnswerMemory();
+    const memory = new ResultCache();
     memory.keep(set1, "words", "{}", evaluation);
     expect(memory.find(set1, "words", "{}")).toBe(evaluation);
     expect(memory.find(set1, "words", undefined)).toBeUndefined();
@@ -160,7 +160,7 @@ describe("the memory", () => {
 
   test("does not keep endless requests and answers with failures", () => {
     const flags = compileFlagSet([], [], []);
-    const memory = new AnswerMemory();
+    const memory = new ResultCache();
     const words = "x".repeat(100_000);
     memory.keep(flags, words, "{}", evaluation);
     expect(memory.find(flags, words, "{}")).toBeUndefined();
@@ -209,7 +209,7 @@ function happen(
     }
     case "flag": {
       const flag = flags[pick % flags.length]!;
-      const [group] = groupsOf(flag.filters);
+      const [group] = getGroups(flag.filters);
       const rollout_percentage = group!.rollout_percentage === 100 ? 0 : 100;
       const filters = { ...flag.filters, groups: [{ ...group, rollout_percentage }] };
       flags[pick % flags.length] = server.change(flag, { filters });

@@ -2,9 +2,9 @@
 
 import { describe, expect, test } from "bun:test";
 import type { JsonObject } from "../../../src/lib/json.ts";
-import { addCohortMembers } from "../../../src/people/cohort-members.ts";
-import { event, set } from "../../people/support.ts";
-import { until } from "../../support/appliance.ts";
+import { addCohortMembers } from "../../../src/persons/cohort-members.ts";
+import { event, set } from "../../persons/support.ts";
+import { until } from "../../support/server.ts";
 import { inCohort, person, when } from "../make.ts";
 import { TestEvaluation } from "./support.ts";
 
@@ -140,7 +140,7 @@ describe("groups", () => {
     server.flag("by-company", company([]));
     const asked = { distinct_id: "a", groups: { company: "acme" } };
     expect(await server.values(asked)).toEqual({ "by-company": false });
-    // Another connection, as in the appliance: a connection does not notice its own commits.
+    // Another connection, as in the server: a connection does not notice its own commits.
     const other = new (await import("bun:sqlite")).Database(server.people.path);
     other.run("INSERT INTO group_type VALUES (1, 0, 'company', 0)");
     other.close();

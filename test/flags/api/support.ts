@@ -3,22 +3,24 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { guardOf } from "../../../src/accounts/api/guard.ts";
-import { type Initialised, initialise } from "../../../src/accounts/initialise.ts";
+import { getGuard } from "../../../src/accounts/api/guard.ts";
+import { type Initialised, initialize } from "../../../src/accounts/initialize.ts";
 import { type Metadata, openMetadata } from "../../../src/accounts/metadata.ts";
 import { type CohortFields, createCohort } from "../../../src/cohorts/cohorts.ts";
-import { evaluationRoutes } from "../../../src/flags/api/public/routes.ts";
+import { publicFeatureRoutes } from "../../../src/early-access/public-route.ts";
+import { OverrideWriter } from "../../../src/flags/evaluation-context/override-writer.ts";
 import type { Flag, FlagFields } from "../../../src/flags/fields.ts";
+import { evaluationRoutes } from "../../../src/flags/sdk/routes.ts";
 import { FlagSets, groupTypesFrom } from "../../../src/flags/store/flag-sets.ts";
 import { createFlag, updateFlag } from "../../../src/flags/store/flag-writes.ts";
-import { OverrideWriter } from "../../../src/flags/subject/override-writer.ts";
 import { type App, createApp } from "../../../src/http/app.ts";
-import { TrustedPlaces } from "../../../src/http/places.ts";
 import type { Route } from "../../../src/http/route.ts";
-import { callerSignal } from "../../../src/lib/caller.ts";
+import { TrustedProxies } from "../../../src/http/trusted-proxies.ts";
+import { clientSignal } from "../../../src/lib/client-abort.ts";
 import type { JsonObject } from "../../../src/lib/json.ts";
-import { addHashKeyOverrides } from "../../../src/people/hash-key-overrides.ts";
-import { TestPeople } from "../../people/support.ts";
+import { addHashKeyOverrides } from "../../../src/persons/hash-key-overrides.ts";
+import { publicSurveyRoutes } from "../../../src/surveys/public-route.ts";
+import { TestPeople } from "../../persons/support.ts";
 import { plainPayloads } from "../../support/payloads.ts";
 
 /** The present of every test: 2026-03-01, noon. */
@@ -66,7 +68,7 @@ export class TestEvaluation implements Disposable {
 
   constructor(options: { bodyLimitBytes?: number; people?: unknown; projectApiKey?: string } = {}) {
     this.metadata = openMetadata(join(this.folder, "metadata.sqlite"));
-    this.made = initialise(
+    this.made = initialize(
       this.metadata,
       {
         ...{ organization: "Acme", project: "Shop", email: "ann@example.com" },
@@ -83,10 +85,10 @@ export class TestEvaluation implements Disposable {
     this.routes = this.freshRoutes();
     const limit = this.options.bodyLimitBytes ?? 1024 * 1024;
     return createApp({
-      guard: guardOf(this.metadata),
+      guard: getGuard(this.metadata),
       log: { error: ({ error }) => this.troubles.push(error) },
       limits: { bytesMax: limit, apiBytesMax: limit, inFlightBytesMax: 2 ** 28 },
-      places: new TrustedPlaces([]),
+      origins: new TrustedProxies([]),
       routes: this.routes,
     });
   }
@@ -111,7 +113,7 @@ export class TestEvaluation implements Disposable {
     return new OverrideWriter({
       store: async ({ projectId, ...overrides }) => {
         this.handedOver.push(overrides.distinctIds[0]!);
-        this.callers.push(callerSignal());
+        this.callers.push(clientSignal());
         if (this.engineIsDown) throw new Error("The engine is down.");
         return addHashKeyOverrides(this.people.db, projectId, overrides);
       },
@@ -121,7 +123,9 @@ export class TestEvaluation implements Disposable {
 
   private freshRoutes(): Route[] {
     const { db } = this.people;
-    return evaluationRoutes({
+    const { metadata } = this;
+    const lists = [...publicFeatureRoutes({ metadata }), ...publicSurveyRoutes({ metadata })];
+    const routes = evaluationRoutes({
       projects: this.metadata.projects,
       flagSets: new FlagSets(this.metadata, groupTypesFrom(db)),
       people: (this.options.people as typeof db) ?? db,
@@ -129,6 +133,7 @@ export class TestEvaluation implements Disposable {
       onTrouble: (error) => this.troubles.push(error),
       now: () => this.now.getTime(),
     });
+    return [...routes, ...lists];
   }
 
   get storeCalls(): number {

@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { LocalIssues } from "../../../src/flags/definitions/local-issues.ts";
 import type { CohortDefinition, FlagDefinition } from "../../../src/flags/rules/types.ts";
 import type { JsonObject } from "../../../src/lib/json.ts";
-import { flagkeep, TestAppliance } from "../../support/appliance.ts";
+import { flagkeep, ServerProcess } from "../../support/server.ts";
 import { dependsOn, flag, inCohort, person, when } from "../make.ts";
 
 const cohort = (id: number, name: string, properties: JsonObject | undefined): CohortDefinition => ({
@@ -53,7 +53,7 @@ const cases: [string, JsonObject, string | undefined, Partial<FlagDefinition>?][
   ["with early exit", { ...when([]), early_exit: true }, undefined],
   ["with continuity", when([]), "Experience continuity", { ensureExperienceContinuity: true }],
   ["with encrypted payloads", when([]), "Encrypted payloads", { hasEncryptedPayloads: true }],
-  ["of a survey", when([]), "Flag of a survey", { key: "survey-targeting-x" }],
+  ["of a survey", when([]), "Survey flag", { key: "survey-targeting-x" }],
   ["with a super condition", { ...when([]), super_groups: [{ properties: [] }] }, "Early access"],
   ["with enrollment", { ...when([]), feature_enrollment: true }, "Early access"],
   ["with a holdout", { ...when([]), holdout: { id: 1, exclusion_percentage: 10 } }, "Holdout"],
@@ -77,7 +77,11 @@ const cases: [string, JsonObject, string | undefined, Partial<FlagDefinition>?][
   ["in a missing cohort", when([inCohort(99)]), "cohort 99 does not exist"],
   ["by another operator", when([person("age", "between", ["1", "2"])]), "the operator between"],
   ["by several texts", when([person("mail", "icontains_multi", ["a"])]), "the operator icontains_multi"],
-  ["by a fraction", when([person("age", "exact", 1.5)]), 'property "age" is compared with a value'],
+  [
+    "by a fraction",
+    when([person("age", "exact", 1.5)]),
+    'property "age" has a value that not every SDK supports',
+  ],
   ["depending on continuity", when([dependsOn("2")]), 'it depends on flag "flag-2"'],
   ["depending on a missing flag", when([dependsOn("77")]), 'flag "77" does not exist'],
   ["depending on a deleted flag", when([dependsOn("6")]), 'flag "6" does not exist'],
@@ -123,13 +127,13 @@ describe("a flag", () => {
 });
 
 describe("is told", () => {
-  let appliance: TestAppliance;
+  let server: ServerProcess;
   beforeAll(async () => {
-    appliance = await TestAppliance.start();
+    server = await ServerProcess.start();
   });
-  afterAll(() => appliance[Symbol.asyncDispose]());
+  afterAll(() => server[Symbol.asyncDispose]());
   const create = async (path: string, body: object) => {
-    const response = await appliance.api(`/api/projects/1/${path}/`, { method: "POST", body });
+    const response = await server.api(`/api/projects/1/${path}/`, { method: "POST", body });
     expect(response.status).toBe(201);
     return (await response.json()) as { id: number; local_evaluation_issues: string[] };
   };
@@ -149,7 +153,7 @@ describe("is told", () => {
       [],
       ['Condition set 1: it depends on flag "beta", which SDKs cannot evaluate.'],
     ]);
-    const read = async (path: string) => await (await appliance.api(`/api/projects/1/${path}`)).json();
+    const read = async (path: string) => await (await server.api(`/api/projects/1/${path}`)).json();
     expect((await read(`feature_flags/${made.id}/`)).local_evaluation_issues).toEqual([issue]);
     const { results } = await read("feature_flags/?key=beta");
     expect(results[0].local_evaluation_issues).toEqual([issue]);
@@ -162,14 +166,14 @@ describe("is told", () => {
     await create("feature_flags", { ...secret, filters: { payloads: { true: "1" } } });
     const definitions = await read("feature_flags/local_evaluation/");
     expect(definitions.local_evaluation_issues).toEqual({
-      secret: ["Encrypted payloads: the flag is left out of the definitions that SDKs fetch."],
+      secret: ["Encrypted payloads: the flag is excluded from local evaluation."],
     });
     expect(definitions.flags.map(({ key }: { key: string }) => key)).not.toContain("secret");
     const get = (...args: string[]) =>
-      flagkeep(["flags", "get", "beta", ...args, "--data-dir", appliance.dataDir]);
+      flagkeep(["flags", "get", "beta", ...args, "--data-dir", server.dataDir]);
     expect((await get()).stdout).toContain(`# SDKs cannot evaluate it locally. ${issue}\n`);
     expect(JSON.parse((await get("--json")).stdout).local_evaluation_issues).toEqual([issue]);
-    const changed = await appliance.api(`/api/projects/1/feature_flags/${made.id}/`, {
+    const changed = await server.api(`/api/projects/1/feature_flags/${made.id}/`, {
       method: "PATCH",
       body: { filters: when([]), ensure_experience_continuity: true },
     });
@@ -179,10 +183,10 @@ describe("is told", () => {
     // What it prints is still a file to import.
     const { stdout } = await get();
     expect(stdout).toContain("# SDKs cannot evaluate it locally. Experience continuity");
-    const file = `${appliance.dataDir}-get.yaml`;
+    const file = `${server.dataDir}-get.yaml`;
     await Bun.write(file, stdout);
-    const again = await flagkeep(["flags", "import", file, "--data-dir", appliance.dataDir]);
+    const again = await flagkeep(["flags", "import", file, "--data-dir", server.dataDir]);
     await Bun.file(file).delete();
-    expect([again.code, again.stdout]).toEqual([0, "Nothing differs.\n"]);
+    expect([again.code, again.stdout]).toEqual([0, "No differences.\n"]);
   }, 30_000);
 });

@@ -3,21 +3,21 @@
 import { describe, expect, test } from "bun:test";
 import type { Json } from "../../../src/lib/json.ts";
 import { inCohort, person, when } from "../make.ts";
-import { aboutCompany, isStaff, resultOf, short, staff, twoVariants } from "./support.ts";
+import { aboutCompany, getResult, isStaff, short, staff, twoVariants } from "./support.ts";
 
 describe("enrolment decides first", () => {
   const filters = { ...when([], 0), feature_enrollment: true, payloads: { true: '"early"' } };
   const enrolled = (value: Json) => ({ personPropertyOverrides: { "$feature_enrollment/f": value } });
   for (const value of [true, "true"]) {
     test(`${JSON.stringify(value)} is in, with the payload`, () => {
-      const result = resultOf(filters, enrolled(value));
+      const result = getResult(filters, enrolled(value));
       expect(short(result)).toEqual([true, "super_condition_value", 0]);
       expect(result.payload).toBe('"early"');
     });
   }
   for (const value of [false, "false", "True", 1, null]) {
     test(`${JSON.stringify(value)} is out, even at 100 percent`, () =>
-      expect(short(resultOf({ ...when([]), feature_enrollment: true }, enrolled(value)))).toEqual([
+      expect(short(getResult({ ...when([]), feature_enrollment: true }, enrolled(value)))).toEqual([
         false,
         "super_condition_value",
         0,
@@ -25,8 +25,8 @@ describe("enrolment decides first", () => {
   }
   test("a stored property counts, a missing one does not decide", () => {
     const stored = { person: { properties: { "$feature_enrollment/f": true } } };
-    expect(short(resultOf(filters, stored))).toEqual([true, "super_condition_value", 0]);
-    expect(short(resultOf(filters))).toEqual([false, "out_of_rollout_bound", 0]);
+    expect(short(getResult(filters, stored))).toEqual([true, "super_condition_value", 0]);
+    expect(short(getResult(filters))).toEqual([false, "out_of_rollout_bound", 0]);
   });
   test("variants play no part, and super groups none either", () => {
     const both = {
@@ -34,8 +34,8 @@ describe("enrolment decides first", () => {
       ...twoVariants,
       super_groups: [{ properties: [isStaff], rollout_percentage: 100 }],
     };
-    expect(short(resultOf(both, enrolled(true)))).toEqual([true, "super_condition_value", 0]);
-    expect(short(resultOf(both, staff))).toEqual([false, "out_of_rollout_bound", 0]);
+    expect(short(getResult(both, enrolled(true)))).toEqual([true, "super_condition_value", 0]);
+    expect(short(getResult(both, staff))).toEqual([false, "out_of_rollout_bound", 0]);
   });
 
   const superGroups = (rollout: number) => ({
@@ -46,28 +46,32 @@ describe("enrolment decides first", () => {
     ],
   });
   test("old super groups decide when the property is known, match or not", () => {
-    expect(short(resultOf(superGroups(100), enrolled("true")))).toEqual([true, "super_condition_value", 0]);
-    expect(short(resultOf(superGroups(100), enrolled("false")))).toEqual([false, "super_condition_value", 0]);
-    expect(short(resultOf(superGroups(0), enrolled("true")))).toEqual([false, "super_condition_value", 0]);
-    expect(resultOf(superGroups(100)).reason.code).toBe("condition_match");
+    expect(short(getResult(superGroups(100), enrolled("true")))).toEqual([true, "super_condition_value", 0]);
+    expect(short(getResult(superGroups(100), enrolled("false")))).toEqual([
+      false,
+      "super_condition_value",
+      0,
+    ]);
+    expect(short(getResult(superGroups(0), enrolled("true")))).toEqual([false, "super_condition_value", 0]);
+    expect(getResult(superGroups(100)).reason.code).toBe("condition_match");
   });
   test("super groups without properties are none", () =>
-    expect(resultOf({ ...when([]), super_groups: [{ properties: [], rollout_percentage: 0 }] }).enabled).toBe(
-      true,
-    ));
+    expect(
+      getResult({ ...when([]), super_groups: [{ properties: [], rollout_percentage: 0 }] }).enabled,
+    ).toBe(true));
 });
 
 describe("holdouts", () => {
   const held = { holdout: { id: 3, exclusion_percentage: 100 }, payloads: { "holdout-3": "0", true: "1" } };
   test("everyone in", () => {
-    const result = resultOf({ ...when([]), ...held });
+    const result = getResult({ ...when([]), ...held });
     expect(short(result)).toEqual(["holdout-3", "holdout_condition_value", null]);
     expect([result.enabled, result.payload]).toEqual([true, "0"]);
   });
   test("by the place of the id alone, the border included", () => {
     // The place of `holdout-some_distinct_id` is 0.7270002403585725.
     const at = (percentage: Json, distinctId = "some_distinct_id") =>
-      resultOf({ ...when([]), holdout: { id: 1, exclusion_percentage: percentage } }, { distinctId }).reason
+      getResult({ ...when([]), holdout: { id: 1, exclusion_percentage: percentage } }, { distinctId }).reason
         .code;
     expect(at(72.7)).toBe("condition_match");
     expect(at(72.70002403585725)).toBe("holdout_condition_value");
@@ -85,7 +89,7 @@ describe("holdouts", () => {
   });
   test("enrolment comes before", () =>
     expect(
-      resultOf(
+      getResult(
         { ...when([]), ...held, feature_enrollment: true },
         { personPropertyOverrides: { "$feature_enrollment/f": false } },
       ).reason.code,
@@ -94,19 +98,19 @@ describe("holdouts", () => {
     const groups = {
       holdout_groups: [{ properties: [isStaff], rollout_percentage: 100, variant: "holdout-8" }],
     };
-    expect(short(resultOf({ ...when([]), ...groups }, staff))).toEqual([
+    expect(short(getResult({ ...when([]), ...groups }, staff))).toEqual([
       "holdout-8",
       "holdout_condition_value",
       null,
     ]);
-    expect(resultOf({ ...when([]), ...groups }).variant).toBeNull();
-    expect(resultOf({ ...when([]), ...groups, ...held }, staff).variant).toBe("holdout-3");
+    expect(getResult({ ...when([]), ...groups }).variant).toBeNull();
+    expect(getResult({ ...when([]), ...groups, ...held }, staff).variant).toBe("holdout-3");
   });
   test("a holdout that cannot be decided fails the flag", () => {
     const groups = {
       holdout_groups: [{ properties: [inCohort(99)], rollout_percentage: 100, variant: "holdout-8" }],
     };
-    expect(resultOf({ ...when([]), ...groups })).toMatchObject({
+    expect(getResult({ ...when([]), ...groups })).toMatchObject({
       failed: true,
       enabled: false,
       reason: { code: "dependency_not_found_cohort" },
@@ -115,12 +119,12 @@ describe("holdouts", () => {
   test("a holdout whose variant has no name is called holdout", () => {
     for (const variant of ["", 5, null]) {
       const groups = { holdout_groups: [{ properties: [], rollout_percentage: 100, variant }] };
-      expect(resultOf({ ...when([]), ...groups }).variant).toBe("holdout");
+      expect(getResult({ ...when([]), ...groups }).variant).toBe("holdout");
     }
   });
   test("a flag about groups holds groups out, and nobody without one", () => {
     const filters = { ...when([]), ...aboutCompany, ...held };
-    expect(resultOf(filters, { groups: { company: "acme" } }).variant).toBe("holdout-3");
-    expect(resultOf(filters).reason.code).toBe("no_group_type");
+    expect(getResult(filters, { groups: { company: "acme" } }).variant).toBe("holdout-3");
+    expect(getResult(filters).reason.code).toBe("no_group_type");
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { rolloutPlace, variantPlace } from "../../../src/flags/evaluate/bucketing.ts";
+import { rolloutPosition, variantPosition } from "../../../src/flags/evaluate/bucketing.ts";
 import { evaluate } from "../../../src/flags/evaluate/evaluate.ts";
 import { explain } from "../../../src/flags/evaluate/explain.ts";
 import { compileFlagSet } from "../../../src/flags/evaluate/flag-set.ts";
@@ -57,7 +57,7 @@ test("a flag's way, filter by filter", () => {
   });
   expect(steps!.conditions).toHaveLength(2);
   const [first, second] = steps!.conditions;
-  const place = rolloutPlace("f", "ann");
+  const place = rolloutPosition("f", "ann");
   expect(first).toEqual({
     index: 0,
     identity: { id: "ann", kind: "distinct_id" },
@@ -109,7 +109,7 @@ test("a flag's way, filter by filter", () => {
     chosen: "test",
     isForced: true,
     hashed: "f.annvariant",
-    place: variantPlace("f", "ann"),
+    place: variantPosition("f", "ann"),
     shares: [
       { key: "control", from: 0, below: 0.5 },
       { key: "test", from: 0.5, below: 1 },

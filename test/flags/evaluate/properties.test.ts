@@ -3,7 +3,7 @@ import { clientValue, evaluate } from "../../../src/flags/evaluate/evaluate.ts";
 import { compileFlagSet, coversPersonKeys } from "../../../src/flags/evaluate/flag-set.ts";
 import type { EvaluationRequest } from "../../../src/flags/evaluate/model.ts";
 import { GroupView, PersonView } from "../../../src/flags/evaluate/person-view.ts";
-import { compileValueTest } from "../../../src/flags/operators/value-tests.ts";
+import { compileMatcher } from "../../../src/flags/operators/matchers.ts";
 import type { Json, JsonObject } from "../../../src/lib/json.ts";
 import { cohort, flag, inCohort, person, requestFor, testNow, when } from "../make.ts";
 
@@ -272,37 +272,37 @@ describe("operators beyond the vectors", () => {
   ];
   for (const [operator, wanted, found, expected] of cases) {
     test(`${operator} ${JSON.stringify(wanted)} of ${JSON.stringify(found)}`, () =>
-      expect(compileValueTest(operator, wanted)(found, clock)).toBe(expected));
+      expect(compileMatcher(operator, wanted)(found, clock)).toBe(expected));
   }
   test("no operator is exact", () => {
-    expect(compileValueTest(null, "A")("a", clock)).toBe(true);
-    expect(compileValueTest(undefined, "A")("b", clock)).toBe(false);
+    expect(compileMatcher(null, "A")("a", clock)).toBe(true);
+    expect(compileMatcher(undefined, "A")("b", clock)).toBe(false);
   });
 });
 
 describe("dates across changes of the clock in Berlin", () => {
   const at = (now: string) => ({ now: Date.parse(now), timezone: "Europe/Berlin" });
   const before = (wanted: string, found: string, now: string) =>
-    compileValueTest("is_date_before", wanted)(found, at(now));
+    compileMatcher("is_date_before", wanted)(found, at(now));
 
   test("a relative date that the clock skipped matches nothing", () => {
     // 04:30 local; two hours earlier on the wall is 02:30, which did not exist that night.
     expect(before("2h", "1990-01-01", "2024-03-31T02:30:00Z")).toBe(false);
-    expect(compileValueTest("is_date_after", "2h")("2030-01-01", at("2024-03-31T02:30:00Z"))).toBe(false);
+    expect(compileMatcher("is_date_after", "2h")("2030-01-01", at("2024-03-31T02:30:00Z"))).toBe(false);
     expect(before("3h", "1990-01-01", "2024-03-31T02:30:00Z")).toBe(true);
   });
   test("a relative date that occurred twice is the earlier one", () => {
     // 04:30 local winter time; two hours earlier on the wall is 02:30, first at 00:30Z, then at 01:30Z.
-    const exact = compileValueTest("is_date_exact", "2h");
+    const exact = compileMatcher("is_date_exact", "2h");
     expect(exact("2024-10-27T00:30:00Z", at("2024-10-27T03:30:00Z"))).toBe(true);
     expect(exact("2024-10-27T01:30:00Z", at("2024-10-27T03:30:00Z"))).toBe(false);
   });
   test("a day back keeps the time on the wall", () =>
-    expect(compileValueTest("is_date_exact", "1d")("2024-03-30T11:00:00Z", at("2024-03-31T10:00:00Z"))).toBe(
+    expect(compileMatcher("is_date_exact", "1d")("2024-03-30T11:00:00Z", at("2024-03-31T10:00:00Z"))).toBe(
       true,
     ));
   test("the same test serves different clocks", () => {
-    const exact = compileValueTest("is_date_exact", "2024-06-01");
+    const exact = compileMatcher("is_date_exact", "2024-06-01");
     expect(exact("2024-06-01T00:00:00Z", { now: 0, timezone: "UTC" })).toBe(true);
     expect(exact("2024-06-01T00:00:00Z", { now: 0, timezone: "Europe/Berlin" })).toBe(false);
     expect(exact("2024-06-01T00:00:00Z", { now: 0, timezone: "no/such" })).toBe(true);
@@ -312,7 +312,7 @@ describe("dates across changes of the clock in Berlin", () => {
 describe("hostile values take no time and throw nothing", () => {
   const clock = { now: testNow, timezone: "UTC" };
   const verdict = (operator: string, wanted: Json, found: Json) =>
-    compileValueTest(operator, wanted)(found, clock);
+    compileMatcher(operator, wanted)(found, clock);
   const nested = (depth: number) => {
     let list: Json = true;
     for (let i = 0; i < depth; i++) list = [list];

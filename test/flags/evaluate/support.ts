@@ -12,7 +12,7 @@ export const groupTypes = [
   { index: 1, name: "project" },
 ];
 
-export function resultOf(
+export function getResult(
   filters: JsonObject,
   request: Partial<EvaluationRequest> = {},
   definition: Partial<FlagDefinition> = {},

@@ -1,14 +1,14 @@
 import { describe, expect, test } from "bun:test";
 import {
+  hashPosition,
   isWithin,
-  placeOf,
-  rolloutPlace,
+  rolloutPosition,
   variantAt,
-  variantPlace,
+  variantPosition,
 } from "../../../src/flags/evaluate/bucketing.ts";
 import { clientValue, evaluate } from "../../../src/flags/evaluate/evaluate.ts";
 import { compileFlagSet } from "../../../src/flags/evaluate/flag-set.ts";
-import { compileValueTest } from "../../../src/flags/operators/value-tests.ts";
+import { compileMatcher } from "../../../src/flags/operators/matchers.ts";
 import type { Json, JsonObject } from "../../../src/lib/json.ts";
 import { instantBefore, parseRelativeDate } from "../../../src/lib/values/relative-dates.ts";
 import { flag, requestFor } from "../make.ts";
@@ -22,12 +22,12 @@ import wholeFlags from "../testdata/whole-flags.json";
 describe("hashing is bit compatible with the SDKs", () => {
   for (const [text, place] of Object.entries(places)) {
     // The published figures have 15 to 17 digits.
-    test(`place of ${text}`, () => expect(Math.abs(placeOf(text) - place)).toBeLessThan(1e-15));
+    test(`place of ${text}`, () => expect(Math.abs(hashPosition(text) - place)).toBeLessThan(1e-15));
   }
 
   test("500 ids within a rollout of 45 percent", () => {
     const found = Array.from({ length: 500 }, (_, i) =>
-      isWithin(simple.percentage, rolloutPlace(simple.flagKey, `${simple.idPrefix}${i}`)) ? "1" : "0",
+      isWithin(simple.percentage, rolloutPosition(simple.flagKey, `${simple.idPrefix}${i}`)) ? "1" : "0",
     );
     expect(found.join("")).toBe(simple.isOn.join(""));
   });
@@ -49,11 +49,11 @@ describe("hashing is bit compatible with the SDKs", () => {
   });
 
   test("an empty id is in every rollout, and past the last share there is no variant", () => {
-    expect(isWithin(0, rolloutPlace("a", ""))).toBe(true);
-    expect(isWithin(0, rolloutPlace("a", "x"))).toBe(false);
+    expect(isWithin(0, rolloutPosition("a", ""))).toBe(true);
+    expect(isWithin(0, rolloutPosition("a", "x"))).toBe(false);
     const third = { key: "a", rolloutPercentage: 100 / 3 };
     expect(variantAt(0.34, [third])).toBeNull();
-    expect(variantAt(variantPlace("a", ""), [third])).toBe("a");
+    expect(variantAt(variantPosition("a", ""), [third])).toBe("a");
     const halves = ["a", "b"].map((key) => ({ key, rolloutPercentage: 50 }));
     // A border belongs to the variant above it, and to the rollout below it.
     expect([variantAt(0.5, halves), variantAt(0.4999999, halves)]).toEqual(["b", "a"]);
@@ -97,7 +97,7 @@ describe("operators", () => {
     };
     const name = `${row.operator} ${JSON.stringify(row.value)} ${row.clock?.timezone ?? ""}`;
     const verdictOn = (property: Json | undefined) =>
-      compileValueTest(row.operator, row.value)(property, clock);
+      compileMatcher(row.operator, row.value)(property, clock);
     for (const property of row.matches ?? []) {
       const expected = row.needsBacktracking !== true;
       test(`${name}: ${JSON.stringify(property)} is ${expected}`, () =>
@@ -126,7 +126,7 @@ describe("operators", () => {
     ["gt", "b", "c", "error"],
   ] as const) {
     test(`${operator} ${JSON.stringify(wanted)} of ${JSON.stringify(property)}`, () =>
-      expect(compileValueTest(operator, wanted)(property, { now: 0, timezone: "UTC" })).toBe(expected));
+      expect(compileMatcher(operator, wanted)(property, { now: 0, timezone: "UTC" })).toBe(expected));
   }
 });
 

@@ -3,8 +3,8 @@ import {
   checkDeletable,
   checkDisablable,
   checkEnablable,
-  dependentsOf,
   flagsByCohort,
+  getDependents,
 } from "../../../src/flags/rules/dependents.ts";
 import { FlagInvalid } from "../../../src/flags/rules/flag-invalid.ts";
 import { cohort, dependsOn, flag, inCohort, when } from "../make.ts";
@@ -29,8 +29,8 @@ const other = flag(6, "other", when([dependsOn("2")]));
 const all = [base, above, asNumber, off, deleted, other];
 
 test("dependents are the active flags that refer to a flag directly", () => {
-  expect(dependentsOf(1, all).map(({ key }) => key)).toEqual(["above", "as-number"]);
-  expect(dependentsOf(6, all)).toEqual([]);
+  expect(getDependents(1, all).map(({ key }) => key)).toEqual(["above", "as-number"]);
+  expect(getDependents(6, all)).toEqual([]);
 });
 
 test("flags of a cohort look at it in any part of their filters, or through other cohorts, also in circles", () => {
@@ -61,7 +61,7 @@ describe("transitions", () => {
 
   test("delete", () => {
     expect(sentence(() => checkDeletable([]))).toBeUndefined();
-    expect(sentence(() => checkDeletable(dependentsOf(1, all)))).toBe(
+    expect(sentence(() => checkDeletable(getDependents(1, all)))).toBe(
       "Cannot delete this feature flag because other flags depend on it: above (ID: 2), as-number (ID: 3). Please update or delete the dependent flags first.",
     );
     expect(sentence(() => checkDeletable(seven))).toBe(

@@ -110,13 +110,13 @@ describe("a rollout percentage beside the filters", () => {
   for (const [name, found, detail] of [
     ["several condition sets", () => changed(25, two), "The flag has 2 condition sets"],
     ["several condition sets in the request", () => changed(25, one, two), "The flag has 2 condition sets"],
-    ["another number in filters", () => changed(25, one, when([], 40)), "say 40, not 25"],
-    ["filters for everybody", () => changed(25, one, when([], null)), "say 100, not 25"],
+    ["another number in filters", () => changed(25, one, when([], 40)), "have the rollout 40, not 25"],
+    ["filters for everybody", () => changed(25, one, when([], null)), "have the rollout 100, not 25"],
     ["a remote configuration that is off", () => changed(0, one, undefined, true), "always on"],
     [
       "another number on create",
       () => filtersOfNewFlag(when([], 40), context({ rolloutPercentage: 25 })),
-      "say 40, not 25",
+      "have the rollout 40, not 25",
     ],
   ] as [string, () => unknown, string][]) {
     test(`is refused: ${name}`, () => {

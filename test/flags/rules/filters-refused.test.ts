@@ -179,13 +179,13 @@ describe("filters of a new flag are refused", () => {
     ["unknown cohort", condition(inCohort(99)), "Cohort with id 99 does not exist", "cohort_does_not_exist"],
     ["cohort no id", condition(inCohort("x")), "Cohort with id x does not exist", "cohort_does_not_exist"],
     [
-      "behavioural cohort",
+      "behavioral cohort",
       condition(inCohort(2)),
       "Cohort 'Active' with filters on events cannot be used in feature flags.",
       "behavioral_cohort_found",
     ],
     [
-      "behavioural cohort inside another one",
+      "behavioral cohort inside another one",
       condition(inCohort(3)),
       "Cohort 'Active' with filters on events cannot be used in feature flags.",
       "behavioral_cohort_found",

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import {
+  getRolloutPercentage,
   isSimpleFlag,
   renderFilters,
-  rolloutPercentageOf,
   withGroups,
   withRenamedEnrollment,
 } from "../../../src/flags/rules/stored-filters.ts";
@@ -31,7 +31,7 @@ describe("simple flags", () => {
   for (const [name, filters, isSimple, percentage] of cases) {
     test(name, () => {
       expect(isSimpleFlag(filters)).toBe(isSimple);
-      expect(rolloutPercentageOf(filters)).toBe(percentage);
+      expect(getRolloutPercentage(filters)).toBe(percentage);
     });
   }
 });

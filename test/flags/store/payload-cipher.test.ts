@@ -1,15 +1,25 @@
 import { describe, expect, test } from "bun:test";
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { createCipheriv } from "node:crypto";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openMetadata } from "../../../src/accounts/metadata.ts";
 import { createKey } from "../../../src/accounts/personal-keys.ts";
 import { createUser } from "../../../src/accounts/users.ts";
-import { runScheduledChanges } from "../../../src/flags/api/later-changes.ts";
+import { runScheduledChanges } from "../../../src/flags/api/pending-changes.ts";
 import { payloadCipher } from "../../../src/flags/store/payload-cipher.ts";
 import { openPayloadKey, PayloadKeyError } from "../../../src/flags/store/payload-key.ts";
-import { flagkeep, initialisedDirectory } from "../../support/appliance.ts";
 import { flagsPath, TestServer } from "../../support/management-server.ts";
+import { flagkeep, initialisedDirectory } from "../../support/server.ts";
 
 const cipherKey = Buffer.alloc(32, 7);
 const placeholderText = '"********* (encrypted)"';
@@ -29,13 +39,15 @@ describe("secret payloads", () => {
     const filters = { payloads: { true: '{"password":"hunter2"}' } };
     const made = await server.ask("POST", flagsPath, { body: { key: "a", ...secretText, filters } });
     expect(made.body.filters.payloads).toEqual({ true: '{"password":"hunter2"}' });
-    await server.ask("PATCH", `${flagsPath}1/`, { body: { filters: { payloads: { true: '"second"' } } } });
-    expect((await server.ask("GET", `${flagsPath}a/remote_config/`)).body).toBe('"second"');
+    await server.ask("PATCH", `${flagsPath}1/`, { body: { filters: { payloads: { true: '"swordfish"' } } } });
+    expect((await server.ask("GET", `${flagsPath}a/remote_config/`)).body).toBe('"swordfish"');
     server.metadata.db.$client.run("PRAGMA wal_checkpoint(TRUNCATE)");
     const bytes = Buffer.from(server.metadata.db.$client.serialize()).toString("latin1");
     expect(bytes).not.toContain("hunter2");
-    expect(bytes).not.toContain("second");
-    expect(JSON.stringify((await server.ask("GET", `${flagsPath}1/activity/`)).body)).not.toContain("second");
+    expect(bytes).not.toContain("swordfish");
+    expect(JSON.stringify((await server.ask("GET", `${flagsPath}1/activity/`)).body)).not.toContain(
+      "swordfish",
+    );
     expect((await server.ask("GET", `${flagsPath}local_evaluation/`)).body.flags).toEqual([]);
   });
 
@@ -87,7 +99,10 @@ describe("secret payloads", () => {
     await server.ask("POST", flagsPath, { body: { key: "a", ...secretText, filters: { payloads } } });
     const flip = (isSecret: boolean, filters?: object) =>
       server.ask("PATCH", `${flagsPath}1/`, { body: { has_encrypted_payloads: isSecret, filters } });
-    for (const filters of [undefined, {}, { payloads: { true: placeholderText } }])
+    for (const filters of [
+      ...[undefined, {}, { payloads: null }, { payloads: {} }, { payloads: { other: '"one"' } }],
+      { payloads: { true: placeholderText } },
+    ])
       expect(await flip(false, filters)).toMatchObject({
         status: 400,
         body: { attr: "has_encrypted_payloads", code: "invalid_input" },
@@ -134,9 +149,13 @@ describe("secret payloads", () => {
     });
     const before = stored(server);
     server.deps.payloads = payloadCipher(Buffer.alloc(32, 8));
-    expect((await server.ask("GET", `${flagsPath}1/`)).body.filters.payloads).toEqual({
-      true: placeholderText,
-    });
+    const shown = {
+      filters: { payloads: { true: placeholderText } },
+      warnings: [expect.stringContaining("(payload_unreadable)")],
+    };
+    expect((await server.ask("GET", `${flagsPath}1/`)).body).toMatchObject(shown);
+    expect((await server.ask("GET", flagsPath)).body.results).toMatchObject([shown]);
+    expect((await server.ask("PATCH", `${flagsPath}1/`, { body: { name: "m" } })).body).toMatchObject(shown);
     expect(await server.ask("GET", `${flagsPath}a/remote_config/`)).toMatchObject({
       status: 409,
       body: { code: "payload_unreadable" },
@@ -147,6 +166,96 @@ describe("secret payloads", () => {
     expect(stored(server)).toBe(before);
     await server.ask("PATCH", `${flagsPath}1/`, { body: { filters: { payloads: { true: "2" } } } });
     expect((await server.ask("GET", `${flagsPath}a/remote_config/`)).body).toBe("2");
+  });
+});
+
+/** A payload is bound to its project, flag and name. */
+describe("an encrypted payload is unreadable", () => {
+  async function withPayloads() {
+    const server = secretServer();
+    for (const key of ["a", "b"]) {
+      const filters = { payloads: { true: `"of ${key}"` } };
+      await server.ask("POST", flagsPath, { body: { key, ...secretText, filters } });
+    }
+    const sealed = () =>
+      (JSON.parse(stored(server)) as { payloads: Record<string, string> }).payloads.true as string;
+    const put = (payloads: object, id = 1) =>
+      server.metadata.db.$client.run(
+        "UPDATE flag SET filters = json_set(filters, '$.payloads', json(?)) WHERE id = ?",
+        [...[JSON.stringify(payloads), id]],
+      );
+    const read = async (key = "a") => {
+      const { status, body } = await server.ask("GET", `${flagsPath}${key}/remote_config/`);
+      return status === 200 ? body : [status, body.code];
+    };
+    return { server, sealed, put, read, [Symbol.dispose]: () => server[Symbol.dispose]() };
+  }
+  const unreadable = [409, "payload_unreadable"];
+  /** What earlier versions stored. */
+  function unbound(clear: string): string {
+    const nonce = Buffer.alloc(12, 3);
+    const cipher = createCipheriv("aes-256-gcm", cipherKey, nonce);
+    const text = Buffer.concat([cipher.update(clear), cipher.final()]);
+    return JSON.stringify(`sealed:${Buffer.concat([nonce, cipher.getAuthTag(), text]).toString("base64")}`);
+  }
+
+  test("in another flag, under another name, in another project", async () => {
+    using it = await withPayloads();
+    const sealed = it.sealed();
+    expect([await it.read("a"), await it.read("b")]).toEqual(['"of a"', '"of b"']);
+    it.put({ true: sealed }, 2);
+    expect(await it.read("b")).toEqual(unreadable);
+    it.put({ true: sealed, other: sealed });
+    expect((await it.server.ask("GET", `${flagsPath}1/`)).body).toMatchObject({
+      filters: { payloads: { true: '"of a"', other: placeholderText } },
+      warnings: [expect.stringContaining('"other"')],
+    });
+    const cipher = payloadCipher(cipherKey);
+    const flag = { id: 1, projectId: 1, hasEncryptedPayloads: true, filters: { payloads: { true: sealed } } };
+    expect(cipher.open(flag as never).payloads).toEqual({ true: '"of a"' });
+    expect(cipher.open({ ...flag, projectId: 2 } as never).payloads).toEqual({ true: placeholderText });
+  });
+
+  test("when it is corrupt, cut, empty, in plain text, or without its identity", async () => {
+    using it = await withPayloads();
+    const sealed = it.sealed();
+    const bytes = Buffer.from(sealed.slice(10, -1), "base64");
+    const withBytes = (part: Uint8Array) =>
+      JSON.stringify(`sealed:2:${Buffer.from(part).toString("base64")}`);
+    const flipped = (at: number) => withBytes(bytes.map((byte, index) => (index === at ? byte ^ 1 : byte)));
+    expect(withBytes(bytes)).toBe(sealed);
+    const damaged: unknown[] = [
+      ...[flipped(0), flipped(12), flipped(27), flipped(28), flipped(bytes.length - 1)],
+      ...[withBytes(bytes.subarray(0, -1)), withBytes(bytes.subarray(0, 16)), withBytes(Buffer.alloc(0))],
+      ...['"sealed:2:"', '"sealed:"', '"sealed:2:!!"', '"sealed:9:AAAA"', '"sealed:2:AAAA', '"plain text"'],
+      ...["", "null", 7, null, { a: 1 }, sealed.replace("sealed:2:", "sealed:")],
+    ];
+    for (const payload of damaged) {
+      it.put({ true: payload });
+      expect([payload, await it.read()]).toEqual([payload, unreadable]);
+      for (const path of [
+        `${flagsPath}1/`,
+        flagsPath,
+        `${flagsPath}1/status/`,
+        `${flagsPath}local_evaluation/`,
+      ])
+        expect([payload, path, (await it.server.ask("GET", path)).status]).toEqual([payload, path, 200]);
+      const edit = await it.server.ask("PATCH", `${flagsPath}1/`, { body: { active: true } });
+      expect([payload, edit.status, edit.body.warnings?.length]).toEqual([payload, 200, 1]);
+    }
+  });
+
+  test("but one of an earlier version is read, and bound when the flag is written", async () => {
+    using it = await withPayloads();
+    it.put({ true: unbound('"old"') });
+    expect(await it.read()).toBe('"old"');
+    const edit = { filters: { payloads: { true: placeholderText } } };
+    expect((await it.server.ask("PATCH", `${flagsPath}1/`, { body: edit })).body.filters.payloads).toEqual({
+      true: '"old"',
+    });
+    expect(it.sealed()).toStartWith('"sealed:2:');
+    it.put({ true: it.sealed() }, 2);
+    expect([await it.read(), await it.read("b")]).toEqual(['"old"', unreadable]);
   });
 });
 
@@ -338,7 +447,7 @@ describe("the key file", () => {
     expect(() => openPayloadKey(path, metadata)).toThrow(`${path} is missing`);
     expect(existsSync(path)).toBe(false);
     writeFileSync(path, Buffer.alloc(32, 1));
-    expect(() => openPayloadKey(path, metadata)).toThrow(`${path} holds another key`);
+    expect(() => openPayloadKey(path, metadata)).toThrow(`${path} contains another key`);
     writeFileSync(path, key);
     expect(openPayloadKey(path, metadata)).toEqual(key);
   });
@@ -362,7 +471,14 @@ test("a server does not start, and commands do not work, without the key", async
   const { dataDir } = await initialisedDirectory();
   const path = join(dataDir, "payload.key");
   const key = readFileSync(path);
-  for (const damage of [() => rmSync(path), () => writeFileSync(path, Buffer.alloc(32))]) {
+  for (const damage of [
+    () => {},
+    () => writeFileSync(path, Buffer.alloc(32)),
+    () => writeFileSync(path, ""),
+    () => mkdirSync(path),
+    () => symlinkSync(join(dataDir, "nowhere"), path),
+  ]) {
+    rmSync(path, { recursive: true, force: true });
     damage();
     for (const args of [
       ["serve", "--port", "0"],
@@ -375,6 +491,7 @@ test("a server does not start, and commands do not work, without the key", async
       expect(stderr).toContain("flagkeep backup restore");
     }
   }
+  rmSync(path);
   writeFileSync(path, key);
   expect((await flagkeep(["flags", "list", "--data-dir", dataDir])).code).toBe(0);
 });

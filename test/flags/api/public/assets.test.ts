@@ -163,8 +163,6 @@ describe("the browser library", () => {
 
 describe("features that are not offered here", () => {
   const lists: [path: string, body: object][] = [
-    ["/api/surveys", { surveys: [] }],
-    ["/api/early_access_features", { earlyAccessFeatures: [] }],
     ["/api/web_experiments", { experiments: [] }],
     ["/api/product_tours", { product_tours: [] }],
   ];
@@ -181,7 +179,7 @@ describe("features that are not offered here", () => {
 });
 
 describe("methods", () => {
-  for (const path of ["/array/:token/config", "/static/array.js", "/api/surveys/"]) {
+  for (const path of ["/array/:token/config", "/static/array.js", "/api/product_tours/"]) {
     test(path, async () => {
       const ask = (method: string, headers: Record<string, string> = {}) =>
         server.send(path.replace(":token", server.token), { method, headers: { origin, ...headers } });

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { renderEvaluationReasons, renderMyFlags } from "../../../../src/flags/api/management-views.ts";
-import { renderFlags, replyFormOf } from "../../../../src/flags/api/public/flags-reply.ts";
 import { evaluate } from "../../../../src/flags/evaluate/evaluate.ts";
 import { compileFlagSet } from "../../../../src/flags/evaluate/flag-set.ts";
+import { getReplyForm, renderFlags } from "../../../../src/flags/sdk/flags-reply.ts";
 import { flag, inCohort, requestFor, when } from "../../make.ts";
 
 const variants = { multivariate: { variants: [{ key: "control", rollout_percentage: 100 }] } };
@@ -145,7 +145,7 @@ describe("form by route and version", () => {
   ];
   for (const [route, parameters, shape, withConfig] of cases) {
     test(`${route} ${JSON.stringify(parameters)}`, () =>
-      expect(replyFormOf(route, parameters)).toEqual({ shape: shape as never, withConfig }));
+      expect(getReplyForm(route, parameters)).toEqual({ shape: shape as never, withConfig }));
   }
 });
 

@@ -2,12 +2,12 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { gzipSync } from "node:zlib";
-import { endFormerKey, rotateProjectKey } from "../../../../src/accounts/projects.ts";
-import { FlagEvents } from "../../../../src/flags/api/public/ofrep-events.ts";
+import { revokePreviousKey, rotateProjectKey } from "../../../../src/accounts/projects.ts";
+import { FlagEvents } from "../../../../src/flags/sdk/ofrep-events.ts";
 import { createApp } from "../../../../src/http/app.ts";
-import { TrustedPlaces } from "../../../../src/http/places.ts";
-import { set } from "../../../people/support.ts";
-import { until } from "../../../support/appliance.ts";
+import { TrustedProxies } from "../../../../src/http/trusted-proxies.ts";
+import { set } from "../../../persons/support.ts";
+import { until } from "../../../support/server.ts";
 import { inCohort, person, when } from "../../make.ts";
 import { TestEvaluation } from "../support.ts";
 
@@ -247,7 +247,7 @@ describe("changes", () => {
     createApp({
       guard: undefined as never,
       log: { error: () => {} },
-      places: new TrustedPlaces([]),
+      origins: new TrustedProxies([]),
       routes: events.routes(),
     });
   const open = (own: TestEvaluation, headers: Record<string, string> = {}, path?: string) =>
@@ -329,7 +329,7 @@ describe("changes", () => {
     const inGrace = (await open(own)).body!.getReader();
     const present = (await open(own, {}, `${EVENTS}?key=${apiToken}`)).body!.getReader();
     for (const reader of [former, inGrace, present]) await readUntil(reader, "\n\n");
-    endFormerKey(own.metadata, 1, "public", null);
+    revokePreviousKey(own.metadata, 1, "public", null);
     let ended = 0;
     for (const reader of [former, inGrace]) void readUntil(reader, "never").catch(() => ended++);
     await until(() => ended === 2, "the streams of the former key have ended");

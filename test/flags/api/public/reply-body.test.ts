@@ -2,10 +2,10 @@
 
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { type ReplyShape, renderFlags } from "../../../../src/flags/api/public/flags-reply.ts";
-import { replyBody } from "../../../../src/flags/api/public/reply-body.ts";
 import { evaluate } from "../../../../src/flags/evaluate/evaluate.ts";
 import { compileFlagSet } from "../../../../src/flags/evaluate/flag-set.ts";
+import { type ReplyShape, renderFlags } from "../../../../src/flags/sdk/flags-reply.ts";
+import { replyBody } from "../../../../src/flags/sdk/reply-body.ts";
 import { flag, person, requestFor, when } from "../../make.ts";
 import { anyProject } from "../../random-flags.ts";
 

@@ -32,7 +32,7 @@ const form = (fields: Record<string, string>) => new URLSearchParams(fields).toS
 const formType = "application/x-www-form-urlencoded";
 
 /** The values of a detailed answer. */
-async function valuesOf(response: Response): Promise<Record<string, unknown>> {
+async function getValues(response: Response): Promise<Record<string, unknown>> {
   expect(response.status).toBe(200);
   expect(response.headers.get("content-type")).toBe("application/json");
   const { flags } = (await response.json()) as {
@@ -119,7 +119,7 @@ describe("encodings", () => {
           body: body() as never,
           headers: { "user-agent": "posthog-node/5", ...headers },
         });
-        expect(await valuesOf(response)).toEqual(someValues);
+        expect(await getValues(response)).toEqual(someValues);
       });
     }
   }
@@ -132,17 +132,17 @@ describe("encodings", () => {
         controller.close();
       },
     });
-    expect(await valuesOf(await server.send("/flags/?v=2", { body: stream }))).toEqual(someValues);
+    expect(await getValues(await server.send("/flags/?v=2", { body: stream }))).toEqual(someValues);
   });
 
   test("bare NaN and Infinity count as null", async () => {
     const text = `{"token":"${server.token}","distinct_id":"NaN","groups":NaN,"person_properties":{"plan":"pro","n":-Infinity,"m":[NaN,Infinity]}}`;
-    expect(await valuesOf(await server.send("/flags/?v=2", { body: text }))).toEqual(someValues);
+    expect(await getValues(await server.send("/flags/?v=2", { body: text }))).toEqual(someValues);
   });
 
   test("white space and a byte order mark around the JSON", async () => {
     const body = `\n ${askedText()} \n`;
-    expect(await valuesOf(await server.send("/flags/?v=2", { body }))).toEqual(someValues);
+    expect(await getValues(await server.send("/flags/?v=2", { body }))).toEqual(someValues);
   });
 });
 
@@ -209,7 +209,7 @@ describe("fields", () => {
       const response = await server.send("/flags/?v=2", {
         body: JSON.stringify(body(server.token)),
       });
-      expect(await valuesOf(response)).toEqual({ ...someValues, plan });
+      expect(await getValues(response)).toEqual({ ...someValues, plan });
     });
   }
 
@@ -256,7 +256,7 @@ describe("fields", () => {
         body: `{"token":"${server.token}","distinct_id":${digits}}`,
       });
       const text = await server.values({ distinct_id: digits });
-      seen.push([((await valuesOf(number)) as Record<string, unknown>).half, text.half]);
+      seen.push([((await getValues(number)) as Record<string, unknown>).half, text.half]);
     }
     for (const [number, text] of seen) expect(number).toBe(text as boolean);
     server.change(flag, { deleted: true });

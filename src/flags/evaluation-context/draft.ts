@@ -1,0 +1,98 @@
+/** Explains an unsaved flag's value for a user as if it were saved: the same rules, and nothing stored. */
+
+import type { PeopleDb } from "../../persons/open.ts";
+import { compileFlagSet } from "../evaluate/flag-set.ts";
+import type { Flag, FlagFields } from "../fields.ts";
+import type { CheckAsSaving } from "../rules/blast-radius.ts";
+import { dependencyIds } from "../rules/dependency-rules.ts";
+import type { FlagDefinition } from "../rules/types.ts";
+import { findFlagByKey } from "../store/flag.ts";
+import type { FlagSets, ProjectFlags } from "../store/flag-sets.ts";
+import { type FlagWriteDeps, filtersToStore } from "../store/flag-writes.ts";
+import { type ExplainRequest, explainFlag } from "./explanation.ts";
+
+/** The fields of a draft that affect evaluation. */
+export type DraftFields = Partial<
+  Pick<
+    FlagFields,
+    | "filters"
+    | "rolloutPercentage"
+    | "active"
+    | "ensureExperienceContinuity"
+    | "isRemoteConfiguration"
+    | "bucketingIdentifier"
+  >
+> & { key: string };
+
+type Explained = ReturnType<typeof explainFlag>;
+
+/** No stored flag has it. */
+const idOfNew = 0;
+
+/**
+ * Explains the value that a draft would have for each subject.
+ *
+ * @param before the flag that the draft changes; undefined for a new one.
+ * @throws {FlagInvalid} @throws {InvalidFieldError} the draft could not be saved.
+ */
+export function explainDraft(
+  deps: FlagWriteDeps & { flagSets: FlagSets; people: PeopleDb },
+  draft: { projectId: number; before: Flag | undefined; fields: DraftFields },
+  questions: readonly Omit<ExplainRequest, "flagKey">[],
+): Explained[] {
+  const { projectId, before, fields } = draft;
+  const filters = filtersToStore(deps, deps.metadata.db, projectId, before, fields);
+  const stored = deps.flagSets.of(projectId);
+  const { key, active = before?.active ?? true } = fields;
+  const definition: FlagDefinition = {
+    id: before?.id ?? idOfNew,
+    name: before?.name ?? "",
+    deleted: false,
+    version: before?.version ?? 1,
+    hasEncryptedPayloads: before?.hasEncryptedPayloads ?? false,
+    evaluationRuntime: before?.evaluationRuntime ?? "all",
+    evaluationTags: before?.evaluationTags ?? [],
+    ...{ key, active, filters },
+    ensureExperienceContinuity:
+      fields.ensureExperienceContinuity ?? before?.ensureExperienceContinuity ?? false,
+    bucketingIdentifier: fields.bucketingIdentifier ?? before?.bucketingIdentifier ?? "distinct_id",
+  };
+  const set = compileFlagSet(withDependencies(definition, stored), stored.cohorts, stored.groupTypes);
+  return questions.map((question) => explainFlag(deps.people, set, { ...question, flagKey: key }));
+}
+
+/**
+ * Validates the filters of an unsaved flag as saving would; with the key of an existing flag, as a change of that flag.
+ */
+export function checkingAsSaving(deps: FlagWriteDeps, projectId: number): CheckAsSaving {
+  const { db } = deps.metadata;
+  return (filters, key) => {
+    const before = key === "" ? undefined : findFlagByKey(db, projectId, key);
+    return filtersToStore(deps, db, projectId, before, { key, filters });
+  };
+}
+
+/** Explains the value of the stored flag for each subject. */
+export function explainStored(
+  deps: { flagSets: FlagSets; people: PeopleDb },
+  flag: Flag,
+  questions: readonly Omit<ExplainRequest, "flagKey">[],
+): Explained[] {
+  const stored = deps.flagSets.of(flag.projectId);
+  const set = compileFlagSet(withDependencies(flag, stored), stored.cohorts, stored.groupTypes);
+  return questions.map((question) => explainFlag(deps.people, set, { ...question, flagKey: flag.key }));
+}
+
+/** The flag and its dependencies, instead of thousands of others. */
+function withDependencies(flag: FlagDefinition, { definitions }: ProjectFlags): FlagDefinition[] {
+  const byId = new Map(definitions.map((one) => [one.id, one]));
+  const found = new Map([[flag.id, flag]]);
+  // Iterating a growing map also visits added entries.
+  for (const one of found.values()) {
+    for (const id of dependencyIds(one.filters)) {
+      const needed = byId.get(id);
+      if (needed !== undefined && !found.has(id)) found.set(id, needed);
+    }
+  }
+  return [...found.values()];
+}

@@ -1,0 +1,136 @@
+/**
+ * Explains a flag's value for a user: runs the evaluation with a trace and stored data, and returns the steps as JSON.
+ * Read-only: no override is stored.
+ */
+
+import type { JsonObject } from "../../lib/json.ts";
+import type { PeopleDb } from "../../persons/open.ts";
+import { personByDistinctId } from "../../persons/reader.ts";
+import { clientValue } from "../evaluate/evaluate.ts";
+import { type Explanation, explain } from "../evaluate/explain.ts";
+import { planHashKeyOverrides } from "../evaluate/hash-key-overrides.ts";
+import type { ConditionTrace, FilterTrace, FlagSet, FlagTrace, RolloutTrace } from "../evaluate/model.ts";
+import type {
+  ExplainedCondition,
+  ExplainedFilter,
+  ExplainedRollout,
+  ExplanationBody,
+} from "./explanation-shape.ts";
+import { ContextReader } from "./stored-context.ts";
+
+/** The user and the flag; the optional parts are what a client could send. */
+export interface ExplainRequest {
+  projectId: number;
+  /** IANA name. */
+  timezone: string;
+  flagKey: string;
+  distinctId: string;
+  groups?: JsonObject;
+  personProperties?: JsonObject;
+  groupProperties?: JsonObject;
+  deviceId?: string;
+  now: Date;
+}
+
+/** Explains the current value of a flag. An unknown or inactive flag is a result, not an error. */
+export function explainFlag(people: PeopleDb, set: FlagSet, question: ExplainRequest): ExplanationBody {
+  const { projectId, distinctId, groups, personProperties, groupProperties } = question;
+  const now = question.now.getTime();
+  const subject = { projectId, distinctId, groups, personProperties, groupProperties, now };
+  const stored = new ContextReader(people).read(set, subject);
+  const explanation = explain(
+    set,
+    {
+      distinctId,
+      deviceId: question.deviceId,
+      groups,
+      person: stored.person,
+      personPropertyOverrides: personProperties,
+      groupProperties: stored.groupProperties,
+      groupPropertyOverrides: groupProperties,
+      hashKeyOverrides: planHashKeyOverrides(set, stored.overridden, undefined).effective,
+      now,
+      timezone: question.timezone,
+    },
+    question.flagKey,
+  );
+  const person = distinctId === "" ? undefined : personByDistinctId(people, projectId, distinctId);
+  return {
+    ...getBody(explanation),
+    flag_id: set.byKey.get(question.flagKey)?.id ?? null,
+    distinct_id: distinctId,
+    person: person ? { uuid: person.uuid } : null,
+  };
+}
+
+function getBody({ flagKey, status, result, dependencies, steps }: Explanation) {
+  return {
+    flag_key: flagKey,
+    status,
+    value: result === null || result.failed ? null : clientValue(result),
+    payload: result?.payload ?? null,
+    reason: result && {
+      code: result.reason.code,
+      condition_index: result.reason.conditionIndex,
+      description: result.reason.description,
+    },
+    failed: result?.failed ?? false,
+    dependencies,
+    ...getSteps(steps),
+  };
+}
+
+function getSteps(steps: FlagTrace | null) {
+  return {
+    enrollment: steps?.enrollment
+      ? {
+          key: steps.enrollment.key,
+          found: steps.enrollment.found ?? null,
+          is_decisive: steps.enrollment.isDecisive,
+        }
+      : null,
+    super_condition: steps?.superCondition ? getCondition(steps.superCondition) : null,
+    holdouts: (steps?.holdouts ?? []).map(({ variant, rollout }) => ({
+      variant,
+      rollout: getRollout(rollout),
+    })),
+    conditions: (steps?.conditions ?? []).map(getCondition),
+    variant: steps?.variant
+      ? {
+          chosen: steps.variant.chosen,
+          is_forced: steps.variant.isForced,
+          hashed: steps.variant.hashed,
+          place: steps.variant.place,
+          shares: steps.variant.shares,
+        }
+      : null,
+  };
+}
+
+function getCondition({ index, outcome, identity, filters, rollout }: ConditionTrace): ExplainedCondition {
+  return {
+    index,
+    outcome,
+    identity: identity && { kind: identity.kind, id: identity.id },
+    filters: filters.map(getFilter),
+    rollout: rollout && getRollout(rollout),
+  };
+}
+
+function getFilter({
+  type,
+  key,
+  operator,
+  wanted,
+  found,
+  source,
+  result,
+  note,
+}: FilterTrace): ExplainedFilter {
+  return { type, key, operator, value: wanted, found: found ?? null, source, result, note: note ?? null };
+}
+
+function getRollout({ percentage, hashed, place, isIn }: RolloutTrace): ExplainedRollout {
+  // JSON has no NaN; an invalid percentage includes no user.
+  return { percentage: Number.isNaN(percentage) ? 0 : percentage, hashed, place, is_in: isIn };
+}

@@ -1,0 +1,129 @@
+/**
+ * Imports each item of a document independently: one that cannot be imported completely never stops the others. A flag
+ * that would match other users than in its source is switched off, and so are the flags that depend on it.
+ *
+ * Source: contract, import 3 (F1, F4, F5).
+ */
+
+import { unusableCondition, withExactConditions } from "../../cohorts/cohort-filters.ts";
+import { isJsonObject, type Json } from "../../lib/json.ts";
+import type { CohortItem, FlagDocument, FlagItem } from "./document.ts";
+import type { ItemWriter } from "./item-writer.ts";
+import { type Obstacle, wholeFlag, writeFlagInPart } from "./partial-flag.ts";
+import { namesIn } from "./references.ts";
+
+export class IndependentItems {
+  readonly notTaken: (Obstacle & { flag: string })[] = [];
+  /** Names of the cohorts of the file that are not imported; the project may have others with these names. */
+  private readonly lostCohorts = new Set<string>();
+  /** Keys of the flags that would be on in the source. */
+  private readonly lostFlags = new Set<string>();
+  /** Flags to switch off when the flags that depend on them are, in the order of the import. */
+  private readonly later = new Map<string, FlagItem>();
+  private readonly referenced: ReadonlySet<string>;
+
+  /**
+   * @param switchedOff keys of the flags that lost something when the file was read.
+   * @param documents   the document, and the project before the import.
+   */
+  constructor(
+    private readonly writer: ItemWriter,
+    private readonly switchedOff: ReadonlySet<string>,
+    private readonly documents: { document: FlagDocument; before: FlagDocument },
+  ) {
+    this.referenced = namesIn(documents.document.flags.map(({ filters }) => filters) as Json, "flag");
+  }
+
+  writeCohort(item: CohortItem): void {
+    const filters = isJsonObject(item.filters) ? withExactConditions(item.filters) : item.filters;
+    const reason =
+      unusableCondition(item.filters ?? null) ??
+      this.lostReference(item.filters ?? null) ??
+      this.writer.reasonAgainst(() =>
+        this.writer.writeCohort(filters === undefined ? item : { ...item, filters }),
+      );
+    if (reason === undefined) return;
+    this.lostCohorts.add(item.name);
+    this.writer.remarks.push(`Not taken over: cohort "${item.name}": ${reason}`);
+  }
+
+  writeFlag(item: FlagItem): void {
+    const { key } = item;
+    const isLost = this.switchedOff.has(key);
+    const lostRules = isLost ? [] : this.lostRules(item);
+    const obstacles = writeFlagInPart(item, lostRules, isLost, {
+      isNew: !this.writer.flagIds.has(key),
+      hasSecrets: this.writer.stored(key)?.hasEncryptedPayloads === true,
+      write: (part, isOff) => this.writer.reasonAgainst(() => this.writeSwitched(part, isOff)),
+      check: (part) => this.writer.reasonAgainstTrying(() => this.writer.writeFlag(part)),
+    });
+    if ((isLost || obstacles.length > 0) && item.active !== false) this.lostFlags.add(key);
+    this.notTaken.push(...obstacles.map((obstacle) => ({ flag: key, ...obstacle })));
+  }
+
+  /** Switches off the flags that others depend on, last in the order of dependencies first. */
+  finish(): void {
+    for (const [key, item] of [...this.later].reverse()) {
+      const reason = this.writer.reasonAgainst(() => this.writer.writeFlag({ ...item, active: false }));
+      if (reason === undefined) continue;
+      // A flag that is not in the file depends on it.
+      const before = this.documents.before.flags.find((flag) => flag.key === key);
+      if (before !== undefined) this.writer.writeFlag(before);
+      this.notTaken.push({ flag: key, part: wholeFlag, reason });
+    }
+  }
+
+  /** Whether not a single item of the document was imported. */
+  get isNothingTaken(): boolean {
+    const { cohorts, flags } = this.documents.document;
+    const omitted = new Set(this.notTaken.filter(({ part }) => part === wholeFlag).map(({ flag }) => flag));
+    return (
+      flags.every(({ key }) => omitted.has(key)) && cohorts.every(({ name }) => this.lostCohorts.has(name))
+    );
+  }
+
+  /** Keys of the flags that are on in the source, and off here. */
+  get turnedOff(): string[] {
+    return [...this.lostFlags].filter((key) => this.writer.stored(key)?.active === false);
+  }
+
+  /** Rules that refer to lost items of the file by the name of an item that the project has. */
+  private lostRules({ filters }: FlagItem): Obstacle[] {
+    const groups = Array.isArray(filters?.groups) ? filters.groups : [];
+    const ofRules = groups.flatMap((group, index): Obstacle[] => {
+      const reason = this.lostReference(group);
+      return reason === undefined ? [] : [{ part: `rule ${index + 1}`, reason }];
+    });
+    const { groups: _, ...others } = filters ?? {};
+    const reason = this.lostReference(others);
+    return reason === undefined ? ofRules : [...ofRules, { part: "its filters", reason }];
+  }
+
+  private lostReference(filters: Json): string | undefined {
+    const cohort = [...namesIn(filters, "cohort")].find((name) => this.lostCohorts.has(name));
+    if (cohort !== undefined && this.writer.cohortIds.has(cohort))
+      return `it uses the cohort "${cohort}", which is not imported`;
+    const flag = [...namesIn(filters, "flag")].find((key) => this.lostFlags.has(key));
+    if (flag === undefined || !this.writer.flagIds.has(flag)) return undefined;
+    return `it depends on the flag ${flag}, which is imported turned off`;
+  }
+
+  /**
+   * Switches the flag off, unless its filters, and the flags that it depends on, are those of the file: a user has turned
+   * it on since.
+   */
+  private writeSwitched(item: FlagItem, isOff: boolean): void {
+    const { key } = item;
+    const before = this.writer.stored(key);
+    if (!isOff || before === undefined) {
+      const isLater = isOff && item.active !== false && this.referenced.has(key);
+      this.writer.writeFlag(isOff && !isLater ? { ...item, active: false } : item);
+      if (isLater) this.later.set(key, item);
+      return;
+    }
+    this.writer.writeFlag({ ...item, active: before.active });
+    const isChanged = !Bun.deepEquals(before.filters, this.writer.stored(key)?.filters, true);
+    const dependsOnChanged = [...namesIn(item.filters, "flag")].some((needed) => this.later.has(needed));
+    if ((isChanged || dependsOnChanged) && before.active) this.later.set(key, item);
+  }
+}

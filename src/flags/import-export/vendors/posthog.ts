@@ -1,0 +1,153 @@
+/**
+ * PostHog's own JSON: lists of its API, a single flag, and the definitions that its libraries poll. Bucketing is
+ * identical, so every user keeps the same values. Pure.
+ */
+
+import { unusableCondition } from "../../../cohorts/cohort-filters.ts";
+import { isDeeperThan, isJsonObject, type Json, type JsonObject } from "../../../lib/json.ts";
+import { type FlagDocument, writeDocument } from "../document.ts";
+import { withoutDangling } from "../references.ts";
+import type { NotMapped } from "./flag-items.ts";
+import { entries, list, name, object, stringify } from "./values.ts";
+
+/** Flags and cohorts as in responses of PostHog's API. */
+export interface PostHogContent {
+  flags: readonly JsonObject[];
+  cohorts: readonly JsonObject[];
+  groupTypes: readonly { index: number; name: string }[];
+}
+
+export function isPostHog(root: Json): boolean {
+  return flagsIn(root)
+    .filter(isJsonObject)
+    .some(
+      ({ key, active, filters }) =>
+        name(key) !== undefined &&
+        isJsonObject(filters) &&
+        (Array.isArray(filters.groups) || active !== undefined),
+    );
+}
+
+/** @returns also the flags that could not be read, and messages about parts of the file that are not in the document. */
+export function readPostHog(root: Json): {
+  document: FlagDocument;
+  notMapped: NotMapped[];
+  unread: number;
+  remarks: string[];
+} {
+  const file = object(root);
+  const { flags, notMapped } = readable(flagsIn(root));
+  const { document, renamed } = posthogDocument({
+    flags,
+    // Definitions contain the filters of cohorts by ID, without their names.
+    cohorts: entries(file.cohorts).map(([id, properties]) => ({ id: Number(id), filters: { properties } })),
+    groupTypes: Object.entries(object(file.group_type_mapping)).map(([index, type]) => ({
+      index: Number(index),
+      name: stringify(type),
+    })),
+  });
+  const isOnePage = typeof file.next === "string";
+  const more = isOnePage
+    ? ["The file is one page of several and does not contain the flags of the others."]
+    : [];
+  return { document, notMapped, unread: notMapped.length, remarks: [...more, ...renamed] };
+}
+
+/** Deeper than any realistic filter. */
+const nestingMax = 100;
+
+/** The flags that have the form of a flag; each of the others is reported. */
+function readable(listed: readonly Json[]): { flags: JsonObject[]; notMapped: NotMapped[] } {
+  const flags: JsonObject[] = [];
+  const notMapped: NotMapped[] = [];
+  const keys = new Set<string>();
+  for (const [index, flag] of listed.entries()) {
+    if (isJsonObject(flag) && !isKept(flag)) continue;
+    const key = isJsonObject(flag) ? name(flag.key) : undefined;
+    const reason = problemOf(flag, key, keys);
+    if (reason !== undefined)
+      notMapped.push({ flag: key ?? `${index + 1} of the file`, part: "the flag", reason });
+    else flags.push(flag as JsonObject);
+    if (key !== undefined) keys.add(key);
+  }
+  return { flags, notMapped };
+}
+
+function problemOf(flag: Json, key: string | undefined, known: ReadonlySet<string>): string | undefined {
+  if (!isJsonObject(flag)) return "is not an object";
+  if (key === undefined) return "has no key";
+  if (known.has(key)) return "is in the file twice; the first is imported";
+  if (isDeeperThan(flag, nestingMax)) return `is nested more than ${nestingMax} levels deep`;
+  const { filters = null } = flag;
+  return filters === null || isJsonObject(filters) ? undefined : "its filters are not an object";
+}
+
+function flagsIn(root: Json): readonly Json[] {
+  if (!isJsonObject(root)) return list(root);
+  if (root.flagkeep_flags !== undefined) return [];
+  return isJsonObject(root.filters) ? [root] : list(root.results ?? root.flags);
+}
+
+/**
+ * Converts a PostHog project to a document, without deleted items.
+ *
+ * @returns also messages about cohorts that are renamed in it.
+ */
+export function posthogDocument({ flags, cohorts, groupTypes }: PostHogContent): {
+  document: FlagDocument;
+  renamed: string[];
+} {
+  const preserved = cohorts.filter(isKept);
+  const { names, renamed } = namesApart(preserved);
+  const document = writeDocument({
+    flags: flags.filter(isKept).map((flag) => ({ id: Number(flag.id), key: String(flag.key), fields: flag })),
+    cohorts: preserved.map((cohort) => ({
+      id: Number(cohort.id),
+      name: names.get(Number(cohort.id))!,
+      description: String(cohort.description ?? ""),
+      isStatic: cohort.is_static === true,
+      filters: object(cohort.filters),
+    })),
+    groupTypes,
+  });
+  return { document, renamed };
+}
+
+/**
+ * PostHog has more kinds of conditions, and allows references to deleted cohorts: items with these must not block all
+ * others.
+ *
+ * @returns also why each was omitted, as messages.
+ */
+export function withoutUncomputable(document: FlagDocument): {
+  document: FlagDocument;
+  leftOut: string[];
+} {
+  const uncomputable: string[] = [];
+  const cohorts = document.cohorts.filter(({ name: cohort, filters }) => {
+    const reason = unusableCondition(filters ?? null);
+    if (reason !== undefined) uncomputable.push(`Cohort "${cohort}" is not imported: ${reason}`);
+    return reason === undefined;
+  });
+  const { document: whole, leftOut } = withoutDangling({ ...document, cohorts });
+  return { document: whole, leftOut: [...uncomputable, ...leftOut] };
+}
+
+/** Here cohorts are identified by name: in PostHog some have none, and several the same. */
+function namesApart(cohorts: readonly JsonObject[]) {
+  const names = new Map<number, string>();
+  const taken = new Set<string>();
+  const renamed: string[] = [];
+  const byAge = cohorts.toSorted((one, other) => Number(one.id) - Number(other.id));
+  for (const { id, name: written } of byAge) {
+    const sent = String(written ?? "").trim() || `Cohort ${id}`;
+    let own = sent;
+    for (let number = 2; taken.has(own); number++) own = `${sent} (${number})`;
+    if (own !== sent) renamed.push(`Several cohorts are named "${sent}": one is imported as "${own}".`);
+    taken.add(own);
+    names.set(Number(id), own);
+  }
+  return { names, renamed };
+}
+
+const isKept = ({ deleted }: JsonObject) => deleted !== true;

@@ -1,0 +1,72 @@
+/** A flag of another product, in the form that readers produce. Pure. */
+
+import type { Json } from "../../../lib/json.ts";
+import { type Expression, matchesAll } from "./expression.ts";
+import { stringify } from "./values.ts";
+import { uniqueKey } from "./variant-keys.ts";
+
+/** A part of a flag, and why it is not the same here. */
+export interface Part {
+  part: string;
+  reason: string;
+}
+
+/** Distribution in percent; `variant` false is off, true is on without a variant. */
+export type Outcome = readonly { variant: string | boolean; percent: number }[];
+
+export interface VendorRule {
+  /** Its name in the report. */
+  name: string;
+  when: Expression;
+  outcome: Outcome;
+  /** For users in none of the percentages: off, or continue with the next rule. */
+  rest: "off" | "next rule";
+  /** Rules with the same one have the same position of a user. */
+  seed?: string;
+}
+
+export interface VendorFlag {
+  key: string;
+  name?: string;
+  active: boolean;
+  tags?: readonly string[];
+  runtime?: "all" | "client" | "server";
+  /** Empty: the flag is boolean. */
+  variants: readonly { key: string; payload?: Json }[];
+  /** The payload of a flag without variants. */
+  payload?: Json;
+  rules: readonly VendorRule[];
+  /** Parts that cannot be converted: the flag would match other users, and is imported switched off. */
+  obstacles: readonly Part[];
+  /** Differences that are reported, and leave the users of the flag the same. */
+  notes?: readonly Part[];
+}
+
+export const always = (variant: string | boolean): Outcome => [{ variant, percent: 100 }];
+
+/** The last rule of most products. */
+export const otherwise = (outcome: Outcome): VendorRule => ({
+  name: "the default rule",
+  when: matchesAll,
+  outcome,
+  rest: "off",
+});
+
+/** Percentages with at most six decimal places. */
+export const rounded = (percent: number): number => Math.round(percent * 1e6) / 1e6;
+
+/** Values of a flag as variants: strings that are valid keys stay keys; others are named and become payloads. */
+export function variantsOfValues(
+  values: readonly { value: Json; name?: string }[],
+): { key: string; payload?: Json }[] {
+  const taken = new Set<string>();
+  return values.map(({ value, name }, index) => {
+    const isKey = typeof value === "string" && /^[a-zA-Z0-9_./-]{1,400}$/.test(value);
+    const wanted = isKey
+      ? value
+      : name || (typeof value === "number" ? stringify(value) : `variant-${index + 1}`);
+    const key = uniqueKey(wanted, taken);
+    taken.add(key);
+    return isKey && key === value ? { key } : { key, payload: value };
+  });
+}

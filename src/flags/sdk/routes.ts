@@ -1,0 +1,29 @@
+/** All public routes of flag evaluation. */
+
+import type { Route } from "../../http/route.ts";
+import { FlagEvaluation } from "../evaluation-context/flag-evaluation.ts";
+import { ContextReader } from "../evaluation-context/stored-context.ts";
+import { assetRoutes } from "./asset-routes.ts";
+import { ClientConfigStrings } from "./client-config.ts";
+import { flagRoutes } from "./flag-routes.ts";
+import { FlagEvents } from "./ofrep-events.ts";
+import { ofrepRoutes } from "./ofrep-routes.ts";
+import type { EvaluationDeps } from "./ports.ts";
+
+/** `/flags`, `/decide`, OpenFeature and the other files of client libraries. */
+export function evaluationRoutes(deps: EvaluationDeps): Route[] {
+  const { onTrouble: onProblem, overrides } = deps;
+  const computation = new FlagEvaluation({
+    subjects: new ContextReader(deps.people),
+    overrides,
+    onTrouble: onProblem,
+  });
+  const events = new FlagEvents({
+    projects: deps.projects,
+    configurationOf: (projectId) => deps.flagSets.of(projectId).configuration,
+    publicUrl: deps.publicUrl,
+    stopping: deps.stopping,
+  });
+  const shared = { ...deps, events, computation, configs: new ClientConfigStrings() };
+  return [...flagRoutes(shared), ...ofrepRoutes(shared), ...events.routes(), ...assetRoutes(deps)];
+}
