@@ -1,18 +1,17 @@
-/** Puts the page into the executable: used by `build.ts` alone. */
+/** Embeds the page in the executable; used by `build.ts` only. */
 
 import type { BunPlugin } from "bun";
 import { type BundledFile, bundlePage } from "./bundle.ts";
 
 const fileForms = ["gzip", "brotli"] as const satisfies readonly (keyof BundledFile)[];
 
-/** A plugin of the compile step, and a check that it was used. */
 export interface PagePlugin {
   plugin: BunPlugin;
-  /** @throws when the page is not inside: a filter that matches nothing fails silently. */
+  /** @throws if the page is not embedded: a filter that matches nothing fails silently. */
   assertEmbedded: () => void;
 }
 
-/** Bundles the page and makes the plugin that embeds it in place of `files.ts`. */
+/** Bundles the page and creates the plugin that embeds it in place of `files.ts`. */
 export async function pagePlugin(): Promise<PagePlugin> {
   const files = await bundlePage();
   let isModuleUsed = false;
@@ -20,13 +19,13 @@ export async function pagePlugin(): Promise<PagePlugin> {
   const plugin: BunPlugin = {
     name: "console-in-one-file",
     setup(build) {
-      // The filter sees the import as it is written, not the path.
+      // The filter sees the import specifier as written, not the resolved path.
       build.onResolve({ filter: /^\.\/files\.ts$/ }, ({ importer }) =>
         importer.endsWith("src/console/routes.ts") ? { path: "files", namespace: "console" } : undefined,
       );
       build.onLoad({ filter: /^files$/, namespace: "console" }, () => {
         isModuleUsed = true;
-        return { contents: moduleText(files), loader: "js" };
+        return { contents: moduleSource(files), loader: "js" };
       });
       build.onResolve({ filter: /^flagkeep:console\// }, ({ path }) => ({
         path: path.slice("flagkeep:".length),
@@ -49,8 +48,8 @@ export async function pagePlugin(): Promise<PagePlugin> {
   };
 }
 
-/** A module of the form of `files.ts`. */
-function moduleText(files: readonly BundledFile[]): string {
+/** Source of a module with the shape of `files.ts`. */
+function moduleSource(files: readonly BundledFile[]): string {
   const imports = files.flatMap((_, index) =>
     fileForms.map((form) => `import ${form}${index} from "flagkeep:console/${index}/${form}";`),
   );

@@ -1,17 +1,17 @@
 /**
- * The files of the page as `routes.ts` asks for them.
+ * The files of the page for `routes.ts`.
  *
- * In the executable `build.ts` puts a module of the same form in place of this one, with the files inside; this one
- * serves those who run from the sources.
+ * In the executable `build.ts` replaces this module with one of the same shape that contains the files; this one is
+ * used when running from the sources.
  */
 
 import type { BundledFile } from "./bundle.ts";
 
 let bundled: Promise<BundledFile[]> | undefined;
 
-/** All files of the page; the same ones each time. */
+/** All files of the page, bundled once. */
 export async function pageFiles(): Promise<readonly BundledFile[]> {
-  // Imported late: the bundler is of no use inside the executable, which has no sources.
+  // Imported late: the executable has no sources to bundle.
   bundled ??= import("./bundle.ts").then(({ bundlePage }) => bundlePage());
   return await bundled;
 }

@@ -1,26 +1,26 @@
 /**
- * Serves the browser page at `/console/`: files from inside the executable, compressed beforehand, under a policy that
- * lets nothing in from elsewhere.
+ * Serves the console at `/console/`: precompressed files from the executable, under a policy that blocks other origins.
  *
- * The page uses the public API only. Whether anybody is signed in is written into it, so that it need not ask that first.
+ * The page uses the public API only. Whether a user is signed in is written into it, which saves a request.
  */
 
 import { brotliCompressSync, constants } from "node:zlib";
 import type { Metadata } from "../accounts/metadata.ts";
 import { isSignedIn } from "../accounts/sessions/cookie.ts";
-import { ownFilesDialect } from "../http/dialect.ts";
 import { prefixIn } from "../http/path.ts";
-import { type Call, clientRoutes, Reply, type Route } from "../http/route.ts";
+import { type Call, clientRoutes, type Route, RouteResponse } from "../http/route.ts";
+import { uiFilesProfile } from "../http/route-profile.ts";
 import { once } from "../lib/once.ts";
 import { pageFiles } from "./files.ts";
 
-/** What the page may do: its own scripts and styles, its own server, nothing else. */
+/** Content security policy: own scripts and styles, own server, nothing else. */
 const contentPolicy = [
   "default-src 'none'",
   "script-src 'self'",
   "style-src 'self'",
   "img-src 'self' data:",
   "connect-src 'self'",
+  "font-src 'self'",
   "base-uri 'none'",
   "form-action 'self'",
   "frame-ancestors 'none'",
@@ -35,19 +35,19 @@ const pageHeaders = {
   "Cross-Origin-Opener-Policy": "same-origin",
 };
 
-/** Where the page is. */
 export const consolePath = "/console/";
 const pagePath = "index.html";
-/** The page for those who are signed in. */
+/** The page for signed-in users. */
 const knownPagePath = "known.html";
 const contentTypes: Record<string, string> = {
   html: "text/html; charset=utf-8",
   js: "text/javascript; charset=utf-8",
   css: "text/css; charset=utf-8",
   svg: "image/svg+xml",
+  woff2: "font/woff2",
 };
 
-/** Prefixes come from the operator's own proxies or settings: there is one, seldom two. */
+/** Prefixes come from the operator's proxies or settings: usually one, rarely two. */
 const prefixesMax = 4;
 
 type Encoding = "br" | "gzip" | "plain";
@@ -59,10 +59,9 @@ interface ServedFile {
   br: Uint8Array<ArrayBuffer>;
 }
 
-/** The page and its files. */
 export function consoleRoutes(metadata: Metadata): Route[] {
   const files = once(readFiles);
-  /** By the prefix of a reverse proxy: the page names its files by whole paths. */
+  /** By prefix of a reverse proxy: the page refers to its files by absolute paths. */
   const moved = new Map<string, Map<string, ServedFile>>();
   const filesBelow = async (prefix: string) => {
     const all = await files();
@@ -76,9 +75,9 @@ export function consoleRoutes(metadata: Metadata): Route[] {
     return below;
   };
 
-  const handle = async ({ request, baseUrl, now }: Call): Promise<Reply> => {
+  const handle = async ({ request, baseUrl, now }: Call): Promise<RouteResponse> => {
     const { pathname } = new URL(request.url);
-    // Registered with and without a slash at the end alike: only the address tells which it is.
+    // Routes match with and without a trailing slash: only the URL shows which it is.
     const prefix = prefixIn(baseUrl);
     if (pathname === "/console") return redirect(prefix + consolePath);
     const known = await filesBelow(prefix);
@@ -95,7 +94,7 @@ export function consoleRoutes(metadata: Metadata): Route[] {
       Vary: "Accept-Encoding",
     });
   };
-  const route = clientRoutes(ownFilesDialect);
+  const route = clientRoutes(uiFilesProfile);
   const documentation = { tag: "Console", answers: { 200: { description: "HTML." } }, handle };
   return [
     route("GET", "/console", { summary: "Get the console page", ...documentation }),
@@ -121,7 +120,7 @@ async function readFiles(): Promise<Map<string, ServedFile>> {
   return found;
 }
 
-/** The file for a page that clients reach below a prefix. */
+/** Rewrites a file for a path prefix. */
 function movedBelow(prefix: string, file: ServedFile): ServedFile {
   if (!/^text\//.test(file.type)) return file;
   return changed(file, (text) => text.replace(/(["'`(=])\/console\/a\//g, `$1${prefix}/console/a/`));
@@ -141,7 +140,7 @@ function owned(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   return bytes as Uint8Array<ArrayBuffer>;
 }
 
-function fileReply(request: Request, file: ServedFile, caching: Record<string, string>): Reply {
+function fileReply(request: Request, file: ServedFile, caching: Record<string, string>): RouteResponse {
   const encoding = encodingFor(request.headers.get("accept-encoding") ?? "");
   const etag = `"${file.etag}-${encoding}"`;
   const headers: Record<string, string> = {
@@ -150,12 +149,12 @@ function fileReply(request: Request, file: ServedFile, caching: Record<string, s
     ETag: etag,
     ...(encoding === "plain" ? {} : { "Content-Encoding": encoding }),
   };
-  if (request.headers.get("if-none-match") === etag) return new Reply(304, undefined, headers);
+  if (request.headers.get("if-none-match") === etag) return new RouteResponse(304, undefined, headers);
   const bytes = encoding === "plain" ? Bun.gunzipSync(file.gzip) : file[encoding];
-  return Reply.of(file.type, bytes, headers);
+  return RouteResponse.of(file.type, bytes, headers);
 }
 
-/** The smallest form the client takes; a coding with `q=0` is refused. */
+/** The smallest encoding that the client accepts; `q=0` excludes one. */
 function encodingFor(accepted: string): Encoding {
   const takes = (coding: string) =>
     accepted.split(",").some((part) => {
@@ -169,10 +168,10 @@ function encodingFor(accepted: string): Encoding {
   return takes("gzip") ? "gzip" : "plain";
 }
 
-function redirect(to: string): Reply {
-  return new Reply(302, undefined, { ...pageHeaders, Location: to, "Cache-Control": "no-store" });
+function redirect(to: string): RouteResponse {
+  return new RouteResponse(302, undefined, { ...pageHeaders, Location: to, "Cache-Control": "no-store" });
 }
 
-function plain(status: number, text: string): Reply {
-  return Reply.text(text, status, { ...pageHeaders, "Cache-Control": "no-store" });
+function plain(status: number, text: string): RouteResponse {
+  return RouteResponse.text(text, status, { ...pageHeaders, "Cache-Control": "no-store" });
 }

@@ -3,7 +3,7 @@
 import { expect, test } from "bun:test";
 import { copyFileSync, mkdirSync, readdirSync, readlinkSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { executable, temporaryFolder } from "../support/appliance.ts";
+import { executable, temporaryFolder } from "../support/server.ts";
 
 const repository = resolve(import.meta.dir, "../..");
 

@@ -2,35 +2,35 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser } from "playwright-core";
-import { TestAppliance, until } from "../support/appliance.ts";
 import { chromiumPath, startBrowser } from "../support/browser.ts";
+import { ServerProcess, until } from "../support/server.ts";
 import { axeFindings, openSignedIn, ownerCookie } from "./support.ts";
 
 describe.skipIf(chromiumPath === undefined)("dashboards and clean-up", () => {
-  let appliance: TestAppliance;
+  let server: ServerProcess;
   let browser: Browser;
   let cookie: string;
-  const path = (rest: string) => `/api/projects/${appliance.made.project.id}/${rest}`;
+  const path = (rest: string) => `/api/projects/${server.made.project.id}/${rest}`;
   const post = async <Answer>(rest: string, body: object): Promise<Answer> => {
-    const answer = await appliance.api(path(rest), { method: "POST", body });
+    const answer = await server.api(path(rest), { method: "POST", body });
     expect(answer.status).toBe(201);
     return (await answer.json()) as Answer;
   };
-  const open = () => openSignedIn(browser, cookie, { url: appliance.url });
+  const open = () => openSignedIn(browser, cookie, { url: server.url });
 
   beforeAll(async () => {
-    appliance = await TestAppliance.start();
-    cookie = await ownerCookie(appliance);
+    server = await ServerProcess.start();
+    cookie = await ownerCookie(server);
     browser = await startBrowser();
-    await appliance.batch([
+    await server.batch([
       { event: "paid", distinct_id: "user-1" },
       { event: "paid", distinct_id: "user-2" },
     ]);
-    await appliance.eventsWhenStored(2);
+    await server.eventsWhenStored(2);
   });
   afterAll(async () => {
     await browser?.close();
-    await appliance?.[Symbol.asyncDispose]();
+    await server?.[Symbol.asyncDispose]();
   });
 
   test("tiles are moved by keys, computed anew, duplicated and opened; one that fails is alone", async () => {
@@ -51,36 +51,36 @@ describe.skipIf(chromiumPath === undefined)("dashboards and clean-up", () => {
     }
     const { page, context, troubles } = await open();
     await page.goto(`/console/dashboards/${id}`);
-    await page.getByText("2 in all").waitFor();
-    await page.getByText("cannot be computed").waitFor();
+    await page.getByText("2 total").waitFor();
+    await page.getByText("are not supported").waitFor();
     await page.getByRole("cell", { name: "42" }).waitFor();
     const names = async () => await page.getByRole("heading", { level: 2 }).allTextContents();
     expect(await names()).toEqual(["Payments", "Broken", "By name"]);
-    await page.getByRole("button", { name: "Actions: Payments" }).focus();
+    await page.getByRole("button", { name: "Actions: Payments", exact: true }).focus();
     await page.keyboard.press("Enter");
     await page.keyboard.press("ArrowDown");
     await page.keyboard.press("ArrowDown");
     await page.keyboard.press("Enter");
     await until(async () => (await names()).join() === "Broken,Payments,By name", "the tile has moved");
     const stored = async () =>
-      (await (await appliance.api(path(`dashboards/${id}/`))).json()) as {
+      (await (await server.api(path(`dashboards/${id}/`))).json()) as {
         tiles: { insight: { name: string } }[];
       };
     await until(async () => (await stored()).tiles[1]!.insight.name === "Payments", "the move is stored");
     expect(await axeFindings(page)).toEqual([]);
 
-    await appliance.capture({ event: "paid", distinct_id: "user-3" });
-    await appliance.eventsWhenStored(3);
+    await server.capture({ event: "paid", distinct_id: "user-3" });
+    await server.eventsWhenStored(3);
     await page.getByRole("button", { name: "Refresh Payments" }).click();
-    await page.getByText("3 in all").waitFor();
-    await page.getByRole("button", { name: "Actions: Payments" }).click();
+    await page.getByText("3 total").waitFor();
+    await page.getByRole("button", { name: "Actions: Payments", exact: true }).click();
     await page.getByRole("button", { name: "Duplicate" }).click();
     await page.getByRole("heading", { name: "Payments (copy)" }).waitFor();
     await page.getByRole("button", { name: "Actions: Payments", exact: true }).click();
     await page.getByRole("button", { name: "Open in Explore" }).click();
     await page.getByRole("heading", { level: 1, name: "Explore" }).waitFor();
-    await page.getByText("3 in all").waitFor();
-    expect(await page.getByLabel("Series A: Event").inputValue()).toBe("paid");
+    await page.getByText("3 total").waitFor();
+    expect(await page.getByLabel("A: Event").inputValue()).toBe("paid");
     await context.close();
     expect(troubles).toEqual([]);
   });
@@ -94,11 +94,11 @@ describe.skipIf(chromiumPath === undefined)("dashboards and clean-up", () => {
     await post("insights/", { name: "Paid", query: { kind: "TrendsQuery", series }, dashboards: [id] });
     const { page, context, troubles } = await open();
     await page.goto(`/console/dashboards/${id}`);
-    await page.getByText("No event in this range matches.").waitFor();
-    const range = page.getByLabel("Range for all");
+    await page.getByText("No matching events in this period.").waitFor();
+    const range = page.getByLabel("Date range");
     expect(await range.locator("option:checked").textContent()).toContain("The dashboard's");
     await range.selectOption("-7d");
-    await page.getByText(/\d in all/).waitFor();
+    await page.getByText(/\d total/).waitFor();
     expect(troubles).toEqual([]);
     await context.close();
   });
@@ -165,22 +165,22 @@ describe.skipIf(chromiumPath === undefined)("dashboards and clean-up", () => {
     // A flag is stale when it has been the same for everybody for long.
     const { page, context, troubles } = await open();
     await page.route(/feature_flags\/\?.*active=STALE/, async (route) => {
-      const answer = await appliance.api(path("feature_flags/?order=key&search=old-"));
+      const answer = await server.api(path("feature_flags/?order=key&search=old-"));
       await route.fulfill({ json: await answer.json() });
     });
     await page.goto("/console/flags?state=stale");
-    await page.getByRole("button", { name: "Clean up" }).click();
-    const first = page.getByRole("dialog", { name: "Clean up: 1 of 2" });
+    await page.getByRole("button", { name: "Remove stale flags" }).click();
+    const first = page.getByRole("dialog", { name: "Remove stale flags: 1 of 2" });
     await first.getByText("git grep -n -F 'old-banner'").waitFor();
     await first.getByText("Why it is stale").waitFor();
     expect(await axeFindings(page)).toEqual([]);
     await first.getByRole("button", { name: "Delete" }).click();
-    const second = page.getByRole("dialog", { name: "Clean up: 2 of 2" });
+    const second = page.getByRole("dialog", { name: "Remove stale flags: 2 of 2" });
     await second.getByRole("link", { name: "uses-menu" }).waitFor();
     expect(await second.getByRole("button", { name: "Delete" }).getAttribute("aria-disabled")).toBe("true");
     await second.getByRole("button", { name: "Skip" }).click();
-    await page.getByText("Done: 1 deleted, 0 switched off.").waitFor();
-    const list = (await (await appliance.api(path("feature_flags/?search=old-"))).json()) as {
+    await page.getByText("Done: 1 deleted, 0 turned off.").waitFor();
+    const list = (await (await server.api(path("feature_flags/?search=old-"))).json()) as {
       count: number;
     };
     expect(list.count).toBe(1);

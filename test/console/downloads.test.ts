@@ -3,29 +3,29 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import type { Browser, Page } from "playwright-core";
-import { TestAppliance } from "../support/appliance.ts";
 import { chromiumPath, startBrowser } from "../support/browser.ts";
+import { ServerProcess } from "../support/server.ts";
 import { axeFindings, openSignedIn, ownerCookie } from "./support.ts";
 
 describe.skipIf(chromiumPath === undefined)("downloads", () => {
-  let appliance: TestAppliance;
+  let server: ServerProcess;
   let browser: Browser;
   let cookie: string;
   const rowsCount = 10_050;
 
   beforeAll(async () => {
-    appliance = await TestAppliance.start();
-    cookie = await ownerCookie(appliance);
+    server = await ServerProcess.start();
+    cookie = await ownerCookie(server);
     browser = await startBrowser();
-    await appliance.batch([
+    await server.batch([
       { event: "paid", distinct_id: "user-1", properties: { plan: "it's" } },
       { event: "paid", distinct_id: "user-2", properties: { plan: "free" } },
     ]);
-    await appliance.eventsWhenStored(2);
+    await server.eventsWhenStored(2);
   });
   afterAll(async () => {
     await browser?.close();
-    await appliance?.[Symbol.asyncDispose]();
+    await server?.[Symbol.asyncDispose]();
   });
 
   const fileOf = async (page: Page, name: string) => {
@@ -37,7 +37,7 @@ describe.skipIf(chromiumPath === undefined)("downloads", () => {
   };
 
   test("all rows of a statement, those beyond the table's limit too", async () => {
-    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: appliance.url });
+    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: server.url });
     await page.goto(`/console/sql?q=SELECT range AS n FROM range(${rowsCount})`);
     await page.getByText("first 10,000 of more").waitFor();
     const csv = await fileOf(page, "CSV");
@@ -51,7 +51,7 @@ describe.skipIf(chromiumPath === undefined)("downloads", () => {
   });
 
   test("a short answer is the same CSV as a long one, and no cell of it runs in a spreadsheet", async () => {
-    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: appliance.url });
+    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: server.url });
     const statement = `SELECT '=1+1' AS "@name", '+a,b' AS b, -5 AS n, '-5e3' AS m, E'x\\n=y' AS t, NULL AS z`;
     await page.goto(`/console/sql?q=${encodeURIComponent(statement)}`);
     await page.getByText("1 row").waitFor();
@@ -62,9 +62,9 @@ describe.skipIf(chromiumPath === undefined)("downloads", () => {
   });
 
   test("stored events that fit the filters", async () => {
-    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: appliance.url });
-    await page.goto(`/console/live?event=paid&property=plan&value=${encodeURIComponent("it's")}&range=24`);
-    await page.getByRole("table", { name: "Stored events" }).getByText("user-1").last().waitFor();
+    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: server.url });
+    await page.goto(`/console/events?event=paid&property=plan&value=${encodeURIComponent("it's")}&range=24`);
+    await page.getByRole("table", { name: "Events", exact: true }).getByText("user-1").last().waitFor();
     const csv = (await fileOf(page, "CSV")).bytes.toString();
     expect(csv.split(/\r?\n/)[0]).toContain("distinct_id");
     expect(csv).toContain("user-1");
@@ -74,7 +74,7 @@ describe.skipIf(chromiumPath === undefined)("downloads", () => {
   });
 
   test("a refusal says where, and leads there", async () => {
-    const options = { url: appliance.url, expectedStatus: [400] };
+    const options = { url: server.url, expectedStatus: [400] };
     const { page, context, troubles } = await openSignedIn(browser, cookie, options);
     await page.goto(`/console/sql?q=${encodeURIComponent("SELECT event,\n  plam\nFROM events")}`);
     const place = page.getByRole("button", { name: "Line 2, column 3" });

@@ -6,13 +6,13 @@ import {
   conditionProblem,
   type Draft,
   differences,
-  draftOf,
   evenShares,
+  getProblems,
   isSame,
-  problemsOf,
+  toDraft,
 } from "../../src/console/page/model/draft.ts";
 import type { Flag } from "../../src/console/page/model/flags.ts";
-import { yamlText } from "../../src/console/page/model/yaml.ts";
+import { toYaml } from "../../src/console/page/model/yaml.ts";
 
 const flag = {
   id: 1,
@@ -30,27 +30,35 @@ const flag = {
 } as unknown as Flag;
 
 const changed = (change: (draft: Draft) => void): string[] => {
-  const draft = draftOf(flag);
+  const draft = toDraft(flag);
   change(draft);
-  return differences(draftOf(flag), draft);
+  return differences(toDraft(flag), draft);
 };
 
 describe("changes in words", () => {
   const cases: readonly (readonly [string, (draft: Draft) => void, string[]])[] = [
     ["nothing", () => {}, []],
-    ["rollout", (d) => (d.filters.groups![0]!.rollout_percentage = 40), ["set 1: roll out 10 → 40 %"]],
+    [
+      "rollout",
+      (d) => (d.filters.groups![0]!.rollout_percentage = 40),
+      ["condition set 1: rollout 10 → 40%"],
+    ],
     ["tags", (d) => (d.tags = ["payments"]), ["tag payments added", "tag web removed"]],
     [
       "a set",
       (d) => d.filters.groups!.push({ properties: [], rollout_percentage: 100 }),
-      ["set 2 added: everybody"],
+      ["condition set 2 added: Everyone"],
     ],
-    ["no set", (d) => (d.filters.groups = []), ["set 1 removed: 10 % · plan = pro"]],
-    ["conditions", (d) => (d.filters.groups![0]!.properties = []), ["set 1: plan = pro → Everybody"]],
+    ["no set", (d) => (d.filters.groups = []), ["condition set 1 removed: 10% · plan = pro"]],
+    [
+      "conditions",
+      (d) => (d.filters.groups![0]!.properties = []),
+      ["condition set 1: plan = pro → Everyone"],
+    ],
     [
       "variants",
       (d) => (d.filters.multivariate = { variants: [{ key: "a", rollout_percentage: 100 }] }),
-      ["value On/off → Variants", "variant a added, 100 %"],
+      ["type Boolean → Variants", "variant a added, 100%"],
     ],
     ["unknown members", (d) => (d.filters.early_exit = true), ["early_exit changed"]],
   ];
@@ -58,8 +66,8 @@ describe("changes in words", () => {
 });
 
 test("a draft with wrong shares, broken payloads or empty conditions is not saved", () => {
-  const draft = draftOf(flag);
-  expect(problemsOf(draft).size).toBe(0);
+  const draft = toDraft(flag);
+  expect(getProblems(draft).size).toBe(0);
   draft.filters.multivariate = {
     variants: [
       { key: "a", rollout_percentage: 50 },
@@ -68,7 +76,7 @@ test("a draft with wrong shares, broken payloads or empty conditions is not save
   };
   draft.filters.payloads = { a: "{", b: '{"fine": true}' };
   draft.filters.groups![0]!.properties!.push({ key: "", type: "person", operator: "exact", value: ["x"] });
-  expect([...problemsOf(draft).keys()]).toEqual(["variants", "payload a", "condition 0 1"]);
+  expect([...getProblems(draft).keys()]).toEqual(["variants", "payload a", "condition 0 1"]);
 });
 
 test("conditions that cannot be right are named at once", () => {
@@ -100,7 +108,7 @@ test("YAML that is written is read back as it was", () => {
   fc.assert(
     fc.property(fc.dictionary(fc.string({ minLength: 1 }), fc.jsonValue({ maxDepth: 4 })), (value) => {
       const clean = JSON.parse(JSON.stringify(value));
-      expect(Bun.YAML.parse(yamlText(clean)) ?? {}).toEqual(clean);
+      expect(Bun.YAML.parse(toYaml(clean)) ?? {}).toEqual(clean);
     }),
     { numRuns: 300 },
   );

@@ -2,14 +2,15 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser } from "playwright-core";
-import { TestAppliance, until } from "../support/appliance.ts";
 import { chromiumPath, startBrowser } from "../support/browser.ts";
+import { ServerProcess, until } from "../support/server.ts";
 import { axeFindings, openSignedIn, ownerCookie, themes, widths } from "./support.ts";
 
 interface Flag {
   id: number;
   key: string;
   active: boolean;
+  deleted?: boolean;
   version: number;
   name: string;
   tags: string[];
@@ -17,25 +18,25 @@ interface Flag {
 }
 
 describe.skipIf(chromiumPath === undefined)("flags", () => {
-  let appliance: TestAppliance;
+  let server: ServerProcess;
   let browser: Browser;
   let cookie: string;
   let made: Flag;
   const hostile = `<img src=x onerror="document.title='owned'">`;
-  const flagPath = (id: number) => `/api/projects/${appliance.made.project.id}/feature_flags/${id}/`;
-  const read = async (id: number) => (await (await appliance.api(flagPath(id))).json()) as Flag;
+  const flagPath = (id: number) => `/api/projects/${server.made.project.id}/feature_flags/${id}/`;
+  const read = async (id: number) => (await (await server.api(flagPath(id))).json()) as Flag;
   const make = async (body: Record<string, unknown>) => {
-    const path = `/api/projects/${appliance.made.project.id}/feature_flags/`;
-    const answer = await appliance.api(path, { method: "POST", body });
+    const path = `/api/projects/${server.made.project.id}/feature_flags/`;
+    const answer = await server.api(path, { method: "POST", body });
     expect(answer.status).toBe(201);
     return (await answer.json()) as Flag;
   };
   const open = (options: { width?: number; theme?: "light" | "dark"; expectedStatus?: number[] } = {}) =>
-    openSignedIn(browser, cookie, { url: appliance.url, ...options });
+    openSignedIn(browser, cookie, { url: server.url, ...options });
 
   beforeAll(async () => {
-    appliance = await TestAppliance.start();
-    cookie = await ownerCookie(appliance);
+    server = await ServerProcess.start();
+    cookie = await ownerCookie(server);
     browser = await startBrowser();
     for (let number = 0; number < 230; number++) {
       await make({
@@ -64,7 +65,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
   });
   afterAll(async () => {
     await browser?.close();
-    await appliance?.[Symbol.asyncDispose]();
+    await server?.[Symbol.asyncDispose]();
   });
 
   test("the switch acts at once and is taken back; a critical flag asks first", async () => {
@@ -84,6 +85,40 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     await dialog.getByText("pay is tagged").waitFor();
     await dialog.getByRole("button", { name: "Cancel" }).click();
     expect(await page.getByRole("switch", { name: "pay" }).getAttribute("aria-checked")).toBe("true");
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
+  test("a deleted flag is restored from the message, and from the list of deleted flags", async () => {
+    const gone = await make({
+      key: "short-lived",
+      filters: { groups: [{ properties: [], rollout_percentage: 30 }] },
+    });
+    const { page, context, troubles } = await open();
+    const deleteIt = async () => {
+      await page.goto(`/console/flags/${gone.id}`);
+      await page.getByRole("button", { name: "Actions" }).click();
+      await page.getByRole("button", { name: "Delete", exact: true }).click();
+      const dialog = page.getByRole("dialog", { name: "Delete: short-lived" });
+      await dialog.getByText("You can restore it from Flags → Deleted.").waitFor();
+      await dialog.getByRole("button", { name: "Delete", exact: true }).click();
+      await page.getByText("short-lived is deleted.").waitFor();
+    };
+    await deleteIt();
+    await page.getByRole("button", { name: "Undo" }).click();
+    await page.getByRole("heading", { level: 1, name: "short-lived" }).waitFor();
+    expect((await read(gone.id)).deleted).toBe(false);
+
+    await deleteIt();
+    await page.getByLabel("Status").selectOption("Deleted");
+    await page.getByText("1 flag", { exact: true }).waitFor();
+    await page.getByRole("button", { name: /^Restore: short-lived/ }).click();
+    await page.getByText("short-lived restored").waitFor();
+    await page.getByText("0 flags", { exact: true }).waitFor();
+    const restored = await read(gone.id);
+    expect(restored).toMatchObject({ key: "short-lived", deleted: false });
+    expect(restored.filters.groups![0]!.rollout_percentage).toBe(30);
+    await server.api(flagPath(gone.id), { method: "PATCH", body: { deleted: true } });
     await context.close();
     expect(troubles).toEqual([]);
   });
@@ -126,7 +161,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { level: 1, name: "by-keys" }).waitFor();
     // A flag of which only the key was said is for nobody yet.
-    await page.getByText("No condition set: nobody gets it.").waitFor();
+    await page.getByText("No condition sets: off for everyone.").waitFor();
     expect(await page.title()).toBe("by-keys · Flagkeep");
     await page.keyboard.press("g");
     await page.keyboard.press("f");
@@ -165,7 +200,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     const { page, context, troubles } = await open({ expectedStatus: [400] });
     await page.goto("/console/flags");
     await page.getByRole("button", { name: "New flag" }).click();
-    await page.getByText("What the code asks for: letters, digits, - and _.").waitFor();
+    await page.getByText("Used in code. Letters, digits, - and _.").waitFor();
     for (const key of ["a.b", "a/b"]) {
       await page.getByLabel("Key", { exact: true }).fill(key);
       const answer = page.waitForResponse((response) => response.request().method() === "POST");
@@ -184,11 +219,11 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     });
     const { page, context, troubles } = await open({ expectedStatus: [409] });
     await page.goto(`/console/flags/${flag.id}`);
-    await page.getByRole("spinbutton", { name: "Roll out to" }).fill("40");
+    await page.getByRole("spinbutton", { name: "Rollout percentage" }).fill("40");
     await page.getByText("1 unsaved change", { exact: true }).waitFor();
     await page.getByRole("button", { name: "Review and save" }).click();
-    await page.getByRole("dialog").getByText("set 1: roll out 10 → 40 %").waitFor();
-    await page.getByRole("dialog").getByLabel("Note (optional)").fill(hostile);
+    await page.getByRole("dialog").getByText("condition set 1: rollout 10 → 40%").waitFor();
+    await page.getByRole("dialog").getByLabel("Reason (optional)").fill(hostile);
     await page.getByRole("button", { name: "Save changes" }).click();
     await until(
       async () => (await read(flag.id)).filters.groups[0]!.rollout_percentage === 40,
@@ -197,26 +232,26 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     await page.getByText("1 unsaved change", { exact: true }).waitFor({ state: "detached" });
 
     await page.getByRole("tab", { name: "History" }).click();
-    await page.getByRole("listitem").filter({ hasText: "roll out 10 → 40 %" }).getByText(hostile).waitFor();
+    await page.getByRole("listitem").filter({ hasText: "rollout 10 → 40%" }).getByText(hostile).waitFor();
     await page.getByRole("tab", { name: "Targeting" }).click();
-    await page.getByRole("spinbutton", { name: "Roll out to" }).fill("50");
+    await page.getByRole("spinbutton", { name: "Rollout percentage" }).fill("50");
     // Left and come back: nothing typed is lost.
     await page.getByRole("link", { name: "Flags" }).first().click();
     await page.goBack();
     await page.getByText("1 unsaved change", { exact: true }).waitFor();
-    await appliance.api(flagPath(flag.id), {
+    await server.api(flagPath(flag.id), {
       method: "PATCH",
       body: { filters: { groups: [{ properties: [], rollout_percentage: 75 }] } },
     });
     await page.getByRole("button", { name: "Review and save" }).click();
     await page.getByRole("button", { name: "Save changes" }).click();
-    const dialog = page.getByRole("dialog", { name: "Somebody else changed this flag" });
-    await dialog.getByText("set 1: roll out 40 → 75 %").waitFor();
-    await dialog.getByText("set 1: roll out 40 → 50 %").waitFor();
+    const dialog = page.getByRole("dialog", { name: "This flag was changed by someone else" });
+    await dialog.getByText("condition set 1: rollout 40 → 75%").waitFor();
+    await dialog.getByText("condition set 1: rollout 40 → 50%").waitFor();
     expect((await axeFindings(page)).filter((text) => !text.includes("scrollable"))).toEqual([]);
-    await dialog.getByRole("button", { name: "Put mine on top" }).click();
+    await dialog.getByRole("button", { name: "Apply mine on top" }).click();
     await page.getByRole("button", { name: "Review and save" }).click();
-    await page.getByRole("dialog").getByText("set 1: roll out 75 → 50 %").waitFor();
+    await page.getByRole("dialog").getByText("condition set 1: rollout 75 → 50%").waitFor();
     await page.getByRole("button", { name: "Save changes" }).click();
     await until(
       async () => (await read(flag.id)).filters.groups[0]!.rollout_percentage === 50,
@@ -231,50 +266,79 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
       key: "agreed",
       filters: { groups: [{ properties: [], rollout_percentage: 10 }] },
     });
-    const { page, context, troubles } = await open({ expectedStatus: [403] });
+    const { page, context, troubles } = await open();
+    const refused: string[] = [];
+    page.on("response", (response) => {
+      if (response.status() === 403) refused.push(response.url());
+    });
     await page.goto(`/console/flags/${flag.id}`);
-    await page.getByLabel("When (your clock)").fill("2099-01-02T03:04");
+    await page.getByLabel("When (your local time)").fill("2099-01-02T03:04");
     await page.getByRole("button", { name: "Schedule", exact: true }).click();
     await page.getByText("2099").first().waitFor();
-    await page.getByRole("button", { name: "Edit the change of Jan 2, 2099" }).click();
-    expect(await page.getByLabel("When (your clock)").inputValue()).toBe("2099-01-02T03:04");
-    expect(await page.getByLabel("What happens").inputValue()).toBe("off");
-    await page.getByLabel("What happens").selectOption("on");
-    await page.getByLabel("When (your clock)").fill("2098-05-06T07:08");
+    await page.getByRole("button", { name: "Edit the change of 2 Jan 2099" }).click();
+    expect(await page.getByLabel("When (your local time)").inputValue()).toBe("2099-01-02T03:04");
+    expect(await page.getByLabel("Action", { exact: true }).inputValue()).toBe("off");
+    await page.getByLabel("Action", { exact: true }).selectOption("on");
+    await page.getByLabel("When (your local time)").fill("2098-05-06T07:08");
     await page.getByRole("button", { name: "Save", exact: true }).click();
-    await page.getByRole("listitem").filter({ hasText: "May 6, 2098" }).getByText("switch on").waitFor();
-    await page.getByRole("button", { name: "Take back the change of May 6, 2098" }).click();
+    await page.getByRole("listitem").filter({ hasText: "6 May 2098" }).getByText("Turn on").waitFor();
+    await page.getByRole("button", { name: "Cancel scheduled change of 6 May 2098" }).click();
     await page.getByText("2098").waitFor({ state: "detached" });
     const approve = (approvals: string) =>
-      appliance.api(`/api/projects/${appliance.made.project.id}/`, { method: "PATCH", body: { approvals } });
+      server.api(`/api/projects/${server.made.project.id}/`, { method: "PATCH", body: { approvals } });
     expect((await approve("all")).status).toBe(200);
     try {
-      await page.getByRole("spinbutton", { name: "Roll out to" }).fill("60");
-      await page.getByRole("button", { name: "Review and save" }).click();
-      await page.getByRole("button", { name: "Save changes" }).click();
-      await page.getByLabel("Note (optional)").fill("Support asked for it.");
-      await page.getByRole("button", { name: "Propose" }).click();
+      await page.reload();
+      await page.getByRole("spinbutton", { name: "Rollout percentage" }).fill("60");
+      await page.getByRole("button", { name: "Propose change" }).click();
+      const review = page.getByRole("dialog", { name: "Propose change" });
+      await review.getByText("Needs approval").waitFor();
+      await review.getByLabel("Reason (optional)").fill("Requested by support.");
+      await review.getByRole("button", { name: "Propose change" }).click();
       const proposal = page.getByRole("region", { name: "Proposed change" });
-      await proposal.getByText("set 1: roll out 10 → 60 %").waitFor();
+      await proposal.getByText("condition set 1: rollout 10 → 60%").waitFor();
       const agree = proposal.getByRole("button", { name: /^Approve/ });
       expect(await agree.getAttribute("aria-disabled")).toBe("true");
       expect((await read(flag.id)).filters.groups[0]!.rollout_percentage).toBe(10);
 
       // A switch is proposed, too; the list tells what waits.
       await page.goto("/console/flags?search=agreed");
-      await page.getByText("1 change waits for approval:").waitFor();
+      await page.getByText("1 change awaiting approval:").waitFor();
       await page.getByRole("switch", { name: "agreed" }).click();
-      const dialog = page.getByRole("dialog", { name: "Propose a change of agreed" });
-      await dialog.getByLabel("Note (optional)").fill("Too early");
+      const dialog = page.getByRole("dialog", { name: "Propose change: agreed" });
+      await dialog.getByLabel("Reason (optional)").fill("Too early");
       expect(await axeFindings(page)).toEqual([]);
       await page.keyboard.press("Enter");
-      await page.getByText("2 changes wait for approval:").waitFor();
+      await page.getByText("2 changes awaiting approval:").waitFor();
       expect((await read(flag.id)).active).toBe(true);
       await page.getByRole("main").getByRole("link", { name: "agreed" }).first().click();
       const second = page.getByRole("region", { name: "Proposed change" }).filter({ hasText: "Too early" });
-      await second.getByText("switched off").waitFor();
+      await second.getByText("turned off").waitFor();
       await second.getByRole("button", { name: "Withdraw" }).click();
       await second.waitFor({ state: "detached" });
+
+      // What another user approves names both.
+      const bob = await server.api("/api/organizations/@current/members/", {
+        method: "POST",
+        body: { email: "agreeing@example.com", first_name: "Bob", level: 15 },
+      });
+      const { console_url: link } = (await bob.json()) as { console_url: string };
+      const started = await fetch(`${server.url}/api/session/setup/`, {
+        method: "POST",
+        headers: { "Content-Type": "application/json", "X-Flagkeep-Console": "1" },
+        body: JSON.stringify({ token: link.split("#")[1], password: "another few quiet words" }),
+      });
+      const other = await openSignedIn(browser, started.headers.get("set-cookie")!.split(";")[0]!, {
+        url: server.url,
+      });
+      await other.page.goto(`/console/flags/${flag.id}`);
+      await other.page.getByRole("button", { name: "Approve" }).click();
+      await other.page.getByText("Change approved and applied").waitFor();
+      await other.page.getByRole("tab", { name: "History" }).click();
+      await other.page.getByText("proposed by Ann, approved by Bob").waitFor();
+      expect(await other.page.getByText("performed rollback").count()).toBe(0);
+      await other.context.close();
+      expect([refused, other.troubles]).toEqual([[], []]);
     } finally {
       await approve("off");
     }
@@ -289,12 +353,12 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
       filters: { groups: [{ properties: [], rollout_percentage: 0 }] },
     });
     const everybody = { filters: { groups: [{ properties: [], rollout_percentage: 100 }] } };
-    await appliance.api(flagPath(flag.id), { method: "PATCH", body: everybody });
+    await server.api(flagPath(flag.id), { method: "PATCH", body: everybody });
     const { page, context, troubles } = await open();
     await page.goto(`/console/flags/${flag.id}?tab=history`);
-    await page.getByText("set 1: roll out 0 → 100 %").waitFor();
-    await page.getByRole("button", { name: "Revert to before this" }).first().click();
-    await page.getByRole("dialog").getByRole("button", { name: "Revert to before this" }).click();
+    await page.getByText("condition set 1: rollout 0 → 100%").waitFor();
+    await page.getByRole("button", { name: "Restore this version" }).first().click();
+    await page.getByRole("dialog").getByRole("button", { name: "Restore this version" }).click();
     await until(
       async () => (await read(flag.id)).filters.groups[0]!.rollout_percentage === 0,
       "it is reverted",
@@ -306,13 +370,13 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     await property.focus();
     // What is still being written is not called wrong.
     expect(await page.getByText("The property is missing.").count()).toBe(0);
-    await page.getByRole("spinbutton", { name: "Roll out to" }).focus();
+    await page.getByRole("spinbutton", { name: "Rollout percentage" }).focus();
     await page.getByText("The property is missing.").waitFor();
     await page.getByRole("button", { name: "Remove condition" }).click();
-    await page.getByRole("spinbutton", { name: "Roll out to" }).fill("100");
-    await page.getByRole("tab", { name: "Try it" }).click();
-    await page.getByLabel("Distinct ids").fill("somebody");
-    await page.getByText("Set 1: matches", { exact: true }).waitFor();
+    await page.getByRole("spinbutton", { name: "Rollout percentage" }).fill("100");
+    await page.getByRole("tab", { name: "Test people" }).click();
+    await page.getByRole("textbox", { name: "People" }).fill("somebody");
+    await page.getByText("Condition set 1: matched", { exact: true }).waitFor();
     await page.getByText("Saved off").waitFor();
     await page.getByText("Draft on").waitFor();
     expect(await axeFindings(page)).toEqual([]);
@@ -323,8 +387,8 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
   });
 
   test("whoever gets a flag is kept as a cohort, which is shown as it fills; its dashboard is one step away", async () => {
-    await appliance.batch([{ event: "came", distinct_id: "kim" }]);
-    await appliance.eventsWhenStored(1);
+    await server.batch([{ event: "came", distinct_id: "kim" }]);
+    await server.eventsWhenStored(1);
     const flag = await make({
       key: "kept",
       filters: { groups: [{ properties: [], rollout_percentage: 100 }] },
@@ -337,10 +401,113 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     await page.getByRole("heading", { level: 1, name: /kept/ }).waitFor();
     await page.goBack();
     await page.getByRole("button", { name: "Actions" }).click();
-    await page.getByRole("button", { name: "Keep those who get it as a fixed cohort" }).click();
+    await page.getByRole("button", { name: "Save matching people as a cohort" }).click();
     await page.getByRole("heading", { level: 1, name: /^Users with feature flag kept/ }).waitFor();
     await page.getByRole("table", { name: "Members" }).getByText("kim").first().waitFor();
     await page.getByText("1 person", { exact: true }).first().waitFor();
+    expect(await axeFindings(page)).toEqual([]);
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
+  test("conditions name their cohort in the list, the review, the history and the trace", async () => {
+    const cohorts = `/api/projects/${server.made.project.id}/cohorts/`;
+    const cohort = async (name: string) => {
+      const properties = [{ key: "country", type: "person", operator: "exact", value: [name] }];
+      const filters = {
+        properties: { type: "OR", values: [{ type: "AND", values: properties }] },
+      };
+      const made = await server.api(cohorts, { method: "POST", body: { name, filters } });
+      return ((await made.json()) as { id: number }).id;
+    };
+    const inCohort = (value: number) => ({
+      filters: {
+        groups: [
+          { properties: [{ key: "id", type: "cohort", operator: "in", value }], rollout_percentage: 50 },
+        ],
+      },
+    });
+    const flag = await make({ key: "by-country", ...inCohort(await cohort("People in France")) });
+    const { page, context, troubles } = await open();
+    const said = 'People in "People in Germany"';
+    await server.api(flagPath(flag.id), {
+      method: "PATCH",
+      body: inCohort(await cohort("People in Germany")),
+    });
+    await page.goto("/console/flags?search=by-country");
+    await page.getByText(said).first().waitFor();
+    await page.goto(`/console/flags/${flag.id}?tab=history`);
+    await page
+      .getByText(`condition set 1: People in "People in France" → ${said}`, { exact: true })
+      .waitFor();
+    await page.goto(`/console/flags/${flag.id}?tab=try&ids=somebody`);
+    await page.getByText(said).waitFor();
+    expect(await page.getByText(/cohort \d+|performed rollback/).count()).toBe(0);
+    await page.goto(`/console/flags/${flag.id}`);
+    await page.getByRole("combobox", { name: "Cohort" }).selectOption("People in France");
+    await page.getByRole("button", { name: "Review and save" }).click();
+    await page
+      .getByRole("dialog")
+      .getByText(`condition set 1: ${said} → People in "People in France"`)
+      .waitFor();
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
+  test("evaluations: SDKs and the last evaluation agree with the range and the events", async () => {
+    const flag = await make({ key: "counted" });
+    const called = (daysAgo: number, version: string) => ({
+      event: "$feature_flag_called",
+      distinct_id: "user-1",
+      timestamp: new Date(Date.now() - daysAgo * 86_400_000).toISOString(),
+      properties: {
+        $feature_flag: "counted",
+        $feature_flag_response: true,
+        $lib: "posthog-node",
+        $lib_version: version,
+      },
+    });
+    await server.batch([called(0, "9.0.0"), called(2, "9.0.0"), called(40, "1.0.0")]);
+    const where = "event = '$feature_flag_called' AND prop('$feature_flag') = 'counted'";
+    await until(
+      async () => (await server.query(`SELECT 1 AS n FROM events WHERE ${where}`)).length === 3,
+      "the events are stored",
+    );
+    const { page, context, troubles } = await open();
+    await page.goto(`/console/flags/${flag.id}?tab=usage`);
+    await page.getByText("2 evaluations in 14 days.").waitFor();
+    await page.getByRole("row", { name: /^posthog-node 9\.0\.0 2/ }).waitFor();
+    expect(await page.getByText("1.0.0").count()).toBe(0);
+    await page.getByText(/First evaluated: .*Last evaluated: (just now|\d+ seconds ago)/).waitFor();
+    await page.getByRole("group", { name: "Range" }).getByText("90 days").click();
+    await page.getByText("3 evaluations in 90 days.").waitFor();
+    await page.getByRole("row", { name: /^posthog-node 1\.0\.0 1/ }).waitFor();
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
+  test("an e-mail offers the person; the result names the condition and the bucket", async () => {
+    const $set = { email: "kim@example.com", name: "Kim Lee" };
+    await server.batch([{ event: "$identify", distinct_id: "user-kim", properties: { $set } }]);
+    await until(
+      async () =>
+        (await server.query("SELECT 1 AS n FROM persons WHERE properties->>'name' = 'Kim Lee'")).length === 1,
+      "the person is stored",
+    );
+    const flag = await make({
+      key: "for-kim",
+      filters: { groups: [{ properties: [], rollout_percentage: 50 }] },
+    });
+    const { page, context, troubles } = await open();
+    await page.goto(`/console/flags/${flag.id}?tab=try`);
+    await page.getByRole("textbox", { name: "People" }).fill("kim@example.com");
+    await page
+      .getByRole("list", { name: "Matching people" })
+      .getByRole("button", { name: /Kim Lee|kim@example.com/ })
+      .click();
+    expect(await page.getByRole("textbox", { name: "People" }).inputValue()).toBe("user-kim");
+    await page.getByText(/^Condition set 1: /).waitFor();
+    await page.getByText(/^Bucket [\d.]+ \/ 100, rollout 50%: (included|excluded)$/).waitFor();
     expect(await axeFindings(page)).toEqual([]);
     await context.close();
     expect(troubles).toEqual([]);
@@ -358,23 +525,23 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
   });
 
   test("a member sees what may not be done, switched off", async () => {
-    await appliance.api("/api/organizations/@current/", {
+    await server.api("/api/organizations/@current/", {
       method: "PATCH",
       body: { feature_flags_access_level: 21 },
     });
-    const answer = await appliance.api("/api/organizations/@current/members/", {
+    const answer = await server.api("/api/organizations/@current/members/", {
       method: "POST",
       body: { email: "bob@example.com", level: 1 },
     });
     expect(answer.status).toBe(201);
     const { console_url: link } = (await answer.json()) as { console_url: string };
-    const started = await fetch(`${appliance.url}/api/session/setup/`, {
+    const started = await fetch(`${server.url}/api/session/setup/`, {
       method: "POST",
       headers: { "Content-Type": "application/json", "X-Flagkeep-Console": "1" },
       body: JSON.stringify({ token: link.split("#")[1], password: "another few quiet words" }),
     });
     const memberCookie = started.headers.get("set-cookie")!.split(";")[0]!;
-    const { page, context, troubles } = await openSignedIn(browser, memberCookie, { url: appliance.url });
+    const { page, context, troubles } = await openSignedIn(browser, memberCookie, { url: server.url });
     await page.goto("/console/flags?search=new-check");
     const toggle = page.getByRole("switch", { name: "new-checkout" });
     await toggle.waitFor();
@@ -382,8 +549,8 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     expect(await toggle.getAttribute("title")).toBe("You may not edit this flag");
     await toggle.click({ force: true });
     await page.goto(`/console/flags/${made.id}`);
-    await page.getByRole("spinbutton", { name: "Roll out to" }).waitFor();
-    expect(await page.getByRole("spinbutton", { name: "Roll out to" }).isDisabled()).toBe(true);
+    await page.getByRole("spinbutton", { name: "Rollout percentage" }).waitFor();
+    expect(await page.getByRole("spinbutton", { name: "Rollout percentage" }).isDisabled()).toBe(true);
     expect((await read(made.id)).active).toBe(true);
     await context.close();
     expect(troubles).toEqual([]);
@@ -401,11 +568,11 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
           expect(await page.locator("h1").count()).toBe(1);
         };
         await look("/console/flags", "service-229");
-        await look("/console/flags?new=1", "What the code asks for");
+        await look("/console/flags?new=1", "Used in code");
         await look("/console/flags?search=nothing-like-that", "No flag matches.");
-        await look(`/console/flags/${made.id}`, "Together");
+        await look(`/console/flags/${made.id}`, "Affected people");
         await look(`/console/flags/${made.id}?tab=history`, "Ann");
-        await look(`/console/flags/${made.id}?tab=access`, "No role is named here.");
+        await look(`/console/flags/${made.id}?tab=access`, "No roles have access yet");
         await look(`/console/flags/${made.id}?tab=code`, "flagkeep_flags");
         await look("/console/flags/999999", "Not found");
         await context.close();

@@ -2,28 +2,28 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser } from "playwright-core";
-import { TestAppliance } from "../support/appliance.ts";
 import { chromiumPath, startBrowser } from "../support/browser.ts";
+import { ServerProcess } from "../support/server.ts";
 import { openPage, ownerCookie } from "./support.ts";
 
 describe.skipIf(chromiumPath === undefined)("forgery", () => {
-  let appliance: TestAppliance;
+  let server: ServerProcess;
   let browser: Browser;
   let cookie: string;
   let attacker: Bun.Server<undefined>;
   let flagPath: string;
 
   beforeAll(async () => {
-    appliance = await TestAppliance.start();
-    cookie = await ownerCookie(appliance);
+    server = await ServerProcess.start();
+    cookie = await ownerCookie(server);
     browser = await startBrowser();
     attacker = Bun.serve({
       hostname: "127.0.0.1",
       port: 0,
       fetch: () => new Response("<title>bait</title>", { headers: { "Content-Type": "text/html" } }),
     });
-    const path = `/api/projects/${appliance.made.project.id}/feature_flags/`;
-    const made = await appliance.api(path, {
+    const path = `/api/projects/${server.made.project.id}/feature_flags/`;
+    const made = await server.api(path, {
       method: "POST",
       body: { key: "target", filters: { groups: [{ properties: [], rollout_percentage: 100 }] } },
     });
@@ -32,23 +32,21 @@ describe.skipIf(chromiumPath === undefined)("forgery", () => {
   afterAll(async () => {
     await browser?.close();
     attacker?.stop(true);
-    await appliance?.[Symbol.asyncDispose]();
+    await server?.[Symbol.asyncDispose]();
   });
 
   /** A page of the attacker, in a browser that holds the cookie. The host of `127.0.0.1` shares cookies between ports. */
   const bait = async (host: string) => {
     const opened = await openPage(browser, { url: `http://${host}:${attacker.port}` });
     const [name, value] = cookie.split("=") as [string, string];
-    await opened.context.addCookies([
-      { name, value, url: appliance.url, httpOnly: true, sameSite: "Strict" },
-    ]);
+    await opened.context.addCookies([{ name, value, url: server.url, httpOnly: true, sameSite: "Strict" }]);
     await opened.page.goto("/");
     return opened;
   };
-  const isOn = async () => ((await (await appliance.api(flagPath)).json()) as { active: boolean }).active;
+  const isOn = async () => ((await (await server.api(flagPath)).json()) as { active: boolean }).active;
   const sessionsThatWork = async () =>
     (
-      await fetch(`${appliance.url}/api/users/@me/`, {
+      await fetch(`${server.url}/api/users/@me/`, {
         headers: { Cookie: cookie, "X-Flagkeep-Console": "1" },
       })
     ).status;
@@ -96,7 +94,7 @@ describe.skipIf(chromiumPath === undefined)("forgery", () => {
           });
           return outcomes;
         },
-        { url: appliance.url, flagPath },
+        { url: server.url, flagPath },
       );
       for (const outcome of tried) {
         // What may be read is what anybody reads: that nobody is signed in.
@@ -118,7 +116,7 @@ describe.skipIf(chromiumPath === undefined)("forgery", () => {
       ) => {
         await page.goto("/");
         await Promise.all([
-          page.waitForURL(`${appliance.url}/**`),
+          page.waitForURL(`${server.url}/**`),
           page.evaluate(
             ([method, action, fields, type]) => {
               const form = document.createElement("form");
@@ -131,12 +129,12 @@ describe.skipIf(chromiumPath === undefined)("forgery", () => {
               document.body.append(form);
               form.submit();
             },
-            [method, `${appliance.url}${path}`, fields, type] as const,
+            [method, `${server.url}${path}`, fields, type] as const,
           ),
         ]);
         return (await page.textContent("body")) ?? "";
       };
-      const project = appliance.made.project.id;
+      const project = server.made.project.id;
       const plain = "text/plain";
       // A form of plain text can make a body that is JSON.
       const made = await send(
@@ -148,7 +146,7 @@ describe.skipIf(chromiumPath === undefined)("forgery", () => {
       expect(made).toContain("not_authenticated");
       await send("post", "/api/session/confirm/", { password: "x" }, "application/x-www-form-urlencoded");
       await send("post", `${flagPath}`, { active: "false" }, "multipart/form-data");
-      const list = (await (await appliance.api(`/api/projects/${project}/feature_flags/`)).json()) as {
+      const list = (await (await server.api(`/api/projects/${project}/feature_flags/`)).json()) as {
         results: { key: string }[];
       };
       expect(list.results.map(({ key }) => key)).toEqual(["target"]);
@@ -166,7 +164,7 @@ describe.skipIf(chromiumPath === undefined)("forgery", () => {
         } catch {
           return "closed";
         }
-      }, appliance.url);
+      }, server.url);
       expect(framed).toBe("closed");
       expect(page.frames().every((frame) => !frame.url().includes("/console/flags"))).toBe(true);
       expect(await sessionsThatWork()).toBe(200);
@@ -175,18 +173,18 @@ describe.skipIf(chromiumPath === undefined)("forgery", () => {
   }
 
   test("two instances on one machine keep their sessions apart", async () => {
-    await using other = await TestAppliance.start();
+    await using other = await ServerProcess.start();
     const otherCookie = await ownerCookie(other);
     expect(otherCookie.split("=")[0]).not.toBe(cookie.split("=")[0]);
-    const { page, context } = await openPage(browser, { url: appliance.url });
+    const { page, context } = await openPage(browser, { url: server.url });
     for (const [text, url] of [
-      [cookie, appliance.url],
+      [cookie, server.url],
       [otherCookie, other.url],
     ] as const) {
       const [name, value] = text.split("=") as [string, string];
       await context.addCookies([{ name, value, url, httpOnly: true, sameSite: "Strict" }]);
     }
-    for (const url of [appliance.url, other.url, appliance.url]) {
+    for (const url of [server.url, other.url, server.url]) {
       await page.goto(`${url}/console/settings?tab=account`);
       await page.getByText("First key").waitFor();
     }

@@ -4,21 +4,22 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import {
   type FunnelTimes,
   finished,
-  firstQuestion,
-  type Question,
-  queryOf,
+  firstDraft,
+  getQuery,
+  type InsightDraft,
 } from "../../src/console/page/model/insight.ts";
-import { type Figure, personsStatement, statementOf } from "../../src/console/page/model/insight-sql.ts";
-import { TestAppliance } from "../support/appliance.ts";
+import { personsStatement, toStatement } from "../../src/console/page/model/insight-sql.ts";
+import type { Figure } from "../../src/console/page/model/insight-sql-parts.ts";
 import { randomFrom } from "../support/seeded-random.ts";
+import { ServerProcess } from "../support/server.ts";
 
 const hostile = `it's "so"; --`;
 const events = ["signed up", "paid", hostile];
 const clock = { timezone: "Pacific/Auckland", weekStartDay: 0 };
-let appliance: TestAppliance;
+let server: ServerProcess;
 
 beforeAll(async () => {
-  appliance = await TestAppliance.start();
+  server = await ServerProcess.start();
   const random = randomFrom(11);
   const pick = <Item>(items: readonly Item[]) => items[Math.floor(random() * items.length)]!;
   const dayMs = 86_400_000;
@@ -38,22 +39,22 @@ beforeAll(async () => {
       ...(random() < 0.7 ? { amount: Math.round(random() * 100) } : {}),
     },
   }));
-  await appliance.batch([...people, ...others]);
-  await appliance.eventsWhenStored(620, "order=seq&limit=1000");
-  const path = `/api/projects/${appliance.made.project.id}/`;
+  await server.batch([...people, ...others]);
+  await server.eventsWhenStored(620, "order=seq&limit=1000");
+  const path = `/api/projects/${server.made.project.id}/`;
   const body = { timezone: clock.timezone, week_start_day: clock.weekStartDay };
-  expect((await appliance.api(path, { method: "PATCH", body })).status).toBe(200);
+  expect((await server.api(path, { method: "PATCH", body })).status).toBe(200);
 });
-afterAll(async () => await appliance?.[Symbol.asyncDispose]());
+afterAll(async () => await server?.[Symbol.asyncDispose]());
 
 async function ask<Answer>(query: unknown): Promise<Answer> {
-  const path = `/api/projects/${appliance.made.project.id}/query/`;
-  const answer = await appliance.api(path, { method: "POST", body: { query, limit: 10_000 } });
+  const path = `/api/projects/${server.made.project.id}/query/`;
+  const answer = await server.api(path, { method: "POST", body: { query, limit: 10_000 } });
   const body = await answer.json();
   if (answer.status !== 200) throw new Error(`${JSON.stringify(body)} for ${JSON.stringify(query)}`);
   return body as Answer;
 }
-const rowsOf = async (statement: string) => (await ask<{ rows: Record<string, unknown>[] }>(statement)).rows;
+const getRows = async (statement: string) => (await ask<{ rows: Record<string, unknown>[] }>(statement)).rows;
 
 interface Trend {
   count: number;
@@ -63,8 +64,8 @@ interface Trend {
   action: { order: number };
 }
 
-const question = (more: Partial<Question>) => finished({ ...firstQuestion, range: "-14d", ...more });
-const trends: Record<string, Question> = {
+const question = (more: Partial<InsightDraft>) => finished({ ...firstDraft, range: "-14d", ...more });
+const trends: Record<string, InsightDraft> = {
   "all events": question({}),
   "an event, by hour": question({
     series: [{ event: hostile, math: "total" }],
@@ -72,6 +73,25 @@ const trends: Record<string, Question> = {
     range: "-24h",
   }),
   "unique persons by week": question({ series: [{ event: "paid", math: "dau" }], interval: "week" }),
+  "weekly active persons": question({ series: [{ event: "paid", math: "weekly_active" }] }),
+  "weekly active persons by hour": question({
+    ...{ series: [{ event: hostile, math: "weekly_active" }], interval: "hour", range: "-24h" },
+  }),
+  "weekly active persons by week": question({
+    ...{ series: [{ event: "paid", math: "weekly_active" }], interval: "week" },
+  }),
+  "monthly active persons by week, with a breakdown": question({
+    series: [
+      { event: "paid", math: "monthly_active" },
+      { event: hostile, math: "weekly_active" },
+    ],
+    ...{ interval: "week", breakdown: hostile },
+  }),
+  "weekly active persons of all time": question({
+    series: [{ event: "signed up", math: "weekly_active" }],
+    properties: [{ key: "plan", type: "person", operator: "exact", value: ["pro"] }],
+    range: "all",
+  }),
   sessions: question({ series: [{ event: "", math: "unique_session" }], range: "all", interval: "month" }),
   "a sum where somebody pays": question({
     series: [{ event: "paid", math: "sum", math_property: "amount" }],
@@ -112,12 +132,12 @@ const trends: Record<string, Question> = {
 
 for (const [name, asked] of Object.entries(trends)) {
   test(`${name}: the statement counts as the trend does`, async () => {
-    const { results } = await ask<{ results: Trend[] }>(queryOf(asked));
+    const { results } = await ask<{ results: Trend[] }>(getQuery(asked));
     expect(results.some(({ count }) => count > 0)).toBe(true);
     const wanted = results.flatMap(({ data, days, breakdown_value: value, action }) =>
       data.flatMap((amount, place) => (amount === 0 ? [] : [[days[place]!, action.order, value, amount]])),
     );
-    const found = (await rowsOf(statementOf(asked, clock))).map((row) => [
+    const found = (await getRows(toStatement(asked, clock))).map((row) => [
       String(row.period)
         .replace("T", " ")
         .slice(0, asked.interval === "hour" ? 19 : 10),
@@ -132,19 +152,39 @@ for (const [name, asked] of Object.entries(trends)) {
 
 test("behind a figure stand as many events, and as many persons, as it says", async () => {
   const asked = question({ breakdown: hostile });
-  const { results } = await ask<{ results: Trend[] }>(queryOf(asked));
+  const { results } = await ask<{ results: Trend[] }>(getQuery(asked));
   for (const { data, days, breakdown_value: value } of results) {
     const place = data.indexOf(Math.max(...data));
     const figure: Figure = { series: 0, day: days[place]!, breakdown: value };
-    const rows = await rowsOf(personsStatement(asked, figure, clock));
+    const rows = await getRows(personsStatement(asked, figure, clock));
     expect(rows.reduce((sum, { times }) => sum + Number(times), 0)).toBe(data[place]!);
   }
   const persons = trends["unique persons by week"]!;
-  const [unique] = (await ask<{ results: Trend[] }>(queryOf(persons))).results;
+  const [unique] = (await ask<{ results: Trend[] }>(getQuery(persons))).results;
   const figure: Figure = { series: 0, day: unique!.days[1]! };
-  const rows = await rowsOf(personsStatement(persons, figure, clock));
+  const rows = await getRows(personsStatement(persons, figure, clock));
   expect(rows).toHaveLength(unique!.data[1]!);
   expect(new Set(rows.map(({ who }) => who)).size).toBe(rows.length);
+});
+
+test("behind a number of active persons stand those of the days before", async () => {
+  for (const name of ["weekly active persons", "monthly active persons by week, with a breakdown"]) {
+    const asked = trends[name]!;
+    for (const { data, days, breakdown_value: value, action } of (
+      await ask<{ results: Trend[] }>(getQuery(asked))
+    ).results) {
+      for (const place of [0, Math.floor(data.length / 2), data.length - 1]) {
+        const figure: Figure = { series: action.order, day: days[place]!, breakdown: value };
+        expect(await getRows(personsStatement(asked, figure, clock))).toHaveLength(data[place]!);
+      }
+    }
+  }
+  const asNumber: InsightDraft = { ...trends["weekly active persons"]!, view: "number" };
+  const [whole] = (await ask<{ results: (Trend & { aggregated_value: number })[] }>(getQuery(asNumber)))
+    .results;
+  expect(await getRows(personsStatement(asNumber, { series: 0 }, clock))).toHaveLength(
+    whole!.aggregated_value,
+  );
 });
 
 test("a funnel's statement, and who came to each step", async () => {
@@ -158,18 +198,18 @@ test("a funnel's statement, and who came to each step", async () => {
       steps[2]!,
     ],
   });
-  const { results } = await ask<{ results: { count: number }[] }>(queryOf(asked));
+  const { results } = await ask<{ results: { count: number }[] }>(getQuery(asked));
   const counts = results.map(({ count }) => count);
   expect(counts[2]).toBeGreaterThan(0);
-  const found = await rowsOf(statementOf(asked, clock));
+  const found = await getRows(toStatement(asked, clock));
   expect(found.map(({ persons }) => Number(persons))).toEqual(counts);
   for (const [series, count] of counts.entries()) {
-    expect(await rowsOf(personsStatement(asked, { series }, clock))).toHaveLength(count);
+    expect(await getRows(personsStatement(asked, { series }, clock))).toHaveLength(count);
   }
 });
 
 const steps = ["signed up", "paid", hostile, "paid"].map((event) => ({ event, math: "total" }));
-const funnels: Record<string, Question> = Object.fromEntries(
+const funnels: Record<string, InsightDraft> = Object.fromEntries(
   ["ordered", "strict", "unordered"].flatMap((order) =>
     ["", hostile].map((breakdown) => [
       `${order}${breakdown ? ", broken down" : ""}`,
@@ -185,10 +225,10 @@ for (const [name, asked] of Object.entries(funnels)) {
       order: number;
       breakdown_value?: [string];
     }
-    const { results } = await ask<{ results: Step[] | Step[][] }>(queryOf(asked));
+    const { results } = await ask<{ results: Step[] | Step[][] }>(getQuery(asked));
     const found = (results as Step[][]).flat();
     expect(found.some(({ count, order }) => count > 0 && order === 2)).toBe(true);
-    const rows = (await rowsOf(statementOf(asked, clock))).map((row) => [
+    const rows = (await getRows(toStatement(asked, clock))).map((row) => [
       asked.breakdown ? (row[asked.breakdown] ?? "") : undefined,
       row.step,
       Number(row.persons),
@@ -202,13 +242,13 @@ for (const [name, asked] of Object.entries(funnels)) {
     expect(sorted(rows)).toEqual(sorted(wanted));
     for (const { breakdown_value: value, order, count } of found) {
       const figure: Figure = { series: order, ...(value ? { breakdown: value[0] } : {}) };
-      const persons = await rowsOf(personsStatement(asked, figure, clock));
+      const persons = await getRows(personsStatement(asked, figure, clock));
       expect([order, value, persons.length]).toEqual([order, value, count]);
     }
   });
 
   test(`a funnel by period, ${name}: the statement counts as the query does`, async () => {
-    const byDay: Question = { ...asked, shape: "trends" };
+    const byDay: InsightDraft = { ...asked, shape: "trends" };
     const { results } = await ask<{
       results: {
         days: string[];
@@ -216,14 +256,14 @@ for (const [name, asked] of Object.entries(funnels)) {
         reached_from_step_count: number[];
         breakdown_value?: [string];
       }[];
-    }>(queryOf(byDay));
+    }>(getQuery(byDay));
     const wanted = results.flatMap(({ days, data, reached_from_step_count: began, breakdown_value: value }) =>
       days.flatMap((day, place) =>
         began[place] === 0 ? [] : [JSON.stringify([value?.[0], day, began[place], data[place]])],
       ),
     );
     expect(wanted.length).toBeGreaterThan(5);
-    const rows = (await rowsOf(statementOf(byDay, clock))).map((row) =>
+    const rows = (await getRows(toStatement(byDay, clock))).map((row) =>
       JSON.stringify([
         asked.breakdown ? (row[asked.breakdown] ?? "") : undefined,
         String(row.period).slice(0, 10),
@@ -244,11 +284,11 @@ for (const order of ["ordered", "strict", "unordered"]) {
       order,
       shape: "time_to_convert",
     });
-    const { results } = await ask<{ results: FunnelTimes }>(queryOf(asked));
+    const { results } = await ask<{ results: FunnelTimes }>(getQuery(asked));
     const { bins, average_conversion_time: average } = results;
     const people = bins.reduce((sum, [, count]) => sum + count, 0);
     expect(people).toBeGreaterThan(2);
-    const rows = (await rowsOf(statementOf(asked, clock))).map(({ seconds, persons }) => [
+    const rows = (await getRows(toStatement(asked, clock))).map(({ seconds, persons }) => [
       Number(seconds),
       Number(persons),
     ]) as [number, number][];
@@ -259,7 +299,7 @@ for (const order of ["ordered", "strict", "unordered"]) {
     );
     const width = bins[1]![0] - bins[0]![0];
     for (const [from, count] of bins) {
-      const persons = await rowsOf(
+      const persons = await getRows(
         personsStatement(asked, { series: 0, seconds: [from, from + width] }, clock),
       );
       expect([from, persons.length]).toEqual([from, count]);
@@ -280,7 +320,7 @@ for (const [name, asked] of Object.entries({
 })) {
   test(`a retention ${name}: the statement counts as the query does, and so many are behind a figure`, async () => {
     const { results } = await ask<{ results: { date: string; values: { count: number }[] }[] }>(
-      queryOf(asked),
+      getQuery(asked),
     );
     const wanted = results.flatMap(({ date, values }) =>
       values.map(({ count }, later) => ({ day: date.slice(0, 10), later, count })),
@@ -288,7 +328,7 @@ for (const [name, asked] of Object.entries({
     const counted = wanted.filter(({ count }) => count > 0);
     // All events may be of one month.
     expect(counted.length).toBeGreaterThan(asked.period === "Month" ? 0 : 1);
-    const rows = (await rowsOf(statementOf(asked, clock))).map((row) => ({
+    const rows = (await getRows(toStatement(asked, clock))).map((row) => ({
       day: String(row.began).slice(0, 10),
       later: Number(row.later),
       count: Number(row.persons),
@@ -297,7 +337,7 @@ for (const [name, asked] of Object.entries({
       lines.map((line) => JSON.stringify(line)).sort();
     expect(sorted(rows)).toEqual(sorted(counted));
     for (const { day, later, count } of [wanted.find((one) => one.count > 0)!, counted.at(-1)!, wanted[1]!]) {
-      const persons = await rowsOf(personsStatement(asked, { series: 0, day, later }, clock));
+      const persons = await getRows(personsStatement(asked, { series: 0, day, later }, clock));
       expect([day, later, persons.length]).toEqual([day, later, count]);
     }
   });
@@ -313,13 +353,13 @@ for (const [name, asked] of Object.entries({
 })) {
   test(`a lifecycle ${name}: the statement counts as the query does, and so many are behind a figure`, async () => {
     const { results } = await ask<{ results: { status: string; days: string[]; data: number[] }[] }>(
-      queryOf(asked),
+      getQuery(asked),
     );
     const wanted = results.flatMap(({ status, days, data }) =>
       days.flatMap((day, place) => (data[place] ? [{ day, status, count: data[place] }] : [])),
     );
     expect(new Set(wanted.map(({ status }) => status)).size).toBeGreaterThan(1);
-    const rows = (await rowsOf(statementOf(asked, clock))).map((row) => ({
+    const rows = (await getRows(toStatement(asked, clock))).map((row) => ({
       day: String(row.period)
         .replace("T", " ")
         .slice(0, asked.interval === "hour" ? 19 : 10),
@@ -331,7 +371,7 @@ for (const [name, asked] of Object.entries({
     for (const status of ["new", "returning", "resurrecting", "dormant"]) {
       const one = wanted.findLast((line) => line.status === status);
       if (one === undefined) continue;
-      const persons = await rowsOf(personsStatement(asked, { series: 0, day: one.day, status }, clock));
+      const persons = await getRows(personsStatement(asked, { series: 0, day: one.day, status }, clock));
       expect([status, persons.length]).toEqual([status, Math.abs(one.count)]);
     }
   });

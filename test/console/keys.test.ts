@@ -35,35 +35,32 @@ describe.skipIf(chromiumPath === undefined)("keys", () => {
   });
 
   test("a condition, a value, a set and a variant that are taken away leave the focus beside them", async () => {
-    const answer = await owner.appliance.api(
-      `/api/projects/${owner.appliance.made.project.id}/feature_flags/`,
-      {
-        method: "POST",
-        body: {
-          key: "by-keys",
-          filters: {
-            groups: [
-              { properties: [{ key: "plan", type: "person", operator: "exact", value: ["pro"] }] },
-              { properties: [] },
+    const answer = await owner.server.api(`/api/projects/${owner.server.made.project.id}/feature_flags/`, {
+      method: "POST",
+      body: {
+        key: "by-keys",
+        filters: {
+          groups: [
+            { properties: [{ key: "plan", type: "person", operator: "exact", value: ["pro"] }] },
+            { properties: [] },
+          ],
+          multivariate: {
+            variants: [
+              { key: "a", rollout_percentage: 50 },
+              { key: "b", rollout_percentage: 50 },
             ],
-            multivariate: {
-              variants: [
-                { key: "a", rollout_percentage: 50 },
-                { key: "b", rollout_percentage: 50 },
-              ],
-            },
           },
         },
       },
-    );
+    });
     const { id } = (await answer.json()) as { id: number };
     const { page, context, troubles } = await owner.open();
     await page.goto(`/console/flags/${id}`);
     const cases = [
       ["Remove pro", () => page.getByRole("combobox", { name: "Value", exact: true })],
       ["Remove condition", () => page.getByRole("button", { name: "Add condition" }).first()],
-      ["Remove set: Set 2", () => page.getByRole("button", { name: "Add condition set" })],
-      ["Remove variant: b", () => page.getByRole("button", { name: "Spread evenly" })],
+      ["Remove set: Condition set 2", () => page.getByRole("button", { name: "Add condition set" })],
+      ["Remove variant: b", () => page.getByRole("button", { name: "Distribute evenly" })],
     ] as const;
     for (const [name, next] of cases) {
       await page.getByRole("button", { name }).focus();

@@ -2,60 +2,64 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser } from "playwright-core";
-import { TestAppliance, until } from "../support/appliance.ts";
 import { chromiumPath, startBrowser } from "../support/browser.ts";
+import { ServerProcess, until } from "../support/server.ts";
 import { axeFindings, openSignedIn, ownerCookie } from "./support.ts";
 
 describe.skipIf(chromiumPath === undefined)("live", () => {
-  let appliance: TestAppliance;
+  let server: ServerProcess;
   let browser: Browser;
   let cookie: string;
   const hostile = `<img src=x onerror="document.title='owned'">`;
-  const open = () => openSignedIn(browser, cookie, { url: appliance.url, expectedStatus: [400, 503] });
+  const open = () => openSignedIn(browser, cookie, { url: server.url, expectedStatus: [400, 503] });
 
   beforeAll(async () => {
-    appliance = await TestAppliance.start();
-    cookie = await ownerCookie(appliance);
+    server = await ServerProcess.start();
+    cookie = await ownerCookie(server);
     browser = await startBrowser();
   });
   afterAll(async () => {
     await browser?.close();
-    await appliance?.[Symbol.asyncDispose]();
+    await server?.[Symbol.asyncDispose]();
   });
 
   /** Sends until the page has its stream open and shows one. */
   const sendUntilShown = async (item: Record<string, unknown>, isShown: () => Promise<boolean>) => {
     let number = 0;
     await until(async () => {
-      await appliance.capture({ ...item, distinct_id: `user-${++number}` });
+      await server.capture({ ...item, distinct_id: `user-${++number}` });
       await Bun.sleep(200);
       return await isShown();
     }, "the event is shown");
   };
 
-  test("the first event turns the first step green; one from before does not", async () => {
-    await appliance.capture({ event: "long ago", distinct_id: "user-0" });
+  test("the first event completes the first step, which stays complete", async () => {
     const { page, context, troubles } = await open();
     await page.goto("/console/start");
     await page.getByText("Waiting for the first event…").waitFor();
     expect(await page.getByText("done", { exact: true }).count()).toBe(0);
     await sendUntilShown({ event: "signed up" }, () => page.getByText(/signed up from user-/).isVisible());
     await page.getByText("done", { exact: true }).first().waitFor();
+    await page.reload();
+    await page.getByText("done", { exact: true }).first().waitFor();
+    expect(await page.getByText("Waiting for the first event…").count()).toBe(0);
     await context.close();
     expect(troubles).toEqual([]);
   });
 
   test("events show as they arrive, as text; a pause keeps counting", async () => {
     const { page, context, troubles } = await open();
-    await page.goto("/console/live");
-    const table = page.getByRole("table", { name: "Live" });
-    await sendUntilShown({ event: hostile, properties: { [hostile]: hostile } }, () => table.isVisible());
+    await page.goto("/console/events");
+    const table = page.getByRole("table", { name: "Events", exact: true });
+    await sendUntilShown({ event: hostile, properties: { [hostile]: hostile } }, () =>
+      table.getByText(hostile).first().isVisible(),
+    );
     await table.getByText(hostile).first().waitFor();
     await page.getByRole("button", { name: "Pause" }).click();
-    await appliance.capture({ event: "during the pause", distinct_id: "user-1" });
+    await server.capture({ event: "during the pause", distinct_id: "user-1" });
     await page.getByText("1 event since").waitFor();
     expect(await table.getByText("during the pause").count()).toBe(0);
-    await page.getByRole("button", { name: "Go on" }).first().click();
+    await page.getByRole("button", { name: "Resume" }).first().click();
     await table.getByText("during the pause").waitFor();
     await table.getByText(hostile).first().click();
     const dialog = page.getByRole("dialog");
@@ -65,10 +69,10 @@ describe.skipIf(chromiumPath === undefined)("live", () => {
     await page.keyboard.press("Escape");
     await dialog.waitFor({ state: "detached" });
 
-    await page.goto("/console/live?event=only this");
-    await sendUntilShown({ event: "only this" }, () => table.isVisible());
-    await appliance.capture({ event: "something else", distinct_id: "user-1" });
-    await appliance.capture({ event: "only this", distinct_id: "the-last" });
+    await page.goto("/console/events?event=only this");
+    await sendUntilShown({ event: "only this" }, () => table.getByText("only this").first().isVisible());
+    await server.capture({ event: "something else", distinct_id: "user-1" });
+    await server.capture({ event: "only this", distinct_id: "the-last" });
     await table.getByText("the-last").last().waitFor();
     expect(await table.getByText("something else").count()).toBe(0);
     await context.close();
@@ -77,17 +81,17 @@ describe.skipIf(chromiumPath === undefined)("live", () => {
 
   test("live events show while the engine is down, and the page says so", async () => {
     const { page, context, troubles } = await open();
-    await page.goto("/console/live");
-    await page.getByRole("heading", { name: /^(Stored events|Older than this)/ }).waitFor();
-    const table = page.getByRole("table", { name: "Live" });
-    await sendUntilShown({ event: "before" }, () => table.isVisible());
-    for (const pid of await appliance.enginePids()) process.kill(pid, "SIGSTOP");
+    await page.goto("/console/events");
+    const table = page.getByRole("table", { name: "Events", exact: true });
+    await table.waitFor();
+    await sendUntilShown({ event: "before" }, () => table.getByText("before").first().isVisible());
+    for (const pid of await server.enginePids()) process.kill(pid, "SIGSTOP");
     try {
       await sendUntilShown({ event: "while it stands still" }, () =>
         table.getByText("while it stands still").first().isVisible(),
       );
     } finally {
-      for (const pid of await appliance.enginePids()) process.kill(pid, "SIGCONT");
+      for (const pid of await server.enginePids()) process.kill(pid, "SIGCONT");
     }
     await context.close();
     expect(troubles).toEqual([]);
@@ -106,7 +110,7 @@ describe.skipIf(chromiumPath === undefined)("live", () => {
     await page.getByRole("button", { name: "Cancel" }).waitFor({ state: "detached" });
     // The engine is free again at once.
     const begun = performance.now();
-    await appliance.query("SELECT 1 AS one");
+    await server.query("SELECT 1 AS one");
     expect(performance.now() - begun).toBeLessThan(5_000);
 
     await page.getByRole("textbox", { name: "Statement" }).click();
@@ -135,8 +139,26 @@ describe.skipIf(chromiumPath === undefined)("live", () => {
     expect(troubles).toEqual([]);
   });
 
+  test("names become bars; after an error the former result is labeled as such", async () => {
+    const { page, context, troubles } = await open();
+    const statement = "SELECT unnest(['a', 'b']) AS name, 3 AS times";
+    await page.goto(`/console/sql?form=chart&q=${encodeURIComponent(statement)}`);
+    const bars = page.getByRole("table", { name: "SQL" });
+    await bars.getByRole("row", { name: "a 3" }).waitFor();
+    expect(await page.locator(".u-over").count()).toBe(0);
+    await page.getByRole("textbox", { name: "Statement" }).click();
+    await page.keyboard.press("Control+a");
+    await page.keyboard.type("SELECT nothing");
+    await page.keyboard.press("Control+Enter");
+    await page.getByText("Query failed").waitFor();
+    await page.getByText("Result of the previous query").waitFor();
+    expect(await axeFindings(page)).toEqual([]);
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
   test("a minute without an event: Start tells what was refused, and why", async () => {
-    await using fresh = await TestAppliance.start();
+    await using fresh = await ServerProcess.start();
     const { page, context, troubles } = await openSignedIn(browser, await ownerCookie(fresh), {
       url: fresh.url,
     });

@@ -2,23 +2,24 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser } from "playwright-core";
-import { TestAppliance } from "../support/appliance.ts";
 import { chromiumPath, startBrowser } from "../support/browser.ts";
+import { ServerProcess } from "../support/server.ts";
 import { axeFindings, openSignedIn, ownerCookie, themes, widths } from "./support.ts";
 
 /** Address, heading, and a text that is there once the page is complete. */
 const pages: readonly (readonly [path: string, heading: string, ready: string | RegExp])[] = [
-  ["start", "Start", "Waiting for the first event…"],
-  ["live", "Live", "Waiting for events…"],
+  ["start", "Get started", "Protect your data"],
+  ["overview", "Overview", "No page views yet"],
+  ["events", "Events", "signed up"],
   ["sql", "SQL", "Write a SELECT over events, persons and groups."],
   ["sql?q=SELECT 1 AS one, 2 AS two", "SQL", "1 row"],
-  ["sql?q=SELECT nothing", "SQL", "The statement cannot be run"],
-  ["explore", "Explore", "in all"],
+  ["sql?q=SELECT nothing", "SQL", "Query failed"],
+  ["explore", "Explore", /^\d+ total$/],
   [
     "explore?question=" +
       encodeURIComponent('{"kind":"funnel","series":[{"event":"signed up"},{"event":"paid"}]}'),
     "Explore",
-    "came to the end",
+    "converted (",
   ],
   [
     "explore?question=" +
@@ -26,15 +27,15 @@ const pages: readonly (readonly [path: string, heading: string, ready: string | 
         '{"kind":"funnel","shape":"time_to_convert","series":[{"event":"signed up"},{"event":"paid"}]}',
       ),
     "Explore",
-    "1 person came to the end, after",
+    "1 person converted, after",
   ],
-  ["explore?question=" + encodeURIComponent('{"kind":"lifecycle"}'), "Explore", "stayed away"],
-  ["explore?question=" + encodeURIComponent('{"kind":"retention"}'), "Explore", "persons began"],
-  ["persons", "Persons", "user-1"],
-  ["persons?search=nobody like that", "Persons", "Nobody matches."],
-  ["persons/00000000-0000-4000-8000-000000000000", "Persons", "Not found"],
+  ["explore?question=" + encodeURIComponent('{"kind":"lifecycle"}'), "Explore", "Inactive:"],
+  ["explore?question=" + encodeURIComponent('{"kind":"retention"}'), "Explore", /^\d+ (person|people)$/],
+  ["persons", "People", "user-1"],
+  ["persons?search=nobody like that", "People", "No matching people"],
+  ["persons/00000000-0000-4000-8000-000000000000", "People", "Not found"],
   ["cohorts", "Cohorts", "Those who paid"],
-  ["cohorts/new", "New cohort", "Who belongs to it"],
+  ["cohorts/new", "New cohort", "Add group"],
   ["cohorts/1", "Those who paid", "user-1"],
   ["dashboards", "Dashboards", "new-checkout"],
   ["activity", "Activity", "new-checkout"],
@@ -44,29 +45,29 @@ const pages: readonly (readonly [path: string, heading: string, ready: string | 
   ["settings?tab=team", "Settings", "No role yet."],
   ["settings?tab=organization", "Settings", "Who may edit flags"],
   ["instance", "Instance", "No backup yet"],
-  ["nothing/like/this", "Not found", "There is no such page."],
+  ["nothing/like/this", "Not found", "Page not found"],
 ];
 
 describe.skipIf(chromiumPath === undefined)("pages", () => {
-  let appliance: TestAppliance;
+  let server: ServerProcess;
   let browser: Browser;
   let cookie: string;
 
   beforeAll(async () => {
-    appliance = await TestAppliance.start();
-    cookie = await ownerCookie(appliance);
+    server = await ServerProcess.start();
+    cookie = await ownerCookie(server);
     browser = await startBrowser();
-    await appliance.api(`/api/projects/${appliance.made.project.id}/feature_flags/`, {
+    await server.api(`/api/projects/${server.made.project.id}/feature_flags/`, {
       method: "POST",
       body: { key: "new-checkout", filters: { groups: [{ properties: [], rollout_percentage: 40 }] } },
     });
-    await appliance.batch([
+    await server.batch([
       { event: "signed up", distinct_id: "user-1", properties: { $set: { plan: "pro" } } },
       { event: "paid", distinct_id: "user-1" },
       { event: "signed up", distinct_id: "user-2" },
     ]);
-    await appliance.eventsWhenStored(3);
-    const made = await appliance.api(`/api/projects/${appliance.made.project.id}/cohorts/`, {
+    await server.eventsWhenStored(3);
+    const made = await server.api(`/api/projects/${server.made.project.id}/cohorts/`, {
       method: "POST",
       body: {
         name: "Those who paid",
@@ -81,7 +82,7 @@ describe.skipIf(chromiumPath === undefined)("pages", () => {
       },
     });
     const { id } = (await made.json()) as { id: number };
-    await appliance.api(`/api/projects/${appliance.made.project.id}/feature_flags/`, {
+    await server.api(`/api/projects/${server.made.project.id}/feature_flags/`, {
       method: "POST",
       body: {
         key: "for-payers",
@@ -91,11 +92,11 @@ describe.skipIf(chromiumPath === undefined)("pages", () => {
   });
   afterAll(async () => {
     await browser?.close();
-    await appliance?.[Symbol.asyncDispose]();
+    await server?.[Symbol.asyncDispose]();
   });
 
   test("a cohort names the flags that look at it, in the list and on its page", async () => {
-    const { page, context } = await openSignedIn(browser, cookie, { url: appliance.url });
+    const { page, context } = await openSignedIn(browser, cookie, { url: server.url });
     for (const path of ["cohorts", "cohorts/1"]) {
       await page.goto(`/console/${path}`);
       await page.getByRole("main").getByRole("link", { name: "for-payers" }).click();
@@ -105,20 +106,20 @@ describe.skipIf(chromiumPath === undefined)("pages", () => {
   });
 
   test("flags without variants in the part for them are flags like others", async () => {
-    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: appliance.url });
+    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: server.url });
     for (const [key, multivariate] of [
       ["no-variants", {}],
       ["null-variants", { variants: null }],
     ] as const) {
       const filters = { groups: [{ properties: [], rollout_percentage: 100 }], multivariate };
-      const made = await appliance.api(`/api/projects/${appliance.made.project.id}/feature_flags/`, {
+      const made = await server.api(`/api/projects/${server.made.project.id}/feature_flags/`, {
         method: "POST",
         body: { key, filters },
       });
       expect(made.status).toBe(201);
       await page.goto("/console/flags");
       await page.getByRole("link", { name: key }).click();
-      await page.getByRole("spinbutton", { name: "Roll out to" }).waitFor();
+      await page.getByRole("spinbutton", { name: "Rollout percentage" }).waitFor();
     }
     await context.close();
     expect(troubles).toEqual([]);
@@ -126,25 +127,25 @@ describe.skipIf(chromiumPath === undefined)("pages", () => {
 
   test("long names without a space do not make a flag's page wider than the screen", async () => {
     const filters = { groups: [{ properties: [], rollout_percentage: 100 }] };
-    const made = await appliance.api(`/api/projects/${appliance.made.project.id}/feature_flags/`, {
+    const made = await server.api(`/api/projects/${server.made.project.id}/feature_flags/`, {
       method: "POST",
       body: { key: "k".repeat(300), name: "n".repeat(300), tags: ["t".repeat(200)], filters },
     });
     const { id } = (await made.json()) as { id: number };
     for (const width of widths) {
-      const { page, context } = await openSignedIn(browser, cookie, { url: appliance.url, width });
+      const { page, context } = await openSignedIn(browser, cookie, { url: server.url, width });
       await page.goto(`/console/flags/${id}`);
-      await page.getByRole("spinbutton", { name: "Roll out to" }).waitFor();
+      await page.getByRole("spinbutton", { name: "Rollout percentage" }).waitFor();
       expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(width);
       await context.close();
     }
   });
 
   test("a page that cannot be drawn says so, and the menu leads elsewhere", async () => {
-    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: appliance.url });
+    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: server.url });
     await page.goto('/console/explore?question={"series":[null]}');
-    await page.getByRole("heading", { level: 1, name: "That did not work" }).waitFor();
-    await page.getByRole("navigation").getByRole("link", { name: "Persons" }).click();
+    await page.getByRole("heading", { level: 1, name: "Something went wrong" }).waitFor();
+    await page.getByRole("navigation").getByRole("link", { name: "People" }).click();
     await page.getByRole("main").getByText("user-1").first().waitFor();
     await context.close();
     expect(troubles.length).toBeGreaterThan(0);
@@ -154,7 +155,7 @@ describe.skipIf(chromiumPath === undefined)("pages", () => {
     for (const width of widths) {
       test(`all pages, ${theme}, ${width}`, async () => {
         const { page, context, troubles } = await openSignedIn(browser, cookie, {
-          url: appliance.url,
+          url: server.url,
           theme,
           width,
           expectedStatus: [400, 404],

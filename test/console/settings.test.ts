@@ -16,23 +16,23 @@ describe.skipIf(chromiumPath === undefined)("settings", () => {
     await page.keyboard.press("Enter");
   };
   const isTaken = async (secret: string) => {
-    const path = `/api/projects/${owner.appliance.made.project.id}/feature_flags/local_evaluation/`;
-    return (await owner.appliance.api(path, { key: secret })).status;
+    const path = `/api/projects/${owner.server.made.project.id}/feature_flags/local_evaluation/`;
+    return (await owner.server.api(path, { key: secret })).status;
   };
 
   test("the secret key is hidden until the password is given, and is replaced with a grace", async () => {
     const { page, context, troubles } = await open();
     await page.goto("/console/settings");
     const card = page.locator("section", { has: page.getByRole("heading", { name: "Secret key" }) });
-    await card.getByText("Hidden until you give your password.").waitFor();
+    await card.getByText("Enter your password to reveal it.").waitFor();
     await card.getByRole("button", { name: "Show" }).click();
     await givePassword(page);
-    const old = owner.appliance.made.project.secret_api_key;
+    const old = owner.server.made.project.secret_api_key;
     await card.getByText(old).waitFor();
 
     await card.getByRole("button", { name: "New secret key" }).click();
     const question = page.getByRole("dialog", { name: "New secret key: Secret key" });
-    expect(await question.getByLabel("The old key counts for").inputValue()).toBe(String(7 * 86_400));
+    expect(await question.getByLabel("Keep old key valid for").inputValue()).toBe(String(7 * 86_400));
     expect(await axeFindings(page)).toEqual([]);
     expect(await isTaken(old)).toBe(200);
     await question.getByRole("button", { name: "New secret key" }).click();
@@ -41,9 +41,9 @@ describe.skipIf(chromiumPath === undefined)("settings", () => {
     expect(present).toStartWith("phs_");
     expect([present === old, await isTaken(present), await isTaken(old)]).toEqual([false, 200, 200]);
 
-    await card.getByRole("button", { name: "End the old key" }).click();
-    const end = page.getByRole("dialog", { name: "End the old key: Secret key" });
-    await end.getByRole("button", { name: "End the old key" }).click();
+    await card.getByRole("button", { name: "Revoke old key" }).click();
+    const end = page.getByRole("dialog", { name: "Revoke old key: Secret key" });
+    await end.getByRole("button", { name: "Revoke old key" }).click();
     await card.getByRole("button", { name: "New secret key" }).waitFor();
     expect([await isTaken(present), await isTaken(old)]).toEqual([200, 401]);
     await context.close();
@@ -69,28 +69,29 @@ describe.skipIf(chromiumPath === undefined)("settings", () => {
     await page.goto("/console/settings?tab=account");
     await page.getByRole("button", { name: "New key" }).click();
     const form = page.getByRole("dialog", { name: "New key" });
-    const offered = await form.getByRole("group").getByRole("checkbox").count();
+    const offered = await form.getByRole("radio", { name: /^(Read|Write)$/ }).count();
     expect(offered).toBe(routeScopes.length);
     await form.getByLabel("Label").fill("importer");
-    await form.getByLabel("event:write").check();
+    await form.getByRole("group", { name: "event", exact: true }).getByText("Write").click();
+    expect(await form.getByLabel("Access").inputValue()).toBe("custom");
     // To the end of the day that is named.
     await form.getByLabel("Expires").fill(new Date().toISOString().slice(0, 10));
-    await form.getByRole("button", { name: "Make key" }).click();
-    const shown = page.getByRole("dialog", { name: "Copy the key now" });
+    await form.getByRole("button", { name: "Create key" }).click();
+    const shown = page.getByRole("dialog", { name: "Copy your key" });
     const value = (await shown.locator("code").textContent()) ?? "";
     await page.keyboard.press("Escape");
     const own = "/api/personal_api_keys/@current/";
-    expect(await (await owner.appliance.api(own, { key: value })).json()).toMatchObject({
+    expect(await (await owner.server.api(own, { key: value })).json()).toMatchObject({
       label: "importer",
-      scopes: ["feature_flag:write", "cohort:read", "event:write"],
+      scopes: ["feature_flag:read", "feature_flag:write", "cohort:read", "event:read", "event:write"],
       expires_at: `${new Date().toISOString().slice(0, 10)}T23:59:59.000000Z`,
     });
 
     const line = page.getByRole("listitem").filter({ hasText: "importer" });
-    await line.getByRole("button", { name: "New value" }).click();
-    const question = page.getByRole("dialog", { name: "New value" });
-    await question.getByText("is refused at once").waitFor();
-    expect((await owner.appliance.api(own, { key: value })).status).toBe(200);
+    await line.getByRole("button", { name: "Roll key" }).click();
+    const question = page.getByRole("dialog", { name: "Roll key" });
+    await question.getByText("is rejected immediately").waitFor();
+    expect((await owner.server.api(own, { key: value })).status).toBe(200);
     await question.getByRole("button", { name: "Cancel" }).click();
     await context.close();
     expect(troubles).toEqual([]);
@@ -106,8 +107,9 @@ describe.skipIf(chromiumPath === undefined)("settings", () => {
     await page.getByRole("button", { name: "New key" }).click();
     const form = page.getByRole("dialog", { name: "New key" });
     await form.getByLabel("Label").fill("nothing");
-    for (const scope of ["feature_flag:write", "cohort:read"]) await form.getByLabel(scope).uncheck();
-    const button = form.getByRole("button", { name: "Make key" });
+    for (const resource of ["feature flag", "cohort"])
+      await form.getByRole("group", { name: resource, exact: true }).getByText("None").click();
+    const button = form.getByRole("button", { name: "Create key" });
     expect(await button.getAttribute("aria-disabled")).toBe("true");
     await button.click({ force: true });
     await form.getByLabel("Label").press("Enter");

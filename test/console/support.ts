@@ -3,8 +3,8 @@
 import { afterAll, beforeAll } from "bun:test";
 import { createRequire } from "node:module";
 import type { Browser, BrowserContext, Page } from "playwright-core";
-import { TestAppliance } from "../support/appliance.ts";
 import { chromiumPath, startBrowser } from "../support/browser.ts";
+import { ServerProcess } from "../support/server.ts";
 
 // The tests themselves are skipped: `describe.skipIf` says nothing by itself.
 if (chromiumPath === undefined) console.log("SKIPPED the console in a browser: no Chromium here");
@@ -88,9 +88,9 @@ interface AxeResults {
 export const password = "correct horse battery staple";
 
 /** The cookie of the owner, who follows the one-time link of `init`. */
-export async function ownerCookie(appliance: TestAppliance): Promise<string> {
-  const token = appliance.made.console_url.split("#")[1];
-  const answer = await fetch(`${appliance.url}/api/session/setup/`, {
+export async function ownerCookie(server: ServerProcess): Promise<string> {
+  const token = server.made.console_url.split("#")[1];
+  const answer = await fetch(`${server.url}/api/session/setup/`, {
     method: "POST",
     headers: { "Content-Type": "application/json", "X-Flagkeep-Console": "1" },
     body: JSON.stringify({ token, password, first_name: "Ann" }),
@@ -111,27 +111,27 @@ export async function openSignedIn(
   return opened;
 }
 
-/** An appliance and a browser for a block of tests, in which it is called once. */
-export function ownersBrowser() {
-  let appliance: TestAppliance;
+/** A server and a browser for a block of tests, in which it is called once. */
+export function ownersBrowser(args: readonly string[] = []) {
+  let server: ServerProcess;
   let browser: Browser;
   let cookie: string;
   beforeAll(async () => {
-    appliance = await TestAppliance.start();
-    cookie = await ownerCookie(appliance);
+    server = await ServerProcess.start({ args: [...args] });
+    cookie = await ownerCookie(server);
     browser = await startBrowser();
   });
   afterAll(async () => {
     await browser?.close();
-    await appliance?.[Symbol.asyncDispose]();
+    await server?.[Symbol.asyncDispose]();
   });
   return {
-    get appliance() {
-      return appliance;
+    get server() {
+      return server;
     },
     /** Gives the owner's password again: for ten minutes nothing asks for it. */
     async confirm(): Promise<void> {
-      const answer = await fetch(`${appliance.url}/api/session/confirm/`, {
+      const answer = await fetch(`${server.url}/api/session/confirm/`, {
         method: "POST",
         headers: { "Content-Type": "application/json", "X-Flagkeep-Console": "1", Cookie: cookie },
         body: JSON.stringify({ password }),
@@ -139,7 +139,6 @@ export function ownersBrowser() {
       if (!answer.ok) throw new Error(`confirm: ${answer.status} ${await answer.text()}`);
     },
     /** The console with its owner signed in. */
-    open: (...expectedStatus: number[]) =>
-      openSignedIn(browser, cookie, { url: appliance.url, expectedStatus }),
+    open: (...expectedStatus: number[]) => openSignedIn(browser, cookie, { url: server.url, expectedStatus }),
   };
 }

@@ -2,8 +2,8 @@
 
 import { describe, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
-import { until } from "../support/appliance.ts";
 import { chromiumPath } from "../support/browser.ts";
+import { until } from "../support/server.ts";
 import { ownersBrowser, password, widths } from "./support.ts";
 
 interface Flag {
@@ -18,11 +18,11 @@ interface Flag {
 
 describe.skipIf(chromiumPath === undefined)("what is typed", () => {
   const owner = ownersBrowser();
-  const path = (rest: string) => `/api/projects/${owner.appliance.made.project.id}/${rest}`;
+  const path = (rest: string) => `/api/projects/${owner.server.made.project.id}/${rest}`;
   const read = async (id: number) =>
-    (await (await owner.appliance.api(path(`feature_flags/${id}/`))).json()) as Flag;
+    (await (await owner.server.api(path(`feature_flags/${id}/`))).json()) as Flag;
   const make = async (body: Record<string, unknown>) => {
-    const answer = await owner.appliance.api(path("feature_flags/"), { method: "POST", body });
+    const answer = await owner.server.api(path("feature_flags/"), { method: "POST", body });
     expect(answer.status).toBe(201);
     return (await answer.json()) as Flag;
   };
@@ -36,12 +36,12 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
   test("a switch does not hide what somebody else has changed since the page was opened", async () => {
     const flag = await make({ key: "two-tabs", filters: { groups: groups(10) } });
     const change = () =>
-      owner.appliance.api(path(`feature_flags/${flag.id}/`), {
+      owner.server.api(path(`feature_flags/${flag.id}/`), {
         method: "PATCH",
         body: { filters: { groups: groups(75) } },
       });
     const { page, context, troubles } = await open(409);
-    const share = page.getByRole("spinbutton", { name: "Roll out to" });
+    const share = page.getByRole("spinbutton", { name: "Rollout percentage" });
     await page.goto(`/console/flags/${flag.id}`);
     await share.waitFor();
     await change();
@@ -53,8 +53,8 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
     // With a draft: it is not put on top of theirs unasked.
     await page.getByRole("button", { name: "Discard" }).waitFor({ state: "detached" });
     await page.getByLabel("Description").fill("Mine");
-    await page.getByRole("button", { name: "Duplicate: Set 1" }).click();
-    await owner.appliance.api(path(`feature_flags/${flag.id}/`), {
+    await page.getByRole("button", { name: "Duplicate: Condition set 1" }).click();
+    await owner.server.api(path(`feature_flags/${flag.id}/`), {
       method: "PATCH",
       body: { filters: { groups: groups(80) } },
     });
@@ -70,8 +70,8 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
       }
     }
     await save(page);
-    const dialog = page.getByRole("dialog", { name: "Somebody else changed this flag" });
-    await dialog.getByText("set 1: roll out 75 → 80 %").waitFor();
+    const dialog = page.getByRole("dialog", { name: "This flag was changed by someone else" });
+    await dialog.getByText("condition set 1: rollout 75 → 80%").waitFor();
     await context.close();
     expect(troubles).toEqual([]);
   });
@@ -80,8 +80,8 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
     const flag = await make({ key: "tagged", tags: ["one"], filters: { groups: groups(10) } });
     const { page, context, troubles } = await open(409);
     await page.goto("/console/flags?search=tagged");
-    await page.getByRole("checkbox", { name: "Choose tagged" }).check();
-    await owner.appliance.api(path(`feature_flags/${flag.id}/`), {
+    await page.getByRole("checkbox", { name: "Select tagged" }).check();
+    await owner.server.api(path(`feature_flags/${flag.id}/`), {
       method: "PATCH",
       body: { tags: ["one", "two"] },
     });
@@ -92,7 +92,7 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
     expect(await read(flag.id)).toMatchObject({ tags: ["one", "two"] });
 
     const post = async (where: string, body: object) => {
-      const made = await owner.appliance.api(path(where), { method: "POST", body });
+      const made = await owner.server.api(path(where), { method: "POST", body });
       return ((await made.json()) as { id: number }).id;
     };
     const boards = [await post("dashboards/", { name: "A" }), await post("dashboards/", { name: "B" })];
@@ -100,11 +100,11 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
     const tile = await post("insights/", { name: "Payments", query, dashboards: [boards[0]] });
     await page.goto(`/console/dashboards/${boards[0]}`);
     await page.getByRole("heading", { name: "Payments" }).waitFor();
-    await owner.appliance.api(path(`insights/${tile}/`), { method: "PATCH", body: { dashboards: boards } });
-    await page.getByRole("button", { name: "Actions: Payments" }).click();
+    await owner.server.api(path(`insights/${tile}/`), { method: "PATCH", body: { dashboards: boards } });
+    await page.getByRole("button", { name: "Actions: Payments", exact: true }).click();
     await page.getByRole("button", { name: "Remove", exact: true }).click();
     await page.getByRole("heading", { name: "Payments" }).waitFor({ state: "detached" });
-    const left = await (await owner.appliance.api(path(`insights/${tile}/`))).json();
+    const left = await (await owner.server.api(path(`insights/${tile}/`))).json();
     expect(left).toMatchObject({ dashboards: [boards[1]] });
     await context.close();
     expect(troubles).toEqual([]);
@@ -115,7 +115,7 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
     const { page, context, troubles } = await open();
     await page.goto(`/console/flags/${flag.id}`);
     await page.getByLabel("Description").fill("Still here?");
-    await owner.appliance.api(path(`feature_flags/${flag.id}/`), {
+    await owner.server.api(path(`feature_flags/${flag.id}/`), {
       method: "PATCH",
       body: { deleted: true },
     });
@@ -134,9 +134,9 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
     });
     const { page, context, troubles } = await open();
     await page.goto(`/console/flags/${flag.id}`);
-    const rollout = page.getByRole("spinbutton", { name: "Roll out to" });
-    const first = page.getByRole("spinbutton", { name: "Share" }).first();
-    const second = page.getByRole("spinbutton", { name: "Share" }).nth(1);
+    const rollout = page.getByRole("spinbutton", { name: "Rollout percentage" });
+    const first = page.getByRole("spinbutton", { name: "Percentage", exact: true }).first();
+    const second = page.getByRole("spinbutton", { name: "Percentage", exact: true }).nth(1);
     const type = async (field: typeof first, text: string) => {
       await field.press("Control+a");
       await field.pressSequentially(text);
@@ -162,7 +162,7 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
       33.05, 66.95,
     ]);
     // What is set by something else is shown.
-    await page.getByRole("button", { name: "Spread evenly" }).click();
+    await page.getByRole("button", { name: "Distribute evenly" }).click();
     expect(await first.inputValue()).toBe("50");
     await context.close();
     expect(troubles).toEqual([]);
@@ -196,7 +196,7 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
     await page.getByText("Each variant needs a key of its own.").waitFor();
     expect(await second.inputValue()).toBe("v12");
     await page.getByRole("button", { name: "Remove variant: v12" }).click();
-    await page.getByRole("spinbutton", { name: "Share" }).fill("100");
+    await page.getByRole("spinbutton", { name: "Percentage", exact: true }).fill("100");
     await save(page);
     await until(
       async () => (await read(flag.id)).filters.multivariate!.variants.length === 1,
@@ -221,7 +221,7 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
     };
     const flag = await make(settings);
     const body = { name: "Other" };
-    const made = await owner.appliance.api("/api/organizations/@current/projects/", { method: "POST", body });
+    const made = await owner.server.api("/api/organizations/@current/projects/", { method: "POST", body });
     const { id } = (await made.json()) as { id: number };
     const { page, context, troubles } = await open();
     await page.goto(`/console/flags/${flag.id}`);
@@ -229,7 +229,7 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
     await page.getByRole("button", { name: "Copy to another project" }).click();
     await page.getByRole("button", { name: "Copy", exact: true }).click();
     await page.getByText("Copied to Other.").waitFor();
-    const found = await owner.appliance.api(`/api/projects/${id}/feature_flags/?search=remote`);
+    const found = await owner.server.api(`/api/projects/${id}/feature_flags/?search=remote`);
     const { results } = (await found.json()) as { results: object[] };
     expect(results[0]).toMatchObject({ ...settings, active: false });
     await context.close();
@@ -238,16 +238,16 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
 
   test("whole numbers beyond 2^53 are shown digit by digit", async () => {
     const digits = ["9007199254740993", "12345678901234567891"];
-    const body = `{"api_key":"${owner.appliance.token}","event":"ordered","distinct_id":"user-1","properties":{"order":${digits[0]},"inner":{"id":${digits[1]}}}}`;
-    await fetch(`${owner.appliance.url}/capture/`, {
+    const body = `{"api_key":"${owner.server.token}","event":"ordered","distinct_id":"user-1","properties":{"order":${digits[0]},"inner":{"id":${digits[1]}}}}`;
+    await fetch(`${owner.server.url}/capture/`, {
       method: "POST",
       headers: { "Content-Type": "application/json" },
       body,
     });
-    await owner.appliance.eventsWhenStored(1);
+    await owner.server.eventsWhenStored(1);
     const { page, context, troubles } = await open();
-    await page.goto("/console/live");
-    await page.getByRole("table", { name: "Stored events" }).getByText("ordered").first().click();
+    await page.goto("/console/events");
+    await page.getByRole("table", { name: "Events", exact: true }).getByText("ordered").first().click();
     for (const number of digits) await page.getByRole("dialog").getByText(number).waitFor();
     await page.goto("/console/sql?q=SELECT properties FROM events");
     for (const number of digits) await page.getByRole("table").getByText(number).waitFor();
@@ -261,7 +261,7 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
     await page.getByLabel("Name").fill("Those without a key");
     await page.getByRole("button", { name: "Add condition" }).click();
     await page.getByRole("button", { name: "Save cohort" }).click();
-    await page.getByText("Each condition needs a key.").waitFor();
+    await page.getByText("Each condition requires a key.").waitFor();
     expect(await page.getByLabel("Name").inputValue()).toBe("Those without a key");
     await page.getByLabel("Name").fill("n".repeat(500));
     await page.getByRole("button", { name: "Save cohort" }).click();
@@ -275,7 +275,7 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
     expect(await page.getByLabel("New role").inputValue()).toBe("r".repeat(500));
 
     const body = { name: "Board" };
-    const made = await owner.appliance.api(path("dashboards/"), { method: "POST", body });
+    const made = await owner.server.api(path("dashboards/"), { method: "POST", body });
     await page.goto(`/console/dashboards/${((await made.json()) as { id: number }).id}`);
     await page.getByRole("button", { name: "Rename" }).click();
     const dialog = page.getByRole("dialog", { name: "Rename" });
@@ -306,7 +306,7 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
     // Whatever the page has asked by itself meanwhile: the form to sign in may be there already.
     const click = (element: HTMLElement) => element.click();
     await page.getByRole("button", { name: "Create flag", includeHidden: true }).evaluate(click);
-    await page.getByLabel("E-mail").fill(owner.appliance.made.user.email);
+    await page.getByLabel("E-mail").fill(owner.server.made.user.email);
     await page.getByLabel("Password").fill("something else entirely");
     await page.keyboard.press("Enter");
     await page.getByRole("alert").waitFor();

@@ -3,29 +3,29 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import type { Browser } from "playwright-core";
-import { TestAppliance, until } from "../support/appliance.ts";
 import { chromiumPath, startBrowser } from "../support/browser.ts";
+import { ServerProcess, until } from "../support/server.ts";
 import { axeFindings, openSignedIn, ownerCookie, password } from "./support.ts";
 
 describe.skipIf(chromiumPath === undefined)("uploads", () => {
-  let appliance: TestAppliance;
+  let server: ServerProcess;
   let browser: Browser;
   let cookie: string;
-  const open = () => openSignedIn(browser, cookie, { url: appliance.url });
+  const open = () => openSignedIn(browser, cookie, { url: server.url });
 
   beforeAll(async () => {
-    appliance = await TestAppliance.start();
-    cookie = await ownerCookie(appliance);
+    server = await ServerProcess.start();
+    cookie = await ownerCookie(server);
     browser = await startBrowser();
-    await appliance.batch([
+    await server.batch([
       { event: "$set", distinct_id: "user-1", properties: { $set: { plan: "pro" } } },
       { event: "$set", distinct_id: "-user,2", properties: { $set: { plan: "free" } } },
     ]);
-    await appliance.eventsWhenStored(2);
+    await server.eventsWhenStored(2);
   });
   afterAll(async () => {
     await browser?.close();
-    await appliance?.[Symbol.asyncDispose]();
+    await server?.[Symbol.asyncDispose]();
   });
 
   test("a file of the past is checked, then loaded; rejected records are read", async () => {
@@ -43,23 +43,29 @@ describe.skipIf(chromiumPath === undefined)("uploads", () => {
     await dialog
       .getByLabel("File", { exact: true })
       .setInputFiles({ name: "old.ndjson", mimeType: "text/plain", buffer: Buffer.from(lines.join("\n")) });
-    await dialog.getByLabel("Check only").check();
+    await dialog.getByLabel("Dry run").check();
     expect(await axeFindings(page)).toEqual([]);
-    await dialog.getByRole("button", { name: "Send" }).click();
+    await dialog.getByRole("button", { name: "Upload" }).click();
+    await page.getByText("Summary of the dry run: nothing was loaded").click();
+    await page.getByText("ignored_invalid_timestamp: 1").waitFor();
     await page.getByRole("button", { name: "Load it" }).click();
     await page.getByText("50 records · 1 rejected").waitFor();
     await until(
-      async () =>
-        (await appliance.query("SELECT count(*) AS n FROM events WHERE event = 'old'"))[0]?.n === 49,
+      async () => (await server.query("SELECT count(*) AS n FROM events WHERE event = 'old'"))[0]?.n === 49,
       "the events are loaded",
     );
+    await page.getByText("Summary", { exact: true }).click();
+    const figures = page.locator("dl.properties");
+    await figures.getByText("Accepted").waitFor();
+    expect(await figures.textContent()).toContain("49");
+    expect(await axeFindings(page)).toEqual([]);
     const [file] = await Promise.all([
       page.waitForEvent("download"),
       page.getByRole("button", { name: "Rejected records" }).click(),
     ]);
     expect(file.suggestedFilename()).toBe("old.ndjson.rejected.ndjson");
     expect(readFileSync(await file.path(), "utf8")).toContain('"line":8');
-    await page.getByRole("button", { name: "Forget old.ndjson" }).click();
+    await page.getByRole("button", { name: "Remove old.ndjson" }).click();
     await page.getByText("Nothing was imported").waitFor();
     await context.close();
     expect(troubles).toEqual([]);
@@ -69,13 +75,13 @@ describe.skipIf(chromiumPath === undefined)("uploads", () => {
     const { page, context, troubles } = await open();
     await page.goto("/console/cohorts/new");
     await page.getByLabel("Name").fill("Friends");
-    await page.getByLabel("fixed list").check();
-    await page.getByLabel("File of distinct ids").setInputFiles({
+    await page.getByLabel("Static").check();
+    await page.getByLabel("File of distinct IDs").setInputFiles({
       name: "ids.csv",
       mimeType: "text/csv",
       buffer: Buffer.from('note,distinct_id\nyes,"-user,2"\nno,nobody\n'),
     });
-    await page.getByLabel("Distinct ids", { exact: true }).fill("user-1");
+    await page.getByLabel("Distinct IDs", { exact: true }).fill("user-1");
     await page.getByRole("button", { name: "Save cohort" }).click();
     await page.getByRole("heading", { level: 1, name: "Friends" }).waitFor();
     const members = page.getByRole("table", { name: "Members" });
@@ -88,7 +94,7 @@ describe.skipIf(chromiumPath === undefined)("uploads", () => {
 
   test("keys of a member are seen and revoked", async () => {
     const { page, context, troubles } = await open();
-    const made = await appliance.api("/api/personal_api_keys/", {
+    const made = await server.api("/api/personal_api_keys/", {
       method: "POST",
       body: { label: "laptop", scopes: ["*"] },
     });
@@ -99,10 +105,10 @@ describe.skipIf(chromiumPath === undefined)("uploads", () => {
     await dialog.getByText("laptop").waitFor();
     await dialog.getByRole("listitem").filter({ hasText: "laptop" }).getByRole("button").click();
     const question = page.getByRole("dialog", { name: "Revoke" });
-    await question.getByText("Whoever uses “laptop” is refused from now on.").waitFor();
+    await question.getByText("Requests with “laptop” are rejected from now on.").waitFor();
     await question.getByRole("button", { name: "Revoke" }).click();
     await dialog.getByText("laptop").waitFor({ state: "detached" });
-    const answer = await appliance.api("/api/users/@me/", { key });
+    const answer = await server.api("/api/users/@me/", { key });
     expect(answer.status).toBe(401);
     await context.close();
     expect(troubles).toEqual([]);
@@ -110,7 +116,7 @@ describe.skipIf(chromiumPath === undefined)("uploads", () => {
 
   test("a project is archived and opened again", async () => {
     const { page, context, troubles } = await openSignedIn(browser, cookie, {
-      url: appliance.url,
+      url: server.url,
       expectedStatus: [403, 404],
     });
     await page.goto("/console/settings");
@@ -125,7 +131,7 @@ describe.skipIf(chromiumPath === undefined)("uploads", () => {
       });
     await page.getByRole("button", { name: "Archive project" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Archive project" }).click();
-    const asks = page.getByRole("dialog", { name: "Your password again" });
+    const asks = page.getByRole("dialog", { name: "Confirm your password" });
     await asks.getByLabel("Password").fill(password);
     await page.keyboard.press("Enter");
     await page.getByRole("button", { name: "Open again Second" }).click();

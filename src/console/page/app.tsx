@@ -1,48 +1,147 @@
-/** Which page is shown to whom. */
+/** Routes of the console. */
 
 import { useEffect, useLayoutEffect } from "preact/hooks";
 import { Route, Router, useLocation } from "preact-iso";
-import { rootPath } from "./lib/address.ts";
-import { later } from "./lib/later.ts";
-import { expired, loadSession, session } from "./lib/session.ts";
-// Where everybody lands: not one more file to wait for.
+import { Layout, Opening } from "./components/layout.tsx";
+import { Page } from "./components/page.tsx";
+import { Empty, ErrorState, NotLoaded, OfflineBar, Rows } from "./components/states.tsx";
+import { lazyPage, type Placeholder } from "./lib/lazy-page.ts";
+import { rootPath, to } from "./lib/router.ts";
+import { loadSession, session, sessionExpired } from "./lib/session.ts";
+import { startPage } from "./lib/start-page.ts";
+import { words } from "./messages/index.ts";
+// The landing page: bundled, to save a request.
 import { Flags } from "./pages/flags.tsx";
 import { Setup } from "./pages/setup.tsx";
 import { SignIn, SignInAgain } from "./pages/sign-in.tsx";
-import { Frame, Opening } from "./parts/frame.tsx";
-import { Page } from "./parts/page.tsx";
-import { AwayBar, Empty, Rows, Trouble } from "./parts/states.tsx";
-import { words } from "./words/index.ts";
 
-/** By their addresses below the console's. Their files are got when somebody goes there. */
+/** The page's title until its file is loaded. */
+const getPlaceholder =
+  (name: keyof typeof words.frame.pages): Placeholder =>
+  (props) => (
+    <Page title={words.frame.pages[name]}>
+      <NotLoaded {...props} />
+    </Page>
+  );
+
+/** By their path below the console's. */
 const laterPages = {
-  "flags/:id": later(() => import("./pages/flag/flag.tsx").then(({ FlagPage }) => FlagPage)),
-  start: later(() => import("./pages/start.tsx").then(({ Start }) => Start)),
-  live: later(() => import("./pages/live.tsx").then(({ LivePage }) => LivePage)),
-  sql: later(() => import("./pages/sql.tsx").then(({ Sql }) => Sql)),
-  explore: later(() => import("./pages/explore/explore.tsx").then(({ Explore }) => Explore)),
-  persons: later(() => import("./pages/people/persons.tsx").then(({ Persons }) => Persons)),
-  "persons/:id": later(() => import("./pages/people/person.tsx").then(({ PersonPage }) => PersonPage)),
-  cohorts: later(() => import("./pages/people/cohorts.tsx").then(({ Cohorts }) => Cohorts)),
-  "cohorts/:id": later(() => import("./pages/people/cohort.tsx").then(({ CohortPage }) => CohortPage)),
-  dashboards: later(() => import("./pages/dashboards.tsx").then(({ Dashboards }) => Dashboards)),
-  "dashboards/:id": later(() => import("./pages/dashboard.tsx").then(({ Dashboard }) => Dashboard)),
-  activity: later(() => import("./pages/activity.tsx").then(({ Activity }) => Activity)),
-  settings: later(() => import("./pages/settings/settings.tsx").then(({ Settings }) => Settings)),
-  instance: later(() => import("./pages/instance/instance.tsx").then(({ Instance }) => Instance)),
+  "flags/:id": lazyPage(
+    () => import("./pages/flag/flag.tsx").then(({ FlagPage }) => FlagPage),
+    getPlaceholder("flags"),
+  ),
+  experiments: lazyPage(
+    () => import("./pages/experiments/experiments.tsx").then(({ Experiments }) => Experiments),
+    getPlaceholder("experiments"),
+  ),
+  "experiments/new": lazyPage(
+    () => import("./pages/experiments/setup.tsx").then(({ NewExperiment }) => NewExperiment),
+    getPlaceholder("experiments"),
+  ),
+  "experiments/:id/setup": lazyPage(
+    () => import("./pages/experiments/setup.tsx").then(({ ExperimentSetup }) => ExperimentSetup),
+    getPlaceholder("experiments"),
+  ),
+  "experiments/:id": lazyPage(
+    () => import("./pages/experiments/experiment.tsx").then(({ ExperimentPage }) => ExperimentPage),
+    getPlaceholder("experiments"),
+  ),
+  start: lazyPage(
+    () => import("./pages/getting-started.tsx").then(({ GettingStarted }) => GettingStarted),
+    getPlaceholder("start"),
+  ),
+  overview: lazyPage(
+    () => import("./pages/overview/overview.tsx").then(({ Overview }) => Overview),
+    getPlaceholder("overview"),
+  ),
+  events: lazyPage(
+    () => import("./pages/live.tsx").then(({ LivePage }) => LivePage),
+    getPlaceholder("events"),
+  ),
+  sql: lazyPage(() => import("./pages/sql.tsx").then(({ Sql }) => Sql), getPlaceholder("sql")),
+  explore: lazyPage(
+    () => import("./pages/explore/explore.tsx").then(({ Explore }) => Explore),
+    getPlaceholder("explore"),
+  ),
+  persons: lazyPage(
+    () => import("./pages/people/persons.tsx").then(({ Persons }) => Persons),
+    getPlaceholder("persons"),
+  ),
+  "persons/:id": lazyPage(
+    () => import("./pages/people/person.tsx").then(({ PersonPage }) => PersonPage),
+    getPlaceholder("persons"),
+  ),
+  cohorts: lazyPage(
+    () => import("./pages/people/cohorts.tsx").then(({ Cohorts }) => Cohorts),
+    getPlaceholder("cohorts"),
+  ),
+  "cohorts/:id": lazyPage(
+    () => import("./pages/people/cohort.tsx").then(({ CohortPage }) => CohortPage),
+    getPlaceholder("cohorts"),
+  ),
+  dashboards: lazyPage(
+    () => import("./pages/dashboards.tsx").then(({ Dashboards }) => Dashboards),
+    getPlaceholder("dashboards"),
+  ),
+  "dashboards/:id": lazyPage(
+    () => import("./pages/dashboard.tsx").then(({ Dashboard }) => Dashboard),
+    getPlaceholder("dashboards"),
+  ),
+  activity: lazyPage(
+    () => import("./pages/activity.tsx").then(({ Activity }) => Activity),
+    getPlaceholder("activity"),
+  ),
+  settings: lazyPage(
+    () => import("./pages/settings/settings.tsx").then(({ Settings }) => Settings),
+    getPlaceholder("settings"),
+  ),
+  instance: lazyPage(
+    () => import("./pages/instance/instance.tsx").then(({ Instance }) => Instance),
+    getPlaceholder("instance"),
+  ),
 };
 
-/** Gets the files of a page before it is shown, while it is found out who is there. */
+/** What a share link shows, without a session. */
+const Shared = lazyPage(
+  () => import("./pages/shared.tsx").then(({ Shared }) => Shared),
+  (props) => (
+    <main class="alone">
+      <NotLoaded {...props} />
+    </main>
+  ),
+);
+
+/** Loads a page's files before it is rendered, in parallel with the session. */
 function preloadPage(path: string): void {
-  const [name, id] = path.slice(rootPath.length + 1).split("/");
-  const page = Object.entries(laterPages).find(([address]) => address === (id ? `${name}/:id` : name));
-  // Whoever shows it meets the error.
+  const parts = path.slice(rootPath.length + 1).split("/");
+  const isAt = (address: string) => {
+    const known = address.split("/");
+    return (
+      known.length === parts.length && known.every((part, place) => part === ":id" || part === parts[place])
+    );
+  };
+  const page = Object.entries(laterPages).find(([address]) => isAt(address));
+  // The page shows the error when it is rendered.
   page?.[1].preload().catch(() => undefined);
 }
 
+/** Opens the start page of the project. */
 function Home() {
   const { route } = useLocation();
-  useEffect(() => route(`${rootPath}/flags`, true), []);
+  useEffect(() => {
+    const controller = new AbortController();
+    void startPage(Object.keys(laterPages), controller.signal).then((name) => {
+      if (!controller.signal.aborted) route(to(name), true);
+    });
+    return () => controller.abort();
+  }, []);
+  return <Rows />;
+}
+
+/** Redirects the former page Live to Events. */
+function Live() {
+  const { route } = useLocation();
+  useEffect(() => route(`${rootPath}/events${location.search}`, true), []);
   return <Rows />;
 }
 
@@ -57,37 +156,40 @@ function Unknown() {
 export function App() {
   const { path } = useLocation();
   const isSetup = path === `${rootPath}/setup`;
+  const isShared = path === `${rootPath}/shared`;
   // Before the first paint: each page waits for this.
   useLayoutEffect(() => {
-    if (isSetup || session.value.state !== "unknown") return;
+    if (isSetup || isShared || session.value.state !== "unknown") return;
     preloadPage(path);
     void loadSession();
-  }, [isSetup]);
+  }, [isSetup, isShared]);
   if (isSetup) return <Setup />;
+  if (isShared) return <Shared />;
   const current = session.value;
   if (current.state === "out") return <SignIn />;
   if (current.state === "unreachable") {
     return (
       <main class="alone">
-        {current.failure.isPassing ? <AwayBar failure={current.failure} readAt={0} /> : null}
-        <Trouble failure={current.failure} onRetry={() => void loadSession()} />
+        {current.failure.isPassing ? <OfflineBar failure={current.failure} readAt={0} /> : null}
+        <ErrorState failure={current.failure} onRetry={() => void loadSession()} />
       </main>
     );
   }
   if (current.state === "unknown") return <Opening />;
   return (
     <>
-      <Frame key={current.me.uuid}>
+      <Layout key={current.me.uuid}>
         <Router>
           <Route path={`${rootPath}/`} component={Home} />
           <Route path={`${rootPath}/flags`} component={Flags} />
+          <Route path={`${rootPath}/live`} component={Live} />
           {Object.entries(laterPages).map(([address, page]) => (
             <Route key={address} path={`${rootPath}/${address}`} component={page} />
           ))}
           <Route default component={Unknown} />
         </Router>
-      </Frame>
-      {expired.value && <SignInAgain />}
+      </Layout>
+      {sessionExpired.value && <SignInAgain />}
     </>
   );
 }

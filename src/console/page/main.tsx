@@ -3,7 +3,7 @@
 import { render } from "preact";
 import { ErrorBoundary, LocationProvider } from "preact-iso";
 import { App } from "./app.tsx";
-import { rootPath } from "./lib/address.ts";
+import { rootPath } from "./lib/router.ts";
 
 render(
   <LocationProvider scope={rootPath}>

@@ -1,10 +1,11 @@
-/** Talks to Flagkeep's public API as whoever is signed in. */
+/** Client of Flagkeep's public API for the signed-in user. */
 
+import { signal } from "@preact/signals";
 import { parseJson } from "./json.ts";
-import { ownHeader, serverPath, sessionPath } from "./server.ts";
+import { csrfHeader, serverPath, sessionPath } from "./server.ts";
 
-/** What the server refused, in its own words; `status` 0: it could not be reached. */
-export class Failure extends Error {
+/** An error response with the server's message; `status` 0: the server is unreachable. */
+export class ApiError extends Error {
   constructor(
     readonly status: number,
     readonly code: string,
@@ -17,58 +18,63 @@ export class Failure extends Error {
     super(detail);
   }
 
-  /** The analytics engine is away, or has too much to do; flags and capture go on. */
-  get isEngineAway(): boolean {
+  /** The analytics engine is unavailable or overloaded; flags and capture continue. */
+  get isEngineUnavailable(): boolean {
     return this.status === 503;
   }
 
-  /** It goes by itself: besides, the server is not reached, behind a proxy either, or wants fewer requests. */
+  /** The error is transient: also if the server is unreachable, directly or behind a proxy, or rate limits. */
   get isPassing(): boolean {
     return [0, 429, 502, 503, 504].includes(this.status);
   }
 
-  /** Nobody is signed in. Other answers with 401 are about a password or a key that was just given. */
+  /** No session. Other 401 responses are about a password or key that was just entered. */
   get isSignedOut(): boolean {
     return this.status === 401 && this.code === "not_authenticated";
   }
 }
 
-/** Where clients reach the server. */
+/** URL at which clients reach the server. */
 export const serverAddress = (): string => location.origin + serverPath;
 
-export interface Ask {
+export interface RequestOptions {
   method?: "GET" | "POST" | "PATCH" | "PUT" | "DELETE";
   body?: unknown;
-  /** A body that is no JSON. */
+  /** A body that is not JSON. */
   file?: Blob;
-  /** Fields with files among them. */
+  /** Fields that include files. */
   form?: FormData;
   signal?: AbortSignal;
   accept?: string;
+  /** A health probe: its failure is already known to health. */
+  isProbe?: boolean;
 }
 
-/** Lets whoever was signed in sign in again; resolves to false when that one did not. Set by the session. */
+/** Number of requests that did not reach the server: a change triggers a health check. */
+export const contactFailed = signal(0);
+
+/** Lets the user sign in again; resolves to false on failure. Set by the session. */
 export const signInAgain: { ask: () => Promise<boolean> } = { ask: async () => false };
 
-/** Asks for the password again; resolves to false when it was not given. Set by the dialog that does so. */
+/** Asks for the password; resolves to false if cancelled. Set by the dialog. */
 export const confirmPassword: { ask: () => Promise<boolean> } = { ask: async () => false };
 
 /**
- * Sends a request and reads the JSON answer; undefined when there is no body.
+ * Sends a request and parses the JSON response; undefined without a body.
  *
- * @throws {Failure} and AbortError.
+ * @throws {ApiError} and AbortError.
  */
-export async function ask<Answer = unknown>(path: string, options: Ask = {}): Promise<Answer> {
+export async function request<Answer = unknown>(path: string, options: RequestOptions = {}): Promise<Answer> {
   const response = await send(path, options);
   const text = await response.text();
   return (text === "" ? undefined : parseJson(text)) as Answer;
 }
 
-/** Like `ask`, for answers that are no JSON or do not end. */
-export async function send(path: string, options: Ask = {}): Promise<Response> {
+/** Like `request`, for responses that are not JSON or do not end. */
+export async function send(path: string, options: RequestOptions = {}): Promise<Response> {
   const method = options.method ?? "GET";
   if (method !== "GET" && navigator.onLine === false) {
-    throw new Failure(0, "offline", "There is no connection. Nothing was changed.");
+    throw new ApiError(0, "offline", "No connection to the server. Nothing was changed.");
   }
   let response: Response;
   try {
@@ -76,7 +82,7 @@ export async function send(path: string, options: Ask = {}): Promise<Response> {
       method,
       credentials: "same-origin",
       headers: {
-        ...ownHeader,
+        ...csrfHeader,
         Accept: options.accept ?? "application/json",
         ...(options.body === undefined ? {} : { "Content-Type": "application/json" }),
         ...(options.file === undefined ? {} : { "Content-Type": "application/octet-stream" }),
@@ -87,26 +93,27 @@ export async function send(path: string, options: Ask = {}): Promise<Response> {
       ...(options.signal === undefined ? {} : { signal: options.signal }),
     });
   } catch (error) {
-    if (options.signal?.aborted) throw error;
-    throw new Failure(0, "unreachable", "Flagkeep could not be reached.");
+    if (options.signal?.aborted && isAbort(error)) throw error;
+    if (!options.isProbe) contactFailed.value += 1;
+    throw new ApiError(0, "unreachable", "Flagkeep could not be reached.");
   }
   if (response.ok) return response;
-  const failure = await failureOf(response);
-  // What was asked is asked again then: nobody has to do it twice, and nothing that was typed is lost.
+  const failure = await readApiError(response);
+  // Retry after signing in again, so that no action or input is lost.
   if (failure.isSignedOut && path !== sessionPath && (await signInAgain.ask())) return send(path, options);
   if (failure.code === "confirmation_required" && (await confirmPassword.ask())) return send(path, options);
   throw failure;
 }
 
-async function failureOf(response: Response): Promise<Failure> {
+async function readApiError(response: Response): Promise<ApiError> {
   const retryAfter = Number(response.headers.get("retry-after") ?? Number.NaN);
   let body: Record<string, unknown> = {};
   try {
     body = (await response.json()) as Record<string, unknown>;
   } catch {
-    // A proxy's page, or nothing.
+    // A proxy's page, or an empty body.
   }
-  return new Failure(
+  return new ApiError(
     response.status,
     typeof body.code === "string" ? body.code : "error",
     typeof body.detail === "string" && body.detail !== "" ? body.detail : `HTTP ${response.status}`,
@@ -116,15 +123,15 @@ async function failureOf(response: Response): Promise<Failure> {
   );
 }
 
-/** The fields of a form, files too. */
-export function formOf(fields: Record<string, string | Blob>): FormData {
+/** Form data, including files. */
+export function getForm(fields: Record<string, string | Blob>): FormData {
   const form = new FormData();
   for (const [name, value] of Object.entries(fields)) form.set(name, value);
   return form;
 }
 
-/** A query string of what is set; empty texts and undefined are left out. */
-export function queryText(values: Record<string, string | number | boolean | undefined | null>): string {
+/** A query string; empty strings and undefined are omitted. */
+export function queryString(values: Record<string, string | number | boolean | undefined | null>): string {
   const set = Object.entries(values).filter(
     ([, value]) => value !== undefined && value !== null && value !== "",
   );
@@ -132,17 +139,15 @@ export function queryText(values: Record<string, string | number | boolean | und
   return `?${new URLSearchParams(set.map(([name, value]) => [name, String(value)]))}`;
 }
 
-/** Whether an error only says that nobody waits any more. */
+/** Whether an error only means that the request was aborted. */
 export function isAbort(error: unknown): boolean {
   return error instanceof DOMException && error.name === "AbortError";
 }
 
-/** An error as what the server refused. */
-export function asFailure(error: unknown): Failure {
-  return error instanceof Failure ? error : new Failure(-1, "error", wordsOf(error));
+export function toApiError(error: unknown): ApiError {
+  return error instanceof ApiError ? error : new ApiError(-1, "error", errorMessage(error));
 }
 
-/** An error in words. */
-export function wordsOf(error: unknown): string {
+export function errorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

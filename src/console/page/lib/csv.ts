@@ -1,16 +1,16 @@
-/** Files for whoever works with something else: rows for spreadsheets. */
+/** CSV files for spreadsheets. */
 
-import { valueText } from "./format.ts";
+import { formatValue } from "./format.ts";
 
-/** What the rows of a statement can be taken along as. */
+/** Download formats of query results. */
 export type FileForm = "csv" | "parquet";
 
-/** A spreadsheet would run what begins like a formula. */
+/** Spreadsheets run cells that begin like a formula. */
 const formulaStart = /^"?[=+\-@\t\r]/;
-/** In CSV as the server writes it: quotes stand around a whole cell, or within one that has them. */
+/** Cells in the server's CSV: quoted as a whole (inner quotes doubled), or not at all. */
 const cells = /(?:"[^"]*")+|[^",\n]+/g;
 
-/** CSV of rows, with a line of names. */
+/** CSV of rows, with a header line. */
 export function toCsv(columns: readonly string[], rows: readonly Record<string, unknown>[]): Blob {
   const lines = [columns, ...rows.map((row) => columns.map((column) => row[column]))];
   return new Blob([harmless(lines.map((line) => `${line.map(cell).join(",")}\n`).join(""))]);
@@ -18,13 +18,13 @@ export function toCsv(columns: readonly string[], rows: readonly Record<string, 
 
 function cell(value: unknown): string {
   if (value === null || value === undefined) return "";
-  const text = valueText(value);
+  const text = formatValue(value);
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
 /**
- * Passes the server's CSV on with `'` before what a spreadsheet would run; numbers stay numbers. The server's own answer is
- * exact, for programs that read it back: people open what they take from the console in a spreadsheet.
+ * Prefixes cells that a spreadsheet would run with `'`; numbers stay numbers. The server's own CSV is exact, for
+ * programs that read it back: files from the console are opened in spreadsheets.
  */
 export function withoutFormulas(): TransformStream<string, string> {
   let rest = "";
@@ -32,7 +32,7 @@ export function withoutFormulas(): TransformStream<string, string> {
     transform(chunk, out) {
       const text = rest + chunk;
       const last = text.lastIndexOf("\n") + 1;
-      // A line break within quotes ends no row.
+      // A line break within quotes does not end a row.
       const end = text.slice(0, last).split('"').length % 2 === 1 ? last : 0;
       rest = text.slice(end);
       out.enqueue(harmless(text.slice(0, end)));
@@ -43,14 +43,14 @@ export function withoutFormulas(): TransformStream<string, string> {
   });
 }
 
-/** @param rows whole ones. */
+/** @param rows complete rows. */
 function harmless(rows: string): string {
   return rows.replace(cells, (found) =>
     formulaStart.test(found) && Number.isNaN(Number(found)) ? found.replace(/^"?/, "$&'") : found,
   );
 }
 
-/** Hands something to the browser as a file. */
+/** Saves content as a file through the browser. */
 export function download(name: string, content: Blob): void {
   const address = URL.createObjectURL(content);
   const link = document.createElement("a");

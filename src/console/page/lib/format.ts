@@ -1,9 +1,9 @@
-/** Numbers, times and sizes as people of this language write them; times in the project's zone. */
+/** Formats numbers, times and sizes for the page's language; times in the project's time zone. */
 
 import { project } from "./session.ts";
 
 const language = "en";
-// Nothing is "-0": neither the negated zero, nor what is rounded to it.
+// Avoid "-0", for negative zero and for values rounded to it.
 const digits = (maximumFractionDigits: number, more: Intl.NumberFormatOptions = {}) =>
   new Intl.NumberFormat(language, { maximumFractionDigits, signDisplay: "negative", ...more });
 const whole = digits(0);
@@ -18,7 +18,7 @@ export const counted = (count: number, one: string, many: string) =>
 export const compact = (value: number) =>
   Math.abs(value) < 10_000 ? fine.format(value) : short.format(value);
 export const decimal = (value: number) => fine.format(value);
-export const percent = (share: number) => `${fine.format(Math.round(share * 1000) / 10)} %`;
+export const percent = (share: number) => `${fine.format(Math.round(share * 1000) / 10)}%`;
 
 const zones = new Map<string, Intl.DateTimeFormat>();
 function inZone(zone: string, options: Intl.DateTimeFormatOptions): Intl.DateTimeFormat {
@@ -32,38 +32,37 @@ function inZone(zone: string, options: Intl.DateTimeFormatOptions): Intl.DateTim
 }
 
 const zone = () => project.value?.timezone ?? "UTC";
-const dateTimeStyle = { dateStyle: "medium", timeStyle: "medium" } as const;
+const dayStyle = { day: "numeric", month: "short" } as const;
+const timeStyle = { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" } as const;
 
-export const dateTime = (at: string | number | Date) => inZone(zone(), dateTimeStyle).format(new Date(at));
-export const date = (at: string | number | Date) =>
-  inZone(zone(), { dateStyle: "medium" }).format(new Date(at));
-export const weekday = (at: string | number | Date) =>
-  inZone(zone(), { dateStyle: "full" }).format(new Date(at));
-export const clock = (at: string | number | Date) =>
-  inZone(zone(), {
-    hour: "2-digit",
-    minute: "2-digit",
-    second: "2-digit",
-    fractionalSecondDigits: 3,
-    hourCycle: "h23",
-  }).format(new Date(at));
+/** "14 Nov", with the year "14 Nov 2026": the only date format. */
+function dayIn(of: string, at: string | number | Date, withYear: boolean): string {
+  const parts = inZone(of, { ...dayStyle, year: "numeric" }).formatToParts(new Date(at));
+  const part = (type: Intl.DateTimeFormatPartTypes) => parts.find((one) => one.type === type)!.value;
+  return `${part("day")} ${part("month")}${withYear ? ` ${part("year")}` : ""}`;
+}
+const timeIn = (of: string, at: string | number | Date) => inZone(of, timeStyle).format(new Date(at));
+const dateTimeIn = (of: string, at: string | number | Date) => `${dayIn(of, at, true)}, ${timeIn(of, at)}`;
 
-/** Names of periods such as `2026-11-21` or `2026-11-21 05:00:00`, which are on the project's clock already. */
+/** "14 Nov 2026, 16:02:05". */
+export const dateTime = (at: string | number | Date) => dateTimeIn(zone(), at);
+/** "14 Nov 2026". */
+export const date = (at: string | number | Date) => dayIn(zone(), at, true);
+/** "14 Nov 16:02:05", for lists of events. */
+export const dayAndTime = (at: string | number | Date) => `${dayIn(zone(), at, false)} ${timeIn(zone(), at)}`;
+/** Labels of periods such as `2026-11-21` or `2026-11-21 05:00:00`, which are already in the project's time zone. */
 export function periodNames(days: readonly string[]): string[] {
-  const year = days.some((day) => day.slice(0, 4) !== days[0]?.slice(0, 4))
-    ? ({ year: "numeric" } as const)
-    : {};
+  const hasYears = days.some((day) => day.slice(0, 4) !== days[0]?.slice(0, 4));
   return days.map((day) => {
     const isHour = day.length > 10;
-    const hour = isHour ? ({ hour: "2-digit", minute: "2-digit", hourCycle: "h23" } as const) : {};
-    const moment = new Date(`${day.replace(" ", "T")}${isHour ? "Z" : ""}`);
-    return inZone("UTC", { month: "short", day: "numeric", ...year, ...hour }).format(moment);
+    const timestamp = `${day.replace(" ", "T")}${isHour ? "Z" : ""}`;
+    return `${dayIn("UTC", timestamp, hasYears)}${isHour ? ` ${timeIn("UTC", timestamp).slice(0, 5)}` : ""}`;
   });
 }
 
-/** The same moment where the reader sits, for a title. */
+/** The same time in the reader's time zone, for a tooltip. */
 export const elsewhere = (at: string | number | Date) =>
-  `${dateTime(at)} ${zone()} · ${inZone(Intl.DateTimeFormat().resolvedOptions().timeZone, dateTimeStyle).format(new Date(at))}`;
+  `${dateTime(at)} ${zone()} · ${dateTimeIn(Intl.DateTimeFormat().resolvedOptions().timeZone, at)}`;
 
 const agoSteps: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
   ["day", 86_400],
@@ -102,8 +101,8 @@ export function size(bytes: number): string {
   return `${value < 10 && unit > 0 ? fine.format(Math.round(value * 10) / 10) : whole.format(value)} ${sizeUnits[unit]}`;
 }
 
-/** A value of data as text in one line. */
-export function valueText(value: unknown): string {
+/** A value as one line of text. */
+export function formatValue(value: unknown): string {
   if (value === null || value === undefined) return "null";
   return typeof value === "string" ? value : JSON.stringify(value);
 }

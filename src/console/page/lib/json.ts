@@ -1,15 +1,15 @@
-/** JSON whose numbers stay as they are written. */
+/** JSON with exact numbers. */
 
-// A whole number that a double does not hold is a BigInt here; it is written as the number that it is.
+// Integers beyond a double's precision are BigInt; they are serialized as numbers.
 (BigInt.prototype as { toJSON?: unknown }).toJSON = function (this: bigint) {
   return (JSON as unknown as { rawJSON: (text: string) => unknown }).rawJSON(String(this));
 };
 
 const longNumber = /\d{16}/;
 
-/** Reads JSON; whole numbers beyond 2^53 that would be rounded come as BigInt, where the browser tells their digits. */
+/** Parses JSON; integers beyond 2^53 that would be rounded become BigInt, if the browser exposes the source text. */
 export function parseJson(text: string): unknown {
-  // Most texts have none, and are read quicker without a look at each value.
+  // Fast path: without long numbers no reviver is needed.
   if (!longNumber.test(text)) return JSON.parse(text);
   return JSON.parse(text, ((_: string, value: unknown, context?: { source?: string }) => {
     const source = context?.source;

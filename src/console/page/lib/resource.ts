@@ -1,51 +1,59 @@
-/** Data that a page shows: the old stays while the new is fetched, and after a failure with its age. */
+/** Data of a page: old data stays while new data is fetched, and after a failure with its age. */
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import { asFailure, type Failure, isAbort } from "./api.ts";
+import { type ApiError, isAbort, toApiError } from "./api.ts";
 
 export interface Resource<Data> {
   data: Data | undefined;
   /** When `data` was read, ms. */
   readAt: number;
-  failure: Failure | undefined;
+  failure: ApiError | undefined;
   isLoading: boolean;
   reload: () => void;
-  /** Puts a changed form in place, until the next read. */
+  /** Replaces the data until the next read. */
   replace: (data: Data) => void;
 }
 
-interface Kept {
+interface CacheEntry {
   data: unknown;
   readAt: number;
 }
 
-const keptMax = 60;
-/** The last answers, so that going back shows at once what was there. */
-const kept = new Map<string, Kept>();
+const cachedMax = 60;
+/** Cached responses, so that going back renders immediately. */
+const cachedEntries = new Map<string, CacheEntry>();
 
-function keep(key: string, data: unknown): Kept {
+function keep(key: string, data: unknown): CacheEntry {
   const entry = { data, readAt: Date.now() };
-  kept.delete(key);
-  kept.set(key, entry);
-  if (kept.size > keptMax) kept.delete(kept.keys().next().value!);
+  cachedEntries.delete(key);
+  cachedEntries.set(key, entry);
+  if (cachedEntries.size > cachedMax) cachedEntries.delete(cachedEntries.keys().next().value!);
   return entry;
 }
 
-/** Forgets every answer: another person, another project. */
-export function forgetAll(): void {
-  kept.clear();
+/** Clears the cache when the user or project changes. */
+export function clearResourceCache(): void {
+  cachedEntries.clear();
 }
 
-/** How many reads of what a page is about are under way. */
+/** Read times of the data of each reader on the page, ms. */
+const shown = new Map<object, number>();
+
+/** Read time of the oldest data on the page, ms; undefined without data. */
+export function oldestShown(): number | undefined {
+  return shown.size === 0 ? undefined : Math.min(...shown.values());
+}
+
+/** Running reads of the main content. */
 let pageReads = 0;
-/** When a page has begun to read, its file is here. */
+/** By then a page whose file is loaded has started its reads. */
 const asideAfterMs = 30;
 const asideLookMs = 15;
-/** What is beside the page does not wait for a long question. */
+/** Background reads do not wait longer than this for slow queries. */
 const asideWithinMs = 400;
 
-/** Resolves when what the page is about has come, so that a server's one thread answers that first. */
-export async function pageHasCome(signal: AbortSignal): Promise<void> {
+/** Resolves once the main content is loaded, so that the server's single thread handles that first. */
+export async function pageLoaded(signal: AbortSignal): Promise<void> {
   const end = performance.now() + asideWithinMs;
   let waitMs = asideAfterMs;
   do {
@@ -54,21 +62,22 @@ export async function pageHasCome(signal: AbortSignal): Promise<void> {
   } while (pageReads > 0 && performance.now() < end && !signal.aborted);
 }
 
-/** Reads what is beside the page's content, as in its frame: behind that, as far as it comes soon. */
-export function useAside<Data>(
+/** Reads secondary data, such as the layout's, after the main content or a short delay. */
+export function useBackgroundResource<Data>(
   key: string | null,
   read: (signal: AbortSignal) => Promise<Data>,
   everyMs?: number,
+  retryMs?: number,
 ): Resource<Data> {
-  return useReading(key, read, everyMs, true);
+  return useReading(key, read, everyMs, true, retryMs);
 }
 
 /**
- * Reads something and keeps it fresh.
+ * Reads data and keeps it fresh.
  *
- * @param key  what is read; null reads nothing. A new key reads anew and ends the request before.
- * @param read gets a signal that ends when the page goes away.
- * @param everyMs how often to read again while the page is visible.
+ * @param key  what is read; null reads nothing. A new key starts a new read and aborts the previous one.
+ * @param read receives a signal that aborts on unmount.
+ * @param everyMs refresh interval while the page is visible.
  */
 export function useResource<Data>(
   key: string | null,
@@ -82,22 +91,23 @@ function useReading<Data>(
   key: string | null,
   read: (signal: AbortSignal) => Promise<Data>,
   everyMs: number | undefined,
-  isAside: boolean,
+  isQuarantined: boolean,
+  retryMs = 3_000,
 ): Resource<Data> {
   const [, redraw] = useState(0);
-  const state = useRef<{ key: string | null; failure: Failure | undefined; isLoading: boolean }>({
+  const state = useRef<{ key: string | null; failure: ApiError | undefined; isLoading: boolean }>({
     key: null,
     failure: undefined,
     isLoading: false,
   });
-  /** The last answer of whatever key, shown while the next one is on its way. */
-  const last = useRef<Kept | undefined>(undefined);
+  /** The last response for any key, shown until the next one arrives. */
+  const last = useRef<CacheEntry | undefined>(undefined);
   const [round, setRound] = useState(0);
   const reading = useRef(read);
   reading.current = read;
 
   if (state.current.key !== key) state.current = { key, failure: undefined, isLoading: key !== null };
-  const found = key === null ? undefined : (kept.get(key) ?? last.current);
+  const found = key === null ? undefined : (cachedEntries.get(key) ?? last.current);
 
   useEffect(() => {
     if (key === null) return;
@@ -112,21 +122,22 @@ function useReading<Data>(
     const run = async () => {
       state.current = { ...state.current, isLoading: true };
       redraw((count) => count + 1);
-      if (isAside) await pageHasCome(controller.signal);
+      if (isQuarantined) await pageLoaded(controller.signal);
       if (controller.signal.aborted) return;
-      if (!isAside) pageReads += 1;
+      if (!isQuarantined) pageReads += 1;
       try {
         last.current = keep(key, await reading.current(controller.signal));
         state.current = { key, failure: undefined, isLoading: false };
         if (everyMs !== undefined) again(everyMs);
       } catch (error) {
         if (controller.signal.aborted || isAbort(error)) return;
-        const failure = asFailure(error);
+        const failure = toApiError(error);
         state.current = { key, failure, isLoading: false };
-        if (failure.isPassing) again((failure.retryAfterSeconds ?? 3) * 1000);
+        if (failure.isPassing)
+          again(failure.retryAfterSeconds === undefined ? retryMs : failure.retryAfterSeconds * 1000);
         else if (everyMs !== undefined) again(everyMs);
       } finally {
-        if (!isAside) pageReads -= 1;
+        if (!isQuarantined) pageReads -= 1;
       }
       redraw((count) => count + 1);
     };
@@ -136,6 +147,13 @@ function useReading<Data>(
       clearTimeout(timer);
     };
   }, [key, round, everyMs]);
+
+  useEffect(() => {
+    if (isQuarantined || found === undefined) return;
+    const reader = {};
+    shown.set(reader, found.readAt);
+    return () => void shown.delete(reader);
+  }, [found?.readAt]);
 
   const reload = useCallback(() => setRound((count) => count + 1), []);
   return {

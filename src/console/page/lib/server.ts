@@ -1,10 +1,10 @@
-/** How the page's server is reached. */
+/** Paths and headers of the page's server. */
 
-/** What a reverse proxy puts before every path of the server; empty for none. */
+/** Path prefix of a reverse proxy; empty: none. */
 export const serverPath = /^(.*?)\/console(?:\/|$)/.exec(globalThis.location?.pathname ?? "")?.[1] ?? "";
 
-/** Who is signed in; signing in and out. */
+/** Reading, creating and ending the session. */
 export const sessionPath = "/api/session/";
 
-/** A header that no other origin may send: a cookie without it counts nothing. */
-export const ownHeader = { "X-Flagkeep-Console": "1" };
+/** Other origins cannot send this header; without it the session cookie is ignored. */
+export const csrfHeader = { "X-Flagkeep-Console": "1" };

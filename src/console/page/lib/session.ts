@@ -1,11 +1,11 @@
-/** Who is signed in, and in which project that one works. */
+/** The signed-in user and the current project. */
 
 import { computed, signal } from "@preact/signals";
-import { asFailure, ask, type Failure, signInAgain } from "./api.ts";
-import { mePath, projectsPath, takeEarly } from "./early-answers.ts";
-import { recall, remember } from "./memory.ts";
-import { forgetAll } from "./resource.ts";
+import { type ApiError, request, signInAgain, toApiError } from "./api.ts";
+import { mePath, projectsPath, takePrefetched } from "./prefetch.ts";
+import { clearResourceCache } from "./resource.ts";
 import { sessionPath } from "./server.ts";
+import { readPreference, savePreference } from "./storage.ts";
 
 export const levels = { member: 1, admin: 8, owner: 15 } as const;
 
@@ -34,7 +34,7 @@ export interface Me {
   } | null;
 }
 
-/** A session as the server tells of it. */
+/** A session in API responses. */
 export interface SessionFacts {
   id: string;
   created_at: string;
@@ -49,27 +49,26 @@ export interface SessionFacts {
 
 export type Session =
   | { state: "unknown" }
-  | { state: "out"; failure?: Failure }
-  | { state: "unreachable"; failure: Failure }
+  | { state: "out"; failure?: ApiError }
+  | { state: "unreachable"; failure: ApiError }
   | { state: "in"; me: Me; facts: SessionFacts };
 
 export const session = signal<Session>({ state: "unknown" });
 export const projects = signal<readonly ProjectShort[]>([]);
-const chosenProject = signal<number | undefined>(undefined);
+const selectedProjectId = signal<number | undefined>(undefined);
 
 export const me = computed<Me | undefined>(() =>
   session.value.state === "in" ? session.value.me : undefined,
 );
-/** The project in use. */
 export const project = computed<ProjectShort | undefined>(() => {
   const all = projects.value;
   return (
-    all.find(({ id }) => id === chosenProject.value) ??
+    all.find(({ id }) => id === selectedProjectId.value) ??
     all.find(({ id }) => id === me.value?.team?.id) ??
     all[0]
   );
 });
-/** Where the days and weeks of the project in use start. */
+/** Time zone and first day of the week of the current project. */
 export const projectClock = computed(() => ({
   timezone: project.value?.timezone ?? "UTC",
   weekStartDay: project.value?.week_start_day,
@@ -79,51 +78,59 @@ export const isAdmin = computed(() => level.value >= levels.admin);
 export const isOwner = computed(() => level.value >= levels.owner);
 export const isOperator = computed(() => me.value?.is_staff === true);
 
-const startsDone = signal<ReadonlySet<string>>(new Set(recall("started")?.split(" ")));
-/** Whether the first steps in the project are done, as this browser has seen: they need no place in the menu then. */
+const startsDone = signal<ReadonlySet<string>>(new Set(readPreference("started")?.split(" ")));
+/** Whether the first steps in the project are done, as seen by this browser: the menu hides them then. */
 export const isStartDone = computed(() => startsDone.value.has(String(project.value?.id)));
 
-/** Remembers that the first steps are done. */
+/** Facts about the project's flags, for the menu. */
+export const flagFacts = signal({ hasFlags: false, isEvaluated: false });
+/** Which steps of Get started are done: install the SDK, see the first event, create a flag, see it evaluated. */
+export const startSteps = computed<readonly boolean[]>(() => {
+  const hasEvent = project.value?.ingested_event === true;
+  return [hasEvent, hasEvent, flagFacts.value.hasFlags, flagFacts.value.isEvaluated];
+});
+
+/** Stores that the first steps are done or dismissed. */
 export function markStartDone(): void {
   if (project.value === undefined || isStartDone.value) return;
   startsDone.value = new Set([...startsDone.value, String(project.value.id)]);
-  remember("started", [...startsDone.value].join(" "));
+  savePreference("started", [...startsDone.value].join(" "));
 }
 
-/** Path of the project in use. */
+/** API path within the current project. */
 export function inProject(rest: string): string {
   return `/api/projects/${project.value?.id ?? "@current"}/${rest}`;
 }
 
-/** Set while a session is over whose page is still there: tells whether the same person has signed in again. */
-export const expired = signal<((isBack: boolean) => void) | undefined>(undefined);
+/** Set when a session expired while its page stays open; called with whether the same user has signed in again. */
+export const sessionExpired = signal<((isBack: boolean) => void) | undefined>(undefined);
 let back: Promise<boolean> | undefined;
 
 signInAgain.ask = async () => {
   if (session.peek().state !== "in") return false;
   back ??= new Promise((resolve) => {
-    expired.value = (isBack) => {
+    sessionExpired.value = (isBack) => {
       back = undefined;
-      expired.value = undefined;
+      sessionExpired.value = undefined;
       resolve(isBack);
     };
   });
   return await back;
 };
 
-/** Shows the form to sign in, and nothing else any more. */
-export function leave(failure?: Failure): void {
-  forgetAll();
+/** Shows only the sign-in form. */
+export function clearSession(failure?: ApiError): void {
+  clearResourceCache();
   session.value = { state: "out", ...(failure ? { failure } : {}) };
-  expired.peek()?.(false);
+  sessionExpired.peek()?.(false);
 }
 
-/** Asks, unless that was done before the page's script was there. */
+/** Uses the prefetched response, if any. */
 async function askFirst<Answer>(path: string): Promise<Answer> {
-  return ((await takeEarly(path)) as Answer | undefined) ?? (await ask<Answer>(path));
+  return ((await takePrefetched(path)) as Answer | undefined) ?? (await request<Answer>(path));
 }
 
-/** Finds out who is signed in. */
+/** Loads the session and its projects. */
 export async function loadSession(): Promise<void> {
   try {
     const { session: facts } = await askFirst<{ session: SessionFacts | null }>(sessionPath);
@@ -133,48 +140,46 @@ export async function loadSession(): Promise<void> {
     }
     const [who, page] = await Promise.all([
       askFirst<Me>(mePath),
-      // A session made from a key that is limited to projects sees these alone.
+      // A session created with a key that is limited to projects sees only those.
       askFirst<{ results: ProjectShort[] }>(projectsPath),
     ]);
-    const named = new URLSearchParams(location.search).get("project") ?? recall("project");
+    const named = new URLSearchParams(location.search).get("project") ?? readPreference("project");
     projects.value = page.results;
-    chosenProject.value = named === null ? undefined : Number(named);
+    selectedProjectId.value = named === null ? undefined : Number(named);
     session.value = { state: "in", me: who, facts };
   } catch (error) {
-    const failure = asFailure(error);
+    const failure = toApiError(error);
     if (failure.isSignedOut) session.value = { state: "out" };
-    // By a key that may not say whose it is: without this there would be no way back to the form.
+    // The key may not read its user: without this the user could not return to the form.
     else if (failure.status === 403) await signOut(failure);
     else session.value = { state: "unreachable", failure };
   }
 }
 
 /**
- * Signs in with a password, or with a personal key that the session is then bounded by. Returns how many attempts had
- * failed since the last success.
+ * Signs in with a password, or with a personal key that then limits the session. Returns the number of failed attempts
+ * since the last success.
  */
 export async function signIn(
   body: { email: string; password: string } | { personal_api_key: string },
 ): Promise<number> {
   const before = me.peek()?.uuid;
-  const started = await ask<SessionFacts>(sessionPath, { method: "POST", body });
-  forgetAll();
+  const started = await request<SessionFacts>(sessionPath, { method: "POST", body });
+  clearResourceCache();
   await loadSession();
   const now = session.peek();
   if (now.state === "out" && now.failure) throw now.failure;
-  expired.peek()?.(me.peek()?.uuid === before);
+  sessionExpired.peek()?.(me.peek()?.uuid === before);
   return started.failed_sign_ins ?? 0;
 }
 
-/** Ends this session. */
-export async function signOut(failure?: Failure): Promise<void> {
-  await ask(sessionPath, { method: "DELETE" }).catch(() => undefined);
-  leave(failure);
+export async function signOut(failure?: ApiError): Promise<void> {
+  await request(sessionPath, { method: "DELETE" }).catch(() => undefined);
+  clearSession(failure);
 }
 
-/** Works in another project from here on. */
 export function chooseProject(id: number): void {
-  remember("project", String(id));
-  forgetAll();
-  chosenProject.value = id;
+  savePreference("project", String(id));
+  clearResourceCache();
+  selectedProjectId.value = id;
 }

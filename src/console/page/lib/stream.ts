@@ -1,4 +1,4 @@
-/** Reads server-sent events with `fetch`: `EventSource` can send no header, and the session asks for one. */
+/** Reads server-sent events with `fetch`: `EventSource` cannot send the header that the session requires. */
 
 import { send } from "./api.ts";
 
@@ -8,9 +8,9 @@ export interface Message {
 }
 
 /**
- * Hands over each message until the stream or the signal ends. Comments and ids are left out.
+ * Passes on each message until the stream ends or is aborted. Comments and ids are skipped.
  *
- * @throws {Failure} and AbortError.
+ * @throws {ApiError} and AbortError.
  */
 export async function readStream(
   path: string,

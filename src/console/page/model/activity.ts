@@ -1,9 +1,9 @@
-/** Changes as the log keeps them, in words. */
+/** Formats entries of the activity log. */
 
-import { valueText } from "../lib/format.ts";
-import { words } from "../words/index.ts";
+import { formatValue } from "../lib/format.ts";
+import { words } from "../messages/index.ts";
 import { filterDifferences } from "./draft.ts";
-import type { Filters } from "./flags.ts";
+import { type Filters, type ShortUser, userName } from "./flags.ts";
 
 const w = words.activity;
 
@@ -17,36 +17,49 @@ export interface ActivityEntry {
     changes: { type: string; action: string; field: string; before: unknown; after: unknown }[];
     name: string | null;
     note?: string;
-    /** What acted in place of a person. */
-    trigger?: { job_type: string; job_id: string } | null;
+    /** The actor in place of a user. */
+    trigger?: { job_type: string; job_id: string; proposed_by?: ShortUser | null } | null;
   };
   created_at: string;
 }
 
 const lineLengthMax = 160;
 
-/** Each change of an entry as one line. */
+/** Fields that the server derives from others. */
+const derivedFields: ReadonlySet<string> = new Set([
+  ...["version", "performed_rollback", "last_modified_by", "updated_at", "usage_dashboard"],
+  ...["is_calculating", "last_calculation", "errors_calculating", "count"],
+]);
+
+/** One line per change of an entry. */
 export function changeLines(entry: ActivityEntry): string[] {
   const { changes } = entry.detail;
-  // Every change of a flag counts its version up.
-  const told = changes.filter(({ field }) => entry.scope !== "FeatureFlag" || field !== "version");
-  return (told.length > 0 ? told : changes).flatMap(({ field, before, after }) => {
-    if (entry.scope === "FeatureFlag" && field === "filters" && isObject(before) && isObject(after)) {
-      return filterDifferences(before as Filters, after as Filters);
-    }
-    if (field === "active") return [after === true ? w.switchedOn : w.switchedOff];
-    return [w.field(field, short(before), short(after))];
-  });
+  return changes
+    .filter(({ field }) => !derivedFields.has(field))
+    .flatMap(({ field, before, after }) => {
+      if (entry.scope === "FeatureFlag" && field === "filters" && isObject(before) && isObject(after)) {
+        return filterDifferences(before as Filters, after as Filters);
+      }
+      if (field === "active") return [after === true ? w.switchedOn : w.switchedOff];
+      return [w.field(field, short(before), short(after))];
+    });
 }
 
-/** Who did it: a person, what acted in place of one, or the server itself. */
-export function whoOf({ user, detail: { trigger } }: ActivityEntry): string {
+/** The actor: a user, an actor in place of one, or the server itself. */
+export function getActorName({ user, detail: { trigger } }: ActivityEntry): string {
   const acted = trigger && w.triggers[trigger.job_type]?.(trigger.job_id);
   return acted || (!user.is_system && (user.first_name || user.email)) || w.server;
 }
 
+/** Requester and approver of a change; undefined for other entries. */
+export function getApproval(entry: ActivityEntry): string | undefined {
+  const { trigger } = entry.detail;
+  if (trigger?.job_type !== "change_request") return undefined;
+  return w.approval(userName(trigger.proposed_by ?? null), getActorName(entry));
+}
+
 function short(value: unknown): string {
-  const text = value === null || value === undefined || value === "" ? words.frame.none : valueText(value);
+  const text = value === null || value === undefined || value === "" ? words.frame.none : formatValue(value);
   return text.length > lineLengthMax ? `${text.slice(0, lineLengthMax)}…` : text;
 }
 

@@ -1,8 +1,8 @@
-/** A flag that is being edited: what is changed, in words, and what is wrong, at its place. Pure. */
+/** A flag being edited: its changes in words, and validation errors by field. Pure. */
 
 import { decimal } from "../lib/format.ts";
-import { words } from "../words/index.ts";
-import { type ConditionSet, conditionText, type Filters, type Flag, whoGetsIt } from "./flags.ts";
+import { words } from "../messages/index.ts";
+import { type ConditionSet, type Filters, type Flag, formatCondition, rolloutSummary } from "./flags.ts";
 
 const w = words.flag;
 
@@ -19,8 +19,8 @@ export interface Draft {
   runtime: string;
 }
 
-/** What of a flag can be edited here. */
-export function draftOf(flag: Flag): Draft {
+/** The editable part of a flag. */
+export function toDraft(flag: Flag): Draft {
   return {
     key: flag.key,
     name: flag.name,
@@ -34,14 +34,14 @@ export function draftOf(flag: Flag): Draft {
 }
 
 /** Which of the three kinds of value a flag has. */
-export function kindOf({ isRemote, filters }: Draft): ValueKind {
+export function getKind({ isRemote, filters }: Draft): ValueKind {
   if (isRemote) return "remote";
   return filters.multivariate?.variants?.length ? "variants" : "boolean";
 }
 
-/** The fields that differ, in the names of the API. */
+/** The fields that differ, by their API names. */
 export function changedFields(flag: Flag, draft: Draft): Record<string, unknown> {
-  const before = draftOf(flag);
+  const before = toDraft(flag);
   const all: readonly (readonly [string, keyof Draft])[] = [
     ["key", "key"],
     ["name", "name"],
@@ -59,7 +59,7 @@ export function changedFields(flag: Flag, draft: Draft): Record<string, unknown>
   );
 }
 
-/** Each change between two forms, as one line of words. */
+/** One line of text per change between two drafts. */
 export function differences(before: Draft, after: Draft): string[] {
   const d = w.diff;
   const lines: string[] = [];
@@ -67,7 +67,7 @@ export function differences(before: Draft, after: Draft): string[] {
   if (before.name !== after.name) lines.push(d.description(before.name, after.name));
   for (const tag of after.tags) if (!before.tags.includes(tag)) lines.push(d.tagAdded(tag));
   for (const tag of before.tags) if (!after.tags.includes(tag)) lines.push(d.tagRemoved(tag));
-  const kinds = [kindOf(before), kindOf(after)] as const;
+  const kinds = [getKind(before), getKind(after)] as const;
   if (kinds[0] !== kinds[1]) lines.push(d.kind(w.kinds[kinds[0]], w.kinds[kinds[1]]));
   if (before.bucketing !== after.bucketing) {
     lines.push(d.bucketing(named(w.bucketings, before.bucketing), named(w.bucketings, after.bucketing)));
@@ -82,13 +82,13 @@ export function differences(before: Draft, after: Draft): string[] {
 
 const describedFilters = new Set(["groups", "multivariate", "payloads"]);
 
-/** Each change between two forms of `filters`. */
+/** One line of text per change between two versions of `filters`. */
 export function filterDifferences(before: Filters, after: Filters): string[] {
   const d = w.diff;
   const lines: string[] = [];
   const [old, now] = [before.groups ?? [], after.groups ?? []];
-  for (let place = 0; place < Math.max(old.length, now.length); place++) {
-    lines.push(...setDifferences(place + 1, old[place], now[place]));
+  for (let position = 0; position < Math.max(old.length, now.length); position++) {
+    lines.push(...setDifferences(position + 1, old[position], now[position]));
   }
   const shares = (filters: Filters) =>
     new Map((filters.multivariate?.variants ?? []).map(({ key, rollout_percentage: share }) => [key, share]));
@@ -110,33 +110,33 @@ export function filterDifferences(before: Filters, after: Filters): string[] {
 }
 
 function setDifferences(
-  place: number,
+  index: number,
   before: ConditionSet | undefined,
   after: ConditionSet | undefined,
 ): string[] {
   const d = w.diff;
   if (before === undefined)
-    return after === undefined ? [] : [d.setAdded(place, whoGetsIt({ groups: [after] }))];
-  if (after === undefined) return [d.setRemoved(place, whoGetsIt({ groups: [before] }))];
+    return after === undefined ? [] : [d.setAdded(index, rolloutSummary({ groups: [after] }))];
+  if (after === undefined) return [d.setRemoved(index, rolloutSummary({ groups: [before] }))];
   const lines: string[] = [];
   const [was, is] = [before.rollout_percentage ?? 100, after.rollout_percentage ?? 100];
-  if (was !== is) lines.push(d.rollout(place, decimal(was), decimal(is)));
+  if (was !== is) lines.push(d.rollout(index, decimal(was), decimal(is)));
   if ((before.variant ?? null) !== (after.variant ?? null)) {
-    lines.push(d.setVariant(place, before.variant ?? w.byShare, after.variant ?? w.byShare));
+    lines.push(d.setVariant(index, before.variant ?? w.byShare, after.variant ?? w.byShare));
   }
   const [oldText, newText] = [before, after].map(
-    (set) => (set.properties ?? []).map(conditionText).join(` ${w.and} `) || w.everyone,
+    (set) => (set.properties ?? []).map(formatCondition).join(` ${w.and} `) || w.everyone,
   );
   if (!isSame(before.properties ?? [], after.properties ?? []))
-    lines.push(d.conditions(place, oldText!, newText!));
+    lines.push(d.conditions(index, oldText!, newText!));
   if ((before.aggregation_group_type_index ?? null) !== (after.aggregation_group_type_index ?? null)) {
-    lines.push(d.aggregation(place));
+    lines.push(d.aggregation(index));
   }
   return lines;
 }
 
-/** What keeps a draft from being saved: the place it stands at, and the words to show there. */
-export function problemsOf(draft: Draft): Map<string, string> {
+/** Validation errors that prevent saving, by field. */
+export function getProblems(draft: Draft): Map<string, string> {
   const problems = new Map<string, string>();
   const variants = draft.filters.multivariate?.variants ?? [];
   if (variants.length > 0) {
@@ -149,11 +149,11 @@ export function problemsOf(draft: Draft): Map<string, string> {
       problems.set(`payload ${key}`, w.payloadWrong);
     }
   }
-  for (const [setPlace, set] of (draft.filters.groups ?? []).entries()) {
-    if (Number.isNaN(set.rollout_percentage)) problems.set(`set ${setPlace}`, w.shareWrong);
-    for (const [place, condition] of (set.properties ?? []).entries()) {
+  for (const [setPosition, set] of (draft.filters.groups ?? []).entries()) {
+    if (Number.isNaN(set.rollout_percentage)) problems.set(`set ${setPosition}`, w.shareWrong);
+    for (const [index, condition] of (set.properties ?? []).entries()) {
       const problem = conditionProblem(condition);
-      if (problem !== undefined) problems.set(`condition ${setPlace} ${place}`, problem);
+      if (problem !== undefined) problems.set(`condition ${setPosition} ${index}`, problem);
     }
   }
   return problems;
@@ -162,7 +162,7 @@ export function problemsOf(draft: Draft): Map<string, string> {
 const valueless = new Set(["is_set", "is_not_set"]);
 const numeric = new Set(["gt", "gte", "lt", "lte"]);
 
-/** What is wrong with a condition, as far as the page can tell; the server knows the rest. */
+/** Validation error of a condition, as far as the page can check; the server checks the rest. */
 export function conditionProblem(condition: {
   key: string;
   type?: string;
@@ -181,14 +181,14 @@ export function conditionProblem(condition: {
     try {
       new RegExp(String(value), "u");
     } catch {
-      // The server reads RE2, which knows a few forms more.
+      // The server uses RE2, which supports a few more forms.
       if (!/\(\?[imsU-]+[):]|\(\?P</.test(String(value))) return c.regexWrong;
     }
   }
   return undefined;
 }
 
-/** Filters in which a variant has another key wherever it is named; undefined takes the variant away. */
+/** Renames a variant in filters wherever it is referenced; undefined removes it. */
 export function renameVariant(filters: Filters, before: string, after: string | undefined): Filters {
   const { [before]: payload, ...payloads } = filters.payloads ?? {};
   const variants = filters.multivariate?.variants ?? [];
@@ -207,10 +207,10 @@ export function renameVariant(filters: Filters, before: string, after: string | 
   };
 }
 
-/** Shares of n variants that make exactly 100. */
+/** Percentages of n variants that add up to exactly 100. */
 export function evenShares(count: number): number[] {
   const share = Math.floor(100 / count);
-  return Array.from({ length: count }, (_, place) => (place < 100 - share * count ? share + 1 : share));
+  return Array.from({ length: count }, (_, index) => (index < 100 - share * count ? share + 1 : share));
 }
 
 function isJson(text: string): boolean {
@@ -226,7 +226,7 @@ function named(names: Record<string, string>, name: string): string {
   return names[name] ?? name;
 }
 
-/** Whether two values are the same JSON, whatever the order of members. */
+/** Whether two values are equal as JSON, ignoring member order. */
 export function isSame(one: unknown, other: unknown): boolean {
   return canonical(one) === canonical(other);
 }

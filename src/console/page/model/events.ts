@@ -1,4 +1,4 @@
-/** Events as the API shows them. */
+/** Events in API responses. */
 
 export interface StoredEvent {
   uuid: string;
@@ -17,7 +17,7 @@ const shownMax = 6;
 const hiddenFirst =
   /^\$(lib|ip|geoip|sdk|insert_id|session|window|device|time|sent|raw|active_feature|feature\/)/;
 
-/** The few properties that say most, in one line. */
+/** The most informative properties, in one line. */
 export function shortProperties(properties: Record<string, unknown>): string {
   const names = Object.keys(properties).filter((name) => !hiddenFirst.test(name));
   names.sort((a, b) => Number(a.startsWith("$")) - Number(b.startsWith("$")));
@@ -30,7 +30,7 @@ export function shortProperties(properties: Record<string, unknown>): string {
     .join(", ");
 }
 
-/** A command that sends the same event again. */
+/** A curl command that sends the same event again. */
 export function asCurl(event: StoredEvent, host: string, token: string): string {
   const body = JSON.stringify({
     api_key: token,
@@ -41,7 +41,7 @@ export function asCurl(event: StoredEvent, host: string, token: string): string 
   return `curl ${host}/capture/ -d '${body.replaceAll("'", "'\\''")}'`;
 }
 
-/** A statement that finds the event. */
+/** SQL that finds the event. */
 export function asSql(event: StoredEvent): string {
   return `SELECT * FROM events WHERE uuid = '${event.uuid}'`;
 }

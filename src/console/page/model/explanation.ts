@@ -1,6 +1,6 @@
-/** Why a flag has its value for somebody, as the API tells it. */
+/** Why a flag has its value for a user, as in the API. */
 
-import { words } from "../words/index.ts";
+import { words } from "../messages/index.ts";
 
 export interface ExplainedRollout {
   percentage: number;

@@ -1,7 +1,7 @@
-/** What the list of flags shows: its pages as they come into view, and how often its flags are asked for. */
+/** Data of the flag list: pages loaded as they scroll into view, and evaluation counts. */
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { Failure, wordsOf } from "../lib/api.ts";
+import { ApiError, errorMessage } from "../lib/api.ts";
 import { useResource } from "../lib/resource.ts";
 import { project } from "../lib/session.ts";
 import { type Flag, type FlagPage, readFlags } from "./flags.ts";
@@ -9,8 +9,8 @@ import { readUsage } from "./usage.ts";
 
 const pageSize = 100;
 
-/** Pages of the list, fetched as they come into view. @param complain tells the person why a later page is missing */
-export function useFlagPages(filter: Record<string, string | undefined>, complain: (text: string) => void) {
+/** Pages of the list, loaded as they scroll into view. @param onError shows why a later page is missing. */
+export function useFlagPages(filter: Record<string, string | undefined>, onError: (text: string) => void) {
   const key = `flags ${project.value?.id} ${JSON.stringify(filter)}`;
   const first = useResource<FlagPage>(key, (signal) => readFlags({ ...filter, limit: pageSize }, signal));
   const more = useRef(new Map<number, Flag[]>());
@@ -47,7 +47,7 @@ export function useFlagPages(filter: Record<string, string | undefined>, complai
         },
         (error) => {
           pages.delete(page);
-          if (!(error instanceof Failure && error.isSignedOut)) complain(wordsOf(error));
+          if (!(error instanceof ApiError && error.isSignedOut)) onError(errorMessage(error));
         },
       );
     }
@@ -69,7 +69,7 @@ export function useFlagPages(filter: Record<string, string | undefined>, complai
 const usageDays = 14;
 const usageQuietMs = 150;
 
-/** Calls per day of the flags in view, in one request. */
+/** Evaluations per day of the visible flags, in one request. */
 export function useUsage(ids: readonly number[]): ReadonlyMap<number, readonly number[]> {
   const [known, setKnown] = useState<ReadonlyMap<number, readonly number[]>>(new Map());
   useEffect(() => {
@@ -83,7 +83,7 @@ export function useUsage(ids: readonly number[]): ReadonlyMap<number, readonly n
           for (const { id, values } of results) {
             next.set(
               id,
-              days.map((_, place) => values.reduce((sum, { counts }) => sum + (counts[place] ?? 0), 0)),
+              days.map((_, position) => values.reduce((sum, { counts }) => sum + (counts[position] ?? 0), 0)),
             );
           }
           setKnown(next);

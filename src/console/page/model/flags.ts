@@ -1,8 +1,9 @@
-/** Flags as the API shows them, and what the console does with them. */
+/** Flags in API responses, and operations on them. */
 
-import { ask, queryText } from "../lib/api.ts";
+import { queryString, request } from "../lib/api.ts";
 import { inProject } from "../lib/session.ts";
-import { words } from "../words/index.ts";
+import { words } from "../messages/index.ts";
+import { cohortNames } from "./definitions.ts";
 
 export interface Condition {
   key: string;
@@ -29,7 +30,7 @@ export interface Variant {
 
 export interface Filters {
   groups?: ConditionSet[];
-  /** Clients write it without variants, too. */
+  /** Clients may omit the variants. */
   multivariate?: { variants?: Variant[] | null } | null;
   payloads?: Record<string, unknown>;
   aggregation_group_type_index?: number | null;
@@ -60,12 +61,13 @@ export interface Flag {
   created_by: ShortUser | null;
   last_modified_by: ShortUser | null;
   last_called_at: string | null;
+  performed_rollback: boolean;
   ensure_experience_continuity: boolean | null;
   is_remote_configuration: boolean | null;
   has_encrypted_payloads: boolean | null;
   evaluation_runtime: string | null;
   bucketing_identifier: string | null;
-  /** Why SDKs that evaluate flags themselves ask the server. */
+  /** Why SDKs with local evaluation must ask the server for this flag. */
   local_evaluation_issues: string[];
   [more: string]: unknown;
 }
@@ -75,33 +77,36 @@ export interface FlagPage {
   results: Flag[];
 }
 
-/** Changes some fields of a flag. */
 export function changeFlag(id: number, body: Record<string, unknown>): Promise<Flag> {
-  return ask<Flag>(inProject(`feature_flags/${id}/`), { method: "PATCH", body });
+  return request<Flag>(inProject(`feature_flags/${id}/`), { method: "PATCH", body });
 }
 
+/** Restores a deleted flag; its key gets a number if it is taken meanwhile. */
+export const restoreFlag = (id: number): Promise<Flag> => changeFlag(id, { deleted: false });
+
 /** Requests a change that another user has to approve. */
-export async function proposeChange(
+export async function createChangeRequest(
   target: { flag_id: number } | { cohort_id: number },
   changes: Record<string, unknown>,
   note: string,
 ): Promise<void> {
-  await ask(inProject("change_requests/"), {
+  await request(inProject("change_requests/"), {
     method: "POST",
     body: { ...target, changes, note: note.trim() },
   });
 }
 
-/** A page of the list. */
 export function readFlags(
   filter: Record<string, string | number | undefined>,
   signal?: AbortSignal,
 ): Promise<FlagPage> {
-  return ask<FlagPage>(inProject(`feature_flags/${queryText(filter)}`), { ...(signal ? { signal } : {}) });
+  return request<FlagPage>(inProject(`feature_flags/${queryString(filter)}`), {
+    ...(signal ? { signal } : {}),
+  });
 }
 
-/** Who gets a flag, in one short line. */
-export function whoGetsIt(filters: Filters): string {
+/** Summary of the release conditions in one short line. */
+export function rolloutSummary(filters: Filters): string {
   const w = words.flags.who;
   const sets = filters.groups ?? [];
   const variants = filters.multivariate?.variants?.length ?? 0;
@@ -109,13 +114,13 @@ export function whoGetsIt(filters: Filters): string {
   const parts: string[] = [];
   if (!first) return w.nobody;
   const share = first.rollout_percentage ?? 100;
-  const conditions = (first.properties ?? []).map(conditionText);
+  const conditions = (first.properties ?? []).map(formatCondition);
   if (sets.every((set) => set.rollout_percentage === 0)) return w.nobody;
   if (share === 100 && conditions.length === 0 && sets.length === 1) parts.push(w.everybody);
   else {
     if (share !== 100 || conditions.length === 0) parts.push(w.percent(String(share)));
     parts.push(...conditions);
-    if (sets.length > 1) parts.push(`+ ${w.sets(sets.length - 1)}`);
+    if (sets.length > 1) parts.push(w.sets(sets.length - 1));
   }
   if (variants > 0) parts.push(w.variants(variants));
   return parts.join(" · ");
@@ -139,13 +144,18 @@ const operatorSigns: Record<string, string> = {
 };
 
 /** A condition in one short line. */
-export function conditionText(condition: Condition): string {
+export function formatCondition(condition: Condition): string {
   const { key, operator = "exact", value, type } = condition;
-  const name = type === "cohort" ? String(condition.cohort_name ?? `cohort ${wordsOfValue(value)}`) : key;
   const sign = operatorSigns[operator] ?? operator.replaceAll("_", " ");
-  if (type === "cohort") return `${sign === "not in" ? "not " : ""}in ${name}`;
-  if (operator === "is_set" || operator === "is_not_set") return `${name} ${sign}`;
-  return `${name} ${sign} ${wordsOfValue(value)}`;
+  if (type === "cohort") {
+    const { who } = words.flags;
+    const name = condition.cohort_name ?? cohortNames.value?.get(wordsOfValue(value));
+    const isExternal = operator === "not_in";
+    if (typeof name !== "string") return isExternal ? who.notInUnknownCohort : who.inUnknownCohort;
+    return isExternal ? who.notInCohort(name) : who.inCohort(name);
+  }
+  if (operator === "is_set" || operator === "is_not_set") return `${key} ${sign}`;
+  return `${key} ${sign} ${wordsOfValue(value)}`;
 }
 
 function wordsOfValue(value: unknown): string {
@@ -153,7 +163,6 @@ function wordsOfValue(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value ?? null);
 }
 
-/** A person's name, or the address. */
 export function userName(user: ShortUser | { first_name: string; email: string | null } | null): string {
   if (user === null) return "–";
   const last = "last_name" in user ? user.last_name : "";

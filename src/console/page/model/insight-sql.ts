@@ -1,43 +1,33 @@
 /**
- * Questions as statements over the views: what *Open as SQL* shows, and how the persons behind a figure are found.
+ * Insight queries as SQL over the views, for *Open as SQL* and for the persons behind a number.
  *
- * They count as the computed queries do; a test holds one against the other.
+ * They must count as the computed queries do; a test compares the two.
  */
 
+import { getActiveDays, isActiveUsers } from "../../../events/insights/active-days.ts";
 import { noValue } from "../../../events/insights/breakdown-values.ts";
 import type { Condition } from "./flags.ts";
-import { type Question, retentionPeriods, type Series } from "./insight.ts";
+import { type InsightDraft, retentionPeriods, type Series } from "./insight.ts";
+import {
+  clockNow,
+  type Figure,
+  getConditions,
+  getEvents,
+  getStart,
+  hasPersonCondition,
+  identifier,
+  localTime,
+  type ProjectClock,
+  property,
+  quoted,
+  rangeBounds,
+  rangeConditions,
+  wallTime,
+  who,
+} from "./insight-sql-parts.ts";
 
-/** A figure of an answer: of which series or step, in which period, of which value. */
-export interface Figure {
-  /** Place of the series or step. */
-  series: number;
-  /** Where its period begins, as the answer says it: `2026-11-21` or `2026-11-21 05:00:00`. */
-  day?: string;
-  breakdown?: unknown;
-  /** Of a retention: how many periods later they came back. */
-  later?: number;
-  /** Of a lifecycle: `new`, `returning`, `resurrecting` or `dormant`. */
-  status?: string;
-  /** Of times to convert: from how many seconds on, and up to how many. */
-  seconds?: [from: number, to: number];
-}
-
-/** The settings of the project that decide where periods start. */
-export interface ProjectClock {
-  /** IANA name. */
-  timezone: string;
-  /** 0 Sunday, 1 Monday; null or absent is Monday. */
-  weekStartDay?: number | null | undefined;
-}
-
-const quoted = (text: string) => `'${text.replaceAll("'", "''")}'`;
-const property = (owner: "e" | "p", name: string) => `prop(${owner}.properties, ${quoted(name)})`;
-const who = "coalesce(e.person_id::VARCHAR, e.distinct_id)";
-const signs: Record<string, string> = { gt: ">", gte: ">=", lt: "<", lte: "<=" };
-
-/** The statement that computes what the question asks. */
-export function statementOf(question: Question, clock: ProjectClock): string {
+/** SQL that computes the draft's query. */
+export function toStatement(question: InsightDraft, clock: ProjectClock): string {
   if (question.kind === "funnel") return funnelStatement(question, clock);
   if (question.kind === "retention") {
     return `WITH ${retentionParts(question, clock)}
@@ -55,22 +45,27 @@ FROM lived WHERE ${lifecycleRange(question, clock)}
 GROUP BY ALL ORDER BY ALL`;
   }
   const isMany = question.series.length > 1;
-  const selects = question.series.map((series, place) => {
+  const selects = question.series.map((series, position) => {
+    const name = isMany
+      ? [`${quoted(`${String.fromCharCode(65 + position)} ${series.event}`.trim())} AS series`]
+      : [];
+    const days = getActiveDays(series.math, question.interval);
+    if (days !== undefined) return activeStatement(question, series, { clock, days, name });
     const columns = [
-      `${startOf(question.interval, localTime(clock), clock)} AS period`,
-      ...(isMany ? [`${quoted(`${String.fromCharCode(65 + place)} ${series.event}`.trim())} AS series`] : []),
+      `${getStart(question.interval, localTime(clock), clock)} AS period`,
+      ...name,
       ...(question.breakdown
-        ? [`${property("e", question.breakdown)} AS "${question.breakdown.replaceAll('"', '""')}"`]
+        ? [`${property("e", question.breakdown)} AS ${identifier(question.breakdown)}`]
         : []),
       `${measure(series)} AS value`,
     ];
-    return `SELECT ${columns.join(",\n  ")}\n${eventsOf(question, series, clock)}\nGROUP BY ALL`;
+    return `SELECT ${columns.join(",\n  ")}\n${getEvents(question, series, clock)}\nGROUP BY ALL`;
   });
   return `${selects.join("\nUNION ALL\n")}\nORDER BY ALL`;
 }
 
-/** A statement for whoever is behind a figure: `who`, one distinct id, a name where there is one, how often. */
-export function personsStatement(question: Question, figure: Figure, clock: ProjectClock): string {
+/** SQL for the persons behind a number: `who`, one distinct id, a name if known, and a count. */
+export function personsStatement(question: InsightDraft, figure: Figure, clock: ProjectClock): string {
   const series = question.series[figure.series]!;
   const columns = `any_value(e.distinct_id) AS distinct_id,
   any_value(coalesce(prop(p.properties, 'email'), prop(p.properties, 'name'))) AS name, count(*) AS times`;
@@ -94,11 +89,11 @@ LEFT JOIN persons p ON p.id = e.person_id${isOfValue ? `\nWHERE coalesce(b.value
 GROUP BY s.who ORDER BY times DESC, who`;
   }
   if (question.kind === "retention") {
-    const place = `date_diff('${question.period}', ${retentionFirst(question, clock)}, TIMESTAMP '${wallTime(figure.day)}')`;
+    const index = `date_diff('${question.period}', ${retentionFirst(question, clock)}, TIMESTAMP '${wallTime(figure.day)}')`;
     const { later = 0 } = figure;
     return `WITH ${retentionParts(question, clock)}
 SELECT f.who AS who, ${columns}
-FROM found f JOIN began b ON b.who = f.who AND b.place = ${place}
+FROM found f JOIN began b ON b.who = f.who AND b.place = ${index}
 JOIN events e ON ${who} = f.who AND e.timestamp = f.moment AND e.seq = f.seq
 LEFT JOIN persons p ON p.id = e.person_id
 WHERE f.place = b.place + ${later} AND ${later === 0 ? "f.is_target" : "f.is_returning"}
@@ -107,20 +102,21 @@ GROUP BY f.who ORDER BY times DESC, who`;
   if (question.kind === "lifecycle") {
     const { interval } = question;
     const period = `TIMESTAMP '${wallTime(figure.day)}'`;
-    // Of those who stayed away the last period is looked at.
+    // Dormant persons were last seen in the previous period.
     const seen = figure.status === "dormant" ? `${period} - INTERVAL 1 ${interval}` : period;
     return `WITH ${lifecycleParts(question, clock)}
 SELECT l.who AS who, ${columns}
-FROM lived l JOIN events e ON ${who} = l.who AND ${startOf(interval, localTime(clock), clock)} = ${seen}
+FROM lived l JOIN events e ON ${who} = l.who AND ${getStart(interval, localTime(clock), clock)} = ${seen}
 LEFT JOIN persons p ON p.id = e.person_id
-WHERE ${[`l.period = ${period}`, `l.status = ${quoted(figure.status ?? "")}`, ...conditionsOf(series, question.properties)].join(" AND ")}
+WHERE ${[`l.period = ${period}`, `l.status = ${quoted(figure.status ?? "")}`, ...getConditions(series, question.properties)].join(" AND ")}
 GROUP BY l.who ORDER BY times DESC, who`;
   }
   const value = property("e", question.breakdown);
+  const days = getActiveDays(series.math, question.interval);
   const more = [
-    ...(figure.day === undefined
+    ...(figure.day === undefined || days !== undefined
       ? []
-      : [`${startOf(question.interval, localTime(clock), clock)} = TIMESTAMP '${wallTime(figure.day)}'`]),
+      : [`${getStart(question.interval, localTime(clock), clock)} = TIMESTAMP '${wallTime(figure.day)}'`]),
     ...(!question.breakdown || figure.breakdown === undefined
       ? []
       : [
@@ -130,107 +126,80 @@ GROUP BY l.who ORDER BY times DESC, who`;
         ]),
   ];
   return `SELECT ${who} AS who, ${columns}
-${eventsOf(question, series, clock, { more, withPersons: true })}
+${getEvents(question, series, clock, {
+  ...{ more, withPersons: true },
+  ...(days === undefined ? {} : { range: activeConditions(question, figure, { clock, days }) }),
+})}
 GROUP BY who ORDER BY times DESC, who`;
 }
 
-const wallTime = (day = "") => (day.length === 10 ? `${day} 00:00:00` : day);
-
-function localTime({ timezone }: ProjectClock): string {
-  return timezone === "UTC" ? "e.timestamp" : `timezone(${quoted(timezone)}, timezone('UTC', e.timestamp))`;
-}
-
-/** SQL for the start of the interval that contains a wall time, as computed queries have it. */
-function startOf(interval: string, wallTime: string, { weekStartDay }: ProjectClock): string {
-  if (interval.toLowerCase() !== "week" || weekStartDay !== 0)
-    return `date_trunc('${interval}', ${wallTime})`;
-  return `(date_trunc('week', ${wallTime} + INTERVAL 1 DAY) - INTERVAL 1 DAY)`;
-}
-
-const clockNow = ({ timezone }: ProjectClock) => `timezone(${quoted(timezone)}, now())`;
-
-/** The same bounds as those of the computed query: whole days, or hours, on the project's clock. */
-function rangeConditions({ range, interval, kind, shape }: Question, clock: ProjectClock): string[] {
-  const now = clockNow(clock);
-  const local = localTime(clock);
-  const match = /^-(\d+)([hd])$/.exec(range);
-  const unit = (kind === "trends" || shape === "trends") && interval === "hour" ? "hour" : "day";
-  const until = `${local} < date_trunc('${unit}', ${now}) + INTERVAL 1 ${unit}`;
-  if (match === null) return [until];
-  const [, count, letter] = match;
-  const fromUnit = letter === "h" ? "hour" : "day";
-  return [`${local} >= date_trunc('${fromUnit}', ${now}) - INTERVAL ${count} ${fromUnit}`, until];
-}
-
-function eventsOf(
-  question: Question,
+/** SQL for the persons active in the days up to the end of each period. */
+function activeStatement(
+  question: InsightDraft,
   series: Series,
-  clock: ProjectClock,
-  { more = [], withPersons = false }: { more?: string[]; withPersons?: boolean } = {},
+  { clock, days, name }: { clock: ProjectClock; days: number; name: readonly string[] },
 ): string {
-  const conditions = [
-    ...conditionsOf(series, question.properties),
-    ...rangeConditions(question, clock),
-    ...more,
+  const { interval, breakdown } = question;
+  const unit = interval === "hour" ? "hour" : "day";
+  const { from, until } = rangeBounds(question, clock);
+  const local = localTime(clock);
+  const value = breakdown ? [`${property("e", breakdown)} AS ${identifier(breakdown)}`] : [];
+  const shown = breakdown ? [identifier(breakdown)] : [];
+  const range = [
+    ...(from === undefined ? [] : [`${local} >= date_trunc('${unit}', ${from}) - INTERVAL ${days} DAY`]),
+    `${local} < ${until}`,
   ];
-  const isAboutPersons = withPersons || hasPersonCondition([series], question);
-  return `FROM events e${isAboutPersons ? "\nLEFT JOIN persons p ON p.id = e.person_id" : ""}
-WHERE ${conditions.join("\n  AND ")}`;
+  const period = getStart(interval, "moment", clock);
+  const ends = `moment = least(${period} + INTERVAL 1 ${interval}, ${until}) - INTERVAL 1 ${unit}`;
+  const started = from === undefined ? [] : [`moment >= date_trunc('${unit}', ${from})`];
+  return `SELECT ${[`${period} AS period`, ...name, ...shown, "count(DISTINCT who) AS value"].join(",\n  ")}
+FROM (
+  SELECT ${["who", ...shown, `unnest(generate_series(active, active + INTERVAL ${days} DAY - INTERVAL 1 ${unit}, INTERVAL 1 ${unit})) AS moment`].join(", ")}
+  FROM (
+    SELECT DISTINCT ${[`${who} AS who`, ...value, `date_trunc('${unit}', ${local}) AS active`].join(", ")}
+    ${getEvents(question, series, clock, { range })}
+  )
+)
+WHERE ${[...started, ends].join(" AND ")}
+GROUP BY ALL`;
 }
 
-const hasPersonCondition = (series: readonly Series[], question: Question) =>
-  [...question.properties, ...series.flatMap(({ properties }) => properties ?? [])].some(
-    ({ type }) => type === "person",
-  );
-
-function conditionsOf(series: Series, shared: readonly Condition[]): string[] {
-  return [
-    ...(series.event ? [`e.event = ${quoted(series.event)}`] : []),
-    ...[...(series.properties ?? []), ...shared].map(conditionSql),
-  ];
-}
-
-/** The filters that Explore offers. */
-export function conditionSql({ key, type, operator = "exact", value }: Condition): string {
-  const text = property(type === "person" ? "p" : "e", key);
-  const values = (Array.isArray(value) ? value : [value ?? ""]).map((one) =>
-    typeof one === "string" ? one : JSON.stringify(one),
-  );
-  const lower = values.map((one) => quoted(one.toLowerCase()));
-  const isNegative = operator.startsWith("not_") || operator === "is_not";
-  const not = (condition: string) => (isNegative ? `NOT coalesce(${condition}, false)` : condition);
-  if (operator === "is_set" || operator === "is_not_set") {
-    return `${text} IS ${operator === "is_set" ? "NOT " : ""}NULL`;
-  }
-  if (signs[operator]) return `try_cast(${text} AS DOUBLE) ${signs[operator]} ${Number(values[0]) || 0}`;
-  if (operator.endsWith("regex")) return not(`regexp_matches(${text}, ${quoted(values[0] ?? "")})`);
-  if (operator.endsWith("icontains")) return not(`contains(lower(${text}), ${lower[0] ?? "''"})`);
-  return values.length === 0 ? String(isNegative) : not(`lower(${text}) IN (${lower.join(", ")})`);
+/** Conditions on the times of the events behind a number of active persons. */
+function activeConditions(
+  question: InsightDraft,
+  { day }: Figure,
+  { clock, days }: { clock: ProjectClock; days: number },
+): string[] {
+  const { until } = rangeBounds(question, clock);
+  const local = localTime(clock);
+  const next = `TIMESTAMP '${wallTime(day)}' + INTERVAL 1 ${question.interval}`;
+  const end = day === undefined ? until : `least(${next}, ${until})`;
+  return [`${local} >= ${end} - INTERVAL ${days} DAY`, `${local} < ${end}`];
 }
 
 function measure({ math, math_property: name = "" }: Series): string {
   if (math === "total") return "count(*)";
-  if (math === "dau") return `count(DISTINCT ${who})`;
+  if (math === "dau" || isActiveUsers(math)) return `count(DISTINCT ${who})`;
   if (math === "unique_session") return `count(DISTINCT ${property("e", "$session_id")})`;
   const number = `try_cast(${property("e", name)} AS DOUBLE)`;
   const share = /^p(\d+)$/.exec(math)?.[1];
   return share === undefined ? `${math}(${number})` : `quantile_cont(${number}, 0.${share})`;
 }
 
-function funnelStatement(question: Question, clock: ProjectClock): string {
+function funnelStatement(question: InsightDraft, clock: ProjectClock): string {
   const { series, shape, breakdown } = question;
   if (shape === "time_to_convert") {
     return `WITH ${funnelSteps(question, clock)},
 ${timesTaken(question)}
 SELECT seconds, count(*) AS persons FROM taken GROUP BY ALL ORDER BY ALL`;
   }
-  const value = breakdown ? `b.value AS "${breakdown.replaceAll('"', '""')}", ` : "";
+  const value = breakdown ? `b.value AS ${identifier(breakdown)}, ` : "";
   const withValue = breakdown ? " JOIN begun b ON b.who = s.who" : "";
   const selects =
     shape === "steps"
       ? series.map(
-          ({ event }, place) =>
-            `SELECT ${value}${place + 1} AS step, ${quoted(event || "All events")} AS event, count(DISTINCT s.who) AS persons FROM step_${place + 1} s${withValue} GROUP BY ALL`,
+          ({ event }, index) =>
+            `SELECT ${value}${index + 1} AS step, ${quoted(event || "All events")} AS event, count(DISTINCT s.who) AS persons FROM step_${index + 1} s${withValue} GROUP BY ALL`,
         )
       : [
           `SELECT s.period, ${value}count(DISTINCT s.who) AS began, count(DISTINCT l.who) AS got, round(100 * got / began, 2) AS percent
@@ -240,21 +209,21 @@ FROM step_1 s LEFT JOIN step_${series.length} l ON l.who = s.who AND l.period = 
 }
 
 /**
- * Tables `step_1`, `step_2`, …: who got there from which start, and when; with a breakdown `begun`: with which value each
- * person began.
+ * Tables `step_1`, `step_2`, …: who reached the step from which start, and when; with a breakdown also `begun`: each
+ * person's value at the first step.
  */
-function funnelSteps(question: Question, clock: ProjectClock): string {
+function funnelSteps(question: InsightDraft, clock: ProjectClock): string {
   const { series, properties, order, shape, breakdown } = question;
   const conditions = conditionsOfSteps(series, properties);
   const persons = hasPersonCondition(series, question) ? "\n  LEFT JOIN persons p ON p.id = e.person_id" : "";
   const columns = [
     `${who} AS who, e.timestamp AS moment, e.historical, e.seq`,
-    // By period: of the start. Else all starts are one.
-    `${shape === "trends" ? startOf(question.interval, localTime(clock), clock) : "0"} AS period`,
+    // Over time: group by the period of the start. Otherwise all starts form one group.
+    `${shape === "trends" ? getStart(question.interval, localTime(clock), clock) : "0"} AS period`,
     ...(breakdown ? [`${property("e", breakdown)} AS value`] : []),
-    ...conditions.map((condition, place) => `coalesce(${condition}, false) AS is_${place + 1}`),
+    ...conditions.map((condition, index) => `coalesce(${condition}, false) AS is_${index + 1}`),
   ];
-  const begun = `begun AS (
+  const started = `begun AS (
   SELECT who, arg_min_null(value, moment) AS value FROM found${order === "unordered" ? "" : " WHERE is_1"} GROUP BY who
 )`;
   return [
@@ -263,7 +232,7 @@ function funnelSteps(question: Question, clock: ProjectClock): string {
   FROM events e${persons}
   WHERE ${[...rangeConditions(question, clock), ...(order === "strict" ? [] : [`(${conditions.map((one) => `(${one})`).join(" OR ")})`])].join("\n    AND ")}
 )`,
-    ...(breakdown ? [begun] : []),
+    ...(breakdown ? [started] : []),
     ...(order === "strict"
       ? strictSteps(question)
       : order === "unordered"
@@ -272,14 +241,14 @@ function funnelSteps(question: Question, clock: ProjectClock): string {
   ].join(",\n");
 }
 
-/** Table `taken`: when each person came to the end on the first way that leads there, and after how many seconds. */
-function timesTaken({ series, properties, order, window }: Question): string {
+/** Table `taken`: when each person first converted, and after how many seconds. */
+function timesTaken({ series, properties, order, window }: InsightDraft): string {
   const ends =
     order === "unordered"
-      ? `SELECT b.who, b.start, greatest(${partsOf(conditionsOfSteps(series, properties))
+      ? `SELECT b.who, b.start, greatest(${getParts(conditionsOfSteps(series, properties))
           .map(
-            ([place, times]) =>
-              `(list(f.moment ORDER BY f.moment) FILTER (WHERE f.is_${place + 1}))[${times}]`,
+            ([index, times]) =>
+              `(list(f.moment ORDER BY f.moment) FILTER (WHERE f.is_${index + 1}))[${times}]`,
           )
           .join(", ")}) AS moment
   FROM (SELECT who, moment AS start FROM step_${series.length} QUALIFY row_number() OVER (${inOrder}) = 1) b
@@ -292,10 +261,10 @@ function timesTaken({ series, properties, order, window }: Question): string {
 }
 
 const conditionsOfSteps = (series: readonly Series[], properties: readonly Condition[]) =>
-  series.map((step) => conditionsOf(step, properties).join(" AND ") || "true");
+  series.map((step) => getConditions(step, properties).join(" AND ") || "true");
 
-/** Steps that are the same thing, by the place of the first, and how many times it is needed. */
-const partsOf = (conditions: readonly string[]) =>
+/** Identical steps, keyed by the index of the first, with the number of times each is needed. */
+const getParts = (conditions: readonly string[]) =>
   [...new Set(conditions)].map(
     (condition) =>
       [conditions.indexOf(condition), conditions.filter((other) => other === condition).length] as const,
@@ -303,8 +272,8 @@ const partsOf = (conditions: readonly string[]) =>
 
 const inOrder = "PARTITION BY who ORDER BY moment, historical, seq";
 
-/** Each start goes on with the first event of the next step. */
-function orderedSteps({ series, window }: Question): string[] {
+/** Each start continues with the first event of the next step. */
+function orderedSteps({ series, window }: InsightDraft): string[] {
   return [
     `placed AS (SELECT *, row_number() OVER (${inOrder}) AS place FROM found)`,
     "step_1 AS (SELECT who, period, moment AS start, place AS nth, moment, seq, place FROM placed WHERE is_1)",
@@ -319,8 +288,8 @@ function orderedSteps({ series, window }: Question): string[] {
   ];
 }
 
-/** The events right behind a start are the next steps. */
-function strictSteps({ series, window }: Question): string[] {
+/** The events immediately after a start must be the next steps. */
+function strictSteps({ series, window }: InsightDraft): string[] {
   const behind = series.slice(1).map((_, index) => index + 1);
   const columns = behind.flatMap((n) =>
     [`is_${n + 1}`, "moment", "seq"].map(
@@ -332,40 +301,45 @@ function strictSteps({ series, window }: Question): string[] {
   SELECT who, period, row_number() OVER one AS nth, is_1 AS is_at_0, moment AS moment_at_0, seq AS seq_at_0${columns.map((column) => `,\n    ${column}`).join("")}
   FROM found WINDOW one AS (${inOrder})
 )`,
-    ...series.map((_, place) => {
-      const all = Array.from({ length: place + 1 }, (_, n) => `is_at_${n}`);
-      const inTime = place === 0 ? "" : ` AND moment_at_${place} <= moment_at_0 + INTERVAL ${window} DAY`;
-      return `step_${place + 1} AS (SELECT who, period, nth, moment_at_0 AS start, moment_at_${place} AS moment, seq_at_${place} AS seq FROM placed WHERE ${all.join(" AND ")}${inTime})`;
+    ...series.map((_, index) => {
+      const all = Array.from({ length: index + 1 }, (_, n) => `is_at_${n}`);
+      const inTime = index === 0 ? "" : ` AND moment_at_${index} <= moment_at_0 + INTERVAL ${window} DAY`;
+      return `step_${index + 1} AS (SELECT who, period, nth, moment_at_0 AS start, moment_at_${index} AS moment, seq_at_${index} AS seq FROM placed WHERE ${all.join(" AND ")}${inTime})`;
     }),
   ];
 }
 
-/** Of each event, how many of the steps were done from it on; steps that are the same thing are needed several times. */
-function unorderedSteps({ series, window }: Question, conditions: readonly string[]): string[] {
-  const sum = partsOf(conditions).map(
-    ([place, times]) => `least(${times}, count(*) FILTER (WHERE is_${place + 1}) OVER ahead)`,
+/** For each event, the number of steps done from it on; identical steps are needed several times. */
+function unorderedSteps({ series, window }: InsightDraft, conditions: readonly string[]): string[] {
+  const sum = getParts(conditions).map(
+    ([index, times]) => `least(${times}, count(*) FILTER (WHERE is_${index + 1}) OVER ahead)`,
   );
   return [
     `counted AS (
   SELECT *, ${sum.join(" + ")} AS done FROM found
   WINDOW ahead AS (PARTITION BY who ORDER BY moment RANGE BETWEEN CURRENT ROW AND INTERVAL ${window} DAY FOLLOWING)
 )`,
-    ...series.map((_, place) => `step_${place + 1} AS (SELECT * FROM counted WHERE done >= ${place + 1})`),
+    ...series.map((_, index) => `step_${index + 1} AS (SELECT * FROM counted WHERE done >= ${index + 1})`),
   ];
 }
 
-/** Where the first of the periods begins. */
-const retentionFirst = ({ period }: Question, clock: ProjectClock) =>
-  `${startOf(period, clockNow(clock), clock)} - INTERVAL ${retentionPeriods - 1} ${period}`;
+/** Start of the first period. */
+const retentionFirst = ({ period }: InsightDraft, clock: ProjectClock) =>
+  `${getStart(period, clockNow(clock), clock)} - INTERVAL ${retentionPeriods - 1} ${period}`;
 
-/** Tables `began` and `returned`: who did so in which period, counted from the first. */
-function retentionParts(question: Question, clock: ProjectClock): string {
+/** Number of distinct persons who started in any period. */
+export function retentionPeopleStatement(question: InsightDraft, clock: ProjectClock): string {
+  return `WITH ${retentionParts(question, clock)}\nSELECT count(DISTINCT who)::INTEGER AS people FROM began`;
+}
+
+/** Tables `began` and `returned`: persons by period, numbered from the first. */
+function retentionParts(question: InsightDraft, clock: ProjectClock): string {
   const { target, returning, period, properties } = question;
-  const is = (event: string) => conditionsOf({ event, math: "" }, properties).join(" AND ") || "true";
+  const is = (event: string) => getConditions({ event, math: "" }, properties).join(" AND ") || "true";
   const persons = hasPersonCondition([], question) ? "\n  LEFT JOIN persons p ON p.id = e.person_id" : "";
   return `found AS (
   SELECT ${who} AS who, e.timestamp AS moment, e.seq,
-    date_diff('${period}', ${retentionFirst(question, clock)}, ${startOf(period, localTime(clock), clock)}) AS place,
+    date_diff('${period}', ${retentionFirst(question, clock)}, ${getStart(period, localTime(clock), clock)}) AS place,
     coalesce(${is(target)}, false) AS is_target,
     coalesce(${is(returning)}, false) AS is_returning
   FROM events e${persons}
@@ -375,15 +349,15 @@ began AS (SELECT DISTINCT who, place FROM found WHERE is_target),
 returned AS (SELECT DISTINCT who, place FROM found WHERE is_returning)`;
 }
 
-/** Table `lived`: who was new, came back, was there again or stayed away in which period. */
-function lifecycleParts(question: Question, clock: ProjectClock): string {
+/** Table `lived`: who was new, resurrecting, returning or dormant in which period. */
+function lifecycleParts(question: InsightDraft, clock: ProjectClock): string {
   const { series, interval } = question;
-  const conditions = conditionsOf(series[0]!, question.properties);
+  const conditions = getConditions(series[0]!, question.properties);
   const persons = hasPersonCondition(series.slice(0, 1), question)
     ? " LEFT JOIN persons p ON p.id = e.person_id"
     : "";
   return `active AS (
-  SELECT DISTINCT ${who} AS who, ${startOf(interval, localTime(clock), clock)} AS period
+  SELECT DISTINCT ${who} AS who, ${getStart(interval, localTime(clock), clock)} AS period
   FROM events e${persons}${conditions.length > 0 ? `\n  WHERE ${conditions.join("\n    AND ")}` : ""}
 ),
 around AS (
@@ -400,13 +374,13 @@ lived AS (
 )`;
 }
 
-/** Whole periods, the first and the last of which may be cut by the range. */
-function lifecycleRange({ range, interval }: Question, clock: ProjectClock): string {
+/** Whole periods; the range may cut the first and last. */
+function lifecycleRange({ range, interval }: InsightDraft, clock: ProjectClock): string {
   const now = clockNow(clock);
-  const until = `period <= ${startOf(interval, now, clock)}`;
+  const until = `period <= ${getStart(interval, now, clock)}`;
   const match = /^-(\d+)([hd])$/.exec(range);
   if (match === null) return until;
   const unit = match[2] === "h" ? "hour" : "day";
   const from = `date_trunc('${unit}', ${now}) - INTERVAL ${match[1]} ${unit}`;
-  return `period >= ${startOf(interval, from, clock)} AND ${until}`;
+  return `period >= ${getStart(interval, from, clock)} AND ${until}`;
 }

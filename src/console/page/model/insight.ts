@@ -1,5 +1,6 @@
-/** Questions that Explore asks, in the form of the API, and what comes back. */
+/** Insight queries of Explore and their results. */
 
+import { isActiveUsers } from "../../../events/insights/active-days.ts";
 import { conditionProblem } from "./draft.ts";
 import type { Condition } from "./flags.ts";
 
@@ -12,8 +13,11 @@ export interface Series {
 
 export type InsightKind = "trends" | "funnel" | "retention" | "lifecycle";
 
-/** What stands in the fields of Explore; also in its address. */
-export interface Question {
+/** Kinds with a chart; stickiness comes from the API only. */
+export type ShownKind = InsightKind | "stickiness";
+
+/** Contents of Explore's form; also stored in its URL. */
+export interface InsightDraft {
   kind: InsightKind;
   series: Series[];
   properties: Condition[];
@@ -21,20 +25,20 @@ export interface Question {
   range: string;
   interval: string;
   view: string;
-  /** Whether the period before is shown beside. */
+  /** Whether to compare to the previous period. */
   compare: boolean;
-  /** Days in which a funnel is gone through. */
+  /** Conversion window of a funnel in days. */
   window: number;
-  /** Whether the steps of a funnel follow each other, at once, or come in any order. */
+  /** Step order of a funnel: sequential, strict or any order. */
   order: string;
-  /** A funnel's steps, how many got through by period, or how long they took. */
+  /** Shape of a funnel: steps, conversion over time, or time to convert. */
   shape: string;
   target: string;
   returning: string;
   period: string;
 }
 
-export const firstQuestion: Question = {
+export const firstDraft: InsightDraft = {
   kind: "trends",
   series: [{ event: "", math: "total" }],
   properties: [],
@@ -51,13 +55,13 @@ export const firstQuestion: Question = {
   period: "Day",
 };
 
-/** Periods of a retention. */
+/** Number of periods in a retention. */
 export const retentionPeriods = 11;
 
 export type Query = Record<string, unknown>;
 
-/** Without filters that are not written to the end: they would find nobody. */
-export function finished(question: Question): Question {
+/** Drops incomplete filters, which would match no one. */
+export function finished(question: InsightDraft): InsightDraft {
   const usable = (conditions: readonly Condition[] = []) =>
     conditions.filter((condition) => conditionProblem(condition) === undefined);
   return {
@@ -67,8 +71,18 @@ export function finished(question: Question): Question {
   };
 }
 
-/** The question in the form of the API. */
-export function queryOf(question: Question): Query {
+const plainMaths: ReadonlySet<string> = new Set(["total", "dau", "unique_session"]);
+
+export const isOfProperty = (math: string): boolean => !plainMaths.has(math) && !isActiveUsers(math);
+
+/** The measure of a trend whose property is missing; undefined if the query is complete. */
+export function mathWithoutProperty({ kind, series }: InsightDraft): string | undefined {
+  if (kind !== "trends") return undefined;
+  return series.find(({ math, math_property: property }) => isOfProperty(math) && !property?.trim())?.math;
+}
+
+/** The draft as an API query. */
+export function getQuery(question: InsightDraft): Query {
   const series = question.series.map(({ event, math, math_property: property, properties }) => ({
     kind: "EventsNode",
     event: event || null,
@@ -86,7 +100,7 @@ export function queryOf(question: Question): Query {
     case "trends":
       return {
         ...{ kind: "TrendsQuery", series, interval: question.interval, ...shared },
-        trendsFilter: { display: displayOf(question.view) },
+        trendsFilter: { display: getDisplay(question.view) },
         ...(question.compare && question.range !== "all" ? { compareFilter: { compare: true } } : {}),
       };
     case "funnel":
@@ -115,34 +129,35 @@ export function queryOf(question: Question): Query {
 
 const displays: Record<string, string> = { bar: "ActionsBar", table: "ActionsTable", number: "BoldNumber" };
 
-function displayOf(view: string): string {
+function getDisplay(view: string): string {
   return displays[view] ?? "ActionsLineGraph";
 }
 
-/** The kind of a stored query, of whatever wrapping. */
-export function kindOfQuery(query: Query): InsightKind | "sql" | undefined {
+/** The kind of a stored query, unwrapped. */
+export function kindOfQuery(query: Query): ShownKind | "sql" | undefined {
   const source = (query.source as Query | undefined) ?? query;
-  const kinds: Record<string, InsightKind | "sql"> = {
+  const kinds: Record<string, ShownKind | "sql"> = {
     TrendsQuery: "trends",
     FunnelsQuery: "funnel",
     RetentionQuery: "retention",
     LifecycleQuery: "lifecycle",
+    StickinessQuery: "stickiness",
     HogQLQuery: "sql",
   };
   return kinds[String(source.kind)];
 }
 
-/** A stored query as Explore asks it; undefined where it has no form for it. */
-export function questionOf(query: Query): Partial<Question> | undefined {
+/** A stored query as a draft; undefined if Explore cannot represent it. */
+export function draftFromQuery(query: Query): Partial<InsightDraft> | undefined {
   const kind = kindOfQuery(query);
-  if (kind === undefined || kind === "sql") return undefined;
+  if (kind === undefined || kind === "sql" || kind === "stickiness") return undefined;
   const source = (query.source as Query | undefined) ?? query;
   const part = (name: string) => (source[name] ?? {}) as Record<string, never>;
   if (/Cumulative$/.test(`${part("trendsFilter").display}`) || part("compareFilter").compare_to)
     return undefined;
   const retention = part("retentionFilter") as Record<string, { id?: string | null } | string>;
   const entity = (name: string) => (retention[name] as { id?: string | null } | undefined)?.id ?? "";
-  const given: Partial<Question> = {
+  const sent: Partial<InsightDraft> = {
     kind,
     series: ((source.series ?? []) as Series[]).map((series) => ({
       ...series,
@@ -151,21 +166,21 @@ export function questionOf(query: Query): Partial<Question> | undefined {
     })),
     properties: Array.isArray(source.properties) ? (source.properties as Condition[]) : [],
     breakdown: part("breakdownFilter").breakdown ?? "",
-    range: part("dateRange").date_from ?? firstQuestion.range,
+    range: part("dateRange").date_from ?? firstDraft.range,
     interval: (source.interval as string | undefined) ?? "day",
     view: viewOfQuery(query),
     compare: part("compareFilter").compare === true,
-    window: part("funnelsFilter").funnelWindowInterval ?? firstQuestion.window,
-    order: part("funnelsFilter").funnelOrderType ?? firstQuestion.order,
-    shape: part("funnelsFilter").funnelVizType ?? firstQuestion.shape,
+    window: part("funnelsFilter").funnelWindowInterval ?? firstDraft.window,
+    order: part("funnelsFilter").funnelOrderType ?? firstDraft.order,
+    shape: part("funnelsFilter").funnelVizType ?? firstDraft.shape,
     target: entity("targetEntity"),
     returning: entity("returningEntity"),
-    period: (retention.period as string | undefined) ?? firstQuestion.period,
+    period: (retention.period as string | undefined) ?? firstDraft.period,
   };
-  return given;
+  return sent;
 }
 
-/** How a stored query is to be shown. */
+/** Display type of a stored query. */
 export function viewOfQuery(query: Query): string {
   const source = (query.source as Query | undefined) ?? query;
   const display = (source.trendsFilter as Query | undefined)?.display;
@@ -180,11 +195,11 @@ export interface TrendResult {
   days: string[];
   breakdown_value?: unknown;
   action?: { order: number; name: string; math?: string };
-  /** Of the whole range, where one figure is shown. */
+  /** Total over the whole range, for single-number displays. */
   aggregated_value?: number;
   /** Of a lifecycle: `new`, `returning`, `resurrecting` or `dormant`. */
   status?: string;
-  /** Of which of two periods it is, where two are compared. */
+  /** Which of the two periods, when comparing. */
   compare_label?: "current" | "previous";
 }
 
@@ -196,7 +211,7 @@ export interface FunnelStep {
   breakdown_value?: unknown;
 }
 
-/** How long people took: from how many seconds on, how many. */
+/** Histogram of times to convert: bucket starts in seconds, and counts. */
 export interface FunnelTimes {
   bins: [fromSeconds: number, people: number][];
   average_conversion_time: number | null;

@@ -1,9 +1,9 @@
-/** How the server is, as its operators are told. */
+/** Server status for operators. */
 
 export interface InstanceStatus {
   state: string;
   version: string;
-  /** Which address it takes for its own. */
+  /** The server's base URL, as it derives it. */
   url: string | null;
   started_at: string | null;
   uptime_seconds: number | null;
@@ -41,12 +41,12 @@ export interface InstanceStatus {
   }[];
 }
 
-/** Events that are acknowledged and not loaded yet. */
-export function waitingOf({ journal }: InstanceStatus): number {
+/** Acknowledged events that are not loaded yet. */
+export function getWaiting({ journal }: InstanceStatus): number {
   return journal.reduce((sum, { lag_entries: lag }) => sum + lag, 0);
 }
 
-/** Why no events are taken; undefined while they are. */
+/** Why events are rejected; undefined while they are accepted. */
 export function captureTrouble({ roles }: InstanceStatus): string | undefined {
   return roles.find(({ role, ready }) => role === "capture" && !ready)?.reason ?? undefined;
 }

@@ -1,13 +1,13 @@
-/** The stream of events of a project, with pauses, counts and new attempts. */
+/** The event stream of a project, with pausing, counting and reconnection. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { Failure, isAbort, queryText, wordsOf } from "../lib/api.ts";
+import { ApiError, errorMessage, isAbort, queryString } from "../lib/api.ts";
 import { parseJson } from "../lib/json.ts";
 import { inProject } from "../lib/session.ts";
 import { readStream } from "../lib/stream.ts";
 import type { StoredEvent } from "./events.ts";
 
-const keptMax = 500;
+const cachedMax = 500;
 const againMs = 3_000;
 const rateMs = 5_000;
 /** Rows are drawn together, at most this often. */
@@ -19,12 +19,12 @@ export interface LiveRow extends StoredEvent {
 
 export interface Live {
   rows: readonly LiveRow[];
-  /** Events that the stream only counted, and those that came during a pause. */
+  /** Events that the stream only counted, and those that arrived during a pause. */
   notShown: number;
   behind: number;
   perSecond: number;
   state: "connecting" | "open";
-  failure: Failure | undefined;
+  failure: ApiError | undefined;
 }
 
 const nothing: Live = {
@@ -36,7 +36,7 @@ const nothing: Live = {
   failure: undefined,
 };
 
-/** Reads the stream while the part is shown. Pausing keeps counting. */
+/** Reads the stream while the component is mounted. Pausing keeps counting. */
 export function useLive(filter: { event?: string; distinct_id?: string }, isPaused: boolean): Live {
   const [live, setLive] = useState<Live>(nothing);
   const paused = useRef(isPaused);
@@ -47,7 +47,7 @@ export function useLive(filter: { event?: string; distinct_id?: string }, isPaus
     const kept = { rows: [] as LiveRow[], notShown: 0, held: [] as LiveRow[], heldCount: 0 };
     let arrivals: { at: number; count: number }[] = [];
     let state: Live["state"] = "connecting";
-    let failure: Failure | undefined;
+    let failure: ApiError | undefined;
     let isDirty = true;
     const count = (number: number) => {
       arrivals.push({ at: performance.now(), count: number });
@@ -57,7 +57,7 @@ export function useLive(filter: { event?: string; distinct_id?: string }, isPaus
       const before = arrivals.length;
       arrivals = arrivals.filter(({ at }) => at > since);
       if (!paused.current && kept.held.length > 0) {
-        kept.rows = [...kept.held, ...kept.rows].slice(0, keptMax);
+        kept.rows = [...kept.held, ...kept.rows].slice(0, cachedMax);
         kept.held = [];
         kept.heldCount = 0;
         isDirty = true;
@@ -74,7 +74,7 @@ export function useLive(filter: { event?: string; distinct_id?: string }, isPaus
       while (!controller.signal.aborted) {
         try {
           await readStream(
-            inProject(`events/stream/${queryText(filter)}`),
+            inProject(`events/stream/${queryString(filter)}`),
             controller.signal,
             ({ event, data }) => {
               isDirty = true;
@@ -87,9 +87,9 @@ export function useLive(filter: { event?: string; distinct_id?: string }, isPaus
               const row = { ...(parseJson(data) as StoredEvent), arrivedAt: Date.now() };
               count(1);
               if (paused.current) {
-                kept.held = [row, ...kept.held].slice(0, keptMax);
+                kept.held = [row, ...kept.held].slice(0, cachedMax);
                 kept.heldCount++;
-              } else kept.rows = [row, ...kept.rows].slice(0, keptMax);
+              } else kept.rows = [row, ...kept.rows].slice(0, cachedMax);
             },
             () => {
               state = "open";
@@ -99,7 +99,7 @@ export function useLive(filter: { event?: string; distinct_id?: string }, isPaus
           );
         } catch (error) {
           if (controller.signal.aborted || isAbort(error)) return;
-          failure = error instanceof Failure ? error : new Failure(0, "unreachable", wordsOf(error));
+          failure = error instanceof ApiError ? error : new ApiError(0, "unreachable", errorMessage(error));
           if (failure.status >= 400 && failure.status < 500 && !failure.isPassing) {
             isDirty = true;
             return;

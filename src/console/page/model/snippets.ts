@@ -1,15 +1,20 @@
-/** Code to paste, per SDK, with this server's address and the project's key. Pure. */
+/** Code to paste, per SDK, with this server's URL and the project's key. Pure. */
 
 export interface Snippet {
   name: string;
-  /** How the library is installed. */
+  /** Command that installs the library. */
   install?: string;
   event: string;
   flag: string;
 }
 
-/** One snippet per SDK; `event` sends one event, `flag` asks for one flag, each complete by itself. */
-export function snippets(host: string, token: string, flagKey: string): Record<string, Snippet> {
+/** One snippet per SDK; `event` sends one event, `flag` evaluates one flag, each complete by itself. */
+export function snippets(
+  host: string,
+  token: string,
+  flagKey: string,
+  hasVariants = false,
+): Record<string, Snippet> {
   const key = JSON.stringify(token);
   const at = JSON.stringify(host);
   const flag = JSON.stringify(flagKey);
@@ -22,25 +27,33 @@ export function snippets(host: string, token: string, flagKey: string): Record<s
     `package main\n\nimport (\n\t"fmt"\n\n\t"github.com/posthog/posthog-go"\n)\n\nfunc main() {\n\tclient, _ := posthog.NewWithConfig(${key}, posthog.Config{Endpoint: ${at}})\n\tdefer client.Close()\n${body}}\n`;
   const goEvent =
     '\terr := client.Enqueue(posthog.Capture{\n\t\tDistinctId: "user-1", Event: "signed up", Properties: posthog.NewProperties().Set("plan", "free"),\n\t})\n\tfmt.Println(err)\n';
-  const goFlag = `\tenabled, _ := client.IsFeatureEnabled(posthog.FeatureFlagPayload{Key: ${flag}, DistinctId: "user-1"})\n\tfmt.Println(enabled)\n`;
+  const read = hasVariants
+    ? { camel: "getFeatureFlag", snake: "get_feature_flag", python: "get_feature_flag", go: "GetFeatureFlag" }
+    : {
+        camel: "isFeatureEnabled",
+        snake: "is_feature_enabled",
+        python: "feature_enabled",
+        go: "IsFeatureEnabled",
+      };
+  const goFlag = `\tvalue, _ := client.${read.go}(posthog.FeatureFlagPayload{Key: ${flag}, DistinctId: "user-1"})\n\tfmt.Println(value)\n`;
   return {
     javascript: {
       name: "JavaScript",
       install: "npm install posthog-js",
       event: `${browser}posthog.capture("signed up", { plan: "free" });\n`,
-      flag: `${browser}posthog.onFeatureFlags(() => console.log(posthog.isFeatureEnabled(${flag})));\n`,
+      flag: `${browser}posthog.onFeatureFlags(() => console.log(posthog.${read.camel}(${flag})));\n`,
     },
     node: {
       name: "Node",
       install: "npm install posthog-node",
       event: `${node}posthog.capture({ distinctId: "user-1", event: "signed up", properties: { plan: "free" } });\nawait posthog.shutdown();\n`,
-      flag: `${node}console.log(await posthog.isFeatureEnabled(${flag}, "user-1"));\nawait posthog.shutdown();\n`,
+      flag: `${node}console.log(await posthog.${read.camel}(${flag}, "user-1"));\nawait posthog.shutdown();\n`,
     },
     python: {
       name: "Python",
       install: "pip install posthog",
       event: `${python}posthog.capture("signed up", distinct_id="user-1", properties={"plan": "free"})\nposthog.shutdown()\n`,
-      flag: `${python}print(posthog.feature_enabled(${flag}, "user-1"))\nposthog.shutdown()\n`,
+      flag: `${python}print(posthog.${read.python}(${flag}, "user-1"))\nposthog.shutdown()\n`,
     },
     go: {
       name: "Go",
@@ -52,13 +65,13 @@ export function snippets(host: string, token: string, flagKey: string): Record<s
       name: "Ruby",
       install: "gem install posthog-ruby",
       event: `${ruby}posthog.capture(distinct_id: "user-1", event: "signed up", properties: { plan: "free" })\nposthog.shutdown\n`,
-      flag: `${ruby}puts posthog.is_feature_enabled(${flag}, "user-1")\nposthog.shutdown\n`,
+      flag: `${ruby}puts posthog.${read.snake}(${flag}, "user-1")\nposthog.shutdown\n`,
     },
     php: {
       name: "PHP",
       install: "composer require posthog/posthog-php",
       event: `${php}PostHog::capture(["distinctId" => "user-1", "event" => "signed up", "properties" => ["plan" => "free"]]);\nPostHog::flush();\n`,
-      flag: `${php}var_dump(PostHog::isFeatureEnabled(${flag}, "user-1"));\nPostHog::flush();\n`,
+      flag: `${php}var_dump(PostHog::${read.camel}(${flag}, "user-1"));\nPostHog::flush();\n`,
     },
     curl: {
       name: "curl",

@@ -1,10 +1,10 @@
-/** How often flags were asked for. */
+/** Evaluation counts of flags. */
 
-import { ask, queryText } from "../lib/api.ts";
+import { queryString, request } from "../lib/api.ts";
 import { inProject } from "../lib/session.ts";
 
 export interface FlagUsage {
-  /** The oldest first. */
+  /** Oldest first. */
   days: string[];
   results: {
     id: number;
@@ -14,7 +14,7 @@ export interface FlagUsage {
   }[];
 }
 
-/** Calls by value and day. */
+/** Evaluations by value and day. */
 export function readUsage(ids: readonly number[], days: number, signal: AbortSignal): Promise<FlagUsage> {
-  return ask(inProject(`feature_flags/usage/${queryText({ ids: ids.join(","), days })}`), { signal });
+  return request(inProject(`feature_flags/usage/${queryString({ ids: ids.join(","), days })}`), { signal });
 }

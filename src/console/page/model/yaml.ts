@@ -1,10 +1,10 @@
-/** Writes JSON values as YAML for people. Pure. */
+/** Formats JSON values as YAML. Pure. */
 
 const plainText = /^[A-Za-z_][\w ./@+-]*$/;
 const wordsOfYaml = new Set(["true", "false", "null", "yes", "no", "on", "off", "y", "n"]);
 
-/** YAML of a value, with a line break at its end. */
-export function yamlText(value: unknown): string {
+/** YAML of a value with a trailing newline. */
+export function toYaml(value: unknown): string {
   return `${block(value, 0).replace(/^\n/, "")}\n`;
 }
 

@@ -1,18 +1,22 @@
-/** Every change of the project, or of the organisation: one list by day. */
+/** Activity log of the project or organization, by day. */
 
 import { useState } from "preact/hooks";
-import { useAddress } from "../lib/address.ts";
-import { ask, queryText } from "../lib/api.ts";
+import { ChangeList } from "../components/change-list.tsx";
+import { SearchField, Segments, Select } from "../components/fields.tsx";
+import { Filters } from "../components/filters.tsx";
+import { Page } from "../components/page.tsx";
+import { Button } from "../components/primitives.tsx";
+import { Content, Empty } from "../components/states.tsx";
+import { toast, toastError } from "../components/toast.tsx";
+import { errorMessage, queryString, request } from "../lib/api.ts";
 import { download, toCsv } from "../lib/csv.ts";
 import { useResource } from "../lib/resource.ts";
+import { useAddress } from "../lib/router.ts";
 import { inProject, isAdmin, project } from "../lib/session.ts";
-import { type ActivityEntry, changeLines, whoOf } from "../model/activity.ts";
-import { Button } from "../parts/basics.tsx";
-import { ChangeList } from "../parts/change-list.tsx";
-import { SearchField, Segments, Select } from "../parts/fields.tsx";
-import { Page } from "../parts/page.tsx";
-import { Content, Empty } from "../parts/states.tsx";
-import { words } from "../words/index.ts";
+import { words } from "../messages/index.ts";
+import { type ActivityEntry, changeLines, getActorName } from "../model/activity.ts";
+import { useCohortNames } from "../model/definitions.ts";
+import { restoreFlag } from "../model/flags.ts";
 
 const w = words.activity;
 const pageSize = 100;
@@ -31,6 +35,7 @@ const kinds = [
 export function Activity() {
   const { query, set } = useAddress();
   const [limit, setLimit] = useState(pageSize);
+  useCohortNames();
   const where = query.where === "organization" && isAdmin.value ? "organization" : "project";
   const path = where === "project" ? inProject("activity_log/") : "/api/organizations/@current/activity_log/";
   const days = Number(query.since);
@@ -39,16 +44,26 @@ export function Activity() {
   const log = useResource<{ results: ActivityEntry[]; total_count: number }>(
     `activity ${project.value?.id} ${where} ${query.kind} ${query.by} ${query.since} ${limit}`,
     (signal) =>
-      ask(`${path}${queryText({ limit, scope: query.kind, user: query.by, date_from: from })}`, { signal }),
+      request(`${path}${queryString({ limit, scope: query.kind, user: query.by, date_from: from })}`, {
+        signal,
+      }),
   );
   const members = useResource<{ results: { user: { uuid: string; first_name: string; email: string } }[] }>(
     "members",
-    (signal) => ask("/api/organizations/@current/members/?limit=500", { signal }),
+    (signal) => request("/api/organizations/@current/members/?limit=500", { signal }),
   );
   const isFiltered = ["kind", "by", "since", "who"].some((name) => query[name]);
   const isShown = (entry: ActivityEntry) =>
     wanted === "" ||
-    `${whoOf(entry)} ${entry.user.email} ${entry.detail.name}`.toLowerCase().includes(wanted);
+    `${getActorName(entry)} ${entry.user.email} ${entry.detail.name}`.toLowerCase().includes(wanted);
+  const restore = async ({ item_id: id }: ActivityEntry) => {
+    try {
+      toast(words.flags.restored((await restoreFlag(Number(id))).key));
+      log.reload();
+    } catch (error) {
+      toastError(errorMessage(error));
+    }
+  };
   return (
     <Page
       title={words.frame.pages.activity}
@@ -59,7 +74,7 @@ export function Activity() {
           onClick={() => {
             const rows = (log.data?.results ?? []).filter(isShown).map((entry) => ({
               time: entry.created_at,
-              person: whoOf(entry),
+              person: getActorName(entry),
               activity: entry.activity,
               kind: entry.scope,
               item: entry.detail.name ?? entry.item_id,
@@ -72,7 +87,16 @@ export function Activity() {
         </Button>
       }
     >
-      <div class="filters">
+      <Filters
+        search={
+          <SearchField
+            label={w.person}
+            value={query.who ?? ""}
+            onInput={(who) => set({ who: who || undefined })}
+          />
+        }
+        count={["where", "kind", "by", "since"].filter((name) => query[name]).length}
+      >
         <Segments
           label={w.where}
           value={where}
@@ -110,15 +134,11 @@ export function Activity() {
           choices={Object.entries(w.times).sort(([one], [other]) => Number(one) - Number(other))}
           onChange={(since) => set({ since: since || undefined })}
         />
-        <SearchField
-          label={w.person}
-          value={query.who ?? ""}
-          onInput={(who) => set({ who: who || undefined })}
-        />
-      </div>
+      </Filters>
       <Content of={log}>
         {({ results, total_count: total }) => {
           const found = results.filter(isShown);
+          const deleted = lastDeletions(results);
           return (
             <>
               {found.length === 0 ? (
@@ -131,7 +151,21 @@ export function Activity() {
                 )
               ) : (
                 <section class="card">
-                  <ChangeList entries={found} />
+                  <ChangeList
+                    entries={found}
+                    actionsOf={(entry) =>
+                      deleted.has(entry.id) && (
+                        <Button
+                          kind="quiet"
+                          icon="history"
+                          label={`${words.flags.restore}: ${entry.detail.name}`}
+                          onClick={() => void restore(entry)}
+                        >
+                          {words.flags.restore}
+                        </Button>
+                      )
+                    }
+                  />
                 </section>
               )}
               {results.length < total && (
@@ -146,4 +180,16 @@ export function Activity() {
       </Content>
     </Page>
   );
+}
+
+/** Ids of deletions whose flag was not restored since; the newest entry comes first. */
+function lastDeletions(entries: readonly ActivityEntry[]): ReadonlySet<string> {
+  const seen = new Set<string>();
+  const found = new Set<string>();
+  for (const { id, scope, item_id: item, activity } of entries) {
+    if (scope !== "FeatureFlag" || (activity !== "deleted" && activity !== "restored")) continue;
+    if (!seen.has(item) && activity === "deleted") found.add(id);
+    seen.add(item);
+  }
+  return found;
 }

@@ -1,24 +1,27 @@
-/** One dashboard: its insights side by side, each asked for by itself and with its age; one that fails does not fail the others. */
+/**
+ * A dashboard: each insight is requested separately and has its own age, so that one failure does not affect others.
+ */
 
 import { useRef, useState } from "preact/hooks";
 import { useRoute } from "preact-iso";
-import { to, useAddress } from "../lib/address.ts";
-import { ask, wordsOf } from "../lib/api.ts";
-import { ago, valueText } from "../lib/format.ts";
+import { FigureFrame } from "../components/chart-frame.tsx";
+import { ConfirmDialog } from "../components/confirm.tsx";
+import { Dialog } from "../components/dialog.tsx";
+import { Field, Select } from "../components/fields.tsx";
+import { InsightView } from "../components/insight-view.tsx";
+import { Menu, type MenuItem } from "../components/menu.tsx";
+import { Page } from "../components/page.tsx";
+import { Button } from "../components/primitives.tsx";
+import { ShareDialog } from "../components/share-dialog.tsx";
+import { Content, Empty } from "../components/states.tsx";
+import { toast, toastError } from "../components/toast.tsx";
+import { errorMessage, request } from "../lib/api.ts";
+import { ago, formatValue } from "../lib/format.ts";
 import { useResource } from "../lib/resource.ts";
+import { to, useAddress } from "../lib/router.ts";
 import { inProject, project } from "../lib/session.ts";
-import { kindOfQuery, type Query, questionOf, viewOfQuery } from "../model/insight.ts";
-import { Button } from "../parts/basics.tsx";
-import { Question } from "../parts/confirm.tsx";
-import { Dialog } from "../parts/dialog.tsx";
-import { Field, Select } from "../parts/fields.tsx";
-import { FigureFrame } from "../parts/figures.tsx";
-import { InsightView } from "../parts/insight-view.tsx";
-import { Menu, type MenuItem } from "../parts/menu.tsx";
-import { Page } from "../parts/page.tsx";
-import { Content, Empty } from "../parts/states.tsx";
-import { complain, tell } from "../parts/toast.tsx";
-import { words } from "../words/index.ts";
+import { words } from "../messages/index.ts";
+import { draftFromQuery, kindOfQuery, type Query, viewOfQuery } from "../model/insight.ts";
 
 const w = words.dashboards;
 
@@ -32,7 +35,7 @@ interface Insight {
   query_status: { error: boolean; error_message: string } | null;
 }
 
-/** Dates over which insights are computed instead of over their own. */
+/** Date range that overrides that of the insights. */
 interface Dates {
   date_from?: string | null;
   date_to?: string | null;
@@ -50,23 +53,23 @@ interface DashboardWithTiles {
 export function Dashboard() {
   const { id = "" } = useRoute().params as { id?: string };
   const { query, set, go } = useAddress();
-  const [asked, setAsked] = useState<"rename" | "delete">();
+  const [asked, setRequested] = useState<"rename" | "delete" | "share">();
   const [name, setName] = useState("");
   const [error, setError] = useState<string>();
   const grid = useRef<HTMLDivElement>(null);
   const path = inProject(`dashboards/${encodeURIComponent(id)}/`);
   const board = useResource<DashboardWithTiles>(`dashboard ${project.value?.id} ${id}`, (signal) =>
-    // What is kept already; each tile asks for what is missing.
-    ask(`${path}?refresh=force_cache`, { signal }),
+    // Only cached results; each tile requests what is missing.
+    request(`${path}?refresh=force_cache`, { signal }),
   );
   const [refreshed, setRefreshed] = useState(0);
   const [dragged, setDragged] = useState<number>();
   const change = async (body: Record<string, unknown>) => {
     try {
-      await ask(path, { method: "PATCH", body });
+      await request(path, { method: "PATCH", body });
       board.reload();
     } catch (error) {
-      complain(wordsOf(error));
+      toastError(errorMessage(error));
     }
   };
   const found = board.data;
@@ -102,6 +105,7 @@ export function Dashboard() {
             <Button icon="expand" onClick={() => void grid.current?.requestFullscreen()}>
               {w.fullScreen}
             </Button>
+            <Button onClick={() => setRequested("share")}>{words.share.share}</Button>
             <Button onClick={() => void change({ pinned: !found.pinned })}>
               {found.pinned ? w.unpin : w.pin}
             </Button>
@@ -109,12 +113,17 @@ export function Dashboard() {
               onClick={() => {
                 setName(found.name);
                 setError(undefined);
-                setAsked("rename");
+                setRequested("rename");
               }}
             >
               {w.rename}
             </Button>
-            <Button kind="quiet" icon="trash" label={words.frame.delete} onClick={() => setAsked("delete")} />
+            <Button
+              kind="quiet"
+              icon="trash"
+              label={words.frame.delete}
+              onClick={() => setRequested("delete")}
+            />
           </>
         )
       }
@@ -128,7 +137,7 @@ export function Dashboard() {
             </Empty>
           ) : (
             <div class="board" ref={grid}>
-              {tiles.map(({ id: tile, insight, text }, place) => {
+              {tiles.map(({ id: tile, insight, text }, position) => {
                 return (
                   <section
                     key={tile}
@@ -142,7 +151,7 @@ export function Dashboard() {
                       event.preventDefault();
                       move(
                         tiles.findIndex(({ id: one }) => one === dragged),
-                        place,
+                        position,
                       );
                     }}
                   >
@@ -154,20 +163,24 @@ export function Dashboard() {
                         isAsked={Boolean(query.range)}
                         refreshed={refreshed}
                         moves={[
-                          [w.earlier, () => move(place, place - 1), place === 0 && w.isFirst],
-                          [w.later, () => move(place, place + 1), place === tiles.length - 1 && w.isLast],
+                          [w.earlier, () => move(position, position - 1), position === 0 && w.isFirst],
+                          [
+                            w.later,
+                            () => move(position, position + 1),
+                            position === tiles.length - 1 && w.isLast,
+                          ],
                         ]}
                         onChanged={board.reload}
                         onRemove={async () => {
                           const place = inProject(`insights/${insight.id}/`);
                           try {
-                            // It may be on others since this one was opened.
-                            const { dashboards: all } = await ask<Insight>(place);
+                            // It may have been added to other dashboards since this one was opened.
+                            const { dashboards: all } = await request<Insight>(place);
                             const dashboards = all.filter((other) => String(other) !== id);
-                            await ask(place, { method: "PATCH", body: { dashboards } });
+                            await request(place, { method: "PATCH", body: { dashboards } });
                             board.reload();
                           } catch (error) {
-                            complain(wordsOf(error));
+                            toastError(errorMessage(error));
                           }
                         }}
                       />
@@ -184,14 +197,14 @@ export function Dashboard() {
       {asked === "rename" && (
         <Dialog
           title={w.rename}
-          onClose={() => setAsked(undefined)}
+          onClose={() => setRequested(undefined)}
           onSubmit={() => {
-            ask(path, { method: "PATCH", body: { name } }).then(
+            request(path, { method: "PATCH", body: { name } }).then(
               () => {
-                setAsked(undefined);
+                setRequested(undefined);
                 board.reload();
               },
-              (failure) => setError(wordsOf(failure)),
+              (failure) => setError(errorMessage(failure)),
             );
           }}
           actions={
@@ -203,19 +216,26 @@ export function Dashboard() {
           <Field label={w.name} value={name} onInput={setName} error={error} isRequired autofocus />
         </Dialog>
       )}
+      {asked === "share" && found && (
+        <ShareDialog
+          item={{ dashboard_id: found.id }}
+          name={found.name}
+          onClose={() => setRequested(undefined)}
+        />
+      )}
       {asked === "delete" && found && (
-        <Question
+        <ConfirmDialog
           title={w.deleteTitle(found.name)}
           text={w.deleteText}
           action={words.frame.delete}
-          onClose={() => setAsked(undefined)}
+          onClose={() => setRequested(undefined)}
           onYes={() => {
-            ask(path, { method: "PATCH", body: { deleted: true } }).then(
+            request(path, { method: "PATCH", body: { deleted: true } }).then(
               () => {
-                tell(w.deleted(found.name));
+                toast(w.deleted(found.name));
                 go("dashboards");
               },
-              (error) => complain(wordsOf(error)),
+              (error) => toastError(errorMessage(error)),
             );
           }}
         />
@@ -224,7 +244,7 @@ export function Dashboard() {
   );
 }
 
-/** How many tiles ask at once: the engine has few places. */
+/** Limits parallel tile requests: the engine runs few queries in parallel. */
 const asking = { running: 0, waiting: [] as (() => void)[] };
 const askingMax = 4;
 
@@ -246,7 +266,7 @@ interface TileAnswer {
   table?: { columns: string[]; rows: Record<string, unknown>[] };
 }
 
-/** Asks for what a tile shows; as it is kept, or computed anew. */
+/** Reads a tile's result, cached or recomputed. */
 async function readTile(
   { id, query }: Insight,
   dates: Dates | undefined,
@@ -255,7 +275,8 @@ async function readTile(
 ): Promise<TileAnswer> {
   const refresh = isAnew ? "force_blocking" : "blocking";
   const source = (query.source as Query | undefined) ?? query;
-  const post = <Answer,>(body: object) => ask<Answer>(inProject("query/"), { method: "POST", body, signal });
+  const post = <Answer,>(body: object) =>
+    request<Answer>(inProject("query/"), { method: "POST", body, signal });
   if (kindOfQuery(query) === "sql") {
     const table = await post<NonNullable<TileAnswer["table"]>>({ query: source.query, limit: tableRowsMax });
     return { results: null, computedAt: new Date().toISOString(), problem: undefined, table };
@@ -268,7 +289,7 @@ async function readTile(
     });
     return { results: answer.results, computedAt: answer.last_refresh, problem: undefined };
   }
-  const found = await ask<Insight>(inProject(`insights/${id}/?refresh=${refresh}`), { signal });
+  const found = await request<Insight>(inProject(`insights/${id}/?refresh=${refresh}`), { signal });
   return {
     results: found.result,
     computedAt: found.last_refresh,
@@ -281,7 +302,7 @@ const tableRowsMax = 50;
 function Tile({
   insight,
   dates,
-  isAsked,
+  isAsked: isRequested,
   refreshed,
   moves,
   onChanged,
@@ -289,9 +310,9 @@ function Tile({
 }: {
   insight: Insight;
   dates: Dates | undefined;
-  /** Whether the dates are others than the dashboard's. */
+  /** Whether the dates differ from the dashboard's. */
   isAsked: boolean;
-  /** Counts how often all tiles were to be computed anew. */
+  /** Number of times that all tiles were recomputed. */
   refreshed: number;
   moves: readonly MenuItem[];
   onChanged: () => void;
@@ -299,19 +320,20 @@ function Tile({
 }) {
   const { go } = useAddress();
   const [own, setOwn] = useState(0);
+  const [isSharing, setSharing] = useState(false);
   const round = refreshed + own;
   const kind = kindOfQuery(insight.query);
   const source = (insight.query.source as Query | undefined) ?? insight.query;
   const answer = useResource<TileAnswer>(`tile ${insight.id} ${JSON.stringify(dates)} ${round}`, (signal) =>
     inTurn(() => readTile(insight, dates, round > 0, signal)),
   );
-  // What the dashboard came with is shown until the tile's own answer is there.
+  // The dashboard's own results are shown until the tile's response arrives.
   const shown: TileAnswer | undefined =
     answer.data ??
-    (!isAsked && insight.result
+    (!isRequested && insight.result
       ? { results: insight.result, computedAt: insight.last_refresh, problem: undefined }
       : undefined);
-  const question = questionOf(insight.query);
+  const question = draftFromQuery(insight.query);
   return (
     <>
       <div class="tile-head">
@@ -340,16 +362,24 @@ function Tile({
                 () => {
                   const { name, query, dashboards } = insight;
                   const body = { name: w.copyOf(name), query, dashboards, saved: true };
-                  ask(inProject("insights/"), { method: "POST", body }).then(onChanged, (error) =>
-                    complain(wordsOf(error)),
+                  request(inProject("insights/"), { method: "POST", body }).then(onChanged, (error) =>
+                    toastError(errorMessage(error)),
                   );
                 },
               ],
+              [words.share.share, () => setSharing(true)],
               [w.removeTile, onRemove],
             ]}
           />
         </span>
       </div>
+      {isSharing && (
+        <ShareDialog
+          item={{ insight_id: insight.id }}
+          name={insight.name}
+          onClose={() => setSharing(false)}
+        />
+      )}
       {shown?.table ? (
         <ResultTable label={insight.name} {...shown.table} />
       ) : shown?.results && kind !== undefined && kind !== "sql" ? (
@@ -358,6 +388,7 @@ function Tile({
           view={viewOfQuery(insight.query)}
           results={shown.results}
           label={insight.name}
+          hasNotes
         />
       ) : shown === undefined || answer.failure ? (
         <Content of={answer} rows={3}>
@@ -370,7 +401,7 @@ function Tile({
   );
 }
 
-/** The first rows of a statement's answer. */
+/** The first rows of a SQL result. */
 function ResultTable({
   label,
   columns,
@@ -386,7 +417,7 @@ function ResultTable({
         <tr key={place}>
           {columns.map((name) => (
             <td key={name} class={typeof row[name] === "number" ? "" : "text"}>
-              {valueText(row[name])}
+              {formatValue(row[name])}
             </td>
           ))}
         </tr>

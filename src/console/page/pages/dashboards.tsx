@@ -1,19 +1,19 @@
 /** The list of dashboards. */
 
 import { useState } from "preact/hooks";
-import { to, useAddress } from "../lib/address.ts";
-import { ask, queryText, wordsOf } from "../lib/api.ts";
-import { useKeys } from "../lib/keys.ts";
+import { Dialog } from "../components/dialog.tsx";
+import { Field } from "../components/fields.tsx";
+import { Page } from "../components/page.tsx";
+import { Badge, Button, RelativeTime } from "../components/primitives.tsx";
+import { Content, Empty } from "../components/states.tsx";
+import { type Column, DataTable } from "../components/table.tsx";
+import { errorMessage, queryString, request } from "../lib/api.ts";
 import { useResource } from "../lib/resource.ts";
+import { to, useAddress } from "../lib/router.ts";
 import { inProject, project } from "../lib/session.ts";
+import { useShortcuts } from "../lib/shortcuts.ts";
+import { words } from "../messages/index.ts";
 import { type ShortUser, userName } from "../model/flags.ts";
-import { Badge, Button, When } from "../parts/basics.tsx";
-import { Dialog } from "../parts/dialog.tsx";
-import { Field } from "../parts/fields.tsx";
-import { Page } from "../parts/page.tsx";
-import { Content, Empty } from "../parts/states.tsx";
-import { type Column, DataTable } from "../parts/table.tsx";
-import { words } from "../words/index.ts";
 
 const w = words.dashboards;
 
@@ -44,7 +44,12 @@ const columns: Column<Dashboard>[] = [
     isWideOnly: true,
     cell: ({ created_by: by }) => userName(by),
   },
-  { id: "made", title: w.columns.made, width: "9rem", cell: ({ created_at: at }) => <When at={at} /> },
+  {
+    id: "made",
+    title: w.columns.made,
+    width: "9rem",
+    cell: ({ created_at: at }) => <RelativeTime at={at} />,
+  },
 ];
 
 export function Dashboards() {
@@ -53,9 +58,9 @@ export function Dashboards() {
   const [name, setName] = useState("");
   const [error, setError] = useState<string>();
   const list = useResource<{ results: Dashboard[] }>(`dashboards ${project.value?.id}`, (signal) =>
-    ask(inProject(`dashboards/${queryText({ limit: 500 })}`), { signal }),
+    request(inProject(`dashboards/${queryString({ limit: 500 })}`), { signal }),
   );
-  useKeys({ n: () => setMaking(true) });
+  useShortcuts({ n: () => setMaking(true) });
   const button = (
     <Button kind="main" icon="plus" onClick={() => setMaking(true)}>
       {w.newDashboard}
@@ -88,9 +93,9 @@ export function Dashboards() {
           title={w.newDashboard}
           onClose={() => setMaking(false)}
           onSubmit={() =>
-            ask<Dashboard>(inProject("dashboards/"), { method: "POST", body: { name } }).then(
+            request<Dashboard>(inProject("dashboards/"), { method: "POST", body: { name } }).then(
               ({ id }) => go(`dashboards/${id}`),
-              (failure) => setError(wordsOf(failure)),
+              (failure) => setError(errorMessage(failure)),
             )
           }
           actions={

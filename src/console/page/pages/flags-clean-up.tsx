@@ -1,17 +1,22 @@
-/** Stale flags one after the other: why, who still asks, what depends on them, which code to remove. */
+/** Reviews stale flags one by one: reason, remaining callers, dependents, code to remove. */
 
 import { useState } from "preact/hooks";
-import { to } from "../lib/address.ts";
-import { ask, wordsOf } from "../lib/api.ts";
+import {
+  type ApprovalRequired,
+  ChangeRequestDialog,
+  needsApproval,
+} from "../components/change-request-dialog.tsx";
+import { Dialog } from "../components/dialog.tsx";
+import { Button, CodeBlock, RelativeTime } from "../components/primitives.tsx";
+import { Content } from "../components/states.tsx";
+import { toast, toastError } from "../components/toast.tsx";
+import { errorMessage, request } from "../lib/api.ts";
 import { useResource } from "../lib/resource.ts";
+import { to } from "../lib/router.ts";
 import { inProject, project } from "../lib/session.ts";
-import { changeFlag, type Flag, readFlags, whoGetsIt } from "../model/flags.ts";
+import { words } from "../messages/index.ts";
+import { changeFlag, type Flag, readFlags, rolloutSummary } from "../model/flags.ts";
 import { readUsage } from "../model/usage.ts";
-import { Button, CodeBlock, When } from "../parts/basics.tsx";
-import { Dialog } from "../parts/dialog.tsx";
-import { Content } from "../parts/states.tsx";
-import { complain, tell } from "../parts/toast.tsx";
-import { words } from "../words/index.ts";
 
 const w = words.flags.cleanUp;
 const staleMax = 500;
@@ -25,20 +30,20 @@ interface Facts {
 
 async function readFacts(flag: Flag, signal: AbortSignal): Promise<Facts> {
   const path = inProject(`feature_flags/${flag.id}/`);
-  const [status, dependents, asked] = await Promise.all([
-    ask<{ reason: string }>(`${path}status/`, { signal }),
-    ask<{ id: number; key: string }[]>(`${path}dependent_flags/`, { signal }),
-    // The figures are missing while the engine is away: all else is known.
+  const [status, dependents, requested] = await Promise.all([
+    request<{ reason: string }>(`${path}status/`, { signal }),
+    request<{ id: number; key: string }[]>(`${path}dependent_flags/`, { signal }),
+    // Usage is missing while the engine is unavailable; the rest is still shown.
     readUsage([flag.id], usageDays, signal).then(
       ({ results }) =>
         results.flatMap(({ values }) => values.flatMap(({ counts }) => counts)).reduce((a, b) => a + b, 0),
       () => undefined,
     ),
   ]);
-  return { reason: status.reason, dependents, asked };
+  return { reason: status.reason, dependents, asked: requested };
 }
 
-/** What the flag is for everybody, as the code that stays has it. */
+/** The flag's value for all users, as used in the remaining code. */
 function settledValue({ active, filters }: Flag): string {
   const first = filters.groups?.[0];
   if (!active || first === undefined || first.rollout_percentage === 0) return w.nobody;
@@ -57,12 +62,13 @@ export function CleanUp({ onClose }: { onClose: () => void }) {
   );
 }
 
-function Steps({ flags: given, onClose }: { flags: readonly Flag[]; onClose: () => void }) {
-  // What is deleted on the way leaves the server's list, not this one.
-  const [flags] = useState(given);
-  const [place, setPlace] = useState(0);
+function Steps({ flags: sent, onClose }: { flags: readonly Flag[]; onClose: () => void }) {
+  // A snapshot: flags deleted meanwhile disappear from the server's list, not from this one.
+  const [flags] = useState(sent);
+  const [position, setPosition] = useState(0);
   const [done, setDone] = useState({ deleted: 0, off: 0 });
-  const flag = flags[place];
+  const [rejected, setRejected] = useState<ApprovalRequired>();
+  const flag = flags[position];
   const facts = useResource<Facts>(flag ? `stale flag ${flag.id}` : null, (signal) =>
     readFacts(flag!, signal),
   );
@@ -82,27 +88,30 @@ function Steps({ flags: given, onClose }: { flags: readonly Flag[]; onClose: () 
       </Dialog>
     );
   }
-  const next = () => setPlace(place + 1);
+  const next = () => setPosition(position + 1);
   const act = async (change: { deleted: true } | { active: false }) => {
     try {
       await changeFlag(flag.id, change);
       if ("deleted" in change) {
         setDone({ ...done, deleted: done.deleted + 1 });
-        tell(words.flag.deleted(flag.key));
+        toast(words.flag.deleted(flag.key));
       } else {
         setDone({ ...done, off: done.off + 1 });
-        tell(words.flags.switchedOff(flag.key));
+        toast(words.flags.switchedOff(flag.key));
       }
       next();
     } catch (error) {
-      complain(wordsOf(error));
+      if (needsApproval(error)) setRejected({ flag, changes: change });
+      else toastError(errorMessage(error));
     }
   };
+  if (rejected)
+    return <ChangeRequestDialog {...rejected} onClose={() => setRejected(undefined)} onProposed={next} />;
   const notAllowed = !flag.can_edit && words.flags.notAllowed;
   const isNeeded = (facts.data?.dependents.length ?? 0) > 0 && w.hasDependents;
   return (
     <Dialog
-      title={w.title(place + 1, flags.length)}
+      title={w.title(position + 1, flags.length)}
       size="large"
       onClose={onClose}
       actions={
@@ -123,7 +132,7 @@ function Steps({ flags: given, onClose }: { flags: readonly Flag[]; onClose: () 
         <h3>
           <a href={to(`flags/${flag.id}`)}>{flag.key}</a>{" "}
           <span class="muted">
-            {flag.name} · {whoGetsIt(flag.filters)}
+            {flag.name} · {rolloutSummary(flag.filters)}
           </span>
         </h3>
         <Content of={facts} rows={3}>
@@ -136,7 +145,7 @@ function Steps({ flags: given, onClose }: { flags: readonly Flag[]; onClose: () 
               <div>
                 <dt>{w.lastAsked}</dt>
                 <dd>
-                  <When at={flag.last_called_at} fallback={words.flags.neverAsked} />
+                  <RelativeTime at={flag.last_called_at} fallback={words.flags.neverAsked} />
                   {asked !== undefined && asked > 0 && ` · ${w.asks(asked)}`}
                 </dd>
               </div>

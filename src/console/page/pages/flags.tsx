@@ -1,35 +1,48 @@
-/** The list of flags: found by the server, switched at once, taken back for ten seconds. */
+/** Flag list: searched by the server; switches take effect immediately, with undo for ten seconds. */
 
 import { useState } from "preact/hooks";
 import { criticalTag } from "../../../flags/rules/critical-tag.ts";
-import { to, useAddress, useSearch } from "../lib/address.ts";
-import { ask, wordsOf } from "../lib/api.ts";
-import { useKeys } from "../lib/keys.ts";
-import { later } from "../lib/later.ts";
-import { useAside, useResource } from "../lib/resource.ts";
-import { inProject, project } from "../lib/session.ts";
+import {
+  type ApprovalRequired,
+  ChangeRequestDialog,
+  needsApproval,
+} from "../components/change-request-dialog.tsx";
+import { ConfirmDialog } from "../components/confirm.tsx";
+import { Checkbox, SearchField, Select } from "../components/fields.tsx";
+import { Filters } from "../components/filters.tsx";
+import { Page } from "../components/page.tsx";
+import { Badge, Button, RelativeTime, Switch } from "../components/primitives.tsx";
+import { Sparkline } from "../components/sparkline.tsx";
+import { Content, Empty, NotLoaded } from "../components/states.tsx";
+import { type Column, DataTable } from "../components/table.tsx";
+import { toast, toastError } from "../components/toast.tsx";
+import { Waiting } from "../components/waiting.tsx";
+import { errorMessage, request } from "../lib/api.ts";
+import { lazyPage } from "../lib/lazy-page.ts";
+import { useBackgroundResource } from "../lib/resource.ts";
+import { to, useAddress, useSearch } from "../lib/router.ts";
+import { project } from "../lib/session.ts";
+import { useShortcuts } from "../lib/shortcuts.ts";
+import { words } from "../messages/index.ts";
+import { useApprovals } from "../model/approvals.ts";
+import { useCohortNames } from "../model/definitions.ts";
 import { useFlagPages, useUsage } from "../model/flag-pages.ts";
-import { changeFlag, type Flag, type FlagPage, whoGetsIt } from "../model/flags.ts";
-import { Badge, Button, Switch, When } from "../parts/basics.tsx";
-import { Question } from "../parts/confirm.tsx";
-import { Checkbox, SearchField, Select } from "../parts/fields.tsx";
-import { Page } from "../parts/page.tsx";
-import { needsApproval, Propose, type Refused } from "../parts/propose.tsx";
-import { Sparkline } from "../parts/sparkline.tsx";
-import { Content, Empty } from "../parts/states.tsx";
-import { type Column, DataTable } from "../parts/table.tsx";
-import { complain, tell } from "../parts/toast.tsx";
-import { words } from "../words/index.ts";
-import { ChosenBar } from "./flags-chosen.tsx";
+import { changeFlag, type Flag, type FlagPage, restoreFlag, rolloutSummary } from "../model/flags.ts";
+import { BulkBar } from "./flags-bulk.tsx";
 import { NewFlag } from "./new-flag.tsx";
 
-/** Read when somebody cleans up. */
-const CleanUp = later(() => import("./flags-clean-up.tsx").then(({ CleanUp }) => CleanUp));
+/** Loaded when a user starts a clean-up. */
+const CleanUp = lazyPage(() => import("./flags-clean-up.tsx").then(({ CleanUp }) => CleanUp), NotLoaded);
 
 const w = words.flags;
-/** Flags with proposals that are named; the others are behind dots. */
-const waitingShown = 10;
-const stateValues = { all: undefined, on: "true", off: "false", stale: "STALE" } as const;
+const stateValues = {
+  all: undefined,
+  on: "true",
+  off: "false",
+  stale: "STALE",
+  deleted: undefined,
+} as const;
+const filterNames = ["state", "type", "tag", "by"] as const;
 const orderValues = {
   newest: "-created_at",
   key: "key",
@@ -43,36 +56,51 @@ export function Flags() {
   const [text, setText] = useSearch(address);
   const [chosen, setChosen] = useState<ReadonlyMap<number, Flag>>(new Map());
   const [question, setQuestion] = useState<Flag>();
-  const [refused, setRefused] = useState<Refused>();
+  const [rejected, setRejected] = useState<ApprovalRequired>();
   const [proposed, setProposed] = useState(0);
   const filter = {
     search: query.search,
     active: stateValues[(query.state ?? "all") as keyof typeof stateValues],
+    deleted: query.state === "deleted" ? "true" : undefined,
     type: query.type,
     tags: query.tag ? JSON.stringify([query.tag]) : undefined,
     created_by_id: query.by,
     order: orderValues[(query.order ?? "newest") as keyof typeof orderValues],
   };
-  const list = useFlagPages(filter, complain);
+  const list = useFlagPages(filter, toastError);
   const usage = useUsage(list.inView);
-  const isFiltered = ["search", "state", "type", "tag", "by"].some((name) => query[name]);
+  const isFiltered = ["search", ...filterNames].some((name) => query[name]);
 
-  useKeys({ n: () => set({ new: "1" }, true) });
+  useShortcuts({ n: () => set({ new: "1" }, true) });
+
+  useCohortNames();
+  const approvals = useApprovals();
 
   const flip = async (flag: Flag, isOn: boolean, isUndo = false) => {
+    if (await approvals.whenKnown(flag)) return setRejected({ flag, changes: { active: isOn } });
     list.put({ ...flag, active: isOn });
     try {
       list.put(await changeFlag(flag.id, { active: isOn }));
-      if (isUndo) tell(w.switchedBack(flag.key));
-      else tell(isOn ? w.switchedOn(flag.key) : w.switchedOff(flag.key), () => void flip(flag, !isOn, true));
+      if (isUndo) toast(w.switchedBack(flag.key));
+      else toast(isOn ? w.switchedOn(flag.key) : w.switchedOff(flag.key), () => void flip(flag, !isOn, true));
     } catch (error) {
       list.put(flag);
-      if (needsApproval(error)) setRefused({ flag, changes: { active: isOn } });
-      else complain(wordsOf(error));
+      if (needsApproval(error)) setRejected({ flag, changes: { active: isOn } });
+      else toastError(errorMessage(error));
+    }
+  };
+  const restore = async (flag: Flag) => {
+    if (await approvals.whenKnown(flag)) return setRejected({ flag, changes: { deleted: false } });
+    try {
+      toast(w.restored((await restoreFlag(flag.id)).key));
+      list.reload();
+    } catch (error) {
+      if (needsApproval(error)) setRejected({ flag, changes: { deleted: false } });
+      else toastError(errorMessage(error));
     }
   };
   const toggle = (flag: Flag) => {
-    if (flag.tags.includes(criticalTag)) setQuestion(flag);
+    if (flag.tags.includes(criticalTag) && !approvals.needed(flag)) setQuestion(flag);
     else void flip(flag, !flag.active);
   };
   const clear = () => {
@@ -113,7 +141,7 @@ export function Flags() {
               {tag}
             </Badge>
           ))}
-          <div class="sub">{flag.name || whoGetsIt(flag.filters)}</div>
+          <div class="sub">{flag.name || rolloutSummary(flag.filters)}</div>
         </>
       ),
     },
@@ -122,7 +150,7 @@ export function Flags() {
       title: w.columns.who,
       width: "minmax(0, 2.2fr)",
       isWideOnly: true,
-      cell: (flag) => <span title={whoGetsIt(flag.filters)}>{whoGetsIt(flag.filters)}</span>,
+      cell: (flag) => <span title={rolloutSummary(flag.filters)}>{rolloutSummary(flag.filters)}</span>,
     },
     {
       id: "usage",
@@ -139,20 +167,29 @@ export function Flags() {
       title: w.columns.lastAsked,
       width: "8.6rem",
       isWideOnly: true,
-      cell: (flag) => <When at={flag.last_called_at} fallback={w.neverAsked} />,
+      cell: (flag) => <RelativeTime at={flag.last_called_at} fallback={w.neverAsked} />,
     },
     {
       id: "on",
       title: w.columns.on,
-      width: "2.8rem",
-      cell: (flag) => (
-        <Switch
-          name={flag.key}
-          isOn={flag.active}
-          refusal={!flag.can_edit && w.notAllowed}
-          onChange={() => toggle(flag)}
-        />
-      ),
+      width: query.state === "deleted" ? "6rem" : "2.8rem",
+      cell: (flag) =>
+        flag.deleted ? (
+          <Button
+            label={`${w.restore}: ${flag.key}`}
+            refusal={!flag.can_edit && w.notAllowed}
+            onClick={() => void restore(flag)}
+          >
+            {w.restore}
+          </Button>
+        ) : (
+          <Switch
+            name={flag.key}
+            isOn={flag.active}
+            refusal={!flag.can_edit && w.notAllowed}
+            onChange={() => toggle(flag)}
+          />
+        ),
     },
   ];
 
@@ -165,8 +202,15 @@ export function Flags() {
         </Button>
       }
     >
-      <div class="filters">
-        <SearchField label={w.search} value={text} onInput={setText} />
+      <Filters
+        search={<SearchField label={w.search} value={text} onInput={setText} />}
+        count={filterNames.filter((name) => query[name]).length}
+        found={
+          <span class="count" role="status">
+            {list.count === undefined ? "" : w.found(list.count)}
+          </span>
+        }
+      >
         <Select
           label={w.state}
           isLabelHidden
@@ -185,7 +229,7 @@ export function Flags() {
           label={w.tag}
           isLabelHidden
           value={query.tag ?? ""}
-          choices={[["", w.anyTag], ...tagsOf(list.first.data, query.tag).map((tag) => [tag, tag] as const)]}
+          choices={[["", w.anyTag], ...getTags(list.first.data, query.tag).map((tag) => [tag, tag] as const)]}
           onChange={(tag) => set({ tag: tag || undefined })}
         />
         <MadeBy value={query.by ?? ""} onChange={(by) => set({ by: by || undefined })} />
@@ -201,10 +245,7 @@ export function Flags() {
             {w.clearFilters}
           </Button>
         )}
-        <span class="count" role="status">
-          {list.count === undefined ? "" : w.found(list.count)}
-        </span>
-      </div>
+      </Filters>
       {query.state === "stale" && (list.count ?? 0) > 0 && (
         <p class="bar warn">
           <span>{w.cleanUp.offer(list.count ?? 0)}</span>
@@ -213,9 +254,10 @@ export function Flags() {
       )}
       <Waiting round={proposed} />
       {chosen.size > 0 && (
-        <ChosenBar
+        <BulkBar
           chosen={chosen}
           onClear={() => setChosen(new Map())}
+          onProposed={() => setProposed(proposed + 1)}
           onDone={() => {
             setChosen(new Map());
             list.reload();
@@ -247,8 +289,8 @@ export function Flags() {
               onView={list.view}
               onOpen={(flag) => go(`flags/${flag.id}`)}
               onChoose={choose}
-              rowHeight={56}
-              narrowHeight={68}
+              rowHeight={40}
+              narrowHeight={60}
             />
           )
         }
@@ -265,22 +307,22 @@ export function Flags() {
         <NewFlag
           onClose={() => set({ new: undefined })}
           onMade={(flag) => {
-            tell(w.create.created(flag.key));
+            toast(w.create.created(flag.key));
             go(`flags/${flag.id}`);
           }}
         />
       )}
-      {refused && (
-        <Propose
-          {...refused}
-          onClose={() => setRefused(undefined)}
+      {rejected && (
+        <ChangeRequestDialog
+          {...rejected}
+          onClose={() => setRejected(undefined)}
           onProposed={() => setProposed(proposed + 1)}
         />
       )}
       {question && (
-        <Question
+        <ConfirmDialog
           title={w.criticalTitle(question.key)}
-          text={w.criticalText(question.key, whoGetsIt(question.filters))}
+          text={w.criticalText(question.key, rolloutSummary(question.filters))}
           action={question.active ? w.switchOff : w.switchOn}
           onYes={() => void flip(question, !question.active)}
           onClose={() => setQuestion(undefined)}
@@ -290,44 +332,10 @@ export function Flags() {
   );
 }
 
-/** Proposed changes that somebody has to agree to. */
-function Waiting({ round }: { round: number }) {
-  const found = useResource<{
-    results: { flag_id: number | null; flag_key: string; cohort_id: number; cohort_name: string }[];
-  }>(`waiting ${project.value?.id} ${round}`, (signal) =>
-    ask(inProject("change_requests/?state=pending"), { signal }),
-  );
-  const all = found.data?.results ?? [];
-  if (all.length === 0) return null;
-  const keys = new Map(
-    all.map((one) =>
-      one.flag_id === null
-        ? [`cohorts/${one.cohort_id}`, one.cohort_name]
-        : [`flags/${one.flag_id}`, one.flag_key],
-    ),
-  );
-  return (
-    <p class="bar accent">
-      <span>
-        {w.waiting(all.length)}{" "}
-        {[...keys].slice(0, waitingShown).map(([page, key], place) => (
-          <>
-            {place > 0 && ", "}
-            <a key={page} href={to(page)}>
-              {key}
-            </a>
-          </>
-        ))}
-        {keys.size > waitingShown && " …"}
-      </span>
-    </p>
-  );
-}
-
-/** Tags of the flags that were found; they gather while one looks around. */
+/** Tags of the flags found so far. */
 const knownTags = new Map<number | undefined, Set<string>>();
 
-function tagsOf(page: FlagPage | undefined, chosen: string | undefined): string[] {
+function getTags(page: FlagPage | undefined, chosen: string | undefined): string[] {
   const known = knownTags.get(project.value?.id) ?? new Set<string>();
   knownTags.set(project.value?.id, known);
   for (const { tags } of page?.results ?? []) for (const tag of tags) known.add(tag);
@@ -336,10 +344,9 @@ function tagsOf(page: FlagPage | undefined, chosen: string | undefined): string[
 }
 
 function MadeBy({ value, onChange }: { value: string; onChange: (id: string) => void }) {
-  const members = useAside<{ results: { user: { id: number; first_name: string; email: string } }[] }>(
-    "members",
-    (signal) => ask("/api/organizations/@current/members/?limit=500", { signal }),
-  );
+  const members = useBackgroundResource<{
+    results: { user: { id: number; first_name: string; email: string } }[];
+  }>("members", (signal) => request("/api/organizations/@current/members/?limit=500", { signal }));
   const found = members.data?.results ?? [];
   if (found.length < 2 && value === "") return null;
   return (

@@ -1,24 +1,25 @@
-/** Events as they arrive, and below them the stored ones. */
+/** Live events and the stored ones before them, in one table. */
 
 import { useState } from "preact/hooks";
-import { to, useAddress } from "../lib/address.ts";
-import { ask, queryText } from "../lib/api.ts";
-import { clock, date, decimal, elsewhere, number } from "../lib/format.ts";
+import { Dialog } from "../components/dialog.tsx";
+import { downloadRows } from "../components/download.ts";
+import { EventDetails } from "../components/event-details.tsx";
+import { Field, Select } from "../components/fields.tsx";
+import { Filters } from "../components/filters.tsx";
+import { Page } from "../components/page.tsx";
+import { Button, RelativeTime } from "../components/primitives.tsx";
+import { Content, Empty, ErrorState, OfflineBar } from "../components/states.tsx";
+import { type Column, DataTable } from "../components/table.tsx";
+import { queryString, request } from "../lib/api.ts";
+import { dayAndTime, decimal, elsewhere, number } from "../lib/format.ts";
 import { useResource } from "../lib/resource.ts";
+import { to, useAddress } from "../lib/router.ts";
 import { inProject, project } from "../lib/session.ts";
+import { words } from "../messages/index.ts";
+import { useEventNames, usePropertyNames } from "../model/definitions.ts";
 import { type StoredEvent, shortProperties } from "../model/events.ts";
-import { conditionSql } from "../model/insight-sql.ts";
+import { conditionSql } from "../model/insight-sql-parts.ts";
 import { useLive } from "../model/live.ts";
-import { useEventNames, usePropertyNames } from "../model/names.ts";
-import { Button, When } from "../parts/basics.tsx";
-import { Dialog } from "../parts/dialog.tsx";
-import { downloadRows } from "../parts/download.ts";
-import { EventDetails } from "../parts/event-details.tsx";
-import { Field, Select } from "../parts/fields.tsx";
-import { Page } from "../parts/page.tsx";
-import { AwayBar, Content, Empty, Trouble } from "../parts/states.tsx";
-import { type Column, DataTable } from "../parts/table.tsx";
-import { words } from "../words/index.ts";
 
 const w = words.live;
 const pageSize = 50;
@@ -28,10 +29,10 @@ const columns: Column<StoredEvent>[] = [
   {
     id: "time",
     title: w.columns.time,
-    width: "8rem",
+    width: "9rem",
     cell: ({ timestamp }) => (
       <time class="mono" dateTime={timestamp} title={elsewhere(timestamp)}>
-        {clock(timestamp)}
+        {dayAndTime(timestamp)}
       </time>
     ),
   },
@@ -83,25 +84,29 @@ export function LivePage() {
   const stored = useResource<{ results: StoredEvent[]; next: string | null }>(
     `stored ${project.value?.id} ${query.event} ${query.id} ${filters} ${query.range} ${limit}`,
     (signal) =>
-      ask(
+      request(
         inProject(
-          `events/${queryText({ event: query.event, distinct_id: query.id, properties: filters, limit, after })}`,
+          `events/${queryString({ event: query.event, distinct_id: query.id, properties: filters, limit, after })}`,
         ),
         { signal },
       ),
   );
   const warnings = useResource<{
     results: { type: string; count: number; last_seen: string }[];
-  }>(`warnings ${project.value?.id}`, (signal) => ask(inProject("ingestion_warnings/"), { signal }));
+  }>(`warnings ${project.value?.id}`, (signal) => request(inProject("ingestion_warnings/"), { signal }));
   const odd = (warnings.data?.results ?? []).reduce((sum, { count }) => sum + count, 0);
   const rows = live.rows.filter(
     ({ properties: of }) =>
       !query.property || !query.value || String(of?.[query.property] ?? "") === query.value,
   );
-  const oldest = rows.at(-1)?.timestamp;
+  const shown = new Set(rows.map(({ uuid }) => uuid));
+  const all: readonly StoredEvent[] = [
+    ...rows,
+    ...(stored.data?.results ?? []).filter(({ uuid }) => !shown.has(uuid)),
+  ];
   return (
     <Page
-      title={words.frame.pages.live}
+      title={words.frame.pages.events}
       action={
         <>
           <span class="row" role="status">
@@ -122,17 +127,21 @@ export function LivePage() {
         </>
       }
     >
-      <div class="filters">
-        <Field
-          label={w.event}
-          isLabelHidden
-          placeholder={w.event}
-          type="search"
-          class="grow"
-          value={query.event ?? ""}
-          suggestions={names}
-          onInput={(event) => set({ event: event || undefined })}
-        />
+      <Filters
+        search={
+          <Field
+            label={w.event}
+            isLabelHidden
+            placeholder={w.event}
+            type="search"
+            class="grow"
+            value={query.event ?? ""}
+            suggestions={names}
+            onInput={(event) => set({ event: event || undefined })}
+          />
+        }
+        count={["id", "property", "value", "range"].filter((name) => query[name]).length}
+      >
         <Field
           label={w.distinctId}
           isLabelHidden
@@ -158,9 +167,25 @@ export function LivePage() {
           value={query.value ?? ""}
           onInput={(value) => set({ value: value || undefined })}
         />
-      </div>
-      {live.failure?.isPassing && <AwayBar failure={live.failure} readAt={0} />}
-      {live.failure && !live.failure.isPassing && <Trouble failure={live.failure} />}
+        <Select
+          label={words.explore.range}
+          isLabelHidden
+          value={query.range ?? ""}
+          choices={Object.entries(w.ranges)}
+          onChange={(range) => set({ range: range || undefined })}
+        />
+        {(["csv", "parquet"] as const).map((form) => (
+          <Button
+            key={form}
+            icon="download"
+            onClick={() => void downloadRows(eventsStatement(query, after), form, "events")}
+          >
+            {words.sql[form]}
+          </Button>
+        ))}
+      </Filters>
+      {live.failure?.isPassing && <OfflineBar failure={live.failure} readAt={0} />}
+      {live.failure && !live.failure.isPassing && <ErrorState failure={live.failure} />}
       {(live.behind > 0 || live.notShown > 0) && (
         <p class="bar accent" role="status">
           {live.behind > 0 && <span>{w.waitingBehind(live.behind)}</span>}
@@ -168,73 +193,34 @@ export function LivePage() {
           {isPaused && <Button onClick={() => setPaused(false)}>{w.goOn}</Button>}
         </p>
       )}
-      {rows.length === 0 ? (
-        <Empty title={w.empty} icon="live">
-          <p class="muted">{w.emptyHelp}</p>
-          <Button href={to("start")}>{w.emptyAction}</Button>
-        </Empty>
-      ) : (
+      {all.length > 0 && (
         <DataTable
-          label={words.frame.pages.live}
+          label={words.frame.pages.events}
           columns={columns}
-          count={rows.length}
-          rowAt={(index) => rows[index]}
+          count={all.length}
+          rowAt={(index) => all[index]}
           keyOf={({ uuid }) => uuid}
           onOpen={setOpened}
           rowHeight={40}
           narrowHeight={56}
         />
       )}
-      <section class="stack">
-        <div class="row apart">
-          <h2>{oldest ? w.storedNote : w.stored}</h2>
-          <span class="row">
-            <Select
-              label={words.explore.range}
-              isLabelHidden
-              value={query.range ?? ""}
-              choices={Object.entries(w.ranges)}
-              onChange={(range) => set({ range: range || undefined })}
-            />
-            {(["csv", "parquet"] as const).map((form) => (
-              <Button
-                key={form}
-                icon="download"
-                onClick={() => void downloadRows(eventsStatement(query, after), form, "events")}
-              >
-                {words.sql[form]}
-              </Button>
-            ))}
-          </span>
-        </div>
-        <Content of={stored}>
-          {({ results, next }) => {
-            const shown = new Set(rows.map(({ uuid }) => uuid));
-            const older = results.filter(({ uuid }) => !shown.has(uuid));
-            return older.length === 0 ? (
-              <p class="muted">{w.noStored}</p>
-            ) : (
-              <>
-                <DataTable
-                  label={w.stored}
-                  columns={storedColumns}
-                  count={older.length}
-                  rowAt={(index) => older[index]}
-                  keyOf={({ uuid }) => uuid}
-                  onOpen={setOpened}
-                  rowHeight={50}
-                  narrowHeight={56}
-                />
-                {next && (
-                  <div>
-                    <Button onClick={() => setLimit(limit + pageSize)}>{w.older}</Button>
-                  </div>
-                )}
-              </>
-            );
-          }}
-        </Content>
-      </section>
+      <Content of={stored}>
+        {({ next }) =>
+          all.length === 0 ? (
+            <Empty title={w.empty} icon="live">
+              <p class="muted">{w.emptyHelp}</p>
+              <Button href={to("start")}>{w.emptyAction}</Button>
+            </Empty>
+          ) : (
+            next && (
+              <div>
+                <Button onClick={() => setLimit(limit + pageSize)}>{w.older}</Button>
+              </div>
+            )
+          )
+        }
+      </Content>
       {isShowingOdd && (
         <Dialog title={w.refusedTitle} onClose={() => setShowingOdd(false)}>
           <ul class="lines">
@@ -242,7 +228,7 @@ export function LivePage() {
               <li key={type} class="row apart">
                 <span>{type.replaceAll("_", " ")}</span>
                 <span class="muted">
-                  {number(count)} · <When at={at} fallback="" />
+                  {number(count)} · <RelativeTime at={at} fallback="" />
                 </span>
               </li>
             ))}
@@ -254,7 +240,7 @@ export function LivePage() {
   );
 }
 
-/** All stored events that fit, as a statement. */
+/** SQL for all matching stored events. */
 function eventsStatement(query: Record<string, string>, after: string | undefined): string {
   const quoted = (text: string) => `'${text.replaceAll("'", "''")}'`;
   const conditions = [
@@ -267,18 +253,3 @@ function eventsStatement(query: Record<string, string>, after: string | undefine
   ];
   return `SELECT e.* FROM events e ${conditions.length > 0 ? `WHERE ${conditions.join(" AND ")}` : ""} ORDER BY e.timestamp`;
 }
-
-/** Older ones need the day, too. */
-const storedColumns: Column<StoredEvent>[] = [
-  {
-    ...columns[0]!,
-    width: "6.5rem",
-    cell: ({ timestamp }) => (
-      <time dateTime={timestamp} title={elsewhere(timestamp)}>
-        <span class="mono">{clock(timestamp).slice(0, 8)}</span>
-        <span class="sub">{date(timestamp)}</span>
-      </time>
-    ),
-  },
-  ...columns.slice(1),
-];

@@ -1,19 +1,19 @@
-/** Makes a flag: a key, and who gets it to begin with. */
+/** Creates a flag: key and initial release conditions. */
 
 import { useState } from "preact/hooks";
-import { asFailure, ask, type Failure } from "../lib/api.ts";
+import { Dialog } from "../components/dialog.tsx";
+import { Field, Segments, ShareField } from "../components/fields.tsx";
+import { Button } from "../components/primitives.tsx";
+import { type ApiError, request, toApiError } from "../lib/api.ts";
 import { inProject } from "../lib/session.ts";
+import { words } from "../messages/index.ts";
 import type { Flag } from "../model/flags.ts";
-import { Button } from "../parts/basics.tsx";
-import { Dialog } from "../parts/dialog.tsx";
-import { Field, Segments, ShareField } from "../parts/fields.tsx";
-import { words } from "../words/index.ts";
 
 const w = words.flags.create;
 
 type Kind = keyof typeof w.kinds;
 
-/** The filters a new flag begins with. */
+/** Filters of a new flag. */
 export function firstFilters(kind: Kind, percentage: number) {
   if (kind === "off") return { groups: [] };
   const share = kind === "percentage" ? percentage : kind === "everybody" ? 100 : 0;
@@ -26,10 +26,10 @@ export function NewFlag({ onClose, onMade }: { onClose: () => void; onMade: (fla
   const [tags, setTags] = useState("");
   const [kind, setKind] = useState<Kind>("off");
   const [percentage, setPercentage] = useState(50);
-  const [failure, setFailure] = useState<Failure>();
+  const [failure, setFailure] = useState<ApiError>();
   const submit = async () => {
     try {
-      const flag = await ask<Flag>(inProject("feature_flags/"), {
+      const flag = await request<Flag>(inProject("feature_flags/"), {
         method: "POST",
         body: {
           key: key.trim(),
@@ -41,7 +41,7 @@ export function NewFlag({ onClose, onMade }: { onClose: () => void; onMade: (fla
       });
       onMade(flag);
     } catch (error) {
-      setFailure(asFailure(error));
+      setFailure(toApiError(error));
     }
   };
   return (

@@ -1,18 +1,18 @@
-/** The page behind a one-time link: sets the password of whom the link was made for. */
+/** Page of a one-time link: sets the password of the link's user. */
 
 import { useEffect, useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
-import { to } from "../lib/address.ts";
-import { asFailure, ask, type Failure } from "../lib/api.ts";
-import { loadSession, session } from "../lib/session.ts";
-import { Button } from "../parts/basics.tsx";
-import { Field } from "../parts/fields.tsx";
-import { words } from "../words/index.ts";
+import { Field } from "../components/fields.tsx";
+import { Button } from "../components/primitives.tsx";
+import { type ApiError, request, toApiError } from "../lib/api.ts";
+import { to } from "../lib/router.ts";
+import { loadSession } from "../lib/session.ts";
+import { words } from "../messages/index.ts";
 import { Brand } from "./sign-in.tsx";
 
 const w = words.signing;
 
-/** Whom a one-time link is for. */
+/** The user of a one-time link. */
 interface SetupLink {
   email: string;
   first_name: string;
@@ -23,24 +23,24 @@ interface SetupLink {
 
 export function Setup() {
   const { route } = useLocation();
-  // Behind "#", so that no proxy logs it.
+  // In the URL fragment, so that no proxy logs it.
   const [token] = useState(() => decodeURIComponent(location.hash.slice(1)));
   const [email, setEmail] = useState("");
   const [name, setName] = useState("");
   const [password, setPassword] = useState("");
   const [link, setLink] = useState<SetupLink>();
-  const [failure, setFailure] = useState<Failure>();
+  const [failure, setFailure] = useState<ApiError>();
   const [isBusy, setBusy] = useState(false);
   useEffect(() => {
     document.title = words.frame.titleOf(w.setupTitle);
     if (token === "") return;
-    ask<SetupLink>("/api/session/setup/look/", { method: "POST", body: { token } }).then(
+    request<SetupLink>("/api/session/setup/look/", { method: "POST", body: { token } }).then(
       (found) => {
         setLink(found);
         setEmail(found.email);
         setName([found.first_name, found.last_name].join(" ").trim());
       },
-      (error) => setFailure(asFailure(error)),
+      (error) => setFailure(toApiError(error)),
     );
   }, []);
   const submit = async () => {
@@ -48,14 +48,15 @@ export function Setup() {
     setFailure(undefined);
     const [firstName = "", ...more] = name.trim().split(/\s+/);
     try {
-      await ask("/api/session/setup/", {
+      await request("/api/session/setup/", {
         method: "POST",
         body: { token, email: email.trim(), first_name: firstName, last_name: more.join(" "), password },
       });
       await loadSession();
-      route(session.value.state === "in" ? to("start") : to("flags"), true);
+      // The project of an invited member is already set up: home decides.
+      route(to(""), true);
     } catch (error) {
-      setFailure(asFailure(error));
+      setFailure(toApiError(error));
       setBusy(false);
     }
   };
@@ -69,7 +70,7 @@ export function Setup() {
         {token === "" ? (
           <p role="alert">{w.noToken}</p>
         ) : link === undefined ? (
-          // What is typed before the answer would be written over, and the address is missing until then.
+          // The response fills the form, so input before it would be overwritten and the address is missing.
           failure && (
             <p class="error" role="alert">
               {failure.detail}
@@ -82,7 +83,7 @@ export function Setup() {
               void submit();
             }}
           >
-            <p class="help">{w.setupHelp(link.organization ?? undefined)}</p>
+            <p class="help">{w.setupHelp(link.organization ?? undefined, link.is_first)}</p>
             <Field
               label={w.email}
               type="email"

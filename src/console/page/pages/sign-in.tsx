@@ -1,14 +1,14 @@
-/** Signing in: e-mail and password, or a personal key in their place. */
+/** Sign-in by e-mail and password, or by personal key. */
 
 import { useEffect, useState } from "preact/hooks";
-import { wordsOf } from "../lib/api.ts";
-import { leave, session, signIn } from "../lib/session.ts";
-import { Button } from "../parts/basics.tsx";
-import { Dialog } from "../parts/dialog.tsx";
-import { Field } from "../parts/fields.tsx";
-import { Icon } from "../parts/icons.tsx";
-import { tell } from "../parts/toast.tsx";
-import { words } from "../words/index.ts";
+import { Dialog } from "../components/dialog.tsx";
+import { Field } from "../components/fields.tsx";
+import { Icon } from "../components/icons.tsx";
+import { Button } from "../components/primitives.tsx";
+import { toast } from "../components/toast.tsx";
+import { errorMessage } from "../lib/api.ts";
+import { clearSession, session, signIn } from "../lib/session.ts";
+import { words } from "../messages/index.ts";
 
 const w = words.signing;
 
@@ -27,10 +27,10 @@ export function SignIn() {
   );
 }
 
-/** Over the page of whoever was signed in: what is on it stays, unseen. */
+/** Covers the page of the expired session; its content is preserved but hidden. */
 export function SignInAgain() {
   return (
-    <Dialog title={w.signIn} size="alone" onClose={() => leave()}>
+    <Dialog title={w.signIn} size="alone" onClose={() => clearSession()}>
       <p>{w.again}</p>
       <SignInForm />
     </Dialog>
@@ -52,9 +52,9 @@ function SignInForm() {
       const failed = await signIn(
         isByKey ? { personal_api_key: key.trim() } : { email: email.trim(), password },
       );
-      if (failed > 0) tell(w.failuresBefore(failed));
+      if (failed > 0) toast(w.failuresBefore(failed));
     } catch (failure) {
-      setError(wordsOf(failure));
+      setError(errorMessage(failure));
       setBusy(false);
     }
   };
@@ -126,7 +126,6 @@ function SignInForm() {
   );
 }
 
-/** Name and mark above the forms. */
 export function Brand() {
   return (
     <p class="signing-brand">

@@ -1,33 +1,36 @@
-/** SQL over the project's views: run, cancelled, shown as a table or a chart, taken along as CSV or Parquet. */
+/** SQL over the project's views: run, cancel, show as table or chart, download as CSV or Parquet. */
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { exportColumns } from "../../../events/export/columns.ts";
-import { useAddress } from "../lib/address.ts";
-import { asFailure, ask, type Failure, isAbort, queryText, wordsOf } from "../lib/api.ts";
+import { Chart } from "../components/chart.tsx";
+import { downloadRows } from "../components/download.ts";
+import { Segments } from "../components/fields.tsx";
+import { NameBars } from "../components/name-bars.tsx";
+import { Page } from "../components/page.tsx";
+import { Button } from "../components/primitives.tsx";
+import { SaveInsight } from "../components/save-insight.tsx";
+import { SqlEditor } from "../components/sql-editor.tsx";
+import { Empty, OfflineBar } from "../components/states.tsx";
+import { type Column, DataTable } from "../components/table.tsx";
+import { toast, toastError } from "../components/toast.tsx";
+import { type ApiError, errorMessage, isAbort, queryString, request, toApiError } from "../lib/api.ts";
 import type { FileForm } from "../lib/csv.ts";
-import { decimal, valueText } from "../lib/format.ts";
-import { isApple } from "../lib/keys.ts";
-import { recall, remember } from "../lib/memory.ts";
+import { decimal, formatValue } from "../lib/format.ts";
 import { useResource } from "../lib/resource.ts";
+import { useAddress } from "../lib/router.ts";
 import { inProject, project } from "../lib/session.ts";
+import { isApple } from "../lib/shortcuts.ts";
+import { readPreference, savePreference } from "../lib/storage.ts";
+import { words } from "../messages/index.ts";
+import { usePropertyNames } from "../model/definitions.ts";
 import { kindOfQuery, type Query } from "../model/insight.ts";
-import { usePropertyNames } from "../model/names.ts";
-import { Button } from "../parts/basics.tsx";
-import { downloadRows } from "../parts/download.ts";
-import { Segments } from "../parts/fields.tsx";
-import { LineChart } from "../parts/line-chart.tsx";
-import { Page } from "../parts/page.tsx";
-import { SaveInsight } from "../parts/save-insight.tsx";
-import { SqlEditor } from "../parts/sql-editor.tsx";
-import { AwayBar, Empty } from "../parts/states.tsx";
-import { type Column, DataTable } from "../parts/table.tsx";
-import { complain, tell } from "../parts/toast.tsx";
-import { words } from "../words/index.ts";
 
 const w = words.sql;
 const rowsMax = 10_000;
 const historyMax = 50;
 const savedMax = 200;
+/** Values of date and time columns. */
+const timeForm = /^\d{4}-\d{2}(-\d{2}([T ]\d{2}:\d{2}|$)|$)/;
 
 const views = Object.fromEntries(
   Object.entries(exportColumns).map(([view, columns]) => [view, columns.map(({ name }) => name)]),
@@ -37,32 +40,34 @@ interface Answer {
   columns: string[];
   rows: Record<string, unknown>[];
   truncated: boolean;
-  /** How long it took. */
+  /** Run time. */
   seconds: number;
 }
 
 export function Sql() {
   const { query, set } = useAddress();
   const [text, setText] = useState(query.q ?? "");
-  const [given, setGiven] = useState<{ text: string; cursor?: number }>({ text });
+  const [sent, setGiven] = useState<{ text: string; cursor?: number }>({ text });
   const put = (statement: string) => {
     setText(statement);
     setGiven({ text: statement });
   };
   const [answer, setAnswer] = useState<Answer>();
-  const [failure, setFailure] = useState<Failure>();
+  const [failure, setFailure] = useState<ApiError>();
   const [seconds, setSeconds] = useState(0);
   const [isRunning, setRunning] = useState(false);
   const [isSaving, setSaving] = useState(false);
   const [saved, setSaved] = useState(0);
-  const [past, setPast] = useState<string[]>(() => JSON.parse(recall("statements") ?? "[]") as string[]);
+  const [past, setPast] = useState<string[]>(
+    () => JSON.parse(readPreference("statements") ?? "[]") as string[],
+  );
   const controller = useRef<AbortController | undefined>(undefined);
   const properties = usePropertyNames("event");
   const schema = useMemo(
     () => ({ ...views, ...Object.fromEntries(properties.map((name) => [`prop('${name}')`, []])) }),
     [properties],
   );
-  // Leaving the page ends the statement at the server, too.
+  // Leaving the page also cancels the query on the server.
   useEffect(() => () => controller.current?.abort(), []);
 
   const run = async (statement = text) => {
@@ -74,21 +79,21 @@ export function Sql() {
     setRunning(true);
     setSeconds(0);
     set({ q: statement });
-    const begun = performance.now();
-    const timer = setInterval(() => setSeconds((performance.now() - begun) / 1000), 100);
+    const started = performance.now();
+    const timer = setInterval(() => setSeconds((performance.now() - started) / 1000), 100);
     try {
-      const found = await ask<Omit<Answer, "seconds">>(inProject("query/"), {
+      const found = await request<Omit<Answer, "seconds">>(inProject("query/"), {
         method: "POST",
         body: { query: statement, limit: rowsMax },
         signal: own.signal,
       });
-      setAnswer({ ...found, seconds: (performance.now() - begun) / 1000 });
+      setAnswer({ ...found, seconds: (performance.now() - started) / 1000 });
       const next = [statement, ...past.filter((one) => one !== statement)].slice(0, historyMax);
       setPast(next);
-      remember("statements", JSON.stringify(next));
+      savePreference("statements", JSON.stringify(next));
     } catch (error) {
       if (!isAbort(error)) {
-        setFailure(asFailure(error));
+        setFailure(toApiError(error));
       }
     } finally {
       clearInterval(timer);
@@ -100,10 +105,10 @@ export function Sql() {
   }, []);
   const insert = (name: string) =>
     setText(text === "" ? `SELECT ${name} FROM events LIMIT 100` : `${text} ${name}`);
-  /** All rows: those beyond the limit of the table, too. */
+  /** All rows, including those beyond the table's limit. */
   const exportAs = (form: FileForm) => downloadRows(past[0] ?? text, form, "answer");
-  const place = failure && placeOf(text, failure.detail);
-  const mended = failure && mend(text, failure.detail);
+  const place = failure && getLocation(text, failure.detail);
+  const repaired = failure && repair(text, failure.detail);
   const isChart = query.form === "chart";
   return (
     <Page title={words.frame.pages.sql} isWide>
@@ -161,7 +166,7 @@ export function Sql() {
         <div class="stack sql-main">
           <SqlEditor
             label={w.editor}
-            given={given}
+            content={sent}
             onInput={setText}
             onRun={(statement) => void run(statement)}
             hint={w.empty}
@@ -206,7 +211,7 @@ export function Sql() {
           </div>
           {failure &&
             (failure.isPassing ? (
-              <AwayBar failure={failure} readAt={0} />
+              <OfflineBar failure={failure} readAt={0} />
             ) : (
               <div class="bar bad" role="alert">
                 <span>
@@ -218,11 +223,11 @@ export function Sql() {
                     {w.place(place.line, place.column)}
                   </Button>
                 )}
-                {mended && (
+                {repaired && (
                   <Button
                     onClick={() => {
-                      put(mended);
-                      void run(mended);
+                      put(repaired);
+                      void run(repaired);
                     }}
                   >
                     {w.fixIt}
@@ -231,7 +236,10 @@ export function Sql() {
               </div>
             ))}
           {answer ? (
-            <Result answer={answer} isChart={isChart} />
+            <div class={failure && !failure.isPassing ? "outdated stack tight" : undefined}>
+              {failure && !failure.isPassing && <p class="muted">{words.explore.outdated}</p>}
+              <Result answer={answer} isChart={isChart} />
+            </div>
           ) : (
             !failure && (
               <Empty title={w.empty} icon="sql" command={'flagkeep query "SELECT …"'}>
@@ -278,7 +286,7 @@ function Result({ answer, isChart }: { answer: Answer; isChart: boolean }) {
       title: name,
       width: "minmax(9rem, 1fr)",
       isNumber: true,
-      cell: (row) => (row[name] === null ? <span class="muted">null</span> : valueText(row[name])),
+      cell: (row) => (row[name] === null ? <span class="muted">null</span> : formatValue(row[name])),
     }),
   );
   return (
@@ -305,14 +313,14 @@ function ResultChart({ answer }: { answer: Answer }) {
     answer.rows.every((row) => row[name] === null || isNumber(row[name])),
   );
   if (first === undefined || numbers.length === 0) return <p class="muted">{w.noChart}</p>;
-  return (
-    <LineChart
-      label={words.frame.pages.sql}
-      summary={w.rowCount(answer.rows.length)}
-      names={answer.rows.map((row) => valueText(row[first]).replace(/T00:00:00(\.0+)?(Z|[+-]00:?00)?$/, ""))}
-      series={numbers.map((name) => ({ name, values: answer.rows.map((row) => Number(row[name] ?? 0)) }))}
-    />
-  );
+  const chart = {
+    label: words.frame.pages.sql,
+    summary: w.rowCount(answer.rows.length),
+    names: answer.rows.map((row) => formatValue(row[first]).replace(/T00:00:00(\.0+)?(Z|[+-]00:?00)?$/, "")),
+    series: numbers.map((name) => ({ name, values: answer.rows.map((row) => Number(row[name] ?? 0)) })),
+  };
+  const isName = (value: unknown) => typeof value === "string" && !isNumber(value) && !timeForm.test(value);
+  return answer.rows.some((row) => isName(row[first])) ? <NameBars {...chart} /> : <Chart {...chart} />;
 }
 
 interface SavedInsight {
@@ -321,19 +329,19 @@ interface SavedInsight {
   query: Query;
 }
 
-/** Statements that were given a name. */
+/** Saved SQL statements. */
 function SavedStatements({ round, onChoose }: { round: number; onChoose: (statement: string) => void }) {
   const found = useResource<{ results: SavedInsight[] }>(`saved ${project.value?.id} ${round}`, (signal) =>
-    ask(inProject(`insights/${queryText({ limit: savedMax })}`), { signal }),
+    request(inProject(`insights/${queryString({ limit: savedMax })}`), { signal }),
   );
   const statements = (found.data?.results ?? []).filter(({ query }) => kindOfQuery(query) === "sql");
   const remove = ({ id, name }: SavedInsight, deleted: boolean) => {
-    ask(inProject(`insights/${id}/`), { method: "PATCH", body: { deleted } }).then(
+    request(inProject(`insights/${id}/`), { method: "PATCH", body: { deleted } }).then(
       () => {
         found.reload();
-        if (deleted) tell(w.removed(name), () => remove({ id, name, query: {} }, false));
+        if (deleted) toast(w.removed(name), () => remove({ id, name, query: {} }, false));
       },
-      (error) => complain(wordsOf(error)),
+      (error) => toastError(errorMessage(error)),
     );
   };
   if (statements.length === 0) return null;
@@ -362,8 +370,8 @@ function SavedStatements({ round, onChoose }: { round: number; onChoose: (statem
   );
 }
 
-/** Where the name that a refusal speaks of stands in the statement. */
-export function placeOf(
+/** Location of the name in an error message within the statement. */
+export function getLocation(
   statement: string,
   problem: string,
 ): { index: number; line: number; column: number } | undefined {
@@ -376,8 +384,8 @@ export function placeOf(
   return { index, line: before.length, column: before.at(-1)!.length + 1 };
 }
 
-/** `properties->>'$browser'` is a JSON path to DuckDB; this is what was meant. */
-export function mend(statement: string, problem: string): string | undefined {
+/** `properties->>'$browser'` is a JSON path to DuckDB; returns the intended form. */
+export function repair(statement: string, problem: string): string | undefined {
   if (!/json path/i.test(problem)) return undefined;
   const mended = statement.replace(
     /(?:\w+\.)?properties\s*->>?\s*'(\$[^'"]*)'/g,

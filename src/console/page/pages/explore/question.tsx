@@ -1,15 +1,14 @@
-/** The fields of a question. */
+/** Form of an insight query. */
 
-import type { Question, Series } from "../../model/insight.ts";
-import { useEventNames, usePropertyNames } from "../../model/names.ts";
-import { Button } from "../../parts/basics.tsx";
-import { Conditions } from "../../parts/conditions.tsx";
-import { Checkbox, Field, Segments, Select } from "../../parts/fields.tsx";
-import { words } from "../../words/index.ts";
+import { Conditions } from "../../components/conditions.tsx";
+import { Checkbox, Field, Segments, Select } from "../../components/fields.tsx";
+import { Button } from "../../components/primitives.tsx";
+import { words } from "../../messages/index.ts";
+import { useEventNames, usePropertyNames } from "../../model/definitions.ts";
+import { type InsightDraft, isOfProperty, type Series } from "../../model/insight.ts";
 
 const w = words.explore;
 const seriesMax = 10;
-const plainMaths = new Set(["total", "dau", "unique_session"]);
 
 const emptyCondition = { key: "", type: "event", operator: "exact", value: [] };
 
@@ -19,14 +18,14 @@ export function QuestionFields({
   question,
   onChange,
 }: {
-  question: Question;
-  onChange: (changes: Partial<Question>) => void;
+  question: InsightDraft;
+  onChange: (changes: Partial<InsightDraft>) => void;
 }) {
   const properties = usePropertyNames("event");
   const { kind, series } = question;
   const isFunnel = kind === "funnel";
-  const put = (place: number, changed: Series) =>
-    onChange({ series: series.map((other, index) => (index === place ? changed : other)) });
+  const put = (position: number, changed: Series) =>
+    onChange({ series: series.map((other, index) => (index === position ? changed : other)) });
   return (
     <section class="card stack">
       {kind === "retention" ? (
@@ -69,7 +68,7 @@ export function QuestionFields({
                       onChange={(math) => put(place, { ...one, math })}
                     />
                   )}
-                  {kind === "trends" && !plainMaths.has(one.math) && (
+                  {kind === "trends" && isOfProperty(one.math) && (
                     <Field
                       label={`${name}: ${w.property}`}
                       isLabelHidden

@@ -1,16 +1,16 @@
-/** Who may edit a flag. */
+/** Edit access to a flag. */
 
 import { useState } from "preact/hooks";
-import { to } from "../../lib/address.ts";
-import { ask, wordsOf } from "../../lib/api.ts";
+import { Select } from "../../components/fields.tsx";
+import { Button, RelativeTime } from "../../components/primitives.tsx";
+import { Content, Empty } from "../../components/states.tsx";
+import { toastError } from "../../components/toast.tsx";
+import { errorMessage, request } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
+import { to } from "../../lib/router.ts";
 import { inProject } from "../../lib/session.ts";
+import { words } from "../../messages/index.ts";
 import type { Flag } from "../../model/flags.ts";
-import { Button, When } from "../../parts/basics.tsx";
-import { Select } from "../../parts/fields.tsx";
-import { Content, Empty } from "../../parts/states.tsx";
-import { complain } from "../../parts/toast.tsx";
-import { words } from "../../words/index.ts";
 
 const w = words.flag.access;
 
@@ -22,26 +22,26 @@ interface RoleAccess {
 
 export function Access({ flag }: { flag: Flag }) {
   const path = `feature_flags/${flag.id}/role_access/`;
-  const given = useResource<{ results: RoleAccess[] }>(`access ${flag.id}`, (signal) =>
-    ask(inProject(path), { signal }),
+  const sent = useResource<{ results: RoleAccess[] }>(`access ${flag.id}`, (signal) =>
+    request(inProject(path), { signal }),
   );
   const roles = useResource<{ results: { id: string; name: string }[] }>("roles", (signal) =>
-    ask("/api/organizations/@current/roles/", { signal }),
+    request("/api/organizations/@current/roles/", { signal }),
   );
   const [chosen, setChosen] = useState("");
   const mayDecide = flag.user_access_level === "manager";
   const refusal = !mayDecide && words.frame.onlyAdmins;
   const change = (work: Promise<unknown>) =>
     work.then(
-      () => given.reload(),
-      (error) => complain(wordsOf(error)),
+      () => sent.reload(),
+      (error) => toastError(errorMessage(error)),
     );
   return (
     <section class="card stack">
       <p>{w.mine(w.levels[String(flag.user_access_level ?? "editor")] ?? "")}</p>
       <h2>{w.roles}</h2>
       <p class="help">{w.help}</p>
-      <Content of={given}>
+      <Content of={sent}>
         {({ results }) => {
           const free = (roles.data?.results ?? []).filter(
             ({ id }) => !results.some(({ role }) => role.id === id),
@@ -63,7 +63,7 @@ export function Access({ flag }: { flag: Flag }) {
                       <span>
                         {role.name}{" "}
                         <span class="muted">
-                          <When at={at} />
+                          <RelativeTime at={at} />
                         </span>
                       </span>
                       <Button
@@ -71,7 +71,7 @@ export function Access({ flag }: { flag: Flag }) {
                         icon="trash"
                         label={w.remove(role.name)}
                         refusal={refusal}
-                        onClick={() => void change(ask(inProject(`${path}${id}/`), { method: "DELETE" }))}
+                        onClick={() => void change(request(inProject(`${path}${id}/`), { method: "DELETE" }))}
                       />
                     </li>
                   ))}
@@ -92,7 +92,7 @@ export function Access({ flag }: { flag: Flag }) {
                     refusal={refusal}
                     isDisabled={chosen === ""}
                     onClick={() =>
-                      void change(ask(inProject(path), { method: "POST", body: { role_id: chosen } }))
+                      void change(request(inProject(path), { method: "POST", body: { role_id: chosen } }))
                     }
                   >
                     {w.add}

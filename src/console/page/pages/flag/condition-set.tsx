@@ -1,11 +1,11 @@
-/** One condition set: who fits, how many of them get the flag, and which variant. */
+/** One condition set: conditions, rollout percentage and variant. */
 
+import { type ConditionKind, Conditions } from "../../components/conditions.tsx";
+import { Select, ShareField } from "../../components/fields.tsx";
+import { Button } from "../../components/primitives.tsx";
+import { words } from "../../messages/index.ts";
+import type { BlastRadius } from "../../model/blast-radius.ts";
 import type { ConditionSet } from "../../model/flags.ts";
-import type { Reach } from "../../model/reach.ts";
-import { Button } from "../../parts/basics.tsx";
-import { type ConditionKind, Conditions } from "../../parts/conditions.tsx";
-import { Select, ShareField } from "../../parts/fields.tsx";
-import { words } from "../../words/index.ts";
 
 const w = words.flag;
 
@@ -28,7 +28,7 @@ export function ConditionSetCard({
   variants: readonly string[];
   groupTypes: readonly { group_type: string; group_type_index: number }[];
   flagGroupType: number | null;
-  reach: Reach["sets"][number] | undefined | null;
+  reach: BlastRadius["sets"][number] | undefined | null;
   onChange: (set: ConditionSet) => void;
   onMove: (by: number) => void;
   onDuplicate: () => void;

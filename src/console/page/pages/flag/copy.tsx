@@ -1,17 +1,17 @@
-/** Copies a flag to another project, switched off unless it is wanted otherwise. */
+/** Copies a flag to another project, disabled by default. */
 
 import { useState } from "preact/hooks";
-import { ask, wordsOf } from "../../lib/api.ts";
+import { Dialog } from "../../components/dialog.tsx";
+import { Checkbox, Select } from "../../components/fields.tsx";
+import { Button } from "../../components/primitives.tsx";
+import { toast } from "../../components/toast.tsx";
+import { errorMessage, request } from "../../lib/api.ts";
 import { project, projects } from "../../lib/session.ts";
+import { words } from "../../messages/index.ts";
 import type { Flag } from "../../model/flags.ts";
-import { Button } from "../../parts/basics.tsx";
-import { Dialog } from "../../parts/dialog.tsx";
-import { Checkbox, Select } from "../../parts/fields.tsx";
-import { tell } from "../../parts/toast.tsx";
-import { words } from "../../words/index.ts";
 
 const w = words.flag.copy;
-/** What a flag is, wherever it stands. */
+/** Fields of a flag that are independent of its project. */
 const copied = [
   ...["key", "name", "filters", "tags", "ensure_experience_continuity", "is_remote_configuration"],
   ...["has_encrypted_payloads", "evaluation_runtime", "bucketing_identifier"],
@@ -25,14 +25,14 @@ export function CopyFlag({ flag, onClose }: { flag: Flag; onClose: () => void })
   const copy = async () => {
     const body = Object.fromEntries(copied.map((field) => [field, flag[field]]));
     try {
-      await ask(`/api/projects/${target}/feature_flags/`, {
+      await request(`/api/projects/${target}/feature_flags/`, {
         method: "POST",
         body: { ...body, active: flag.active && !isOff },
       });
-      tell(w.done(others.find(({ id }) => String(id) === target)?.name ?? target));
+      toast(w.done(others.find(({ id }) => String(id) === target)?.name ?? target));
       onClose();
     } catch (failure) {
-      setError(wordsOf(failure));
+      setError(errorMessage(failure));
     }
   };
   return (

@@ -1,27 +1,33 @@
-/** One flag: its switch, its parts as tabs, and the draft that is being edited. */
+/** A flag's page: its switch, tabs, and the draft being edited. */
 
 import { useEffect, useState } from "preact/hooks";
 import { useRoute } from "preact-iso";
 import { criticalTag } from "../../../../flags/rules/critical-tag.ts";
-import { to, useAddress } from "../../lib/address.ts";
-import { ask, wordsOf } from "../../lib/api.ts";
+import {
+  type ApprovalRequired,
+  ChangeRequestDialog,
+  needsApproval,
+} from "../../components/change-request-dialog.tsx";
+import { ConfirmDialog } from "../../components/confirm.tsx";
+import { Menu } from "../../components/menu.tsx";
+import { Page } from "../../components/page.tsx";
+import { Badge, Button, Switch, Tabs } from "../../components/primitives.tsx";
+import { Content } from "../../components/states.tsx";
+import { toast, toastError } from "../../components/toast.tsx";
+import { errorMessage, request } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
+import { to, useAddress } from "../../lib/router.ts";
 import { inProject, me, project } from "../../lib/session.ts";
-import { type Draft, differences, draftOf, isSame } from "../../model/draft.ts";
-import { changeFlag, type Flag, whoGetsIt } from "../../model/flags.ts";
-import { Badge, Switch, Tabs } from "../../parts/basics.tsx";
-import { Question } from "../../parts/confirm.tsx";
-import { Menu } from "../../parts/menu.tsx";
-import { Page } from "../../parts/page.tsx";
-import { needsApproval, Propose, type Refused } from "../../parts/propose.tsx";
-import { Content } from "../../parts/states.tsx";
-import { complain, tell } from "../../parts/toast.tsx";
-import { words } from "../../words/index.ts";
+import { words } from "../../messages/index.ts";
+import { useApprovals } from "../../model/approvals.ts";
+import { useCohortNames } from "../../model/definitions.ts";
+import { type Draft, differences, isSame, toDraft } from "../../model/draft.ts";
+import { changeFlag, type Flag, restoreFlag, rolloutSummary } from "../../model/flags.ts";
 import { Access } from "./access.tsx";
 import { Code } from "./code.tsx";
 import { CopyFlag } from "./copy.tsx";
 import { History } from "./history.tsx";
-import { Proposals, Schedule } from "./pending.tsx";
+import { FlagProposals, Schedule } from "./pending.tsx";
 import { SaveBar } from "./save.tsx";
 import { Targeting } from "./targeting.tsx";
 import { TryIt } from "./try-it.tsx";
@@ -30,15 +36,15 @@ import { Usage } from "./usage.tsx";
 const w = words.flag;
 type Tab = keyof typeof w.tabs;
 
-/** Drafts that are not saved yet: leaving the page does not lose them. With the flag they were begun from. */
+/** Unsaved drafts, which survive leaving the page, with the flag they are based on. */
 const drafts = new Map<string, { draft: Draft; base: Flag }>();
 
 export function FlagPage() {
   const { id = "" } = useRoute().params as { id?: string };
-  // Of whom the draft is, too: somebody else may sign in here.
+  // The key includes the user: another user may sign in here.
   const key = `flag ${me.value?.uuid} ${project.value?.id} ${id}`;
   const flag = useResource<Flag>(key, (signal) =>
-    ask(inProject(`feature_flags/${encodeURIComponent(id)}/`), { signal }),
+    request(inProject(`feature_flags/${encodeURIComponent(id)}/`), { signal }),
   );
   if (flag.data === undefined || (flag.failure !== undefined && !flag.failure.isPassing)) {
     return (
@@ -62,30 +68,31 @@ function Loaded({
   onReload: () => void;
 }) {
   const { query, set, go } = useAddress();
+  useCohortNames();
   const kept = drafts.get(place);
-  const [draft, setDraftState] = useState<Draft>(() => kept?.draft ?? draftOf(flag));
+  const [draft, setDraftState] = useState<Draft>(() => kept?.draft ?? toDraft(flag));
   const [base, setBase] = useState<Flag>(() => kept?.base ?? flag);
   const [isAsking, setAsking] = useState(false);
   const [isDeleting, setDeleting] = useState(false);
   const [isCopying, setCopying] = useState(false);
-  const [refused, setRefused] = useState<Refused>();
+  const [rejected, setRejected] = useState<ApprovalRequired>();
   const [proposed, setProposed] = useState(0);
   const tab = (query.tab !== undefined && query.tab in w.tabs ? query.tab : "targeting") as Tab;
-  const changes = differences(draftOf(base), draft);
+  const changes = differences(toDraft(base), draft);
   const refusal = flag.deleted ? w.deleted(flag.key) : !flag.can_edit && words.flags.notAllowed;
 
   const setDraft = (next: Draft) => {
     setDraftState(next);
     drafts.set(place, { draft: next, base });
   };
-  const restart = (from: Flag, next: Draft = draftOf(from)) => {
+  const restart = (from: Flag, next: Draft = toDraft(from)) => {
     drafts.delete(place);
     setBase(from);
     setDraftState(next);
-    if (differences(draftOf(from), next).length > 0) drafts.set(place, { draft: next, base: from });
+    if (differences(toDraft(from), next).length > 0) drafts.set(place, { draft: next, base: from });
     onChanged(from);
   };
-  // Nothing is edited: what is read anew is shown.
+  // Without edits, show newly read data.
   useEffect(() => {
     if (changes.length === 0 && flag.version !== base.version) restart(flag);
   }, [flag.version]);
@@ -99,20 +106,23 @@ function Loaded({
   }, [changes.length]);
 
   const refuse = (error: unknown, changes: Record<string, unknown>) => {
-    if (needsApproval(error)) setRefused({ flag, changes });
-    else complain(wordsOf(error));
+    if (needsApproval(error)) setRejected({ flag, changes });
+    else toastError(errorMessage(error));
   };
+  const approvals = useApprovals();
+  const mustPropose = approvals.needed(flag);
   const flip = async (isOn: boolean, isUndo = false) => {
+    if (await approvals.whenKnown(flag)) return setRejected({ flag, changes: { active: isOn } });
     onChanged({ ...flag, active: isOn });
     try {
       const stored = await changeFlag(flag.id, { active: isOn });
-      // The draft goes on from the new version: the switch is no part of it. What somebody else has changed meanwhile is:
-      // then the draft stays one of the old version, and saving it shows theirs.
-      setBase((now) => (isSame(draftOf(now), draftOf(stored)) ? stored : now));
+      // Rebase the draft if only the switch changed, which is not part of it. After changes by another user it keeps
+      // the old base, and saving shows those changes.
+      setBase((now) => (isSame(toDraft(now), toDraft(stored)) ? stored : now));
       onChanged(stored);
-      if (isUndo) tell(words.flags.switchedBack(flag.key));
+      if (isUndo) toast(words.flags.switchedBack(flag.key));
       else
-        tell(
+        toast(
           isOn ? words.flags.switchedOn(flag.key) : words.flags.switchedOff(flag.key),
           () => void flip(!isOn, true),
         );
@@ -124,15 +134,15 @@ function Loaded({
   const makeCohort = async () => {
     try {
       const path = inProject(`feature_flags/${flag.id}/create_static_cohort_for_flag/`);
-      const { cohort } = await ask<{ cohort: { id: number } }>(path, { method: "POST", body: {} });
-      tell(w.cohortMade);
+      const { cohort } = await request<{ cohort: { id: number } }>(path, { method: "POST", body: {} });
+      toast(w.cohortMade);
       go(`cohorts/${cohort.id}`);
     } catch (error) {
-      complain(wordsOf(error));
+      toastError(errorMessage(error));
     }
   };
   const toggle = () => {
-    if (flag.tags.includes(criticalTag)) setAsking(true);
+    if (flag.tags.includes(criticalTag) && !mustPropose) setAsking(true);
     else void flip(!flag.active);
   };
 
@@ -160,7 +170,16 @@ function Loaded({
               [w.copyTo, () => setCopying(true)],
               [w.tabs.code, () => set({ tab: "code" }, true)],
               [w.makeCohort, () => void makeCohort(), refusal],
-              [w.delete, () => setDeleting(true), refusal],
+              [
+                w.delete,
+                () =>
+                  void approvals
+                    .whenKnown(flag)
+                    .then((isNeeded) =>
+                      isNeeded ? setRejected({ flag, changes: { deleted: true } }) : setDeleting(true),
+                    ),
+                refusal,
+              ],
             ]}
           />
         </>
@@ -175,6 +194,12 @@ function Loaded({
           </Badge>
         ))}
       </div>
+      {flag.performed_rollback && (
+        <p class="bar">
+          <span>{w.rolledBack}</span>
+          <Button onClick={() => set({ tab: "history" }, true)}>{w.rolledBackWhy}</Button>
+        </p>
+      )}
       {flag.local_evaluation_issues.length > 0 && (
         <details>
           <summary>{w.localIssues}</summary>
@@ -201,14 +226,20 @@ function Loaded({
               </span>
             </p>
           )}
-          <Proposals flag={flag} round={proposed} refusal={refusal} onDecided={onReload} />
+          <FlagProposals flag={flag} round={proposed} refusal={refusal} onDecided={onReload} />
           <Targeting flag={flag} draft={draft} onChange={setDraft} refusal={refusal} />
           <Schedule flag={flag} draft={draft} refusal={refusal} />
         </>
       )}
       {tab === "try" && <TryIt flag={flag} draft={draft} isChanged={changes.length > 0} />}
       {tab === "usage" && <Usage flag={flag} />}
-      {tab === "history" && <History flag={flag} refusal={refusal} onReverted={restart} />}
+      {tab === "history" && (
+        <History
+          flag={flag}
+          refusal={refusal || (mustPropose && w.pending.revertHelp)}
+          onReverted={restart}
+        />
+      )}
       {tab === "access" && <Access flag={flag} />}
       {tab === "code" && <Code flag={flag} />}
       {changes.length > 0 && (
@@ -217,6 +248,7 @@ function Loaded({
           draft={draft}
           changes={changes}
           refusal={refusal}
+          mustPropose={mustPropose}
           onDiscard={() => {
             restart(flag);
             onReload();
@@ -230,16 +262,16 @@ function Loaded({
         />
       )}
       {isAsking && (
-        <Question
+        <ConfirmDialog
           title={words.flags.criticalTitle(flag.key)}
-          text={words.flags.criticalText(flag.key, whoGetsIt(flag.filters))}
+          text={words.flags.criticalText(flag.key, rolloutSummary(flag.filters))}
           action={flag.active ? words.flags.switchOff : words.flags.switchOn}
           onYes={() => void flip(!flag.active)}
           onClose={() => setAsking(false)}
         />
       )}
       {isDeleting && (
-        <Question
+        <ConfirmDialog
           title={`${w.delete}: ${flag.key}`}
           text={w.deleteText(flag.key)}
           action={w.delete}
@@ -248,7 +280,15 @@ function Loaded({
             changeFlag(flag.id, { deleted: true }).then(
               () => {
                 drafts.delete(place);
-                tell(w.deleted(flag.key));
+                toast(w.deleted(flag.key), () => {
+                  restoreFlag(flag.id).then(
+                    (restored) => {
+                      toast(words.flags.restored(restored.key));
+                      go(`flags/${restored.id}`);
+                    },
+                    (error) => toastError(errorMessage(error)),
+                  );
+                });
                 go("flags");
               },
               (error) => refuse(error, { deleted: true }),
@@ -256,10 +296,10 @@ function Loaded({
           }}
         />
       )}
-      {refused && (
-        <Propose
-          {...refused}
-          onClose={() => setRefused(undefined)}
+      {rejected && (
+        <ChangeRequestDialog
+          {...rejected}
+          onClose={() => setRejected(undefined)}
           onProposed={() => setProposed(proposed + 1)}
         />
       )}

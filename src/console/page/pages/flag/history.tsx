@@ -1,17 +1,17 @@
-/** What happened to a flag, and the way back. */
+/** History of a flag, with reverting. */
 
 import { useState } from "preact/hooks";
-import { ask, queryText, wordsOf } from "../../lib/api.ts";
+import { ChangeList } from "../../components/change-list.tsx";
+import { ConfirmDialog } from "../../components/confirm.tsx";
+import { Button } from "../../components/primitives.tsx";
+import { Content, Empty } from "../../components/states.tsx";
+import { toast, toastError } from "../../components/toast.tsx";
+import { errorMessage, queryString, request } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
 import { inProject } from "../../lib/session.ts";
+import { words } from "../../messages/index.ts";
 import type { ActivityEntry } from "../../model/activity.ts";
 import type { Flag } from "../../model/flags.ts";
-import { Button } from "../../parts/basics.tsx";
-import { ChangeList } from "../../parts/change-list.tsx";
-import { Question } from "../../parts/confirm.tsx";
-import { Content, Empty } from "../../parts/states.tsx";
-import { complain, tell } from "../../parts/toast.tsx";
-import { words } from "../../words/index.ts";
 
 const w = words.flag.history;
 const pageSize = 50;
@@ -26,18 +26,20 @@ export function History({
   onReverted: (flag: Flag) => void;
 }) {
   const [limit, setLimit] = useState(pageSize);
-  const [asked, setAsked] = useState<ActivityEntry>();
+  const [requested, setRequested] = useState<ActivityEntry>();
   const history = useResource<{ results: ActivityEntry[]; total_count: number }>(
     `history ${flag.id} ${flag.version} ${limit}`,
-    (signal) => ask(inProject(`feature_flags/${flag.id}/activity/${queryText({ limit })}`), { signal }),
+    (signal) => request(inProject(`feature_flags/${flag.id}/activity/${queryString({ limit })}`), { signal }),
   );
   const revert = async (entry: ActivityEntry) => {
     try {
       const body = { activity_id: entry.id };
-      onReverted(await ask<Flag>(inProject(`feature_flags/${flag.id}/revert/`), { method: "POST", body }));
-      tell(w.reverted);
+      onReverted(
+        await request<Flag>(inProject(`feature_flags/${flag.id}/revert/`), { method: "POST", body }),
+      );
+      toast(w.reverted);
     } catch (error) {
-      complain(wordsOf(error));
+      toastError(errorMessage(error));
     }
   };
   return (
@@ -53,7 +55,7 @@ export function History({
                 isOfOneItem
                 actionsOf={(entry) =>
                   entry.activity === "created" ? null : (
-                    <Button kind="quiet" icon="history" refusal={refusal} onClick={() => setAsked(entry)}>
+                    <Button kind="quiet" icon="history" refusal={refusal} onClick={() => setRequested(entry)}>
                       {w.revert}
                     </Button>
                   )
@@ -66,13 +68,13 @@ export function History({
           )
         }
       </Content>
-      {asked && (
-        <Question
+      {requested && (
+        <ConfirmDialog
           title={w.revert}
           text={w.revertText}
           action={w.revert}
-          onYes={() => void revert(asked)}
-          onClose={() => setAsked(undefined)}
+          onYes={() => void revert(requested)}
+          onClose={() => setRequested(undefined)}
         />
       )}
     </section>

@@ -1,7 +1,7 @@
 /** Payloads as text. */
 
-/** Payloads are stored as JSON text; others may have been written as JSON itself. */
-export function payloadText(payload: unknown): string {
+/** Payloads are stored as JSON strings; some clients write JSON itself. */
+export function payloadJson(payload: unknown): string {
   if (payload === undefined) return "";
   return typeof payload === "string" ? payload : JSON.stringify(payload, null, 2);
 }

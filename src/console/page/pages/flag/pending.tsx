@@ -1,16 +1,17 @@
-/** What is to come: changes at a time, and changes that somebody else has to agree to. */
+/** Pending changes: scheduled changes and change requests. */
 
 import { useState } from "preact/hooks";
-import { ask, queryText, wordsOf } from "../../lib/api.ts";
+import { Field, Select } from "../../components/fields.tsx";
+import { Badge, Button } from "../../components/primitives.tsx";
+import { Proposals } from "../../components/proposals.tsx";
+import { toastError } from "../../components/toast.tsx";
+import { errorMessage, queryString, request } from "../../lib/api.ts";
 import { dateTime, elsewhere } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
-import { inProject, me } from "../../lib/session.ts";
-import { type Draft, differences, draftOf, problemsOf } from "../../model/draft.ts";
+import { inProject } from "../../lib/session.ts";
+import { words } from "../../messages/index.ts";
+import { type Draft, differences, getProblems, toDraft } from "../../model/draft.ts";
 import { type Flag, type ShortUser, userName } from "../../model/flags.ts";
-import { Badge, Button } from "../../parts/basics.tsx";
-import { Field, Select } from "../../parts/fields.tsx";
-import { complain, tell } from "../../parts/toast.tsx";
-import { words } from "../../words/index.ts";
 
 const w = words.flag.pending;
 
@@ -23,23 +24,13 @@ interface Scheduled {
   created_by: ShortUser | null;
 }
 
-interface Proposal {
-  id: number;
-  changes: Record<string, unknown>;
-  original: Partial<Flag>;
-  note: string;
-  state: string;
-  created_by: (ShortUser & { uuid?: string }) | null;
-  created_at: string;
-}
-
-/** The draft of a flag with the fields of a PATCH put in. */
+/** A flag's draft with the fields of a PATCH applied. */
 function withChanges(flag: Flag, changes: Record<string, unknown>): Draft {
-  return draftOf({ ...flag, ...(changes as Partial<Flag>) });
+  return toDraft({ ...flag, ...(changes as Partial<Flag>) });
 }
 
-function linesOf(flag: Flag, changes: Record<string, unknown>): string[] {
-  const lines = differences(draftOf(flag), withChanges(flag, changes));
+function getLines(flag: Flag, changes: Record<string, unknown>): string[] {
+  const lines = differences(toDraft(flag), withChanges(flag, changes));
   if (typeof changes.active === "boolean" && changes.active !== flag.active) {
     lines.unshift(changes.active ? words.activity.switchedOn : words.activity.switchedOff);
   }
@@ -47,74 +38,36 @@ function linesOf(flag: Flag, changes: Record<string, unknown>): string[] {
   return lines;
 }
 
-/** Proposals that wait for somebody. */
-export function Proposals({
+/** Pending change requests of a flag. */
+export function FlagProposals({
   flag,
-  round,
-  refusal,
-  onDecided,
+  ...more
 }: {
   flag: Flag;
-  /** Another number: there may be a new one. */
+  /** Changes when there may be a new change request. */
   round: number;
   refusal: string | false;
   onDecided: () => void;
 }) {
-  const found = useResource<{ results: Proposal[] }>(
-    `proposals ${flag.id} ${flag.version} ${round}`,
-    (signal) =>
-      ask(inProject(`change_requests/${queryText({ flag_id: flag.id, state: "pending" })}`), { signal }),
-  );
-  const decide = (proposal: Proposal, how: "approve" | "reject") => {
-    ask(inProject(`change_requests/${proposal.id}/${how}/`), { method: "POST" }).then(
-      () => {
-        tell(how === "approve" ? w.approved : w.rejected);
-        found.reload();
-        onDecided();
-      },
-      (error) => complain(wordsOf(error)),
-    );
-  };
   return (
-    <>
-      {(found.data?.results ?? []).map((proposal) => {
-        const isOwn = proposal.created_by?.uuid !== undefined && proposal.created_by.uuid === me.value?.uuid;
-        return (
-          <section key={proposal.id} class="bar accent" aria-label={w.proposal}>
-            <span>
-              <b>{w.proposedBy(userName(proposal.created_by))}</b> {proposal.note}
-              <ul class="changes">
-                {linesOf(flag, proposal.changes).map((line) => (
-                  <li key={line}>{line}</li>
-                ))}
-              </ul>
-            </span>
-            <Button
-              refusal={isOwn ? w.notOwn : refusal}
-              kind="main"
-              onClick={() => decide(proposal, "approve")}
-            >
-              {w.approve}
-            </Button>
-            <Button refusal={refusal} onClick={() => decide(proposal, "reject")}>
-              {isOwn ? w.withdraw : w.reject}
-            </Button>
-          </section>
-        );
-      })}
-    </>
+    <Proposals
+      of={{ flag_id: flag.id }}
+      version={flag.version}
+      getLines={({ changes }) => getLines(flag, changes)}
+      {...more}
+    />
   );
 }
 
-/** Changes at a time. */
+/** Scheduled changes. */
 export function Schedule({ flag, draft, refusal }: { flag: Flag; draft: Draft; refusal: string | false }) {
   const [edited, setEdited] = useState<number>();
   const found = useResource<{ results: Scheduled[] }>(`scheduled ${flag.id} ${flag.version}`, (signal) =>
-    ask(inProject(`scheduled_changes/${queryText({ record_id: flag.id })}`), { signal }),
+    request(inProject(`scheduled_changes/${queryString({ record_id: flag.id })}`), { signal }),
   );
   const takeBack = ({ id }: Scheduled) =>
-    ask(inProject(`scheduled_changes/${id}/`), { method: "DELETE" }).then(found.reload, (error) =>
-      complain(wordsOf(error)),
+    request(inProject(`scheduled_changes/${id}/`), { method: "DELETE" }).then(found.reload, (error) =>
+      toastError(errorMessage(error)),
     );
   const onDone = () => {
     setEdited(undefined);
@@ -129,7 +82,7 @@ export function Schedule({ flag, draft, refusal }: { flag: Flag; draft: Draft; r
             <div class="row apart">
               <span>
                 <b title={elsewhere(change.scheduled_at)}>{dateTime(change.scheduled_at)}</b>{" "}
-                {textOf(flag, change)} <span class="muted">{userName(change.created_by)}</span>{" "}
+                {toDisplayString(flag, change)} <span class="muted">{userName(change.created_by)}</span>{" "}
                 {change.failure_reason ? (
                   <Badge tone="bad">{change.failure_reason}</Badge>
                 ) : (
@@ -170,7 +123,7 @@ export function Schedule({ flag, draft, refusal }: { flag: Flag; draft: Draft; r
 
 type What = "on" | "off" | "draft" | "same";
 
-/** What happens when: of a new change, or of one that is put off or made another. */
+/** Form for a new scheduled change, or for changing one. */
 function ScheduleForm({
   flag,
   draft,
@@ -185,7 +138,7 @@ function ScheduleForm({
   onDone: () => void;
 }) {
   const [at, setAt] = useState(change ? ownClock(change.scheduled_at) : "");
-  const [what, setWhat] = useState<What>(change ? whatOf(change) : flag.active ? "off" : "on");
+  const [what, setWhat] = useState<What>(change ? getSubjectName(change) : flag.active ? "off" : "on");
   const save = () => {
     const payload =
       what === "draft"
@@ -197,15 +150,15 @@ function ScheduleForm({
       scheduled_at: new Date(at).toISOString(),
     };
     const path = change ? `scheduled_changes/${change.id}/` : "scheduled_changes/";
-    ask(inProject(path), { method: change ? "PATCH" : "POST", body }).then(
+    request(inProject(path), { method: change ? "PATCH" : "POST", body }).then(
       () => {
         setAt("");
         onDone();
       },
-      (error) => complain(wordsOf(error)),
+      (error) => toastError(errorMessage(error)),
     );
   };
-  const isWrong = what === "draft" && problemsOf(draft).size > 0;
+  const isWrong = what === "draft" && getProblems(draft).size > 0;
   const choices = Object.entries(w.whats) as [What, string][];
   return (
     <div class="row bottom">
@@ -213,7 +166,7 @@ function ScheduleForm({
         label={w.what}
         value={what}
         refusal={refusal}
-        choices={choices.filter(([name]) => name !== "same" || (change && whatOf(change) === "same"))}
+        choices={choices.filter(([name]) => name !== "same" || (change && getSubjectName(change) === "same"))}
         onChange={setWhat}
       />
       <Field label={w.when} type="datetime-local" value={at} onInput={setAt} isDisabled={!!refusal} />
@@ -234,22 +187,22 @@ function ScheduleForm({
   );
 }
 
-/** What a form can say of a change; "same" stands for what it has no words for. */
-function whatOf({ payload: { operation, value } }: Scheduled): What {
+/** Subject of a scheduled change in the form; "same" for changes that the form cannot express. */
+function getSubjectName({ payload: { operation, value } }: Scheduled): What {
   if (operation !== "update_status") return "same";
   return value === true ? "on" : "off";
 }
 
-/** A moment as a field for local times holds it. */
+/** A time as the value of a local time field. */
 function ownClock(at: string): string {
-  const moment = new Date(at);
-  return new Date(moment.getTime() - moment.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+  const timestamp = new Date(at);
+  return new Date(timestamp.getTime() - timestamp.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }
 
-function textOf(flag: Flag, { payload }: Scheduled): string {
+function toDisplayString(flag: Flag, { payload }: Scheduled): string {
   if (payload.operation === "update_status") return payload.value === true ? w.whats.on : w.whats.off;
   if (payload.operation === "update" && typeof payload.value === "object" && payload.value !== null) {
-    return linesOf(flag, payload.value as Record<string, unknown>).join("; ") || w.nothing;
+    return getLines(flag, payload.value as Record<string, unknown>).join("; ") || w.nothing;
   }
   return payload.operation.replaceAll("_", " ");
 }

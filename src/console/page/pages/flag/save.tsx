@@ -1,18 +1,18 @@
-/** Saving a draft: what changes is shown first; if somebody else was faster, both are shown side by side. */
+/** Saves a draft: shows the changes first, and resolves conflicts with changes by other users. */
 
 import { useState } from "preact/hooks";
-import { asFailure, ask, type Failure } from "../../lib/api.ts";
+import { needsApproval } from "../../components/change-request-dialog.tsx";
+import { Dialog } from "../../components/dialog.tsx";
+import { Field } from "../../components/fields.tsx";
+import { Button } from "../../components/primitives.tsx";
+import { toast } from "../../components/toast.tsx";
+import { type ApiError, request, toApiError } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
 import { inProject } from "../../lib/session.ts";
-import { changedFields, type Draft, differences, draftOf, problemsOf } from "../../model/draft.ts";
-import { changeFlag, type Flag, proposeChange, userName } from "../../model/flags.ts";
-import { personsOf, type Reach, useReach } from "../../model/reach.ts";
-import { Button } from "../../parts/basics.tsx";
-import { Dialog } from "../../parts/dialog.tsx";
-import { Field } from "../../parts/fields.tsx";
-import { needsApproval } from "../../parts/propose.tsx";
-import { tell } from "../../parts/toast.tsx";
-import { words } from "../../words/index.ts";
+import { words } from "../../messages/index.ts";
+import { type BlastRadius, getPersons, useBlastRadius } from "../../model/blast-radius.ts";
+import { changedFields, type Draft, differences, getProblems, toDraft } from "../../model/draft.ts";
+import { changeFlag, createChangeRequest, type Flag, userName } from "../../model/flags.ts";
 
 const w = words.flag;
 
@@ -21,6 +21,7 @@ export function SaveBar({
   draft,
   changes,
   refusal,
+  mustPropose,
   onDiscard,
   onSaved,
   onRebase,
@@ -30,18 +31,20 @@ export function SaveBar({
   draft: Draft;
   changes: readonly string[];
   refusal: string | false;
+  /** Whether changes of this flag need approval. */
+  mustPropose: boolean;
   onDiscard: () => void;
   onSaved: (flag: Flag) => void;
-  /** Goes on from somebody else's form, with or without the draft on top. */
+  /** Continues from the other user's version, with or without the draft applied. */
   onRebase: (flag: Flag, draft?: Draft) => void;
   onProposed: () => void;
 }) {
   const [note, setNote] = useState("");
   const [isOpen, setOpen] = useState(false);
-  const [failure, setFailure] = useState<Failure>();
+  const [failure, setFailure] = useState<ApiError>();
   const [theirs, setTheirs] = useState<Flag>();
   const [isBusy, setBusy] = useState(false);
-  const problems = [...problemsOf(draft).values()];
+  const problems = [...getProblems(draft).values()];
 
   const save = async () => {
     setBusy(true);
@@ -55,11 +58,11 @@ export function SaveBar({
       });
       setNote("");
       setOpen(false);
-      tell(w.saved(saved.key));
+      toast(w.saved(saved.key));
       onSaved(saved);
     } catch (error) {
-      const found = asFailure(error);
-      const read = () => ask<Flag>(inProject(`feature_flags/${base.id}/`)).catch(() => undefined);
+      const found = toApiError(error);
+      const read = () => request<Flag>(inProject(`feature_flags/${base.id}/`)).catch(() => undefined);
       const newer = found.status === 409 ? await read() : undefined;
       if (newer) {
         setOpen(false);
@@ -69,15 +72,17 @@ export function SaveBar({
       setBusy(false);
     }
   };
-  const isForApproval = needsApproval(failure);
+  const isForApproval = mustPropose || needsApproval(failure);
   const propose = async () => {
+    setFailure(undefined);
     try {
-      await proposeChange({ flag_id: base.id }, changedFields(base, draft), note);
+      await createChangeRequest({ flag_id: base.id }, changedFields(base, draft), note);
+      setNote("");
       setOpen(false);
-      tell(w.pending.proposed);
+      toast(w.pending.proposed);
       onProposed();
     } catch (error) {
-      setFailure(asFailure(error));
+      setFailure(toApiError(error));
     }
   };
   return (
@@ -86,19 +91,19 @@ export function SaveBar({
         <span role="status">{w.unsaved(changes.length)}</span>
         <Button onClick={onDiscard}>{w.discard}</Button>
         <Button kind="main" refusal={refusal} onClick={() => setOpen(true)}>
-          {w.review}
+          {mustPropose ? w.pending.proposeChange : w.review}
         </Button>
       </section>
       {isOpen && (
         <Dialog
-          title={w.reviewTitle}
+          title={isForApproval ? w.pending.proposeChange : w.reviewTitle}
           onClose={() => setOpen(false)}
           actions={
             <>
               <Button onClick={() => setOpen(false)}>{words.frame.cancel}</Button>
               {isForApproval ? (
-                <Button kind="main" onClick={() => void propose()}>
-                  {w.pending.propose}
+                <Button kind="main" isDisabled={problems.length > 0} onClick={() => void propose()}>
+                  {w.pending.proposeChange}
                 </Button>
               ) : (
                 <Button kind="main" isDisabled={isBusy || problems.length > 0} onClick={() => void save()}>
@@ -110,7 +115,7 @@ export function SaveBar({
         >
           <h3>{w.changes}</h3>
           <ChangeLines lines={changes} />
-          <ReachChange base={base} draft={draft} />
+          <BlastRadiusChange base={base} draft={draft} />
           <Dependents id={base.id} />
           {problems.map((problem) => (
             <p key={problem} class="error" role="alert">
@@ -118,14 +123,11 @@ export function SaveBar({
             </p>
           ))}
           <Field label={w.note} help={w.noteHelp} value={note} onInput={setNote} />
-          {isForApproval ? (
-            <p role="alert">{w.pending.needed}</p>
-          ) : (
-            failure && (
-              <p class="error" role="alert">
-                {failure.detail}
-              </p>
-            )
+          {isForApproval && <p role={mustPropose ? undefined : "alert"}>{w.pending.needed}</p>}
+          {failure && !needsApproval(failure) && (
+            <p class="error" role="alert">
+              {failure.detail}
+            </p>
           )}
         </Dialog>
       )}
@@ -149,10 +151,10 @@ export function SaveBar({
   );
 }
 
-/** Their form with everything that the draft changed put on top. */
+/** The other user's version with all changes of the draft applied. */
 function onTop(base: Flag, theirs: Flag, draft: Draft): Draft {
-  const before = draftOf(base);
-  const next = draftOf(theirs);
+  const before = toDraft(base);
+  const next = toDraft(theirs);
   const keep = <Name extends keyof Draft>(name: Name) => {
     if (JSON.stringify(before[name]) !== JSON.stringify(draft[name])) next[name] = draft[name];
   };
@@ -160,13 +162,13 @@ function onTop(base: Flag, theirs: Flag, draft: Draft): Draft {
   return next;
 }
 
-function ReachChange({ base, draft }: { base: Flag; draft: Draft }) {
-  const before = useReach(base.key, base.filters);
-  const after = useReach(draft.key, draft.filters);
+function BlastRadiusChange({ base, draft }: { base: Flag; draft: Draft }) {
+  const before = useBlastRadius(base.key, base.filters);
+  const after = useBlastRadius(draft.key, draft.filters);
   if (before === null || after === null) return <p class="muted">{w.notCounted}</p>;
   if (before === undefined || after === undefined) return <p class="muted">{w.counting}</p>;
-  const text = (reach: Reach) => {
-    const { reached, total } = personsOf(reach);
+  const text = (reach: BlastRadius) => {
+    const { reached, total } = getPersons(reach);
     return w.reach(reached, total, w.aboutPersons);
   };
   return (
@@ -176,10 +178,10 @@ function ReachChange({ base, draft }: { base: Flag; draft: Draft }) {
   );
 }
 
-/** Flags that the change reaches, too. */
+/** Dependent flags that the change affects. */
 function Dependents({ id }: { id: number }) {
   const found = useResource<{ id: number; key: string }[]>(`dependents ${id}`, (signal) =>
-    ask(inProject(`feature_flags/${id}/dependent_flags/`), { signal }),
+    request(inProject(`feature_flags/${id}/dependent_flags/`), { signal }),
   );
   if (!found.data?.length) return null;
   return (
@@ -238,7 +240,7 @@ function Conflict({
           <h3>
             {w.conflict.theirs} · {userName(theirs.last_modified_by)}
           </h3>
-          <ChangeLines lines={differences(draftOf(base), draftOf(theirs))} />
+          <ChangeLines lines={differences(toDraft(base), toDraft(theirs))} />
         </section>
       </div>
     </Dialog>

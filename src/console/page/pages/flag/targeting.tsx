@@ -1,27 +1,27 @@
-/** The editor of a flag: what it is called, what values it has, who gets them. */
+/** Editor of a flag: description, values, release conditions. */
 
 import type { ComponentChildren } from "preact";
-import { to } from "../../lib/address.ts";
-import { ask } from "../../lib/api.ts";
+import { useGroupTypes } from "../../components/conditions.tsx";
+import { Area, Checkbox, Field, Segments, Select } from "../../components/fields.tsx";
+import { Button } from "../../components/primitives.tsx";
+import { TokenField } from "../../components/tokens.tsx";
+import { request } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
+import { to } from "../../lib/router.ts";
 import { inProject } from "../../lib/session.ts";
+import { words } from "../../messages/index.ts";
+import { type BlastRadius, getPersons, useBlastRadius } from "../../model/blast-radius.ts";
 import {
   type Draft,
   evenShares,
-  kindOf,
-  problemsOf,
+  getKind,
+  getProblems,
   renameVariant,
   type ValueKind,
 } from "../../model/draft.ts";
 import type { ConditionSet, Filters, Flag } from "../../model/flags.ts";
-import { personsOf, type Reach, useReach } from "../../model/reach.ts";
-import { Button } from "../../parts/basics.tsx";
-import { useGroupTypes } from "../../parts/conditions.tsx";
-import { Area, Checkbox, Field, Segments, Select } from "../../parts/fields.tsx";
-import { TokenField } from "../../parts/tokens.tsx";
-import { words } from "../../words/index.ts";
 import { ConditionSetCard } from "./condition-set.tsx";
-import { payloadText } from "./payload.ts";
+import { payloadJson } from "./payload.ts";
 import { Variants } from "./variants.tsx";
 
 const w = words.flag;
@@ -37,22 +37,22 @@ export function Targeting({
   onChange: (draft: Draft) => void;
   refusal: string | false;
 }) {
-  const reach = useReach(draft.key, draft.filters);
-  const problems = problemsOf(draft);
+  const reach = useBlastRadius(draft.key, draft.filters);
+  const problems = getProblems(draft);
   const groupTypes = useGroupTypes();
-  const kind = kindOf(draft);
+  const kind = getKind(draft);
   const { filters } = draft;
   const sets = filters.groups ?? [];
   const variants = filters.multivariate?.variants ?? [];
   const dependents = useResource<{ id: number; key: string }[]>(
     `dependents ${flag.id} ${flag.version}`,
-    (signal) => ask(inProject(`feature_flags/${flag.id}/dependent_flags/`), { signal }),
+    (signal) => request(inProject(`feature_flags/${flag.id}/dependent_flags/`), { signal }),
   );
 
   const putFilters = (changed: Partial<Filters>) =>
     onChange({ ...draft, filters: { ...filters, ...changed } });
-  const putSet = (place: number, changed: ConditionSet) =>
-    putFilters({ groups: sets.map((other, index) => (index === place ? changed : other)) });
+  const putSet = (position: number, changed: ConditionSet) =>
+    putFilters({ groups: sets.map((other, index) => (index === position ? changed : other)) });
   const moveSet = (place: number, by: number) => {
     const next = [...sets];
     const [moved] = next.splice(place, 1);
@@ -136,7 +136,7 @@ export function Targeting({
         ) : (
           <Area
             label={w.payloadsTitle}
-            value={payloadText(filters.payloads?.true)}
+            value={payloadJson(filters.payloads?.true)}
             onInput={(text) => putPayload("true", text)}
             error={problems.get("payload true")}
             rows={kind === "remote" ? 5 : 2}
@@ -149,7 +149,7 @@ export function Targeting({
         <div class="row apart">
           <h2>{w.setsTitle}</h2>
           <span class="muted" role="status">
-            <ReachTogether reach={reach} />
+            <TotalBlastRadius reach={reach} />
           </span>
         </div>
         <p class="help">{sets.length === 0 ? w.noSets : w.setsHelp}</p>
@@ -216,11 +216,11 @@ export function Targeting({
   );
 }
 
-function ReachTogether({ reach }: { reach: Reach | undefined | null }) {
+function TotalBlastRadius({ reach }: { reach: BlastRadius | undefined | null }) {
   if (reach === null) return <>{w.notCounted}</>;
   if (reach === undefined) return <>{w.counting}</>;
-  const persons = personsOf(reach);
-  // Sets about groups only reach no persons at all.
+  const persons = getPersons(reach);
+  // Sets that only target groups match no persons.
   const isAboutPersons = reach.populations.some(({ group_type_index: index }) => index === null);
   if (!isAboutPersons && reach.populations.length > 0) return null;
   return <>{w.together(persons.reached, persons.total)}</>;

@@ -1,22 +1,26 @@
-/** What the draft gives real or pretended people, beside what the saved flag gives them, and why. */
+/** Compares the values of draft and saved flag for real or hypothetical persons, with reasons. */
 
 import { useEffect, useState } from "preact/hooks";
-import { useAddress } from "../../lib/address.ts";
-import { asFailure, ask, type Failure, isAbort } from "../../lib/api.ts";
+import { Area } from "../../components/fields.tsx";
+import { Badge, Button } from "../../components/primitives.tsx";
+import { Empty, ErrorState, OfflineBar } from "../../components/states.tsx";
+import { Trace } from "../../components/trace.tsx";
+import { type ApiError, isAbort, queryString, request, toApiError } from "../../lib/api.ts";
 import { parseJson } from "../../lib/json.ts";
-import { inProject } from "../../lib/session.ts";
+import { useBackgroundResource } from "../../lib/resource.ts";
+import { useAddress } from "../../lib/router.ts";
+import { inProject, project } from "../../lib/session.ts";
+import { words } from "../../messages/index.ts";
 import { changedFields, type Draft } from "../../model/draft.ts";
 import { type Explanation, shownValue } from "../../model/explanation.ts";
 import type { Flag } from "../../model/flags.ts";
-import { Badge, Button } from "../../parts/basics.tsx";
-import { Area } from "../../parts/fields.tsx";
-import { AwayBar, Empty, Trouble } from "../../parts/states.tsx";
-import { Trace } from "../../parts/trace.tsx";
-import { words } from "../../words/index.ts";
+import type { Person } from "../../model/people.ts";
 
 const w = words.flag.tryIt;
 const idsMax = 20;
 const quietMs = 200;
+const searchLengthMin = 3;
+const matchesMax = 5;
 
 interface Tried {
   draft: Explanation;
@@ -29,7 +33,7 @@ export function TryIt({ flag, draft, isChanged }: { flag: Flag; draft: Draft; is
   const [properties, setProperties] = useState(query.properties ?? "");
   const [groups, setGroups] = useState(query.groups ?? "");
   const [answer, setAnswer] = useState<Tried[]>();
-  const [failure, setFailure] = useState<Failure>();
+  const [failure, setFailure] = useState<ApiError>();
   const [opened, setOpened] = useState<string>();
   const wanted = [...new Set(ids.split(/[\n,]/).flatMap((id) => id.trim() || []))].slice(0, idsMax);
   const pretended = parseObject(properties);
@@ -41,7 +45,7 @@ export function TryIt({ flag, draft, isChanged }: { flag: Flag; draft: Draft; is
     const controller = new AbortController();
     const timer = setTimeout(() => {
       set({ ids, properties, groups });
-      ask<{ results: Tried[] }>(inProject("feature_flags/explain/"), {
+      request<{ results: Tried[] }>(inProject("feature_flags/explain/"), {
         method: "POST",
         signal: controller.signal,
         body: {
@@ -56,7 +60,7 @@ export function TryIt({ flag, draft, isChanged }: { flag: Flag; draft: Draft; is
         },
         (error) => {
           if (isAbort(error)) return;
-          setFailure(asFailure(error));
+          setFailure(toApiError(error));
         },
       );
     }, quietMs);
@@ -87,11 +91,17 @@ export function TryIt({ flag, draft, isChanged }: { flag: Flag; draft: Draft; is
             error={inGroups === undefined ? w.jsonWrong : undefined}
           />
         </div>
+        <Matches
+          text={ids.split(/[\n,]/).at(-1)!.trim()}
+          onChoose={(id) =>
+            setIds([...ids.split(/[\n,]/).slice(0, -1), id].map((one) => one.trim()).join(", "))
+          }
+        />
         <p class="help">{w.idsHelp}</p>
       </section>
       {!flag.active && <p class="muted">{w.inactive}</p>}
       {failure &&
-        (failure.isPassing ? <AwayBar failure={failure} readAt={0} /> : <Trouble failure={failure} />)}
+        (failure.isPassing ? <OfflineBar failure={failure} readAt={0} /> : <ErrorState failure={failure} />)}
       {wanted.length === 0 ? (
         <Empty title={w.empty} icon="user" />
       ) : (
@@ -139,7 +149,32 @@ export function TryIt({ flag, draft, isChanged }: { flag: Flag; draft: Draft; is
   );
 }
 
-/** An object; undefined for text that is none. */
+/** Persons whose name, e-mail or ID contains the search text. */
+function Matches({ text, onChoose }: { text: string; onChoose: (distinctId: string) => void }) {
+  const found = useBackgroundResource<{ results: Person[] }>(
+    text.length < searchLengthMin ? null : `test people ${project.value?.id} ${text}`,
+    (signal) => request(inProject(`persons/${queryString({ search: text, limit: matchesMax })}`), { signal }),
+  );
+  const matches = (found.data?.results ?? []).filter(
+    ({ distinct_ids: all }) => all.length > 0 && !all.includes(text),
+  );
+  if (text.length < searchLengthMin || matches.length === 0) return null;
+  return (
+    <ul class="row" aria-label={w.matches}>
+      {matches.map(({ uuid, name, distinct_ids: all, properties }) => (
+        <li key={uuid}>
+          <Button icon="user" onClick={() => onChoose(all[0]!)}>
+            {[...new Set([name, properties.email, all[0]].flatMap((one) => (one ? String(one) : [])))]
+              .slice(0, 2)
+              .join(" · ")}
+          </Button>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** Undefined for text that is not a JSON object. */
 function parseObject(text: string): Record<string, unknown> | undefined {
   if (text.trim() === "") return {};
   try {

@@ -1,19 +1,21 @@
-/** How often a flag was asked for, and with which values. */
+/** Evaluation counts of a flag, by value. */
 
-import { to, useAddress } from "../../lib/address.ts";
-import { ask } from "../../lib/api.ts";
-import { number } from "../../lib/format.ts";
+import { Chart } from "../../components/chart.tsx";
+import { Segments } from "../../components/fields.tsx";
+import { RelativeTime } from "../../components/primitives.tsx";
+import { Content, Empty } from "../../components/states.tsx";
+import { request } from "../../lib/api.ts";
+import { number, periodNames } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
-import { inProject } from "../../lib/session.ts";
+import { to, useAddress } from "../../lib/router.ts";
+import { inProject, projectClock } from "../../lib/session.ts";
+import { words } from "../../messages/index.ts";
 import type { Flag } from "../../model/flags.ts";
+import { localTime } from "../../model/insight-sql-parts.ts";
 import { type FlagUsage, readUsage } from "../../model/usage.ts";
-import { StackedBars } from "../../parts/bars.tsx";
-import { When } from "../../parts/basics.tsx";
-import { Segments } from "../../parts/fields.tsx";
-import { Content, Empty } from "../../parts/states.tsx";
-import { words } from "../../words/index.ts";
 
 const w = words.flag.usage;
+const librariesMax = 20;
 const ranges = ["7", "14", "30", "90"] as const;
 
 interface Library {
@@ -24,15 +26,16 @@ interface Library {
   last: string;
 }
 
-/** Which SDKs ask for a flag. */
-function librariesOf(key: string): string {
-  return `SELECT prop('$lib') AS lib, prop('$lib_version') AS version, count(*)::INTEGER AS times,
+/** SDKs that evaluate a flag: count since a date, first and last evaluation ever. */
+function getLibraries(key: string, since: string): string {
+  return `SELECT prop('$lib') AS lib, prop('$lib_version') AS version,
+  (count(*) FILTER (WHERE ${localTime(projectClock.value)} >= TIMESTAMP '${since}'))::INTEGER AS times,
   min(timestamp) AS first, max(timestamp) AS last
-FROM events WHERE event = '$feature_flag_called' AND prop('$feature_flag') = '${key.replaceAll("'", "''")}'
-GROUP BY ALL ORDER BY times DESC LIMIT 20`;
+FROM events e WHERE event = '$feature_flag_called' AND prop('$feature_flag') = '${key.replaceAll("'", "''")}'
+GROUP BY ALL ORDER BY times DESC, last DESC`;
 }
 
-/** Times of statements are UTC without saying so. */
+/** Times of statements are UTC without a suffix. */
 const utc = (time: string) => (/(Z|[+-]\d\d:?\d\d)$/.test(time) ? time : `${time.replace(" ", "T")}Z`);
 
 export function Usage({ flag }: { flag: Flag }) {
@@ -43,13 +46,29 @@ export function Usage({ flag }: { flag: Flag }) {
   );
   const status = useResource<{ status: string; reason: string }>(
     `status ${flag.id} ${flag.version}`,
-    (signal) => ask(inProject(`feature_flags/${flag.id}/status/`), { signal }),
+    (signal) => request(inProject(`feature_flags/${flag.id}/status/`), { signal }),
   );
-  const libraries = useResource<{ rows: Library[] }>(`libraries ${flag.id} ${flag.key}`, (signal) =>
-    ask(inProject("query/"), { method: "POST", body: { query: librariesOf(flag.key) }, signal }),
+  const since = usage.data?.days[0];
+  const libraries = useResource<{ rows: Library[] }>(
+    since === undefined ? null : `libraries ${flag.id} ${flag.key} ${since}`,
+    (signal) =>
+      request(inProject("query/"), {
+        method: "POST",
+        body: { query: getLibraries(flag.key, since!) },
+        signal,
+      }),
   );
-  const found = libraries.data?.rows ?? [];
-  const first = found.map((one) => one.first).sort()[0];
+  const all = libraries.data?.rows ?? [];
+  const found = all.filter(({ times }) => times > 0).slice(0, librariesMax);
+  const first = all.map((one) => one.first).sort()[0];
+  // Events may arrive late, and the flag may have been read earlier: use the latest time.
+  const last = [
+    flag.last_called_at,
+    usage.data?.results[0]?.last_called_at,
+    ...all.map((one) => utc(one.last)),
+  ]
+    .flatMap((at) => (at ? new Date(at).getTime() : []))
+    .reduce<number | undefined>((latest, at) => Math.max(latest ?? at, at), undefined);
   return (
     <section class="card stack">
       <div class="row apart">
@@ -64,10 +83,10 @@ export function Usage({ flag }: { flag: Flag }) {
       <p>
         {first !== undefined && (
           <>
-            {w.first}: <When at={utc(first)} /> ·{" "}
+            {w.first}: <RelativeTime at={utc(first)} /> ·{" "}
           </>
         )}
-        {w.last}: <When at={flag.last_called_at} fallback={words.flags.neverAsked} />
+        {w.last}: <RelativeTime at={last} fallback={words.flags.neverAsked} />
         {status.data && <span class="muted"> · {status.data.reason}</span>}
         {typeof flag.usage_dashboard === "number" && (
           <>
@@ -87,14 +106,15 @@ export function Usage({ flag }: { flag: Flag }) {
             );
           }
           return (
-            <StackedBars
+            <Chart
+              shape="bars"
               label={w.title}
               summary={w.summary(total, Number(days))}
               rowTitle={w.day}
-              rows={dates.map((name, place) => ({
-                name,
-                values: Object.fromEntries(values.map(({ value, counts }) => [value, counts[place] ?? 0])),
-              }))}
+              names={periodNames(dates)}
+              series={values.map(({ value, counts }) => ({ name: value, values: counts }))}
+              isLastUnfinished
+              hasTotals
             />
           );
         }}
@@ -116,7 +136,7 @@ export function Usage({ flag }: { flag: Flag }) {
                 </th>
                 <td>{number(times)}</td>
                 <td>
-                  <When at={utc(last)} />
+                  <RelativeTime at={utc(last)} />
                 </td>
               </tr>
             ))}

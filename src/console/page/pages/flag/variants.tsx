@@ -1,14 +1,14 @@
-/** Variants with their shares and payloads. */
+/** Variants with percentages and payloads. */
 
 import { useState } from "preact/hooks";
+import { Area, Field, ShareField } from "../../components/fields.tsx";
+import { Button } from "../../components/primitives.tsx";
+import { toastError } from "../../components/toast.tsx";
 import { decimal } from "../../lib/format.ts";
+import { words } from "../../messages/index.ts";
 import { evenShares } from "../../model/draft.ts";
 import type { Variant } from "../../model/flags.ts";
-import { Button } from "../../parts/basics.tsx";
-import { Area, Field, ShareField } from "../../parts/fields.tsx";
-import { complain } from "../../parts/toast.tsx";
-import { words } from "../../words/index.ts";
-import { payloadText } from "./payload.ts";
+import { payloadJson } from "./payload.ts";
 
 const w = words.flag;
 
@@ -26,20 +26,20 @@ export function Variants({
   problems: ReadonlyMap<string, string>;
   isEncrypted: boolean;
   onVariants: (variants: Variant[]) => void;
-  /** Gives a variant another key, or takes it away. */
+  /** Renames a variant, or removes it. */
   onRename: (before: string, after?: string) => void;
   onPayload: (key: string, text: string) => void;
 }) {
   const sum = variants.reduce((total, { rollout_percentage: share }) => total + share, 0);
-  const put = (place: number, changed: Variant) =>
-    onVariants(variants.map((other, index) => (index === place ? changed : other)));
-  // While it is typed a key may be that of another variant: it counts when it is done.
+  const put = (position: number, changed: Variant) =>
+    onVariants(variants.map((other, index) => (index === position ? changed : other)));
+  // A partly typed key may equal another variant's: apply it when the field is left.
   const [typed, setTyped] = useState<{ place: number; key: string }>();
   const rename = ({ key: before }: Variant) => {
     const after = typed?.key.trim();
     setTyped(undefined);
     if (after === undefined || after === before) return;
-    if (after === "" || variants.some(({ key }) => key === after)) complain(w.variantKeyWrong);
+    if (after === "" || variants.some(({ key }) => key === after)) toastError(w.variantKeyWrong);
     else onRename(before, after);
   };
   const add = () => {
@@ -74,7 +74,7 @@ export function Variants({
             label={w.payload(variant.key)}
             isLabelHidden={false}
             rows={1}
-            value={isEncrypted ? "" : payloadText(payloads[variant.key])}
+            value={isEncrypted ? "" : payloadJson(payloads[variant.key])}
             onInput={(text) => onPayload(variant.key, text)}
             error={problems.get(`payload ${variant.key}`)}
           />

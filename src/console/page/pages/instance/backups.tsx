@@ -1,17 +1,17 @@
-/** Backups: made, verified, fetched, deleted. Restoring stays on the command line. */
+/** Creates, verifies, downloads and deletes backups. Restoring is only on the command line. */
 
 import { useEffect, useState } from "preact/hooks";
-import { ask, wordsOf } from "../../lib/api.ts";
+import { ConfirmDialog } from "../../components/confirm.tsx";
+import { Dialog } from "../../components/dialog.tsx";
+import { Properties } from "../../components/event-details.tsx";
+import { Badge, Button, CodeBlock, RelativeTime } from "../../components/primitives.tsx";
+import { Content, Empty } from "../../components/states.tsx";
+import { toast, toastError } from "../../components/toast.tsx";
+import { errorMessage, request } from "../../lib/api.ts";
 import { dateTime, number, size } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
 import { serverPath } from "../../lib/server.ts";
-import { Badge, Button, CodeBlock, When } from "../../parts/basics.tsx";
-import { Question } from "../../parts/confirm.tsx";
-import { Dialog } from "../../parts/dialog.tsx";
-import { Properties } from "../../parts/event-details.tsx";
-import { Content, Empty } from "../../parts/states.tsx";
-import { complain, tell } from "../../parts/toast.tsx";
-import { words } from "../../words/index.ts";
+import { words } from "../../messages/index.ts";
 
 const w = words.instance;
 const pollMs = 700;
@@ -36,7 +36,7 @@ interface Job {
   done: number;
   total: number;
   error: string | null;
-  /** What the command prints: counts among other things. */
+  /** Output of the command, which includes counts. */
   result: Record<string, unknown> | null;
 }
 
@@ -48,8 +48,8 @@ interface BackupList {
   jobs: Job[];
 }
 
-/** The counts in what the command prints, and the size of each part. */
-function countsOf({ parts, ...facts }: Record<string, unknown>): [string, string][] {
+/** The counts in the command's output, and the size of each part. */
+function getCounts({ parts, ...facts }: Record<string, unknown>): [string, string][] {
   const counts = Object.entries(facts).filter(
     ([name, value]) => name !== "bytes" && typeof value === "number",
   );
@@ -69,7 +69,7 @@ export function Backups({ onDone }: { onDone: () => void }) {
   const [deleting, setDeleting] = useState<Backup>();
   const list = useResource<BackupList>(
     "backups",
-    (signal) => ask("/api/instance/backups/", { signal }),
+    (signal) => request("/api/instance/backups/", { signal }),
     idleMs,
   );
   const running = job ?? list.data?.jobs.find(({ state }) => state === "running");
@@ -77,19 +77,19 @@ export function Backups({ onDone }: { onDone: () => void }) {
   useEffect(() => {
     if (running?.state !== "running") return;
     const timer = setTimeout(() => {
-      ask<Job>(`/api/instance/backups/jobs/${running.id}/`).then(
+      request<Job>(`/api/instance/backups/jobs/${running.id}/`).then(
         (found) => {
           setJob(found.state === "running" ? found : undefined);
           if (found.state === "running") return;
           if (found.state === "done" && found.kind === "verify") setVerified(found);
-          else if (found.state === "done") tell(w.jobDone[found.kind] ?? found.kind);
-          else complain(w.jobFailed(found.error ?? ""));
+          else if (found.state === "done") toast(w.jobDone[found.kind] ?? found.kind);
+          else toastError(w.jobFailed(found.error ?? ""));
           list.reload();
           onDone();
         },
         (error) => {
           setJob(undefined);
-          complain(wordsOf(error));
+          toastError(errorMessage(error));
         },
       );
     }, pollMs);
@@ -97,13 +97,13 @@ export function Backups({ onDone }: { onDone: () => void }) {
   }, [running]);
 
   const start = (path: string) => {
-    ask<Job>(`/api/instance/backups/${path}`, { method: "POST" }).then(setJob, (error) =>
-      complain(wordsOf(error)),
+    request<Job>(`/api/instance/backups/${path}`, { method: "POST" }).then(setJob, (error) =>
+      toastError(errorMessage(error)),
     );
   };
   const download = async ({ name }: Backup) => {
     try {
-      const { url } = await ask<{ url: string }>(
+      const { url } = await request<{ url: string }>(
         `/api/instance/backups/${encodeURIComponent(name)}/ticket/`,
         {
           method: "POST",
@@ -111,7 +111,7 @@ export function Backups({ onDone }: { onDone: () => void }) {
       );
       location.assign(serverPath + url);
     } catch (error) {
-      complain(wordsOf(error));
+      toastError(errorMessage(error));
     }
   };
   return (
@@ -149,7 +149,7 @@ export function Backups({ onDone }: { onDone: () => void }) {
                   <li key={backup.name} class="row apart">
                     <span>
                       <b>
-                        <When at={backup.created_at} />
+                        <RelativeTime at={backup.created_at} />
                       </b>{" "}
                       <span class="muted number">
                         {size(backup.bytes)}
@@ -194,19 +194,22 @@ export function Backups({ onDone }: { onDone: () => void }) {
       {verified && (
         <Dialog title={w.jobDone.verify!} onClose={() => setVerified(undefined)}>
           <p class="muted">{w.compared}</p>
-          <Properties entries={countsOf(verified.result ?? {})} />
+          <Properties entries={getCounts(verified.result ?? {})} />
         </Dialog>
       )}
       {deleting && (
-        <Question
+        <ConfirmDialog
           title={w.deleteTitle}
           text={deleting.name}
           action={words.frame.delete}
           onClose={() => setDeleting(undefined)}
           onYes={() => {
-            ask(`/api/instance/backups/${encodeURIComponent(deleting.name)}/`, { method: "DELETE" }).then(
-              () => list.reload(),
-              (error) => complain(wordsOf(error)),
+            request(`/api/instance/backups/${encodeURIComponent(deleting.name)}/`, { method: "DELETE" }).then(
+              () => {
+                list.reload();
+                onDone();
+              },
+              (error) => toastError(errorMessage(error)),
             );
           }}
         />

@@ -1,10 +1,10 @@
-/** Looks for what is wrong, and says how to mend it. */
+/** Diagnoses problems and suggests fixes. */
 
 import { useState } from "preact/hooks";
-import { ask, wordsOf } from "../../lib/api.ts";
-import { Badge, Button } from "../../parts/basics.tsx";
-import { complain } from "../../parts/toast.tsx";
-import { words } from "../../words/index.ts";
+import { Badge, Button } from "../../components/primitives.tsx";
+import { toastError } from "../../components/toast.tsx";
+import { errorMessage, request } from "../../lib/api.ts";
+import { words } from "../../messages/index.ts";
 
 const w = words.instance;
 
@@ -27,9 +27,9 @@ export function Doctor() {
   const run = async () => {
     setBusy(true);
     try {
-      setFound(await ask<Findings>("/api/instance/doctor/"));
+      setFound(await request<Findings>("/api/instance/doctor/"));
     } catch (error) {
-      complain(wordsOf(error));
+      toastError(errorMessage(error));
     } finally {
       setBusy(false);
     }

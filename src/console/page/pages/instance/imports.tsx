@@ -1,22 +1,23 @@
-/** Imports of events of the past: a file is sent in parts, loaded in the background, watched, cancelled, gone on with. */
+/** Imports of past events: uploads a file in parts; shows progress of the background load; cancels and resumes. */
 
-import { useState } from "preact/hooks";
-import { ask, queryText, send, wordsOf } from "../../lib/api.ts";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { Dialog } from "../../components/dialog.tsx";
+import { Checkbox, FileField, Select } from "../../components/fields.tsx";
+import { Badge, Button, RelativeTime } from "../../components/primitives.tsx";
+import { Content, Empty } from "../../components/states.tsx";
+import { toast, toastError } from "../../components/toast.tsx";
+import { errorMessage, queryString, request, send } from "../../lib/api.ts";
 import { download } from "../../lib/csv.ts";
 import { duration, number, percent, size } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
 import { inProject, project, projects } from "../../lib/session.ts";
-import { Badge, Button, When } from "../../parts/basics.tsx";
-import { Dialog } from "../../parts/dialog.tsx";
-import { Checkbox, FileField, Select } from "../../parts/fields.tsx";
-import { Content, Empty } from "../../parts/states.tsx";
-import { complain, tell } from "../../parts/toast.tsx";
-import { words } from "../../words/index.ts";
+import { words } from "../../messages/index.ts";
+import { type ImportSummary, ImportSummaryView } from "./import-summary.tsx";
 
 const w = words.instance.imports;
 const busyMs = 1_000;
 const idleMs = 15_000;
-/** Below the limit that bodies have by themselves. */
+/** Below the server's default body limit. */
 const partBytes = 8_000_000;
 
 interface Import {
@@ -37,26 +38,33 @@ interface Import {
     rejected: number;
   };
   error: string | null;
+  summary: ImportSummary | null;
 }
 
 const isBusy = ({ state }: Import) => state === "running" || state === "waiting" || state === "uploading";
 const tones = { done: "good", failed: "bad", cancelled: "warn", interrupted: "warn" } as const;
-const pathOf = ({ project_id: id, ...run }: Import, rest = "") =>
+const getPath = ({ project_id: id, ...run }: Import, rest = "") =>
   `/api/projects/${id}/imports/${run.id}/${rest}`;
 
-export function Imports() {
+/** @param onDone called when the last running import has ended. */
+export function Imports({ onDone }: { onDone: () => void }) {
   const [isSending, setSending] = useState(false);
   const [isAnyBusy, setAnyBusy] = useState(false);
   const list = useResource<{ results: Import[] }>(
     "imports",
     async (signal) => {
-      const found = await ask<{ results: Import[] }>("/api/instance/imports/", { signal });
+      const found = await request<{ results: Import[] }>("/api/instance/imports/", { signal });
       setAnyBusy(found.results.some(isBusy));
       return found;
     },
     isAnyBusy ? busyMs : idleMs,
   );
-  const act = (work: Promise<unknown>) => work.then(list.reload, (error) => complain(wordsOf(error)));
+  const wasBusy = useRef(false);
+  useEffect(() => {
+    if (wasBusy.current && !isAnyBusy) onDone();
+    wasBusy.current = isAnyBusy;
+  }, [isAnyBusy]);
+  const act = (work: Promise<unknown>) => work.then(list.reload, (error) => toastError(errorMessage(error)));
   return (
     <section class="card stack">
       <div class="row apart">
@@ -84,7 +92,7 @@ export function Imports() {
                       {run.dry_run && <Badge>{w.dryRun}</Badge>}{" "}
                       <span class="muted">
                         {projects.value.find(({ id }) => id === run.project_id)?.name} ·{" "}
-                        <When at={run.created_at} />
+                        <RelativeTime at={run.created_at} />
                       </span>
                     </span>
                     <span class="row">
@@ -94,7 +102,9 @@ export function Imports() {
                         </Button>
                       )}
                       {(run.state === "running" || run.state === "waiting") && (
-                        <Button onClick={() => void act(ask(pathOf(run, "cancel/"), { method: "POST" }))}>
+                        <Button
+                          onClick={() => void act(request(getPath(run, "cancel/"), { method: "POST" }))}
+                        >
                           {words.frame.cancel}
                         </Button>
                       )}
@@ -104,7 +114,7 @@ export function Imports() {
                           <Button
                             onClick={() =>
                               void act(
-                                ask(pathOf(run, "start/"), { method: "POST", body: { dry_run: false } }),
+                                request(getPath(run, "start/"), { method: "POST", body: { dry_run: false } }),
                               )
                             }
                           >
@@ -116,12 +126,12 @@ export function Imports() {
                           kind="quiet"
                           icon="trash"
                           label={`${w.forget} ${run.name}`}
-                          onClick={() => void act(ask(pathOf(run), { method: "DELETE" }))}
+                          onClick={() => void act(request(getPath(run), { method: "DELETE" }))}
                         />
                       )}
                     </span>
                   </div>
-                  <span class="muted number">{progressText(run)}</span>
+                  <span class="muted number">{formatProgress(run)}</span>
                   {run.state === "running" && (
                     <progress
                       aria-label={run.name}
@@ -131,6 +141,7 @@ export function Imports() {
                     />
                   )}
                   {run.error && <p class="error">{run.error}</p>}
+                  {run.summary && <ImportSummaryView summary={run.summary} />}
                 </li>
               ))}
             </ul>
@@ -151,18 +162,18 @@ export function Imports() {
   );
 }
 
-/** A link would not do: the session counts with the page's own header only. */
+/** A plain link would not work: the session requires the page's own header. */
 async function fetchRejects(run: Import): Promise<void> {
   try {
-    const answer = await send(pathOf(run, "rejects/"), { accept: "application/x-ndjson" });
+    const answer = await send(getPath(run, "rejects/"), { accept: "application/x-ndjson" });
     download(`${run.name}.rejected.ndjson`, await answer.blob());
   } catch (error) {
-    complain(wordsOf(error));
+    toastError(errorMessage(error));
   }
 }
 
 /** "46 % · 10,000 records/s · 53 s left · 3 rejected" */
-function progressText({ state, received_bytes: received, progress }: Import): string {
+function formatProgress({ state, received_bytes: received, progress }: Import): string {
   if (state === "uploading") return size(received);
   const { bytes, total_bytes: total, records, records_per_second: rate, seconds_left: left } = progress;
   return [
@@ -186,20 +197,20 @@ function SendFile({ onClose, onDone }: { onClose: () => void; onDone: () => void
     setSent(0);
     try {
       const path = target === "" ? inProject("imports/") : `/api/projects/${target}/imports/`;
-      const query = queryText({ name: file.name, dry_run: isDry, start: false });
-      const { id } = await ask<{ id: string }>(`${path}${query}`, { method: "POST" });
+      const query = queryString({ name: file.name, dry_run: isDry, start: false });
+      const { id } = await request<{ id: string }>(`${path}${query}`, { method: "POST" });
       for (let offset = 0; offset < file.size; offset += partBytes) {
-        await ask(`${path}${id}/parts/?offset=${offset}`, {
+        await request(`${path}${id}/parts/?offset=${offset}`, {
           method: "POST",
           file: file.slice(offset, offset + partBytes),
         });
         setSent(Math.min(file.size, offset + partBytes));
       }
-      await ask(`${path}${id}/start/`, { method: "POST", body: {} });
-      tell(w.started(file.name));
+      await request(`${path}${id}/start/`, { method: "POST", body: {} });
+      toast(w.started(file.name));
       onDone();
     } catch (failure) {
-      setError(wordsOf(failure));
+      setError(errorMessage(failure));
       setSent(undefined);
     }
   };

@@ -1,30 +1,30 @@
-/** The server: how it is, its stores, doctor, backups, warnings. For its operators. */
+/** Server page for operators: status, stores, doctor, backups, warnings. */
 
 import type { ComponentChildren } from "preact";
-import { ask, Failure, serverAddress } from "../../lib/api.ts";
+import { FigureFrame } from "../../components/chart-frame.tsx";
+import { Icon } from "../../components/icons.tsx";
+import { Page } from "../../components/page.tsx";
+import { Badge, CodeBlock } from "../../components/primitives.tsx";
+import { Content, ErrorState } from "../../components/states.tsx";
+import { ApiError, request, serverAddress } from "../../lib/api.ts";
 import { ago, decimal, duration, number, size } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
 import { isOperator, projects } from "../../lib/session.ts";
-import { captureTrouble, type InstanceStatus, waitingOf } from "../../model/instance.ts";
-import { Badge, CodeBlock } from "../../parts/basics.tsx";
-import { FigureFrame } from "../../parts/figures.tsx";
-import { Icon } from "../../parts/icons.tsx";
-import { Page } from "../../parts/page.tsx";
-import { Content, Trouble } from "../../parts/states.tsx";
-import { words } from "../../words/index.ts";
+import { words } from "../../messages/index.ts";
+import { captureTrouble, getWaiting, type InstanceStatus } from "../../model/instance.ts";
 import { Backups } from "./backups.tsx";
 import { Doctor } from "./doctor.tsx";
 import { Imports } from "./imports.tsx";
 
 const w = words.instance;
 const readEveryMs = 5_000;
-/** From then on the volume is shown as filling up. */
+/** From this share on, the volume is shown as filling up. */
 const fullShare = 0.9;
 
 export function Instance() {
   const status = useResource<InstanceStatus>(
     isOperator.value ? "instance" : null,
-    (signal) => ask("/api/instance/status/", { signal }),
+    (signal) => request("/api/instance/status/", { signal }),
     readEveryMs,
   );
   return (
@@ -32,7 +32,7 @@ export function Instance() {
       {isOperator.value ? (
         <Content of={status}>{(found) => <Parts status={found} onChanged={status.reload} />}</Content>
       ) : (
-        <Trouble failure={new Failure(403, "permission_denied", words.frame.onlyOperators)} />
+        <ErrorState failure={new ApiError(403, "permission_denied", words.frame.onlyOperators)} />
       )}
     </Page>
   );
@@ -56,7 +56,7 @@ function Parts({ status, onChanged }: { status: InstanceStatus; onChanged: () =>
         </p>
         <dl class="tiles">
           <Tile name={w.facts.events} value={w.perSecond(decimal(status.events_per_second))} />
-          <Tile name={w.facts.waiting} value={number(waitingOf(status))} />
+          <Tile name={w.facts.waiting} value={number(getWaiting(status))} />
           <Tile
             name={w.facts.engine}
             value={engine.up ? w.engineUp : w.engineDown}
@@ -105,7 +105,7 @@ function Parts({ status, onChanged }: { status: InstanceStatus; onChanged: () =>
         {status.given_up.map(({ lane, first_seq: first, last_seq: last }) => (
           <p key={`${lane} ${first}`} class="bar bad" role="alert">
             <Icon name="warning" />
-            <span>{w.givenUp(first, last, lane)}</span>
+            <span>{w.discarded(first, last, lane)}</span>
           </p>
         ))}
         {quarantine > 0 && (
@@ -116,7 +116,7 @@ function Parts({ status, onChanged }: { status: InstanceStatus; onChanged: () =>
         )}
       </section>
       <Backups onDone={onChanged} />
-      <Imports />
+      <Imports onDone={onChanged} />
       <Doctor />
       <div class="columns">
         <section class="card">

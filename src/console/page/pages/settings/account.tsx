@@ -1,15 +1,17 @@
-/** Oneself: name, password, sessions, personal keys. */
+/** Account: name, password, sessions, personal keys. */
 
 import { useState } from "preact/hooks";
-import { ask, wordsOf } from "../../lib/api.ts";
+import { Field, Select } from "../../components/fields.tsx";
+import { Form } from "../../components/form.tsx";
+import { Badge, Button, RelativeTime } from "../../components/primitives.tsx";
+import { Content } from "../../components/states.tsx";
+import { toastError } from "../../components/toast.tsx";
+import { errorMessage, request } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
 import { loadSession, me, type SessionFacts } from "../../lib/session.ts";
-import { Badge, Button, When } from "../../parts/basics.tsx";
-import { Field } from "../../parts/fields.tsx";
-import { Form } from "../../parts/form.tsx";
-import { Content } from "../../parts/states.tsx";
-import { complain } from "../../parts/toast.tsx";
-import { words } from "../../words/index.ts";
+import { startPageKey } from "../../lib/start-page.ts";
+import { readPreference, savePreference } from "../../lib/storage.ts";
+import { words } from "../../messages/index.ts";
 import { PersonalKeys } from "./keys.tsx";
 
 const w = words.settings;
@@ -17,6 +19,7 @@ const w = words.settings;
 export function AccountSettings() {
   const [firstName, setFirstName] = useState(me.value?.first_name ?? "");
   const [lastName, setLastName] = useState(me.value?.last_name ?? "");
+  const [start, setStart] = useState(readPreference(startPageKey) ?? "");
   const [current, setCurrent] = useState("");
   const [wanted, setWanted] = useState("");
   return (
@@ -26,7 +29,7 @@ export function AccountSettings() {
         <Form
           onSend={async () => {
             const body = { first_name: firstName, last_name: lastName };
-            await ask("/api/users/@me/", { method: "PATCH", body });
+            await request("/api/users/@me/", { method: "PATCH", body });
             await loadSession();
           }}
         >
@@ -37,13 +40,24 @@ export function AccountSettings() {
         </Form>
       </section>
       <section class="card">
+        <Select
+          label={words.frame.startPage}
+          value={start}
+          choices={Object.entries(words.frame.startPages)}
+          onChange={(name) => {
+            setStart(name);
+            savePreference(startPageKey, name || null);
+          }}
+        />
+      </section>
+      <section class="card">
         <h2>{w.password}</h2>
         <Form
           action={w.changePassword}
           done={w.passwordChanged}
           onSend={async () => {
             const body = { current_password: current, password: wanted };
-            await ask("/api/session/password/", { method: "POST", body });
+            await request("/api/session/password/", { method: "POST", body });
             setCurrent("");
             setWanted("");
           }}
@@ -80,9 +94,9 @@ export function AccountSettings() {
 }
 
 function Sessions() {
-  const sessions = useResource<SessionFacts[]>("sessions", (signal) => ask("/api/sessions/", { signal }));
+  const sessions = useResource<SessionFacts[]>("sessions", (signal) => request("/api/sessions/", { signal }));
   const end = (path: string) => {
-    ask(path, { method: "DELETE" }).then(sessions.reload, (error) => complain(wordsOf(error)));
+    request(path, { method: "DELETE" }).then(sessions.reload, (error) => toastError(errorMessage(error)));
   };
   return (
     <section class="card stack">
@@ -98,7 +112,7 @@ function Sessions() {
                 <span>
                   {session.address} <span class="muted">{browserName(session.browser)}</span>{" "}
                   <span class="muted">
-                    · {w.lastSeen} <When at={session.last_seen_at} />
+                    · {w.lastSeen} <RelativeTime at={session.last_seen_at} />
                   </span>{" "}
                   {session.is_current && <Badge tone="good">{w.thisSession}</Badge>}
                 </span>
@@ -114,7 +128,7 @@ function Sessions() {
   );
 }
 
-/** "Firefox on Linux", from what a browser says of itself. */
+/** "Firefox on Linux", from the User-Agent. */
 function browserName(agent: string): string {
   const [, name] =
     /(Firefox|Edg|OPR|HeadlessChrome|Chrome|Safari)\//.exec(agent.replace(/Version\S+ /, "")) ?? [];

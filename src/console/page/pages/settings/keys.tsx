@@ -1,17 +1,16 @@
-/** Personal keys: made with a preset or scope by scope, shown once, revoked. */
+/** Personal keys: created from a preset or by scope, shown once, revoked. */
 
 import { useState } from "preact/hooks";
 import { routeScopes } from "../../../../accounts/route-scopes.ts";
-import { ask, wordsOf } from "../../lib/api.ts";
-import { date } from "../../lib/format.ts";
+import { ConfirmDialog } from "../../components/confirm.tsx";
+import { Dialog } from "../../components/dialog.tsx";
+import { Field, Segments, Select } from "../../components/fields.tsx";
+import { Badge, Button, CodeBlock, Day, RelativeTime } from "../../components/primitives.tsx";
+import { Content, Empty } from "../../components/states.tsx";
+import { toastError } from "../../components/toast.tsx";
+import { errorMessage, request } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
-import { Badge, Button, CodeBlock, When } from "../../parts/basics.tsx";
-import { Question } from "../../parts/confirm.tsx";
-import { Dialog } from "../../parts/dialog.tsx";
-import { Checkbox, Field, Select } from "../../parts/fields.tsx";
-import { Content, Empty } from "../../parts/states.tsx";
-import { complain } from "../../parts/toast.tsx";
-import { words } from "../../words/index.ts";
+import { words } from "../../messages/index.ts";
 
 const w = words.settings;
 
@@ -27,17 +26,40 @@ interface Key {
 
 const presets = {
   read: ["feature_flag:read"],
-  flags: ["feature_flag:write", "cohort:read"],
+  flags: ["feature_flag:read", "feature_flag:write", "cohort:read"],
   analytics: routeScopes.filter((scope) => scope.endsWith(":read")),
   all: ["*"],
 } as const satisfies Record<keyof typeof w.presets, readonly string[]>;
 type Preset = keyof typeof presets;
 
+/** Actions of each resource that some route requires. */
+const actionsByResource = Map.groupBy(routeScopes, (scope) => scope.split(":")[0]!);
+
+const accessNames = ["none", "read", "write"] as const;
+type AccessName = (typeof accessNames)[number];
+
+/** The scopes of a resource; writing includes reading. */
+function scopesOf(resource: string, access: AccessName): string[] {
+  const all: readonly string[] = actionsByResource.get(resource) ?? [];
+  const wanted = accessNames.slice(1, accessNames.indexOf(access) + 1);
+  return all.filter((scope) => wanted.some((action) => scope === `${resource}:${action}`));
+}
+
+const accessOf = (resource: string, scopes: readonly string[]): AccessName =>
+  scopes.includes(`${resource}:write`) ? "write" : scopes.includes(`${resource}:read`) ? "read" : "none";
+
+/** The preset that has exactly these scopes. */
+const presetOf = (scopes: readonly string[]): Preset | "custom" =>
+  (Object.keys(presets) as Preset[]).find(
+    (name) =>
+      presets[name].length === scopes.length && presets[name].every((scope) => scopes.includes(scope)),
+  ) ?? "custom";
+
 export function PersonalKeys() {
-  const keys = useResource<Key[]>("keys", (signal) => ask("/api/personal_api_keys/", { signal }));
+  const keys = useResource<Key[]>("keys", (signal) => request("/api/personal_api_keys/", { signal }));
   const [isMaking, setMaking] = useState(false);
   const [shown, setShown] = useState<Key>();
-  const [asked, setAsked] = useState<{ key: Key; isRoll: boolean }>();
+  const [requested, setRequested] = useState<{ key: Key; isRoll: boolean }>();
   const done = (key: Key) => {
     setMaking(false);
     setShown(key);
@@ -62,8 +84,8 @@ export function PersonalKeys() {
                 <li key={key.id} class="row apart">
                   <KeyFacts of={key} />
                   <span class="row">
-                    <Button onClick={() => setAsked({ key, isRoll: true })}>{w.roll}</Button>
-                    <Button kind="danger" onClick={() => setAsked({ key, isRoll: false })}>
+                    <Button onClick={() => setRequested({ key, isRoll: true })}>{w.roll}</Button>
+                    <Button kind="danger" onClick={() => setRequested({ key, isRoll: false })}>
                       {w.revoke}
                     </Button>
                   </span>
@@ -80,18 +102,18 @@ export function PersonalKeys() {
           <CodeBlock label={shown.label} code={shown.value} />
         </Dialog>
       )}
-      {asked && (
-        <Question
-          title={asked.isRoll ? w.roll : w.revoke}
-          text={(asked.isRoll ? w.rollText : w.revokeText)(asked.key.label)}
-          action={asked.isRoll ? w.roll : w.revoke}
-          onClose={() => setAsked(undefined)}
+      {requested && (
+        <ConfirmDialog
+          title={requested.isRoll ? w.roll : w.revoke}
+          text={(requested.isRoll ? w.rollText : w.revokeText)(requested.key.label)}
+          action={requested.isRoll ? w.roll : w.revoke}
+          onClose={() => setRequested(undefined)}
           onYes={() => {
-            const path = `/api/personal_api_keys/${asked.key.id}/`;
-            const work = asked.isRoll
-              ? ask<Key>(`${path}roll/`, { method: "POST" }).then(done)
-              : ask(path, { method: "DELETE" }).then(keys.reload);
-            work.catch((error) => complain(wordsOf(error)));
+            const path = `/api/personal_api_keys/${requested.key.id}/`;
+            const work = requested.isRoll
+              ? request<Key>(`${path}roll/`, { method: "POST" }).then(done)
+              : request(path, { method: "DELETE" }).then(keys.reload);
+            work.catch((error) => toastError(errorMessage(error)));
           }}
         />
       )}
@@ -108,17 +130,17 @@ function KeyFacts({ of: key }: { of: Key }) {
       ))}{" "}
       {key.scopes.length > 3 && <Badge>+{key.scopes.length - 3}</Badge>}
       <span class="sub">
-        {key.last_used_at ? w.lastUsed : w.notUsed} <When at={key.last_used_at} fallback="" /> ·{" "}
-        {w.expires.toLowerCase()} {key.expires_at ? date(key.expires_at) : w.never}
+        {key.last_used_at ? w.lastUsed : w.notUsed} <RelativeTime at={key.last_used_at} fallback="" /> ·{" "}
+        {w.expires.toLowerCase()} {key.expires_at ? <Day at={key.expires_at} /> : w.never}
       </span>
     </span>
   );
 }
 
-/** Keys of a member, for admins: what they may and when they were used last. They can be revoked. */
+/** A member's keys for admins, with scopes and last use. They can be revoked. */
 export function MemberKeys({ uuid, name, onClose }: { uuid: string; name: string; onClose: () => void }) {
   const path = `/api/organizations/@current/members/${uuid}/personal_api_keys/`;
-  const keys = useResource<Key[]>(`keys of ${uuid}`, (signal) => ask(path, { signal }));
+  const keys = useResource<Key[]>(`keys of ${uuid}`, (signal) => request(path, { signal }));
   const [revoked, setRevoked] = useState<Key>();
   return (
     <Dialog title={w.keysOf(name)} size="large" onClose={onClose}>
@@ -141,14 +163,14 @@ export function MemberKeys({ uuid, name, onClose }: { uuid: string; name: string
         }
       </Content>
       {revoked && (
-        <Question
+        <ConfirmDialog
           title={w.revoke}
           text={w.revokeText(revoked.label)}
           action={w.revoke}
           onClose={() => setRevoked(undefined)}
           onYes={() => {
-            ask(`${path}${revoked.id}/`, { method: "DELETE" }).then(keys.reload, (error) =>
-              complain(wordsOf(error)),
+            request(`${path}${revoked.id}/`, { method: "DELETE" }).then(keys.reload, (error) =>
+              toastError(errorMessage(error)),
             );
           }}
         />
@@ -160,7 +182,6 @@ export function MemberKeys({ uuid, name, onClose }: { uuid: string; name: string
 function NewKey({ onClose, onMade }: { onClose: () => void; onMade: (key: Key) => void }) {
   const [label, setLabel] = useState("");
   const [scopes, setScopes] = useState<readonly string[]>(presets.flags);
-  const [preset, setPreset] = useState<Preset>("flags");
   const [expires, setExpires] = useState("");
   const [error, setError] = useState<string>();
   const make = async () => {
@@ -169,9 +190,9 @@ function NewKey({ onClose, onMade }: { onClose: () => void; onMade: (key: Key) =
         ...{ label: label.trim(), scopes },
         expires_at: expires === "" ? null : new Date(`${expires}T23:59:59`).toISOString(),
       };
-      onMade(await ask<Key>("/api/personal_api_keys/", { method: "POST", body }));
+      onMade(await request<Key>("/api/personal_api_keys/", { method: "POST", body }));
     } catch (failure) {
-      setError(wordsOf(failure));
+      setError(errorMessage(failure));
     }
   };
   return (
@@ -189,25 +210,33 @@ function NewKey({ onClose, onMade }: { onClose: () => void; onMade: (key: Key) =
       <Field label={w.expires} type="date" value={expires} onInput={setExpires} />
       <Select
         label={w.presetLabel}
-        value={preset}
-        choices={Object.entries(w.presets) as [Preset, string][]}
-        onChange={(name) => {
-          setPreset(name);
-          setScopes(presets[name]);
-        }}
+        value={presetOf(scopes)}
+        choices={[
+          ...(Object.entries(w.presets) as [Preset, string][]),
+          ...(presetOf(scopes) === "custom" ? [["custom", w.customPreset] as const] : []),
+        ]}
+        onChange={(name) => name !== "custom" && setScopes(presets[name])}
       />
       {!scopes.includes("*") && (
         <fieldset class="scopes">
           <legend>{w.scopes}</legend>
-          {routeScopes.map((scope) => (
-            <Checkbox
-              key={scope}
-              label={scope}
-              isOn={scopes.includes(scope)}
-              onChange={(on) =>
-                setScopes(on ? [...scopes, scope] : scopes.filter((other) => other !== scope))
-              }
-            />
+          {[...actionsByResource].map(([resource, all]) => (
+            <div key={resource} class="row apart scope">
+              <span aria-hidden="true">{resource.replaceAll("_", " ")}</span>
+              <Segments
+                label={resource.replaceAll("_", " ")}
+                value={accessOf(resource, scopes)}
+                choices={accessNames
+                  .filter((access) => access === "none" || all.some((scope) => scope.endsWith(`:${access}`)))
+                  .map((access) => [access, w.access[access]] as const)}
+                onChange={(access) =>
+                  setScopes([
+                    ...scopes.filter((scope) => !scope.startsWith(`${resource}:`)),
+                    ...scopesOf(resource, access),
+                  ])
+                }
+              />
+            </div>
           ))}
         </fieldset>
       )}

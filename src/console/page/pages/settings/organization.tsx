@@ -1,11 +1,11 @@
-/** The organisation: its name, and who may edit flags. */
+/** Organization: name and edit access to flags. */
 
 import { useState } from "preact/hooks";
-import { ask } from "../../lib/api.ts";
+import { Field, Select } from "../../components/fields.tsx";
+import { Form } from "../../components/form.tsx";
+import { request } from "../../lib/api.ts";
 import { isAdmin, loadSession, me } from "../../lib/session.ts";
-import { Field, Select } from "../../parts/fields.tsx";
-import { Form } from "../../parts/form.tsx";
-import { words } from "../../words/index.ts";
+import { words } from "../../messages/index.ts";
 
 const w = words.settings;
 
@@ -21,7 +21,7 @@ export function OrganizationSettings() {
         refusal={refusal}
         onSend={async () => {
           const body = { name, feature_flags_access_level: Number(access) };
-          await ask("/api/organizations/@current/", { method: "PATCH", body });
+          await request("/api/organizations/@current/", { method: "PATCH", body });
           await loadSession();
         }}
       >

@@ -1,25 +1,25 @@
-/** A key of the project: shown, replaced, and the one before it ended early. */
+/** Shows and rotates a project key, and revokes its predecessor. */
 
 import { useState } from "preact/hooks";
+import { ConfirmDialog } from "../../components/confirm.tsx";
+import { Select } from "../../components/fields.tsx";
+import { Button, CodeBlock } from "../../components/primitives.tsx";
 import { confirmPassword } from "../../lib/api.ts";
 import { dateTime } from "../../lib/format.ts";
 import { isOwner } from "../../lib/session.ts";
-import { Button, CodeBlock } from "../../parts/basics.tsx";
-import { Question } from "../../parts/confirm.tsx";
-import { Select } from "../../parts/fields.tsx";
-import { words } from "../../words/index.ts";
+import { words } from "../../messages/index.ts";
 
 const w = words.settings;
 
-/** The keys as the project tells of them. */
+/** The keys in a project's response. */
 export interface Keys {
   api_token: string;
   secret_api_token: string | null;
-  /** While the key before this one counts as well. */
-  api_token_backup_use?: FormerKeyUse | null;
-  secret_api_token_backup_use?: FormerKeyUse | null;
+  /** Present while the predecessor is valid. */
+  api_token_backup_use?: PreviousKeyUsage | null;
+  secret_api_token_backup_use?: PreviousKeyUsage | null;
 }
-interface FormerKeyUse {
+interface PreviousKeyUsage {
   ends_at: string;
   requests: number;
   requests_with_new: number;
@@ -48,8 +48,8 @@ const kinds = {
 const graceDefault = String(7 * 86_400);
 
 /**
- * @param change takes the project as it is after a request; resolves also when that was refused.
- * @param reload reads the project anew.
+ * @param change receives the project after a request; also resolves if that failed.
+ * @param reload reads the project again.
  */
 export function ProjectKey({
   kind,
@@ -65,12 +65,12 @@ export function ProjectKey({
   reload: () => void;
 }) {
   const { title, help, action, ...names } = kinds[kind];
-  const [asked, setAsked] = useState<"rotate" | "end">();
+  const [requested, setRequested] = useState<"rotate" | "end">();
   const [grace, setGrace] = useState(graceDefault);
   const key = stored[names.key];
   const former = stored[names.use];
   const hiding = refusal || (kind === "secret" && !isOwner.value && w.onlyOwnersSee);
-  const close = () => setAsked(undefined);
+  const close = () => setRequested(undefined);
   return (
     <section class="card stack">
       <h2>{title}</h2>
@@ -82,7 +82,7 @@ export function ProjectKey({
           <span class="muted">{hiding || w.hiddenKey}</span>
           <Button
             refusal={hiding}
-            onClick={() => void confirmPassword.ask().then((given) => given && reload())}
+            onClick={() => void confirmPassword.ask().then((sent) => sent && reload())}
           >
             {w.showKey}
           </Button>
@@ -95,17 +95,17 @@ export function ProjectKey({
       )}
       <div class="row">
         {former ? (
-          <Button label={`${w.endOldKey}: ${title}`} refusal={refusal} onClick={() => setAsked("end")}>
+          <Button label={`${w.endOldKey}: ${title}`} refusal={refusal} onClick={() => setRequested("end")}>
             {w.endOldKey}
           </Button>
         ) : (
-          <Button refusal={refusal} onClick={() => setAsked("rotate")}>
+          <Button refusal={refusal} onClick={() => setRequested("rotate")}>
             {action}
           </Button>
         )}
       </div>
-      {asked === "rotate" && (
-        <Question
+      {requested === "rotate" && (
+        <ConfirmDialog
           title={`${action}: ${title}`}
           text={w.rotateText}
           action={action}
@@ -113,10 +113,10 @@ export function ProjectKey({
           onYes={() => void change(names.rotatePath, { grace_seconds: Number(grace) }, w.rotated)}
         >
           <Select label={w.grace} value={grace} choices={w.graces} onChange={setGrace} />
-        </Question>
+        </ConfirmDialog>
       )}
-      {asked === "end" && (
-        <Question
+      {requested === "end" && (
+        <ConfirmDialog
           title={`${w.endOldKey}: ${title}`}
           text={w.endOldKeyText}
           action={w.endOldKey}

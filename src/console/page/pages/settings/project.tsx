@@ -1,9 +1,16 @@
-/** The project: name, zone, keys, the end of it. */
+/** Project settings: name, time zone, keys, archiving. */
 
 import { useState } from "preact/hooks";
-import { useAddress } from "../../lib/address.ts";
-import { ask, wordsOf } from "../../lib/api.ts";
+import { ConfirmDialog } from "../../components/confirm.tsx";
+import { Dialog } from "../../components/dialog.tsx";
+import { Checkbox, Field, Segments, Select } from "../../components/fields.tsx";
+import { Form } from "../../components/form.tsx";
+import { Button } from "../../components/primitives.tsx";
+import { Content } from "../../components/states.tsx";
+import { toast, toastError } from "../../components/toast.tsx";
+import { errorMessage, request } from "../../lib/api.ts";
 import { type Resource, useResource } from "../../lib/resource.ts";
+import { useAddress } from "../../lib/router.ts";
 import {
   chooseProject,
   inProject,
@@ -13,14 +20,7 @@ import {
   project,
   projects,
 } from "../../lib/session.ts";
-import { Button } from "../../parts/basics.tsx";
-import { Question } from "../../parts/confirm.tsx";
-import { Dialog } from "../../parts/dialog.tsx";
-import { Checkbox, Field, Segments, Select } from "../../parts/fields.tsx";
-import { Form } from "../../parts/form.tsx";
-import { Content } from "../../parts/states.tsx";
-import { complain, tell } from "../../parts/toast.tsx";
-import { words } from "../../words/index.ts";
+import { words } from "../../messages/index.ts";
 import { type Keys, ProjectKey } from "./project-keys.tsx";
 
 const w = words.settings;
@@ -31,22 +31,23 @@ interface Project extends Keys {
   timezone: string;
   week_start_day: number | null;
   anonymize_ips: boolean;
-  /** Which changes of flags need somebody else's agreement. */
+  count_screens: boolean;
+  /** Which flag changes need another user's approval. */
   approvals?: string;
 }
 
 export function ProjectSettings() {
   const found = useResource<Project>(`project ${project.value?.id}`, (signal) =>
-    ask(inProject(""), { signal }),
+    request(inProject(""), { signal }),
   );
   return <Content of={found}>{(data) => <Parts key={data.id} stored={data} resource={found} />}</Content>;
 }
 
-/** Projects that were put away; they can be opened again. */
+/** Archived projects, which can be restored. */
 function Archived({ refusal }: { refusal: string | false }) {
   const found = useResource<{ results: { id: number; name: string }[] }>(
     `archived projects besides ${projects.value.length}`,
-    (signal) => ask("/api/projects/?archived=true&limit=500", { signal }),
+    (signal) => request("/api/projects/?archived=true&limit=500", { signal }),
   );
   const archived = found.data?.results ?? [];
   if (archived.length === 0) return null;
@@ -61,13 +62,13 @@ function Archived({ refusal }: { refusal: string | false }) {
               label={`${w.unarchive} ${name}`}
               refusal={refusal}
               onClick={() => {
-                ask(`/api/projects/${id}/`, { method: "PATCH", body: { archived: false } }).then(
+                request(`/api/projects/${id}/`, { method: "PATCH", body: { archived: false } }).then(
                   async () => {
-                    tell(w.unarchived(name));
+                    toast(w.unarchived(name));
                     await loadSession();
                     found.reload();
                   },
-                  (error) => complain(wordsOf(error)),
+                  (error) => toastError(errorMessage(error)),
                 );
               }}
             >
@@ -86,6 +87,7 @@ function Parts({ stored, resource }: { stored: Project; resource: Resource<Proje
   const [timezone, setTimezone] = useState(stored.timezone);
   const [weekStart, setWeekStart] = useState(String(stored.week_start_day ?? 1));
   const [anonymizes, setAnonymizes] = useState(stored.anonymize_ips);
+  const [countsScreens, setCountsScreens] = useState(stored.count_screens);
   const [isArchiving, setArchiving] = useState(false);
   const [isMaking, setMaking] = useState(false);
   const [newName, setNewName] = useState("");
@@ -93,9 +95,9 @@ function Parts({ stored, resource }: { stored: Project; resource: Resource<Proje
   const change = async (work: Promise<Project>, done: string) => {
     try {
       resource.replace({ ...stored, ...(await work) });
-      tell(done);
+      toast(done);
     } catch (error) {
-      complain(wordsOf(error));
+      toastError(errorMessage(error));
     }
   };
   return (
@@ -107,8 +109,11 @@ function Parts({ stored, resource }: { stored: Project; resource: Resource<Proje
           onSend={async () => {
             const weeks =
               Number(weekStart) === (stored.week_start_day ?? 1) ? {} : { week_start_day: Number(weekStart) };
-            const body = { name, timezone, ...weeks, anonymize_ips: anonymizes };
-            resource.replace(await ask<Project>(inProject(""), { method: "PATCH", body }));
+            const body = {
+              ...{ name, timezone, ...weeks },
+              ...{ anonymize_ips: anonymizes, count_screens: countsScreens },
+            };
+            resource.replace(await request<Project>(inProject(""), { method: "PATCH", body }));
             await loadSession();
           }}
         >
@@ -135,6 +140,12 @@ function Parts({ stored, resource }: { stored: Project; resource: Resource<Proje
                 onChange={setWeekStart}
               />
               <Checkbox label={w.anonymize} isOn={anonymizes} onChange={setAnonymizes} />
+              <Checkbox
+                label={w.countScreens}
+                help={w.countScreensHelp}
+                isOn={countsScreens}
+                onChange={setCountsScreens}
+              />
             </>
           )}
         </Form>
@@ -149,7 +160,7 @@ function Parts({ stored, resource }: { stored: Project; resource: Resource<Proje
             choices={Object.entries(w.approvalKinds)}
             refusal={refusal}
             onChange={(approvals) =>
-              void change(ask<Project>(inProject(""), { method: "PATCH", body: { approvals } }), w.saved)
+              void change(request<Project>(inProject(""), { method: "PATCH", body: { approvals } }), w.saved)
             }
           />
         </section>
@@ -162,7 +173,7 @@ function Parts({ stored, resource }: { stored: Project; resource: Resource<Proje
           refusal={refusal}
           reload={resource.reload}
           change={async (path, body, done) => {
-            await change(ask<Project>(inProject(path), { method: "POST", body }), done);
+            await change(request<Project>(inProject(path), { method: "POST", body }), done);
             await loadSession();
           }}
         />
@@ -185,7 +196,7 @@ function Parts({ stored, resource }: { stored: Project; resource: Resource<Proje
           title={w.newProject}
           onClose={() => setMaking(false)}
           onSubmit={() =>
-            ask<Project>("/api/organizations/@current/projects/", {
+            request<Project>("/api/organizations/@current/projects/", {
               method: "POST",
               body: { name: newName },
             }).then(
@@ -195,7 +206,7 @@ function Parts({ stored, resource }: { stored: Project; resource: Resource<Proje
                 chooseProject(made.id);
                 go("settings");
               },
-              (error) => complain(wordsOf(error)),
+              (error) => toastError(errorMessage(error)),
             )
           }
           actions={
@@ -208,19 +219,19 @@ function Parts({ stored, resource }: { stored: Project; resource: Resource<Proje
         </Dialog>
       )}
       {isArchiving && (
-        <Question
+        <ConfirmDialog
           title={w.archive}
           text={w.archiveText}
           action={w.archive}
           onClose={() => setArchiving(false)}
           onYes={() => {
-            ask(inProject(""), { method: "PATCH", body: { archived: true } }).then(
+            request(inProject(""), { method: "PATCH", body: { archived: true } }).then(
               async () => {
-                tell(w.archived);
+                toast(w.archived);
                 await loadSession();
                 go("settings");
               },
-              (error) => complain(wordsOf(error)),
+              (error) => toastError(errorMessage(error)),
             );
           }}
         />

@@ -1,13 +1,13 @@
-/** Roles and who has them. */
+/** Roles and their members. */
 
 import { useState } from "preact/hooks";
-import { ask, wordsOf } from "../../lib/api.ts";
+import { Field, Select } from "../../components/fields.tsx";
+import { Button } from "../../components/primitives.tsx";
+import { Content, Empty } from "../../components/states.tsx";
+import { toastError } from "../../components/toast.tsx";
+import { errorMessage, request } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
-import { Button } from "../../parts/basics.tsx";
-import { Field, Select } from "../../parts/fields.tsx";
-import { Content, Empty } from "../../parts/states.tsx";
-import { complain } from "../../parts/toast.tsx";
-import { words } from "../../words/index.ts";
+import { words } from "../../messages/index.ts";
 
 const w = words.settings;
 const path = "/api/organizations/@current/roles/";
@@ -25,10 +25,11 @@ export function Roles({
   members: readonly { user: { uuid: string; first_name: string; email: string } }[];
   refusal: string | false;
 }) {
-  const roles = useResource<{ results: Role[] }>("roles with members", (signal) => ask(path, { signal }));
+  const roles = useResource<{ results: Role[] }>("roles with members", (signal) => request(path, { signal }));
   const [name, setName] = useState("");
   const [error, setError] = useState<string>();
-  const change = (work: Promise<unknown>) => work.then(roles.reload, (error) => complain(wordsOf(error)));
+  const change = (work: Promise<unknown>) =>
+    work.then(roles.reload, (error) => toastError(errorMessage(error)));
   return (
     <section class="card stack">
       <h2>{w.roles}</h2>
@@ -48,7 +49,7 @@ export function Roles({
                       icon="trash"
                       label={`${words.frame.delete} ${role.name}`}
                       refusal={refusal}
-                      onClick={() => void change(ask(`${path}${role.id}/`, { method: "DELETE" }))}
+                      onClick={() => void change(request(`${path}${role.id}/`, { method: "DELETE" }))}
                     />
                   </div>
                   <div class="row">
@@ -58,7 +59,9 @@ export function Roles({
                         icon="close"
                         refusal={refusal}
                         onClick={() =>
-                          void change(ask(`${path}${role.id}/role_memberships/${id}/`, { method: "DELETE" }))
+                          void change(
+                            request(`${path}${role.id}/role_memberships/${id}/`, { method: "DELETE" }),
+                          )
                         }
                       >
                         {user.first_name || user.email}
@@ -80,7 +83,9 @@ export function Roles({
                       onChange={(uuid) => {
                         if (uuid !== "") {
                           const body = { user_uuid: uuid };
-                          void change(ask(`${path}${role.id}/role_memberships/`, { method: "POST", body }));
+                          void change(
+                            request(`${path}${role.id}/role_memberships/`, { method: "POST", body }),
+                          );
                         }
                       }}
                     />
@@ -96,13 +101,13 @@ export function Roles({
         onSubmit={(event) => {
           event.preventDefault();
           if (refusal || name.trim() === "") return;
-          ask(path, { method: "POST", body: { name: name.trim() } }).then(
+          request(path, { method: "POST", body: { name: name.trim() } }).then(
             () => {
               setName("");
               setError(undefined);
               roles.reload();
             },
-            (failure) => setError(wordsOf(failure)),
+            (failure) => setError(errorMessage(failure)),
           );
         }}
       >

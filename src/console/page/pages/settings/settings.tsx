@@ -1,13 +1,15 @@
-/** Settings: of the project, of oneself, of the team, of the organisation. */
+/** Settings of the project, account, team and organization. */
 
-import { useAddress } from "../../lib/address.ts";
-import { Tabs } from "../../parts/basics.tsx";
-import { Page } from "../../parts/page.tsx";
-import { words } from "../../words/index.ts";
+import { Page } from "../../components/page.tsx";
+import { Tabs } from "../../components/primitives.tsx";
+import { useAddress } from "../../lib/router.ts";
+import { project } from "../../lib/session.ts";
+import { words } from "../../messages/index.ts";
 import { AccountSettings } from "./account.tsx";
 import { OrganizationSettings } from "./organization.tsx";
 import { ProjectSettings } from "./project.tsx";
 import { TeamSettings } from "./team.tsx";
+import { WebhookSettings } from "./webhooks.tsx";
 
 const w = words.settings;
 type Tab = keyof typeof w.tabs;
@@ -16,7 +18,7 @@ export function Settings() {
   const { query, set } = useAddress();
   const tab = (query.tab !== undefined && query.tab in w.tabs ? query.tab : "project") as Tab;
   return (
-    <Page title={words.frame.pages.settings}>
+    <Page isForm title={words.frame.pages.settings}>
       <Tabs
         label={w.tabsLabel}
         tabs={Object.entries(w.tabs) as [Tab, string][]}
@@ -24,6 +26,7 @@ export function Settings() {
         onChoose={(next) => set({ tab: next === "project" ? undefined : next }, true)}
       />
       {tab === "project" && <ProjectSettings />}
+      {tab === "webhooks" && <WebhookSettings key={project.value?.id} />}
       {tab === "account" && <AccountSettings />}
       {tab === "team" && <TeamSettings />}
       {tab === "organization" && <OrganizationSettings />}

@@ -1,16 +1,16 @@
-/** The team: members with their levels, one-time links, roles. */
+/** Members with their levels, one-time links, roles. */
 
 import { useState } from "preact/hooks";
-import { ask, wordsOf } from "../../lib/api.ts";
+import { ConfirmDialog } from "../../components/confirm.tsx";
+import { Dialog } from "../../components/dialog.tsx";
+import { Field, Select } from "../../components/fields.tsx";
+import { Badge, Button, CodeBlock } from "../../components/primitives.tsx";
+import { Content } from "../../components/states.tsx";
+import { toastError } from "../../components/toast.tsx";
+import { errorMessage, request } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
 import { isAdmin, me } from "../../lib/session.ts";
-import { Badge, Button, CodeBlock } from "../../parts/basics.tsx";
-import { Question } from "../../parts/confirm.tsx";
-import { Dialog } from "../../parts/dialog.tsx";
-import { Field, Select } from "../../parts/fields.tsx";
-import { Content } from "../../parts/states.tsx";
-import { complain } from "../../parts/toast.tsx";
-import { words } from "../../words/index.ts";
+import { words } from "../../messages/index.ts";
 import { MemberKeys } from "./keys.tsx";
 import { Roles } from "./roles.tsx";
 
@@ -25,27 +25,27 @@ export interface Member {
   has_password: boolean;
 }
 
-/** A member's name, or the address. */
 export function memberName({ user }: Member): string {
   return `${user.first_name} ${user.last_name}`.trim() || user.email;
 }
 
 export function TeamSettings() {
   const members = useResource<{ count: number; results: Member[] }>("members", (signal) =>
-    ask(`${path}?limit=500`, { signal }),
+    request(`${path}?limit=500`, { signal }),
   );
   const [isInviting, setInviting] = useState(false);
   const [link, setLink] = useState<{ name: string; url: string }>();
   const [removed, setRemoved] = useState<Member>();
   const [keysOf, setKeysOf] = useState<Member>();
   const refusal = !isAdmin.value && words.frame.onlyAdmins;
-  const change = (work: Promise<unknown>) => work.then(members.reload, (error) => complain(wordsOf(error)));
+  const change = (work: Promise<unknown>) =>
+    work.then(members.reload, (error) => toastError(errorMessage(error)));
   const patch = (member: Member, body: object) =>
-    void change(ask(`${path}${member.user.uuid}/`, { method: "PATCH", body }));
+    void change(request(`${path}${member.user.uuid}/`, { method: "PATCH", body }));
   const makeLink = (member: Member) => {
-    ask<{ console_url: string }>(`${path}${member.user.uuid}/link/`, { method: "POST" }).then(
+    request<{ console_url: string }>(`${path}${member.user.uuid}/link/`, { method: "POST" }).then(
       ({ console_url: url }) => setLink({ name: memberName(member), url }),
-      (error) => complain(wordsOf(error)),
+      (error) => toastError(errorMessage(error)),
     );
   };
   return (
@@ -122,12 +122,12 @@ export function TeamSettings() {
         <MemberKeys uuid={keysOf.user.uuid} name={memberName(keysOf)} onClose={() => setKeysOf(undefined)} />
       )}
       {removed && (
-        <Question
+        <ConfirmDialog
           title={`${w.removeMember}: ${memberName(removed)}`}
           text={w.removeText(memberName(removed))}
           action={w.removeMember}
           onClose={() => setRemoved(undefined)}
-          onYes={() => void change(ask(`${path}${removed.user.uuid}/`, { method: "DELETE" }))}
+          onYes={() => void change(request(`${path}${removed.user.uuid}/`, { method: "DELETE" }))}
         />
       )}
     </div>
@@ -148,10 +148,10 @@ function Invite({
   const send = async () => {
     try {
       const body = { email: email.trim(), first_name: firstName.trim(), level: Number(level) };
-      const made = await ask<{ console_url: string | null }>(path, { method: "POST", body });
+      const made = await request<{ console_url: string | null }>(path, { method: "POST", body });
       onMade(body.first_name || body.email, made.console_url);
     } catch (failure) {
-      setError(wordsOf(failure));
+      setError(errorMessage(failure));
     }
   };
   return (

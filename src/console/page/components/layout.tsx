@@ -1,0 +1,342 @@
+/** Layout around every page: menu, project, palette, health, theme, account. */
+
+import type { ComponentChildren } from "preact";
+import { useEffect, useErrorBoundary, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useLocation } from "preact-iso";
+import { toApiError } from "../lib/api.ts";
+import { compact } from "../lib/format.ts";
+import { pageLoaded } from "../lib/resource.ts";
+import { rootPath, to } from "../lib/router.ts";
+import { serverPath } from "../lib/server.ts";
+import {
+  chooseProject,
+  flagFacts,
+  isOperator,
+  isStartDone,
+  markStartDone,
+  me,
+  project,
+  projects,
+  signOut,
+  startSteps,
+} from "../lib/session.ts";
+import { isApple, setShortcuts, shortcutsOn, useShortcuts } from "../lib/shortcuts.ts";
+import { chooseTheme, storedTheme, type Theme, themeNames } from "../lib/theme.ts";
+import { words } from "../messages/index.ts";
+import { readFlags } from "../model/flags.ts";
+import { ConfirmPassword } from "./confirm.tsx";
+import { Dialog } from "./dialog.tsx";
+import { Checkbox } from "./fields.tsx";
+import { Health, isDegraded, LostBar } from "./health.tsx";
+import { Icon, type IconName } from "./icons.tsx";
+import { Menu } from "./menu.tsx";
+import { menuGroups, type PageName } from "./menu-pages.ts";
+import { Page } from "./page.tsx";
+import { Palette } from "./palette.tsx";
+import { Button } from "./primitives.tsx";
+import { ErrorState, Rows } from "./states.tsx";
+import { Toasts } from "./toast.tsx";
+
+const w = words.frame;
+
+/** On a narrow screen these are in the bar, the others behind "More". */
+const narrowScreen = new Set<PageName>(["overview", "flags", "events", "explore"]);
+
+const jumpKeys: Record<string, string> = {
+  "g o": "overview",
+  "g f": "flags",
+  "g l": "events",
+  "g e": "explore",
+  "g s": "sql",
+  "g p": "persons",
+  "g c": "cohorts",
+  "g d": "dashboards",
+  "g a": "activity",
+  "g i": "instance",
+};
+
+export function Layout({ children }: { children: ComponentChildren }) {
+  const { path, route, query } = useLocation();
+  // Back, forward and links may lead to pages of other projects.
+  useLayoutEffect(() => {
+    const named = Number(query.project);
+    if (named !== project.value?.id && projects.value.some(({ id }) => id === named)) chooseProject(named);
+  }, [query.project]);
+  const [isPaletteOpen, setPaletteOpen] = useState(false);
+  const [isHelpOpen, setHelpOpen] = useState(false);
+  const [isMenuOpen, setMenuOpen] = useState(false);
+  const current = path.slice(rootPath.length + 1).split("/")[0];
+
+  useEffect(() => setMenuOpen(false), [path]);
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
+        event.preventDefault();
+        setPaletteOpen((isOpen) => !isOpen);
+      }
+    };
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, []);
+  useShortcuts({
+    ...Object.fromEntries(Object.entries(jumpKeys).map(([keys, name]) => [keys, () => route(to(name))])),
+    "?": () => setHelpOpen(true),
+    "/": () => document.querySelector<HTMLElement>("main input[type=search]")?.focus(),
+  });
+
+  return (
+    <div class="frame">
+      <a class="skip" href="#content">
+        {w.skip}
+      </a>
+      <header class="top">
+        <a class="brand" href={to("")}>
+          <MarkAndName />
+        </a>
+        {projects.value.length > 1 ? (
+          <select
+            class="project-choice"
+            aria-label={w.project}
+            value={project.value?.id}
+            onChange={(event) => {
+              chooseProject(Number(event.currentTarget.value));
+              route(to(current || "flags"));
+            }}
+          >
+            {projects.value.map(({ id, name }) => (
+              <option key={id} value={id} selected={id === project.value?.id}>
+                {name}
+              </option>
+            ))}
+          </select>
+        ) : (
+          <span class="project-name">{project.value?.name}</span>
+        )}
+        <button type="button" class="jump" onClick={() => setPaletteOpen(true)}>
+          <Icon name="search" />
+          <span>{w.search}</span>
+          <kbd>{isApple ? "⌘K" : "Ctrl K"}</kbd>
+        </button>
+        <Health />
+        <ThemeMenu />
+        <Menu
+          label={`${initials()} ${w.account}`}
+          face={<span class="initials">{initials()}</span>}
+          items={[
+            [me.value?.email ?? "", () => route(to("settings", { tab: "account" }))],
+            [w.actions.shortcuts, () => setHelpOpen(true)],
+            [w.actions.docs, () => open(`${serverPath}/docs/`, "_blank", "noopener")],
+            [w.actions.signOut, () => void signOut()],
+          ]}
+        />
+      </header>
+      <LostBar />
+      <nav class={isMenuOpen ? "side open" : "side"} aria-label={w.menu}>
+        <StartPill current={current} />
+        {menuGroups.map(({ name: group, pages }) => (
+          <div
+            key={pages[0]![0]}
+            class="menu-group"
+            role="group"
+            aria-label={group ? w.menuGroups[group] : undefined}
+          >
+            {group && (
+              <span class="menu-label" aria-hidden="true">
+                {w.menuGroups[group]}
+              </span>
+            )}
+            <ul>
+              {pages.map(([name, icon]) => (
+                <li key={name} class={narrowScreen.has(name) ? "" : "wide-only"}>
+                  <MenuLink name={name} icon={icon} path={path} isCurrent={current === name} />
+                </li>
+              ))}
+            </ul>
+          </div>
+        ))}
+        <ul>
+          <li class="narrow-only">
+            <button type="button" aria-expanded={isMenuOpen} onClick={() => setMenuOpen(!isMenuOpen)}>
+              <Icon name="more" />
+              <span>{w.more}</span>
+            </button>
+          </li>
+        </ul>
+      </nav>
+      <main id="content" tabIndex={-1} key={project.value?.id}>
+        <Guarded path={path}>{children}</Guarded>
+      </main>
+      {isPaletteOpen && <Palette onClose={() => setPaletteOpen(false)} onHelp={() => setHelpOpen(true)} />}
+      {isHelpOpen && <Shortcuts onClose={() => setHelpOpen(false)} />}
+      <ConfirmPassword />
+      <Toasts />
+    </div>
+  );
+}
+
+function MenuLink({
+  name,
+  icon,
+  path,
+  isCurrent,
+}: {
+  name: PageName;
+  icon: IconName;
+  path: string;
+  isCurrent: boolean;
+}) {
+  return (
+    <a href={to(name)} aria-current={isCurrent ? "page" : undefined}>
+      <Icon name={icon} />
+      <span>{w.pages[name]}</span>
+      {name === "flags" && <FlagCount path={path} />}
+      {name === "instance" && isDegraded.value && (
+        <span class="trouble">
+          <Icon name="warning" size={16} />
+          <span class="unseen">{w.health.trouble}</span>
+        </span>
+      )}
+      {name === "instance" && !isOperator.value && <span class="unseen"> ({w.onlyOperators})</span>}
+    </a>
+  );
+}
+
+/** Link to Get started until its steps are done or it is dismissed. */
+function StartPill({ current }: { current: string | undefined }) {
+  if (isStartDone.value && current !== "start") return null;
+  const done = startSteps.value.filter(Boolean).length;
+  return (
+    <div class="start-pill wide-only">
+      <a href={to("start")} aria-current={current === "start" ? "page" : undefined}>
+        <Icon name="start" />
+        <span>{w.startSteps(done, startSteps.value.length)}</span>
+      </a>
+      {!isStartDone.value && (
+        <button type="button" aria-label={w.dismissStart} onClick={() => markStartDone()}>
+          <Icon name="close" size={14} />
+        </button>
+      )}
+    </div>
+  );
+}
+
+/** Error boundary: a page that fails to render keeps the menu usable. */
+function Guarded({ path, children }: { path: string; children: ComponentChildren }) {
+  const [error, reset] = useErrorBoundary(console.error);
+  const drawn = useRef(path);
+  useEffect(() => {
+    // Not on the first render: a fast page may have failed by then, and the error would be cleared.
+    if (drawn.current !== path) reset();
+    drawn.current = path;
+  }, [path]);
+  return error ? (
+    <Page title={w.failedTitle}>
+      <ErrorState failure={toApiError(error)} onRetry={reset} />
+    </Page>
+  ) : (
+    children
+  );
+}
+
+/** Layout before the session is known; `index.html` contains its beginning. */
+export function Opening() {
+  return (
+    <div class="frame">
+      <header class="top">
+        <span class="brand">
+          <MarkAndName />
+        </span>
+      </header>
+      <main>
+        <Rows />
+      </main>
+    </div>
+  );
+}
+
+function MarkAndName() {
+  return (
+    <>
+      <span class="mark">
+        <Icon name="flag" size={16} />
+      </span>
+      <span class="brand-name">{w.product}</span>
+    </>
+  );
+}
+
+/** Number of flags, visual only; the list itself announces it. */
+function FlagCount({ path }: { path: string }) {
+  const [count, setCount] = useState<number>();
+  const id = project.value?.id;
+  // The number changes by actions on the pages.
+  useEffect(() => {
+    const controller = new AbortController();
+    const { signal } = controller;
+    pageLoaded(signal)
+      .then(() => readFlags({ limit: 1, order: "-last_called_at" }, signal))
+      .then(
+        (found) => {
+          setCount(found.count);
+          flagFacts.value = {
+            hasFlags: found.count > 0,
+            isEvaluated: found.results[0]?.last_called_at != null,
+          };
+        },
+        () => undefined,
+      );
+    return () => controller.abort();
+  }, [id, path]);
+  return (
+    <span class="menu-count" aria-hidden="true">
+      {count !== undefined && compact(count)}
+    </span>
+  );
+}
+
+function initials(): string {
+  const { first_name: first = "", last_name: last = "", email = "" } = me.value ?? {};
+  return (first === "" ? email.slice(0, 2) : `${first[0]}${last[0] ?? first[1] ?? ""}`).toUpperCase();
+}
+
+function ThemeMenu() {
+  const [theme, setTheme] = useState<Theme>(storedTheme());
+  const icons = { system: "system", light: "sun", dark: "moon" } as const;
+  return (
+    <Menu
+      label={`${w.theme}: ${w.themes[theme]}`}
+      face={<Icon name={icons[theme]} />}
+      items={themeNames.map((name) => [
+        w.themes[name],
+        () => {
+          chooseTheme(name);
+          setTheme(name);
+        },
+      ])}
+    />
+  );
+}
+
+function Shortcuts({ onClose }: { onClose: () => void }) {
+  return (
+    <Dialog
+      title={w.shortcuts.title}
+      onClose={onClose}
+      actions={<Button onClick={onClose}>{w.close}</Button>}
+    >
+      <table class="plain-table">
+        <tbody>
+          {w.shortcuts.list.map(([keys, what]) => (
+            <tr key={keys}>
+              <th scope="row">
+                <kbd>{keys}</kbd>
+              </th>
+              <td>{what}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <Checkbox label={w.shortcuts.on} isOn={shortcutsOn.value} onChange={setShortcuts} />
+    </Dialog>
+  );
+}

@@ -1,0 +1,88 @@
+/** A button that opens a short list of actions. */
+
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+
+/** Label, action, and why it is disabled, if so. */
+export type MenuItem = readonly [text: string, act: () => void, refusal?: string | false | undefined];
+
+export function Menu({
+  label,
+  face,
+  items,
+}: {
+  label: string;
+  face: ComponentChildren;
+  items: readonly MenuItem[];
+}) {
+  const [isOpen, setOpen] = useState(false);
+  const holder = useRef<HTMLDivElement>(null);
+  const button = useRef<HTMLButtonElement>(null);
+  useEffect(() => {
+    if (!isOpen) return;
+    const onDown = (event: Event) => {
+      if (!holder.current?.contains(event.target as Node)) setOpen(false);
+    };
+    addEventListener("pointerdown", onDown);
+    addEventListener("focusin", onDown);
+    return () => {
+      removeEventListener("pointerdown", onDown);
+      removeEventListener("focusin", onDown);
+    };
+  }, [isOpen]);
+  const step = (by: number) => {
+    const all = [...(holder.current?.querySelectorAll<HTMLElement>(".menu-list button") ?? [])];
+    const index = all.indexOf(document.activeElement as HTMLElement);
+    all[(index + by + all.length) % all.length]?.focus();
+  };
+  return (
+    <div
+      class="menu"
+      ref={holder}
+      onKeyDown={(event) => {
+        if (!isOpen) return;
+        if (event.key === "Escape") {
+          setOpen(false);
+          button.current?.focus();
+        } else if (event.key === "ArrowDown") step(1);
+        else if (event.key === "ArrowUp") step(-1);
+        else return;
+        event.preventDefault();
+        event.stopPropagation();
+      }}
+    >
+      <button
+        ref={button}
+        type="button"
+        class="button quiet"
+        aria-label={label}
+        title={label}
+        aria-expanded={isOpen}
+        onClick={() => setOpen(!isOpen)}
+      >
+        {face}
+      </button>
+      {isOpen && (
+        <ul class="menu-list">
+          {items.map(([text, act, rejection]) => (
+            <li key={text}>
+              <button
+                type="button"
+                aria-disabled={rejection ? true : undefined}
+                title={rejection || undefined}
+                onClick={() => {
+                  if (rejection) return;
+                  setOpen(false);
+                  button.current?.focus();
+                  act();
+                }}
+              >
+                {text}
+              </button>
+            </li>
+          ))}
+        </ul>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,47 @@
+/** Page layout: one title, one main action, the content. */
+
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import { words } from "../messages/index.ts";
+
+let isFirstPage = true;
+
+/** Also sets the document title; on navigation the heading gets the focus. */
+export function Page({
+  title,
+  heading,
+  action,
+  children,
+  isWide,
+  isForm,
+}: {
+  title: string;
+  heading?: ComponentChildren;
+  action?: ComponentChildren;
+  children: ComponentChildren;
+  /** Full window width: charts and editors. */
+  isWide?: boolean;
+  /** Narrow enough to read labels and fields together. */
+  isForm?: boolean;
+}) {
+  const head = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    document.title = words.frame.titleOf(title);
+  }, [title]);
+  useEffect(() => {
+    if (!isFirstPage) head.current?.focus({ preventScroll: true });
+    isFirstPage = false;
+    scrollTo(0, 0);
+  }, []);
+  return (
+    <div class={isWide ? "page wide" : isForm ? "page form" : "page"}>
+      <div class="page-head">
+        <h1 ref={head} tabIndex={-1}>
+          {heading ?? title}
+        </h1>
+        {action && <div class="page-action">{action}</div>}
+      </div>
+      {children}
+    </div>
+  );
+}

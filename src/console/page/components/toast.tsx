@@ -1,0 +1,68 @@
+/** Toasts; some offer undo for ten seconds. */
+
+import { signal } from "@preact/signals";
+import { useLayoutEffect, useRef } from "preact/hooks";
+import { words } from "../messages/index.ts";
+import { Button } from "./primitives.tsx";
+
+interface Toast {
+  id: number;
+  text: string;
+  tone: "good" | "bad";
+  undo: (() => void) | undefined;
+}
+
+const shownMs = 10_000;
+const toastsMax = 4;
+const toasts = signal<readonly Toast[]>([]);
+let lastId = 0;
+
+/** Reports success; with `undo` it can be undone while the message is visible. */
+export function toast(text: string, undo?: () => void): void {
+  show(text, "good", undo);
+}
+
+export function toastError(text: string): void {
+  show(text, "bad", undefined);
+}
+
+function show(text: string, tone: Toast["tone"], undo: (() => void) | undefined): void {
+  const id = ++lastId;
+  toasts.value = [...toasts.value, { id, text, tone, undo }].slice(-toastsMax);
+  setTimeout(() => dismiss(id), shownMs);
+}
+
+function dismiss(id: number): void {
+  toasts.value = toasts.value.filter((toast) => toast.id !== id);
+}
+
+export function Toasts() {
+  const holder = useRef<HTMLDivElement>(null);
+  const count = toasts.value.length;
+  // Must cover open dialogs: the top layer shows the most recent element on top.
+  useLayoutEffect(() => {
+    holder.current?.hidePopover();
+    if (count > 0) holder.current?.showPopover();
+  }, [lastId, count]);
+  return (
+    <div class="toasts" role="status" aria-live="polite" popover="manual" ref={holder}>
+      {toasts.value.map(({ id, text, tone, undo }) => (
+        <div key={id} class={`toast ${tone}`}>
+          <span>{text}</span>
+          {undo && (
+            <Button
+              kind="quiet"
+              onClick={() => {
+                dismiss(id);
+                undo();
+              }}
+            >
+              {words.frame.undo}
+            </Button>
+          )}
+          <Button kind="quiet" icon="close" label={words.frame.close} onClick={() => dismiss(id)} />
+        </div>
+      ))}
+    </div>
+  );
+}

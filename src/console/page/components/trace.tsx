@@ -1,0 +1,89 @@
+/** Trace of an evaluation: each condition with expected and actual value, and the bucket on a ruler. */
+
+import { decimal, formatValue, percent } from "../lib/format.ts";
+import { words } from "../messages/index.ts";
+import type { ExplainedCondition, ExplainedRollout, Explanation } from "../model/explanation.ts";
+import { formatCondition } from "../model/flags.ts";
+import { seriesClass } from "./chart-frame.tsx";
+import { Icon } from "./icons.tsx";
+
+const w = words.flag.tryIt;
+
+export function Trace({ explanation }: { explanation: Explanation }) {
+  const { reason, conditions, variant, payload, super_condition: first } = explanation;
+  return (
+    <div class="trace stack tight">
+      {reason && reason.condition_index === null && <p class="muted">{reason.description}</p>}
+      {[...(first ? [first] : []), ...conditions].map((condition) => (
+        <Condition key={condition.index} condition={condition} />
+      ))}
+      {variant && (
+        <div>
+          <p>{w.variantBucket(decimal(Math.round(variant.place * 1000) / 10))}</p>
+          <div class="ruler">
+            {variant.shares.map(({ key, from, below }, position) => (
+              <span
+                key={key}
+                class={`part ${seriesClass(position)}`}
+                style={{ left: `${from * 100}%`, width: `${(below - from) * 100}%` }}
+                title={key}
+              />
+            ))}
+            <span class="mark-at" style={{ left: `${variant.place * 100}%` }} />
+          </div>
+          <p class="muted">{variant.chosen}</p>
+        </div>
+      )}
+      {payload !== null && (
+        <p>
+          {w.payload}: <code>{payload}</code>
+        </p>
+      )}
+    </div>
+  );
+}
+
+function Condition({ condition }: { condition: ExplainedCondition }) {
+  const outcome = w.outcomes[condition.outcome] ?? condition.outcome.replaceAll("_", " ");
+  return (
+    <section class="trace-set">
+      <h3>{w.set(condition.index + 1, outcome)}</h3>
+      <ul>
+        {condition.filters.map((filter, place) => (
+          <li key={place} class={filter.result === "match" ? "fits" : "misses"}>
+            <Icon name={filter.result === "match" ? "check" : "close"} size={15} />
+            <span>
+              {formatCondition({
+                key: filter.key ?? "",
+                type: filter.type,
+                operator: filter.operator,
+                value: filter.value,
+              })}
+            </span>
+            <span class="muted">
+              {w.found} {filter.source === "missing" ? words.frame.none : formatValue(filter.found)} ·{" "}
+              {filter.source}
+              {filter.note && ` · ${filter.note}`}
+            </span>
+          </li>
+        ))}
+      </ul>
+      {condition.rollout && <Rollout rollout={condition.rollout} />}
+    </section>
+  );
+}
+
+function Rollout({ rollout }: { rollout: ExplainedRollout }) {
+  const share = rollout.percentage;
+  return (
+    <div>
+      <div class="ruler">
+        <span class="part in" style={{ left: 0, width: `${share}%` }} />
+        <span class="mark-at" style={{ left: `${rollout.place * 100}%` }} />
+      </div>
+      <p class="muted">
+        {w.ruler(decimal(Math.round(rollout.place * 1000) / 10), percent(share / 100), rollout.is_in)}
+      </p>
+    </div>
+  );
+}

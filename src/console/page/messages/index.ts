@@ -1,0 +1,3 @@
+/** The messages in use. */
+
+export { words } from "./en.ts";

@@ -1,0 +1,61 @@
+/** Number of users that a flag's conditions affect, computed while they are edited. */
+
+import { useEffect, useState } from "preact/hooks";
+import { ApiError, request } from "../lib/api.ts";
+import { inProject } from "../lib/session.ts";
+import type { Filters } from "./flags.ts";
+
+interface Population {
+  group_type_index: number | null;
+  total: number;
+  /** Within the rollout percentages. */
+  reached: number;
+}
+
+export interface BlastRadius {
+  populations: Population[];
+  sets: Population[];
+  variants: { key: string; reached: number }[];
+}
+
+const quietMs = 300;
+
+/** Undefined: not counted yet; null: cannot be counted now. Old numbers stay until new ones arrive. */
+export function useBlastRadius(key: string, filters: Filters): BlastRadius | undefined | null {
+  const text = JSON.stringify([
+    key,
+    filters.groups,
+    filters.multivariate,
+    filters.aggregation_group_type_index,
+  ]);
+  const [reach, setReach] = useState<BlastRadius | null>();
+  useEffect(() => {
+    const controller = new AbortController();
+    const timer = setTimeout(() => {
+      const body = { key, filters };
+      request<BlastRadius>(inProject("feature_flags/reach/"), {
+        method: "POST",
+        body,
+        signal: controller.signal,
+      }).then(setReach, (error: unknown) => {
+        if (error instanceof ApiError) setReach(null);
+      });
+    }, quietMs);
+    return () => {
+      clearTimeout(timer);
+      controller.abort();
+    };
+  }, [text]);
+  return reach;
+}
+
+/** The population of persons; zeros if the flag targets groups only. */
+export function getPersons(reach: BlastRadius): Population {
+  return (
+    reach.populations.find(({ group_type_index: index }) => index === null) ?? {
+      group_type_index: null,
+      total: 0,
+      reached: 0,
+    }
+  );
+}

@@ -1,0 +1,47 @@
+/** Changes of flags that can change results, for charts. */
+
+import { queryString, request } from "../lib/api.ts";
+import { dayAndTime } from "../lib/format.ts";
+import { type Resource, useBackgroundResource } from "../lib/resource.ts";
+import { project } from "../lib/session.ts";
+import { words } from "../messages/index.ts";
+import { type ActivityEntry, changeLines, getActorName } from "./activity.ts";
+
+const w = words.notes;
+const entriesMax = 100;
+const refreshMs = 60_000;
+
+/** Only what changes the result of a flag. */
+const shownFields = ["active", "filters", "deleted"];
+
+/** The changes of flags since a day such as `2026-11-14`, newest first; undefined reads nothing. */
+export function useFlagChanges(since: string | undefined): Resource<ActivityEntry[]> {
+  return useBackgroundResource<ActivityEntry[]>(
+    since === undefined ? null : `flag changes ${project.value?.id} ${since}`,
+    async (signal) => {
+      const query = queryString({ scope: "FeatureFlag", date_from: since, limit: entriesMax });
+      const { results } = await request<{ results: ActivityEntry[] }>(
+        `/api/projects/${project.value?.id}/activity_log/${query}`,
+        { signal },
+      );
+      return results.filter(
+        ({ activity, detail }) =>
+          activity !== "updated" || detail.changes.some(({ field }) => shownFields.includes(field)),
+      );
+    },
+    refreshMs,
+  );
+}
+
+/** "new-checkout: rollout 25 → 100%, Ann Bell, 14 Nov 14:02:05". */
+export function flagChangeLine(entry: ActivityEntry): string {
+  const { activity, detail } = entry;
+  const lines =
+    activity === "created" ? [w.created] : activity === "deleted" ? [w.deleted] : changeLines(entry);
+  return w.changeLine(
+    detail.name ?? entry.item_id,
+    lines[0] ?? activity,
+    getActorName(entry),
+    dayAndTime(entry.created_at),
+  );
+}

@@ -1,0 +1,279 @@
+/** Get started: an event, a flag, a backup. Each step detects automatically when it is done. */
+
+import type { ComponentChildren } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { Field, Segments } from "../components/fields.tsx";
+import { Page } from "../components/page.tsx";
+import { Badge, Button, CodeBlock, CopyButton, RelativeTime } from "../components/primitives.tsx";
+import { errorMessage, queryString, request, serverAddress } from "../lib/api.ts";
+import { ago } from "../lib/format.ts";
+import { useResource } from "../lib/resource.ts";
+import { to, useAddress } from "../lib/router.ts";
+import { inProject, isAdmin, isOperator, markStartDone, project } from "../lib/session.ts";
+import { words } from "../messages/index.ts";
+import type { Flag } from "../model/flags.ts";
+import { readFlags } from "../model/flags.ts";
+import type { InstanceStatus } from "../model/instance.ts";
+import { useLive } from "../model/live.ts";
+import { snippets } from "../model/snippets.ts";
+import { firstFilters } from "./new-flag.tsx";
+
+const w = words.start;
+const helpAfterMs = 60_000;
+const firstEventMs = 2_000;
+const refusalsMs = 5_000;
+const refusalsShown = 5;
+
+export function GettingStarted() {
+  const { query, set } = useAddress();
+  const [made, setMade] = useState<Flag>();
+  const all = snippets(
+    serverAddress(),
+    project.value?.api_token ?? "",
+    made?.key ?? query.key ?? "new-checkout",
+  );
+  const sdk = query.sdk !== undefined && query.sdk in all ? query.sdk : "javascript";
+  const live = useLive({}, false);
+  const firstEvent = live.rows.findLast(({ event }) => event !== "$feature_flag_called");
+  const requested = live.rows.findLast(
+    ({ event, properties }) =>
+      event === "$feature_flag_called" && (made === undefined || properties.$feature_flag === made.key),
+  );
+  const flags = useResource(`count of flags ${project.value?.id}`, (signal) =>
+    readFlags({ limit: 1 }, signal),
+  );
+  const status = useResource<InstanceStatus>(isOperator.value ? "instance" : null, (signal) =>
+    request("/api/instance/status/", { signal }),
+  );
+  const chosen = all[sdk]!;
+  const isKnown = project.value?.ingested_event === true;
+  // The session only has the state at the time the console was opened.
+  const now = useResource<{ ingested_event?: boolean }>(
+    isKnown ? null : `first event ${project.value?.id}`,
+    (signal) => request(inProject(""), { signal }),
+    firstEventMs,
+  );
+  const hadEvents = isKnown || now.data?.ingested_event === true;
+  const lastBackup = status.data?.last_backup?.created_at;
+  const isCaredFor = lastBackup != null || !isOperator.value;
+  const isAllDone =
+    (hadEvents || firstEvent !== undefined) &&
+    (requested !== undefined || (flags.data?.count ?? 0) > 0) &&
+    isCaredFor;
+  useEffect(() => {
+    if (isAllDone) markStartDone();
+  }, [isAllDone]);
+  return (
+    <Page title={words.frame.pages.start}>
+      <p class="muted">{w.intro}</p>
+      <Step
+        number={1}
+        title={w.eventTitle}
+        isDone={firstEvent !== undefined || hadEvents}
+        outcome={
+          <p class="row" role="status">
+            {firstEvent ? (
+              <>
+                <Badge tone="good">●</Badge>
+                <span>{w.arrived(firstEvent.event, firstEvent.distinct_id, ago(firstEvent.arrivedAt))}</span>
+                <a href={to("events")}>{w.seeLive}</a>
+              </>
+            ) : (
+              !hadEvents && (
+                <>
+                  <span class="waiting" aria-hidden="true" /> {w.waiting}
+                </>
+              )
+            )}
+          </p>
+        }
+      >
+        <Segments
+          label={w.sdk}
+          value={sdk}
+          choices={Object.entries(all).map(([name, { name: text }]) => [name, text] as const)}
+          onChange={(name) => set({ sdk: name })}
+        />
+        <div class="row">
+          <span class="label">{w.key}</span> <code>{project.value?.api_token}</code>
+          <CopyButton text={project.value?.api_token ?? ""} />
+        </div>
+        {chosen.install && <CodeBlock label={w.sdk} code={chosen.install} />}
+        <CodeBlock label={w.eventTitle} code={chosen.event} />
+        {!firstEvent && !hadEvents && <Help curl={all.curl!.event} address={status.data?.url} />}
+      </Step>
+      <Step
+        number={2}
+        title={w.flagTitle}
+        isDone={requested !== undefined}
+        outcome={
+          <p class="row" role="status">
+            {requested ? (
+              <>
+                <Badge tone="good">●</Badge>
+                {w.asked(String(requested.properties.$feature_flag_response), requested.distinct_id)}
+              </>
+            ) : (
+              <>
+                <span class="waiting" aria-hidden="true" /> {w.waitingAsked}
+              </>
+            )}
+          </p>
+        }
+      >
+        {made ? (
+          <p>
+            <a href={to(`flags/${made.id}`)}>{made.key}</a>
+          </p>
+        ) : (
+          <FirstFlag onMade={setMade} />
+        )}
+        {flags.data !== undefined && flags.data.count > 0 && !made && (
+          <p class="muted">
+            {w.flagsBefore(flags.data.count)} <a href={to("flags")}>{w.openFlags}</a>
+          </p>
+        )}
+        <CodeBlock label={w.flagTitle} code={chosen.flag} />
+      </Step>
+      <Step number={3} title={w.careTitle} isDone={lastBackup != null}>
+        <div class="row">
+          <span>{lastBackup ? w.backupDone(ago(lastBackup)) : w.backupNever}</span>
+          <Button href={to("instance")} refusal={!isOperator.value && words.frame.onlyOperators}>
+            {w.makeBackup}
+          </Button>
+          <Button href={to("settings", { tab: "team" })} refusal={!isAdmin.value && words.frame.onlyAdmins}>
+            {w.invite}
+          </Button>
+        </div>
+      </Step>
+    </Page>
+  );
+}
+
+/** A step; when done it collapses and shows its result. */
+function Step({
+  number,
+  title,
+  isDone,
+  outcome,
+  children,
+}: {
+  number: number;
+  title: string;
+  isDone: boolean;
+  outcome?: ComponentChildren;
+  children: ComponentChildren;
+}) {
+  return (
+    <section class="card stack step">
+      <details open={!isDone}>
+        <summary class="row step-head">
+          <span class={isDone ? "step-number done" : "step-number"} aria-hidden="true">
+            {isDone ? "✓" : number}
+          </span>
+          <h2>{title}</h2>
+          {isDone && <Badge tone="good">{w.done}</Badge>}
+        </summary>
+        <div class="stack">{children}</div>
+      </details>
+      {outcome}
+    </section>
+  );
+}
+
+function FirstFlag({ onMade }: { onMade: (flag: Flag) => void }) {
+  const [key, setKey] = useState("new-checkout");
+  const [kind, setKind] = useState<"everybody" | "percentage" | "some">("everybody");
+  const [error, setError] = useState<string>();
+  return (
+    <form
+      class="row bottom"
+      onSubmit={(event) => {
+        event.preventDefault();
+        setError(undefined);
+        request<Flag>(inProject("feature_flags/"), {
+          method: "POST",
+          body: { key: key.trim(), active: true, filters: firstFilters(kind, 50) },
+        }).then(onMade, (failure) => setError(errorMessage(failure)));
+      }}
+    >
+      <Segments
+        label={words.flags.create.kind}
+        value={kind}
+        choices={(["everybody", "percentage", "some"] as const).map(
+          (name) => [name, words.flags.create.kinds[name]] as const,
+        )}
+        onChange={setKind}
+      />
+      <Field label={w.flagKey} value={key} onInput={setKey} error={error} isRequired />
+      <Button kind="main" type="submit">
+        {w.make}
+      </Button>
+    </form>
+  );
+}
+
+interface Rejection {
+  at: string;
+  path: string;
+  status: number;
+  reason: string | null;
+  client: string;
+}
+
+/** Troubleshooting after a minute without an event. */
+function Help({ curl, address }: { curl: string; address: string | null | undefined }) {
+  const [isShown, setShown] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setShown(true), helpAfterMs);
+    return () => clearTimeout(timer);
+  }, []);
+  const warnings = useResource<{ results: { type: string; count: number }[] }>(
+    isShown ? `warnings ${project.value?.id}` : null,
+    (signal) => request(inProject(`ingestion_warnings/${queryString({})}`), { signal }),
+  );
+  const refusals = useResource<{ results: Rejection[] }>(
+    isShown && isOperator.value ? "refusals" : null,
+    (signal) => request("/api/instance/refusals/", { signal }),
+    refusalsMs,
+  );
+  if (!isShown) return null;
+  return (
+    <section class="stack tight" role="status">
+      <h3>{w.helpTitle}</h3>
+      {address && URL.canParse(address) && new URL(address).origin !== location.origin && (
+        <p>{w.otherAddress(address)}</p>
+      )}
+      {w.help.map((line) => (
+        <p key={line}>{line}</p>
+      ))}
+      <CodeBlock label="curl" code={curl} />
+      {(refusals.data?.results.length ?? 0) > 0 && (
+        <>
+          <p>{w.refusedTitle}</p>
+          <ul class="changes">
+            {refusals
+              .data!.results.slice(0, refusalsShown)
+              .map(({ at, path, status, reason, client }, position) => (
+                <li key={position}>
+                  {w.refused(status, reason ?? path, client)} · <RelativeTime at={at} />
+                </li>
+              ))}
+          </ul>
+        </>
+      )}
+      {(warnings.data?.results.length ?? 0) > 0 && (
+        <>
+          <p>{w.warningsTitle}</p>
+          <ul class="changes">
+            {warnings.data!.results.map(({ type, count }) => (
+              <li key={type}>
+                {type.replaceAll("_", " ")} × {count}
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,44 @@
+/** The headline figures; each becomes the chart. */
+
+import { words } from "../../messages/index.ts";
+import { changeOf, type FigureName, type Figures, figureNames } from "../../model/overview.ts";
+
+const w = words.overview;
+
+export const formatFigure = (name: FigureName, value: number | null) =>
+  value === null ? w.noValue : w.formats[name](value);
+
+export function FigureCards({
+  figures,
+  isCompared,
+  current,
+  onChoose,
+}: {
+  figures: Figures;
+  isCompared: boolean;
+  current: FigureName;
+  onChoose: (name: FigureName) => void;
+}) {
+  return (
+    <div class="figure-cards">
+      {figureNames.map((name) => {
+        const change = changeOf(name, figures[name]);
+        const tone =
+          change === undefined || change.isBetter === null ? "" : change.isBetter ? "better" : "worse";
+        return (
+          <button
+            key={name}
+            type="button"
+            aria-pressed={name === current}
+            title={w.definitions[name]}
+            onClick={() => onChoose(name)}
+          >
+            <span class="figure-name">{w.figures[name]}</span>
+            <span class="figure-value">{formatFigure(name, figures[name][0])}</span>
+            {isCompared && <span class={`figure-change ${tone}`}>{change?.text ?? w.noValue}</span>}
+          </button>
+        );
+      })}
+    </div>
+  );
+}

@@ -1,3 +1,0 @@
-/** The words in use. */
-
-export { words } from "./en.ts";

@@ -1,0 +1,75 @@
+/** How much of a page is seen: widths, rows, heights of controls, and what a phone shows first. */
+
+import { describe, expect, test } from "bun:test";
+import { chromiumPath } from "../support/browser.ts";
+import { ownersBrowser } from "./support.ts";
+
+describe.skipIf(chromiumPath === undefined)("layout", () => {
+  const owner = ownersBrowser();
+  const prepare = async () => {
+    const path = `/api/projects/${owner.server.made.project.id}/feature_flags/`;
+    for (let number = 0; number < 30; number++)
+      await owner.server.api(path, { method: "POST", body: { key: `flag-${number}`, tags: ["web"] } });
+    await owner.server.batch([{ event: "paid", distinct_id: "user-1" }]);
+    await owner.server.eventsWhenStored(1);
+  };
+
+  test("the list of flags is wide, shows 18 rows, and its controls have one height", async () => {
+    await prepare();
+    const { page, context, troubles } = await owner.open();
+    const table = page.getByRole("table", { name: "Flags" });
+    await page.setViewportSize({ width: 1920, height: 1080 });
+    await page.goto("/console/flags");
+    await table.getByRole("link", { name: "flag-29" }).waitFor();
+    expect((await table.boundingBox())!.width).toBeGreaterThanOrEqual(1_500);
+    await page.setViewportSize({ width: 1440, height: 900 });
+    const bottoms = await table
+      .locator(".tbody [role=row]")
+      .evaluateAll((rows) => rows.map((row) => row.getBoundingClientRect().bottom));
+    expect(bottoms.filter((bottom) => bottom <= 900).length).toBeGreaterThanOrEqual(18);
+    for (const path of ["flags", "events", "activity"]) {
+      await page.goto(`/console/${path}`);
+      await page.locator(".filters").waitFor();
+      const heights = await page
+        .locator(".filters")
+        .locator("input, select, button, fieldset")
+        .evaluateAll((all) =>
+          all.flatMap((one) => {
+            const { height, width } = one.getBoundingClientRect();
+            return width > 0 && one.getAttribute("type") !== "radio" ? Math.round(height) : [];
+          }),
+        );
+      expect([path, new Set(heights).size]).toEqual([path, 1]);
+    }
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
+  test("on a phone the content begins in the upper part, and no page scrolls sideways", async () => {
+    const { page, context, troubles } = await owner.open();
+    await page.setViewportSize({ width: 375, height: 812 });
+    const paths = ["flags", "events", "explore", "dashboards", "sql", "persons", "cohorts", "activity"];
+    for (const path of [
+      ...paths,
+      "settings",
+      "settings?tab=account",
+      "settings?tab=team",
+      "instance",
+      "start",
+    ]) {
+      await page.goto(`/console/${path}`);
+      await page.getByRole("heading", { level: 1 }).waitFor();
+      expect([path, await page.evaluate(() => document.documentElement.scrollWidth)]).toEqual([path, 375]);
+    }
+    const top = async (path: string, what: string) => {
+      await page.goto(`/console/${path}`);
+      await page.locator(what).first().waitFor();
+      return (await page.locator(what).first().boundingBox())!.y;
+    };
+    expect(await top("flags", ".tbody [role=row]")).toBeLessThan(330);
+    expect(await top("events", ".tbody [role=row]")).toBeLessThan(330);
+    expect(await top("explore", ".plot")).toBeLessThan(330);
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+});

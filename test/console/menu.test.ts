@@ -1,0 +1,68 @@
+/** The menu, its groups, and the page that the console opens. */
+
+import { describe, expect, test } from "bun:test";
+import { chromiumPath } from "../support/browser.ts";
+import { axeFindings, ownersBrowser } from "./support.ts";
+
+const pages = [
+  ...["Overview", "Flags", "Experiments", "Explore", "Dashboards", "Events", "SQL", "People", "Cohorts"],
+  ...["Activity", "Settings", "Instance"],
+];
+
+describe.skipIf(chromiumPath === undefined)("the menu", () => {
+  const owner = ownersBrowser();
+
+  test("home is Get started before the first event, then Flags; a chosen start page overrides it", async () => {
+    const { page, context, troubles } = await owner.open();
+    const opens = async (heading: string) => {
+      await page.goto("/console/");
+      await page.getByRole("heading", { level: 1, name: heading }).waitFor();
+    };
+    await opens("Get started");
+    await owner.server.capture({ event: "signed up", distinct_id: "user-1" });
+    await owner.server.eventsWhenStored(1);
+    await opens("Flags");
+    await page.goto("/console/settings?tab=account");
+    await page.getByLabel("Start page").selectOption("Explore");
+    await opens("Explore");
+    await page.goto("/console/settings?tab=account");
+    expect(await page.getByLabel("Start page").inputValue()).toBe("explore");
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
+  test("links stand in three labeled groups, whose order does not depend on Get started", async () => {
+    const { page, context, troubles } = await owner.open();
+    await page.goto("/console/flags");
+    const menu = page.getByRole("navigation", { name: "Menu" });
+    const links = async () =>
+      (await menu.getByRole("group").getByRole("link").allInnerTexts()).map((text) =>
+        text.split("\n")[0]!.trim(),
+      );
+    await menu.getByRole("link", { name: /^Get started \d\/4$/ }).waitFor();
+    expect(await links()).toEqual(pages);
+    for (const [name, first] of [
+      ["Flags", "Flags"],
+      ["Analytics", "Explore"],
+      ["People", "People"],
+    ] as const) {
+      const group = menu.getByRole("group", { name, exact: true });
+      expect(await group.getByRole("link").first().textContent()).toStartWith(first);
+    }
+    expect(await axeFindings(page)).toEqual([]);
+    await menu.getByRole("button", { name: "Dismiss Get started" }).click();
+    await menu.getByRole("link", { name: /^Get started/ }).waitFor({ state: "detached" });
+    expect(await links()).toEqual(pages);
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
+  test("the former address of Events leads there with its filters", async () => {
+    const { page, context, troubles } = await owner.open();
+    await page.goto("/console/live?event=paid");
+    await page.getByRole("heading", { level: 1, name: "Events" }).waitFor();
+    expect(page.url()).toEndWith("/console/events?event=paid");
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+});
