@@ -1,12 +1,12 @@
-/** Dashboards, what stands on them, and insights (contract: management-api 6.3). */
+/** Dashboards, their tiles, and insights (contract: management-api 6.3). */
 
 import { and, asc, desc, eq, sql } from "drizzle-orm";
 import type { MetadataTx, Reading } from "../accounts/db.ts";
 import type { Metadata } from "../accounts/metadata.ts";
 import { dashboard, insight, tile } from "../accounts/schema.ts";
-import { replaceTags, tagsOf } from "../accounts/tags.ts";
+import { getTags, replaceTags } from "../accounts/tags.ts";
 import { normalizeTags } from "../flags/rules/tags.ts";
-import { InvalidField, NotFound } from "../lib/errors.ts";
+import { InvalidFieldError, NotFoundError } from "../lib/errors.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { newShortId } from "../lib/short-id.ts";
 
@@ -22,7 +22,7 @@ export interface Insight {
   createdById: number | null;
   createdAt: Date;
   updatedAt: Date;
-  /** What a client calls it by its query; Flagkeep only keeps it. */
+  /** Name that a client derives from the query; stored only. */
   derivedName: string | null;
   favorited: boolean;
 }
@@ -36,7 +36,7 @@ export interface Tile {
   insight: Insight | undefined;
   /** Markdown of a text tile. */
   text: string | null;
-  /** Null: as the client chooses. */
+  /** Null: the client decides. */
   showDescription: boolean | null;
 }
 
@@ -67,7 +67,7 @@ export type InsightFields = Pick<
   "name" | "derivedName" | "description" | "query" | "saved" | "favorited" | "deleted"
 >;
 
-/** The dashboards of a project that are not deleted: pinned ones first, then newest first. */
+/** Undeleted dashboards of a project: pinned first, then newest first. */
 export function listDashboards(
   db: Reading,
   projectId: number,
@@ -83,21 +83,21 @@ export function listDashboards(
     .limit(page.limit)
     .offset(page.offset)
     .all();
-  return { dashboards: rows.map((row) => ({ ...row, tags: tagsOf(db, "dashboard", row.id) })), count };
+  return { dashboards: rows.map((row) => ({ ...row, tags: getTags(db, "dashboard", row.id) })), count };
 }
 
-/** One dashboard that is not deleted. */
+/** Ignores deleted dashboards. */
 export function findDashboard(db: Reading, projectId: number, id: number): Dashboard | undefined {
   const row = db
     .select()
     .from(dashboard)
     .where(and(eq(dashboard.projectId, projectId), eq(dashboard.id, id), eq(dashboard.deleted, false)))
     .get();
-  return row && { ...row, tags: tagsOf(db, "dashboard", row.id) };
+  return row && { ...row, tags: getTags(db, "dashboard", row.id) };
 }
 
-/** What stands on a dashboard, in order; tiles of deleted insights are left out. */
-export function tilesOf(db: Reading, dashboardId: number): Tile[] {
+/** Tiles in order, without those of deleted insights. */
+export function getTiles(db: Reading, dashboardId: number): Tile[] {
   return db
     .select()
     .from(tile)
@@ -117,7 +117,6 @@ export function tilesOf(db: Reading, dashboardId: number): Tile[] {
     }));
 }
 
-/** Makes an empty dashboard. */
 export function createDashboard(
   metadata: Metadata,
   input: { projectId: number; by: number; fields: Partial<DashboardFields> },
@@ -137,29 +136,29 @@ export function createDashboard(
       .returning()
       .get();
     replaceTags(t, input.projectId, "dashboard", created.id, normalizeTags(tags, "tags") ?? []);
-    return { ...created, tags: tagsOf(t, "dashboard", created.id) };
+    return { ...created, tags: getTags(t, "dashboard", created.id) };
   });
 }
 
-/** A change to a tile; its position is that in the list of changes. */
+/** A change to a tile; the order of the changes is the order of the tiles. */
 export interface TileChange {
   /** Absent: a new tile with `text`. */
   id?: number;
   layouts?: JsonObject;
   color?: string | null;
   showDescription?: boolean | null;
-  /** Only of text tiles. */
+  /** Text tiles only. */
   text?: string;
   /** Removes the tile from the dashboard; the insight remains. */
   deleted?: boolean;
 }
 
 /**
- * Changes or deletes a dashboard; a deleted one can only be brought back.
+ * Changes or deletes a dashboard; a deleted one can only be restored.
  *
- * @param tiles in order; tiles that are not named come after them, in the order they had.
- * @throws {NotFound}
- * @throws {InvalidField} a tile is of another dashboard, or without `id` and text.
+ * @param tiles in order; unnamed tiles follow in their previous order.
+ * @throws {NotFoundError}
+ * @throws {InvalidFieldError} a tile belongs to another dashboard, or has neither `id` nor text.
  */
 export function updateDashboard(
   metadata: Metadata,
@@ -174,36 +173,44 @@ export function updateDashboard(
       .from(dashboard)
       .where(and(eq(dashboard.projectId, of.projectId), eq(dashboard.id, of.id)))
       .get();
-    if (!before || (before.deleted && fields.deleted !== false)) throw new NotFound();
+    if (!before || (before.deleted && fields.deleted !== false)) throw new NotFoundError();
     if (Object.keys(plain).length > 0) {
       t.update(dashboard).set(plain).where(eq(dashboard.id, of.id)).run();
     }
     if (tags) replaceTags(t, of.projectId, "dashboard", of.id, normalizeTags(tags, "tags") ?? []);
     changeTiles(t, of.id, tiles);
-    return { ...before, ...plain, tags: tagsOf(t, "dashboard", of.id) };
+    return { ...before, ...plain, tags: getTags(t, "dashboard", of.id) };
   });
 }
 
-/** Tiles that are changed at once, and tiles of a dashboard that gets text tiles. */
+/** Maximum tiles per change, and per dashboard when text tiles are added. */
 const tilesMax = 1_000;
 
 function changeTiles(t: MetadataTx, dashboardId: number, changes: readonly TileChange[]): void {
   if (changes.length === 0) return;
   if (changes.length > tilesMax) {
-    throw new InvalidField("tiles", "max_length", `At most ${tilesMax} tiles can be changed at once.`);
+    throw new InvalidFieldError(
+      "tiles",
+      "max_length",
+      `At most ${tilesMax} tiles can be changed in one request.`,
+    );
   }
-  const known = tilesOf(t, dashboardId);
-  // Of a tile that is named twice, the first position and the last look.
+  const known = getTiles(t, dashboardId);
+  // For a tile that is named twice: the first position and the last appearance.
   const looks = new Map<number, TileChange>();
   let count = known.length;
   for (const change of changes) {
     const id = change.id ?? newTextTile(t, dashboardId, change, count++);
     const tileBefore = known.find((each) => each.id === id);
     if (change.id !== undefined && tileBefore === undefined) {
-      throw new InvalidField("tiles", "does_not_exist", `Invalid pk "${id}" - object does not exist.`);
+      throw new InvalidFieldError("tiles", "does_not_exist", `Invalid pk "${id}" - object does not exist.`);
     }
     if (change.text !== undefined && tileBefore?.insight !== undefined) {
-      throw new InvalidField("tiles", "invalid_input", `Tile ${id} shows an insight and takes no text.`);
+      throw new InvalidFieldError(
+        "tiles",
+        "invalid_input",
+        `Tile ${id} shows an insight and cannot have text.`,
+      );
     }
     looks.set(id, { ...looks.get(id), ...change });
   }
@@ -224,16 +231,16 @@ function changeTiles(t: MetadataTx, dashboardId: number, changes: readonly TileC
 
 function newTextTile(t: MetadataTx, dashboardId: number, { text }: TileChange, count: number): number {
   if (text === undefined) {
-    const detail = "A tile needs an `id`, or a `text` with a `body` if it is new.";
-    throw new InvalidField("tiles", "required", detail);
+    const detail = "A tile requires an `id`, or a `text` with a `body` if it is new.";
+    throw new InvalidFieldError("tiles", "required", detail);
   }
   if (count >= tilesMax) {
-    throw new InvalidField("tiles", "max_length", `A dashboard has at most ${tilesMax} tiles.`);
+    throw new InvalidFieldError("tiles", "max_length", `A dashboard has at most ${tilesMax} tiles.`);
   }
   return t.insert(tile).values({ dashboardId, body: text }).returning({ id: tile.id }).get().id;
 }
 
-/** The insights of a project that are not deleted, newest first. */
+/** Undeleted insights of a project, newest first. */
 export function listInsights(
   db: Reading,
   projectId: number,
@@ -262,7 +269,7 @@ export function listInsights(
   return { insights: ids.map((id) => byId.get(id)!), count: named.length };
 }
 
-/** One insight by id or short id, when it is not deleted. */
+/** Finds an undeleted insight by id or short id. */
 export function findInsight(
   db: Reading,
   projectId: number,
@@ -277,8 +284,8 @@ export function findInsight(
     .get();
 }
 
-/** The dashboards an insight stands on; deleted ones have it when they are brought back. */
-export function dashboardsOf(db: Reading, insightId: number): number[] {
+/** The dashboards of an insight, including deleted ones, which show it when restored. */
+export function getDashboards(db: Reading, insightId: number): number[] {
   return db
     .select({ id: tile.dashboardId })
     .from(tile)
@@ -289,13 +296,15 @@ export function dashboardsOf(db: Reading, insightId: number): number[] {
     .map(({ id }) => id);
 }
 
-/** What an insight is linked with; absent: left as it is. */
+/** Links of an insight; absent: unchanged. */
 export interface InsightLinks {
   dashboards?: readonly number[];
   tags?: readonly string[];
 }
 
-/** Makes an insight and puts it on dashboards. @throws {InvalidField} on `dashboards`: one is not of the project. */
+/**
+ * Creates an insight and adds it to dashboards. @throws {InvalidFieldError} on `dashboards`: one is not of the project.
+ */
 export function createInsight(
   metadata: Metadata,
   input: { projectId: number; by: number; fields: Partial<InsightFields>; links: InsightLinks },
@@ -321,7 +330,7 @@ export function createInsight(
   });
 }
 
-/** Changes or deletes an insight. @throws {NotFound} @throws {InvalidField} as `createInsight`. */
+/** Changes or deletes an insight. @throws {NotFoundError} @throws {InvalidFieldError} as `createInsight`. */
 export function updateInsight(
   metadata: Metadata,
   of: { projectId: number; name: string },
@@ -333,7 +342,7 @@ export function updateInsight(
     const before =
       findInsight(t, of.projectId, of.name) ??
       (isRestored ? findInsight(t, of.projectId, of.name, { deleted: true }) : undefined);
-    if (!before) throw new NotFound();
+    if (!before) throw new NotFoundError();
     link(t, before, links);
     return t
       .update(insight)
@@ -344,11 +353,11 @@ export function updateInsight(
   });
 }
 
-/** Puts an insight on exactly these dashboards and gives it exactly these tags. */
+/** Replaces the dashboards and tags of an insight. */
 function link(t: MetadataTx, { id, projectId }: Insight, { dashboards, tags }: InsightLinks): void {
   if (tags) replaceTags(t, projectId, "insight", id, normalizeTags(tags, "tags") ?? []);
   if (dashboards === undefined) return;
-  const before = dashboardsOf(t, id);
+  const before = getDashboards(t, id);
   for (const dashboardId of before.filter((known) => !dashboards.includes(known))) {
     t.delete(tile)
       .where(and(eq(tile.insightId, id), eq(tile.dashboardId, dashboardId)))
@@ -358,13 +367,13 @@ function link(t: MetadataTx, { id, projectId }: Insight, { dashboards, tags }: I
     if (before.includes(dashboardId)) continue;
     if (!findDashboard(t, projectId, dashboardId)) {
       const detail = `Invalid pk "${dashboardId}" - object does not exist.`;
-      throw new InvalidField("dashboards", "does_not_exist", detail);
+      throw new InvalidFieldError("dashboards", "does_not_exist", detail);
     }
     t.insert(tile)
-      .values({ dashboardId, insightId: id, position: tilesOf(t, dashboardId).length })
+      .values({ dashboardId, insightId: id, position: getTiles(t, dashboardId).length })
       .run();
   }
 }
 
-/** The tags of an insight, sorted. */
-export const tagsOfInsight = (db: Reading, insightId: number): string[] => tagsOf(db, "insight", insightId);
+/** Sorted. */
+export const tagsOfInsight = (db: Reading, insightId: number): string[] => getTags(db, "insight", insightId);

@@ -1,11 +1,10 @@
 /**
- * The columns of the table `events`, each told once: what an event gives for it, how it is stored, what readers see.
- *
- * Loading, lists, live events, exports, the view of statements and moves to another store follow from this table. A new
- * column is a line here and a migration for each engine. Nothing is imported: the console's page has it, too.
+ * The columns of the table `events`: source, storage and presentation of each. Loading, lists, realtime events,
+ * exports, views and migration use this table. A new column requires a line here and a migration per engine. No
+ * imports: the console's page includes this file.
  */
 
-/** What JavaScript reads of each kind: an `instant` as epoch microseconds, `json` as its exact text. */
+/** JavaScript type by kind: `dateTime` as epoch microseconds, `json` as its exact source. */
 interface ColumnValues {
   integer: number;
   bigint: number;
@@ -18,19 +17,19 @@ interface ColumnValues {
 
 export type EventColumnKind = keyof ColumnValues;
 
-/** What is known about a column; the table's keys are the names that readers see. */
+/** Metadata of a column; the table's keys are the public names. */
 interface Column<Member extends string = string> {
   kind: EventColumnKind;
-  /** The member of a `StorableEvent` that is stored; absent: it is computed by `of`. */
+  /** The stored member of a `StorableEvent`; if absent, `of` computes the value. */
   member?: Member;
   of?: (event: { uuid: string }) => number | null;
-  /** For columns of the kinds `bigint`, `text`, `instant` and `json`. */
+  /** For columns of the kinds `bigint`, `string`, `dateTime` and `json`. */
   isNullable?: true;
-  /** What readers see instead of null. */
+  /** Public value for null. */
   forNull?: string;
-  /** Its name in ClickHouse, where another one is an alias. */
+  /** Name in ClickHouse, if it differs. */
   clickhouse?: string;
-  /** In the documentation. */
+  /** Description in the documentation. */
   about?: string;
   example?: unknown;
 }
@@ -40,7 +39,7 @@ const table = {
   historical: {
     kind: "boolean",
     member: "historical",
-    about: "Whether it was sent with `historical_migration`.",
+    about: "True if sent with `historical_migration`.",
     example: false,
   },
   seq: { kind: "bigint", member: "seq", about: "Order of arrival within the project and lane.", example: 1 },
@@ -52,7 +51,7 @@ const table = {
     kind: "instant",
     member: "timeMicros",
     clickhouse: "time",
-    about: "When it happened.",
+    about: "Time of the event.",
     example: "2026-03-04T16:00:01.007000Z",
   },
   received_at: { kind: "instant", member: "receivedMicros", clickhouse: "received" },
@@ -62,7 +61,7 @@ const table = {
     kind: "json",
     member: "propertiesText",
     clickhouse: "properties_text",
-    about: "As they were sent, with what ingestion adds.",
+    about: "Properties as sent, with those added by ingestion.",
     example: { amount: 12.5, $groups: { company: "acme" }, $group_0: "acme" },
   },
 } as const satisfies Record<string, Column>;
@@ -74,15 +73,15 @@ export type EventColumnName = keyof Table;
 export const eventColumns: Readonly<Record<EventColumnName, EventColumn>> = table;
 export const eventColumnNames = Object.keys(table) as EventColumnName[];
 
-/** What lists show beside columns, in the words of the documentation. */
+/** Members of lists that are not columns, as documented. */
 export const computedMembers = {
   id: "Same as `uuid`.",
-  person: "The person the distinct id belongs to now.",
-  elements: "`elements_chain` taken apart, the first 500 elements of it.",
+  person: "Current person of the distinct id.",
+  elements: "Parsed `elements_chain`, first 500 elements.",
 } as const;
 export type ComputedMember = keyof typeof computedMembers;
 
-/** The members of an event in lists, in their order. */
+/** The members of an event in lists, in order. */
 export const listedMembers = [
   ...(["id", "uuid", "event", "distinct_id", "timestamp", "properties"] as const),
   ...(["person", "elements", "elements_chain", "seq", "historical"] as const),
@@ -90,32 +89,31 @@ export const listedMembers = [
 export const listedColumns = listedMembers.filter((name) => name in table) as ListedColumn[];
 type ListedColumn = Exclude<(typeof listedMembers)[number], ComputedMember>;
 
-/** The columns of exports and of the view of statements, in their order; the person comes behind them. */
+/** The columns of exports and of the SQL view, in order, followed by the person. */
 export const exportedColumns = [
   ...(["uuid", "event", "distinct_id", "timestamp", "received_at", "properties", "elements_chain"] as const),
   ...(["historical", "seq"] as const),
 ] satisfies EventColumnName[];
 
-/** The columns from which an event is made again: the others follow from these, or are the same for a whole lane. */
+/** The columns that are migrated: the others are derived, or constant per lane. */
 export const movedColumns = eventColumnNames.filter(
   (name) => eventColumns[name].member !== undefined && name !== "historical",
 );
 
-/** What is stored of an event. */
+/** The stored members of an event. */
 type Stored = Readonly<Record<Member, unknown>> & { readonly uuid: string };
 
-/** What an event gives for a column: a value of its kind. */
+/** The function that computes a column's value from an event. */
 export function valueFor<Value>({ member, of }: EventColumn): (event: Stored) => Value {
   return (of ?? ((event: Stored) => event[member!])) as (event: Stored) => Value;
 }
 
-/** What an event in a list holds, by column. */
+/** An event in a list, by column. */
 export type StoredEvent = { [Name in ListedColumn]: ColumnValues[Table[Name]["kind"]] };
 
 /**
- * The milliseconds since 1970 inside a version 7 uuid, its first 48 bits; null for uuids of other versions.
- *
- * The search for duplicates reads only row groups of that time.
+ * Milliseconds since 1970 in the first 48 bits of a version 7 UUID; null for other versions. Duplicate checks only read
+ * row groups of that time.
  */
 export function uuidTime(uuid: string): number | null {
   if (uuid.charCodeAt(14) !== digitSeven) return null;
@@ -124,13 +122,13 @@ export function uuidTime(uuid: string): number | null {
 
 const two16 = 2 ** 16;
 const digitSeven = 0x37;
-/** Values of hexadecimal digits, by their character codes. */
+/** Values of hexadecimal digits by character code. */
 const digitValues = Uint8Array.from({ length: 128 }, (_, code) => {
   const value = Number.parseInt(String.fromCharCode(code), 16);
   return Number.isNaN(value) ? 0 : value;
 });
 
-/** The number that four hexadecimal digits of a text are. Much faster than parsing a text of its own. */
+/** Parses four hexadecimal digits of a string; much faster than parsing a substring. */
 export function fourDigits(text: string, at: number): number {
   return (
     (digitValues[text.charCodeAt(at)]! << 12) |

@@ -1,32 +1,32 @@
-/** Filters on the properties of events, or of the persons they belong to, as SQL over an event `e` and its person `p`. */
+/** Filters on properties of events or their persons, as SQL over an event `e` and its person `p`. */
 
 import { AppError } from "../lib/errors.ts";
 import type { Json, JsonObject } from "../lib/json.ts";
-import type { EventSql, PropertyPlace } from "./dialect.ts";
 import { closely } from "./property-sql.ts";
+import type { EventSql, PropertyLocation } from "./sql-dialect.ts";
 
-/** The query asks for something that is not known; the message says what. */
-export class UnknownQuery extends AppError {
+/** The query has an unsupported part; the message names it. */
+export class UnknownQueryError extends AppError {
   readonly code = "invalid_query";
 }
 
-/** Whether a filter needs `Dialect.personOfEvent`. */
+/** Whether a filter requires `SqlDialect.personOfEvent`. */
 export const isAboutPerson = (filter: JsonObject): boolean => filter.type === "person";
 
-/** The condition of one filter `{key, value, operator, type}`. @throws {UnknownQuery} */
+/** The condition of a filter `{key, value, operator, type}`. @throws {UnknownQueryError} */
 export function eventFilterSql(store: EventSql, filter: JsonObject): string {
   const column = propertyColumn(store, filter.type ?? "event");
   const sql = closely(store.dialect, column, filter);
   if (sql === undefined) {
     const operator = JSON.stringify(filter.operator ?? "exact");
-    throw new UnknownQuery(`The operator ${operator} cannot be used here, or not with this value.`);
+    throw new UnknownQueryError(`The operator ${operator} is not supported here, or not with this value.`);
   }
   return `(${sql})`;
 }
 
-/** Where properties of a type are. @throws {UnknownQuery} */
-export function propertyColumn(store: EventSql, type: Json): PropertyPlace {
+/** The location of properties by type. @throws {UnknownQueryError} */
+export function propertyColumn(store: EventSql, type: Json): PropertyLocation {
   if (type === "event") return store.eventProperties;
   if (type === "person") return "p.properties";
-  throw new UnknownQuery(`Properties of type ${JSON.stringify(type)} cannot be used here.`);
+  throw new UnknownQueryError(`Properties of type ${JSON.stringify(type)} are not supported here.`);
 }

@@ -1,11 +1,11 @@
-/** Lists stored events in pages: newest first, or in order of time or arrival. */
+/** Lists stored events in pages: newest first, or ordered by time or arrival. */
 
 import type { DuckDBValue } from "@duckdb/node-api";
+import { AdaptiveBatchSize } from "../lib/adaptive-batch-size.ts";
 import type { JsonObject } from "../lib/json.ts";
-import { Portion } from "../lib/portion.ts";
 import { eventColumns, listedColumns, type StoredEvent } from "./columns.ts";
-import { type Dialect, type EventSql, shownColumns } from "./dialect.ts";
 import { eventFilterSql, isAboutPerson } from "./event-filters.ts";
+import { type EventSql, publicColumns, type SqlDialect } from "./sql-dialect.ts";
 
 export const eventOrders = ["-timestamp", "timestamp", "-seq", "seq"] as const;
 export type EventOrder = (typeof eventOrders)[number];
@@ -14,12 +14,12 @@ export interface EventFilter {
   projectId: number;
   event?: string;
   distinctIds?: readonly string[];
-  /** Events of all distinct ids of this person; the engine turns it into `distinctIds`. */
+  /** Events of all distinct IDs of this person; the engine resolves it to `distinctIds`. */
   personUuid?: string;
   uuid?: string;
-  /** Epoch microseconds; events later than this. */
+  /** Epoch microseconds, exclusive lower bound. */
   afterMicros?: number;
-  /** Epoch microseconds; events earlier than this. */
+  /** Epoch microseconds, exclusive upper bound. */
   beforeMicros?: number;
   historical?: boolean;
   /** Filters `{key, value, operator, type}`, joined by AND; `type` is `event` or `person`. */
@@ -27,29 +27,28 @@ export interface EventFilter {
   order: EventOrder;
   /** 1 to 10,000. */
   limit: number;
-  /** Where the page before this one ended. */
+  /** End of the previous page. */
   from?: EventPosition;
-  /** Events to leave out at the beginning; they are looked at all the same. */
+  /** Number of events to skip; they are read nevertheless. */
   offset?: number;
 }
 
-/** The place of an event in an order; unique within a project. */
+/** Position of an event in an order; unique within a project. */
 export interface EventPosition {
   timestampMicros: number;
   historical: boolean;
   seq: number;
 }
 
-/** A page ends early when its texts are longer than this together; it has one event at least. */
+/** A page ends early when its strings exceed this length; it has at least one event. */
 const pageLengthMax = 32 * 1024 * 1024;
-/** Events that are read at once; where some are long, fewer. */
+/** Maximum events per read; fewer if some are long. */
 const rowsAtOnce = 500;
 
 /**
- * Reads one page: as many events as asked for, or fewer when they are long.
- *
- * @returns the events, and where the next page starts when there is one.
- * @throws {UnknownQuery} a property filter that cannot be used.
+ * Reads one page: as many events as requested, or fewer if they are long.
+ * @returns the events, and the start of the next page if there is one
+ * @throws {UnknownQueryError} an unsupported property filter
  */
 export async function listEvents(
   store: EventSql,
@@ -57,9 +56,9 @@ export async function listEvents(
 ): Promise<{ events: StoredEvent[]; next: EventPosition | undefined }> {
   const { projectId, limit } = filter;
   const { from, values } = pageSql(store, filter);
-  // One event more than asked for tells that there is a next page.
+  // One more event than requested shows whether there is a next page.
   if (limit <= rowsAtOnce && !(await store.hasLongEvents(projectId))) {
-    const found = await store.rows(`SELECT ${shownColumns(store.dialect, listedColumns)} ${from}`, values);
+    const found = await store.rows(`SELECT ${publicColumns(store.dialect, listedColumns)} ${from}`, values);
     return cutTo(limit, found.map(storedEvent));
   }
   return await store.atOneTime(async () => {
@@ -74,22 +73,22 @@ async function readInPortions(
   keys: readonly [historical: boolean, seq: bigint | number][],
 ): Promise<StoredEvent[]> {
   const events: StoredEvent[] = [];
-  const portion = new Portion(pageLengthMax / 4, rowsAtOnce);
+  const portion = new AdaptiveBatchSize(pageLengthMax / 4, rowsAtOnce);
   for (let length = 0; events.length < keys.length && length < pageLengthMax; ) {
     const wanted = keys.slice(events.length, events.length + portion.rows);
-    const place = new Map(wanted.map(([historical, seq], index) => [`${historical}:${seq}`, index]));
+    const position = new Map(wanted.map(([historical, seq], index) => [`${historical}:${seq}`, index]));
     const lanes = [false, true].map((lane) => {
       const seqs = wanted.filter(([historical]) => historical === lane).map(([, seq]) => seq);
       return seqs.length === 0 ? "false" : `(e.historical = ${lane} AND e.seq IN (${seqs.join(", ")}))`;
     });
     const found = await store.rows(
-      `SELECT ${shownColumns(store.dialect, listedColumns)} FROM events e WHERE e.project_id = ${projectId} AND (${lanes.join(" OR ")})`,
+      `SELECT ${publicColumns(store.dialect, listedColumns)} FROM events e WHERE e.project_id = ${projectId} AND (${lanes.join(" OR ")})`,
     );
     const read: StoredEvent[] = new Array(wanted.length);
     for (const event of found.map(storedEvent)) {
-      read[place.get(`${event.historical}:${event.seq}`)!] = event;
+      read[position.get(`${event.historical}:${event.seq}`)!] = event;
     }
-    const weight = read.reduce((sum, event) => sum + lengthOf(event), 0);
+    const weight = read.reduce((sum, event) => sum + getLength(event), 0);
     portion.follow(weight, read.length);
     length += weight;
     events.push(...read);
@@ -100,23 +99,26 @@ async function readInPortions(
 function cutTo(limit: number, events: StoredEvent[]) {
   let length = 0;
   let count = 0;
-  // Whatever is left out is on the next page.
+  // The rest is on the next page.
   while (count < Math.min(limit, events.length) && (count === 0 || length < pageLengthMax)) {
-    length += lengthOf(events[count]!);
+    length += getLength(events[count]!);
     count += 1;
   }
   const page = events.slice(0, count);
   const last = page.at(-1);
-  return { events: page, next: count === events.length || last === undefined ? undefined : positionOf(last) };
+  return {
+    events: page,
+    next: count === events.length || last === undefined ? undefined : getPosition(last),
+  };
 }
 
-export function positionOf({ timestamp, historical, seq }: StoredEvent): EventPosition {
+export function getPosition({ timestamp, historical, seq }: StoredEvent): EventPosition {
   return { timestampMicros: timestamp, historical, seq };
 }
 
 const textColumns = listedColumns.filter((name) => ["text", "json"].includes(eventColumns[name].kind));
 
-function lengthOf(event: StoredEvent): number {
+function getLength(event: StoredEvent): number {
   let length = 0;
   for (const name of textColumns) length += (event[name] as string | null)?.length ?? 0;
   return length;
@@ -128,10 +130,10 @@ function storedEvent(row: readonly unknown[]): StoredEvent {
   return event as StoredEvent;
 }
 
-/** Whole numbers come as bigint from some engines. */
+/** Some engines return integers as bigint. */
 const plain = (value: unknown) => (typeof value === "bigint" ? Number(value) : value);
 
-/** Everything of the page's statement behind its columns. */
+/** The page's statement after its columns. */
 function pageSql(store: EventSql, filter: EventFilter): { from: string; values: DuckDBValue[] } {
   const { dialect } = store;
   const conditions: string[] = [];
@@ -144,10 +146,10 @@ function pageSql(store: EventSql, filter: EventFilter): { from: string; values: 
   }
   if (filter.uuid !== undefined) conditions.push(`e.uuid = ${dialect.uuid(bind(filter.uuid))}`);
   if (filter.afterMicros !== undefined) {
-    conditions.push(`${dialect.time("e")} > ${dialect.moment(bind(filter.afterMicros))}`);
+    conditions.push(`${dialect.time("e")} > ${dialect.timestamp(bind(filter.afterMicros))}`);
   }
   if (filter.beforeMicros !== undefined) {
-    conditions.push(`${dialect.time("e")} < ${dialect.moment(bind(filter.beforeMicros))}`);
+    conditions.push(`${dialect.time("e")} < ${dialect.timestamp(bind(filter.beforeMicros))}`);
   }
   if (filter.historical !== undefined) conditions.push(`e.historical = ${filter.historical}`);
   const filters = filter.properties ?? [];
@@ -165,7 +167,7 @@ function pageSql(store: EventSql, filter: EventFilter): { from: string; values: 
 }
 
 function behind(
-  dialect: Dialect,
+  dialect: SqlDialect,
   from: EventPosition,
   order: { byTime: boolean; descending: boolean; bind: (value: number) => string },
 ): string {
@@ -175,7 +177,7 @@ function behind(
   const seq = bind(from.seq);
   const laneAndSeq = `(e.historical ${sign} ${historical} OR (e.historical = ${historical} AND e.seq ${sign} ${seq}))`;
   if (!byTime) return laneAndSeq;
-  const time = dialect.moment(bind(from.timestampMicros));
+  const time = dialect.timestamp(bind(from.timestampMicros));
   const own = dialect.time("e");
   // The first comparison alone lets the store skip row groups.
   return `${own} ${sign}= ${time} AND (${own} ${sign} ${time} OR ${laneAndSeq})`;

@@ -1,61 +1,63 @@
 /**
- * Property filters as SQL over a JSON column.
- *
- * `exactly` translates only what SQL answers as the evaluation of flags does; the caller tests the rest in memory.
- * `closely` is for insights, where a filter that cannot be expressed is an error of the query.
+ * Property filters as SQL over a JSON column. `exactly` translates only filters that SQL evaluates exactly like
+ * flags; the caller evaluates the rest in memory. `closely` is for insights, where an unsupported filter is an error.
  */
 
 import type { Json, JsonObject } from "../lib/json.ts";
 import { fitsOperator } from "../lib/operator-values.ts";
 import { isKnownOperator } from "../lib/operators.ts";
 import { compilePattern } from "../lib/regex.ts";
-import { type Dialect, jsonOf, type PropertyPlace, roughTextAt, textAt } from "./dialect.ts";
+import { looseStringAt, type PropertyLocation, type SqlDialect, stringAt, toJson } from "./sql-dialect.ts";
 
-/** A condition with the same answer as evaluation, or undefined when there is none in SQL. */
-export function exactly(dialect: Dialect, place: PropertyPlace, filter: JsonObject): string | undefined {
+/** A condition equivalent to flag evaluation; undefined if SQL cannot express it. */
+export function exactly(
+  dialect: SqlDialect,
+  location: PropertyLocation,
+  filter: JsonObject,
+): string | undefined {
   const { key, value } = filter;
   const operator = filter.operator ?? "exact";
   if (typeof key !== "string" || filter.negation === true) return undefined;
   if (typeof operator !== "string" || !isKnownOperator(operator) || !fitsOperator(operator, value))
     return undefined;
-  if (operator === "is_set") return dialect.hasMember(jsonOf(place), key);
-  if (operator === "is_not_set") return `NOT ${dialect.hasMember(jsonOf(place), key)}`;
+  if (operator === "is_set") return dialect.hasMember(toJson(location), key);
+  if (operator === "is_not_set") return `NOT ${dialect.hasMember(toJson(location), key)}`;
   if (operator === "regex" || operator === "not_regex")
-    return regexSearch(dialect, place, key, operator, value);
-  // Elsewhere a list is compared by its own text.
+    return regexSearch(dialect, location, key, operator, value);
+  // For other operators, a list is compared by its string form.
   if (Array.isArray(value) && !takesLists.has(String(operator))) return undefined;
   const texts = (Array.isArray(value) ? value : [value]).map(plainText);
   if (texts.length === 0 || texts.includes(undefined)) return undefined;
-  return comparison(dialect, place, key, String(operator), texts as string[]);
+  return comparison(dialect, location, key, String(operator), texts as string[]);
 }
 
-/** The stores search with the same kind of engine; only patterns that both read alike are given to it. */
+/** The stores use the same kind of regex engine; only patterns that are interpreted identically are passed on. */
 function regexSearch(
-  dialect: Dialect,
-  place: PropertyPlace,
+  dialect: SqlDialect,
+  location: PropertyLocation,
   key: string,
   operator: string,
   pattern: unknown,
 ): string | undefined {
   if (typeof pattern !== "string" || !plainPattern.test(pattern) || !isUsable(pattern)) return undefined;
-  return searched(dialect, place, key, operator, pattern);
+  return searched(dialect, location, key, operator, pattern);
 }
 
 function searched(
-  dialect: Dialect,
-  place: PropertyPlace,
+  dialect: SqlDialect,
+  location: PropertyLocation,
   key: string,
   operator: string,
   pattern: string,
 ): string {
-  const found = `coalesce(${dialect.matches(textAt(dialect, place, key), pattern)}, false)`;
+  const found = `coalesce(${dialect.matches(stringAt(dialect, location, key), pattern)}, false)`;
   return operator === "regex" ? found : `NOT ${found}`;
 }
 
-/** ASCII without classes, groups with names or flags, or escapes of letters: these have dialects. */
+/** ASCII without classes, named groups, flags or letter escapes: these differ between dialects. */
 const plainPattern = /^(?!.*\(\?)(?:[\x20-\x5b\x5d-\x7e]|\\[^A-Za-z0-9])*$/;
 
-/** A property that is null has the text `null`, which SQL does not see. */
+/** A null property has the string `null` in evaluation, which SQL does not see. */
 function isUsable(pattern: string): boolean {
   const compiled = compilePattern(pattern);
   return "search" in compiled && compiled.search("null") === false;
@@ -63,25 +65,25 @@ function isUsable(pattern: string): boolean {
 
 const takesLists = new Set(["exact", "is_not", "icontains_multi", "not_icontains_multi"]);
 
-/** Text whose comparison needs none of the finer rules: numbers, booleans, null and letters beyond ASCII have them. */
+/** Strings with simple comparison rules: excludes numbers, booleans, null and non-ASCII letters. */
 function plainText(value: unknown): string | undefined {
   if (typeof value !== "string" || value === "" || !/^[\x20-\x7e]+$/.test(value)) return undefined;
   if (/^(true|false)$/i.test(value) || "null".includes(value.toLowerCase())) return undefined;
   return /^[\s\d.eE+-]+$/.test(value) ? undefined : value.toLowerCase();
 }
 
-/** Other texts are not found in any number, however it is written. */
+/** Other strings cannot occur in a number, however it is written. */
 const partOfNumber = /^[\d.e+-]*$/;
 
 function comparison(
-  dialect: Dialect,
-  place: PropertyPlace,
+  dialect: SqlDialect,
+  location: PropertyLocation,
   key: string,
   operator: string,
   texts: string[],
 ): string | undefined {
-  const read = texts.some((one) => partOfNumber.test(one)) ? textAt : roughTextAt;
-  const text = dialect.lower(read(dialect, place, key));
+  const read = texts.some((one) => partOfNumber.test(one)) ? stringAt : looseStringAt;
+  const text = dialect.lower(read(dialect, location, key));
   const isAnyOf = anyOf(texts.length === 0 ? [] : [`${text} IN (${texts.map(dialect.text).join(", ")})`]);
   const contains = anyOf(texts.map((part) => dialect.contains(text, part)));
   switch (operator) {
@@ -112,49 +114,53 @@ function comparison(
   }
 }
 
-/** Conditions joined by OR; none of none, and not of a property that is absent. */
+/** Conditions joined by OR; false if empty or if the property is absent. */
 function anyOf(conditions: readonly string[]): string {
   return conditions.length === 0 ? "false" : `coalesce(${conditions.join(" OR ")}, false)`;
 }
 
-const numeric: Record<string, string> = { gt: ">", gte: ">=", min: ">=", lt: "<", lte: "<=", max: "<=" };
+const numeric = new Map(Object.entries({ gt: ">", gte: ">=", min: ">=", lt: "<", lte: "<=", max: "<=" }));
 
-/** Others cannot be written in SQL. */
+/** Other numbers cannot be expressed in SQL. */
 function finiteNumber(value: Json | undefined): number | undefined {
   const number = typeof value === "string" && value.trim() !== "" ? Number(value) : value;
   return typeof number === "number" && Number.isFinite(number) ? number : undefined;
 }
 
-/** A condition that is right for usual values, or undefined for an operator or a pattern that cannot be used. */
-export function closely(dialect: Dialect, place: PropertyPlace, filter: JsonObject): string | undefined {
+/** A condition that is correct for common values; undefined for an unsupported operator or pattern. */
+export function closely(
+  dialect: SqlDialect,
+  location: PropertyLocation,
+  filter: JsonObject,
+): string | undefined {
   const key = filter.key;
   if (typeof key !== "string") return undefined;
-  const exact = exactly(dialect, place, filter);
+  const exact = exactly(dialect, location, filter);
   if (exact !== undefined) return exact;
   const operator = String(filter.operator ?? "exact");
   const values = Array.isArray(filter.value) ? filter.value : [filter.value];
   const texts = values.map((value) =>
     (typeof value === "string" ? value : JSON.stringify(value ?? null)).toLowerCase(),
   );
-  const sign = numeric[operator];
+  const sign = numeric.get(operator);
   if (sign !== undefined) {
     const wanted = finiteNumber(values[0]);
     if (wanted === undefined) return undefined;
-    return `coalesce(${dialect.number(roughTextAt(dialect, place, key))} ${sign} ${wanted}, false)`;
+    return `coalesce(${dialect.number(looseStringAt(dialect, location, key))} ${sign} ${wanted}, false)`;
   }
   if (operator === "between" || operator === "not_between") {
     const [least, most] = values.map(finiteNumber);
     if (values.length !== 2 || least === undefined || most === undefined || least > most) return undefined;
-    const number = dialect.number(roughTextAt(dialect, place, key));
+    const number = dialect.number(looseStringAt(dialect, location, key));
     if (operator === "between") return `coalesce(${number} BETWEEN ${least} AND ${most}, false)`;
-    // As for flags: what has no such property is outside, and what is no number is neither.
-    return `(coalesce(${number} NOT BETWEEN ${least} AND ${most}, false) OR NOT ${dialect.hasMember(jsonOf(place), key)})`;
+    // As for flags: an absent property is outside the range, and a non-number is neither inside nor outside.
+    return `(coalesce(${number} NOT BETWEEN ${least} AND ${most}, false) OR NOT ${dialect.hasMember(toJson(location), key)})`;
   }
   if (operator === "regex" || operator === "not_regex") {
     const pattern = String(values[0]);
-    // The store would end the whole query with an error about it.
+    // The store would fail the whole query.
     if ("problem" in compilePattern(pattern)) return undefined;
-    return searched(dialect, place, key, operator, pattern);
+    return searched(dialect, location, key, operator, pattern);
   }
-  return comparison(dialect, place, key, operator, texts);
+  return comparison(dialect, location, key, operator, texts);
 }

@@ -1,6 +1,6 @@
-/** Text inside SQL where DuckDB takes no parameters. */
+/** String literals in SQL, for statements without parameters. */
 
-/** A string literal. A NUL, which would end the statement there, becomes U+FFFD as it does in stored text. */
+/** A string literal. NUL, which would end the statement, becomes U+FFFD as in stored strings. */
 export function quoted(text: string): string {
   return `'${text.replaceAll("'", "''").replaceAll("\0", "\ufffd")}'`;
 }

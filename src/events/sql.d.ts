@@ -1,5 +1,9 @@
-/** SQL files are imported as text, so that they are inside the executable. */
+/** SQL and data files are imported as strings, which embeds them in the executable. */
 declare module "*.sql" {
+  const text: string;
+  export default text;
+}
+declare module "*.txt" {
   const text: string;
   export default text;
 }

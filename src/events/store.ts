@@ -1,90 +1,82 @@
-/** The event store as the pipeline sees it: whatever keeps events stands behind this. */
+/** The pipeline's interface to the event store, independent of the engine. */
 
 import type { StorableEvent } from "../journal/entry.ts";
 import type { Lane } from "../journal/segment.ts";
 import { AppError } from "../lib/errors.ts";
 
-/** Loading was told to stop; the batch is loaded by the next engine. */
-export class LoadGivenUp extends AppError {
+/** Loading was cancelled; the next engine loads the batch. */
+export class LoadCancelledError extends AppError {
   readonly code = "load_given_up";
   constructor() {
-    super("Loading was given up.");
+    super("Loading was cancelled.");
   }
 }
 
-/** Events that were staged are not stored, and have to be loaded in the old way. */
-export class StagingFailed extends AppError {
+/** Staged events are not stored and have to be loaded without staging. */
+export class StagingError extends AppError {
   readonly code = "staging_failed";
   constructor(cause: unknown) {
-    super(`Events could not be stored in advance: ${cause instanceof Error ? cause.message : cause}`);
+    super(`failed to store events in advance: ${cause instanceof Error ? cause.message : cause}`);
     this.cause = cause;
   }
 }
 
-/** What of an event tells whether it is stored already. */
+/** The fields that identify a stored event. */
 export type EventIdentity = Pick<StorableEvent, "seq" | "uuid" | "projectId">;
 
 /**
- * Keeps events and, per lane, how far it has come.
- *
- * One caller at a time. `test/events/event-store-conformance.ts` says in tests what is promised here.
+ * Stores events and a cursor per lane. One caller at a time. `test/events/event-store-conformance.ts` tests the
+ * contract of this interface.
  */
 export interface EventStore {
-  /** The last sequence number of a lane whose events can be read; 0 at first. */
+  /** The last visible sequence number of a lane; 0 initially. */
   cursor(lane: Lane): number;
 
   /**
-   * A batch that was begun and is loaded before any other, with the same border: it may have reached the store. None where
-   * loading leaves no doubt.
+   * A started batch, which may have reached the store: it has to be loaded first, with the same end. Undefined if
+   * loading is atomic.
    */
   unfinished(): { lane: Lane; last: number } | undefined;
 
-  /** Fixes the border of the next batch, before anything else is done with it; the same border again changes nothing. */
+  /** Fixes the end of the next batch before any other step; repeating it has no effect. */
   begin(load: { lane: Lane; last: number }): void;
 
-  /** So many events are best loaded together, and no more; undefined: as many as there are. */
+  /** Optimal and maximum number of events per load; undefined: unlimited. */
   readonly eventsPerLoad?: number;
 
   /**
-   * Tells which events are stored already. Those of the batch that was begun do not count.
-   *
-   * @param events of one lane.
-   * @returns      the sequence numbers of those whose uuid is stored in the same project, whichever lane it came by.
+   * Finds events that are already stored, excluding those of the started batch.
+   * @param events of one lane
+   * @returns sequence numbers of the events whose UUID is stored in the same project, in either lane
    */
   known(events: readonly EventIdentity[]): Promise<Set<number>>;
 
-  /** Whether certainly no event of a project with this uuid is stored, or being stored; false where that is not known. */
+  /** Whether certainly no event of the project with this UUID is stored or being stored; false if unknown. */
   isNew?(projectId: number, uuid: string): boolean;
 
   /**
-   * Takes some events of the next `load`, which makes them readable, so that nobody need hold them until then. Does not look
-   * at them once it has returned. Nothing but `known` may come in between.
-   *
-   * Absent where events cannot be stored in advance.
-   *
-   * @throws {StagingFailed} here and in that `load`: nothing is stored of what was staged, which ends it.
+   * Stages events of the next `load`, which makes them visible, so that the caller need not hold them. Does not retain
+   * the array. Only `known` may be called in between. Absent if the store cannot stage events.
+   * @throws {StagingError} here or in that `load`: all staged events are discarded
    */
   stage?(events: readonly StorableEvent[]): Promise<void>;
 
-  /** Forgets what was staged, in place of `load`. */
+  /** Discards staged events, instead of `load`. */
   unstage?(): Promise<void>;
 
   /**
-   * Makes events readable and moves the lane's cursor, both or neither. After a failure it may be called again with the same
-   * events, which are stored once all the same.
-   *
-   * @param last   the cursor afterwards.
-   * @param events none of them known. Those that were staged come before them.
+   * Makes events visible and moves the lane's cursor, atomically. After an error it may be repeated with the same
+   * events, which are stored once. @param last the new cursor
+   * @param events none of them known; staged events precede them
    */
   load(lane: Lane, last: number, events: readonly StorableEvent[]): Promise<void>;
 
   /**
-   * Makes what was loaded survive the loss of the journal.
-   *
-   * @returns false when that cannot be at this moment; nothing was done then.
+   * Makes loaded events durable without the journal.
+   * @returns false if that is currently impossible; nothing was done
    */
   checkpoint(): Promise<boolean>;
 
-  /** Ends attempts that go on for as long as the store is away; `load` and `known` throw `LoadGivenUp` then. */
-  giveUp(): void;
+  /** Ends retries while the store is unavailable: `load` and `known` throw `LoadCancelledError`. */
+  cancel(): void;
 }

@@ -6,7 +6,7 @@
  */
 
 import { rmSync } from "node:fs";
-import { flagkeep, TestAppliance, temporaryFolder } from "../support/appliance.ts";
+import { flagkeep, ServerProcess, temporaryFolder } from "../support/server.ts";
 import { startClient } from "./client.ts";
 import { fill } from "./fill.ts";
 
@@ -15,10 +15,10 @@ const seconds = Number(process.env.SECONDS ?? 15);
 const events = Number(process.env.EVENTS ?? 1_000_000);
 const rates = { single: 300, flags: 500 } as const;
 
-await using appliance = await TestAppliance.start();
-const { url, token, dataDir } = appliance;
+await using server = await ServerProcess.start();
+const { url, token, dataDir } = server;
 const backups = temporaryFolder();
-await fill(appliance, events);
+await fill(server, events);
 // The disk is still busy with what came in.
 await waits(0);
 for (let round = 1; round <= rounds; round++) {

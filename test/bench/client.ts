@@ -45,7 +45,7 @@ export async function startClient(plan: ClientPlan): Promise<{ run(): Promise<Cl
     stdout: "pipe",
     stderr: "inherit",
   });
-  const lines = linesOf(child.stdout);
+  const lines = getLines(child.stdout);
   if ((await lines.next()).value !== "ready") throw new Error("The client did not start.");
   return {
     async run() {
@@ -59,7 +59,7 @@ export async function startClient(plan: ClientPlan): Promise<{ run(): Promise<Cl
   };
 }
 
-async function* linesOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<string> {
+async function* getLines(stream: ReadableStream<Uint8Array>): AsyncGenerator<string> {
   let rest = "";
   for await (const piece of stream.pipeThrough(new TextDecoderStream() as never)) {
     const lines = (rest + piece).split("\n");

@@ -7,12 +7,12 @@
 
 import { cpus } from "node:os";
 import { brotliCompressSync, gzipSync, zstdCompressSync } from "node:zlib";
-import { Bodies } from "../../src/http/body.ts";
-import { captureDialect } from "../../src/http/dialect.ts";
+import { BodyReader } from "../../src/http/body.ts";
 import type { EdgeDeps, RegisteredPath } from "../../src/http/edge-deps.ts";
-import { Exchange } from "../../src/http/exchange.ts";
-import { TrustedPlaces } from "../../src/http/places.ts";
-import { Intake } from "../../src/ingestion/intake.ts";
+import { RequestContext } from "../../src/http/request-context.ts";
+import { captureProfile } from "../../src/http/route-profile.ts";
+import { TrustedProxies } from "../../src/http/trusted-proxies.ts";
+import { CaptureHandler } from "../../src/ingestion/event-intake.ts";
 import type { JournalSink } from "../../src/ingestion/ports.ts";
 
 const seconds = Number(process.argv[2] ?? 2);
@@ -34,13 +34,13 @@ const deps = {
   journal,
   projects: { findByToken: () => ({ id: 1, anonymizeIps: false }) },
 };
-const intake = new Intake(deps);
+const intake = new CaptureHandler(deps);
 const edge = {
-  bodies: new Bodies({ bytesMax: 20 * mib, apiBytesMax: mib, inFlightBytesMax: 256 * mib }),
-  places: new TrustedPlaces([]),
+  bodies: new BodyReader({ bytesMax: 20 * mib, apiBytesMax: mib, inFlightBytesMax: 256 * mib }),
+  origins: new TrustedProxies([]),
   now: () => new Date(),
 } as Partial<EdgeDeps> as EdgeDeps;
-const path: RegisteredPath = { path: "/batch", dialect: captureDialect, methods: new Map() };
+const path: RegisteredPath = { path: "/batch", profile: captureProfile, methods: new Map() };
 const connection = { peer: () => "127.0.0.1", allowSilence: () => undefined };
 
 function webEvent(index: number) {
@@ -98,7 +98,7 @@ function arrived(body: Uint8Array, headers: Record<string, string>): Request {
 }
 
 async function take(request: Request): Promise<void> {
-  const exchange = new Exchange(request, connection, path, edge);
+  const exchange = new RequestContext(request, connection, path, edge);
   await intake.take(exchange, { kind: "classic", rule: "drop" });
   exchange.end();
 }

@@ -5,12 +5,12 @@
  */
 
 import { cpus } from "node:os";
-import { renderFlags } from "../../src/flags/api/public/flags-reply.ts";
 import { localEvaluationBody, localEvaluationReply } from "../../src/flags/definitions/local-evaluation.ts";
 import { evaluate } from "../../src/flags/evaluate/evaluate.ts";
 import { compileFlagSet } from "../../src/flags/evaluate/flag-set.ts";
 import type { EvaluationRequest } from "../../src/flags/evaluate/model.ts";
 import type { FlagDefinition } from "../../src/flags/rules/types.ts";
+import { renderFlags } from "../../src/flags/sdk/flags-reply.ts";
 import type { Json, JsonObject } from "../../src/lib/json.ts";
 import { cohort, dependsOn, flag, inCohort, person, when } from "../flags/make.ts";
 
@@ -24,7 +24,7 @@ const variants: JsonObject = {
 };
 
 /** Of ten flags: four rollouts, two experiments, and one each by text, by date and version, by pattern, by cohort and flag. */
-function filtersOf(i: number): JsonObject {
+function getFilters(i: number): JsonObject {
   switch (i % 10) {
     case 0:
     case 1:
@@ -46,7 +46,7 @@ function filtersOf(i: number): JsonObject {
 }
 
 const flags: FlagDefinition[] = Array.from({ length: 100 }, (_, i) =>
-  flag(i + 1, `flag-number-${i + 1}`, filtersOf(i)),
+  flag(i + 1, `flag-number-${i + 1}`, getFilters(i)),
 );
 const cohorts = [1, 2, 3].map((id) =>
   cohort(id, {

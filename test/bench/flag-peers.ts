@@ -6,8 +6,8 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { TestAppliance, until } from "../support/appliance.ts";
 import { freePort } from "../support/ports.ts";
+import { ServerProcess, until } from "../support/server.ts";
 import { startClient } from "./client.ts";
 
 const rounds = Number(process.env.ROUNDS ?? 3);
@@ -32,17 +32,17 @@ interface Peer {
 
 /** Half of all people, and those with certain plans. */
 async function flagkeep(): Promise<FlagServer> {
-  const appliance = await TestAppliance.start();
+  const server = await ServerProcess.start();
   const property = { type: "person", key: "plan", operator: "exact", value: plans };
   const groups = [{ properties: [property] }, { properties: [], rollout_percentage: 50 }];
   for (let number = 0; number < flagCount; number++) {
     const body = { key: `flag-${number}`, active: true, filters: { groups } };
-    const { status } = await appliance.api("/api/projects/1/feature_flags/", { method: "POST", body });
+    const { status } = await server.api("/api/projects/1/feature_flags/", { method: "POST", body });
     if (status !== 201) throw new Error(`A flag was not made: ${status}.`);
   }
   return {
-    ...{ url: appliance.url, token: appliance.token },
-    [Symbol.asyncDispose]: () => appliance[Symbol.asyncDispose](),
+    ...{ url: server.url, token: server.token },
+    [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
   };
 }
 

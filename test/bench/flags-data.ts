@@ -1,12 +1,12 @@
 /** The flags and persons that flag requests are measured with. */
 
-import { type TestAppliance, until } from "../support/appliance.ts";
+import { type ServerProcess, until } from "../support/server.ts";
 
 const flagCount = 100;
 export const personCount = 5_000;
 
 /** Every kind of flag that people have: shares, properties, variants, payloads, versions, several conditions. */
-export async function createFlags(appliance: TestAppliance): Promise<void> {
+export async function createFlags(server: ServerProcess): Promise<void> {
   const property = (key: string, operator: string, value: unknown) => ({
     type: "person",
     key,
@@ -28,7 +28,7 @@ export async function createFlags(appliance: TestAppliance): Promise<void> {
       groups: [conditions[i % 4]!, conditions[(i + 1) % 4]!],
       ...(i % 3 === 0 ? { multivariate: { variants }, payloads: { one: '{"colour":"red","size":12}' } } : {}),
     };
-    const response = await appliance.api("/api/projects/1/feature_flags/", {
+    const response = await server.api("/api/projects/1/feature_flags/", {
       method: "POST",
       body: { key: `flag-${i}`, name: `Flag number ${i}`, filters, _should_create_usage_dashboard: false },
     });
@@ -36,7 +36,7 @@ export async function createFlags(appliance: TestAppliance): Promise<void> {
   }
 }
 
-export async function createPersons(appliance: TestAppliance): Promise<void> {
+export async function createPersons(server: ServerProcess): Promise<void> {
   for (let from = 0; from < personCount; from += 500) {
     const batch = Array.from({ length: 500 }, (_, index) => {
       const number = from + index;
@@ -52,11 +52,11 @@ export async function createPersons(appliance: TestAppliance): Promise<void> {
       };
       return { event: "$set", distinct_id: `user-0-${number}@shop.example`, properties: { $set } };
     });
-    const response = await appliance.batch(batch);
+    const response = await server.batch(batch);
     if (response.status !== 200) throw new Error(await response.text());
   }
   await until(async () => {
-    const answer = await appliance.api(
+    const answer = await server.api(
       `/api/projects/1/persons/?distinct_id=user-0-${personCount - 1}@shop.example`,
     );
     return ((await answer.json()) as { results: unknown[] }).results.length === 1;

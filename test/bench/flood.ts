@@ -5,7 +5,7 @@
  * steady, low rate; both are measured alone and beside the flood. All run on one machine, so the clients take part of it.
  */
 
-import { TestAppliance } from "../support/appliance.ts";
+import { ServerProcess } from "../support/server.ts";
 import { type ClientPlan, startClient } from "./client.ts";
 import { cpuSeconds } from "./processes.ts";
 
@@ -30,24 +30,24 @@ async function neighbours(url: string, token: string, seed: number) {
 }
 
 for (let round = 1; round <= rounds; round++) {
-  await using appliance = await TestAppliance.start();
-  const { url } = appliance;
-  const response = await appliance.api("/api/organizations/@current/projects/", {
+  await using server = await ServerProcess.start();
+  const { url } = server;
+  const response = await server.api("/api/organizations/@current/projects/", {
     method: "POST",
     body: { name: "Neighbour" },
   });
   const { api_token: other } = (await response.json()) as { api_token: string };
   const flood = await startClient({
-    ...{ url, token: appliance.token, kind: "batch", size: batchSize, connections: 16, seed: round },
+    ...{ url, token: server.token, kind: "batch", size: batchSize, connections: 16, seed: round },
     ...{ seconds: seconds + 2 * margin, requests: 1_300 * (seconds + 2 * margin) },
   });
   const alone = await (await neighbours(url, other, 1_000 + round))();
   const run = await neighbours(url, other, 2_000 + round);
   const flooding = flood.run();
   await Bun.sleep(margin * 1_000);
-  const before = cpuSeconds(appliance.process.pid);
+  const before = cpuSeconds(server.process.pid);
   const beside = await run();
-  const busy = (cpuSeconds(appliance.process.pid) - before) / seconds;
+  const busy = (cpuSeconds(server.process.pid) - before) / seconds;
   const { requests, failures, ranOut, seconds: took } = await flooding;
   const [flags, singles] = beside;
   console.log(

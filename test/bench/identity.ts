@@ -10,8 +10,8 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import type { EventEntry } from "../../src/journal/entry.ts";
 import { PropertyReader } from "../../src/journal/entry-properties.ts";
-import { openPeople } from "../../src/people/open.ts";
-import { PeopleStore } from "../../src/people/store.ts";
+import { openPeople } from "../../src/persons/open.ts";
+import { PeopleStore } from "../../src/persons/store.ts";
 
 const { values } = parseArgs({
   options: {
@@ -35,7 +35,7 @@ let clockMicros = Date.UTC(2026, 0, 1) * 1000;
 type Kind = "web page view" | "server event" | "identify";
 
 /** A page view as the web library sends it: a dozen automatic properties, one of them another at every view. */
-function eventOf(kind: Kind, distinctId: string): EventEntry {
+function toEvent(kind: Kind, distinctId: string): EventEntry {
   seq += 1;
   clockMicros += 200;
   const common = { kind: "event" as const, seq, projectId: 1, uuid: Bun.randomUUIDv7(), distinctId };
@@ -90,7 +90,7 @@ function run(name: string, kind: Kind, idOf: (index: number) => string): void {
   let spent = 0;
   let cpuMicros = 0;
   for (let batch = 0; batch < batches; batch += 1) {
-    const entries = Array.from({ length: size }, (_, index) => eventOf(kind, idOf(batch * size + index)));
+    const entries = Array.from({ length: size }, (_, index) => toEvent(kind, idOf(batch * size + index)));
     const started = performance.now();
     const cpuBefore = process.cpuUsage();
     apply(entries);
@@ -115,7 +115,7 @@ console.log(
   `${cpus().length} cores, ${batches} batches of ${size}, ${persons.toLocaleString("en")} persons at first`,
 );
 for (let made = 0; made < persons; made += size) {
-  apply(Array.from({ length: size }, (_, index) => eventOf("web page view", `person-${made + index}`)));
+  apply(Array.from({ length: size }, (_, index) => toEvent("web page view", `person-${made + index}`)));
 }
 let fresh = 0;
 const mostlyKnown = (perPerson: number) => {

@@ -11,7 +11,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { RedisClient, SQL, type Subprocess } from "bun";
-import { TestAppliance, until } from "../support/appliance.ts";
+import { ServerProcess, until } from "../support/server.ts";
 import { startClient } from "./client.ts";
 
 const rounds = Number(process.env.ROUNDS ?? 3);
@@ -180,9 +180,9 @@ async function compare(): Promise<void> {
   });
   const rows: Record<string, Figures[]> = { Flagkeep: [] };
   for (let round = 0; round < rounds; round++) {
-    await using appliance = await TestAppliance.start();
+    await using server = await ServerProcess.start();
     console.log(`round ${round + 1} of ${rounds}`);
-    rows.Flagkeep!.push(await measure(appliance.url, appliance.token));
+    rows.Flagkeep!.push(await measure(server.url, server.token));
     for (const { peer, program } of installed) {
       rows[peer.name] ??= [];
       rows[peer.name]!.push(await ofPeer(peer, program));

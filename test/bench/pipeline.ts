@@ -12,8 +12,8 @@ import type { EventEntry, JournalItem } from "../../src/journal/entry.ts";
 import { PropertyReader } from "../../src/journal/entry-properties.ts";
 import { decodeEntries } from "../../src/journal/entry-reader.ts";
 import type { SegmentBatch } from "../../src/journal/reader.ts";
-import { ReusedBuffers } from "../../src/lib/reused-buffers.ts";
-import { NameRegister } from "../../src/people/names.ts";
+import { ReusedBuffers } from "../../src/lib/buffer-pool.ts";
+import { DefinitionRecorder } from "../../src/persons/event-definitions.ts";
 import { TestStores } from "../support/event-store.ts";
 import { peopleLike } from "./people-like.ts";
 
@@ -105,7 +105,7 @@ await measured("identity", () => {
   }
 });
 await measured("names", () => {
-  const names = new NameRegister(store.db);
+  const names = new DefinitionRecorder(store.db);
   for (const entries of decoded) for (const items of parts(entries)) names.look(items);
   names.store();
 });

@@ -9,20 +9,20 @@ import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DuckDBInstance } from "@duckdb/node-api";
 import { paths } from "../../src/paths.ts";
-import { flagkeep, TestAppliance, temporaryFolder, until } from "../support/appliance.ts";
+import { flagkeep, ServerProcess, temporaryFolder, until } from "../support/server.ts";
 import { fill } from "./fill.ts";
 
 const events = Number(process.env.EVENTS ?? 1_000_000);
 
-await using appliance = await TestAppliance.start();
-const { dataDir } = appliance;
-await fill(appliance, events);
+await using server = await ServerProcess.start();
+const { dataDir } = server;
+await fill(server, events);
 const segments = () => readdirSync(join(paths(dataDir).journal, "realtime")).length;
 await until(() => segments() <= 1, "the journal is in the archive", 120_000);
 const rows = () =>
   readdirSync(join(paths(dataDir).archive, "realtime")).filter((name) => name.includes(".ndjson.")).length;
 await until(() => rows() <= 1, "the archive is arranged by columns", 600_000);
-await appliance.stop();
+await server.stop();
 
 const { stdout } = await flagkeep(["status", "--data-dir", dataDir, "--json"]);
 const { disk } = JSON.parse(stdout) as { disk: Record<string, number> };
@@ -37,7 +37,7 @@ const show = (what: string, bytes: number) =>
 console.log(`${events} events`);
 show("Parquet, zstd: the events alone", parquet);
 show("event store: events, names, and people as SQL sees them", store);
-show("store of persons", people);
+show("person store", people);
 show("event store and persons", store + people);
 show("archive, journal and metadata", others);
 show("all of it", store + people + others);

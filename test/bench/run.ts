@@ -7,7 +7,7 @@
 
 import { writeFileSync } from "node:fs";
 import { availableParallelism, cpus } from "node:os";
-import { executable, flagkeep, TestAppliance, temporaryFolder } from "../support/appliance.ts";
+import { executable, flagkeep, ServerProcess, temporaryFolder } from "../support/server.ts";
 import { type CeilingRole, duckdbInserts, startCeiling } from "./ceilings.ts";
 import { type ClientPlan, type ClientResult, startClient } from "./client.ts";
 import { createFlags, createPersons, personCount } from "./flags-data.ts";
@@ -64,8 +64,8 @@ const scenarios: Scenario[] = [
     name: "single events",
     ceiling: "naive durable server",
     async round() {
-      await using appliance = await TestAppliance.start();
-      const { url, token } = appliance;
+      await using server = await ServerProcess.start();
+      const { url, token } = server;
       const ours = await load({ ...single, url, token });
       const bare = await ceilingOf("bare", single);
       const parse = await ceilingOf("parse", single);
@@ -87,13 +87,13 @@ const scenarios: Scenario[] = [
     name: "batches of 100, gzip",
     ceiling: "gunzip and parse",
     async round() {
-      await using appliance = await TestAppliance.start();
-      const { url, token } = appliance;
+      await using server = await ServerProcess.start();
+      const { url, token } = server;
       const before = performance.now();
       const ours = await load({ ...batch, url, token });
       const sending = performance.now() - ours.seconds * 1_000;
-      const memory = memoryOf(appliance.process.pid, await appliance.enginePids());
-      await untilReadable(appliance);
+      const memory = getMemory(server.process.pid, await server.enginePids());
+      await untilReadable(server);
       const readable =
         ((ours.requests - ours.failures) * batch.size) / ((performance.now() - sending) / 1_000);
       const parse = await ceilingOf("parse", batch);
@@ -122,15 +122,15 @@ const scenarios: Scenario[] = [
     ceiling: "DuckDB reads and inserts, one thread",
     async round() {
       const events = 100_000;
-      await using appliance = await TestAppliance.start();
+      await using server = await ServerProcess.start();
       const path = `${temporaryFolder()}/events.ndjson`;
       const next = peopleLike(3);
       writeFileSync(path, Array.from({ length: events }, () => `${JSON.stringify(next())}\n`).join(""));
       const began = performance.now();
-      const { code, stderr } = await flagkeep(["import", path, "--data-dir", appliance.dataDir, "--json"]);
+      const { code, stderr } = await flagkeep(["import", path, "--data-dir", server.dataDir, "--json"]);
       if (code !== 0) throw new Error(`import: ${stderr}`);
       const accepted = performance.now() - began;
-      await untilReadable(appliance);
+      await untilReadable(server);
       const readable = performance.now() - began;
       const duckdb = await duckdbInserts(50_000);
       return {
@@ -145,14 +145,14 @@ const scenarios: Scenario[] = [
     name: "flags, 100 of them",
     ceiling: "an answer of the same size",
     async round() {
-      await using appliance = await TestAppliance.start();
-      const { url, token, made } = appliance;
-      await createFlags(appliance);
-      await createPersons(appliance);
+      await using server = await ServerProcess.start();
+      const { url, token, made } = server;
+      await createFlags(server);
+      await createPersons(server);
       const asked = { kind: "flags", connections: 32, requests: enough(20_000), url, token } as const;
       const known = await load({ ...asked, size: personCount, seed: 0 });
       const unknown = await load({ ...asked, size: 1_000_000_007, seed: 2 });
-      const one = await appliance.post("/flags/?v=2", { token, distinct_id: "x" });
+      const one = await server.post("/flags/?v=2", { token, distinct_id: "x" });
       const empty = await ceilingOf("bytes", { ...asked, size: 1 }, (await one.text()).length);
       const ofrep = await load({
         ...{ url, kind: "request", connections: 32, requests: enough(20_000) },
@@ -173,7 +173,7 @@ const scenarios: Scenario[] = [
       }).then((client) => client.run());
       await Bun.sleep(500);
       const engineSeconds = async () =>
-        (await appliance.enginePids()).reduce((sum, pid) => sum + cpuSeconds(pid), 0);
+        (await server.enginePids()).reduce((sum, pid) => sum + cpuSeconds(pid), 0);
       const engineBefore = await engineSeconds();
       const beside = await load({ ...asked, size: personCount, seed: 0, rate: 2_000 });
       const engineBusy = ((await engineSeconds()) - engineBefore) / beside.seconds;
@@ -201,12 +201,12 @@ const scenarios: Scenario[] = [
     ceiling: "none",
     async round() {
       const began = performance.now();
-      await using appliance = await TestAppliance.start();
-      await appliance.post("/flags/?v=2", { token: appliance.token, distinct_id: "x" });
+      await using server = await ServerProcess.start();
+      await server.post("/flags/?v=2", { token: server.token, distinct_id: "x" });
       const started = performance.now() - began;
-      await appliance.query("SELECT 1");
+      await server.query("SELECT 1");
       await Bun.sleep(3_000);
-      const memory = memoryOf(appliance.process.pid, await appliance.enginePids(), "Pss");
+      const memory = getMemory(server.process.pid, await server.enginePids(), "Pss");
       return {
         "start ms, with init": started,
         "idle PSS MB": memory.front + memory.engine,
@@ -253,19 +253,19 @@ function shown(value: number): string {
 }
 
 /** Sends a marker and waits until it can be read: everything before it is readable then. */
-async function untilReadable(appliance: TestAppliance): Promise<void> {
+async function untilReadable(server: ServerProcess): Promise<void> {
   const uuid = Bun.randomUUIDv7();
-  await appliance.batch(
+  await server.batch(
     [{ event: "marker", distinct_id: "marker", uuid, timestamp: new Date().toISOString() }],
     {
       historical_migration: true,
     },
   );
-  while ((await appliance.events(`uuid=${uuid}`)).length === 0) await Bun.sleep(50);
+  while ((await server.events(`uuid=${uuid}`)).length === 0) await Bun.sleep(50);
 }
 
 /** In megabytes. */
-function memoryOf(front: number, engines: readonly number[], kind: "Rss" | "Pss" = "Rss") {
+function getMemory(front: number, engines: readonly number[], kind: "Rss" | "Pss" = "Rss") {
   const of = (pid: number) => memoryBytes(pid, kind) / mib;
   return { front: of(front), engine: engines.reduce((sum, pid) => sum + of(pid), 0) };
 }

@@ -14,7 +14,7 @@
 import { readdirSync, readlinkSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { readConfig } from "../../src/config/read.ts";
-import { flagkeep, TestAppliance, temporaryFolder, until } from "../support/appliance.ts";
+import { flagkeep, ServerProcess, temporaryFolder, until } from "../support/server.ts";
 import { peopleLike } from "./people-like.ts";
 import { memoryBytes } from "./processes.ts";
 
@@ -42,7 +42,7 @@ interface Sample {
 }
 
 const memory = process.env.MEMORY === undefined ? [] : ["--memory", process.env.MEMORY];
-await using appliance = await TestAppliance.start({ args: ["--log-level", "warn", ...memory] });
+await using server = await ServerProcess.start({ args: ["--log-level", "warn", ...memory] });
 const backups = temporaryFolder();
 const next = peopleLike(1);
 let acknowledged = 0;
@@ -78,21 +78,21 @@ report();
 process.exitCode = problems.length === 0 ? 0 : 1;
 
 async function makeThings(): Promise<void> {
-  await appliance.api("/api/projects/1/feature_flags/", { method: "POST", body: { key: "soak" } });
+  await server.api("/api/projects/1/feature_flags/", { method: "POST", body: { key: "soak" } });
   for (const math of ["total", "dau"]) {
     const query = {
       kind: "TrendsQuery",
       series: [{ event: "$pageview", math }],
       breakdownFilter: { breakdown: "$browser" },
     };
-    await appliance.api("/api/projects/1/insights/", { method: "POST", body: { name: math, query } });
+    await server.api("/api/projects/1/insights/", { method: "POST", body: { name: math, query } });
   }
 }
 
 async function sendBatch(): Promise<void> {
   const items = Array.from({ length: batchEvents }, next);
   const began = performance.now();
-  const { status } = await appliance.batch(items);
+  const { status } = await server.batch(items);
   waits.captures[isBackup ? "during" : "apart"].push(performance.now() - began);
   if (status === 200) acknowledged += items.length;
   else if (status !== 503) problems.push(`a batch was answered with ${status}`);
@@ -100,14 +100,14 @@ async function sendBatch(): Promise<void> {
 
 async function askFlags(): Promise<void> {
   const began = performance.now();
-  const { status } = await appliance.post("/flags/?v=2", { api_key: appliance.token, distinct_id: "user-1" });
+  const { status } = await server.post("/flags/?v=2", { api_key: server.token, distinct_id: "user-1" });
   waits.flags[isBackup ? "during" : "apart"].push(performance.now() - began);
   if (status !== 200) problems.push(`flags were answered with ${status}`);
 }
 
 async function lookAtDashboards(): Promise<void> {
   const refresh = Math.random() < 0.2 ? "?refresh=true" : "";
-  const { status } = await appliance.api(
+  const { status } = await server.api(
     `/api/projects/1/insights/${1 + (Math.random() < 0.5 ? 1 : 0)}/${refresh}`,
   );
   if (status !== 200 && status !== 503) problems.push(`an insight was answered with ${status}`);
@@ -146,10 +146,10 @@ async function makeBackups(): Promise<void> {
   for (let due = begin + backupEveryMs; due < end; due += backupEveryMs) {
     await Bun.sleep(Math.max(0, due - performance.now()));
     isBackup = true;
-    const { code, stderr } = await flagkeep(["backup", "create", backups, "--data-dir", appliance.dataDir]);
+    const { code, stderr } = await flagkeep(["backup", "create", backups, "--data-dir", server.dataDir]);
     isBackup = false;
     if (code !== 0) problems.push(`a backup failed: ${stderr}`);
-    await flagkeep(["backup", "prune", backups, "--keep-last", "1", "--data-dir", appliance.dataDir]);
+    await flagkeep(["backup", "prune", backups, "--keep-last", "1", "--data-dir", server.dataDir]);
   }
 }
 
@@ -157,8 +157,8 @@ function openStream(): AbortController {
   const stop = new AbortController();
   void (async () => {
     while (!isOver) {
-      const headers = { authorization: `Bearer ${appliance.made.personal_api_key}` };
-      const answer = await fetch(`${appliance.url}/api/projects/1/events/stream/`, {
+      const headers = { authorization: `Bearer ${server.made.personal_api_key}` };
+      const answer = await fetch(`${server.url}/api/projects/1/events/stream/`, {
         headers,
         signal: stop.signal,
       });
@@ -170,13 +170,13 @@ function openStream(): AbortController {
 
 async function takeSamples(): Promise<void> {
   while (performance.now() < end) {
-    const engines = await appliance.enginePids();
-    const pids = [appliance.process.pid, ...engines];
+    const engines = await server.enginePids();
+    const pids = [server.process.pid, ...engines];
     const memoryOf = (pid: number) => memoryBytes(pid, "Pss");
     samples.push({
       minute: (performance.now() - begin) / 60_000,
-      memory: [memoryOf(appliance.process.pid), engines.reduce((sum, pid) => sum + memoryOf(pid), 0)],
-      parts: await partsOf(),
+      memory: [memoryOf(server.process.pid), engines.reduce((sum, pid) => sum + memoryOf(pid), 0)],
+      parts: await getParts(),
       descriptors: pids.reduce((sum, pid) => sum + filesOf(pid), 0),
     });
     await Bun.sleep(Math.min(sampleEveryMs, Math.max(0, end - performance.now())));
@@ -184,8 +184,8 @@ async function takeSamples(): Promise<void> {
 }
 
 /** All zero before the engine has told any. */
-async function partsOf(): Promise<Sample["parts"]> {
-  const text = await (await fetch(`${appliance.url}/metrics`)).text();
+async function getParts(): Promise<Sample["parts"]> {
+  const text = await (await fetch(`${server.url}/metrics`)).text();
   const of = (part: string) =>
     Number(new RegExp(`^flagkeep_engine_memory_bytes\\{part="${part}"\\} (.+)$`, "m").exec(text)?.[1] ?? 0);
   return [of("heap"), of("store_cache"), of("store_work")];
@@ -207,7 +207,7 @@ function filesOf(pid: number): number {
 
 async function allStored(): Promise<void> {
   // With little memory a statement may be stopped while a backlog is loaded.
-  const count = async () => (await appliance.query("SELECT count(*)::DOUBLE AS n FROM events"))[0]!.n;
+  const count = async () => (await server.query("SELECT count(*)::DOUBLE AS n FROM events"))[0]!.n;
   await until(
     async () => (await count().catch(() => undefined)) === acknowledged,
     "every acknowledged event is stored",
@@ -219,7 +219,7 @@ async function comesToRest(): Promise<void> {
   await allStored();
   const waiting = () =>
     ["realtime", "historical"].flatMap((lane) =>
-      readdirSync(join(appliance.dataDir, "journal", lane)).filter((name) => name.endsWith(".ndjson")),
+      readdirSync(join(server.dataDir, "journal", lane)).filter((name) => name.endsWith(".ndjson")),
     ).length;
   await until(() => waiting() <= 2, "the journal is empty again", 120_000).catch((error: Error) =>
     problems.push(error.message),

@@ -1,7 +1,7 @@
 /** Dashboards and insights over the API. */
 
 import { describe, expect, test } from "bun:test";
-import { InvalidField } from "../../src/lib/errors.ts";
+import { InvalidFieldError } from "../../src/lib/errors.ts";
 import { flagsPath, TestServer } from "../support/management-server.ts";
 
 describe("dashboards and insights", () => {
@@ -14,7 +14,7 @@ describe("dashboards and insights", () => {
           run: async (projectId, query, { timezone, refresh, now }) => {
             asked.push([projectId, query, timezone, refresh]);
             if (query.kind === "broken") throw new Error("no such query");
-            if (query.kind === "Unknown") throw new InvalidField("query", "invalid_input", "not known");
+            if (query.kind === "Unknown") throw new InvalidFieldError("query", "invalid_input", "not known");
             if (refresh === "force_cache") return { results: null, computedAt: null, isCached: false };
             return { results: result, computedAt: now.getTime(), isCached: refresh === "blocking" };
           },

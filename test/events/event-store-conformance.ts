@@ -2,7 +2,7 @@
 
 import { afterEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
-import { type EventStore, StagingFailed } from "../../src/events/store.ts";
+import { type EventStore, StagingError } from "../../src/events/store.ts";
 import type { EventEntry } from "../../src/journal/entry.ts";
 import type { Lane } from "../../src/journal/segment.ts";
 
@@ -143,9 +143,9 @@ export function eventStoreConformance(name: string, open: () => Promise<EventSto
       const events = [entry(), entry()];
       const unreadable = null as never;
       await store.stage(events);
-      await expect(store.stage([unreadable])).rejects.toBeInstanceOf(StagingFailed);
+      await expect(store.stage([unreadable])).rejects.toBeInstanceOf(StagingError);
       await store.stage(events);
-      await expect(store.load("realtime", lastSeq, [unreadable])).rejects.toBeInstanceOf(StagingFailed);
+      await expect(store.load("realtime", lastSeq, [unreadable])).rejects.toBeInstanceOf(StagingError);
       expect(store.cursor("realtime")).toBe(0);
       await store.load("realtime", lastSeq, events);
       expect(await (await again(one)).rows()).toEqual(inOrder(events.map(shown)));

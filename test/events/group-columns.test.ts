@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { withGroupColumns } from "../../src/events/page.ts";
+import { withGroupColumns } from "../../src/events/serialize.ts";
 
 const types = new Map([
   ["company", 0],

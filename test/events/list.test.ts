@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { listedMembers } from "../../src/events/columns.ts";
-import { UnknownQuery } from "../../src/events/event-filters.ts";
+import { UnknownQueryError } from "../../src/events/event-filters.ts";
 import { listEvents } from "../../src/events/list.ts";
-import { eventsText } from "../../src/events/page.ts";
+import { serializeEvents } from "../../src/events/serialize.ts";
 import type { JsonObject } from "../../src/lib/json.ts";
 import { TestStores } from "../support/event-store.ts";
 
@@ -39,7 +39,7 @@ test("events can be skipped, and the next page begins behind those that were sho
 
 test("an answer has the members that are documented, in their order", async () => {
   const page = await stores.ask((store) => listEvents(store, { projectId: 1, order: "seq", limit: 1 }));
-  const { text } = eventsText(page.events, { personTexts: new Map(), groupTypeIndexes: new Map() });
+  const { text } = serializeEvents(page.events, { personTexts: new Map(), groupTypeIndexes: new Map() });
   expect(Object.keys(JSON.parse(text)[0])).toEqual(listedMembers);
 });
 
@@ -101,6 +101,6 @@ describe("events by property", () => {
     })),
     { key: "plan", value: "x", type: "group" },
   ] as JsonObject[]) {
-    test(`refuses ${JSON.stringify(filter)}`, () => expect(names(filter)).rejects.toThrow(UnknownQuery));
+    test(`refuses ${JSON.stringify(filter)}`, () => expect(names(filter)).rejects.toThrow(UnknownQueryError));
   }
 });

@@ -2,67 +2,68 @@
 
 import type { Static } from "@sinclair/typebox";
 import { type ProjectCall, projectRoute } from "../../accounts/api/routes.ts";
-import { exampleUser, UserBody, userBody } from "../../accounts/api/user-shapes.ts";
+import { exampleUser, UserBody, userBody } from "../../accounts/api/user-schemas.ts";
 import { type UserFinder, userFinder } from "../../accounts/users.ts";
-import { refreshOf } from "../../events/insights/insight-cache.ts";
-import { notFound } from "../../http/failure.ts";
+import { getRefresh } from "../../events/insights/insight-cache.ts";
+import { notFound } from "../../http/http-error.ts";
 import { pageAnswer, readPage } from "../../http/pagination.ts";
 import { readId } from "../../http/path.ts";
-import { Reply, type Route } from "../../http/route.ts";
+import { type Route, RouteResponse } from "../../http/route.ts";
 import {
   bool,
-  dictionary,
-  instant,
+  dateTime,
   int,
-  intChoice,
+  intEnum,
   list,
+  longString,
   named,
   nullable,
   object,
-  onePage,
   optional,
   PageQuery,
+  pageExample,
   pageOf,
-  prose,
+  record,
+  string,
   tag,
-  text,
-} from "../../http/shapes.ts";
+} from "../../http/schemas.ts";
+import { toApiTime, toApiTimeOrNull } from "../../lib/api-time.ts";
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
-import { toWire, toWireOrNull } from "../../lib/wire-time.ts";
+import { sharedDashboards } from "../share-links.ts";
 import {
   createDashboard,
   type Dashboard,
-  dashboardsOf,
   findDashboard,
+  getDashboards,
+  getTiles,
   listDashboards,
   type Tile,
   type TileChange,
   tagsOfInsight,
-  tilesOf,
   updateDashboard,
 } from "../store.ts";
-import { exampleInsight, InsightBody, insightBody } from "./insight-shapes.ts";
+import { exampleInsight, InsightBody, insightBody } from "./insight-schemas.ts";
 import { compute, type InsightDeps, RefreshQuery } from "./insights.ts";
 
 const tagName = "Dashboards";
 
 const DashboardFields = {
   id: int(),
-  name: text({ blank: true }),
-  description: text({ blank: true }),
+  name: string({ blank: true }),
+  description: string({ blank: true }),
   pinned: bool(),
-  created_at: instant(),
+  created_at: dateTime(),
   created_by: nullable(UserBody),
-  last_accessed_at: nullable(instant()),
+  last_accessed_at: nullable(dateTime()),
   is_shared: bool(),
   deleted: bool(),
-  creation_mode: text(),
-  tags: list(text()),
-  restriction_level: intChoice([21, 37]),
-  effective_restriction_level: intChoice([21, 37]),
-  effective_privilege_level: intChoice([21, 37]),
-  user_access_level: text(),
-  access_control_version: text(),
+  creation_mode: string(),
+  tags: list(string()),
+  restriction_level: intEnum([21, 37]),
+  effective_restriction_level: intEnum([21, 37]),
+  effective_privilege_level: intEnum([21, 37]),
+  user_access_level: string(),
+  access_control_version: string(),
 };
 
 const DashboardBody = named("Dashboard", object(DashboardFields));
@@ -71,30 +72,30 @@ const FullDashboardBody = named(
   "DashboardWithTiles",
   object({
     ...DashboardFields,
-    filters: dictionary(),
-    variables: dictionary(),
+    filters: record(),
+    variables: record(),
     tiles: list(
       object({
         id: int(),
-        layouts: dictionary(),
-        color: nullable(text({ blank: true })),
+        layouts: record(),
+        color: nullable(string({ blank: true })),
         order: int(),
         show_description: nullable(bool()),
         insight: nullable(InsightBody),
-        text: nullable(object({ id: int(), body: text({ blank: true, description: "Markdown." }) })),
+        text: nullable(object({ id: int(), body: string({ blank: true, description: "Markdown." }) })),
       }),
     ),
   }),
 );
 
 const DashboardInput = object({
-  name: optional(text({ blank: true, max: 400 })),
-  description: optional(prose()),
+  name: optional(string({ blank: true, max: 400 })),
+  description: optional(longString()),
   pinned: optional(bool()),
   deleted: optional(bool()),
   tags: optional(list(tag())),
   filters: optional(
-    dictionary({ description: "`date_from` and `date_to`: the dates of every insight, instead of its own." }),
+    record({ description: "`date_from` and `date_to` override the date range of every insight." }),
   ),
 });
 
@@ -104,17 +105,19 @@ const DashboardChange = object({
   tiles: optional(
     list(
       object({
-        id: optional(int({ description: "Absent: a new tile with `text`." })),
-        layouts: optional(dictionary()),
-        color: optional(nullable(text({ blank: true, max: 50, description: "Empty or null: none." }))),
+        id: optional(int({ description: "Omit it to add a tile with `text`." })),
+        layouts: optional(record()),
+        color: optional(
+          nullable(string({ blank: true, max: 50, description: "Empty or null: default color." })),
+        ),
         show_description: optional(nullable(bool())),
         text: optional(
-          nullable(object({ body: text({ blank: true, max: textLengthMax, description: "Markdown." }) })),
+          nullable(object({ body: string({ blank: true, max: textLengthMax, description: "Markdown." }) })),
         ),
-        deleted: optional(nullable(bool({ description: "Removes the tile; an insight remains." }))),
+        deleted: optional(nullable(bool({ description: "Removes the tile; its insight is kept." }))),
       }),
       {
-        description: "In their new order; tiles that are left out come after them, in the order they had.",
+        description: "Tiles in their new order; omitted tiles follow in their current order.",
       },
     ),
   ),
@@ -160,19 +163,20 @@ export function dashboardRoutes(deps: InsightDeps): Route[] {
       tag: tagName,
       query: PageQuery,
       answers: {
-        200: onePage("One page of dashboards.", pageOf("DashboardPage", DashboardBody), exampleAnswer),
+        200: pageExample("One page of dashboards.", pageOf("DashboardPage", DashboardBody), exampleAnswer),
       },
       handle: (call) => {
         const page = readPage(call.query);
         const { dashboards, count } = listDashboards(metadata.db, call.project.id, page);
         const users = userFinder(metadata.db);
-        const shown = dashboards.map((dashboard) => dashboardBody(dashboard, users));
+        const shared = sharedDashboards(metadata.db, call.project.id, call.now);
+        const shown = dashboards.map((dashboard) => dashboardBody(dashboard, users, shared));
         return pageAnswer(call.url, page, count, shown);
       },
     }),
     projectRoute("POST", "/dashboards", "dashboard:write", {
       summary: "Create an empty dashboard",
-      description: "Insights are put on it when they are created.",
+      description: "Add insights by creating them with this dashboard.",
       tag: tagName,
       body: DashboardInput,
       bodyExample: { name: "Orders", tags: ["payments"] },
@@ -181,17 +185,20 @@ export function dashboardRoutes(deps: InsightDeps): Route[] {
       },
       handle: async (call) => {
         const input = { projectId: call.project.id, by: call.user.id, fields: call.body };
-        return new Reply(201, await withTiles(deps, call, createDashboard(metadata, input, call.now)));
+        return new RouteResponse(
+          201,
+          await withTiles(deps, call, createDashboard(metadata, input, call.now)),
+        );
       },
     }),
     projectRoute("GET", "/dashboards/:id", "dashboard:read", {
       summary: "Get a dashboard with its tiles",
-      description: "Each insight comes with its result, null where it could not be computed.",
+      description: "Includes the result of each insight, or null if it cannot be computed.",
       tag: tagName,
       query: RefreshQuery,
       answers: oneAnswer,
       handle: (call) => {
-        refreshOf(call.query.get("refresh"));
+        getRefresh(call.query.get("refresh"));
         const dashboard = findDashboard(metadata.db, call.project.id, readId(call.params, "id"));
         if (!dashboard) throw notFound();
         return withTiles(deps, call, dashboard);
@@ -199,7 +206,7 @@ export function dashboardRoutes(deps: InsightDeps): Route[] {
     }),
     projectRoute("PATCH", "/dashboards/:id", "dashboard:write", {
       summary: "Update or delete a dashboard",
-      description: "`tiles` arranges, colors and removes tiles, and writes tiles with text.",
+      description: "`tiles` reorders, colors and deletes tiles, and edits text tiles.",
       tag: tagName,
       body: DashboardChange,
       isPartial: true,
@@ -214,7 +221,7 @@ export function dashboardRoutes(deps: InsightDeps): Route[] {
   ];
 }
 
-/** A member that is null or absent says nothing, except where null clears. */
+/** A null or absent member means unchanged, except where null clears. */
 function tileChange(sent: NonNullable<Static<typeof DashboardChange>["tiles"]>[number]): TileChange {
   const { id, layouts, color, show_description: showDescription, text: sentText, deleted } = sent;
   return {
@@ -233,9 +240,10 @@ async function withTiles(
   dashboard: Dashboard,
 ): Promise<Static<typeof FullDashboardBody>> {
   const users = userFinder(deps.metadata.db);
-  const tiles = tilesOf(deps.metadata.db, dashboard.id);
+  const tiles = getTiles(deps.metadata.db, dashboard.id);
+  const shared = sharedDashboards(deps.metadata.db, dashboard.projectId, call.now);
   return {
-    ...dashboardBody(dashboard, users),
+    ...dashboardBody(dashboard, users, shared),
     filters: dashboard.filters,
     variables: dashboard.variables,
     tiles: await Promise.all(tiles.map((tile) => tileBody(deps, call, { tile, dashboard, users }))),
@@ -248,7 +256,7 @@ async function tileBody(
   { tile, dashboard, users }: { tile: Tile; dashboard: Dashboard; users: UserFinder },
 ) {
   const { insight } = tile;
-  // A dashboard is shown with gaps rather than not at all.
+  // A failed insight must not fail the whole dashboard.
   const computed =
     insight &&
     (await compute(deps, call, {
@@ -263,7 +271,7 @@ async function tileBody(
     insight: insight
       ? insightBody(insight, {
           creator: users(insight.createdById),
-          dashboards: dashboardsOf(deps.metadata.db, insight.id),
+          dashboards: getDashboards(deps.metadata.db, insight.id),
           tags: tagsOfInsight(deps.metadata.db, insight.id),
           computed,
         })
@@ -273,25 +281,29 @@ async function tileBody(
   };
 }
 
-/** A query, or the node that wraps one, over the dates of its dashboard where that says some. */
-function withDates(query: JsonObject, filters: JsonObject): JsonObject {
+/** Applies the dashboard's dates to a query, or to the node that wraps one; no change if it has none. */
+export function withDates(query: JsonObject, filters: JsonObject): JsonObject {
   const { date_from = null, date_to = null } = filters;
   if ((date_from === null && date_to === null) || Object.keys(query).length === 0) return query;
   if (isJsonObject(query.source)) return { ...query, source: withDates(query.source, filters) };
   return { ...query, dateRange: { date_from, date_to } };
 }
 
-function dashboardBody(dashboard: Dashboard, users: UserFinder): Static<typeof DashboardBody> {
+function dashboardBody(
+  dashboard: Dashboard,
+  users: UserFinder,
+  shared: ReadonlySet<number>,
+): Static<typeof DashboardBody> {
   const creator = users(dashboard.createdById);
   return {
     id: dashboard.id,
     name: dashboard.name,
     description: dashboard.description,
     pinned: dashboard.pinned,
-    created_at: toWire(dashboard.createdAt),
+    created_at: toApiTime(dashboard.createdAt),
     created_by: creator ? userBody(creator) : null,
-    last_accessed_at: toWireOrNull(dashboard.lastAccessedAt),
-    is_shared: false,
+    last_accessed_at: toApiTimeOrNull(dashboard.lastAccessedAt),
+    is_shared: shared.has(dashboard.id),
     deleted: dashboard.deleted,
     creation_mode: dashboard.creationMode,
     tags: dashboard.tags,

@@ -6,25 +6,27 @@ import { allows } from "../../accounts/limits.ts";
 import type { Metadata } from "../../accounts/metadata.ts";
 import type { Project } from "../../accounts/project-directory.ts";
 import { findUser } from "../../accounts/users.ts";
+import type { WebSettings } from "../../events/insights/event-source.ts";
 import {
   type ComputedInsight,
+  getRefresh,
   type Refresh,
   refreshNames,
-  refreshOf,
   refreshWords,
 } from "../../events/insights/insight-cache.ts";
-import { statementOf } from "../../events/query/hogql.ts";
-import { unavailable } from "../../http/answers.ts";
-import { notFound } from "../../http/failure.ts";
+import { toStatement } from "../../events/query/hogql.ts";
+import { webSettings } from "../../events/web/web-query.ts";
+import { unavailable } from "../../http/documented-responses.ts";
+import { notFound } from "../../http/http-error.ts";
 import { pageAnswer, readPage } from "../../http/pagination.ts";
-import { Reply, type Route } from "../../http/route.ts";
-import { choice, object, onePage, optional, pageOf, text, withPage } from "../../http/shapes.ts";
-import { InvalidField } from "../../lib/errors.ts";
+import { type Route, RouteResponse } from "../../http/route.ts";
+import { enumeration, object, optional, pageExample, pageOf, string, withPage } from "../../http/schemas.ts";
+import { InvalidFieldError } from "../../lib/errors.ts";
 import type { Json, JsonObject } from "../../lib/json.ts";
 import {
   createInsight,
-  dashboardsOf,
   findInsight,
+  getDashboards,
   type Insight,
   listInsights,
   tagsOfInsight,
@@ -37,47 +39,48 @@ import {
   InsightInput,
   type InsightTable,
   insightBody,
-} from "./insight-shapes.ts";
+} from "./insight-schemas.ts";
 
 const tagName = "Insights";
 const withoutResult = { ...exampleInsight, last_refresh: null, result: null };
-/** How old results may be. */
+/** Maximum age of results. */
 export const RefreshQuery = object({
-  refresh: optional(choice(refreshNames, { description: refreshWords })),
+  refresh: optional(enumeration(refreshNames, { description: refreshWords })),
 });
 const InsightPage = pageOf("InsightPage", InsightBody);
 
-/** Computes insights. */
 export interface InsightQueries {
   /**
    * Runs the query of an insight.
    *
    * @param query e.g. `{"kind": "InsightVizNode", "source": {"kind": "TrendsQuery", ...}}`.
-   * @returns     the `result` of the insight: for trends one object per series, for funnels one per step, for SQL one list
-   *              per row.
-   * @throws {InvalidField} the query is of a kind that is not known.
+   * @returns     the `result` of the insight: for trends one object per series, for funnels one per step, for SQL one
+   *   list per row.
+   * @throws {InvalidFieldError} the kind of the query is unknown.
    */
   run(projectId: number, query: JsonObject, how: InsightRun): Promise<InsightOutcome>;
 }
 
-/** What was computed; of SQL also what its columns are. */
+/** Results; for SQL also the columns. */
 export type InsightOutcome = Omit<ComputedInsight, "results"> & {
   results: Json | null;
   table?: InsightTable;
 };
 
 export interface InsightRun {
-  /** IANA name; days begin there. */
+  /** IANA name; defines where days start. */
   timezone: string;
-  /** Where weeks start, unless the query says so. */
+  /** First day of the week, unless the query sets it. */
   weekStartDay: Project["weekStartDay"];
+  /** Settings of web analytics. */
+  web: WebSettings;
   now: Date;
   refresh: Refresh;
 }
 
 export interface InsightDeps {
   metadata: Metadata;
-  /** Absent: insights come without results. */
+  /** Absent: insights are returned without results. */
   insights?: InsightQueries;
 }
 
@@ -86,23 +89,23 @@ export function insightRoutes(deps: InsightDeps): Route[] {
   const write = (insight: Insight, computed?: Computed) =>
     insightBody(insight, {
       creator: insight.createdById === null ? undefined : findUser(metadata.db, insight.createdById),
-      dashboards: dashboardsOf(metadata.db, insight.id),
+      dashboards: getDashboards(metadata.db, insight.id),
       tags: tagsOfInsight(metadata.db, insight.id),
       computed,
     });
   return [
     projectRoute("GET", "/insights", "insight:read", {
       summary: "List insights",
-      description: "Without results; read one insight for its result.",
+      description: "Without results; get a single insight for its result.",
       tag: tagName,
       query: withPage(
         object({
-          search: optional(text({ description: "Part of the name." })),
-          short_id: optional(text()),
+          search: optional(string({ description: "Part of the name." })),
+          short_id: optional(string()),
         }),
       ),
       answers: {
-        200: onePage("One page of insights.", InsightPage, withoutResult),
+        200: pageExample("One page of insights.", InsightPage, withoutResult),
       },
       handle: (call) => {
         const page = readPage(call.query);
@@ -127,13 +130,12 @@ export function insightRoutes(deps: InsightDeps): Route[] {
       answers: { 201: { description: "The new insight.", schema: InsightBody, example: withoutResult } },
       handle: (call) => {
         const input = { projectId: call.project.id, by: call.user.id, ...written(call.body) };
-        return new Reply(201, write(createInsight(metadata, input, call.now)));
+        return new RouteResponse(201, write(createInsight(metadata, input, call.now)));
       },
     }),
     projectRoute("GET", "/insights/:id", "insight:read", {
       summary: "Get an insight with its result",
-      description:
-        "By id or short id, with its result; where that cannot be computed `query_status` says why.",
+      description: "By id or short id. If the result cannot be computed, `query_status` has the error.",
       tag: tagName,
       query: RefreshQuery,
       answers: {
@@ -148,7 +150,7 @@ export function insightRoutes(deps: InsightDeps): Route[] {
     }),
     projectRoute("PATCH", "/insights/:id", "insight:write", {
       summary: "Update or delete an insight",
-      description: "`deleted: false` brings a deleted one back.",
+      description: "`deleted: false` restores a deleted insight.",
       tag: tagName,
       body: InsightInput,
       isPartial: true,
@@ -162,7 +164,7 @@ export function insightRoutes(deps: InsightDeps): Route[] {
   ];
 }
 
-/** What a body writes into the insight, and what it links it with. */
+/** Splits a body into columns of the insight and its links. */
 function written({ dashboards, tags, derived_name: derivedName, ...fields }: Static<typeof InsightInput>) {
   return {
     fields: { ...fields, ...(derivedName === undefined ? {} : { derivedName }) },
@@ -170,27 +172,30 @@ function written({ dashboards, tags, derived_name: derivedName, ...fields }: Sta
   };
 }
 
-/** Runs the query of an insight; undefined when it has none, or nothing was to be computed. @throws {InvalidField} `refresh` */
+/**
+ * Runs the query of an insight; undefined if it has no query or nothing is to be computed. @throws {InvalidFieldError}
+ * `refresh`
+ */
 export async function compute(
   deps: InsightDeps,
-  call: ProjectCall<unknown>,
+  call: Pick<ProjectCall<unknown>, "project" | "query" | "limits" | "now">,
   insight: Insight,
 ): Promise<Computed | undefined> {
-  const refresh = refreshOf(call.query.get("refresh"));
+  const refresh = getRefresh(call.query.get("refresh"));
   if (!deps.insights || Object.keys(insight.query).length === 0) return undefined;
   const { id, timezone, weekStartDay } = call.project;
   // Otherwise a key without `query:read` could save a statement and read its rows.
-  if (statementOf(insight.query) !== undefined && !allows(call.limits.scopes, "query:read")) {
-    return { problem: "The insight is a SQL query, which needs the scope query:read." };
+  if (toStatement(insight.query) !== undefined && !allows(call.limits.scopes, "query:read")) {
+    return { problem: "The insight is an SQL query, which requires the scope query:read." };
   }
   try {
-    const how = { timezone, weekStartDay, now: call.now, refresh };
+    const how = { timezone, weekStartDay, web: webSettings(call.project), now: call.now, refresh };
     const { results, computedAt, isCached, table } = await deps.insights.run(id, insight.query, how);
     if (results === null || computedAt === null) return undefined;
     return { result: results, at: new Date(computedAt), isCached, table };
   } catch (error) {
-    // The insight itself can be read all the same, and changed.
-    if (error instanceof InvalidField) return { problem: error.message };
+    // The insight itself stays readable and editable.
+    if (error instanceof InvalidFieldError) return { problem: error.message };
     throw error;
   }
 }

@@ -1,27 +1,27 @@
-/** Reading events back (contract: sdk-compat 4.10; the filters `order` and `historical` and the cursor are ours). */
+/** Reads events (contract: sdk-compat 4.10; the filters `order` and `historical` and the cursor are ours). */
 
 import type { TSchema } from "@sinclair/typebox";
 import { projectRoute } from "../../accounts/api/routes.ts";
-import { unavailable } from "../../http/answers.ts";
-import { notFound } from "../../http/failure.ts";
+import { unavailable } from "../../http/documented-responses.ts";
+import { notFound } from "../../http/http-error.ts";
 import { readPage } from "../../http/pagination.ts";
 import { readBoolean, readInstant, readPropertyFilters } from "../../http/query.ts";
 import type { Route } from "../../http/route.ts";
 import {
   bool,
-  choice,
-  dictionary,
-  instant,
+  dateTime,
+  enumeration,
   int,
   list,
   named,
   nullable,
   object,
   optional,
-  text,
+  record,
+  string,
   uuid,
-} from "../../http/shapes.ts";
-import { InvalidField } from "../../lib/errors.ts";
+} from "../../http/schemas.ts";
+import { InvalidFieldError } from "../../lib/errors.ts";
 import { canonicalUuid } from "../../lib/uuid.ts";
 import {
   type ComputedMember,
@@ -32,7 +32,7 @@ import {
   listedMembers,
 } from "../columns.ts";
 import { type EventFilter, type EventOrder, type EventPosition, eventOrders } from "../list.ts";
-import { type EventQueries, QueryRefused } from "../port.ts";
+import { type EventQueries, QueryRejectedError } from "../query-port.ts";
 
 const limitDefault = 100;
 const limitMax = 10_000;
@@ -40,8 +40,8 @@ const offsetMax = 100_000;
 
 const computed: Record<ComputedMember, { schema: TSchema; example: unknown }> = {
   id: { schema: uuid({ description: computedMembers.id }), example: eventColumns.uuid.example },
-  person: { schema: nullable(dictionary(), { description: computedMembers.person }), example: null },
-  elements: { schema: list(dictionary(), { description: computedMembers.elements }), example: [] },
+  person: { schema: nullable(record(), { description: computedMembers.person }), example: null },
+  elements: { schema: list(record(), { description: computedMembers.elements }), example: [] },
 };
 
 const members = listedMembers.map((name) =>
@@ -49,16 +49,16 @@ const members = listedMembers.map((name) =>
     ? { name, ...computed[name as ComputedMember] }
     : {
         name,
-        schema: schemaOf(name as EventColumnName),
+        schema: getSchema(name as EventColumnName),
         example: eventColumns[name as EventColumnName].example,
       },
 );
 
-function schemaOf(name: EventColumnName): TSchema {
+function getSchema(name: EventColumnName): TSchema {
   const { kind, about, isNullable, forNull } = eventColumns[name];
   const words = about === undefined ? {} : { description: about };
   if (isNullable && forNull === undefined) return nullable(schemaOfKind(kind, {}), words);
-  return kind === "text" ? text({ ...words, blank: forNull === "" }) : schemaOfKind(kind, words);
+  return kind === "text" ? string({ ...words, blank: forNull === "" }) : schemaOfKind(kind, words);
 }
 
 function schemaOfKind(kind: EventColumnKind, words: { description?: string }): TSchema {
@@ -71,11 +71,11 @@ function schemaOfKind(kind: EventColumnKind, words: { description?: string }): T
     case "uuid":
       return uuid(words);
     case "instant":
-      return instant(words);
+      return dateTime(words);
     case "json":
-      return dictionary(words);
+      return record(words);
     case "text":
-      return text(words);
+      return string(words);
   }
 }
 
@@ -83,47 +83,46 @@ const Event = named("Event", object(Object.fromEntries(members.map(({ name, sche
 
 const EventPage = named(
   "EventPage",
-  object({ next: nullable(text(), { description: "Address of the next page." }), results: list(Event) }),
+  object({ next: nullable(string(), { description: "URL of the next page." }), results: list(Event) }),
 );
 
 const exampleEvent = Object.fromEntries(members.map(({ name, example }) => [name, example]));
 
 const Query = object({
-  event: optional(text({ description: "Only events with this name." })),
-  distinct_id: optional(text({ description: "Only events of this distinct id." })),
-  person_id: optional(uuid({ description: "Only events of this person, under all its distinct ids." })),
+  event: optional(string({ description: "Only events with this name." })),
+  distinct_id: optional(string({ description: "Only events of this distinct id." })),
+  person_id: optional(uuid({ description: "Only events of this person with any of its distinct ids." })),
   uuid: optional(uuid({ description: "Only the event with this uuid." })),
-  after: optional(instant({ description: "Only events later than this." })),
-  before: optional(instant({ description: "Only events earlier than this." })),
-  historical: optional(bool({ description: "Only events of the historical lane, or only others." })),
+  after: optional(dateTime({ description: "Only events later than this." })),
+  before: optional(dateTime({ description: "Only events earlier than this." })),
+  historical: optional(bool({ description: "Only historical or only realtime events." })),
   order: optional(
-    choice(eventOrders, {
+    enumeration(eventOrders, {
       description: "`-timestamp` (newest first), or by `seq`, the order of arrival.",
       default: "-timestamp",
     }),
   ),
   limit: optional(int({ description: "Page size.", default: limitDefault, minimum: 1, maximum: limitMax })),
-  cursor: optional(text({ description: "Where the page before ended; taken from its `next`." })),
+  cursor: optional(string({ description: "Cursor from `next` of the previous page." })),
   offset: optional(int({ description: "Events to skip; `next` is faster.", maximum: offsetMax })),
   properties: optional(
-    text({
+    string({
       description:
         "JSON list of `{key, value, operator, type}`, joined by AND; `type` is `event` (default) or `person`.",
     }),
   ),
 });
 
-/** What the routes need. */
-export interface EventsDependencies {
+export interface EventsDeps {
   engine: EventQueries;
 }
 
-export function eventRoutes({ engine }: EventsDependencies): Route[] {
+export function eventRoutes({ engine }: EventsDeps): Route[] {
   return [
     projectRoute("GET", "/events", ["event:read", "query:read"], {
       summary: "List events",
       description:
-        "Events are readable about a second after they were acknowledged. Without `after` and `before` all of them are listed.",
+        "Events are readable about a second after acknowledgment. Default: all events, without a time range.",
       tag: "Events",
       query: Query,
       answers: {
@@ -135,9 +134,9 @@ export function eventRoutes({ engine }: EventsDependencies): Route[] {
         ...unavailable,
       },
       async handle({ project, query, url }) {
-        const page = await engine.stream("events", readFilter(project.id, query)).catch(refusal);
+        const page = await engine.stream("events", readFilter(project.id, query)).catch(rejection);
         const next = page.meta === null ? null : nextAddress(url, page.meta);
-        return jsonText(between(`{"next":${JSON.stringify(next)},"results":`, page.body, "}"));
+        return toJsonString(between(`{"next":${JSON.stringify(next)},"results":`, page.body, "}"));
       },
     }),
     projectRoute("GET", "/events/:id", ["event:read", "query:read"], {
@@ -151,14 +150,14 @@ export function eventRoutes({ engine }: EventsDependencies): Route[] {
         const found = await engine.stream("events", { projectId: project.id, uuid, order: "seq", limit: 1 });
         const text = await new Response(found.body).text();
         if (text === "[]") throw notFound();
-        return jsonText(text.slice(1, -1));
+        return toJsonString(text.slice(1, -1));
       },
     }),
   ];
 }
 
-/** The engine writes events as text, which goes out as it is. */
-function jsonText(text: string | ReadableStream<Uint8Array>): Response {
+/** The engine serializes events; the JSON is passed through. */
+function toJsonString(text: string | ReadableStream<Uint8Array>): Response {
   return new Response(text, { headers: { "Content-Type": "application/json" } });
 }
 
@@ -174,10 +173,10 @@ function between(
   return body.pipeThrough(frame);
 }
 
-/** @throws {InvalidField} for the first parameter that makes no sense. */
+/** @throws {InvalidFieldError} on the first invalid parameter */
 function readFilter(projectId: number, query: URLSearchParams): EventFilter {
   const distinctId = query.get("distinct_id");
-  // As with flags and persons, a filter that is empty is none.
+  // As for flags and persons, empty filters are ignored.
   return {
     projectId,
     event: query.get("event") || undefined,
@@ -195,53 +194,57 @@ function readFilter(projectId: number, query: URLSearchParams): EventFilter {
   };
 }
 
-/** What the store cannot answer is about the property filters; the rest is checked before. */
-function refusal(error: unknown): never {
-  if (error instanceof QueryRefused && error.code !== "query_busy")
-    throw new InvalidField("properties", "invalid_input", error.message);
+/** The store only rejects property filters; everything else is validated before. */
+function rejection(error: unknown): never {
+  if (error instanceof QueryRejectedError && error.code !== "query_busy")
+    throw new InvalidFieldError("properties", "invalid_input", error.message);
   throw error;
 }
 
 function readUuid(query: URLSearchParams, name: string): string | undefined {
-  const given = query.get(name);
-  if (!given) return undefined;
-  const uuid = canonicalUuid(given);
-  if (uuid === undefined) throw new InvalidField(name, "invalid_input", "Must be a valid UUID.");
+  const option = query.get(name);
+  if (!option) return undefined;
+  const uuid = canonicalUuid(option);
+  if (uuid === undefined) throw new InvalidFieldError(name, "invalid_input", "Must be a valid UUID.");
   return uuid;
 }
 
-function readOrder(given: string | null): EventOrder {
-  if (!given || given === "desc") return "-timestamp";
-  if (given === "asc") return "timestamp";
-  const order = eventOrders.find((candidate) => candidate === given);
+function readOrder(option: string | null): EventOrder {
+  if (!option || option === "desc") return "-timestamp";
+  if (option === "asc") return "timestamp";
+  const order = eventOrders.find((candidate) => candidate === option);
   if (order === undefined)
-    throw new InvalidField("order", "invalid_choice", `"${given}" is not a valid choice.`);
+    throw new InvalidFieldError("order", "invalid_choice", `"${option}" is not a valid choice.`);
   return order;
 }
 
-/** As in every list a limit without sense falls back to the default; one above the maximum is cut to it. */
-function readLimit(given: string | null): number {
-  const limit = given !== null && /^\d{1,9}$/.test(given) ? Number(given) : 0;
+/** As in all lists, an invalid limit becomes the default, and a large one the maximum. */
+function readLimit(option: string | null): number {
+  const limit = option !== null && /^\d{1,9}$/.test(option) ? Number(option) : 0;
   return limit < 1 ? limitDefault : Math.min(limit, limitMax);
 }
 
-/** As in every list one without sense is none; a large one is refused rather than cut, which would repeat events. */
+/** As in all lists, an invalid offset is ignored; a large one is rejected, because clamping would repeat events. */
 function readOffset(query: URLSearchParams): number {
   const { offset } = readPage(query);
   if (offset <= offsetMax) return offset;
-  throw new InvalidField("offset", "max_value", `Ensure this value is less than or equal to ${offsetMax}.`);
+  throw new InvalidFieldError(
+    "offset",
+    "max_value",
+    `Ensure this value is less than or equal to ${offsetMax}.`,
+  );
 }
 
-function readCursor(given: string | null): EventPosition | undefined {
-  if (!given) return undefined;
-  const match = /^(-?\d{1,18})\.([01])\.(\d{1,16})$/.exec(given);
-  if (match === null) throw new InvalidField("cursor", "invalid_input", "It is not a cursor of this list.");
+function readCursor(option: string | null): EventPosition | undefined {
+  if (!option) return undefined;
+  const match = /^(-?\d{1,18})\.([01])\.(\d{1,16})$/.exec(option);
+  if (match === null) throw new InvalidFieldError("cursor", "invalid_input", "Invalid cursor for this list.");
   return { timestampMicros: Number(match[1]), historical: match[2] === "1", seq: Number(match[3]) };
 }
 
 function nextAddress(url: string, { timestampMicros, historical, seq }: EventPosition): string {
   const next = new URL(url);
-  // The cursor stands behind the events that were skipped.
+  // The cursor points after the skipped events.
   next.searchParams.delete("offset");
   next.searchParams.set("cursor", `${timestampMicros}.${historical ? 1 : 0}.${seq}`);
   return next.href;

@@ -1,56 +1,55 @@
 /**
- * Events as they arrive, as server-sent events: told by the front as soon as the journal has acknowledged them, so that
- * they show while the engine is down too.
- *
- * Nobody waits for a reader: rows are few a second, the others are counted, and a reader that does not read loses rows.
+ * Realtime events as server-sent events. They come from the server process once the journal has acknowledged them, so
+ * they also arrive while the engine is down. Slow readers cause no delay: rows per second are limited, the rest is only
+ * counted.
  */
 
 import { projectRoute } from "../../accounts/api/routes.ts";
-import { EventStreams } from "../../http/event-streams.ts";
 import type { Route } from "../../http/route.ts";
-import { object, optional, text } from "../../http/shapes.ts";
+import { object, optional, string } from "../../http/schemas.ts";
+import { SseBroadcaster } from "../../http/sse.ts";
 import type { JournalSink } from "../../ingestion/ports.ts";
-import { type EntryText, type EventEntry, lineOf } from "../../journal/entry.ts";
-import { decodeEntries, propertiesOf } from "../../journal/entry-reader.ts";
+import { type EntryJson, type EventEntry, getLine } from "../../journal/entry.ts";
+import { decodeEntries, getProperties } from "../../journal/entry-reader.ts";
 import type { Lane } from "../../journal/segment.ts";
 import { isoFromMicros } from "../../lib/time.ts";
 import { eventColumns, listedColumns } from "../columns.ts";
 
-/** Open streams of all projects together. */
+/** Maximum open streams of all projects. */
 const readersMax = 200;
-/** Rows that one reader gets in a second. */
+/** Maximum rows per second and reader. */
 const rowsPerSecond = 50;
-/** Messages that may wait for a reader that does not read; further rows are only counted. */
+/** Maximum unread messages per reader; further rows are only counted. */
 const unreadMax = 200;
-/** Longer events come without their properties. */
+/** Longer events are sent without properties. */
 const rowLengthMax = 64 * 1024;
 const secondMs = 1_000;
-/** How often it is looked at whether a reader still may. */
+/** Interval at which readers' permissions are checked again. */
 const lookEveryMs = 5_000;
 
-/** Who reads what. */
+/** A reader and its filter. */
 export interface LiveReader {
   projectId: number;
   event: string | undefined;
   distinctId: string | undefined;
-  /** False once the key is revoked, or the session over. */
+  /** False once the key is revoked or the session has ended. */
   isStillAllowed: () => boolean;
 }
 
 interface Reader extends LiveReader {
-  /** Rows of this second. */
+  /** Rows sent in the current second. */
   rows: number;
-  /** Events since the last count was told. */
+  /** Events not sent since the last reported count. */
   skipped: number;
   lookAt: number;
 }
 
 export class LiveEvents {
-  private readonly streams: EventStreams<Reader>;
+  private readonly streams: SseBroadcaster<Reader>;
 
-  /** @param stopping when it fires, all streams end. */
+  /** @param stopping ends all streams when aborted */
   constructor(stopping?: AbortSignal) {
-    this.streams = new EventStreams({
+    this.streams = new SseBroadcaster({
       ...{ streamsMax: readersMax, unreadMax, onSlow: "drop", tickMs: secondMs, stopping },
       full: { detail: "Too many streams are open.", retryAfterSeconds: 10 },
       projectOf: ({ projectId }) => projectId,
@@ -58,7 +57,7 @@ export class LiveEvents {
     });
   }
 
-  /** The journal, with readers told of what it has acknowledged. */
+  /** Wraps the journal to send acknowledged events to readers. */
   watching(journal: JournalSink): JournalSink {
     return {
       append: (lane, entries) => {
@@ -72,19 +71,19 @@ export class LiveEvents {
     };
   }
 
-  /** @throws {HttpFailure} 503 when too many read. */
+  /** @throws {HttpError} 503 if there are too many readers */
   open(reader: LiveReader, signal: AbortSignal): Response {
     const lookAt = performance.now() + lookEveryMs;
     return this.streams.open({ ...reader, rows: 0, skipped: 0, lookAt }, signal);
   }
 
-  private tell(lane: Lane, first: number, entries: readonly EntryText[]): void {
+  private tell(lane: Lane, first: number, entries: readonly EntryJson[]): void {
     const readers = [...this.streams];
     for (const [index, written] of entries.entries()) {
       const entry = typeof written === "string" ? written : Buffer.from(written).toString();
       const facts = beginning.exec(entry.slice(0, rowLengthMax));
       if (facts === null) {
-        // Notes about odd events have no uuid.
+        // Notes, such as ingestion warnings, have no UUID.
         const projectId = Number(longBeginning.exec(entry)?.[1]);
         for (const stream of readers) if (stream.projectId === projectId) stream.skipped += 1;
         continue;
@@ -98,7 +97,7 @@ export class LiveEvents {
           continue;
         }
         stream.rows += 1;
-        row ??= `event: event\ndata: ${rowOf(entry, facts, first + index, lane)}\n\n`;
+        row ??= `event: event\ndata: ${getRow(entry, facts, first + index, lane)}\n\n`;
         this.streams.send(stream, row);
       }
     }
@@ -124,14 +123,14 @@ export function liveRoutes({ live }: { live: LiveEvents }): Route[] {
     projectRoute("GET", "/events/stream", ["event:read", "query:read"], {
       summary: "Stream events as they arrive",
       description:
-        "Server-sent events, from now on: `event` with one event as the list shows it (without its person; without its properties when it is longer than 64 KiB, then `is_cut` is true), and `skipped` with the `count` of those that were not sent: at most 50 a second are, fewer to somebody who reads slowly. A comment comes at least every 15 seconds.",
+        "Server-sent events: `event` with one event as in the list (without its person; above 64 KiB without properties and with `is_cut` true), and `skipped` with the `count` of events not sent. At most 50 events per second are sent, fewer to slow clients. A comment is sent at least every 15 seconds.",
       tag: "Events",
       query: object({
-        event: optional(text({ description: "Only events with this name." })),
-        distinct_id: optional(text({ description: "Only events of this distinct id." })),
+        event: optional(string({ description: "Only events with this name." })),
+        distinct_id: optional(string({ description: "Only events of this distinct id." })),
       }),
       answers: {
-        200: { description: "`text/event-stream`, without an end." },
+        200: { description: "`text/event-stream`, unlimited." },
         503: { description: "Too many streams are open." },
       },
       handle: ({ project, query, request, isStillAllowed }) =>
@@ -148,10 +147,10 @@ export function liveRoutes({ live }: { live: LiveEvents }): Route[] {
   ];
 }
 
-/** What an event's entry begins with: see `EntryWriter`. */
+/** Start of an event's entry: see `EntryWriter`. */
 const beginning =
   /^"project_id":(\d+),"uuid":"([^"]+)","event":("[^"\\]*(?:\\.[^"\\]*)*"),"distinct_id":("[^"\\]*(?:\\.[^"\\]*)*"),"time":(-?\d+),"received":(\d+),"historical":(true|false),/;
-/** The same of one whose name or id is longer than a row. */
+/** Start of an entry whose name or ID exceeds the length of a row. */
 const longBeginning = /^"project_id":(\d+),"uuid":"/;
 
 function isWanted({ event, distinctId }: LiveReader, facts: RegExpExecArray): boolean {
@@ -159,14 +158,14 @@ function isWanted({ event, distinctId }: LiveReader, facts: RegExpExecArray): bo
   return distinctId === undefined || JSON.parse(facts[4]!) === distinctId;
 }
 
-/** As lists show events, and when they came. */
+/** Columns as in event lists, and the time of receipt. */
 const columns = listedColumns.flatMap((name) =>
   name === "timestamp" ? [name, "received_at" as const] : [name],
 );
 
-function rowOf(entry: string, facts: RegExpExecArray, seq: number, lane: Lane): string {
+function getRow(entry: string, facts: RegExpExecArray, seq: number, lane: Lane): string {
   const isCut = entry.length > rowLengthMax;
-  const event = isCut ? beginningOf(facts, seq, lane) : wholeEvent(seq, entry);
+  const event = isCut ? getBeginning(facts, seq, lane) : wholeEvent(seq, entry);
   const row: Record<string, unknown> = { id: event.uuid };
   for (const name of columns) {
     const { kind, member, forNull = null } = eventColumns[name];
@@ -179,11 +178,11 @@ function rowOf(entry: string, facts: RegExpExecArray, seq: number, lane: Lane): 
 type LiveEvent = EventEntry & { readonly properties: Record<string, unknown> };
 
 function wholeEvent(seq: number, entry: string): LiveEvent {
-  const read = decodeEntries(Buffer.from(lineOf(seq, entry)), 0).entries[0] as EventEntry;
-  return { ...read, properties: propertiesOf(read)! };
+  const read = decodeEntries(Buffer.from(getLine(seq, entry)), 0).entries[0] as EventEntry;
+  return { ...read, properties: getProperties(read)! };
 }
 
-function beginningOf(facts: RegExpExecArray, seq: number, lane: Lane): Partial<LiveEvent> {
+function getBeginning(facts: RegExpExecArray, seq: number, lane: Lane): Partial<LiveEvent> {
   const [, , uuid, event, distinctId, time, received] = facts;
   return {
     ...{ seq, historical: lane === "historical", properties: {} },

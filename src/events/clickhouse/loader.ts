@@ -1,32 +1,30 @@
 /**
- * Loads journal entries into ClickHouse, each once.
- *
- * The border of a batch is written into the people store before anything is asked for, and the insert bears the batch's name:
- * whoever sends it again after a crash or a lost answer sends the same rows under the same name, which ClickHouse stores
- * once. Before that it is looked up what is there, so that it does not matter for how long a name is remembered.
+ * Loads journal entries into ClickHouse exactly once. The end of a batch is recorded in the person store before any
+ * request. A retry, also after a crash, looks up stored rows and sends the missing ones with the same insert tokens, so
+ * that ClickHouse deduplicates requests whose response was lost.
  */
 
 import type { ClickHouseSettings } from "@clickhouse/client";
 import type { StorableEvent } from "../../journal/entry.ts";
 import type { Lane } from "../../journal/segment.ts";
-import type { BegunLoad } from "../../people/outside-events.ts";
+import type { StartedLoad } from "../../persons/external-events.ts";
 import { type EventColumn, eventColumnNames, eventColumns, uuidTime, valueFor } from "../columns.ts";
-import { type EventIdentity, type EventStore, LoadGivenUp } from "../store.ts";
-import { ClickHouseError, EventsUnreachable } from "./connection.ts";
+import { type EventIdentity, type EventStore, LoadCancelledError } from "../store.ts";
+import { ClickHouseError, ClickHouseUnreachableError } from "./connection.ts";
 import { readableJson } from "./readable-json.ts";
 import { RowBinary } from "./row-binary.ts";
 import type { ClickHouseStore } from "./store.ts";
 
 const firstPauseMs = 100;
 const pauseMsMax = 5_000;
-/** Uuids that are looked for in one statement. */
+/** UUIDs per lookup. */
 const uuidsAtOnce = 20_000;
-/** Times of uuids that lie closer are looked for as one range; more ranges than this are one. */
+/** Ranges of UUID times with smaller gaps are merged; above the maximum number of ranges, the rest is one range. */
 const timeGapMs = 3_600_000;
 const timeRangesMax = 100;
-/** Rows of one insert, far fewer than ClickHouse makes a block of: it is there in each partition as a whole or not at all. */
-const pieceRows = 100_000;
-const pieceBytes = 48 * 1024 * 1024;
+/** Rows per insert, far below ClickHouse's block size: atomic in each partition. */
+const chunkRows = 100_000;
+const chunkBytes = 48 * 1024 * 1024;
 const oneBlock: ClickHouseSettings = {
   max_insert_block_size: "1048449",
   min_insert_block_size_rows: "1048449",
@@ -34,13 +32,13 @@ const oneBlock: ClickHouseSettings = {
 };
 const quorumTimeoutMs = 60_000;
 
-/** Puts a value into a row, as the column's type wants it. */
+/** Encodes a value by the column's type. */
 type Write = (rows: RowBinary, event: StorableEvent) => void;
 
 const columns: readonly (readonly [name: string, write: Write])[] = [
   ...eventColumnNames.map((name) => {
     const column = eventColumns[name];
-    return [column.clickhouse ?? name, writerOf(column)] as const;
+    return [column.clickhouse ?? name, getWriter(column)] as const;
   }),
   ["properties_read", (rows, event) => rows.text(readableJson(event.propertiesText) ?? "")],
 ];
@@ -48,7 +46,7 @@ const columns: readonly (readonly [name: string, write: Write])[] = [
 const columnNames = columns.map(([name]) => name);
 const writes = columns.map(([, write]) => write);
 
-function writerOf(column: EventColumn): Write {
+function getWriter(column: EventColumn): Write {
   const value = valueFor<never>(column);
   switch (column.kind) {
     case "integer":
@@ -71,32 +69,30 @@ function writerOf(column: EventColumn): Write {
 }
 
 export class ClickHouseLoader implements EventStore {
-  private isGivenUp = false;
+  private isCancelled = false;
   private wake: (() => void) | undefined;
-  /** The batch under way may have reached the store already. */
+  /** The current batch may already be stored. */
   private isUncertain: boolean;
   private checkpointsHeldUntil = 0;
 
-  /**
-   * @param onTrouble told why loading has to wait, and with null when it goes on.
-   */
+  /** @param onProblem receives why loading has to wait, and null when it resumes */
   constructor(
     private readonly store: ClickHouseStore,
-    private readonly onTrouble: (reason: EventsUnreachable | null) => void = () => undefined,
+    private readonly onProblem: (reason: ClickHouseUnreachableError | null) => void = () => undefined,
   ) {
-    this.isUncertain = store.outside.begun !== undefined;
+    this.isUncertain = store.outside.started !== undefined;
   }
 
   cursor(lane: Lane): number {
     return this.store.outside.loaded[lane];
   }
 
-  unfinished(): BegunLoad | undefined {
-    return this.store.outside.begun;
+  unfinished(): StartedLoad | undefined {
+    return this.store.outside.started;
   }
 
-  begin(load: BegunLoad): void {
-    const { begun } = this.store.outside;
+  begin(load: StartedLoad): void {
+    const { started: begun } = this.store.outside;
     if (begun?.lane === load.lane && begun.last === load.last) return;
     if (begun !== undefined) throw new Error(`The ${begun.lane} batch to ${begun.last} is not finished.`);
     this.store.outside.begin(load);
@@ -119,8 +115,8 @@ export class ClickHouseLoader implements EventStore {
     await this.untilDone(async () => {
       const missing = this.isUncertain ? await this.missing(lane, first, last) : () => true;
       this.isUncertain = true;
-      // The same pieces each time: what is missing of one is sent under the name of that one.
-      for (const [index, piece] of piecesOf(events).entries()) {
+      // The division into chunks is deterministic: missing rows are sent with the token of their chunk.
+      for (const [index, piece] of getChunks(events).entries()) {
         const rows = piece.filter(missing);
         if (rows.length > 0) await this.insert(rows, `${token}:${index}`);
       }
@@ -129,18 +125,20 @@ export class ClickHouseLoader implements EventStore {
     this.isUncertain = false;
   }
 
-  /** Lets the journal forget nothing for so long, because the store of persons and then the journal are copied; 0 ends that. */
+  /**
+   * Lets the journal delete nothing for this long while the person store and then the journal are copied; 0 ends that.
+   */
   holdCheckpoints(ms: number): void {
     this.checkpointsHeldUntil = performance.now() + ms;
   }
 
-  /** What the server has taken is on its disk. @returns false while it is held. */
+  /** ClickHouse makes rows durable on insert. @returns false while checkpoints are held */
   async checkpoint(): Promise<boolean> {
     return performance.now() >= this.checkpointsHeldUntil;
   }
 
-  giveUp(): void {
-    this.isGivenUp = true;
+  cancel(): void {
+    this.isCancelled = true;
     this.wake?.();
   }
 
@@ -158,12 +156,12 @@ export class ClickHouseLoader implements EventStore {
       settings.insert_quorum_parallel = 0;
       settings.insert_quorum_timeout = quorumTimeoutMs;
     }
-    // On a cluster the rows are on their shards before the answer.
+    // On a cluster, wait until the rows are on their shards.
     if (this.store.address.cluster !== null) settings.distributed_foreground_insert = 1;
     await this.store.connection.insert("events", columnNames, rows.bytes, settings);
   }
 
-  /** Which events are not stored, of a batch that may be. */
+  /** Finds the missing events of a batch that may be stored. */
   private async missing(lane: Lane, first: number, last: number): Promise<(event: StorableEvent) => boolean> {
     const stored = await this.store.connection.rows(
       `SELECT seq FROM events WHERE historical = ${lane === "historical"} AND seq >= ${first} AND seq <= ${last}${this.sequential}`,
@@ -172,7 +170,7 @@ export class ClickHouseLoader implements EventStore {
     return ({ seq }) => !seqs.has(seq);
   }
 
-  /** With a quorum a reader sees what the quorum has. */
+  /** With a quorum, reads include all writes confirmed by it. */
   private get sequential(): string {
     return this.store.address.quorum === null ? "" : " SETTINGS select_sequential_consistency = 1";
   }
@@ -183,13 +181,13 @@ export class ClickHouseLoader implements EventStore {
     const uuids = events.map(({ uuid }) => uuid).join(",");
     const found = await this.store.connection.rows(
       `SELECT project_id, uuid, historical, seq FROM events
-       WHERE project_id IN (${projects.join(", ")}) AND (${timesOf(events)})
+       WHERE project_id IN (${projects.join(", ")}) AND (${getTimes(events)})
          AND uuid IN (SELECT toUUID(arrayJoin(splitByChar(',', '${uuids}'))))${this.sequential}`,
     );
-    const { begun } = this.store.outside;
+    const { started: begun } = this.store.outside;
     const stored = new Set<string>();
     for (const [projectId, uuid, historical, seq] of found) {
-      // Of the batch under way itself, which may have reached the store.
+      // An event of the current batch, which may already be stored.
       const isOwn =
         begun !== undefined &&
         (begun.lane === "historical") === historical &&
@@ -200,20 +198,20 @@ export class ClickHouseLoader implements EventStore {
     return events.filter(({ projectId, uuid }) => stored.has(`${projectId} ${uuid}`)).map(({ seq }) => seq);
   }
 
-  /** Tries again for as long as nobody knows better. @throws {LoadGivenUp} @throws {OperatorNeeded} */
+  /** Retries until success. @throws {LoadCancelledError} @throws {OperatorActionError} */
   private async untilDone<Result>(work: () => Promise<Result>): Promise<Result> {
     for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(2 * pauseMs, pauseMsMax)) {
-      if (this.isGivenUp) throw new LoadGivenUp();
+      if (this.isCancelled) throw new LoadCancelledError();
       try {
         await this.store.open();
         const result = await work();
-        this.onTrouble(null);
+        this.onProblem(null);
         return result;
       } catch (error) {
-        // A server that is short of room, of memory, or that was given other tables, is mended there.
+        // The server's operator has to fix a lack of disk space or memory, or wrong tables.
         const isServers = error instanceof ClickHouseError;
-        if (!isServers && !(error instanceof EventsUnreachable)) throw error;
-        this.onTrouble(isServers ? new EventsUnreachable(this.store.address, error) : error);
+        if (!isServers && !(error instanceof ClickHouseUnreachableError)) throw error;
+        this.onProblem(isServers ? new ClickHouseUnreachableError(this.store.address, error) : error);
       }
       await this.pause(pauseMs);
     }
@@ -223,18 +221,18 @@ export class ClickHouseLoader implements EventStore {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.wake = resolve;
     const timer = setTimeout(resolve, ms);
-    if (this.isGivenUp) resolve();
+    if (this.isCancelled) resolve();
     await promise;
     clearTimeout(timer);
   }
 }
 
-/** In portions of one insert each, always the same. */
-function piecesOf(events: readonly StorableEvent[]): StorableEvent[][] {
+/** Deterministic chunks of one insert each. */
+function getChunks(events: readonly StorableEvent[]): StorableEvent[][] {
   const pieces: StorableEvent[][] = [];
   let bytes = Number.POSITIVE_INFINITY;
   for (const event of events) {
-    if (bytes >= pieceBytes || pieces.at(-1)!.length === pieceRows) {
+    if (bytes >= chunkBytes || pieces.at(-1)!.length === chunkRows) {
       pieces.push([]);
       bytes = 0;
     }
@@ -244,8 +242,8 @@ function piecesOf(events: readonly StorableEvent[]): StorableEvent[][] {
   return pieces;
 }
 
-/** Most uuids carry their time, and a copy carries the same: only the parts of the table of that time are read. */
-function timesOf(events: readonly EventIdentity[]): string {
+/** Most UUIDs contain their time, and duplicates have the same: only parts of that time are read. */
+function getTimes(events: readonly EventIdentity[]): string {
   const times = events.flatMap(({ uuid }) => uuidTime(uuid) ?? []).sort((one, other) => one - other);
   const ranges: [number, number][] = [];
   for (const time of times) {

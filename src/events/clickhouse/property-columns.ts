@@ -1,17 +1,17 @@
 /**
- * Columns of single properties in ClickHouse: `MATERIALIZED`, so that new rows get their values by themselves, and rows that
- * were there before have them worked out when they are read, until the server has written them down. Which properties get
- * one: `promotion.ts`. The column's comment is the property's name.
+ * Materialized property columns in ClickHouse (`MATERIALIZED`): new rows are filled on insert; for older rows the
+ * values are computed on read until the server has materialized them. `materialized-columns.ts` selects the properties.
+ * The column's comment is the property's name.
  */
 
-import type { PropertyPlace } from "../dialect.ts";
-import type { PropertyStore } from "../promotion.ts";
-import { clickhouse } from "./dialect.ts";
+import type { PropertyStore } from "../materialized-columns.ts";
+import type { PropertyLocation } from "../sql-dialect.ts";
+import { clickhouse } from "./sql-dialect.ts";
 import type { ClickHouseStore } from "./store.ts";
 
 const json = "if(properties_read = '', properties_text, properties_read)";
 
-/** The same for the same name. */
+/** Deterministic by name. */
 const columnName = (name: string) =>
   `property_${new Bun.CryptoHasher("sha256").update(name).digest("hex").slice(0, 32)}`;
 
@@ -19,13 +19,13 @@ export class ClickHousePropertyColumns implements PropertyStore {
   readonly isFilling = false;
   private columns: ReadonlyMap<string, string> = new Map();
 
-  /** @param dropAfterMs a question that was written goes on for so long at most. */
+  /** @param dropAfterMs maximum duration of a query that may use the column */
   constructor(
     private readonly store: ClickHouseStore,
     private readonly dropAfterMs: number,
   ) {}
 
-  /** Finds the columns that are there. */
+  /** Loads the existing columns. */
   async open(): Promise<void> {
     const { connection, address } = this.store;
     const found = await connection.rows(
@@ -39,8 +39,8 @@ export class ClickHousePropertyColumns implements PropertyStore {
     return [...this.columns.keys()];
   }
 
-  /** The properties of events `e` in a question. @param onName told of every property that it reads. */
-  place(onName: (name: string) => void): PropertyPlace {
+  /** The properties of events `e` in a query. @param onName called for every property that it reads */
+  location(onName: (name: string) => void): PropertyLocation {
     return {
       json: "e.properties",
       columnOf: (name) => {
@@ -78,11 +78,11 @@ export class ClickHousePropertyColumns implements PropertyStore {
       if (this.columns.has(name)) return;
       await this.store.connection.command(`ALTER TABLE events DROP COLUMN IF EXISTS ${column}`);
     };
-    // Where that fails the column is found at the next start, and retired once more.
+    // If that fails, the next start finds the column and retires it again.
     setTimeout(() => void drop().catch(() => undefined), this.dropAfterMs).unref();
   }
 
-  async fillPiece(): Promise<string[]> {
+  async fillChunk(): Promise<string[]> {
     return [];
   }
 }

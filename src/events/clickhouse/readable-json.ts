@@ -1,26 +1,24 @@
-/** ClickHouse's reader of JSON refuses a whole text for one number that is too large for it. */
+/** ClickHouse's JSON parser rejects a whole document because of one number out of its range. */
 
-/** Digits that may be such a number. */
+/** Digits of a number that may be out of range. */
 const oddNumber = /\d{19}|\d[eE][+-]?\d{3}/;
 const stringOrNumber = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g;
-/** Whole numbers of 64 bits can be read, with a sign or without. */
+/** Signed and unsigned 64-bit integers are readable. */
 const wholeNumberMax = 2 ** 63;
 
 /**
- * The same JSON with numbers that can be read, as floating-point numbers, or null beyond these.
- *
- * @param json UTF-8.
- * @returns undefined when all can be read as they are.
+ * The same JSON with unreadable integers as floating-point numbers, or null if they are out of range as well.
+ * @param json UTF-8 @returns undefined if all numbers are readable
  */
 export function readableJson(json: Uint8Array | string): string | undefined {
-  const odd = typeof json === "string" ? json : bytesOf(json).toString("latin1");
+  const odd = typeof json === "string" ? json : getBytes(json).toString("latin1");
   if (!oddNumber.test(odd)) return undefined;
-  const text = typeof json === "string" ? json : bytesOf(json).toString();
+  const text = typeof json === "string" ? json : getBytes(json).toString();
   const readable = text.replace(stringOrNumber, (part) => (part[0] === '"' ? part : readableNumber(part)));
   return readable === text ? undefined : readable;
 }
 
-const bytesOf = ({ buffer, byteOffset, length }: Uint8Array) => Buffer.from(buffer, byteOffset, length);
+const getBytes = ({ buffer, byteOffset, length }: Uint8Array) => Buffer.from(buffer, byteOffset, length);
 
 function readableNumber(text: string): string {
   const number = Number(text);

@@ -1,4 +1,4 @@
-/** Writes rows in ClickHouse's format RowBinary: values one after the other, without names, texts as they are. */
+/** Encodes rows in ClickHouse's RowBinary format: consecutive values without names, strings without escapes. */
 
 const firstBytes = 64 * 1024;
 const two32 = 2 ** 32;
@@ -25,7 +25,7 @@ export class RowBinary {
     this.used = this.buffer.writeInt32LE(value, this.used);
   }
 
-  /** @param value a whole number that JavaScript can hold. */
+  /** @param value a safe integer */
   int64(value: number): void {
     this.room(8);
     const upper = Math.floor(value / two32);
@@ -33,13 +33,13 @@ export class RowBinary {
     this.used = this.buffer.writeInt32LE(upper, this.used);
   }
 
-  /** Of a nullable column. */
+  /** For a nullable column. */
   int64OrNull(value: number | null): void {
     this.boolean(value === null);
     if (value !== null) this.int64(value);
   }
 
-  /** @param value hyphenated. Kept as two numbers of 64 bits, the upper one first. */
+  /** @param value hyphenated; encoded as two 64-bit numbers, upper half first */
   uuid(value: string): void {
     this.room(16);
     for (const [upper, lower] of [
@@ -62,13 +62,13 @@ export class RowBinary {
     }
   }
 
-  /** Of a nullable column. */
+  /** For a nullable column. */
   textOrNull(value: string | null): void {
     this.boolean(value === null);
     if (value !== null) this.text(value);
   }
 
-  /** Seven bits a byte, the lowest first. */
+  /** LEB128: seven bits per byte, lowest first. */
   private size(value: number): void {
     let rest = value;
     for (; rest >= 0x80; rest = Math.floor(rest / 0x80)) this.buffer[this.used++] = (rest % 0x80) | 0x80;

@@ -1,17 +1,15 @@
 /**
- * The tables in ClickHouse, in versions. A statement may be sent again after a failure: each does nothing when it was done.
- *
- * On a cluster events lie on its shards by distinct id, and the copies of persons on every node, so that they are joined
- * where the events are.
+ * The tables in ClickHouse, by version. All statements are idempotent, because they are repeated after errors. On a
+ * cluster, events are sharded by distinct ID, and replicas of persons are on every node, so that joins are local.
  */
 
 import type { ClickHouseAddress } from "../../lib/clickhouse-address.ts";
-import { OperatorNeeded } from "../../lib/errors.ts";
-import { DataFromNewerVersion } from "../../lib/sqlite/migrate.ts";
+import { OperatorActionError } from "../../lib/errors.ts";
+import { NewerDataVersionError } from "../../lib/sqlite/migrate.ts";
 import type { ClickHouseConnection } from "./connection.ts";
 
-/** What the statements are made for. */
-export interface Place {
+/** Parameters of the statements. */
+export interface TableLocation {
   database: string;
   cluster: string | null;
 }
@@ -19,44 +17,45 @@ export interface Place {
 interface ClickHouseMigration {
   version: number;
   name: string;
-  statements: (place: Place) => string[];
+  statements: (location: TableLocation) => string[];
 }
 
 /**
- * Inserts whose names are remembered: a batch that is sent again, as after a lost answer, is stored once. The next batch
- * begins when the one before it is done, so that ten would do.
+ * Insert tokens remembered by ClickHouse: a batch repeated after a lost response is stored once. A batch starts when
+ * the previous one is finished, so ten would suffice.
  */
 export const deduplicationWindow = 1_000;
 
-/** Events of hostile times are in one partition; else each month of them would be one. */
+/** Events with malicious timestamps share one partition instead of one per month. */
 const partition =
   "if(time >= 1420070400000000 AND time < 2208988800000000, toYYYYMM(fromUnixTimestamp64Micro(time, 'UTC')), 0)";
 
-/** What was acknowledged is on the disk before the journal forgets it. */
+/** Acknowledged rows are on disk before the journal deletes them. */
 const durable = "fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1";
 
-const onCluster = ({ cluster }: Place) => (cluster === null ? "" : ` ON CLUSTER \`${cluster}\``);
+const onCluster = ({ cluster }: TableLocation) => (cluster === null ? "" : ` ON CLUSTER \`${cluster}\``);
 
-/** @param spread whether a shard has its own rows; else every node has all. */
-function engine(place: Place, table: string, parameters: string, spread: boolean): string {
-  if (place.cluster === null) return `ReplacingMergeTree(${parameters})`;
-  const path = `/clickhouse/tables/${spread ? "{shard}" : "all"}/${place.database}/${table}`;
+/** @param spread whether rows are sharded; otherwise every node has all */
+function engine(location: TableLocation, table: string, parameters: string, spread: boolean): string {
+  if (location.cluster === null) return `ReplacingMergeTree(${parameters})`;
+  const path = `/clickhouse/tables/${spread ? "{shard}" : "all"}/${location.database}/${table}`;
   const replica = spread ? "{replica}" : "{shard}-{replica}";
   const own = [`'${path}'`, `'${replica}'`, ...(parameters === "" ? [] : [parameters])].join(", ");
   return `ReplicatedReplacingMergeTree(${own})`;
 }
 
-/** Where the rows of events are. */
-export const eventRows = ({ cluster }: Place): string => (cluster === null ? "events" : "events_shard");
+/** The table with the rows of events. */
+export const eventRows = ({ cluster }: TableLocation): string =>
+  cluster === null ? "events" : "events_shard";
 
-function window({ cluster }: Place): string {
+function window({ cluster }: TableLocation): string {
   return cluster === null
     ? `non_replicated_deduplication_window = ${deduplicationWindow}`
     : `replicated_deduplication_window = ${deduplicationWindow}, replicated_deduplication_window_seconds = 604800`;
 }
 
-function eventTables(place: Place): string[] {
-  const rows = `CREATE TABLE IF NOT EXISTS ${eventRows(place)}${onCluster(place)} (
+function eventTables(location: TableLocation): string[] {
+  const rows = `CREATE TABLE IF NOT EXISTS ${eventRows(location)}${onCluster(location)} (
     project_id Int32,
     historical Bool,
     seq Int64,
@@ -77,16 +76,16 @@ function eventTables(place: Place): string[] {
     INDEX uuid_time_range uuid_time TYPE minmax GRANULARITY 1,
     INDEX uuid_filter uuid TYPE bloom_filter(0.01) GRANULARITY 1,
     INDEX distinct_id_filter distinct_id TYPE bloom_filter(0.01) GRANULARITY 1
-  ) ENGINE = ${engine(place, "events", "", true)}
+  ) ENGINE = ${engine(location, "events", "", true)}
   PARTITION BY ${partition}
   ORDER BY (project_id, intDiv(time, 86400000000), event, historical, seq)
-  SETTINGS ${window(place)}, ${durable}`;
-  if (place.cluster === null) return [rows];
-  const { database, cluster } = place;
+  SETTINGS ${window(location)}, ${durable}`;
+  if (location.cluster === null) return [rows];
+  const { database, cluster } = location;
   return [
     rows,
-    `CREATE TABLE IF NOT EXISTS events${onCluster(place)} AS ${eventRows(place)}
-     ENGINE = Distributed('${cluster}', '${database}', '${eventRows(place)}', cityHash64(project_id, distinct_id))`,
+    `CREATE TABLE IF NOT EXISTS events${onCluster(location)} AS ${eventRows(location)}
+     ENGINE = Distributed('${cluster}', '${database}', '${eventRows(location)}', cityHash64(project_id, distinct_id))`,
   ];
 }
 
@@ -94,9 +93,9 @@ const migrations: readonly ClickHouseMigration[] = [
   {
     version: 1,
     name: "events and persons",
-    statements: (place) => [
-      ...eventTables(place),
-      `CREATE TABLE IF NOT EXISTS persons${onCluster(place)} (
+    statements: (location) => [
+      ...eventTables(location),
+      `CREATE TABLE IF NOT EXISTS persons${onCluster(location)} (
         project_id Int32,
         uuid UUID,
         created Int64,
@@ -104,68 +103,67 @@ const migrations: readonly ClickHouseMigration[] = [
         main_distinct_id String,
         version Int64,
         is_deleted UInt8
-      ) ENGINE = ${engine(place, "persons", "version, is_deleted", false)}
+      ) ENGINE = ${engine(location, "persons", "version, is_deleted", false)}
       ORDER BY (project_id, uuid) SETTINGS ${durable}`,
-      `CREATE TABLE IF NOT EXISTS person_distinct_ids${onCluster(place)} (
+      `CREATE TABLE IF NOT EXISTS person_distinct_ids${onCluster(location)} (
         project_id Int32,
         distinct_id String,
         person_uuid UUID,
         joined Int64,
         version Int64,
         is_deleted UInt8
-      ) ENGINE = ${engine(place, "person_distinct_ids", "version, is_deleted", false)}
+      ) ENGINE = ${engine(location, "person_distinct_ids", "version, is_deleted", false)}
       ORDER BY (project_id, distinct_id) SETTINGS ${durable}`,
     ],
   },
 ];
 
-/** Statements that make all tables anew. */
-export function schemaStatements(place: Place): string[] {
-  return [...ownTables(place), ...migrations.flatMap(({ statements }) => statements(place))];
+/** Statements that create all tables. */
+export function schemaStatements(location: TableLocation): string[] {
+  return [...ownTables(location), ...migrations.flatMap(({ statements }) => statements(location))];
 }
 
-/** What the store knows of itself. */
-function ownTables(place: Place): string[] {
+/** Tables with the store's metadata. */
+function ownTables(location: TableLocation): string[] {
   return [
-    `CREATE TABLE IF NOT EXISTS schema_migration${onCluster(place)} (version Int64, name String)
-     ENGINE = ${engine(place, "schema_migration", "", false)} ORDER BY version SETTINGS ${durable}`,
-    `CREATE TABLE IF NOT EXISTS store${onCluster(place)} (id String)
-     ENGINE = ${engine(place, "store", "", false)} ORDER BY id SETTINGS ${durable}`,
+    `CREATE TABLE IF NOT EXISTS schema_migration${onCluster(location)} (version Int64, name String)
+     ENGINE = ${engine(location, "schema_migration", "", false)} ORDER BY version SETTINGS ${durable}`,
+    `CREATE TABLE IF NOT EXISTS store${onCluster(location)} (id String)
+     ENGINE = ${engine(location, "store", "", false)} ORDER BY id SETTINGS ${durable}`,
   ];
 }
 
-/** The server is too old for what is asked of it. */
-class ClickHouseTooOld extends OperatorNeeded {
+/** The server is older than `oldestVersion`. */
+class ClickHouseTooOld extends OperatorActionError {
   readonly code = "clickhouse_too_old";
   override readonly hint = "Install a newer ClickHouse.";
   constructor(found: string) {
-    super(`ClickHouse ${found} is too old: Flagkeep needs ${oldestVersion.join(".")} or newer.`);
+    super(`ClickHouse ${found} is too old: Flagkeep requires ${oldestVersion.join(".")} or newer.`);
   }
 }
 
-/** Has everything that is used here; see docs/operations/cluster.md. */
+/** Provides all features used here; see docs/operations/cluster.md. */
 export const oldestVersion: readonly [number, number] = [25, 3];
 
 /**
- * Makes the tables, or brings them up to date.
- *
- * @throws {DataFromNewerVersion} @throws {ClickHouseTooOld} nothing was changed.
+ * Creates or migrates the tables.
+ * @throws {NewerDataVersionError} @throws {ClickHouseTooOld} nothing was changed
  */
 export async function migrateClickHouse(
   connection: ClickHouseConnection,
   { database, cluster }: ClickHouseAddress,
 ): Promise<void> {
-  const place = { database, cluster };
+  const location = { database, cluster };
   const [[found] = []] = await connection.rows("SELECT version()");
   const [major = 0, minor = 0] = String(found).split(".").map(Number);
   if (major < oldestVersion[0] || (major === oldestVersion[0] && minor < oldestVersion[1]))
     throw new ClickHouseTooOld(String(found));
-  for (const statement of ownTables(place)) await connection.command(statement);
+  for (const statement of ownTables(location)) await connection.command(statement);
   const [[version] = []] = await connection.rows("SELECT coalesce(max(version), 0) FROM schema_migration");
   const newest = Number(version);
-  if (newest > migrations.length) throw new DataFromNewerVersion("event store", newest, migrations.length);
+  if (newest > migrations.length) throw new NewerDataVersionError("event store", newest, migrations.length);
   for (const { version, name, statements } of migrations.slice(newest)) {
-    for (const statement of statements(place)) await connection.command(statement);
+    for (const statement of statements(location)) await connection.command(statement);
     await connection.command(`INSERT INTO schema_migration (version, name) VALUES (${version}, '${name}')`);
   }
 }

@@ -1,37 +1,37 @@
-/** Opens the event store in ClickHouse: its tables are brought up to date, and it is the one that belongs to the data directory. */
+/** Opens the event store in ClickHouse: migrates its tables and verifies that it belongs to this data directory. */
 
 import { type Lane, lanes } from "../../journal/segment.ts";
-import { type ClickHouseAddress, shownAddress } from "../../lib/clickhouse-address.ts";
-import { OperatorNeeded } from "../../lib/errors.ts";
-import { DataFromNewerVersion } from "../../lib/sqlite/migrate.ts";
-import type { OutsideEvents } from "../../people/outside-events.ts";
-import { ClickHouseConnection, EventsUnreachable } from "./connection.ts";
+import { type ClickHouseAddress, redactUrl } from "../../lib/clickhouse-address.ts";
+import { OperatorActionError } from "../../lib/errors.ts";
+import { NewerDataVersionError } from "../../lib/sqlite/migrate.ts";
+import type { ExternalEvents } from "../../persons/external-events.ts";
+import { ClickHouseConnection, ClickHouseUnreachableError } from "./connection.ts";
 import { migrateClickHouse } from "./schema.ts";
 
-/** The database holds the events of another data directory, or has lost those of this one. */
-class ForeignEvents extends OperatorNeeded {
+/** The database contains the events of another data directory, or has lost those of this one. */
+class ForeignEvents extends OperatorActionError {
   readonly code = "foreign_events";
   override readonly hint =
-    "Name the right database with --events-url, or an empty one for a new data directory.";
+    "Set --events-url to the right database, or to an empty one for a new data directory.";
 }
 
-/** ClickHouse has events that this data directory has not handed out yet: it would give their numbers to others. */
-class EventsAhead extends OperatorNeeded {
+/** ClickHouse has events with sequence numbers that this data directory has not assigned yet and would assign again. */
+class EventsAhead extends OperatorActionError {
   readonly code = "events_ahead";
   override readonly hint =
-    "Restore the newest backup of the data directory, or bring ClickHouse back to the same time as well.";
+    "Restore the newest backup of the data directory, or restore ClickHouse to the same time.";
   constructor(address: ClickHouseAddress, lane: Lane, has: number, known: number) {
     super(
-      `The events in ${shownAddress(address)} reach to the ${lane} entry ${has}, but this data directory has loaded ` +
-        `only ${known}: it is older than the events, as after a restore.`,
+      `The events in ${redactUrl(address)} end at ${lane} entry ${has}, but this data directory has loaded ` +
+        `only ${known}: it is older than the events, for example after a restore.`,
     );
   }
 }
 
-export interface ClickHouseStoreSettings {
-  /** Another process loads events, and brings the tables up to date. */
+export interface ClickHouseStoreOptions {
+  /** Another process loads events and migrates the tables. */
   isReader?: boolean;
-  /** Resolves when whoever may go on instead of this process knows what `outside` has noted. */
+  /** Resolves when a successor process knows the state recorded in `outside`. */
   settle?: () => Promise<void>;
 }
 
@@ -41,17 +41,16 @@ export class ClickHouseStore {
 
   constructor(
     readonly address: ClickHouseAddress,
-    readonly outside: OutsideEvents,
-    private readonly settings: ClickHouseStoreSettings = {},
+    readonly outside: ExternalEvents,
+    private readonly settings: ClickHouseStoreOptions = {},
   ) {
     this.connection = new ClickHouseConnection(address);
   }
 
   /**
-   * Resolves when the store can be used; looks only once.
-   *
-   * @throws {EventsUnreachable}    it may be tried again.
-   * @throws {OperatorNeeded} @throws {DataFromNewerVersion}
+   * Resolves when the store is usable; tries only once.
+   * @throws {ClickHouseUnreachableError} retry later
+   * @throws {OperatorActionError} @throws {NewerDataVersionError}
    */
   async open(): Promise<void> {
     this.opening ??= this.look();
@@ -75,22 +74,22 @@ export class ClickHouseStore {
       await this.requireNotAhead();
     } catch (error) {
       const isKnown =
-        error instanceof OperatorNeeded ||
-        error instanceof DataFromNewerVersion ||
-        error instanceof EventsUnreachable;
-      // Whatever the server says to that, such as of a wrong password, an operator mends there.
-      throw isKnown ? error : new EventsUnreachable(this.address, error);
+        error instanceof OperatorActionError ||
+        error instanceof NewerDataVersionError ||
+        error instanceof ClickHouseUnreachableError;
+      // An operator has to fix other errors, such as a wrong password, on the server.
+      throw isKnown ? error : new ClickHouseUnreachableError(this.address, error);
     }
   }
 
-  /** @throws {ForeignEvents} @throws {EventsUnreachable} nobody has made the tables yet. */
+  /** @throws {ForeignEvents} @throws {ClickHouseUnreachableError} the tables do not exist yet */
   private async requireClaimed(): Promise<void> {
     const { connection, outside, address } = this;
     const known = outside.knownId();
-    if (known === undefined) throw new EventsUnreachable(address, "its tables are being made");
+    if (known === undefined) throw new ClickHouseUnreachableError(address, "its tables are being created");
     const found = await connection.rows("SELECT id FROM store FINAL");
     if (found.some(([id]) => String(id) !== known))
-      throw new ForeignEvents(`${shownAddress(address)} holds the events of another data directory.`);
+      throw new ForeignEvents(`${redactUrl(address)} contains the events of another data directory.`);
   }
 
   private async claim(): Promise<void> {
@@ -98,11 +97,11 @@ export class ClickHouseStore {
     const { id, isClaimed } = outside.storeId();
     const found = (await connection.rows("SELECT id FROM store FINAL")).map(([each]) => String(each));
     if (found.some((each) => each !== id))
-      throw new ForeignEvents(`${shownAddress(address)} holds the events of another data directory.`);
+      throw new ForeignEvents(`${redactUrl(address)} contains the events of another data directory.`);
     if (isClaimed && found.length === 0)
-      throw new ForeignEvents(`${shownAddress(address)} does not have the events of this data directory.`);
+      throw new ForeignEvents(`${redactUrl(address)} does not have the events of this data directory.`);
     if (found.length === 0) {
-      // Another one that did not know the name would be refused for ever.
+      // A successor that does not know the ID would be rejected permanently.
       await this.settings.settle?.();
       await connection.command(`INSERT INTO store (id) VALUES ('${id}')`);
     }
@@ -111,7 +110,7 @@ export class ClickHouseStore {
 
   /** @throws {EventsAhead} */
   private async requireNotAhead(): Promise<void> {
-    const { loaded, begun } = this.outside;
+    const { loaded, started: begun } = this.outside;
     for (const lane of lanes) {
       const known = begun?.lane === lane ? begun.last : loaded[lane];
       const [[last] = []] = await this.connection.rows(

@@ -1,69 +1,66 @@
 /**
- * Hands rows over to DuckDB column by column, without files and without SQL text: the event store may touch no file but
- * its own, and what is stored is not read as JSON a second time.
+ * Appends rows to DuckDB by column, without files or SQL: the event store must not access other files, and JSON is not
+ * parsed a second time.
  */
 
 import type { DuckDBConnection } from "@duckdb/node-api";
 import type { Vector } from "@duckdb/node-bindings";
 import { fourDigits } from "../columns.ts";
-import { TextWords } from "./text-words.ts";
+import { StringVector } from "./string-vector.ts";
 
 /** A column of rows to append, in the order of the table's columns. */
 export type AppendColumn<Row> =
   | { readonly kind: "boolean"; readonly of: (row: Row) => boolean }
   | { readonly kind: "integer"; readonly of: (row: Row) => number }
-  /** Also for TIMESTAMP: microseconds since 1970. Whole numbers that JavaScript can hold. */
+  /** Also for TIMESTAMP: microseconds since 1970. Safe integers. */
   | { readonly kind: "bigint"; readonly of: (row: Row) => number | null }
   /** Hyphenated, lower case. */
   | { readonly kind: "uuid"; readonly of: (row: Row) => string }
-  /** Also for JSON: well-formed UTF-8, which nobody checks. */
+  /** Also for JSON: well-formed UTF-8, which is not validated. */
   | { readonly kind: "text"; readonly of: (row: Row) => string | Uint8Array | null };
 
 /** A table that rows are appended to. */
 export interface AppendTable<Row> {
   readonly name: string;
-  /** `temp` for the connection's own. */
+  /** `temp` for temporary tables of the connection. */
   readonly catalog?: string;
-  /** One per column of the table, in its order when there are no `columnNames`. */
+  /** One per column of the table, in its order if there are no `columnNames`. */
   readonly columns: readonly AppendColumn<Row>[];
-  /** Of a table that may have further columns, wherever: the names of `columns`. The others stay null. */
+  /** Names of `columns`, if the table may have other columns; those stay null. */
   readonly columnNames?: readonly string[];
-  /** A row that nobody reads, without long texts; see `vectors`. */
+  /** A row that no query returns, without long strings; see `vectors`. */
   readonly filler: (row: Row) => Row;
 }
 
-/** What DuckDB takes, and later reads, at once: a vector. */
+/** DuckDB's vector size: the unit in which it appends and reads rows. */
 const vectorRows = 2_048;
-/** What a row may weigh, in bytes of its texts, before it takes the room of several. */
+/** Bytes of strings per place in a vector; larger rows take several places. */
 const rowBytes = 4 * 1024;
 const two32 = 2 ** 32;
-/** Exact: another exponent. */
+/** Exact in floating-point arithmetic: only the exponent changes. */
 const perTwo32 = 2 ** -32;
 
 /**
- * Appends rows to a table, in their order, inside the connection's transaction when it has one.
- *
- * Lets other work of the process go on between chunks; rows that are made on demand are asked for a chunk at a time.
- *
- * @throws what DuckDB says; the transaction has to be rolled back then.
+ * Appends rows in order, in the connection's transaction if there is one. Yields to other work between chunks; rows of
+ * a generator are requested a chunk at a time. @throws DuckDB's errors; the transaction has to be rolled back
  */
 export async function appendRows<Row>(
   connection: DuckDBConnection,
   table: AppendTable<Row>,
   rows: Iterable<Row>,
 ): Promise<void> {
-  // Loaded late: the native library is put in place only in the process that needs it.
+  // Imported on demand: the native library is extracted only in the process that needs it.
   const [{ DuckDBDataChunk }, bindings] = await Promise.all([
     import("@duckdb/node-api"),
     import("@duckdb/node-bindings"),
   ]);
-  // A CommonJS module, whose type does not tell of its default export; the executable's own has nothing else.
+  // A CommonJS module whose type declares no default export; the executable's version has nothing else.
   const duckdb = (bindings as unknown as { default: Bindings }).default;
   const appender = await connection.createAppender(table.name, null, table.catalog);
   try {
-    const filled = await columnsByPlace(connection, table);
+    const filled = await columnsByIndex(connection, table);
     const types = filled.map((_, index) => appender.columnType(index));
-    const texts = new TextWords(vectorRows);
+    const texts = new StringVector(vectorRows);
     for (const part of vectors(table, rows)) {
       const chunk = DuckDBDataChunk.create(types, part.length);
       for (let index = 0; index < types.length; index++) {
@@ -74,12 +71,12 @@ export async function appendRows<Row>(
       }
       appender.appendDataChunk(chunk);
       texts.release();
-      // In small steps, because this is done on the thread that answers queries.
+      // In small steps, because it blocks the thread that serves queries.
       appender.flushSync();
       await new Promise<void>((resolve) => void setImmediate(resolve));
     }
   } catch (error) {
-    // Else closing it would append what it holds.
+    // Otherwise closing it would append its contents.
     appender.clear();
     throw error;
   } finally {
@@ -87,8 +84,8 @@ export async function appendRows<Row>(
   }
 }
 
-/** For each column of the table what fills it, if anything. */
-async function columnsByPlace<Row>(
+/** For each column of the table, the column that fills it, if any. */
+async function columnsByIndex<Row>(
   connection: DuckDBConnection,
   { name, columns, columnNames }: AppendTable<Row>,
 ): Promise<readonly (AppendColumn<Row> | undefined)[]> {
@@ -98,11 +95,9 @@ async function columnsByPlace<Row>(
 }
 
 /**
- * The rows in portions of at most a vector, long ones followed by fillers.
- *
- * DuckDB reads and writes its file in vectors, each as a whole in memory: a hundred events of 19 MB in one vector would
- * take 1.9 GB, whatever its limit is, and checkpoints would fail for good. So a row is given as many places as it has
- * times `rowBytes`, and no vector weighs more than 8 MB and a row; reading JSON takes five times that. Rows without content cost nothing on the disk.
+ * Splits rows into vectors, with fillers after large rows. DuckDB holds whole vectors in memory: a hundred events of 19
+ * MB in one would take 1.9 GB regardless of its limit, and checkpoints would fail permanently. A row gets a place per
+ * `rowBytes`, so a vector has at most 8 MB and one row; parsing JSON takes five times that. Fillers take no disk space.
  */
 function* vectors<Row>({ columns, filler }: AppendTable<Row>, rows: Iterable<Row>): Generator<Row[]> {
   const texts = columns.filter((column) => column.kind === "text");
@@ -110,8 +105,8 @@ function* vectors<Row>({ columns, filler }: AppendTable<Row>, rows: Iterable<Row
   for (const row of rows) {
     let bytes = 0;
     for (const { of } of texts) bytes += of(row)?.length ?? 0;
-    for (let place = 0; place === 0 || place < bytes / rowBytes; place++) {
-      part.push(place === 0 ? row : filler(row));
+    for (let position = 0; position === 0 || position < bytes / rowBytes; position++) {
+      part.push(position === 0 ? row : filler(row));
       if (part.length < vectorRows) continue;
       yield part;
       part = [];
@@ -127,7 +122,7 @@ function fill<Row>(
   vector: Vector,
   column: AppendColumn<Row>,
   rows: readonly Row[],
-  texts: TextWords,
+  texts: StringVector,
 ): void {
   const values =
     column.kind === "text"
@@ -141,7 +136,7 @@ function textWords<Row>(
   vector: Vector,
   of: (row: Row) => string | Uint8Array | null,
   rows: readonly Row[],
-  texts: TextWords,
+  texts: StringVector,
 ): Uint32Array {
   const valid = new Validity(rows.length);
   texts.begin(rows.length);
@@ -179,7 +174,7 @@ function fixedValues<Row>(
   }
 }
 
-/** 64 bits each, the lower half first. */
+/** 64-bit integers, lower half first. */
 function wholeNumbers<Row>(
   duckdb: Bindings,
   vector: Vector,
@@ -202,7 +197,7 @@ function wholeNumbers<Row>(
   return words;
 }
 
-/** DuckDB keeps a uuid as a number of 128 bits whose highest bit is turned over, so that its order is that of the text. */
+/** DuckDB stores a UUID as a 128-bit integer with the highest bit inverted, so that it sorts like its string. */
 function uuidWords<Row>(of: (row: Row) => string, rows: readonly Row[]): Uint32Array {
   const words = new Uint32Array(4 * rows.length);
   for (let index = 0; index < rows.length; index++) {
@@ -216,7 +211,7 @@ function uuidWords<Row>(of: (row: Row) => string, rows: readonly Row[]): Uint32A
   return words;
 }
 
-/** Which values of a vector are there: a bit each, in words of 64. */
+/** Validity mask of a vector: one bit per value, in 64-bit words. */
 class Validity {
   private readonly bits: Uint8Array;
   private hasNull = false;

@@ -1,8 +1,9 @@
-/** Opens DuckDB, the columnar event store, and gives out connections. */
+/** Opens DuckDB, the columnar event store, and provides connections. */
 
 import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import type { DuckDBConnection, DuckDBInstance } from "@duckdb/node-api";
-import { DataFromNewerVersion, type Migration } from "../../lib/sqlite/migrate.ts";
+import { type Migration, NewerDataVersionError } from "../../lib/sqlite/migrate.ts";
+import { attachCachedTables } from "./cached-tables.ts";
 import initial from "./migrations/001-events.sql" with { type: "text" };
 import persons from "./migrations/002-persons.sql" with { type: "text" };
 import mainIds from "./migrations/003-main-ids.sql" with { type: "text" };
@@ -10,26 +11,30 @@ import propertyColumns from "./migrations/004-property-columns.sql" with { type:
 import ownerlessIds from "./migrations/005-ownerless-ids.sql" with { type: "text" };
 import numberTexts from "./migrations/006-number-texts.sql" with { type: "text" };
 
-export interface EventDatabaseSettings {
+export interface EventDatabaseOptions {
   memoryLimitBytes: number;
   threads: number;
-  /** Where DuckDB may spill to. */
+  /** Folder for DuckDB's spill files. */
   temporaryFolder: string;
+  /** Maximum bytes of spill files; default: DuckDB's, nine tenths of the free disk space. */
+  spillLimitBytes?: number;
 }
 
-/** What DuckDB has taken of its limit, in bytes. */
+/** Memory used by DuckDB within its limit, in bytes. */
 export interface StoreMemory {
-  /** Parts of the file that it keeps to read them again, and gives up at once where something else needs the memory. */
+  /** Cached blocks of the file, evicted whenever the memory is needed. */
   cached: number;
-  /** Everything else: events that are not in the file yet, and what queries need. */
+  /** All other memory: events not checkpointed yet, and working memory of queries. */
   used: number;
-  /** What of `used` holds rows that are grouped, joined or sorted: memory of queries, not of events that are loaded. */
+  /** The part of `used` for grouping, joining and sorting: memory of queries, not of loading. */
   computing: number;
+  /** The bytes of `computing` by DuckDB's tag. */
+  parts: Readonly<Record<string, number>>;
 }
 
 export interface EventDatabase {
   readonly instance: DuckDBInstance;
-  /** A connection of one's own: a second statement on a busy connection interrupts the first. */
+  /** A new connection: a second statement on a busy connection interrupts the first. */
   connect(): Promise<DuckDBConnection>;
   memory(): Promise<StoreMemory>;
   close(): void;
@@ -48,13 +53,12 @@ const migrations: readonly Migration[] = [
 export const eventsSchemaVersion = migrations.length;
 
 /**
- * Opens (or creates) the event store, brings its schema up to date and shuts the file system off from it.
- *
- * @throws {DataFromNewerVersion} the file was written by a newer Flagkeep; nothing was changed.
+ * Opens or creates the event store, migrates its schema and disables its access to other files.
+ * @throws {NewerDataVersionError} the file was written by a newer Flagkeep; nothing was changed
  */
 export async function openEventDatabase(
   path: string,
-  settings: EventDatabaseSettings,
+  settings: EventDatabaseOptions,
 ): Promise<EventDatabase> {
   mkdirSync(settings.temporaryFolder, { recursive: true, mode: 0o700 });
   if (path !== ":memory:" && !existsSync(path)) await makeFile(path, settings);
@@ -63,6 +67,8 @@ export async function openEventDatabase(
     const connection = await instance.connect();
     try {
       await migrateEvents(connection);
+      await attachCachedTables(connection);
+      await limitSpillFiles(connection, settings.spillLimitBytes);
       await lockDown(connection);
     } finally {
       connection.closeSync();
@@ -87,13 +93,13 @@ export async function openEventDatabase(
     },
     memory() {
       // One at a time: a second statement on the connection would interrupt the first.
-      measuring ??= memoryOf(own).finally(() => {
+      measuring ??= getMemory(own).finally(() => {
         measuring = undefined;
       });
       return measuring;
     },
     close() {
-      // With one connection open the database lives on, and would write into the file that somebody opened after it.
+      // An open connection keeps the database alive, which could then write to a file opened by another process.
       for (const connection of open) connection.closeSync();
       own.closeSync();
       instance.closeSync();
@@ -101,72 +107,80 @@ export async function openEventDatabase(
   };
 }
 
-async function memoryOf(connection: DuckDBConnection): Promise<StoreMemory> {
-  const rows = await connection.runAndReadAll(
-    `SELECT CASE WHEN tag IN ('BASE_TABLE', 'METADATA') THEN 'cached'
-           WHEN tag IN ('IN_MEMORY_TABLE', 'TRANSACTION', 'ART_INDEX') THEN 'loading' ELSE 'computing' END,
-           sum(memory_usage_bytes)::DOUBLE FROM duckdb_memory() GROUP BY ALL`,
-  );
-  const bytes = new Map(rows.getRows() as [string, number][]);
-  const [cached, loading, computing] = ["cached", "loading", "computing"].map((of) => bytes.get(of) ?? 0);
-  return { cached: cached!, used: loading! + computing!, computing: computing! };
+const cacheTags = new Set(["BASE_TABLE", "METADATA"]);
+const loadingTags = new Set(["IN_MEMORY_TABLE", "TRANSACTION", "ART_INDEX"]);
+
+async function getMemory(connection: DuckDBConnection): Promise<StoreMemory> {
+  const rows = await connection.runAndReadAll("SELECT tag, memory_usage_bytes::DOUBLE FROM duckdb_memory()");
+  const memory = { cached: 0, used: 0, computing: 0 };
+  const parts: Record<string, number> = {};
+  for (const [tag, bytes] of rows.getRows() as [string, number][]) {
+    if (cacheTags.has(tag)) {
+      memory.cached += bytes;
+      continue;
+    }
+    memory.used += bytes;
+    if (loadingTags.has(tag)) continue;
+    memory.computing += bytes;
+    parts[tag] = bytes;
+  }
+  return { ...memory, parts };
 }
 
-/** Whoever is killed while it is being made leaves no file: it gets its name when it can be opened. */
-async function makeFile(path: string, settings: EventDatabaseSettings): Promise<void> {
+/** Creates the file under a temporary name, and renames it once it is usable: a crash leaves no partial file. */
+async function makeFile(path: string, settings: EventDatabaseOptions): Promise<void> {
   const made = `${path}.new`;
-  // A log whose file is gone as well: DuckDB would read it.
+  // Includes a stale log without a file: DuckDB would replay it.
   for (const old of [made, `${made}.wal`, `${path}.wal`]) rmSync(old, { force: true });
   const instance = await openInstance(made, settings);
   try {
     const connection = await instance.connect();
     await migrateEvents(connection).finally(() => connection.closeSync());
   } finally {
-    // Writes the log into the file.
+    // Checkpoints the log.
     instance.closeSync();
   }
   renameSync(made, path);
 }
 
-async function openInstance(path: string, settings: EventDatabaseSettings): Promise<DuckDBInstance> {
-  // Loaded late: the native library is put in place only in the process that needs it.
+async function openInstance(path: string, settings: EventDatabaseOptions): Promise<DuckDBInstance> {
+  // Imported on demand: the native library is extracted only in the process that needs it.
   const { DuckDBInstance } = await import("@duckdb/node-api");
   return await DuckDBInstance.create(path, {
     memory_limit: `${Math.floor(settings.memoryLimitBytes / 1024)}KiB`,
     threads: String(settings.threads),
     temp_directory: settings.temporaryFolder,
-    // Compressed JSON columns need a newer file format than the default.
+    // Compressed JSON columns require a newer file format than the default.
     storage_compatibility_version: "latest",
     autoinstall_known_extensions: "false",
     autoload_known_extensions: "false",
-    // Checkpoints are made by the pipeline, which knows when the journal may forget.
+    // The pipeline checkpoints, because it knows when the journal may delete entries.
     wal_autocheckpoint: "1GB",
     preserve_insertion_order: "false",
-    // Memory that a query gave back goes back to the system too, within about a second.
+    // Returns freed memory to the system within about a second.
     allocator_background_threads: "true",
   });
 }
 
 /**
- * Opens the event store of a stopped appliance without changing it and reads its schema version; 0 when it is empty.
- *
- * @throws the file cannot be opened, is damaged or in use.
+ * Reads the schema version of a stopped server's event store without changing it; 0 if empty.
+ * @throws the file cannot be opened, is corrupt or in use
  */
 export async function readEventsVersion(path: string): Promise<number> {
   return await withEventFile(path, async (connection) => {
-    // Before files were made under another name, a crash during the very first start left one without tables.
+    // In versions that created the file in place, a crash during the first start left a file without tables.
     const tables = await connection.runAndReadAll(
       "SELECT count(*) FROM duckdb_tables() WHERE table_name IN ('schema_migration', 'events')",
     );
     if (Number(tables.getRows()[0]![0]) < 2) return 0;
-    // Reads something of a table, so that a file that only opens does not pass.
+    // Read from a table: opening alone does not detect corruption.
     await connection.run("SELECT count(*) FROM events");
     const rows = await connection.runAndReadAll("SELECT coalesce(max(version), 0) FROM schema_migration");
     return Number(rows.getRows()[0]![0]);
   });
 }
 
-/** Opens a file that nobody else has open, without changing it, and does the work with a connection. */
+/** Opens a file read-only that no other process has open, and runs work with a connection. */
 export async function withEventFile<Result>(
   path: string,
   work: (connection: DuckDBConnection) => Promise<Result>,
@@ -182,10 +196,13 @@ export async function withEventFile<Result>(
   }
 }
 
-/**
- * From here on no statement, whoever wrote it, reads or writes a file other than the store's own and what DuckDB puts
- * into its temporary folder, and no statement can take that back.
- */
+/** DuckDB 1.5 ignores the limit in the options of a new instance. */
+async function limitSpillFiles(connection: DuckDBConnection, bytes: number | undefined): Promise<void> {
+  if (bytes === undefined) return;
+  await connection.run(`SET max_temp_directory_size = '${Math.floor(bytes / 1024)}KiB'`);
+}
+
+/** Irrevocably prevents all statements from accessing files other than the store's and DuckDB's temporary folder. */
 async function lockDown(connection: DuckDBConnection): Promise<void> {
   await connection.run("SET enable_external_access = false");
   await connection.run("SET lock_configuration = true");
@@ -197,7 +214,7 @@ async function migrateEvents(connection: DuckDBConnection): Promise<void> {
   );
   const rows = await connection.runAndReadAll("SELECT coalesce(max(version), 0) FROM schema_migration");
   const newest = Number(rows.getRows()[0]![0]);
-  if (newest > migrations.length) throw new DataFromNewerVersion("event store", newest, migrations.length);
+  if (newest > migrations.length) throw new NewerDataVersionError("event store", newest, migrations.length);
   for (const { version, name, sql } of migrations.slice(newest)) {
     await inTransaction(connection, async () => {
       await connection.run(sql);

@@ -1,38 +1,39 @@
-/** Finds out which uuids are stored, and of which events. */
+/** Looks up stored events by UUID, and lanes by distinct ID. */
 
+import type { DuckDBValue } from "@duckdb/node-api";
 import { uuidTime } from "../columns.ts";
-import type { EventSql } from "../dialect.ts";
+import type { EventSql } from "../sql-dialect.ts";
 
-/** Those of these uuids that a project's events have. Most carry their time: only row groups of that time are read. */
+/** The stored UUIDs of a project. Most UUIDs contain their time: only row groups of that time are read. */
 export async function knownUuids(
   store: EventSql,
   projectId: number,
   uuids: readonly string[],
 ): Promise<string[]> {
-  const rows = await rowsOf(store, projectId, uuids, "DISTINCT uuid::VARCHAR");
+  const rows = await getRows(store, projectId, uuids, "DISTINCT uuid::VARCHAR");
   return rows.map(([uuid]) => String(uuid));
 }
 
-/** A stored event, as far as an import has to know it. */
+/** The fields of a stored event that imports need. */
 export interface StoredEvent {
   uuid: string;
   event: string;
   distinctId: string;
 }
 
-/** The events of a project that have one of these uuids. */
+/** The events of a project with one of these UUIDs. */
 export async function storedEvents(
   store: EventSql,
   projectId: number,
   uuids: readonly string[],
 ): Promise<StoredEvent[]> {
-  const rows = await rowsOf(store, projectId, uuids, "uuid::VARCHAR, event, distinct_id");
+  const rows = await getRows(store, projectId, uuids, "uuid::VARCHAR, event, distinct_id");
   return rows.map(([uuid, event, distinctId]) => ({
     ...{ uuid: String(uuid), event: String(event), distinctId: String(distinctId) },
   }));
 }
 
-/** Whether a project has events of history, such as imports bring. */
+/** Whether a project has historical events, such as imported ones. */
 export async function hasHistory(store: EventSql, projectId: number): Promise<boolean> {
   const rows = await store.rows(
     `SELECT 1 FROM events WHERE project_id = ${projectId} AND historical LIMIT 1`,
@@ -40,7 +41,38 @@ export async function hasHistory(store: EventSql, projectId: number): Promise<bo
   return rows.length > 0;
 }
 
-async function rowsOf(
+/** The lanes that events came through. */
+export interface Lanes {
+  hasHistory: boolean;
+  hasRealtime: boolean;
+}
+export type PersonLanes = Lanes & { uuid: string };
+
+/** The lanes of the events of distinct IDs; IDs without events are omitted. */
+export async function lanesOfIds(
+  store: EventSql,
+  projectId: number,
+  distinctIds: readonly string[],
+): Promise<Map<string, Lanes>> {
+  const lanes = new Map<string, Lanes>();
+  if (distinctIds.length === 0) return lanes;
+  const { dialect } = store;
+  const values: DuckDBValue[] = [];
+  const ids = distinctIds.map((id) => dialect.bind(values, id)).join(", ");
+  const rows = await store.rows(
+    `SELECT DISTINCT distinct_id, historical FROM events
+     WHERE project_id = ${projectId} AND distinct_id IN (${ids})`,
+    values,
+  );
+  for (const [id, isHistory] of rows) {
+    const found = lanes.get(String(id)) ?? { hasHistory: false, hasRealtime: false };
+    found[isHistory === true || isHistory === 1 ? "hasHistory" : "hasRealtime"] = true;
+    lanes.set(String(id), found);
+  }
+  return lanes;
+}
+
+async function getRows(
   store: EventSql,
   projectId: number,
   uuids: readonly string[],

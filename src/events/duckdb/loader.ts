@@ -1,18 +1,18 @@
-/** Loads journal entries into the event store: one transaction a batch, with the lane's cursor. */
+/** Loads journal entries into DuckDB: one transaction per batch, with the lane's cursor. */
 
 import type { DuckDBConnection } from "@duckdb/node-api";
 import type { StorableEvent } from "../../journal/entry.ts";
 import type { Lane } from "../../journal/segment.ts";
 import { type EventColumnKind, eventColumnNames, eventColumns, uuidTime, valueFor } from "../columns.ts";
-import { type EventIdentity, type EventStore, StagingFailed } from "../store.ts";
+import { type EventIdentity, type EventStore, StagingError } from "../store.ts";
 import { type AppendColumn, type AppendTable, appendRows } from "./append.ts";
 import { type EventDatabase, inTransaction } from "./database.ts";
 import { PropertyColumns } from "./property-columns.ts";
 import { RecentUuids } from "./recent-uuids.ts";
 
-/** Makes room when there is no memory to load. */
-export interface LoadingRoom {
-  loadInRoom<Result>(work: () => Promise<Result>): Promise<Result>;
+/** Frees memory if a load runs out of it. */
+export interface LoadBudget {
+  loadWithinBudget<Result>(work: () => Promise<Result>): Promise<Result>;
 }
 
 const appendKinds = {
@@ -20,7 +20,7 @@ const appendKinds = {
   ...({ text: "text", instant: "bigint", json: "text" } as const),
 } satisfies Record<EventColumnKind, AppendColumn<StorableEvent>["kind"]>;
 
-/** What a filler has instead of an event's texts, which may be long. */
+/** Values of a filler in place of an event's strings, which may be long. */
 const noTexts: Partial<StorableEvent> = Object.fromEntries(
   Object.values(eventColumns).flatMap(({ kind, member, isNullable }) => {
     if (member === undefined || appendKinds[kind] !== "text") return [];
@@ -28,14 +28,14 @@ const noTexts: Partial<StorableEvent> = Object.fromEntries(
   }),
 );
 
-/** Fillers belong to no project: their number is negative. What the file is sorted by stays. */
+/** Fillers have a negative project ID, so they belong to no project. Values that the file is sorted by are kept. */
 const eventTable: AppendTable<StorableEvent> = {
   name: "events",
   columns: eventColumnNames.map((name) => {
     const column = eventColumns[name];
     return { kind: appendKinds[column.kind], of: valueFor<never>(column) };
   }),
-  // Properties with a column of their own lie beside them; see `property-columns.ts`.
+  // The table also has materialized columns; see `property-columns.ts`.
   columnNames: eventColumnNames,
   filler: (event) => ({ ...event, ...noTexts, projectId: -event.projectId }),
 };
@@ -53,32 +53,35 @@ const incomingTable: AppendTable<EventIdentity> = {
 };
 
 /**
- * The only writer of events in a DuckDB file. What `load` has resolved for is committed together with the lane's cursor;
- * `checkpoint` takes it from DuckDB's log into the file. Loadings, and whatever else changes the table, take turns. Throws what
- * DuckDB throws, and the lane stands where it stood.
+ * The only writer of events in a DuckDB file. A resolved `load` is committed with the lane's cursor; `checkpoint` moves
+ * it from DuckDB's log to the file. Loads and other changes of the table are serialized. DuckDB's errors are passed
+ * through and leave the lane's cursor unchanged.
  */
 export class EventLoader implements EventStore {
   private checkpointsHeldUntil = 0;
   private isCheckpointWanted = false;
   private turn: Promise<unknown> = Promise.resolve();
-  /** Set while a transaction holds staged events: ends its turn. */
+  /** Ends the turn of a transaction with staged events, if any. */
   private endStaging: (() => void) | undefined;
 
   private constructor(
     private readonly connection: DuckDBConnection,
-    /** Beside a transaction of the other one. */
+    /** Separate, because the other connection may have an open transaction. */
     private readonly lookup: DuckDBConnection,
     private readonly cursors: Record<Lane, number>,
     private readonly recent: RecentUuids,
-    /** Filled for every event that is loaded. */
+    /** Filled for every loaded event. */
     readonly propertyColumns: PropertyColumns,
   ) {}
 
-  /** A row group: a whole one goes straight into the file; of less, DuckDB writes a log first, and parts of the file anew. */
+  /**
+   * A row group: whole ones are written directly to the file; for smaller loads DuckDB writes a log and rewrites
+   * blocks.
+   */
   readonly eventsPerLoad = 122_880;
 
-  /** Set while others' queries may run beside it: what to do when they have taken the memory. */
-  room: LoadingRoom = { loadInRoom: (work) => work() };
+  /** Frees memory used by concurrent queries; the default does nothing. */
+  room: LoadBudget = { loadWithinBudget: (work) => work() };
 
   static async open(database: EventDatabase): Promise<EventLoader> {
     const connection = await database.connect();
@@ -90,7 +93,7 @@ export class EventLoader implements EventStore {
     return new EventLoader(connection, lookup, cursors, recent, await PropertyColumns.open(connection));
   }
 
-  /** Does something between two loadings: what changes the table `events` must not meet one. */
+  /** Runs work between two loads: changes of the table `events` must not overlap with a load. */
   async inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
     const done = this.turn.then(work);
     this.turn = done.catch(() => undefined);
@@ -102,13 +105,13 @@ export class EventLoader implements EventStore {
   }
 
   unfinished(): undefined {
-    // A transaction is there or not.
+    // Transactions are atomic.
     return undefined;
   }
 
   begin(): void {}
 
-  giveUp(): void {}
+  cancel(): void {}
 
   isNew(projectId: number, uuid: string): boolean {
     return this.recent.isNew(projectId, uuid);
@@ -116,7 +119,9 @@ export class EventLoader implements EventStore {
 
   async known(events: readonly EventIdentity[]): Promise<Set<number>> {
     const doubtful = events.filter(({ projectId, uuid }) => !this.isNew(projectId, uuid));
-    return doubtful.length === 0 ? new Set() : await this.room.loadInRoom(() => this.findKnown(doubtful));
+    return doubtful.length === 0
+      ? new Set()
+      : await this.room.loadWithinBudget(() => this.findKnown(doubtful));
   }
 
   private async findKnown(events: readonly EventIdentity[]): Promise<Set<number>> {
@@ -125,7 +130,7 @@ export class EventLoader implements EventStore {
       "CREATE OR REPLACE TEMP TABLE incoming (seq BIGINT, uuid UUID, uuid_time BIGINT, project_id INTEGER)",
     );
     await appendRows(connection, incomingTable, events);
-    // Most uuids carry their time, and a copy carries the same: only row groups of that time are read.
+    // Most UUIDs contain their time, and duplicates have the same: only row groups of that time are read.
     const known = await connection.runAndReadAll(
       `SELECT s.seq FROM (SELECT * FROM incoming WHERE uuid_time IS NOT NULL) s
        SEMI JOIN events e ON e.uuid_time = s.uuid_time AND e.uuid = s.uuid AND e.project_id = s.project_id
@@ -163,7 +168,7 @@ export class EventLoader implements EventStore {
     };
     if (this.endStaging === undefined) {
       await this.inTurn(() =>
-        this.room.loadInRoom(() => inTransaction(connection, () => finish(events.length > 0))),
+        this.room.loadWithinBudget(() => inTransaction(connection, () => finish(events.length > 0))),
       );
     } else {
       await this.orUnstaged(async () => {
@@ -178,19 +183,19 @@ export class EventLoader implements EventStore {
   }
 
   private async append(events: readonly StorableEvent[]): Promise<void> {
-    // Before they are stored: it must not happen that they are and are not known.
+    // Before the events are stored: a stored UUID must never be unknown.
     for (const { projectId, uuid } of events) this.recent.add(projectId, uuid);
     await appendRows(this.connection, eventTable, inOrder(events));
   }
 
-  /** Begins a turn of `inTurn`. @returns ends it. */
+  /** Starts a turn of `inTurn`. @returns a function that ends it */
   private async ownTurn(): Promise<() => void> {
-    const [begun, ended] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const [started, ended] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     void this.inTurn(() => {
-      begun.resolve();
+      started.resolve();
       return ended.promise;
     });
-    await begun.promise;
+    await started.promise;
     return ended.resolve;
   }
 
@@ -199,28 +204,27 @@ export class EventLoader implements EventStore {
       await work();
     } catch (error) {
       await this.unstage();
-      throw new StagingFailed(error);
+      throw new StagingError(error);
     }
   }
 
-  /** Lets no checkpoint begin for so long, because the file is being copied; 0 ends that. */
+  /** Prevents checkpoints for this long while the file is copied; 0 ends that. */
   holdCheckpoints(ms: number): void {
     this.checkpointsHeldUntil = performance.now() + ms;
   }
 
   /**
-   * Writes what was loaded from DuckDB's log into its file; only then the journal may forget it.
-   *
-   * @returns false when another writer is busy at this moment or checkpoints are held; nothing was written then.
+   * Moves loaded events from DuckDB's log to its file, which allows the journal to delete them.
+   * @returns false if another writer is active or checkpoints are held; nothing was written
    */
   async checkpoint(): Promise<boolean> {
     if (performance.now() < this.checkpointsHeldUntil) return false;
-    return await this.inTurn(() => this.room.loadInRoom(() => tryCheckpoint(this.connection)));
+    return await this.inTurn(() => this.room.loadWithinBudget(() => tryCheckpoint(this.connection)));
   }
 
   /**
-   * Writes the file even though checkpoints are held, as soon as no writer is busy: between two batches, or by another
-   * connection when there are none. Not being able to is no failure: the file is older then, and the journal has the rest.
+   * Checkpoints although checkpoints are held, as soon as no writer is active: between two batches, or on another
+   * connection if there are none. Best effort: otherwise the copied file is older, and the journal has the rest.
    */
   async checkpointForCopy(other: DuckDBConnection): Promise<void> {
     this.isCheckpointWanted = true;
@@ -232,10 +236,10 @@ export class EventLoader implements EventStore {
   }
 }
 
-/** Stored uuids of a later time than now that are read at the start. */
+/** Maximum stored UUIDs with future times that are read at startup. */
 const laterUuidsMax = 10_000;
 
-/** What is known at the start: that there are no events, or none of the time to come. */
+/** The cutoff is 0 without events, otherwise now; infinite if too many stored UUIDs are later than now. */
 async function recentUuids(connection: DuckDBConnection): Promise<RecentUuids> {
   const isEmpty = (await connection.runAndReadAll("SELECT 1 FROM events LIMIT 1")).currentRowCount === 0;
   const now = Date.now();
@@ -257,11 +261,11 @@ function inOrder(events: readonly StorableEvent[]): StorableEvent[] {
   );
 }
 
-/** Ten seconds: a writer may be as long at a row group. */
+/** Ten seconds: writing a row group may take a writer that long. */
 const checkpointAttempts = 500;
 const checkpointPauseMs = 20;
 
-/** @returns false when a writer is busy. */
+/** @returns false if a writer is active */
 async function tryCheckpoint(connection: DuckDBConnection): Promise<boolean> {
   try {
     await connection.run("CHECKPOINT");

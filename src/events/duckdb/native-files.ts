@@ -1,4 +1,7 @@
-/** Copies DuckDB's native library out of the executable; the build puts it in, and a source checkout never loads this. */
+/**
+ * Extracts DuckDB's native library from the executable; the build embeds it, and a source checkout never loads this
+ * file.
+ */
 
 // @ts-expect-error resolved by the build to the file of the target platform
 import addonFile from "flagkeep:duckdb.addon" with { type: "file" };
@@ -20,18 +23,18 @@ import { dirname, join } from "node:path";
 import { nativeFiles } from "./native-folder.ts";
 
 /**
- * What is written at once some file systems keep in pages of 2 MB, and those are all in the memory of whoever looks at one byte
- * of each: 18 MB more for an engine that is idle.
+ * Chunk size of writes: some file systems cache large writes in 2 MB pages, all of which count as memory of a process
+ * that touches them: 18 MB more for an idle engine.
  */
-const pieceBytes = 64 * 1024;
+const chunkBytes = 64 * 1024;
 
-/** Stays free beside the copy, for flags that are changed and what the log of a store takes. */
+/** Space kept free for flag changes and a store's log. */
 const leftFreeBytes = 8 * 1024 * 1024;
 const temporaryEnding = ".tmp";
-/** Nobody writes for so long to a copy that is being made. */
+/** A partial copy without writes for this long is abandoned. */
 const abandonedMs = 60_000;
 
-/** Puts the library and what binds it to JavaScript into a folder, each whole or not at all. @throws {Error} */
+/** Extracts the library and its JavaScript binding to a folder, each atomically. @throws {Error} */
 export function unpack(folder: string): void {
   const { library, addon } = nativeFiles(folder);
   copy(libraryFile, library.path);
@@ -43,13 +46,13 @@ function copy(embedded: string, path: string): void {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   removeAbandoned(folder);
   const bytes = readFileSync(embedded);
-  requireRoom(folder, bytes.length);
+  assertCapacity(folder, bytes.length);
   const temporary = `${path}.${process.pid}${temporaryEnding}`;
   try {
     const file = openSync(temporary, "w", 0o700);
     try {
       for (let at = 0; at < bytes.length; )
-        at += writeSync(file, bytes, at, Math.min(pieceBytes, bytes.length - at));
+        at += writeSync(file, bytes, at, Math.min(chunkBytes, bytes.length - at));
     } finally {
       closeSync(file);
     }
@@ -60,7 +63,7 @@ function copy(embedded: string, path: string): void {
   }
 }
 
-/** What a process that was killed has left. */
+/** Removes partial copies of killed processes. */
 function removeAbandoned(folder: string): void {
   for (const name of readdirSync(folder).filter((one) => one.endsWith(temporaryEnding))) {
     const path = join(folder, name);
@@ -69,13 +72,11 @@ function removeAbandoned(folder: string): void {
   }
 }
 
-/** A copy that would fill the disk is not begun: flags and events go on with the room that there is. */
-function requireRoom(folder: string, bytes: number): void {
+/** Do not start a copy that would fill the disk: flags and events need the space. */
+function assertCapacity(folder: string, bytes: number): void {
   const { bavail, bsize } = statfsSync(folder);
   const free = bavail * bsize;
   if (free >= bytes + leftFreeBytes) return;
   const mib = (count: number) => `${Math.ceil(count / 1024 ** 2)} MiB`;
-  throw new Error(
-    `no space left on the disk, ${mib(bytes + leftFreeBytes)} are needed and ${mib(free)} are free`,
-  );
+  throw new Error(`no space left on the disk: ${mib(bytes + leftFreeBytes)} required, ${mib(free)} free`);
 }

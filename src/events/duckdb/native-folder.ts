@@ -1,9 +1,9 @@
-/** Where the executable keeps its copy of DuckDB's native library; set once, before DuckDB is loaded. */
+/** Folder of the extracted native library of DuckDB; set once, before DuckDB is loaded. */
 
 import { closeSync, existsSync, openSync, readSync } from "node:fs";
 import { join } from "node:path";
 
-/** The hidden command that copies it there. */
+/** The hidden command that extracts it. */
 export const unpackRole = "unpack-library";
 
 // biome-ignore lint/style/useNamingConvention: the name that build.ts replaces
@@ -15,7 +15,7 @@ export interface NativeFile {
   xxhash: string;
 }
 
-/** The library, and what binds it to JavaScript. */
+/** The library and its JavaScript binding. */
 export interface NativeFiles {
   library: NativeFile;
   addon: NativeFile;
@@ -32,41 +32,39 @@ export function nativeFolder(): string {
   return folder;
 }
 
-/** The files as they must be below such a folder, in an executable. */
+/** Expected paths of the files below a folder, in an executable. */
 export function nativeFiles(parent: string): NativeFiles {
   const { library, addon } = FLAGKEEP_DUCKDB_FILES;
-  // The folder's name is the content, so an upgrade never overwrites a library that is in use.
-  const place = join(parent, library.xxhash);
+  // Named by content, so that an upgrade never overwrites a library in use.
+  const folder = join(parent, library.xxhash);
   return {
-    library: { ...library, path: join(place, "libduckdb.so") },
-    addon: { ...addon, path: join(place, "duckdb.node") },
+    library: { ...library, path: join(folder, "libduckdb.so") },
+    addon: { ...addon, path: join(folder, "duckdb.node") },
   };
 }
 
-/** Whether the files are there already; in a source checkout none are needed. */
+/** Whether the files exist; a source checkout needs none. */
 export function areNativeFilesThere(parent: string): boolean {
   if (typeof FLAGKEEP_DUCKDB_FILES === "undefined") return true;
   return Object.values(nativeFiles(parent)).every(({ path }) => existsSync(path));
 }
 
-const pieceBytes = 1024 * 1024;
+const chunkBytes = 1024 * 1024;
 
 /**
- * What tells a file from a damaged one: xxHash64 of one piece after the other, each seeded with the hash of those before it.
- * The library whole would be 70 MB of memory at each start.
- *
- * @throws {Error} the file cannot be read.
+ * Detects corrupt files: xxHash64 by chunks, each seeded with the previous hash. Hashing the whole library at once
+ * would take 70 MB of memory at each start. @throws {Error} the file cannot be read
  */
 export function hashOfFile(path: string): string {
-  const piece = Buffer.allocUnsafeSlow(pieceBytes);
+  const chunk = Buffer.allocUnsafeSlow(chunkBytes);
   const file = openSync(path, "r");
   try {
     for (let hash = 0n; ; ) {
       let filled = 0;
-      for (let read = -1; filled < pieceBytes && read !== 0; filled += read)
-        read = readSync(file, piece, filled, pieceBytes - filled, null);
+      for (let read = -1; filled < chunkBytes && read !== 0; filled += read)
+        read = readSync(file, chunk, filled, chunkBytes - filled, null);
       if (filled === 0) return hash.toString(16);
-      hash = Bun.hash.xxHash64(piece.subarray(0, filled), hash);
+      hash = Bun.hash.xxHash64(chunk.subarray(0, filled), hash);
     }
   } finally {
     closeSync(file);

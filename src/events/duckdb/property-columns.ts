@@ -1,35 +1,33 @@
 /**
- * Columns of the table `events` that hold single properties as text, so that a query need not read the JSON of every event.
- *
- * Such a column holds exactly what `memberText` gives for the JSON, which stays the truth. New events get their values in the
- * transaction that loads them; older ones piece by piece, the newest first, each piece with the place it has come to in one
- * transaction. A query uses a column when all events have their value. Which properties get one: `promotion.ts`.
+ * Materialized property columns of the table `events`, so that queries need not read the JSON of every event. Values
+ * equal `memberText` of the JSON. New events are filled in their load's transaction, older ones in chunks, newest
+ * first. Queries use a column once it is complete. `materialized-columns.ts` selects the properties.
  */
 
 import type { DuckDBConnection } from "@duckdb/node-api";
-import { type PropertyPlace, textsAt } from "../dialect.ts";
+import { type SentPropertiesLocation, stringsAt } from "../sql-dialect.ts";
 import { inTransaction } from "./database.ts";
 
 interface Column {
   readonly name: string;
   readonly column: string;
   filledFrom: number;
-  /** Row numbers below were there when it was added. */
+  /** Rows with lower IDs existed when the column was added. */
   readonly rows: number;
-  /** Not used by queries any more; when it may be dropped. */
+  /** Set if queries no longer use the column: when it may be dropped. */
   droppableAt?: number;
 }
 
-/** A property with a column of its own, as `status` shows it. */
-export interface PromotedProperty {
+/** A materialized property, as in `status`. */
+export interface MaterializedProperty {
   name: string;
-  /** The part of the events that have their value there, 0 to 1; queries use it at 1. */
+  /** Fraction of events with a value, 0 to 1; queries use the column at 1. */
   filled: number;
 }
 
-/** Rows that are filled in one transaction, a third of a row group: about a twentieth of a second. */
-const pieceRows = 40_960;
-/** Values longer than this on average (of those in a piece) are better left where they are. */
+/** Rows filled per transaction, a third of a row group: about 50 ms. */
+const chunkRows = 40_960;
+/** Properties with a higher average length (within a chunk) are not worth materializing. */
 const averageLengthMax = 1_024;
 
 export class PropertyColumns {
@@ -43,20 +41,18 @@ export class PropertyColumns {
     return new PropertyColumns(columns);
   }
 
-  /** Every property that has a column, filled or not. */
-  list(): PromotedProperty[] {
+  /** Every property that has a column, complete or not. */
+  list(): MaterializedProperty[] {
     return this.columns
       .filter(({ droppableAt }) => droppableAt === undefined)
       .map(({ name, filledFrom, rows }) => ({ name, filled: rows === 0 ? 1 : 1 - filledFrom / rows }));
   }
 
   /**
-   * The properties of events in a query, by column where there is one.
-   *
-   * @param table  what the table `events` is called in it.
-   * @param onName told of every property that the query reads.
+   * The properties of events in a query, by column if complete.
+   * @param table alias of the table `events` @param onName called for every property that the query reads
    */
-  place(table: string, onName: (name: string) => void = () => undefined): PropertyPlace {
+  location(table: string, onName: (name: string) => void = () => undefined): SentPropertiesLocation {
     return {
       json: `${table}.properties`,
       columnOf: (name) => {
@@ -73,9 +69,8 @@ export class PropertyColumns {
   }
 
   /**
-   * Gives the events their values that the transaction of this connection has just added.
-   *
-   * @param after the last sequence number of the lane before them.
+   * Fills the events that the connection's transaction has just added.
+   * @param after the previous last sequence number of the lane
    */
   async fillNew(connection: DuckDBConnection, historical: boolean, after: number): Promise<void> {
     await fill(
@@ -85,7 +80,7 @@ export class PropertyColumns {
     );
   }
 
-  /** Adds columns, which have to be filled then. No event may be loaded meanwhile. */
+  /** Adds columns, to be filled later. No event may be loaded meanwhile. */
   async add(connection: DuckDBConnection, names: readonly string[]): Promise<void> {
     const added = await inTransaction(connection, async () => {
       const last = await connection.runAndReadAll(
@@ -101,14 +96,16 @@ export class PropertyColumns {
     this.columns = [...this.columns, ...added];
   }
 
-  /** From now on no query uses the column; it goes at `at` (of `performance.now`), when none can be using it any more. */
+  /**
+   * Stops queries from using the column; it is dropped at `at` (by `performance.now`), when no query can still use it.
+   */
   retire(name: string, at: number): void {
     this.columns = this.columns.map((column) =>
       column.name === name ? { ...column, droppableAt: column.droppableAt ?? at } : column,
     );
   }
 
-  /** Drops the columns whose time has come. No event may be loaded meanwhile. */
+  /** Drops the retired columns that are due. No event may be loaded meanwhile. */
   async dropRetired(connection: DuckDBConnection): Promise<void> {
     const now = performance.now();
     const going = this.columns.filter(({ droppableAt }) => droppableAt !== undefined && droppableAt <= now);
@@ -123,17 +120,14 @@ export class PropertyColumns {
   }
 
   /**
-   * Fills the next piece of the columns that lack most.
-   *
-   * Row numbers fall when events go by age, and never rise: downwards no row is left out, whatever happens in between.
-   *
-   * @returns properties whose values are too long for a column.
+   * Fills the next chunk of the least complete columns. Row IDs only decrease, when events expire; filling downwards
+   * therefore skips no row. @returns properties whose values are too long for a column
    */
-  async fillPiece(connection: DuckDBConnection): Promise<string[]> {
+  async fillChunk(connection: DuckDBConnection): Promise<string[]> {
     const to = Math.max(0, ...this.columns.map(({ filledFrom }) => filledFrom));
     const filled = this.columns.filter(({ filledFrom }) => filledFrom > 0 && filledFrom === to);
     if (filled.length === 0) return [];
-    const from = Math.max(0, to - pieceRows);
+    const from = Math.max(0, to - chunkRows);
     const rows = (table: string) => `${table}.rowid >= ${from} AND ${table}.rowid < ${to}`;
     const lengths = await inTransaction(connection, async () => {
       await fill(connection, filled, rows);
@@ -155,24 +149,24 @@ export class PropertyColumns {
   }
 }
 
-/** The same for the same name, so that a column that comes back cannot be taken for another property's. */
+/** Deterministic by name, so that a re-added column is never taken for another property's. */
 function columnName(name: string): string {
   return `property_${new Bun.CryptoHasher("sha256").update(name).digest("hex").slice(0, 32)}`;
 }
 
-/** @param rows which rows, as a condition on a table of that name. */
+/** @param rows condition on a table of that name */
 async function fill(
   connection: DuckDBConnection,
   columns: readonly Column[],
   rows: (table: string) => string,
 ): Promise<void> {
   if (columns.length === 0) return;
-  const texts = textsAt(
+  const texts = stringsAt(
     "e.properties",
     columns.map(({ name }) => name),
   );
   const values = columns.map(({ column }, index) => `${column} = f.texts[${index + 1}]`);
-  // The JSON of an event is read once for all of its columns.
+  // Parses the JSON of an event once for all its columns.
   await connection.run(
     `UPDATE events SET ${values.join(", ")}
      FROM (SELECT e.rowid AS place, ${texts} AS texts FROM events e WHERE ${rows("e")}) f

@@ -1,21 +1,23 @@
 /**
- * Tells of most new uuids that no stored event has them, without asking DuckDB.
- *
- * It knows every stored version 7 uuid from some moment on. One of that time that it does not know is not stored; of all
- * others it says nothing, and who asks has to look. What it has no more room for goes by age, and the moment moves on.
+ * Shows without a query that most new UUIDs are not stored. All stored version 7 UUIDs since a cutoff are known: a
+ * later UUID that is unknown is not stored; for all others, the caller has to query. When the capacity is exhausted,
+ * the oldest are dropped and the cutoff moves forward.
  */
 
 import { fourDigits, uuidTime } from "../columns.ts";
 
-/** Uuids of a generation, of which there are two: those and the ones before. */
+/** UUIDs per generation; there are two, the current and the previous one. */
 const generationMax = 512 * 1024;
 const firstSlots = 8 * 1024;
-/** Slots that are looked at for one uuid: of those that are half full, one of 10^20 has so many neighbours. */
+/** Maximum slots probed per UUID: with half-full slots, one in 10^20 has that many neighbors. */
 const probesMax = 256;
-/** Uuids of a time that has not come stay, lest one of a wrong clock be the moment. Where this part of all are such, they may. */
+/**
+ * UUIDs with future times are kept across generations, so that a wrong clock does not move the cutoff; limited to this
+ * fraction of a generation.
+ */
 const earlyPart = 1 / 64;
 const earlyMs = 60_000;
-/** Where the digits of a uuid stand behind its time, by fours. */
+/** Offsets of the groups of four hexadecimal digits after the time. */
 const fours = [14, 19, 24, 28, 32];
 
 export class RecentUuids {
@@ -26,9 +28,9 @@ export class RecentUuids {
   private other = 0;
 
   /**
-   * @param from  milliseconds since 1970: no stored event has a version 7 uuid of that time or a later one.
-   * @param limit uuids that are known at least, and at the most twice.
-   * @param probes slots that are looked at for one; fewer are for tests.
+   * @param from milliseconds since 1970: no stored event has a version 7 UUID of this time or later
+   * @param limit minimum number of known UUIDs; the maximum is twice as large
+   * @param probes maximum slots per UUID; lower in tests
    */
   constructor(
     private from: number,
@@ -39,7 +41,7 @@ export class RecentUuids {
     this.before = new Generation(limit, probes);
   }
 
-  /** Whether certainly no event has it that was stored. */
+  /** Whether certainly no stored event has this UUID. */
   isNew(projectId: number, uuid: string): boolean {
     const time = uuidTime(uuid);
     if (time === null || time < this.from) return false;
@@ -47,7 +49,7 @@ export class RecentUuids {
     return !this.current.has(this.one, this.other) && !this.before.has(this.one, this.other);
   }
 
-  /** An event with it is stored, or may be from now on. */
+  /** Records that an event with this UUID is stored or may be from now on. */
   add(projectId: number, uuid: string): void {
     const time = uuidTime(uuid);
     if (time === null || time < this.from) return;
@@ -60,14 +62,14 @@ export class RecentUuids {
     const { latest, early } = this.before;
     this.before = this.current;
     this.current = new Generation(this.limit, this.probes);
-    // What goes must not be taken for new.
+    // Dropped UUIDs must not appear new.
     this.from = Math.max(this.from, latest + 1);
     for (const each of early) if (each.time >= this.from) this.current.add(each.time, each.one, each.other);
-    // There is room now: those are few.
+    // There is capacity: only few early UUIDs were kept.
     if (time >= this.from) this.current.add(time, one, other);
   }
 
-  /** With seeds of its own, so that nobody can make uuids whose hashes are alike. */
+  /** Random seeds prevent clients from generating collisions. */
   private hash(projectId: number, uuid: string): void {
     let one = this.seeds[0]! ^ projectId;
     let other = this.seeds[1]! ^ projectId;
@@ -90,14 +92,14 @@ interface Early {
   other: number;
 }
 
-/** Pairs of hashes, each at the first free place from where its first one says. */
+/** A hash set of pairs of hashes, with linear probing. */
 class Generation {
-  /** Of its uuids, without the early ones. */
+  /** The latest time of its UUIDs, excluding early ones. */
   latest = 0;
   readonly early: Early[] = [];
   private slots = new Int32Array(2 * firstSlots);
   private count = 0;
-  /** One had no place and is not here: whatever is asked for may be that one. */
+  /** A UUID did not fit and is missing here, so every lookup may be that one. */
   private isBlind = false;
 
   constructor(
@@ -106,11 +108,11 @@ class Generation {
   ) {}
 
   has(one: number, other: number): boolean {
-    const place = this.placeOf(one, other);
-    return this.isBlind || place === undefined || this.slots[place + 1] !== 0;
+    const slot = this.findSlot(one, other);
+    return this.isBlind || slot === undefined || this.slots[slot + 1] !== 0;
   }
 
-  /** @returns false when there is no room. */
+  /** @returns false if the generation is full */
   add(time: number, one: number, other: number): boolean {
     if (this.count === this.countMax) return false;
     if (4 * this.count >= this.slots.length) this.grow();
@@ -123,24 +125,24 @@ class Generation {
   }
 
   private keep(one: number, other: number): void {
-    const place = this.placeOf(one, other);
-    if (place === undefined) {
+    const slot = this.findSlot(one, other);
+    if (slot === undefined) {
       this.isBlind = true;
       return;
     }
-    this.slots[place] = one;
-    this.slots[place + 1] = other;
+    this.slots[slot] = one;
+    this.slots[slot + 1] = other;
   }
 
-  /** Where it is or can be; undefined: nowhere. */
-  private placeOf(one: number, other: number): number | undefined {
+  /** The slot that contains or can contain the pair; undefined if others fill every probed slot. */
+  private findSlot(one: number, other: number): number | undefined {
     const { slots } = this;
     const mask = slots.length - 1;
-    let place = (one << 1) & mask;
+    let position = (one << 1) & mask;
     for (let probe = 0; probe < this.probes; probe++) {
-      const there = slots[place + 1]!;
-      if (there === 0 || (there === other && slots[place] === one)) return place;
-      place = (place + 2) & mask;
+      const there = slots[position + 1]!;
+      if (there === 0 || (there === other && slots[position] === one)) return position;
+      position = (position + 2) & mask;
     }
     return undefined;
   }
@@ -148,7 +150,7 @@ class Generation {
   private grow(): void {
     const old = this.slots;
     this.slots = new Int32Array(2 * old.length);
-    for (let place = 0; place < old.length; place += 2)
-      if (old[place + 1] !== 0) this.keep(old[place]!, old[place + 1]!);
+    for (let slot = 0; slot < old.length; slot += 2)
+      if (old[slot + 1] !== 0) this.keep(old[slot]!, old[slot + 1]!);
   }
 }

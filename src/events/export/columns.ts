@@ -1,4 +1,4 @@
-/** What an export holds: the columns of each subject, and how a value is written in a line of JSON. */
+/** The columns of each kind of export, and the serialization of values as JSON lines. */
 
 import { type EventColumnName, eventColumns, exportedColumns } from "../columns.ts";
 
@@ -7,26 +7,26 @@ export type ExportSubject = (typeof exportSubjects)[number];
 export const exportFormats = ["parquet", "ndjson", "csv"] as const;
 export type ExportFormat = (typeof exportFormats)[number];
 
-/** A value as text of JSON for `json` and `list`, ISO 8601 in UTC with microseconds for `instant`. */
+/** JSON source for `json` and `list`; ISO 8601 in UTC with microseconds for `dateTime`. */
 export type ExportValue = string | number | boolean | null;
-/** In the order of the columns. */
+/** In column order. */
 export type ExportRow = readonly ExportValue[];
 
 export interface ExportColumn {
   name: string;
-  /** `list` is one of texts. */
+  /** `list` is a list of strings. */
   kind: "uuid" | "text" | "integer" | "number" | "boolean" | "instant" | "json" | "list";
 }
 
 const column = (name: string, kind: ExportColumn["kind"]): ExportColumn => ({ name, kind });
 
-function kindOf(name: EventColumnName): ExportColumn["kind"] {
+function getKind(name: EventColumnName): ExportColumn["kind"] {
   const { kind } = eventColumns[name];
   return kind === "bigint" ? "integer" : kind;
 }
 
 export const exportColumns: Record<ExportSubject, readonly ExportColumn[]> = {
-  events: [...exportedColumns.map((name) => column(name, kindOf(name))), column("person_id", "uuid")],
+  events: [...exportedColumns.map((name) => column(name, getKind(name))), column("person_id", "uuid")],
   persons: [
     column("id", "uuid"),
     column("created_at", "instant"),
@@ -42,7 +42,7 @@ export const exportColumns: Record<ExportSubject, readonly ExportColumn[]> = {
   ],
 };
 
-/** The columns of a view of `query`, which are those of its export, as people read them. */
+/** The columns of a view of `query`, which its export shares, for documentation. */
 export const columnsInWords = (view: ExportSubject): string =>
   exportColumns[view].map(({ name }) => name).join(", ");
 
@@ -57,3 +57,8 @@ export function jsonLine(columns: readonly ExportColumn[], row: ExportRow): stri
   }
   return `${line}}`;
 }
+
+/** For the help of what writes CSV (contract, third round A7). */
+export const csvCaution =
+  "CSV is exact: an import reads the same values. A spreadsheet runs cells that start with = + - or @; CSV downloads of the console " +
+  "prefix those with '.";

@@ -1,30 +1,30 @@
 /**
- * Reads events, persons or groups of a project in pages: whoever exports asks for one after the other. So no export holds
- * a connection, a file or much memory of the engine, and an engine that is started again in between does no harm.
+ * Reads events, persons or groups of a project in pages requested one by one. An export therefore holds no connection,
+ * file or much memory of the engine, and survives the engine's restart.
  */
 
 import { type Lane, lanes } from "../../journal/segment.ts";
-import { Portion } from "../../lib/portion.ts";
+import { AdaptiveBatchSize } from "../../lib/adaptive-batch-size.ts";
 import { isoFromMicros } from "../../lib/time.ts";
-import type { PeopleDb } from "../../people/open.ts";
-import { distinctIdsOf, personsPage } from "../../people/reader.ts";
+import type { PeopleDb } from "../../persons/open.ts";
+import { getDistinctIds, personsPage } from "../../persons/reader.ts";
 import { exportedColumns } from "../columns.ts";
-import { type Dialect, type EventSql, shownColumns } from "../dialect.ts";
+import { type EventSql, publicColumns, type SqlDialect } from "../sql-dialect.ts";
 import { type ExportRow, type ExportSubject, exportColumns } from "./columns.ts";
 
 export interface ExportRequest {
   projectId: number;
   subject: ExportSubject;
-  /** Epoch microseconds; events from this time on, persons and groups that were created then. */
+  /** Epoch microseconds, inclusive: time of events, creation of persons and groups. */
   fromMicros?: number;
-  /** Epoch microseconds; before this time. */
+  /** Epoch microseconds, exclusive. */
   toMicros?: number;
-  /** Where the page before ended; left out for the first. */
+  /** End of the previous page; omitted for the first. */
   after?: ExportPosition;
 }
 
 export interface ExportPosition {
-  /** Of events: lane and number, rows to read at once, and up to which numbers the export goes. */
+  /** For events: lane and sequence number, rows per read, and the last sequence numbers of the export. */
   events?: { lane: Lane; seq: number; rows: number; until: Record<Lane, number> };
   personId?: number;
   group?: { typeIndex: number; key: string };
@@ -32,27 +32,27 @@ export interface ExportPosition {
 
 export interface ExportPage {
   rows: ExportRow[];
-  /** Undefined behind the last page. */
+  /** Undefined after the last page. */
   next: ExportPosition | undefined;
 }
 
 export interface ExportSources {
   store: EventSql;
   people: PeopleDb;
-  /** Up to which number each lane can be read. */
+  /** Last visible sequence number per lane. */
   loadedSeqs: Record<Lane, number>;
 }
 
-/** What a page should weigh, in characters; how many events that are is seen from the page before. */
+/** Target length of a page in characters; the number of events is derived from the previous page. */
 const pageLength = 8 * 1024 * 1024;
 const eventRowsMax = 8_192;
 const isInstant = exportColumns.events.map(({ kind }) => kind === "instant");
-const propertiesPlace = exportedColumns.indexOf("properties");
-/** Numbers looked through at once for events of the project. */
+const propertiesLocation = exportedColumns.indexOf("properties");
+/** Sequence numbers scanned at a time for events of the project. */
 const windowSeqs = 4_000_000;
 const peopleRowsMax = 250;
 
-/** A page of an export. Events are in the order of arrival: historical after realtime. */
+/** A page of an export. Events are ordered by arrival, realtime before historical ones. */
 export async function exportPage(sources: ExportSources, request: ExportRequest): Promise<ExportPage> {
   switch (request.subject) {
     case "events":
@@ -73,14 +73,14 @@ async function eventPage({ store, loadedSeqs }: ExportSources, request: ExportRe
   const end = Math.min(seq + windowSeqs, until[lane]);
   const last = await lastOfPage(store, request, { lane, after: seq, end, rows: position.rows });
   const rows = last > seq ? await eventRows(store, request, { lane, after: seq, last }) : [];
-  const next = last < until[lane] ? { lane, seq: last } : startOf(lanes[lanes.indexOf(lane) + 1]);
+  const next = last < until[lane] ? { lane, seq: last } : getStart(lanes[lanes.indexOf(lane) + 1]);
   return {
     rows,
     next: next && { events: { ...next, until, rows: rowsFor(rows, position.rows) } },
   };
 }
 
-function startOf(lane: Lane | undefined): { lane: Lane; seq: number } | undefined {
+function getStart(lane: Lane | undefined): { lane: Lane; seq: number } | undefined {
   return lane && { lane, seq: 0 };
 }
 
@@ -89,7 +89,7 @@ interface Range {
   after: number;
 }
 
-/** The number of the page's last event, found by the narrow columns alone; the end when there are fewer. */
+/** Sequence number of the page's last event, read from narrow columns only; the end if there are fewer events. */
 async function lastOfPage(
   store: EventSql,
   request: ExportRequest,
@@ -114,7 +114,7 @@ async function eventRows(
 ): Promise<ExportRow[]> {
   const { dialect } = store;
   const rows = await store.rows(
-    `SELECT ${shownColumns(dialect, exportedColumns)}, o.person_uuid::VARCHAR
+    `SELECT ${publicColumns(dialect, exportedColumns)}, o.person_uuid::VARCHAR
      FROM events e LEFT JOIN ${dialect.owners(request.projectId)} o ON o.distinct_id = e.distinct_id
      WHERE e.project_id = ${request.projectId} AND e.historical = ${lane === "historical"}
        AND e.seq > ${after} AND e.seq <= ${last} AND ${between(dialect, request)}
@@ -128,28 +128,28 @@ async function eventRows(
   ) as ExportRow[];
 }
 
-function between(dialect: Dialect, { fromMicros, toMicros }: ExportRequest): string {
+function between(dialect: SqlDialect, { fromMicros, toMicros }: ExportRequest): string {
   const conditions = ["true"];
-  if (fromMicros !== undefined) conditions.push(`${dialect.time("e")} >= ${dialect.moment(fromMicros)}`);
-  if (toMicros !== undefined) conditions.push(`${dialect.time("e")} < ${dialect.moment(toMicros)}`);
+  if (fromMicros !== undefined) conditions.push(`${dialect.time("e")} >= ${dialect.timestamp(fromMicros)}`);
+  if (toMicros !== undefined) conditions.push(`${dialect.time("e")} < ${dialect.timestamp(toMicros)}`);
   return conditions.join(" AND ");
 }
 
-/** How many events the next page should have, when its events are like those of this one. */
+/** Number of events of the next page, assuming a similar size. */
 function rowsFor(rows: readonly ExportRow[], asked: number): number {
-  const portion = new Portion(pageLength, eventRowsMax, asked);
+  const portion = new AdaptiveBatchSize(pageLength, eventRowsMax, asked);
   portion.follow(
-    rows.reduce((sum, row) => sum + (row[propertiesPlace] as string).length, 0),
+    rows.reduce((sum, row) => sum + (row[propertiesLocation] as string).length, 0),
     rows.length,
   );
   return portion.rows;
 }
 
-/** From the people store, which knows the order of a person's ids: the main one first. */
+/** From the person store, which orders a person's IDs: main ID first. */
 function personPage(people: PeopleDb, request: ExportRequest): ExportPage {
   const { projectId, after } = request;
   const persons = personsPage(people, projectId, { afterId: after?.personId ?? 0, limit: peopleRowsMax });
-  const ids = distinctIdsOf(people, persons);
+  const ids = getDistinctIds(people, persons);
   const rows = persons
     .filter(({ createdMicros }) => isWithin(createdMicros, request))
     .map((person) => [

@@ -1,4 +1,4 @@
-/** Writes exported rows as NDJSON, CSV or Parquet, a part at a time. */
+/** Writes exported rows as NDJSON, CSV or Parquet, in chunks. */
 
 import { zstdCompressSync } from "node:zlib";
 import { ByteWriter, ParquetWriter } from "hyparquet-writer";
@@ -11,16 +11,16 @@ import {
   jsonLine,
 } from "./columns.ts";
 
-/** Takes the bytes of a file one after the other. */
+/** Receives the bytes of a file in order. */
 export type Sink = (bytes: Uint8Array) => Promise<void>;
 
 export interface RowWriter {
   write(rows: readonly ExportRow[]): Promise<void>;
-  /** Writes what comes behind the last row. */
+  /** Writes the end of the file. */
   finish(): Promise<void>;
 }
 
-/** The sink gets the file in parts, the last ones from `finish`; what it throws comes through. */
+/** Passes the file to the sink in chunks, the last ones in `finish`; errors of the sink are passed through. */
 export function rowWriter(format: ExportFormat, columns: readonly ExportColumn[], sink: Sink): RowWriter {
   switch (format) {
     case "ndjson":
@@ -32,7 +32,7 @@ export function rowWriter(format: ExportFormat, columns: readonly ExportColumn[]
   }
 }
 
-/** What is gathered before it is written. */
+/** Buffered characters before a write. */
 const writeLength = 1024 * 1024;
 
 class LineWriter implements RowWriter {
@@ -60,7 +60,7 @@ class LineWriter implements RowWriter {
   }
 }
 
-/** A row of CSV, exactly as a reader gets it back, with its line break. */
+/** A CSV row that readers parse to exactly these values, with its line break. */
 export function csvLine(row: ExportRow): string {
   return `${Papa.unparse([row as ExportValue[]], { newline: "\n" })}\n`;
 }
@@ -68,7 +68,7 @@ export function csvLine(row: ExportRow): string {
 type ParquetOptions = ConstructorParameters<typeof ParquetWriter>[0];
 type SchemaElement = ParquetOptions["schema"][number];
 
-/** A row group ends at either of them. */
+/** Limits of a row group: whichever is reached first. */
 const groupRows = 100_000;
 const groupLength = 64 * 1024 * 1024;
 
@@ -84,7 +84,7 @@ class ParquetRows implements RowWriter {
   ) {
     this.parquet = new ParquetWriter({
       writer: this.bytes,
-      schema: [{ name: "root", num_children: columns.length }, ...columns.flatMap(schemaOf)],
+      schema: [{ name: "root", num_children: columns.length }, ...columns.flatMap(getSchema)],
       codec: "ZSTD",
       compressors: { ZSTD: (input) => zstdCompressSync(input) },
       createdBy: "Flagkeep",
@@ -113,7 +113,7 @@ class ParquetRows implements RowWriter {
     const columnData = this.columns.map(({ name, kind }, index) => ({
       name,
       data: rows.map((row) => parquetValue(kind, row[index]!)) as never,
-      // Hardly any two are equal: looking for that would cost their size in memory.
+      // Values are nearly unique: a dictionary would cost their size in memory.
       ...(kind === "json" ? { encoding: "PLAIN" as const, statistics: false } : {}),
     }));
     await this.parquet.write({ columnData, rowGroupSize: rows.length });
@@ -127,7 +127,7 @@ class ParquetRows implements RowWriter {
   }
 }
 
-function schemaOf({ name, kind }: ExportColumn): SchemaElement[] {
+function getSchema({ name, kind }: ExportColumn): SchemaElement[] {
   const optional = { name, repetition_type: "OPTIONAL" } as const;
   switch (kind) {
     case "uuid":
@@ -161,12 +161,12 @@ function parquetValue(kind: ExportColumn["kind"], value: ExportValue): unknown {
   if (kind === "integer") return BigInt(value);
   if (kind === "number") return Number(value);
   if (kind === "list") return JSON.parse(value as string);
-  if (kind === "instant") return microsOf(value as string);
+  if (kind === "instant") return toMicros(value as string);
   return value;
 }
 
-/** Of ISO 8601 in UTC; what is behind the milliseconds is not read by `Date`. */
-function microsOf(text: string): bigint {
+/** Epoch microseconds of an ISO 8601 time in UTC; `Date` ignores digits after the milliseconds. */
+function toMicros(text: string): bigint {
   const micros = /\.\d{3}(\d{3})Z$/.exec(text)?.[1] ?? "0";
   return BigInt(Date.parse(text)) * 1_000n + BigInt(micros);
 }

@@ -1,7 +1,7 @@
-/** What a breakdown shows in place of values. The console's page reads answers by it. */
+/** Placeholders for breakdown values, also used by the console's page. */
 
-/** Of events that lack the property. */
+/** For events without the property. */
 export const noValue = "$$_posthog_breakdown_null_$$";
 
-/** Of the values behind the first, which are one line together. */
+/** For the combined values after the first ones. */
 export const otherValues = "$$_posthog_breakdown_other_$$";

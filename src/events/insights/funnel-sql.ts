@@ -1,44 +1,42 @@
 /**
- * The ways through a funnel, as SQL.
- *
- * Who has reached a step of an ordered funnel is found with the latest possible start: of two ways through the steps so far
- * the one that began later has at least as much time left, so one number per person and step is enough. By period, and for
- * how long it took, each start counts for itself, and goes on with the first event of the next step.
+ * SQL for the paths through a funnel. For ordered funnels, the latest possible start per person and step suffices: of
+ * two paths to a step, the one that started later has at least as much time left. For trends and times, each start
+ * counts separately and continues with the first event of the next step.
  */
 
 import type { JsonObject } from "../../lib/json.ts";
-import type { Dialect } from "../dialect.ts";
+import type { SqlDialect } from "../sql-dialect.ts";
 import { otherValues } from "./breakdown-values.ts";
-import { foundEvents, type TrendsRequest } from "./found-events.ts";
+import { eventSource, type TrendsRequest } from "./event-source.ts";
 import type { Interval, Range } from "./trend-range.ts";
 
-/** `strict`: nothing else in between. `unordered`: each step once, in any order. */
+/** `strict`: no other events in between. `unordered`: each step once, in any order. */
 export const orders = ["ordered", "strict", "unordered"] as const;
 export type Order = (typeof orders)[number];
 
 export interface Funnel {
-  dialect: Dialect;
+  dialect: SqlDialect;
   steps: JsonObject[];
-  /** SQL for whether an event is the step. */
+  /** SQL for whether an event matches the step. */
   conditions: string[];
   order: Order;
-  /** Of whoever reached the one, how many reached the other, and how long that took; for trends and times. */
+  /** Steps between which conversion is measured, for trends and times. */
   from: number;
   to: number;
   windowMicros: number;
   breakdown: string | undefined;
-  /** Values of the breakdown that are shown by themselves. */
+  /** Number of breakdown values shown separately. */
   breakdownMax: number;
   needsPersons: boolean;
 }
 
-/** SQL for the events of the steps, of a strict funnel for all: whose, when, in which period, which steps they are. */
+/** SQL for the events that match a step (all events for a strict funnel): person, time, period and matching steps. */
 export function foundSteps(
   request: TrendsRequest,
   { dialect, conditions, order, breakdown, needsPersons }: Funnel,
   { interval, range }: { interval: Interval; range: Range },
 ): string {
-  return foundEvents(dialect, request, range, {
+  return eventSource(dialect, request, range, {
     columns: [
       `${dialect.micros(dialect.time("e"))} AS moment, e.historical AS lane, e.seq AS seq`,
       `${dialect.startOf(interval, "local_time", range.weekStartDay)} AS bucket`,
@@ -50,10 +48,10 @@ export function foundSteps(
   });
 }
 
-/** Of events at one moment those count as earlier that arrived earlier, historical ones behind all others. */
-const arrival = (dialect: Dialect) => dialect.triple("moment", "lane", "seq");
+/** Order of simultaneous events: by arrival, historical ones last. */
+const arrival = (dialect: SqlDialect) => dialect.triple("moment", "lane", "seq");
 
-/** SQL for what each person's funnel is told apart by: the value when it first began. */
+/** SQL for each person's breakdown value: the value at their first start. */
 export function shownValues({ dialect, order, breakdownMax }: Funnel): string {
   return `begun AS (
        SELECT who, ${dialect.valueAtLeast("value", arrival(dialect))} AS value FROM found ${order === "unordered" ? "" : "WHERE is_0"} GROUP BY who
@@ -67,7 +65,7 @@ export function shownValues({ dialect, order, breakdownMax }: Funnel): string {
      )`;
 }
 
-/** SQL for `reached`: who got to which step, and how long after the step before it. */
+/** SQL for `reached`: persons by reached step, with the time since the previous step. */
 export const stepsReached: Record<Order, (funnel: Funnel) => string> = {
   ordered: ({ dialect, steps, windowMicros }) => `
      step_0 AS (SELECT who, moment, lane, seq, moment AS start, 0 AS took FROM found WHERE is_0)
@@ -92,7 +90,10 @@ export const stepsReached: Record<Order, (funnel: Funnel) => string> = {
      ${partsMet(funnel)}`,
 };
 
-/** SQL for `reached` from `best`: the steps that were done in time from each person's start on, in the order they were. */
+/**
+ * SQL for `reached` from `best`: the steps completed within the window from each person's start, in order of
+ * completion.
+ */
 function partsMet(funnel: Funnel): string {
   return `met AS (${parts(funnel)
     .map(
@@ -111,12 +112,12 @@ function partsMet(funnel: Funnel): string {
 const allSteps = (steps: readonly unknown[], one: (index: number) => string) =>
   steps.map((_, index) => one(index)).join(" UNION ALL ");
 
-/** Each way through the steps so far goes on with the first event of the next one that comes after it, in time. */
-function layer(dialect: Dialect, step: number, windowMicros: number): string {
-  // The first member says that there is a way at all.
+/** Each path continues with the next step's first event after it, within the window. */
+function layer(dialect: SqlDialect, step: number, windowMicros: number): string {
+  // The tuple's first member is 1 if a path exists.
   const start = dialect.ofTriple("best", 2);
   const before = dialect.ofTriple("best", 3);
-  // Of one event that is both steps, the earlier step's row comes last: nothing comes after itself.
+  // For an event that matches both steps, the previous step's row is sorted last: an event does not follow itself.
   return `,
      step_${step} AS (
        SELECT who, moment, lane, seq, ${start} AS start, moment - ${before} AS took FROM (
@@ -133,7 +134,7 @@ function layer(dialect: Dialect, step: number, windowMicros: number): string {
      )`;
 }
 
-/** SQL for `rows`: of each event of a first step, which steps the events right behind it are. */
+/** SQL for `rows`: for each first-step event, whether the directly following events match the next steps. */
 function inARow({ steps, windowMicros }: Funnel): string {
   const behind = steps.slice(1).map((_, index) => index + 1);
   return `placed AS (
@@ -152,7 +153,7 @@ function inARow({ steps, windowMicros }: Funnel): string {
      )`;
 }
 
-/** Steps that are the same thing are one part that is needed several times. */
+/** Identical steps are one part that is required several times. */
 function parts({ conditions }: Funnel): { step: number; times: number }[] {
   return [...new Set(conditions)].map((condition) => ({
     step: conditions.indexOf(condition),
@@ -160,7 +161,7 @@ function parts({ conditions }: Funnel): { step: number; times: number }[] {
   }));
 }
 
-/** SQL for `counted`: for each event, how many steps were done from it on, in time. */
+/** SQL for `counted`: for each event, the number of steps completed from it within the window. */
 function completed(funnel: Funnel): string {
   const { dialect, windowMicros } = funnel;
   if (!dialect.hasLongRanges) return completedBySums(funnel);
@@ -175,7 +176,7 @@ function completed(funnel: Funnel): string {
      )`;
 }
 
-/** The same by what was done up to the end of the time, less what was done before the event. */
+/** Like `completed`, as the count up to the end of the window minus the count before the event. */
 function completedBySums(funnel: Funnel): string {
   const all = parts(funnel);
   const done = all.map(
@@ -194,7 +195,7 @@ function completedBySums(funnel: Funnel): string {
      )`;
 }
 
-/** SQL for `starts`: of each event that begins the funnel, in which period it was and what was reached from it. */
+/** SQL for `starts`: for each start of the funnel, its period and the reached steps. */
 export const startsReached: Record<Order, (funnel: Funnel) => string> = {
   ordered: (funnel) => `${waysThrough(funnel)},
      starts AS (${allSteps(funnel.steps, (index) => `SELECT who, bucket, ${index} AS step FROM way_${index}`)})`,
@@ -204,7 +205,7 @@ export const startsReached: Record<Order, (funnel: Funnel) => string> = {
      starts AS (SELECT who, bucket, completed - 1 AS step FROM counted)`,
 };
 
-/** SQL for `way_0`, `way_1`, …: each event that begins the funnel goes on with the first event of the next step. */
+/** SQL for `way_0`, `way_1`, …: each start continues with the first event of the next step. */
 function waysThrough({ dialect, steps, windowMicros }: Funnel): string {
   return `
      placed ${dialect.madeOnce} (
@@ -225,7 +226,7 @@ function waysThrough({ dialect, steps, windowMicros }: Funnel): string {
        .join("")}`;
 }
 
-/** SQL for `taken`: how long each person took from one step to the other. */
+/** SQL for `taken`: each person's time from one step to the other. */
 export const timesTaken: Record<Order, (funnel: Funnel) => string> = {
   ordered: (funnel) => `${waysThrough(funnel)},
      taken AS (

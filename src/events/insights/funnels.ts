@@ -1,25 +1,23 @@
 /**
- * Funnels: how many people did a first thing, and of these how many a second after it, and so on, within a time; in total,
- * by when they began, or by how long they took.
- *
- * Source of the queries and answers: PostHog's `FunnelsQuery`.
+ * Funnels: how many users completed a sequence of steps within a time window; in total, by start period, or by time to
+ * convert. Source of queries and results: PostHog's `FunnelsQuery`.
  */
 
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
-import type { EventSql } from "../dialect.ts";
-import { UnknownQuery } from "../event-filters.ts";
+import { UnknownQueryError } from "../event-filters.ts";
+import type { EventSql } from "../sql-dialect.ts";
 import { otherValues } from "./breakdown-values.ts";
 import {
-  breakdownOf,
-  conditionsOf,
   eventName,
+  getBreakdown,
+  getConditions,
   type InsightResults,
   intervalIn,
   objectsIn,
   rangeIn,
   readsPersons,
   type TrendsRequest,
-} from "./found-events.ts";
+} from "./event-source.ts";
 import {
   type Funnel,
   foundSteps,
@@ -29,27 +27,28 @@ import {
   stepsReached,
   timesTaken,
 } from "./funnel-sql.ts";
-import { breakdownLimit } from "./known-parts.ts";
 import { averageOf, medianOf, withOthers } from "./ordered-funnel.ts";
-import { bucketsOf, type Interval, type Range } from "./trend-range.ts";
+import { getBuckets, type Interval, type Range } from "./trend-range.ts";
+import { breakdownLimit } from "./validate-query.ts";
 
 const stepsMax = 20;
 const windowMax = 3_650;
-/** Of times to convert: as many as are asked for, or by how many people there are. */
+/** Maximum bins of times to convert; by default derived from the number of users. */
 const binsMax = 90;
 const ownBinsMax = 60;
-const unitSeconds: Record<string, number> = {
-  ...{ second: 1, minute: 60, hour: 3_600 },
-  ...{ day: 86_400, week: 7 * 86_400, month: 30 * 86_400 },
-};
+const unitSeconds = new Map(
+  Object.entries({
+    ...{ second: 1, minute: 60, hour: 3_600 },
+    ...{ day: 86_400, week: 7 * 86_400, month: 30 * 86_400 },
+  }),
+);
 
 /**
  * Computes a funnel.
- *
- * @returns one object per step; with a breakdown one list of steps per value, the largest first. Trends: one object, or one
- *          per value, with the share of people (in percent) who got through, by the period they began in. Times: one object
- *          with `bins` (from how many seconds on, how many people) and the seconds on average.
- * @throws {UnknownQuery}
+ * @returns steps: one object per step; with a breakdown one list of steps per value, largest first. Trends: one object,
+ * or one per value, with the conversion rate in percent by start period. Times: one object with `bins` (lower bound in
+ * seconds, number of users) and the average in seconds
+ * @throws {UnknownQueryError}
  */
 export async function computeFunnel(
   store: EventSql,
@@ -60,9 +59,7 @@ export async function computeFunnel(
   const funnel = funnelIn(store, query, filter);
   const shown = filter.funnelVizType ?? "steps";
   if (shown !== "steps" && shown !== "trends" && shown !== "time_to_convert") {
-    throw new UnknownQuery(
-      "Only the steps, the trends and the times to convert of a funnel can be computed.",
-    );
+    throw new UnknownQueryError("Unsupported funnelVizType: use steps, trends or time_to_convert.");
   }
   const interval = shown === "trends" ? intervalIn(query) : "day";
   const range = await rangeIn(store, request, query, shown === "trends" ? interval : null);
@@ -72,31 +69,31 @@ export async function computeFunnel(
   return await computeSteps(store, funnel, found);
 }
 
-/** @throws {UnknownQuery} */
+/** @throws {UnknownQueryError} */
 function funnelIn(store: EventSql, query: JsonObject, filter: JsonObject): Funnel {
   const steps = objectsIn(query.series);
   if (steps.length < 1 || steps.length > stepsMax) {
-    throw new UnknownQuery(`A funnel needs 1 to ${stepsMax} steps.`);
+    throw new UnknownQueryError(`A funnel requires 1 to ${stepsMax} steps.`);
   }
   const order = orders.find((name) => name === (filter.funnelOrderType ?? "ordered"));
   if (order === undefined) {
-    throw new UnknownQuery(`The order ${JSON.stringify(filter.funnelOrderType)} is not known.`);
+    throw new UnknownQueryError(`Unknown funnelOrderType ${JSON.stringify(filter.funnelOrderType)}.`);
   }
   const from = stepIn(filter.funnelFromStep ?? 0, steps);
   const to = stepIn(filter.funnelToStep ?? steps.length - 1, steps);
-  if (from > to) throw new UnknownQuery("A funnel goes from an earlier step to a later one.");
+  if (from > to) throw new UnknownQueryError("funnelFromStep must be before funnelToStep.");
   return {
-    ...{ dialect: store.dialect, steps, order, from, to, windowMicros: windowOf(filter) * 1e6 },
-    ...{ breakdown: breakdownOf(store, query), breakdownMax: breakdownLimit(query) },
+    ...{ dialect: store.dialect, steps, order, from, to, windowMicros: getWindow(filter) * 1e6 },
+    ...{ breakdown: getBreakdown(store, query), breakdownMax: breakdownLimit(query) },
     needsPersons: readsPersons(query, steps),
-    conditions: steps.map((step) => `(${conditionsOf(store, step, query).join(" AND ")})`),
+    conditions: steps.map((step) => `(${getConditions(store, step, query).join(" AND ")})`),
   };
 }
 
 function stepIn(written: unknown, steps: readonly JsonObject[]): number {
   if (typeof written === "number" && Number.isInteger(written) && written >= 0 && written < steps.length)
     return written;
-  throw new UnknownQuery(`The funnel has no step ${JSON.stringify(written)}; the first is 0.`);
+  throw new UnknownQueryError(`Invalid funnel step ${JSON.stringify(written)}: steps start at 0.`);
 }
 
 async function computeSteps(
@@ -112,19 +109,19 @@ async function computeSteps(
     byValue.set(value, own.set(Number(step), facts));
   }
   const series = [...byValue].map(([value, own]) =>
-    steps.map((step, place): JsonObject => {
-      const [count = 0, average = null, median = null] = own.get(place) ?? [];
+    steps.map((step, index): JsonObject => {
+      const [count = 0, average = null, median = null] = own.get(index) ?? [];
       return {
         ...(order === "unordered"
           ? {
               action_id: null,
-              name: `Completed ${place + 1} step${place === 0 ? "" : "s"}`,
+              name: `Completed ${index + 1} step${index === 0 ? "" : "s"}`,
               custom_name: null,
             }
           : { action_id: step.event ?? null, name: eventName(step), custom_name: step.custom_name ?? null }),
-        ...{ order: place, type: "events", count },
-        average_conversion_time: place === 0 ? null : average,
-        median_conversion_time: place === 0 ? null : median,
+        ...{ order: index, type: "events", count },
+        average_conversion_time: index === 0 ? null : average,
+        median_conversion_time: index === 0 ? null : median,
         ...(breakdown === undefined ? {} : { breakdown: [value ?? ""], breakdown_value: [value ?? ""] }),
       };
     }),
@@ -133,7 +130,7 @@ async function computeSteps(
   return series.sort((one, other) => Number(other[0]!.count) - Number(one[0]!.count));
 }
 
-/** How many people of a value got to a step, and the seconds since the step before it on average and in the middle. */
+/** Number of users who reached a step, with average and median seconds since the previous step. */
 type StepRow = [value: string | null, step: number, people: number, average: number, median: number];
 
 async function stepRows(store: EventSql, funnel: Funnel, found: string): Promise<StepRow[]> {
@@ -176,7 +173,7 @@ async function computeTrends(
     const own = byValue.get(value) ?? new Map<string, [number, number]>();
     byValue.set(value, own.set(bucket, counts));
   }
-  const buckets = bucketsOf(range, interval);
+  const buckets = getBuckets(range, interval);
   const series = [...byValue].map(([value, own]) => {
     const reached = buckets.map(({ bucket }): [number, number] => own.get(bucket) ?? [0, 0]);
     const began = reached.map(([count]) => count);
@@ -194,16 +191,16 @@ async function computeTrends(
   return series.sort((one, other) => other.size - one.size).map(({ result }) => result);
 }
 
-/** How long people took from a step to a later one, on the first way on which they got there. */
+/** Times to convert from one step to a later one, on each user's first completed path. */
 async function computeTimes(
   store: EventSql,
   funnel: Funnel,
   { found, bins }: { found: string; bins: number | undefined },
 ): Promise<JsonObject> {
   const { dialect, order, from, to, breakdown } = funnel;
-  if (from === to) throw new UnknownQuery("Times are those from a step to a later one.");
-  if (breakdown !== undefined) throw new UnknownQuery("Times to convert have no breakdown.");
-  // Rounded first: a cube root that is a whole number must not depend on the last bit.
+  if (from === to) throw new UnknownQueryError("funnelFromStep must be before funnelToStep.");
+  if (breakdown !== undefined) throw new UnknownQueryError("time_to_convert does not support a breakdown.");
+  // Rounded first: the ceiling of an integer cube root must not depend on the last bit.
   const count = bins ?? `least(${ownBinsMax}, ceil(round(cbrt(people), 6)))`;
   const rows = (await store.rows(
     `WITH found ${dialect.madeOnce} (${found}), ${timesTaken[order](funnel)},
@@ -222,24 +219,24 @@ async function computeTimes(
   const [, , shortest = 0, width = 0, number = 0, average = 0] = first;
   const people = new Map(rows.map(([bin, count]) => [bin, count]));
   return {
-    // One more than the range is divided into: the longest time begins it.
+    // One more than the number of bins: the maximum time is the lower bound of the last one.
     bins: Array.from({ length: number + 1 }, (_, bin) => [shortest + bin * width, people.get(bin) ?? 0]),
     average_conversion_time: average,
   };
 }
 
-/** @throws {UnknownQuery} */
+/** @throws {UnknownQueryError} */
 function binsIn({ binCount: count = null }: JsonObject): number | undefined {
   if (count === null) return undefined;
   if (typeof count === "number" && Number.isInteger(count) && count >= 1 && count <= binsMax) return count;
-  throw new UnknownQuery(`\`binCount\` is 1 to ${binsMax}.`);
+  throw new UnknownQueryError(`\`binCount\` must be 1 to ${binsMax}.`);
 }
 
-function windowOf(filter: JsonObject): number {
-  const unit = unitSeconds[String(filter.funnelWindowIntervalUnit ?? "day")];
+function getWindow(filter: JsonObject): number {
+  const unit = unitSeconds.get(String(filter.funnelWindowIntervalUnit ?? "day"));
   const count = Number(filter.funnelWindowInterval ?? 14);
   if (unit === undefined || !Number.isFinite(count) || count <= 0 || count > windowMax) {
-    throw new UnknownQuery("The funnel's window cannot be read.");
+    throw new UnknownQueryError("Invalid funnel window.");
   }
   return unit * count;
 }

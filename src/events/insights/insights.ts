@@ -1,13 +1,14 @@
-/** What insights compute: each kind of query by its own file. */
+/** Dispatches insight queries by kind. */
 
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
-import type { EventSql } from "../dialect.ts";
-import { UnknownQuery } from "../event-filters.ts";
-import { type InsightResults, type TrendsRequest, withOwnWeeks } from "./found-events.ts";
+import { UnknownQueryError } from "../event-filters.ts";
+import type { EventSql } from "../sql-dialect.ts";
+import { type InsightResults, type TrendsRequest, withOwnWeeks } from "./event-source.ts";
 import { computeFunnel } from "./funnels.ts";
-import { checkParts } from "./known-parts.ts";
 import { computeLifecycle, computeRetention } from "./retention.ts";
+import { computeStickiness } from "./stickiness.ts";
 import { computeTrends } from "./trends.ts";
+import { validateQuery } from "./validate-query.ts";
 
 const kinds: Record<
   string,
@@ -17,13 +18,10 @@ const kinds: Record<
   FunnelsQuery: computeFunnel,
   RetentionQuery: computeRetention,
   LifecycleQuery: computeLifecycle,
+  StickinessQuery: computeStickiness,
 };
 
-/**
- * Computes a query, or that of a node which wraps one as its `source`.
- *
- * @throws {UnknownQuery} with a sentence about what is not known.
- */
+/** Computes a query, or the `source` of a wrapping node. @throws {UnknownQueryError} names the unsupported part */
 export async function computeInsight(
   store: EventSql,
   request: TrendsRequest,
@@ -32,12 +30,12 @@ export async function computeInsight(
   const compute =
     typeof node.kind === "string" && Object.hasOwn(kinds, node.kind) ? kinds[node.kind] : undefined;
   if (compute !== undefined) {
-    checkParts(node);
+    validateQuery(node);
     return await compute(store, withOwnWeeks(request, node), node);
   }
   if (isJsonObject(node.source) && (node.weekStartDay ?? null) !== null) {
-    throw new UnknownQuery("The weekStartDay belongs in the `source` of the query, next to its `interval`.");
+    throw new UnknownQueryError("Set weekStartDay in the `source` of the query, next to its `interval`.");
   }
   if (isJsonObject(node.source)) return await computeInsight(store, request, node.source);
-  throw new UnknownQuery(`Queries of kind ${JSON.stringify(node.kind ?? null)} cannot be computed.`);
+  throw new UnknownQueryError(`Queries of kind ${JSON.stringify(node.kind ?? null)} are not supported.`);
 }

@@ -1,45 +1,43 @@
 /**
- * Who came how far through an ordered funnel: one walk over the events of its steps, person by person in order of time.
- *
- * The store sorts, which it may do on the disk; here one person is in memory at a time, besides how long each step took
- * everybody. Several times quicker than window functions over texts.
+ * Evaluates an ordered funnel in one pass over the events of its steps, sorted by person and time. DuckDB sorts, on
+ * disk if necessary; here only one person is in memory, plus everyone's step times. Several times faster than window
+ * functions.
  */
 
 import type { DuckDBConnection } from "@duckdb/node-api";
 
-/** How many people got to a step, and how long each took from the step before it, in microseconds. */
+/** Microseconds since the previous step, for each person who reached the step. */
 export type StepTimes = number[];
 
-/** Per value of the breakdown, the times of each step; null where there is no value or no breakdown. */
+/** Times per step by breakdown value; null if the value is absent or there is no breakdown. */
 export type FunnelTimes = Map<string | null, StepTimes[]>;
 
 export interface OrderedSteps {
   /** At most 30. */
   count: number;
   windowMicros: number;
-  /** There is a breakdown. */
+  /** Whether there is a breakdown. */
   hasValues: boolean;
 }
 
 /**
- * Walks through the events of a funnel.
- *
- * @param found SQL for rows with `who` (a uuid), `moment` (microseconds), `lane`, `seq`, `value` (of the breakdown) and, per
- *              step, whether they are it: `is_0`, `is_1`, …
+ * Evaluates the funnel.
+ * @param found SQL for rows with `who` (a UUID), `moment` (microseconds), `lane`, `seq`, `value` (of the breakdown)
+ * and, per step, whether they match: `is_0`, `is_1`, …
  */
 export async function walkOrdered(
   connection: DuckDBConnection,
   found: string,
   steps: OrderedSteps,
 ): Promise<FunnelTimes> {
-  // Numbers of 64 bits are sorted in half the time that uuids take. Where two people share one, all is sorted by the uuids.
+  // Sorting by a 64-bit hash takes half the time of sorting by UUID. If two persons collide, sort by UUID.
   return (
     (await walkSorted(connection, found, steps, "hash(who)")) ??
     (await walkSorted(connection, found, steps, "who"))!
   );
 }
 
-/** @returns undefined where the events of several people are mixed up in this order. */
+/** @returns undefined if the order mixes events of several persons */
 async function walkSorted(
   connection: DuckDBConnection,
   found: string,
@@ -47,10 +45,10 @@ async function walkSorted(
   order: "hash(who)" | "who",
 ): Promise<FunnelTimes | undefined> {
   const bindings = await import("@duckdb/node-bindings");
-  // A CommonJS module, whose type does not tell of its default export; the executable's own has nothing else.
+  // A CommonJS module whose type declares no default export; the executable's version has nothing else.
   const duckdb = (bindings as unknown as { default: typeof bindings }).default;
   const steps = Array.from({ length: count }, (_, step) => `is_${step}::INTEGER * ${2 ** step}`).join(" + ");
-  // Ties are put into order here: with two keys less the store sorts in half the time.
+  // Ties are ordered by `Walk`: with two sort keys less, DuckDB takes half the time.
   const result = await connection.stream(
     `SELECT ${order === "who" ? "0::UBIGINT" : order} AS place, who, moment::DOUBLE, (${steps})::INTEGER,
        seq::DOUBLE + lane::INTEGER * ${historicalFrom}${hasValues ? ", value" : ""}
@@ -58,7 +56,7 @@ async function walkSorted(
   );
   const walk = new Walk(count, windowMicros);
   const last = new Int32Array(4);
-  const lastPlace = new Int32Array(2);
+  const lastIndex = new Int32Array(2);
   for (let isFirst = true; ; ) {
     const chunk = await result.fetchChunk();
     if (chunk === null || chunk.rowCount === 0) break;
@@ -67,7 +65,7 @@ async function walkSorted(
       const data = duckdb.vector_get_data(duckdb.data_chunk_get_vector(chunk.chunk, column), rows * bytes);
       return [data.buffer, data.byteOffset] as const;
     };
-    const places = new Int32Array(...bytesOf(0, 8), rows * 2);
+    const positions = new Int32Array(...bytesOf(0, 8), rows * 2);
     const who = new Int32Array(...bytesOf(1, 16), rows * 4);
     const moments = new Float64Array(...bytesOf(2, 8), rows);
     const isSteps = new Int32Array(...bytesOf(3, 4), rows);
@@ -78,15 +76,15 @@ async function walkSorted(
       const isSame =
         who[at] === last[0] && who[at + 1] === last[1] && who[at + 2] === last[2] && who[at + 3] === last[3];
       if (isFirst || !isSame) {
-        const [low, high] = [places[2 * row]!, places[2 * row + 1]!];
-        if (!isFirst && order !== "who" && low === lastPlace[0] && high === lastPlace[1]) return undefined;
+        const [low, high] = [positions[2 * row]!, positions[2 * row + 1]!];
+        if (!isFirst && order !== "who" && low === lastIndex[0] && high === lastIndex[1]) return undefined;
         walk.endPerson();
         for (let word = 0; word < 4; word++) last[word] = who[at + word]!;
-        lastPlace[0] = low;
-        lastPlace[1] = high;
+        lastIndex[0] = low;
+        lastIndex[1] = high;
         isFirst = false;
       }
-      // Only the event that begins a funnel has to tell its value.
+      // Only the value of a first step is used.
       const value = (isSteps[row]! & 1) === 0 ? null : ((values?.getItem(row) ?? null) as string | null);
       walk.add(moments[row]!, isSteps[row]!, arrivals[row]!, value);
     }
@@ -95,7 +93,7 @@ async function walkSorted(
   return walk.times;
 }
 
-/** Historical events count as arrived behind all others of their moment, at any number of arrival. */
+/** Historical events sort after all others of the same time, whatever their sequence number. */
 const historicalFrom = 2 ** 52;
 
 interface TiedEvent {
@@ -105,23 +103,23 @@ interface TiedEvent {
 }
 
 /**
- * One person's way at a time. Of two ways to a step the one that began later has at least as much time left, so per step the
- * latest beginning is enough; of those that began together, the one that got there later.
+ * The paths of one person. Of two paths to a step, the one that started later has at least as much time left, so the
+ * latest start per step suffices; for equal starts, the one that reached the step later.
  */
 class Walk {
   readonly times: FunnelTimes = new Map();
   private readonly starts: Float64Array;
   private readonly moments: Float64Array;
-  /** How long the first way to a step took from the one before it; NaN: not reached. */
+  /** Time of the first path to a step since the previous step; NaN: not reached. */
   private readonly took: Float64Array;
   private value: string | null = null;
-  private hasBegun = false;
-  /** The event, or one of those, that no later one was seen after: most moments have one only. */
+  private hasStarted = false;
+  /** The latest event; most timestamps have only one. */
   private pendingMoment = 0;
   private pendingSteps = 0;
   private pendingArrival = 0;
   private pendingValue: string | null = null;
-  /** The others of that moment. */
+  /** Further events with that timestamp. */
   private readonly tied: TiedEvent[] = [];
 
   constructor(
@@ -134,9 +132,8 @@ class Walk {
   }
 
   /**
-   * The next event in time; of those at one moment the order does not matter.
-   *
-   * @param steps a bit per step, at least one of them set.
+   * Adds the next event by time; simultaneous events may come in any order.
+   * @param steps bit mask, not 0
    */
   add(moment: number, steps: number, arrival: number, value: string | null): void {
     if (this.pendingSteps !== 0 && this.pendingMoment === moment) {
@@ -164,7 +161,7 @@ class Walk {
 
   private take(moment: number, steps: number, value: string | null): void {
     const { count, starts, moments, took } = this;
-    // Downwards: nothing comes after itself.
+    // Descending: an event does not follow itself.
     for (let step = count - 1; step > 0; step--) {
       if ((steps & (1 << step)) === 0 || Number.isNaN(took[step - 1]!)) continue;
       const start = starts[step - 1]!;
@@ -179,15 +176,15 @@ class Walk {
     if ((steps & 1) === 0) return;
     starts[0] = moment;
     moments[0] = moment;
-    if (this.hasBegun) return;
-    this.hasBegun = true;
+    if (this.hasStarted) return;
+    this.hasStarted = true;
     took[0] = 0;
     this.value = value;
   }
 
   endPerson(): void {
     this.takePending();
-    if (!this.hasBegun) return;
+    if (!this.hasStarted) return;
     let times = this.times.get(this.value);
     if (times === undefined) {
       times = Array.from({ length: this.count }, () => []);
@@ -198,18 +195,18 @@ class Walk {
       if (!Number.isNaN(took)) times[step]!.push(took);
     }
     this.took.fill(Number.NaN);
-    this.hasBegun = false;
+    this.hasStarted = false;
   }
 }
 
-/** The values that most people have, each for itself, and the others together under a name. */
+/** The values of most persons separately, and the rest combined under a name. */
 export function withOthers(times: FunnelTimes, valuesMax: number, others: string): FunnelTimes {
   const ranked = [...times].sort(
-    ([one, a], [other, b]) => b[0]!.length - a[0]!.length || compareTexts(one, other),
+    ([one, a], [other, b]) => b[0]!.length - a[0]!.length || compareStrings(one, other),
   );
   const shown: FunnelTimes = new Map();
-  for (const [place, [value, own]] of ranked.entries()) {
-    const name = place < valuesMax ? value : others;
+  for (const [index, [value, own]] of ranked.entries()) {
+    const name = index < valuesMax ? value : others;
     const known = shown.get(name);
     if (known === undefined) shown.set(name, own);
     else
@@ -221,18 +218,18 @@ export function withOthers(times: FunnelTimes, valuesMax: number, others: string
   return shown;
 }
 
-/** By their bytes in UTF-8, as the store does; none comes last. */
-function compareTexts(one: string | null, other: string | null): number {
+/** By UTF-8 bytes, like DuckDB; null last. */
+function compareStrings(one: string | null, other: string | null): number {
   if (one === null || other === null) return Number(one === null) - Number(other === null);
   return Buffer.compare(Buffer.from(one), Buffer.from(other));
 }
 
-/** Of at least one time. */
+/** Requires at least one time. */
 export function averageOf(times: StepTimes): number {
   return times.reduce((sum, time) => sum + time, 0) / times.length;
 }
 
-/** Of at least one time; between the two in the middle when their number is even. */
+/** Requires at least one time; the mean of the two middle ones for an even number. */
 export function medianOf(times: StepTimes): number {
   const sorted = Float64Array.from(times).sort();
   const middle = (sorted.length - 1) / 2;

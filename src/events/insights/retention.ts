@@ -1,29 +1,27 @@
 /**
- * Retention: of those who did something in one period, how many did something in the periods after it. And lifecycle:
- * of those who did something in a period, who is new, who came back, and who stayed away.
- *
- * Source of the queries and answers: PostHog's `RetentionQuery` and `LifecycleQuery`.
+ * Retention (of users active in a period, how many were active in later periods) and lifecycle (new, returning,
+ * resurrecting and dormant users). Source of queries and results: PostHog's `RetentionQuery` and `LifecycleQuery`.
  */
 
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
-import type { EventSql } from "../dialect.ts";
-import { UnknownQuery } from "../event-filters.ts";
+import { UnknownQueryError } from "../event-filters.ts";
+import type { EventSql } from "../sql-dialect.ts";
 import {
-  conditionsOf,
   eventName,
-  foundEvents,
+  eventSource,
+  getConditions,
   intervalIn,
   objectsIn,
   rangeIn,
   readsPersons,
   type TrendsRequest,
-} from "./found-events.ts";
-import { bucketsOf, intervals, lastBuckets } from "./trend-range.ts";
+} from "./event-source.ts";
+import { getBuckets, intervals, lastBuckets } from "./trend-range.ts";
 
 const periodsDefault = 11;
 const periodsMax = 60;
 
-/** Computes retention: one object per period. @throws {UnknownQuery} */
+/** Computes retention: one object per period. @throws {UnknownQueryError} */
 export async function computeRetention(
   store: EventSql,
   request: TrendsRequest,
@@ -31,27 +29,26 @@ export async function computeRetention(
 ): Promise<JsonObject[]> {
   const filter = isJsonObject(query.retentionFilter) ? query.retentionFilter : {};
   const period = intervals.find((name) => name === String(filter.period ?? "Day").toLowerCase());
-  if (period === undefined)
-    throw new UnknownQuery(`The period ${JSON.stringify(filter.period)} is not known.`);
+  if (period === undefined) throw new UnknownQueryError(`Unknown period ${JSON.stringify(filter.period)}.`);
   const count = Number(filter.totalIntervals ?? periodsDefault);
   if (!Number.isInteger(count) || count < 1 || count > periodsMax) {
-    throw new UnknownQuery(`A retention has 1 to ${periodsMax} periods.`);
+    throw new UnknownQueryError(`A retention query requires 1 to ${periodsMax} periods.`);
   }
   const isFirstTime = filter.retentionType === "retention_first_time";
   const range = lastBuckets(count, period, isJsonObject(query.dateRange) ? query.dateRange : {}, request);
-  if (range === undefined) throw new UnknownQuery("The date range cannot be read.");
-  const buckets = bucketsOf(range, period);
+  if (range === undefined) throw new UnknownQueryError("Invalid date range.");
+  const buckets = getBuckets(range, period);
   const { dialect } = store;
   const first = dialect.wallMoment(range.from);
-  const entities = [filter.targetEntity, filter.returningEntity ?? filter.targetEntity].map(entityOf);
-  const [target, returning] = entities.map((entity) => conditionsOf(store, entity, query)) as [
+  const entities = [filter.targetEntity, filter.returningEntity ?? filter.targetEntity].map(getEntity);
+  const [target, returning] = entities.map((entity) => getConditions(store, entity, query)) as [
     string[],
     string[],
   ];
-  const place = `date_diff('${period}', ${first}, ${dialect.startOf(period, "local_time", range.weekStartDay)})`;
+  const periodIndex = `date_diff('${period}', ${first}, ${dialect.startOf(period, "local_time", range.weekStartDay)})`;
   const rows = await store.rows(
     `WITH found ${dialect.madeOnce} (
-       ${foundEvents(dialect, request, isFirstTime ? undefined : range, {
+       ${eventSource(dialect, request, isFirstTime ? undefined : range, {
          columns: [
            `coalesce((${target.join(" AND ")}), false) AS is_target`,
            `coalesce((${returning.join(" AND ")}), false) AS is_returning`,
@@ -63,11 +60,11 @@ export async function computeRetention(
      begun AS (
        ${
          isFirstTime
-           ? `SELECT who, min(${place}) AS place FROM found WHERE is_target GROUP BY who`
-           : `SELECT DISTINCT who, ${place} AS place FROM found WHERE is_target`
+           ? `SELECT who, min(${periodIndex}) AS place FROM found WHERE is_target GROUP BY who`
+           : `SELECT DISTINCT who, ${periodIndex} AS place FROM found WHERE is_target`
        }
      ),
-     returned AS (SELECT DISTINCT who, ${place} AS place FROM found WHERE is_returning)
+     returned AS (SELECT DISTINCT who, ${periodIndex} AS place FROM found WHERE is_returning)
      SELECT b.place AS place, 0 AS later, count(*)::DOUBLE AS count FROM begun b WHERE b.place BETWEEN 0 AND ${buckets.length - 1} GROUP BY ALL
      UNION ALL
      SELECT b.place AS place, r.place - b.place AS later, count(*)::DOUBLE AS count FROM begun b JOIN returned r ON r.who = b.who AND r.place > b.place
@@ -91,23 +88,23 @@ export async function computeRetention(
   });
 }
 
-/** Computes who is new, comes back, was away and stays away, per bucket. @throws {UnknownQuery} */
+/** Computes new, returning, resurrecting and dormant users per bucket. @throws {UnknownQueryError} */
 export async function computeLifecycle(
   store: EventSql,
   request: TrendsRequest,
   query: JsonObject,
 ): Promise<JsonObject[]> {
   const series = objectsIn(query.series);
-  if (series.length !== 1) throw new UnknownQuery("A lifecycle has one series.");
+  if (series.length !== 1) throw new UnknownQueryError("A lifecycle query requires exactly one series.");
   const interval = intervalIn(query);
   const { dialect } = store;
   const range = await rangeIn(store, request, query, interval);
-  const buckets = bucketsOf(range, interval);
+  const buckets = getBuckets(range, interval);
   const rows = await store.rows(
     `WITH found AS (
-       ${foundEvents(dialect, request, undefined, {
+       ${eventSource(dialect, request, undefined, {
          columns: [],
-         conditions: conditionsOf(store, series[0]!, query),
+         conditions: getConditions(store, series[0]!, query),
          reads: { person: readsPersons(query, series) },
        })}
      ),
@@ -139,11 +136,11 @@ export async function computeLifecycle(
   });
 }
 
-/** An entity as retention names it, as a series names events. */
-function entityOf(entity: Json | undefined): JsonObject {
+/** Converts an entity of retention to the form of a series. */
+function getEntity(entity: Json | undefined): JsonObject {
   if (entity === undefined || entity === null) return {};
   if (!isJsonObject(entity) || (entity.type ?? "events") !== "events") {
-    throw new UnknownQuery("A retention is of events.");
+    throw new UnknownQueryError("Retention supports events only.");
   }
   return { ...entity, event: entity.event ?? entity.id ?? null };
 }

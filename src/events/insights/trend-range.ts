@@ -1,4 +1,4 @@
-/** The range of a trend and its buckets, on the wall clock of the project. */
+/** Date range and buckets of a trend, in the project's wall time. */
 
 import type { Json, JsonObject } from "../../lib/json.ts";
 import { dayMs } from "../../lib/time.ts";
@@ -8,36 +8,36 @@ import { parseInstant } from "../../lib/timestamp.ts";
 export const intervals = ["hour", "day", "week", "month"] as const;
 export type Interval = (typeof intervals)[number];
 
-/** The days on which weeks can start, by PostHog's numbers: Sunday and Monday. */
+/** First days of the week by PostHog's numbers: Sunday and Monday. */
 export const weekStartDays = [0, 1] as const;
 export type WeekStartDay = (typeof weekStartDays)[number];
-/** Where neither the project nor the query names one (contract, management-api 6.3). */
+/** Used if neither the project nor the query sets one (contract, management-api 6.3). */
 export const weekStartDefault: WeekStartDay = 1;
 
-/** What a range is computed with. */
-interface RangeClock {
+/** Parameters of the computation. */
+export interface RangeClock {
   /** Milliseconds since 1970. */
   now: number;
   /** IANA name. */
   timezone: string;
-  /** `weekStartDefault` when absent or null. */
+  /** `weekStartDefault` if absent or null. */
   weekStartDay?: WeekStartDay | null;
 }
 
 export interface Range {
-  /** Wall time, `2026-11-21 00:00:00`; from here on. */
+  /** Wall time, `2026-11-21 00:00:00`; inclusive. */
   from: string;
-  /** Wall time; up to here, without it. */
+  /** Wall time; exclusive. */
   to: string;
-  /** The same as milliseconds; a day more or less than the instants, depending on the zone. */
+  /** Wall times as milliseconds: differ from instants by up to a day, depending on the zone. */
   fromMs: number;
   toMs: number;
-  /** Where its weeks start. */
+  /** First day of its weeks. */
   weekStartDay: WeekStartDay;
 }
 
 export interface Bucket {
-  /** As SQL writes it: `2026-11-21 00:00:00`. */
+  /** As in SQL: `2026-11-21 00:00:00`. */
   bucket: string;
   /** `2026-11-21`, for hours `2026-11-21 05:00:00`. */
   day: string;
@@ -50,14 +50,12 @@ const bucketsMax = 20_000;
 const months = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
 
 /**
- * Works out `{date_from, date_to}`: relative (`-30d`, `-24h`, `mStart`, `-1mEnd`) or written dates, `-7d` when absent;
- * a written time is the project's unless it names a zone.
- *
- * @param interval       null: without buckets.
- * @param clock.earliest wall time at which `all` begins; of more buckets than there may be, it is the newest.
- * @returns undefined when it cannot be read, is empty or, unless it is `all`, has too many buckets.
+ * Parses `{date_from, date_to}`: relative (`-30d`, `-24h`, `mStart`, `-1mEnd`) or absolute dates, default `-7d`; times
+ * without a zone are in the project's. @param interval null: without buckets
+ * @param clock.earliest wall time at which `all` starts; with too many buckets, only the newest are used
+ * @returns undefined if invalid, empty or, unless it is `all`, too many buckets
  */
-export function rangeOf(
+export function getRange(
   { date_from: from, date_to: to }: JsonObject,
   interval: Interval | null,
   clock: RangeClock & { earliest?: number },
@@ -65,26 +63,24 @@ export function rangeOf(
   const { timezone } = clock;
   const weekStartDay = clock.weekStartDay ?? weekStartDefault;
   const nowMs = wallTimeAt(clock.now, timezone);
-  const toMs = endOf(to, interval, clock);
+  const toMs = getEnd(to, interval, clock);
   if (toMs === undefined) return undefined;
-  // Events may all be later than the range; then it is its last bucket, without any.
-  const earliest = Math.min(clock.earliest ?? toMs, startOf(toMs - 1, interval ?? "day", weekStartDay));
+  // If all events are later than the range, use its last bucket, which is empty.
+  const earliest = Math.min(clock.earliest ?? toMs, getStart(toMs - 1, interval ?? "day", weekStartDay));
   const fromMs =
-    from === "all" ? earliest : momentOf(from ?? "-7d", "start", { nowMs, timezone, weekStartDay });
+    from === "all" ? earliest : toTimestamp(from ?? "-7d", "start", { nowMs, timezone, weekStartDay });
   if (fromMs === undefined || fromMs >= toMs) return undefined;
-  const range = { from: wallText(fromMs), to: wallText(toMs), fromMs, toMs, weekStartDay };
+  const range = { from: formatWallTime(fromMs), to: formatWallTime(toMs), fromMs, toMs, weekStartDay };
   if (interval === null) return range;
   const firstMs = bucketBefore(toMs, interval, bucketsMax, weekStartDay);
   if (fromMs >= firstMs) return range;
-  // One event with the clock of 1970 must not hide all others.
-  return from === "all" ? { ...range, from: wallText(firstMs), fromMs: firstMs } : undefined;
+  // A single event of 1970 must not hide all others.
+  return from === "all" ? { ...range, from: formatWallTime(firstMs), fromMs: firstMs } : undefined;
 }
 
 /**
- * The range of the last `count` buckets up to `date_to`, today when absent: where the number of periods is asked for, they
- * are counted back from its end.
- *
- * @returns undefined when the end cannot be read.
+ * The range of the last `count` buckets up to `date_to` (default: today), counted back from its end.
+ * @returns undefined if the end is invalid
  */
 export function lastBuckets(
   count: number,
@@ -93,14 +89,14 @@ export function lastBuckets(
   clock: RangeClock,
 ): Range | undefined {
   const weekStartDay = clock.weekStartDay ?? weekStartDefault;
-  const toMs = endOf(to, interval, clock);
+  const toMs = getEnd(to, interval, clock);
   if (toMs === undefined) return undefined;
   const fromMs = bucketBefore(toMs, interval, count, weekStartDay);
-  return { from: wallText(fromMs), to: wallText(toMs), fromMs, toMs, weekStartDay };
+  return { from: formatWallTime(fromMs), to: formatWallTime(toMs), fromMs, toMs, weekStartDay };
 }
 
-/** Where a range ends. */
-function endOf(
+/** The end of a range. */
+function getEnd(
   to: Json | undefined,
   interval: Interval | null,
   { now, timezone, weekStartDay: own }: RangeClock,
@@ -108,21 +104,20 @@ function endOf(
   const weekStartDay = own ?? weekStartDefault;
   const nowMs = wallTimeAt(now, timezone);
   if (to === undefined || to === null) return after(nowMs, interval === "hour" ? "hour" : "day");
-  return momentOf(to, "end", { nowMs, timezone, weekStartDay });
+  return toTimestamp(to, "end", { nowMs, timezone, weekStartDay });
 }
 
-/** Start of the bucket that is the `count`th from the end of a range. */
+/** Start of the `count`th bucket from the end of a range. */
 function bucketBefore(toMs: number, interval: Interval, count: number, weekStartDay: WeekStartDay): number {
-  const last = startOf(toMs - 1, interval, weekStartDay);
+  const last = getStart(toMs - 1, interval, weekStartDay);
   if (interval === "month") return monthStart(last, 1 - count);
   return last - (count - 1) * { hour: hourMs, day: dayMs, week: 7 * dayMs }[interval];
 }
 
 /**
- * The range of the same length that ends where this one begins, or that begins earlier by an offset.
- *
- * @param offset such as `-1y`; without one: null, undefined or empty.
- * @returns undefined when it is no offset, or none into the past.
+ * The range of the same length before this one, or shifted back by an offset.
+ * @param offset such as `-1y`; null, undefined or empty for the previous range
+ * @returns undefined if the offset is invalid or not in the past
  */
 export function comparedRange({ fromMs, toMs, weekStartDay }: Range, offset?: Json): Range | undefined {
   const lengthMs = toMs - fromMs;
@@ -130,7 +125,18 @@ export function comparedRange({ fromMs, toMs, weekStartDay }: Range, offset?: Js
   const earlierMs = hasOffset ? earlierBy(fromMs, String(offset)) : fromMs - lengthMs;
   if (earlierMs === undefined) return undefined;
   const untilMs = earlierMs + lengthMs;
-  return { from: wallText(earlierMs), to: wallText(untilMs), fromMs: earlierMs, toMs: untilMs, weekStartDay };
+  return {
+    from: formatWallTime(earlierMs),
+    to: formatWallTime(untilMs),
+    fromMs: earlierMs,
+    toMs: untilMs,
+    weekStartDay,
+  };
+}
+
+/** The range up to another end. */
+export function withEnd(range: Range, toMs: number): Range {
+  return { ...range, to: formatWallTime(toMs), toMs };
 }
 
 function earlierBy(fromMs: number, offset: string): number | undefined {
@@ -139,13 +145,13 @@ function earlierBy(fromMs: number, offset: string): number | undefined {
   return isEarlier ? before(fromMs, Number(count), unit as Unit) : undefined;
 }
 
-/** Every bucket of a range, empty ones too. */
-export function bucketsOf(range: Range, interval: Interval): Bucket[] {
+/** All buckets of a range, including empty ones. */
+export function getBuckets(range: Range, interval: Interval): Bucket[] {
   const buckets: Bucket[] = [];
   const { fromMs, toMs, weekStartDay } = range;
-  const first = startOf(fromMs, interval, weekStartDay);
+  const first = getStart(fromMs, interval, weekStartDay);
   for (let at = first; at < toMs; at = after(at, interval, weekStartDay)) {
-    const bucket = wallText(at);
+    const bucket = formatWallTime(at);
     const date = new Date(at);
     const label = `${date.getUTCDate()}-${months[date.getUTCMonth()]}-${date.getUTCFullYear()}`;
     const isHour = interval === "hour";
@@ -158,14 +164,47 @@ export function bucketsOf(range: Range, interval: Interval): Bucket[] {
   return buckets;
 }
 
+/** The unit in which active users are counted. */
+export const activeUnit = (interval: Interval): "hour" | "day" => (interval === "hour" ? "hour" : "day");
+
+/** The last day, or hour if buckets are hours, of each bucket within the range; as in SQL. */
+export function lastUnits(range: Range, interval: Interval): string[] {
+  const units: string[] = [];
+  const { fromMs, toMs, weekStartDay } = range;
+  for (let at = getStart(fromMs, interval, weekStartDay); at < toMs; ) {
+    at = after(at, interval, weekStartDay);
+    units.push(formatWallTime(getStart(Math.min(at, toMs) - 1, activeUnit(interval))));
+  }
+  return units;
+}
+
+/** The last days of a range. */
+export function lastDays(range: Range, days: number): Range {
+  return startingAt(range, range.toMs - days * dayMs);
+}
+
+/** A range that starts so early that it has all `days` up to the end of its first bucket, and of itself. */
+export function lookBack(range: Range, interval: Interval, days: number): Range {
+  const { fromMs, toMs, weekStartDay } = range;
+  const firstEnd = after(getStart(fromMs, interval, weekStartDay), interval, weekStartDay);
+  const firstMs = getStart(Math.min(firstEnd, toMs) - days * dayMs, activeUnit(interval));
+  return startingAt(range, Math.min(firstMs, toMs - days * dayMs));
+}
+
+const startingAt = (range: Range, fromMs: number): Range => ({
+  ...range,
+  from: formatWallTime(fromMs),
+  fromMs,
+});
+
 const [wallMin, wallMax] = [Date.parse("0000-01-01T00:00:00Z"), Date.parse("9999-12-31T23:59:59Z")];
 
-/** `2026-11-21 05:06:07`; no event is of a year before 0 or after 9999. */
-function wallText(ms: number): string {
+/** `2026-11-21 05:06:07`; events have years 0 to 9999. */
+function formatWallTime(ms: number): string {
   return new Date(Math.min(Math.max(ms, wallMin), wallMax)).toISOString().slice(0, 19).replace("T", " ");
 }
 
-function momentOf(
+function toTimestamp(
   written: unknown,
   side: "start" | "end",
   { nowMs, timezone, weekStartDay }: { nowMs: number; timezone: string; weekStartDay: WeekStartDay },
@@ -173,16 +212,16 @@ function momentOf(
   if (typeof written !== "string") return undefined;
   const relative = /^(?:-?(\d{1,5}))?([hdwmqy])(Start|End)?$/.exec(written);
   if (relative !== null) {
-    const [, count, unit, place] = relative as unknown as [string, string?, Unit?, string?];
-    if (count === undefined && place === undefined) return undefined;
+    const [, count, unit, boundary] = relative as unknown as [string, string?, Unit?, string?];
+    if (count === undefined && boundary === undefined) return undefined;
     const moment = before(nowMs, Number(count ?? 0), unit!);
     const part = unit === "h" ? "hour" : "day";
-    if (place === "Start") return periodOf(moment, unit!, weekStartDay).start;
-    if (place === "End") {
-      const { end } = periodOf(moment, unit!, weekStartDay);
-      return side === "start" ? startOf(end - 1, part) : end;
+    if (boundary === "Start") return getPeriod(moment, unit!, weekStartDay).start;
+    if (boundary === "End") {
+      const { end } = getPeriod(moment, unit!, weekStartDay);
+      return side === "start" ? getStart(end - 1, part) : end;
     }
-    return side === "start" ? startOf(moment, part) : after(moment, part);
+    return side === "start" ? getStart(moment, part) : after(moment, part);
   }
   const isDay = /^\d{4}-\d{2}-\d{2}$/.test(written);
   if (!isDay && !/^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}/.test(written)) return undefined;
@@ -190,7 +229,7 @@ function momentOf(
   if (micros === undefined) return undefined;
   const moment = Math.floor(micros / 1_000);
   if (isDay) return side === "start" ? moment : moment + dayMs;
-  // What names no zone is what the project's clock shows.
+  // Times without a zone are in the project's wall time.
   return hasZone.test(written.slice(minutesEnd)) ? wallTimeAt(moment, timezone) : moment;
 }
 
@@ -211,8 +250,8 @@ function before(nowMs: number, count: number, unit: Unit): number {
   return date.getTime();
 }
 
-/** Start of the bucket that contains a wall time. @param weekStartDay matters for weeks only. */
-function startOf(ms: number, interval: Interval, weekStartDay = weekStartDefault): number {
+/** Start of the bucket that contains a wall time. @param weekStartDay only used for weeks */
+function getStart(ms: number, interval: Interval, weekStartDay = weekStartDefault): number {
   if (interval === "hour") return Math.floor(ms / hourMs) * hourMs;
   const day = Math.floor(ms / dayMs) * dayMs;
   if (interval === "day") return day;
@@ -221,20 +260,20 @@ function startOf(ms: number, interval: Interval, weekStartDay = weekStartDefault
   return monthStart(day, 0);
 }
 
-/** Start of the month that is so many behind that of a moment; `Date.UTC` takes years below 100 for others. */
+/** Start of the month `months` after that of a timestamp. `Date.UTC` maps years below 100 to others. */
 function monthStart(ms: number, months: number): number {
   const date = new Date(Math.floor(ms / dayMs) * dayMs);
   return date.setUTCMonth(date.getUTCMonth() + months, 1);
 }
 
-const monthsOf: Partial<Record<Unit, number>> = { q: 3, y: 12 };
+const getMonths: Partial<Record<Unit, number>> = { q: 3, y: 12 };
 
-/** The hour, day, week, month, quarter or year that holds a wall time. */
-function periodOf(ms: number, unit: Unit, weekStartDay: WeekStartDay): { start: number; end: number } {
-  const months = monthsOf[unit];
+/** The hour, day, week, month, quarter or year that contains a wall time. */
+function getPeriod(ms: number, unit: Unit, weekStartDay: WeekStartDay): { start: number; end: number } {
+  const months = getMonths[unit];
   if (months === undefined) {
     const interval = ({ h: "hour", d: "day", w: "week", m: "month" } as const)[unit as "h"];
-    return { start: startOf(ms, interval, weekStartDay), end: after(ms, interval, weekStartDay) };
+    return { start: getStart(ms, interval, weekStartDay), end: after(ms, interval, weekStartDay) };
   }
   const start = monthStart(ms, -(new Date(ms).getUTCMonth() % months));
   return { start, end: monthStart(start, months) };
@@ -242,7 +281,7 @@ function periodOf(ms: number, unit: Unit, weekStartDay: WeekStartDay): { start: 
 
 /** Start of the next bucket. */
 function after(ms: number, interval: Interval, weekStartDay = weekStartDefault): number {
-  const start = startOf(ms, interval, weekStartDay);
+  const start = getStart(ms, interval, weekStartDay);
   if (interval === "hour") return start + hourMs;
   if (interval === "day") return start + dayMs;
   if (interval === "week") return start + 7 * dayMs;

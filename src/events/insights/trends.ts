@@ -1,32 +1,41 @@
-/** Trends: how many events, or how many users, per day or hour: series, math, breakdown by a property, interval, date range. */
+/** Trends: number of events or users per interval, with series, math, breakdown by a property, and date range. */
 
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
-import { type Dialect, type EventSql, roughTextAt, textAt } from "../dialect.ts";
-import { UnknownQuery } from "../event-filters.ts";
+import { UnknownQueryError } from "../event-filters.ts";
+import { type EventSql, looseStringAt, type SqlDialect, stringAt } from "../sql-dialect.ts";
+import { getActiveDays, isActiveUsers } from "./active-days.ts";
+import { activePerBucket, type Change, changesSql } from "./active-users.ts";
 import { noValue, otherValues } from "./breakdown-values.ts";
 import {
-  breakdownOf,
-  conditionsOf,
   eventName,
-  foundEvents,
+  eventSource,
+  getBreakdown,
+  getConditions,
   intervalIn,
   objectsIn,
   rangeIn,
   readsPersons,
   type TrendsRequest,
-} from "./found-events.ts";
-import { breakdownLimit } from "./known-parts.ts";
-import { bucketsOf, comparedRange, type Interval, type Range } from "./trend-range.ts";
+} from "./event-source.ts";
+import {
+  activeUnit,
+  comparedRange,
+  getBuckets,
+  type Interval,
+  lastDays,
+  lookBack,
+  type Range,
+} from "./trend-range.ts";
+import { breakdownLimit } from "./validate-query.ts";
 
 const seriesMax = 26;
 
 /**
  * Computes a trends query.
- *
- * @returns one object per series, or per series and breakdown value, the largest first; with `compareFilter` those of the
- *          period before, or of one that is earlier by its `compare_to`, behind them. Displays of one figure find it in
- *          `aggregated_value`; the figures of a cumulative one are of all that came up to the end of a bucket.
- * @throws {UnknownQuery} with a sentence about what is not known.
+ * @returns one object per series, or per series and breakdown value, largest first; with `compareFilter` followed by
+ * those of the previous or `compare_to` period. Displays of a single value use `aggregated_value`; cumulative ones
+ * count everything up to the end of a bucket
+ * @throws {UnknownQueryError} names the unsupported part
  */
 export async function computeTrends(
   store: EventSql,
@@ -37,7 +46,7 @@ export async function computeTrends(
   const range = await rangeIn(store, request, query, interval);
   const series = objectsIn(query.series);
   if (series.length === 0 || series.length > seriesMax)
-    throw new UnknownQuery("A trend needs 1 to 26 series.");
+    throw new UnknownQueryError("A trend requires 1 to 26 series.");
   const compute = async (within: Range): Promise<JsonObject[]> => {
     const results: JsonObject[] = [];
     for (const [order, one] of series.entries()) {
@@ -45,12 +54,26 @@ export async function computeTrends(
     }
     return results;
   };
+  return await comparedWith(query, range, compute);
+}
+
+/**
+ * The results of a range; with `compareFilter` followed by those of the previous or `compare_to` period.
+ * @throws {UnknownQueryError}
+ */
+export async function comparedWith(
+  query: JsonObject,
+  range: Range,
+  compute: (within: Range) => Promise<JsonObject[]>,
+): Promise<JsonObject[]> {
   const current = await compute(range);
   if (!isJsonObject(query.compareFilter) || query.compareFilter.compare !== true) return current;
   const { compare_to: offset } = query.compareFilter;
   const earlier = comparedRange(range, offset);
   if (earlier === undefined)
-    throw new UnknownQuery(`The compare_to ${JSON.stringify(offset)} is no time before.`);
+    throw new UnknownQueryError(
+      `Invalid compare_to ${JSON.stringify(offset)}: expected a negative offset, for example -1w.`,
+    );
   const previous = await compute(earlier);
   return [
     ...current.map((result) => ({ ...result, compare: true, compare_label: "current" })),
@@ -67,64 +90,114 @@ interface Series {
   range: Range;
 }
 
-/** What there was in a bucket, of a breakdown's value if there is one. */
+/** Amount per bucket, and per breakdown value if there is a breakdown. */
 type Amount = [value: string | null, bucket: string, amount: number | bigint];
 
 const cumulative = "ActionsLineGraphCumulative";
-/** Displays of one figure for the whole range; PostHog's names. */
+/** Displays of a single value for the whole range; PostHog's names. */
 const displaysOfWhole = ["BoldNumber", "ActionsTable", "ActionsPie", "ActionsBarValue", "WorldMap"];
 
 async function computeSeries(store: EventSql, series: Series): Promise<JsonObject[]> {
   const { request, query, one, interval, range } = series;
   const { dialect } = store;
-  const breakdown = breakdownOf(store, query);
+  const breakdown = getBreakdown(store, query);
   const limit = breakdown === undefined ? undefined : breakdownLimit(query);
-  const { input, output, distinct, isSum = false } = aggregateOf(store, one);
+  const { input, output, distinct, isSum = false } = getAggregate(store, one);
+  const days = getActiveDays(String(one.math), interval);
   const display = isJsonObject(query.trendsFilter) ? String(query.trendsFilter.display) : "";
   const isCumulative = display === cumulative;
-  if (isCumulative && !isSum && distinct === undefined) {
-    throw new UnknownQuery(`The display ${cumulative} cannot be computed for the math ${one.math}.`);
+  if (isCumulative && !isSum && (distinct === undefined || days !== undefined)) {
+    throw new UnknownQueryError(`The display ${cumulative} is not supported for the math ${one.math}.`);
   }
-  const amountsBy = async (bucket: string) => {
-    const found = foundEvents(dialect, request, range, {
+  const getFound = (bucket: string, within: Range) =>
+    eventSource(dialect, request, within, {
       columns: [
         `${bucket} AS bucket`,
         ...(breakdown === undefined ? [] : [`${breakdown} AS value`]),
         ...(input === undefined ? [] : [`${input} AS measured`]),
       ],
-      conditions: conditionsOf(store, one, query),
+      conditions: getConditions(store, one, query),
       reads: { who: distinct === "who", person: readsPersons(query, [one]) },
     });
+  const amountsBy = async (bucket: string, within: Range, counted = output) => {
+    const found = getFound(bucket, within);
     const once = isCumulative ? distinct : undefined;
-    return (await store.rows(amountsSql(dialect, { found, output, limit, once }))) as Amount[];
+    return (await store.rows(amountsSql(dialect, { found, output: counted, limit, once }))) as Amount[];
   };
-  const amounts = await amountsBy(dialect.startOf(interval, "local_time", range.weekStartDay));
-  // Who came on two days is one user of both, and averages of days are no average of them all.
+  const startOf = (unit: Interval) => dialect.startOf(unit, "local_time", range.weekStartDay);
+  const dataByValue = async () => {
+    if (days === undefined) return perBucket(series, await amountsBy(startOf(interval), range));
+    const found = getFound(startOf(activeUnit(interval)), lookBack(range, interval, days));
+    const changes = (await store.rows(
+      changesSql(dialect, { ...withRanks(dialect, found, limit), days }),
+    )) as Change[];
+    return activePerBucket(changes, range, interval);
+  };
+  const hasBreakdown = limit !== undefined;
+  const byValue = await dataByValue();
+  // Without a breakdown there is one value, also if no event was found.
+  if (!hasBreakdown) {
+    const [data = getBuckets(range, interval).map(() => 0)] = byValue.values();
+    byValue.clear();
+    byValue.set(null, data);
+  }
+  // Not derived from buckets: unique users and averages of days cannot be added up.
   const isOfWhole = displaysOfWhole.includes(display);
-  const whole = isOfWhole && !isSum ? await amountsBy(dialect.wallMoment(range.from)) : [];
+  const getWhole = async (): Promise<Amount[]> => {
+    const bucket = dialect.wallMoment(range.from);
+    if (days === undefined) return await amountsBy(bucket, range);
+    // Of the same events, so that the same values of a breakdown are shown.
+    const from = dialect.wallMoment(lastDays(range, days).from);
+    const counted = `count(DISTINCT CASE WHEN local_time >= ${from} THEN who END)`;
+    return await amountsBy(bucket, lookBack(range, interval, days), counted);
+  };
+  const whole = isOfWhole && !isSum ? await getWhole() : [];
   const wholeOf = new Map(whole.map(([value, , amount]) => [value, Number(amount)]));
-  const valued = dataByValue(series, amounts, limit !== undefined).map(({ value, data: byBucket }) => {
-    const data = isCumulative ? addedUp(byBucket) : byBucket;
-    const count = isCumulative ? data.at(-1)! : byBucket.reduce((sum, amount) => sum + amount, 0);
+  const valued = [...byValue].map(([value, amounts]) => {
+    const data = isCumulative ? addedUp(amounts) : amounts;
+    const count = isCumulative ? data.at(-1)! : amounts.reduce((sum, amount) => sum + amount, 0);
     return { value, data, count, figure: isOfWhole && !isSum ? (wholeOf.get(value) ?? 0) : count };
   });
   return valued
     .sort((a, b) => b.figure - a.figure)
     .map(({ value, data, count, figure }) => ({
-      ...described(series, value, limit !== undefined),
+      ...described(series, value, hasBreakdown),
       ...{ count, data },
       ...(isOfWhole ? { aggregated_value: figure } : {}),
     }));
 }
 
 /**
+ * Common table expressions with the events that `found` selects, and how to read them.
+ * @param limit of breakdown values: those with most events are separate, the rest is combined
+ */
+function withRanks(
+  dialect: SqlDialect,
+  found: string,
+  limit: number | undefined,
+): { source: string; from: string; shown: string } {
+  if (limit === undefined) return { source: `found AS (${found})`, from: "found f", shown: "1" };
+  return {
+    source: `found ${dialect.madeOnce} (${found}), ${ranked("found", "count(*)")}`,
+    from: `found f ${withLocation}`,
+    shown: shownValue(dialect, limit),
+  };
+}
+
+/** Breakdown values in the order in which they are shown separately. */
+const ranked = (counted: string, count: string) =>
+  `ranked AS (SELECT value, row_number() OVER (ORDER BY ${count} DESC, value) AS place FROM ${counted} GROUP BY value)`;
+const withLocation = "JOIN ranked r ON f.value IS NOT DISTINCT FROM r.value";
+const shownValue = (dialect: SqlDialect, limit: number) =>
+  `CASE WHEN place <= ${limit} THEN f.value ELSE ${dialect.text(otherValues)} END`;
+
+/**
  * SQL for {@link Amount}s of the events that `found` selects.
- *
- * @param limit of a breakdown: so many values, those with most events, are told apart; the others are one.
- * @param once  column of what counts where it came first, and not again.
+ * @param limit of breakdown values: those with most events are separate, the rest is combined
+ * @param once column of what is counted only in its first bucket
  */
 function amountsSql(
-  dialect: Dialect,
+  dialect: SqlDialect,
   {
     found,
     output,
@@ -140,63 +213,54 @@ function amountsSql(
       : `SELECT NULL AS shown, ${at}, count(*) AS amount FROM (SELECT came_at AS bucket FROM (${first}) AS c) AS f
          GROUP BY bucket ORDER BY bucket`;
   }
-  const shown = `CASE WHEN place <= ${limit} THEN f.value ELSE ${dialect.text(otherValues)} END AS shown`;
-  const ranked = (counted: string, count: string) =>
-    `ranked AS (SELECT value, row_number() OVER (ORDER BY ${count} DESC, value) AS place FROM ${counted} GROUP BY value)`;
-  const withPlace = "JOIN ranked r ON f.value IS NOT DISTINCT FROM r.value";
-  // Counts of events can be added up, so the events need not be looked at twice.
+  const shown = `${shownValue(dialect, limit)} AS shown`;
+  // Event counts are additive, so the events are read only once.
   if (output === countOfEvents) {
     return `WITH counted ${dialect.madeOnce} (
        SELECT value, bucket, count(*) AS times FROM (${found}) AS found GROUP BY value, bucket
      ), ${ranked("counted", "sum(times)")}
      SELECT ${shown}, ${at}, sum(f.times)::DOUBLE AS amount
-     FROM counted f ${withPlace} GROUP BY ALL ORDER BY ALL`;
+     FROM counted f ${withLocation} GROUP BY ALL ORDER BY ALL`;
   }
-  const events = `WITH found ${dialect.madeOnce} (${found}), ${ranked("found", "count(*)")}`;
-  if (once === undefined) {
-    return `${events} SELECT ${shown}, ${at}, ${output} AS amount FROM found f ${withPlace} GROUP BY ALL ORDER BY ALL`;
-  }
+  const { source, from } = withRanks(dialect, found, limit);
+  const events = `WITH ${source}`;
+  if (once === undefined)
+    return `${events} SELECT ${shown}, ${at}, ${output} AS amount FROM ${from} GROUP BY ALL ORDER BY ALL`;
   return `${events} SELECT shown, ${at}, count(*) AS amount FROM (
        SELECT shown, came_at AS bucket FROM (
-         SELECT ${shown}, f.${once} AS once, min(f.bucket) AS came_at FROM found f ${withPlace}
+         SELECT ${shown}, f.${once} AS once, min(f.bucket) AS came_at FROM ${from}
          WHERE f.${once} IS NOT NULL GROUP BY ALL
        ) AS c
      ) AS f GROUP BY ALL ORDER BY ALL`;
 }
 
-/** The amounts of every bucket, of each value of a breakdown; without one there is always one list. */
-function dataByValue(
-  { range, interval }: Series,
-  amounts: readonly Amount[],
-  hasBreakdown: boolean,
-): { value: string | null; data: number[] }[] {
+/** The amounts of all buckets by breakdown value. */
+function perBucket({ range, interval }: Series, amounts: readonly Amount[]): Map<string | null, number[]> {
   const byValue = new Map<string | null, Map<string, number>>();
-  if (!hasBreakdown) byValue.set(null, new Map());
   for (const [value, bucket, amount] of amounts) {
     const ofValue = byValue.get(value) ?? new Map<string, number>();
     byValue.set(value, ofValue.set(bucket, Number(amount)));
   }
-  const buckets = bucketsOf(range, interval);
-  return [...byValue].map(([value, ofValue]) => ({
-    value,
-    data: buckets.map(({ bucket }) => ofValue.get(bucket) ?? 0),
-  }));
+  const buckets = getBuckets(range, interval);
+  return new Map(
+    [...byValue].map(([value, ofValue]) => [value, buckets.map(({ bucket }) => ofValue.get(bucket) ?? 0)]),
+  );
 }
 
-/** Each amount with all before it. */
+/** Running totals. */
 function addedUp(data: readonly number[]): number[] {
   let sum = 0;
   return data.map((amount) => (sum += amount));
 }
 
-/** What a result says beside its figures. */
+/** Metadata of a result. */
 function described(
   { one, order, interval, range }: Series,
   value: string | null,
   hasBreakdown: boolean,
 ): JsonObject {
   const name = eventName(one);
-  const buckets = bucketsOf(range, interval);
+  const buckets = getBuckets(range, interval);
   const label = typeof one.custom_name === "string" ? one.custom_name : name;
   return {
     action: {
@@ -215,45 +279,45 @@ function described(
 }
 
 interface Aggregate {
-  /** Of one event, called `measured`. */
+  /** SQL for one event; `output` refers to it as `measured`. */
   input?: string;
-  /** Of the events of a bucket. */
+  /** SQL for the events of a bucket. */
   output: string;
-  /** The column whose different values are counted. */
+  /** The column whose distinct values are counted. */
   distinct?: "who" | "measured";
-  /** The amounts of two buckets make that of both. */
+  /** Whether amounts of buckets can be added up. */
   isSum?: boolean;
 }
 
 const countOfEvents = "count(*)";
 
-/** What is added up: SQL for one event, and for a bucket of them. */
-function aggregateOf(store: EventSql, one: JsonObject): Aggregate {
+/** The aggregate of a series: SQL for one event, and for a bucket of events. */
+function getAggregate(store: EventSql, one: JsonObject): Aggregate {
   const { dialect, eventProperties } = store;
   const math = String(one.math ?? "total");
   if (math === "total") return { output: countOfEvents, isSum: true };
-  if (math === "dau") return { output: "count(DISTINCT who)", distinct: "who" };
+  if (math === "dau" || isActiveUsers(math)) return { output: "count(DISTINCT who)", distinct: "who" };
   if (math === "unique_session") {
-    const input = textAt(dialect, eventProperties, "$session_id");
+    const input = stringAt(dialect, eventProperties, "$session_id");
     return { input, output: "count(DISTINCT measured)", distinct: "measured" };
   }
   const property = one.math_property;
-  const summary = summaryOf(dialect, math);
+  const summary = getSummary(dialect, math);
   if (summary === undefined || typeof property !== "string") {
-    throw new UnknownQuery(`The math ${JSON.stringify(math)} cannot be computed.`);
+    throw new UnknownQueryError(`The math ${JSON.stringify(math)} is not supported.`);
   }
   return {
-    input: dialect.number(roughTextAt(dialect, eventProperties, property)),
+    input: dialect.number(looseStringAt(dialect, eventProperties, property)),
     output: `coalesce(${summary}, 0)`,
     isSum: math === "sum",
   };
 }
 
 const summaries = ["sum", "avg", "min", "max"];
-const quantiles: Record<string, number> = { median: 0.5, p90: 0.9, p95: 0.95, p99: 0.99 };
+const quantiles = new Map(Object.entries({ median: 0.5, p90: 0.9, p95: 0.95, p99: 0.99 }));
 
-function summaryOf(dialect: Dialect, math: string): string | undefined {
+function getSummary(dialect: SqlDialect, math: string): string | undefined {
   if (summaries.includes(math)) return `${math}(measured)`;
-  const level = quantiles[math];
+  const level = quantiles.get(math);
   return level === undefined ? undefined : dialect.quantile(level, "measured");
 }

@@ -1,10 +1,10 @@
-/** Names of column types as clients made for PostHog know them: those of ClickHouse. */
+/** ClickHouse names of column types, which PostHog clients expect. */
 
 import type { DuckDBType } from "@duckdb/node-api";
 
 type Api = typeof import("@duckdb/node-api");
 
-/** The name of a column's type; every column may hold null, which the name does not say. */
+/** The name of a column's type; nullability is not expressed. */
 export function columnTypeName(api: Api, type: DuckDBType): string {
   const { DuckDBTypeId: id } = api;
   switch (type.typeId) {
@@ -54,7 +54,7 @@ export function columnTypeName(api: Api, type: DuckDBType): string {
       const { keyType, valueType } = type as DuckDBType & { keyType: DuckDBType; valueType: DuckDBType };
       return `Map(${columnTypeName(api, keyType)}, ${columnTypeName(api, valueType)})`;
     }
-    // JSON, structs, intervals and the like come as text or as JSON.
+    // JSON, structs, intervals and others are returned as strings or JSON.
     default:
       return "String";
   }

@@ -1,33 +1,34 @@
-/** Writes the rows of an operator's statement as CSV or Parquet while they are computed: as many as there are. */
+/** Streams all rows of an operator's statement as CSV or Parquet while they are computed. */
 
 import type { DuckDBConnection, DuckDBType, DuckDBValue } from "@duckdb/node-api";
 import { AppError } from "../../lib/errors.ts";
 import type { ExportColumn, ExportValue } from "../export/columns.ts";
 import type { Sink } from "../export/writer.ts";
-import { statementFailure } from "./failures.ts";
+import { statementFailure } from "./errors.ts";
 import { parseStatement } from "./parse.ts";
+import { streamedRows } from "./row-stream.ts";
 import type { QueryRequest } from "./run-query.ts";
-import { streamedRows } from "./streamed-rows.ts";
-import { jsonText } from "./values.ts";
-import { createViews, type ViewSources } from "./views.ts";
+import { toJsonString } from "./values.ts";
+import { createViews, findColumns, type ViewSources, withTypes } from "./views.ts";
 
 export interface DownloadRequest extends Omit<QueryRequest, "limit"> {
   format: "csv" | "parquet";
-  /** Left out: all rows. */
+  /** Default: all rows. */
   limit?: number;
 }
 
 /**
- * @param connection one of its own: views stay on it; whoever gave it stops it when it takes too long.
- * @throws {StatementRefused} @throws {StatementFailed} and what the sink throws; before the first bytes or between others.
+ * @param connection used exclusively: views remain on it, and its owner interrupts it at the time limit
+ * @throws {StatementRejectedError} @throws {StatementFailedError} @throws errors of the sink; before or between bytes
  */
 export async function downloadQuery(
   connection: DuckDBConnection,
   sources: ViewSources,
-  { projectId, sql, format, limit = Number.POSITIVE_INFINITY }: DownloadRequest,
+  { projectId, sql, hogql, format, limit = Number.POSITIVE_INFINITY }: DownloadRequest,
   sink: Sink,
 ): Promise<void> {
-  const parsed = await parseStatement(connection, sql);
+  const columns = findColumns(sources, projectId);
+  const parsed = await parseStatement(connection, sql, withTypes(hogql, sources, projectId), columns);
   await createViews(connection, sources, { projectId, ...parsed });
   try {
     const api = await import("@duckdb/node-api");
@@ -36,18 +37,18 @@ export async function downloadQuery(
       types,
       chunks,
     } = await streamedRows(connection, parsed.sql, {
-      // Nobody would hear it.
+      // The cause could not be sent to the client.
       isToldWhy: false,
     });
-    const columns = names.map((name, index): ExportColumn => ({ name, kind: kindOf(api, types[index]!) }));
-    // Loaded late: the formats' libraries would be in memory for nothing.
+    const columns = names.map((name, index): ExportColumn => ({ name, kind: getKind(api, types[index]!) }));
+    // Imported on demand: the formats' libraries stay out of memory.
     const { rowWriter } = await import("../export/writer.ts");
     const writer = rowWriter(format, columns, sink);
     let left = limit;
     for await (const chunk of chunks) {
       const vectors = columns.map((_, index) => chunk.getColumnVector(index));
       const rows = Array.from({ length: Math.min(chunk.rowCount, left) }, (_, row) =>
-        columns.map(({ kind }, index) => cellOf(api, vectors[index]!.getItem(row), types[index]!, kind)),
+        columns.map(({ kind }, index) => getCell(api, vectors[index]!.getItem(row), types[index]!, kind)),
       );
       left -= rows.length;
       await writer.write(rows);
@@ -62,8 +63,8 @@ export async function downloadQuery(
 
 type Api = typeof import("@duckdb/node-api");
 
-/** As DuckDB's own Parquet writer chooses; what has no kind of its own is text. */
-function kindOf(api: Api, type: DuckDBType): ExportColumn["kind"] {
+/** Like DuckDB's Parquet writer; types without an equivalent become strings. */
+function getKind(api: Api, type: DuckDBType): ExportColumn["kind"] {
   const { DuckDBTypeId: id } = api;
   switch (type.typeId) {
     case id.BOOLEAN:
@@ -94,12 +95,12 @@ function kindOf(api: Api, type: DuckDBType): ExportColumn["kind"] {
 }
 
 /** Nested values are JSON. */
-function cellOf(api: Api, value: DuckDBValue, type: DuckDBType, kind: ExportColumn["kind"]): ExportValue {
+function getCell(api: Api, value: DuckDBValue, type: DuckDBType, kind: ExportColumn["kind"]): ExportValue {
   if (value === null || value === undefined) return null;
   if (typeof value === "string") return value;
   if (kind === "number") return Number(value instanceof api.DuckDBDecimalValue ? value.toDouble() : value);
   if (typeof value === "bigint") return String(value);
-  const text = jsonText(api, value, type);
+  const text = toJsonString(api, value, type);
   if (text === "null") return null;
   return text.startsWith('"') || kind === "integer" || kind === "boolean" ? JSON.parse(text) : text;
 }

@@ -1,9 +1,7 @@
 /**
- * The functions that a statement may call: each computes with its arguments alone. A function that a later DuckDB brings is
- * refused until somebody has looked at it.
- *
- * Left out on purpose: whatever tells about the server, its files and settings, writes a log, waits, runs other SQL, or
- * changes the state of a connection.
+ * The functions that statements may call: each depends on its arguments only. Functions of later DuckDB versions are
+ * rejected until reviewed. Deliberately excluded: functions that reveal the server, its files or settings, write a log,
+ * wait, run SQL, or change the state of a connection.
  */
 
 const names = (text: string): string[] => text.split(/\s+/).filter((name) => name !== "");
@@ -79,7 +77,7 @@ const aggregates = names(`
   regr_sxy regr_syy reservoir_quantile row_number sem skewness stddev stddev_pop stddev_samp string_agg sum
   sum_no_overflow sumkahan var_pop var_samp variance wavg weighted_avg`);
 
-/** Under the names that DuckDB's parser gives them, in lower case. */
+/** By the lower-case names that DuckDB's parser uses. */
 export const allowedFunctions: ReadonlySet<string> = new Set([
   ...operators,
   ...numbers,
@@ -99,21 +97,21 @@ export const allowedTableFunctions: ReadonlySet<string> = new Set([
   "json_tree",
 ]);
 
-/** Functions whose second argument names a member of a JSON value. */
+/** Functions whose second argument is a JSON path or member. */
 export const pathFunctions: ReadonlySet<string> = new Set(
   names(`-> ->> json_extract json_extract_string json_extract_path json_extract_path_text json_exists json_type json_keys
     json_array_length json_value`),
 );
 
-/** Functions that take a function, `x -> x + 1`. */
+/** Functions that accept a lambda, `x -> x + 1`. */
 export const lambdaFunctions: ReadonlySet<string> = new Set(
   names(`apply array_apply array_filter array_reduce array_transform filter list_apply list_filter list_reduce list_transform
     reduce`),
 );
 
-/** Functions whose result is as large as a number among their arguments says. */
+/** Functions whose result size is given by a numeric argument. */
 export const sizedFunctions: ReadonlySet<string> = new Set(
   names("range generate_series repeat lpad rpad list_resize array_resize bar"),
 );
-/** What such a number may be, where it stands in the statement; what is computed only later is watched while it runs. */
+/** Maximum of such a literal; computed values are limited while the statement runs. */
 export const sizeMax = 10_000_000;

@@ -1,38 +1,76 @@
-/** Has DuckDB parse a statement, and turns it into the one that runs. */
+/** Parses a statement with DuckDB and converts it to the one to run. */
 
 import type { DuckDBConnection } from "@duckdb/node-api";
+import type { WeekStartDay } from "../insights/trend-range.ts";
 import { quoted } from "../sql-text.ts";
-import { StatementRefused } from "./failures.ts";
+import { StatementRejectedError } from "./errors.ts";
+import { fold, type Node } from "./fold.ts";
+import { toDuckDbText } from "./hogql-text.ts";
+import { type HogqlContext, personColumns, translateHogql } from "./hogql-tree.ts";
 import { renameTables, type ViewName } from "./statement.ts";
-import { preparedText } from "./statement-text.ts";
-import { folded, type Node } from "./tree.ts";
+import { type FindColumn, useColumns, type ViewColumns } from "./statement-columns.ts";
+import { assertLength, preparedStatement } from "./statement-text.ts";
 
 export interface ParsedStatement {
-  /** The statement to run: printed from a tree that was checked, and parsed and checked again. */
+  /** The statement to run: printed from a checked tree, then parsed and checked again. */
   sql: string;
-  /** What has to be there under the names of `tableOf`. */
+  /** The views required under the names of `getTable`. */
   views: Set<ViewName>;
   /** Whether it may read the person of an event. */
   readsPersonId: boolean;
+  /** Whether it may read other columns of the person of an event. */
+  readsPerson: boolean;
+  /** Columns of materialized properties that it reads instead of JSON. */
+  propertyColumns: ViewColumns;
 }
 
-/**
- * Parses and checks a statement.
- *
- * @throws {StatementRefused}
- */
-export async function parseStatement(connection: DuckDBConnection, sql: string): Promise<ParsedStatement> {
-  const tree = await treeOf(connection, preparedText(sql));
+/** A statement in HogQL, PostHog's SQL, of which DuckDB's is a part here. */
+export interface HogqlOptions {
+  weekStartDay: WeekStartDay;
+  /** SQL by the name of a placeholder. */
+  placeholders: Record<string, string>;
+}
+
+export type TypedHogqlOptions = HogqlOptions & Pick<HogqlContext, "propertyType">;
+
+/** Parses and checks a statement. @throws {StatementRejectedError} */
+export async function parseStatement(
+  connection: DuckDBConnection,
+  sql: string,
+  hogql?: TypedHogqlOptions,
+  findColumn?: FindColumn,
+): Promise<ParsedStatement> {
+  const tree =
+    hogql === undefined
+      ? await toTree(connection, preparedStatement(sql))
+      : await toHogqlTree(connection, sql, hogql);
   const views = renameTables(tree);
+  const propertyColumns: ViewColumns = findColumn === undefined ? new Map() : useColumns(tree, findColumn);
   const printed = await single(connection, `SELECT json_deserialize_sql(${quoted(JSON.stringify(tree))})`);
-  // What runs is this text, so this text is what has to be right, whatever was printed how.
-  const read = renameTables(await treeOf(connection, printed), true);
-  if ([...read].some((view) => !views.has(view))) throw new StatementRefused("The statement cannot be run.");
-  return { sql: printed, views, readsPersonId: mayReadPersonId(tree) };
+  // The printed statement is what runs, so check it again instead of trusting the printer.
+  const read = renameTables(await toTree(connection, printed), true);
+  if ([...read].some((view) => !views.has(view)))
+    throw new StatementRejectedError("The statement cannot be executed.");
+  const readsPerson = hogql !== undefined && mayReadPerson(tree);
+  const readsPersonId = readsPerson || mayReadPersonId(tree);
+  return { sql: printed, views, readsPersonId, readsPerson, propertyColumns };
 }
 
-/** Numbers stay as they are written: some are larger than JavaScript's, and 1.0 is another type than 1. */
-async function treeOf(connection: DuckDBConnection, sql: string): Promise<unknown> {
+async function toHogqlTree(
+  connection: DuckDBConnection,
+  sql: string,
+  options: TypedHogqlOptions,
+): Promise<unknown> {
+  assertLength(sql);
+  const { sql: text, columns } = toDuckDbText(sql, options.placeholders);
+  const tree = await toTree(connection, preparedStatement(text));
+  const parse = async (template: string) => await toTree(connection, template);
+  await translateHogql(tree, { ...options, columns, parse });
+  return tree;
+}
+
+/** Numbers keep their source form: some exceed JavaScript's, and 1.0 has another type than 1. */
+async function toTree(connection: DuckDBConnection, sql: string): Promise<unknown> {
   const text = await single(connection, `SELECT json_serialize_sql(${quoted(sql)})`);
   try {
     return JSON.parse(text, function exactNumbers(_, value, context?: { source?: string }) {
@@ -40,12 +78,12 @@ async function treeOf(connection: DuckDBConnection, sql: string): Promise<unknow
       return context.source === String(value) ? value : rawJson(context.source);
     });
   } catch {
-    // Infinity and the like.
-    throw new StatementRefused("The statement has a number that is too large.");
+    // For example, infinity.
+    throw new StatementRejectedError("The statement contains a number that is too large.");
   }
 }
 
-/** Not in the type declarations yet. */
+/** Missing in the type declarations. */
 const rawJson = (JSON as unknown as { rawJSON: (text: string) => object }).rawJSON;
 
 async function single(connection: DuckDBConnection, sql: string): Promise<string> {
@@ -56,28 +94,32 @@ async function single(connection: DuckDBConnection, sql: string): Promise<string
 const personColumn = "person_id";
 
 /**
- * Whether a statement may read the column `person_id` of the view `events`, which costs a join that DuckDB does not leave
- * out by itself. In doubt it may.
- *
- * @param tree what `json_serialize_sql` answered, parsed.
+ * Whether a statement may read the column `person_id` of the view `events`, which requires a join that DuckDB does not
+ * eliminate. True in doubt. @param tree the parsed result of `json_serialize_sql`
  */
 function mayReadPersonId(tree: unknown): boolean {
   const tables = new Set<string>();
   collectTables(tree, tables);
   return find(tree, (part) => {
-    if (typeof part === "string") return folded(part) === personColumn;
+    if (typeof part === "string") return fold(part) === personColumn;
     const { class: kind, ref_type, column_name_alias, column_names } = part;
     if (kind === "STAR" || kind === "POSITIONAL_REFERENCE" || ref_type === "NATURAL") return true;
     if (Array.isArray(column_name_alias) && column_name_alias.length > 0) return true;
-    // A row as a whole: `SELECT e FROM events AS e`.
-    return Array.isArray(column_names) && tables.has(folded(String(column_names.at(-1))));
+    // A whole row: `SELECT e FROM events AS e`.
+    return Array.isArray(column_names) && tables.has(fold(String(column_names.at(-1))));
   });
+}
+
+/** Whether a column of the person other than its ID is named. */
+function mayReadPerson(tree: unknown): boolean {
+  const columns: readonly string[] = Object.values(personColumns);
+  return find(tree, (part) => typeof part === "string" && columns.includes(fold(part)));
 }
 
 function collectTables(part: unknown, tables: Set<string>): void {
   find(part, (node) => {
     if (typeof node === "string" || node.type !== "BASE_TABLE") return false;
-    for (const name of [node.table_name, node.alias]) if (name) tables.add(folded(String(name)));
+    for (const name of [node.table_name, node.alias]) if (name) tables.add(fold(String(name)));
     return false;
   });
 }

@@ -4,13 +4,13 @@ import type { DuckDBConnection } from "@duckdb/node-api";
 import { type Static, Type } from "@sinclair/typebox";
 import { AppError } from "../../lib/errors.ts";
 import type { Json } from "../../lib/json.ts";
-import { exactly } from "../../lib/schema.ts";
+import { strictObject } from "../../lib/schema.ts";
 import { columnTypeName } from "./column-types.ts";
-import { ResultTooLarge, statementFailure } from "./failures.ts";
-import { parseStatement } from "./parse.ts";
-import { streamedRows } from "./streamed-rows.ts";
-import { jsonText } from "./values.ts";
-import { createViews, type ViewSources } from "./views.ts";
+import { ResultTooLargeError, statementFailure } from "./errors.ts";
+import { type HogqlOptions, parseStatement } from "./parse.ts";
+import { streamedRows } from "./row-stream.ts";
+import { toJsonString } from "./values.ts";
+import { createViews, findColumns, type ViewSources, withTypes } from "./views.ts";
 
 export const rowsDefault = 10_000;
 export const rowsMax = 100_000;
@@ -20,53 +20,53 @@ export interface QueryRequest {
   sql: string;
   /** 1 to `rowsMax`. */
   limit: number;
-  /** Smaller than the usual limit of bytes. */
+  /** Below the default limit of bytes. */
   bytesMax?: number;
-  /** The answer also has the members that clients of PostHog read: `types`, `results`, `hasMore`. */
-  hasLists?: boolean;
+  /** The statement is HogQL, and the result also has the members that PostHog clients read. */
+  hogql?: HogqlOptions;
 }
 
-export const QueryResult = exactly({
+export const QueryResult = strictObject({
   columns: Type.Array(Type.String()),
   rows: Type.Array(Type.Record(Type.String(), Type.Unsafe<Json>(Type.Unknown()))),
-  /** There are more rows than were asked for. */
+  /** There are more rows than requested. */
   truncated: Type.Boolean(),
 });
 export type QueryResult = Static<typeof QueryResult>;
 
-/** The result of a request with `hasLists`. */
-export const QueryResultWithLists = exactly({
+/** The result of a request with `hogql`. */
+export const QueryResultWithLists = strictObject({
   ...QueryResult.properties,
-  /** Name and type of each column, as ClickHouse names types. */
+  /** Name and type of each column, by ClickHouse's type names. */
   types: Type.Array(Type.Tuple([Type.String(), Type.String()])),
-  /** The values of each row, in the order of the columns. */
+  /** The values of each row, in column order. */
   results: Type.Array(Type.Array(Type.Unsafe<Json>(Type.Unknown()))),
-  /** The same as `truncated`. */
+  /** Same as `truncated`. */
   hasMore: Type.Boolean(),
 });
 export type QueryResultWithLists = Static<typeof QueryResultWithLists>;
 
 export interface QuerySources extends ViewSources {
-  /** Of the answer's JSON. */
+  /** Limit of the result's JSON. */
   resultBytesMax: number;
 }
 
 /**
- * Answers a statement with the JSON of a `QueryResult`, in portions.
- *
- * @param connection one of its own: views stay on it; whoever gave it stops it when it takes too long.
- * @throws {StatementRefused} @throws {StatementFailed} @throws {ResultTooLarge}
+ * Returns the chunks of a `QueryResult` in JSON.
+ * @param connection used exclusively: views remain on it, and its owner interrupts it at the time limit
+ * @throws {StatementRejectedError} @throws {StatementFailedError} @throws {ResultTooLargeError}
  */
 export async function runQuery(
   connection: DuckDBConnection,
   sources: QuerySources,
-  { projectId, sql, limit, hasLists = false, bytesMax = sources.resultBytesMax }: QueryRequest,
+  { projectId, sql, limit, hogql, bytesMax = sources.resultBytesMax }: QueryRequest,
 ): Promise<Uint8Array[]> {
-  const parsed = await parseStatement(connection, sql);
+  const columns = findColumns(sources, projectId);
+  const parsed = await parseStatement(connection, sql, withTypes(hogql, sources, projectId), columns);
   await createViews(connection, sources, { projectId, ...parsed });
   try {
     return await read(connection, parsed.sql, {
-      ...{ limit, hasLists },
+      ...{ limit, hasLists: hogql !== undefined },
       bytesMax: Math.min(bytesMax, sources.resultBytesMax),
     });
   } catch (error) {
@@ -75,7 +75,7 @@ export async function runQuery(
   }
 }
 
-/** Gathered before it becomes bytes, and other work gets its turn. */
+/** Characters buffered before encoding and yielding to other work. */
 const portionLength = 256 * 1024;
 
 async function read(
@@ -87,7 +87,7 @@ async function read(
   const { columns, types, chunks } = await streamedRows(connection, sql);
   const size = new Size(bytesMax);
   const answer = new Answer(`{"columns":${JSON.stringify(columns)},"rows":[`, size);
-  // After the rows, so that each can be sent as soon as it is there.
+  // After the rows, so that each can be sent as soon as it is available.
   const lists = hasLists ? new Answer("", size) : undefined;
   const names = columns.map((name, index) => `${index === 0 ? "{" : ","}${JSON.stringify(name)}:`);
   const end = (isTruncated: boolean) => {
@@ -107,7 +107,7 @@ async function read(
       if (rows > 0) answer.add(",");
       lists?.add(rows > 0 ? ",[" : "[");
       for (let index = 0; index < names.length; index++) {
-        const text = jsonText(api, vectors[index]!.getItem(row), types[index]);
+        const text = toJsonString(api, vectors[index]!.getItem(row), types[index]);
         answer.add(names[index]!);
         answer.add(text);
         lists?.add(index > 0 ? `,${text}` : text);
@@ -121,19 +121,19 @@ async function read(
   return end(false);
 }
 
-/** Bytes of an answer, which are not more than they may be. */
+/** Counts the bytes of a result against its limit. */
 class Size {
   private bytes = 0;
   constructor(private readonly bytesMax: number) {}
 
-  /** @throws {ResultTooLarge} */
+  /** @throws {ResultTooLargeError} */
   add(bytes: number): void {
     this.bytes += bytes;
-    if (this.bytes > this.bytesMax) throw new ResultTooLarge(this.bytesMax);
+    if (this.bytes > this.bytesMax) throw new ResultTooLargeError(this.bytesMax);
   }
 }
 
-/** JSON text that becomes bytes. */
+/** A buffer of JSON that is encoded in chunks. */
 class Answer {
   private readonly portions: Uint8Array[] = [];
 

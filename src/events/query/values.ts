@@ -1,16 +1,12 @@
-/** Writes DuckDB's values as JSON: instants as ISO 8601 in UTC, JSON columns as what they hold. */
+/** Serializes DuckDB's values as JSON: timestamps as ISO 8601 in UTC, JSON columns as their contents. */
 
 import type { DuckDBType, DuckDBValue } from "@duckdb/node-api";
 import { isoFromMicros } from "../../lib/time.ts";
 
 type Api = typeof import("@duckdb/node-api");
 
-/**
- * The JSON text of one value.
- *
- * Whole numbers beyond 2^53 become text, so that no digit is lost; NaN and infinities become null.
- */
-export function jsonText(api: Api, value: DuckDBValue, type?: DuckDBType): string {
+/** The JSON of one value. Integers beyond 2^53 become strings to keep all digits; NaN and infinities become null. */
+export function toJsonString(api: Api, value: DuckDBValue, type?: DuckDBType): string {
   if (value === null || value === undefined) return "null";
   if (typeof value === "string") return type?.alias === "JSON" ? jsonColumn(value) : JSON.stringify(value);
   if (typeof value === "boolean") return String(value);
@@ -26,19 +22,21 @@ export function jsonText(api: Api, value: DuckDBValue, type?: DuckDBType): strin
 function nested(api: Api, value: DuckDBValue, type?: DuckDBType): string | undefined {
   const inner = (type as { valueType?: DuckDBType } | undefined)?.valueType;
   if (value instanceof api.DuckDBListValue || value instanceof api.DuckDBArrayValue) {
-    return `[${value.items.map((item) => jsonText(api, item, inner)).join(",")}]`;
+    return `[${value.items.map((item) => toJsonString(api, item, inner)).join(",")}]`;
   }
   if (value instanceof api.DuckDBStructValue) {
     const types = type as { entryNames?: readonly string[]; entryTypes?: readonly DuckDBType[] } | undefined;
     return members(
       Object.entries(value.entries).map(([name, item]) => [
         name,
-        jsonText(api, item, types?.entryTypes?.[types.entryNames?.indexOf(name) ?? -1]),
+        toJsonString(api, item, types?.entryTypes?.[types.entryNames?.indexOf(name) ?? -1]),
       ]),
     );
   }
   if (value instanceof api.DuckDBMapValue) {
-    return members(value.entries.map(({ key, value: item }) => [String(key), jsonText(api, item, inner)]));
+    return members(
+      value.entries.map(({ key, value: item }) => [String(key), toJsonString(api, item, inner)]),
+    );
   }
   return undefined;
 }
@@ -47,18 +45,18 @@ function members(entries: readonly (readonly [name: string, text: string])[]): s
   return `{${entries.map(([name, text]) => `${JSON.stringify(name)}:${text}`).join(",")}}`;
 }
 
-/** Years beyond 0 to 9999 and infinities have no ISO form. */
+/** Years outside 0 to 9999 and infinities have no ISO form. */
 function isFiniteMicros(micros: bigint): boolean {
   return micros > -62_167_219_200_000_001n && micros < 253_402_300_800_000_000n;
 }
 
-/** What it holds, as it is written: numbers keep all their digits. */
+/** The contents as written: numbers keep all digits. */
 function jsonColumn(text: string): string {
   try {
     JSON.parse(text);
     return text;
   } catch {
-    // Deeper than a reader would get on with; or, short of a defect, no JSON.
+    // Too deeply nested for common parsers, or (only by a bug) invalid JSON.
     return JSON.stringify(text);
   }
 }

@@ -1,22 +1,62 @@
-/** The documented views, as SQL over the event store and restricted to one project. */
+/** The documented views as SQL over the event store, restricted to one project. */
 
 import type { DuckDBConnection } from "@duckdb/node-api";
-import { storableJson } from "../../lib/unicode.ts";
-import type { PeopleDb } from "../../people/open.ts";
+import { sanitizeJson } from "../../lib/unicode.ts";
+import { findPropertyType } from "../../persons/event-definitions.ts";
+import type { PeopleDb } from "../../persons/open.ts";
 import { exportedColumns } from "../columns.ts";
-import { shownColumn } from "../dialect.ts";
 import { type AppendTable, appendRows } from "../duckdb/append.ts";
-import { tableOf, type ViewName } from "./statement.ts";
+import { publicColumn, type SentPropertiesLocation } from "../sql-dialect.ts";
+import { personColumns } from "./hogql-tree.ts";
+import type { HogqlOptions, TypedHogqlOptions } from "./parse.ts";
+import { getTable, type ViewName } from "./statement.ts";
+import type { FindColumn, ViewColumns } from "./statement-columns.ts";
 
-/** Where the rows of the views come from. */
-export interface ViewSources {
-  people: PeopleDb;
+/** Adds the types of a project's properties to the options of a HogQL statement. */
+export function withTypes(
+  hogql: HogqlOptions | undefined,
+  { people }: ViewSources,
+  projectId: number,
+): TypedHogqlOptions | undefined {
+  if (hogql === undefined) return undefined;
+  const propertyType: TypedHogqlOptions["propertyType"] = (owner, name) => {
+    const type = findPropertyType(people, { projectId, owner, name });
+    return type === "Numeric" ? "DOUBLE" : type === "Boolean" ? "BOOLEAN" : undefined;
+  };
+  return { ...hogql, propertyType };
 }
 
-const columns = exportedColumns.map((name) => `${shownColumn(name, `e.${name}`)} AS ${name}`).join(", ");
+/** Sources of the views' rows. */
+export interface ViewSources {
+  people: PeopleDb;
+  /** Materialized properties of events `e`; absent: none. */
+  eventProperties?: SentPropertiesLocation;
+}
 
-/** Events of a project, with the person that each distinct id belongs to now. */
-function eventsSql(database: string, projectId: number): string {
+/** The columns that a statement of a project may read instead of JSON. */
+export function findColumns({ people, eventProperties }: ViewSources, projectId: number): FindColumn {
+  return (name, form) => {
+    // In the form of `->>` a number such as 12.0 differs from its column.
+    const isEqual =
+      form === "member" || findPropertyType(people, { projectId, owner: "event", name }) === "String";
+    const column = eventProperties?.columnOf(name);
+    return isEqual ? column : undefined;
+  };
+}
+
+const publicColumns = exportedColumns
+  .map((name) => `${publicColumn(name, `e.${name}`)} AS ${name}`)
+  .join(", ");
+
+/** Events of a project, with the ID and other columns of the current person of each distinct ID. */
+function eventsWithPersonSql(database: string, projectId: number, columns: string): string {
+  return `SELECT e.*, p.properties AS ${personColumns.properties}, p.created_at AS ${personColumns.created_at}
+    FROM (${eventsSql(database, projectId, columns)}) e
+    LEFT JOIN (SELECT * FROM "${database}".main.person WHERE project_id = ${projectId}) p ON p.uuid = e.person_id`;
+}
+
+/** Events of a project, with the ID of the current person of each distinct ID. */
+function eventsSql(database: string, projectId: number, columns: string): string {
   return `SELECT ${columns}, d.person_uuid AS person_id
     FROM "${database}".main.events e
     LEFT JOIN (SELECT * FROM "${database}".main.person_distinct_id WHERE project_id = ${projectId}) d
@@ -24,13 +64,13 @@ function eventsSql(database: string, projectId: number): string {
     WHERE e.project_id = ${projectId}`;
 }
 
-/** The same without the persons, for statements that do not read them: no join is to be paid for. */
-function eventsAloneSql(database: string, projectId: number): string {
+/** Events without persons, for statements that do not need the join. */
+function eventsAloneSql(database: string, projectId: number, columns: string): string {
   return `SELECT ${columns} FROM "${database}".main.events e WHERE e.project_id = ${projectId}`;
 }
 
 function personsSql(database: string, projectId: number): string {
-  // The main id first, then by time of joining.
+  // Main ID first, then by order of joining.
   return `SELECT p.uuid AS id, p.created_at, p.properties,
       list_prepend(p.main_distinct_id, list_filter(coalesce(d.ids, []), lambda i : i <> p.main_distinct_id)) AS distinct_ids
     FROM "${database}".main.person p
@@ -43,30 +83,38 @@ function personsSql(database: string, projectId: number): string {
 export interface ViewRequest {
   projectId: number;
   views: ReadonlySet<ViewName>;
-  /** Without it `events` has no column `person_id`. */
+  /** If false, `events` has no column `person_id`. */
   readsPersonId: boolean;
+  /** If true, it also has the columns of `personColumns`. */
+  readsPerson?: boolean;
+  /** Further columns of `events`. */
+  propertyColumns?: ViewColumns;
 }
 
-/** Makes the views that a statement reads, under the names of `tableOf`; they are the connection's own and go with it. */
+/** Creates the views that a statement reads, under the names of `getTable`; they are temporary to the connection. */
 export async function createViews(
   connection: DuckDBConnection,
   sources: ViewSources,
-  { projectId, views, readsPersonId }: ViewRequest,
+  { projectId, views, readsPersonId, readsPerson, propertyColumns = new Map() }: ViewRequest,
 ): Promise<void> {
   const database = await databaseName(connection);
   if (views.has("events")) {
-    const sql = readsPersonId ? eventsSql : eventsAloneSql;
-    await connection.run(`CREATE TEMP VIEW ${tableOf("events").table} AS ${sql(database, projectId)}`);
+    const sql = readsPerson ? eventsWithPersonSql : readsPersonId ? eventsSql : eventsAloneSql;
+    const further = [...propertyColumns].map(([name, column]) => `, ${column} AS ${name}`).join("");
+    const columns = `${publicColumns}${further}`;
+    await connection.run(
+      `CREATE TEMP VIEW ${getTable("events").table} AS ${sql(database, projectId, columns)}`,
+    );
   }
   if (views.has("persons")) {
     await connection.run(
-      `CREATE TEMP VIEW ${tableOf("persons").table} AS ${personsSql(database, projectId)}`,
+      `CREATE TEMP VIEW ${getTable("persons").table} AS ${personsSql(database, projectId)}`,
     );
   }
   if (views.has("groups")) await createGroups(connection, sources, projectId);
 }
 
-/** The catalog of the event store; named after its file. */
+/** The catalog of the event store, named after its file. */
 async function databaseName(connection: DuckDBConnection): Promise<string> {
   const rows = await connection.runAndReadAll("SELECT current_database()");
   return rows.getRows()[0]![0] as string;
@@ -88,15 +136,15 @@ const groupTable: AppendTable<GroupCopy> = {
     { kind: "integer", of: (group) => group.typeIndex },
     { kind: "text", of: (group) => group.key },
     { kind: "bigint", of: (group) => group.createdMicros },
-    { kind: "text", of: (group) => storableJson(group.properties) },
+    { kind: "text", of: (group) => sanitizeJson(group.properties) },
   ],
   filler: (group) => ({ ...group, typeIndex: -1, key: "", properties: "{}" }),
 };
 
-/** Groups that are in memory at once; each may have half a megabyte of properties. */
+/** Groups per batch; each can have 0.5 MB of properties. */
 const groupsAtOnce = 250;
 
-/** Groups live in the people store; a copy is made for the connection. */
+/** Copies groups from the person store to a temporary table of the connection. */
 async function createGroups(
   connection: DuckDBConnection,
   { people }: ViewSources,
@@ -117,6 +165,6 @@ async function createGroups(
     afterId = groups.at(-1)!.id;
   }
   await connection.run(
-    `CREATE TEMP VIEW ${tableOf("groups").table} AS SELECT * FROM temp.main.group_copy WHERE type_index >= 0`,
+    `CREATE TEMP VIEW ${getTable("groups").table} AS SELECT * FROM temp.main.group_copy WHERE type_index >= 0`,
   );
 }

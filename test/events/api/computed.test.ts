@@ -1,18 +1,18 @@
 /** `POST …/query/` with queries that are computed without being saved. */
 
 import { expect, test } from "bun:test";
-import { TestAppliance } from "../../support/appliance.ts";
+import { ServerProcess } from "../../support/server.ts";
 
 test("trends, funnels, retention and lifecycle are computed; what is not known is refused", async () => {
-  await using appliance = await TestAppliance.start();
-  await appliance.batch([
+  await using server = await ServerProcess.start();
+  await server.batch([
     { event: "visit", distinct_id: "ann" },
     { event: "signup", distinct_id: "ann" },
     { event: "visit", distinct_id: "bob" },
   ]);
-  await appliance.eventsWhenStored(3);
+  await server.eventsWhenStored(3);
   const ask = async (query: unknown) => {
-    const response = await appliance.api("/api/projects/1/query/", { method: "POST", body: { query } });
+    const response = await server.api("/api/projects/1/query/", { method: "POST", body: { query } });
     return [response.status, await response.json()] as const;
   };
   const series = [{ kind: "EventsNode", event: "visit" }];
@@ -31,10 +31,10 @@ test("trends, funnels, retention and lifecycle are computed; what is not known i
   const [, statement] = await ask({ kind: "HogQLQuery", query: "SELECT count(*) AS n FROM events" });
   expect(statement.rows).toEqual([{ n: 3 }]);
   for (const [query, detail] of [
-    [{ kind: "PathsQuery" }, 'Queries of kind "PathsQuery" cannot be computed.'],
-    [{ kind: "TrendsQuery", series: [] }, "A trend needs 1 to 26 series."],
-    [{ kind: "__proto__" }, 'Queries of kind "__proto__" cannot be computed.'],
-    [{}, "Queries of kind null cannot be computed."],
+    [{ kind: "PathsQuery" }, 'Queries of kind "PathsQuery" are not supported.'],
+    [{ kind: "TrendsQuery", series: [] }, "A trend requires 1 to 26 series."],
+    [{ kind: "__proto__" }, 'Queries of kind "__proto__" are not supported.'],
+    [{}, "Queries of kind null are not supported."],
     [7, "Not a valid string."],
   ] as const) {
     const [code, answer] = await ask(query);
@@ -43,13 +43,13 @@ test("trends, funnels, retention and lifecycle are computed; what is not known i
 });
 
 test("what was computed is kept until an event comes; a query with a name is cancelled by it", async () => {
-  await using appliance = await TestAppliance.start();
-  await appliance.batch([{ event: "visit", distinct_id: "ann" }]);
-  await appliance.eventsWhenStored(1);
+  await using server = await ServerProcess.start();
+  await server.batch([{ event: "visit", distinct_id: "ann" }]);
+  await server.eventsWhenStored(1);
   const path = "/api/projects/1/query/";
   const query = { kind: "TrendsQuery", series: [{ kind: "EventsNode", event: "visit" }] };
   const ask = async (refresh?: unknown) => {
-    const response = await appliance.api(path, { method: "POST", body: { query, refresh } });
+    const response = await server.api(path, { method: "POST", body: { query, refresh } });
     return { status: response.status, body: await response.json() };
   };
   expect((await ask("force_cache")).body).toEqual({ results: null, is_cached: false, last_refresh: null });
@@ -57,20 +57,20 @@ test("what was computed is kept until an event comes; a query with a name is can
   expect([first.is_cached, first.results[0].count]).toEqual([false, 1]);
   expect((await ask()).body).toEqual({ ...first, is_cached: true });
   expect((await ask(true)).body).toMatchObject({ is_cached: false, results: first.results });
-  await appliance.batch([{ event: "visit", distinct_id: "bob" }]);
-  await appliance.eventsWhenStored(2);
+  await server.batch([{ event: "visit", distinct_id: "bob" }]);
+  await server.eventsWhenStored(2);
   expect((await ask("force_cache")).body).toMatchObject({ is_cached: true, results: first.results });
   expect((await ask("async")).body).toMatchObject({ is_cached: false, results: [{ count: 2 }] });
   expect(await ask("soon")).toMatchObject({ status: 400, body: { attr: "refresh" } });
 
-  const long = appliance.api(path, {
+  const long = server.api(path, {
     method: "POST",
     body: {
       query: "SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE a.range + b.range = 7",
       client_query_id: "mine",
     },
   });
-  const cancel = (id: string) => appliance.api(`${path}${id}/`, { method: "DELETE" });
+  const cancel = (id: string) => server.api(`${path}${id}/`, { method: "DELETE" });
   expect((await cancel("another")).status).toBe(204);
   let answer: Response | undefined;
   void long.then((response) => {

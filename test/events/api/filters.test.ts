@@ -1,20 +1,20 @@
 /** Times and filters in the address of the event list, at the edges of what events can have. */
 
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { TestAppliance } from "../../support/appliance.ts";
+import { ServerProcess } from "../../support/server.ts";
 
-let appliance: TestAppliance;
+let server: ServerProcess;
 beforeAll(async () => {
-  appliance = await TestAppliance.start();
-  await appliance.batch([
+  server = await ServerProcess.start();
+  await server.batch([
     { event: "first", distinct_id: "a", timestamp: "0000-01-01T00:00:00Z", properties: { n: 5 } },
     { event: "second", distinct_id: "a", timestamp: "0001-01-01T00:00:00Z", properties: { n: 50 } },
   ]);
-  await appliance.eventsWhenStored(2);
+  await server.eventsWhenStored(2);
 });
-afterAll(() => appliance[Symbol.asyncDispose]());
+afterAll(() => server[Symbol.asyncDispose]());
 
-const list = (query: string) => appliance.api(`/api/projects/1/events/?${query}`);
+const list = (query: string) => server.api(`/api/projects/1/events/?${query}`);
 
 test("a time that no event can have is refused", async () => {
   for (const name of ["after", "before"])
@@ -52,7 +52,7 @@ test("pages go on behind events of every year", async () => {
     ["-timestamp", ["second", "first"]],
   ] as const) {
     const page = (await (await list(`order=${order}&limit=1`)).json()) as Page;
-    const rest = (await (await appliance.api(page.next!)).json()) as Page;
+    const rest = (await (await server.api(page.next!)).json()) as Page;
     expect([...page.results, ...rest.results].map(({ event }) => event)).toEqual([...names]);
   }
 });
@@ -68,12 +68,12 @@ test("numbers between two others are found, as among persons", async () => {
 });
 
 test("HEAD does not say that the list is empty", async () => {
-  const answer = await appliance.api("/api/projects/1/events/", { method: "HEAD" });
+  const answer = await server.api("/api/projects/1/events/", { method: "HEAD" });
   expect([answer.status, answer.headers.get("content-type")]).toEqual([200, "application/json"]);
   expect(answer.headers.get("content-length")).toBeNull();
   expect(await answer.text()).toBe("");
-  const known = await appliance.api("/api/projects/1/feature_flags/", { method: "HEAD" });
-  const full = await appliance.api("/api/projects/1/feature_flags/");
+  const known = await server.api("/api/projects/1/feature_flags/", { method: "HEAD" });
+  const full = await server.api("/api/projects/1/feature_flags/");
   expect(Number(known.headers.get("content-length"))).toBe((await full.text()).length);
 });
 

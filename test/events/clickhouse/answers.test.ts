@@ -3,14 +3,15 @@
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import fc from "fast-check";
 import { membership } from "../../../src/cohorts/cohorts.ts";
-import { behaviourLists, withBehaviourLists } from "../../../src/engine/behaviour.ts";
-import { computeReach } from "../../../src/engine/reach.ts";
-import type { EventSql } from "../../../src/events/dialect.ts";
+import { behaviorLists, withBehaviorLists } from "../../../src/engine/behavior.ts";
+import { computeBlastRadius } from "../../../src/engine/blast-radius.ts";
 import { hasHistory, knownUuids, storedEvents } from "../../../src/events/duckdb/known-uuids.ts";
 import { type ExportPosition, exportPage } from "../../../src/events/export/page.ts";
-import { countFlagCalls } from "../../../src/events/insights/flag-calls.ts";
+import { computeExperiment, type ExperimentRequest } from "../../../src/events/insights/experiment.ts";
+import { countFlagCalls } from "../../../src/events/insights/flag-evaluations.ts";
 import { computeInsight } from "../../../src/events/insights/insights.ts";
 import { type EventFilter, eventOrders, listEvents } from "../../../src/events/list.ts";
+import type { EventSql } from "../../../src/events/sql-dialect.ts";
 import { keptNumber } from "../../../src/lib/exact-json.ts";
 import type { Json, JsonObject } from "../../../src/lib/json.ts";
 import {
@@ -128,7 +129,19 @@ function isPattern(text: string): boolean {
 
 const node = fc.record({
   event: fc.constantFrom(...names, null),
-  math: fc.constantFrom("total", "dau", "unique_session", "sum", "avg", "min", "max", "median", "p90"),
+  math: fc.constantFrom(
+    "total",
+    "dau",
+    "weekly_active",
+    "monthly_active",
+    "unique_session",
+    "sum",
+    "avg",
+    "min",
+    "max",
+    "median",
+    "p90",
+  ),
   math_property: fc.constant("seats"),
   properties: filters,
 });
@@ -188,6 +201,15 @@ const query: fc.Arbitrary<JsonObject> = fc.oneof(
     }),
   }),
   fc.record({
+    kind: fc.constant("StickinessQuery"),
+    series: fc.tuple(step),
+    ...{ dateRange: range, interval, weekStartDay },
+    stickinessFilter: fc.constantFrom<JsonObject>(
+      {},
+      { computedAs: "cumulative", stickinessCriteria: { operator: "gte", value: 2 } },
+    ),
+  }),
+  fc.record({
     kind: fc.constant("LifecycleQuery"),
     series: fc.tuple(step),
     ...{ dateRange: range, interval, weekStartDay },
@@ -219,7 +241,7 @@ const rounded = (answer: unknown): unknown =>
     JSON.stringify(answer, (_, part) => (typeof part === "number" ? Number(part.toPrecision(9)) : part)),
   );
 
-function eventsOf(
+function getEvents(
   all: readonly (typeof world extends fc.Arbitrary<infer W> ? W : never)[number][],
 ): TestEvent[] {
   return all.map(({ minute, person, properties: own, ...rest }) => ({
@@ -278,7 +300,7 @@ async function withBoth(
 }
 
 describe("both engines answer alike", () => {
-  test("insights, lists, exports, flag calls, reach, behaviour", async () => {
+  test("insights, lists, exports, flag calls, reach, behavior", async () => {
     await fc.assert(
       fc.asyncProperty(
         world,
@@ -297,7 +319,7 @@ describe("both engines answer alike", () => {
         fc.subarray(keys),
         async (all, queries, listings, sets, columns) => {
           await withBoth(
-            eventsOf(all),
+            getEvents(all),
             all.map(({ historical }) => historical),
             async (both, stores, outside) => {
               await outside.columns.add(columns);
@@ -316,6 +338,10 @@ describe("both engines answer alike", () => {
                   countFlagCalls(store, {
                     ...{ projectId: 1, keys: ["free", "it's", "12"], days: 9, timezone: zone, now },
                   }),
+                );
+              for (const query of experiments())
+                await both((store) =>
+                  computeExperiment(store, { projectId: 1, query, timezone: "UTC", now }),
                 );
               await bothExports(both, stores);
               const uuids = (await stores.rows("SELECT uuid::VARCHAR FROM events")).map(([uuid]) =>
@@ -344,9 +370,9 @@ describe("both engines answer alike", () => {
                 };
                 await both((store) => {
                   const run = <Result>(question: (own: EventSql) => Promise<Result>) => question(store);
-                  return computeReach({ people: stores.people, copies: stores.mirror, run }, request);
+                  return computeBlastRadius({ people: stores.people, copies: stores.mirror, run }, request);
                 });
-                await both((store) => behaviour(store, conditions));
+                await both((store) => behavior(store, conditions));
               }
             },
           );
@@ -356,6 +382,68 @@ describe("both engines answer alike", () => {
     );
   });
 });
+
+/** Experiments on what the events call a flag, with every kind of metric. */
+function experiments(): JsonObject[] {
+  const source = (event: string, more: JsonObject = {}): JsonObject => ({
+    kind: "EventsNode",
+    event,
+    ...more,
+  });
+  const seats = source("pay", { math: "sum", math_property: "seats" });
+  const dayMicros = day * 1_000;
+  const request = (more: Partial<ExperimentRequest>) =>
+    ({
+      ...{
+        flagKey: "free",
+        variants: ["free", "12", "true", "it's"],
+        multiple: "first_seen",
+        maturedOnly: false,
+      },
+      ...{ start: start * 1_000, end: (start + 11 * day) * 1_000, periodStarts: [(start + 4 * day) * 1_000] },
+      exposure: source("visit"),
+      metrics: [
+        { type: "mean", source: seats, lookbackMicros: 2 * dayMicros },
+        {
+          type: "mean",
+          source: seats,
+          lower: 0.1,
+          upper: 0.8,
+          ignoresZeros: true,
+          windowMicros: 3 * dayMicros,
+        },
+        { type: "mean", source: source("signup"), threshold: 2 },
+        ...["avg", "min", "max"].map((math) => ({
+          ...{ type: "mean", source: source("pay", { math, math_property: "seats" }) },
+        })),
+        { type: "mean", source: source("pay", { math: "unique_session" }) },
+        { type: "ratio", numerator: seats, denominator: source("signup") },
+        {
+          type: "funnel",
+          series: [source("signup"), source("pay")],
+          isOrdered: true,
+          lookbackMicros: dayMicros,
+        },
+        {
+          type: "funnel",
+          series: [source("pay"), source("pay")],
+          isOrdered: false,
+          windowMicros: 5 * dayMicros,
+        },
+        {
+          ...{ type: "retention", start: source("signup"), completion: source("pay") },
+          ...{ fromMicros: dayMicros, toMicros: 6 * dayMicros },
+        },
+      ],
+      ...more,
+    }) as unknown as JsonObject;
+  return [
+    // The variant of an own exposure event is the property `$feature/<key>`.
+    request({ flagKey: "free", variants: ["all"], isEveryone: true, exposure: undefined }),
+    request({ exposure: undefined, multiple: "exclude", maturedOnly: true }),
+    request({ variants: ["all"], isEveryone: true, exposure: undefined, activation: source("signup") }),
+  ];
+}
 
 async function bothExports(
   both: <Answer>(question: (store: EventSql) => Promise<Answer>) => Promise<Answer>,
@@ -374,7 +462,7 @@ async function bothExports(
   } while (after !== undefined);
 }
 
-async function behaviour(store: EventSql, conditions: JsonObject[]): Promise<Json> {
+async function behavior(store: EventSql, conditions: JsonObject[]): Promise<Json> {
   const filtered = {
     ...{
       type: "behavioral",
@@ -392,7 +480,7 @@ async function behaviour(store: EventSql, conditions: JsonObject[]): Promise<Jso
     isStatic: false,
     filters: { properties: { type: "AND", values: [filtered] } },
   };
-  const { behaviours } = withBehaviourLists([cohort as never], membership(1));
-  const lists = await behaviourLists(store, 1, behaviours, now);
+  const { behaviors } = withBehaviorLists([cohort as never], membership(1));
+  const lists = await behaviorLists(store, 1, behaviors, now);
   return [...lists.values()].map((members) => [...members].sort());
 }

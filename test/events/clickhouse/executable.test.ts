@@ -3,27 +3,27 @@
 import { expect } from "bun:test";
 import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { TestClickHouse, testWithClickHouse } from "../../support/clickhouse.ts";
 import {
   flagkeep,
   initialisedDirectory,
-  TestAppliance,
+  ServerProcess,
   temporaryFolder,
   until,
-} from "../../support/appliance.ts";
-import { TestClickHouse, testWithClickHouse } from "../../support/clickhouse.ts";
+} from "../../support/server.ts";
 
 const test = testWithClickHouse("Flagkeep with its events in ClickHouse");
 
-async function capture(appliance: TestAppliance, events: object[], historical = false): Promise<number> {
-  const answer = await fetch(`${appliance.url}/batch/`, {
+async function capture(server: ServerProcess, events: object[], historical = false): Promise<number> {
+  const answer = await fetch(`${server.url}/batch/`, {
     method: "POST",
-    body: JSON.stringify({ api_key: appliance.token, historical_migration: historical, batch: events }),
+    body: JSON.stringify({ api_key: server.token, historical_migration: historical, batch: events }),
   });
   return answer.status;
 }
 
-async function listed(appliance: TestAppliance): Promise<{ event: string; distinct_id: string }[]> {
-  const answer = await appliance.api(`/api/projects/${appliance.made.project.id}/events/?limit=1000`);
+async function listed(server: ServerProcess): Promise<{ event: string; distinct_id: string }[]> {
+  const answer = await server.api(`/api/projects/${server.made.project.id}/events/?limit=1000`);
   return ((await answer.json()) as { results: { event: string; distinct_id: string }[] }).results;
 }
 
@@ -37,32 +37,35 @@ const named = (count: number, from = 0) =>
 test("what is captured is listed, computed, exported and counted; SQL is refused with a sentence", async () => {
   await using server = await TestClickHouse.start();
   await server.run("CREATE DATABASE flagkeep");
-  await using appliance = await TestAppliance.start({ args: ["--events-url", server.url("flagkeep")] });
-  const { id } = appliance.made.project;
-  expect(await capture(appliance, named(5))).toBe(200);
-  expect(await capture(appliance, named(5, 5), true)).toBe(200);
-  await until(async () => (await listed(appliance)).length === 10, "all events are listed");
+  await using flagkeepServer = await ServerProcess.start({ args: ["--events-url", server.url("flagkeep")] });
+  const { id } = flagkeepServer.made.project;
+  expect(await capture(flagkeepServer, named(5))).toBe(200);
+  expect(await capture(flagkeepServer, named(5, 5), true)).toBe(200);
+  await until(async () => (await listed(flagkeepServer)).length === 10, "all events are listed");
   const query = {
     kind: "TrendsQuery",
     series: [{ math: "dau" }],
     breakdownFilter: { breakdown: "plan", breakdown_type: "person" },
   };
-  const computed = await appliance.api(`/api/projects/${id}/query/`, { method: "POST", body: { query } });
+  const computed = await flagkeepServer.api(`/api/projects/${id}/query/`, {
+    method: "POST",
+    body: { query },
+  });
   expect(await computed.json()).toMatchObject({ results: [{ count: 3, breakdown_value: "free" }] });
-  const sql = await appliance.api(`/api/projects/${id}/query/`, {
+  const sql = await flagkeepServer.api(`/api/projects/${id}/query/`, {
     method: "POST",
     body: { query: { kind: "HogQLQuery", query: "SELECT 1" } },
   });
   expect([sql.status, JSON.stringify(await sql.json())]).toEqual([
     400,
-    expect.stringContaining("while events are kept in ClickHouse"),
+    expect.stringContaining("while events are in ClickHouse"),
   ]);
-  const args = ["--data-dir", appliance.dataDir, "--project", String(id)];
+  const args = ["--data-dir", flagkeepServer.dataDir, "--project", String(id)];
   const exported = await flagkeep(["export", "events", "-", ...args, "--format", "ndjson"]);
   expect(exported.stdout.trim().split("\n")).toHaveLength(10);
-  expect(existsSync(join(appliance.dataDir, "events.duckdb"))).toBe(false);
-  const status = await flagkeep(["status", "--data-dir", appliance.dataDir, "--json"]);
-  expect(status.stdout + JSON.stringify(appliance.logs)).not.toContain(TestClickHouse.password);
+  expect(existsSync(join(flagkeepServer.dataDir, "events.duckdb"))).toBe(false);
+  const status = await flagkeep(["status", "--data-dir", flagkeepServer.dataDir, "--json"]);
+  expect(status.stdout + JSON.stringify(flagkeepServer.logs)).not.toContain(TestClickHouse.password);
   expect(status.stdout).not.toContain(encodeURIComponent(TestClickHouse.password));
   expect(JSON.parse(status.stdout)).toMatchObject({
     events_at: `http://flagkeep@127.0.0.1:${server.port}/flagkeep`,
@@ -70,7 +73,7 @@ test("what is captured is listed, computed, exported and counted; SQL is refused
   const doctor = await flagkeep([
     "doctor",
     "--data-dir",
-    appliance.dataDir,
+    flagkeepServer.dataDir,
     "--events-url",
     server.url("flagkeep"),
     "--json",
@@ -89,13 +92,13 @@ test("what is captured is listed, computed, exported and counted; SQL is refused
     expect(said).toMatch(fact);
   expect(said).not.toContain("fsync");
   // The one that an operator asks for over HTTP knows the database by itself.
-  const overHttp = await appliance.api("/api/instance/doctor/");
+  const overHttp = await flagkeepServer.api("/api/instance/doctor/");
   expect(await overHttp.text()).toContain("The events are in ClickHouse");
   await server.run("ALTER TABLE flagkeep.events MODIFY SETTING non_replicated_deduplication_window = 1");
   const changed = await flagkeep([
     "doctor",
     "--data-dir",
-    appliance.dataDir,
+    flagkeepServer.dataDir,
     "--events-url",
     server.url("flagkeep"),
   ]);
@@ -108,10 +111,10 @@ test("what is captured is listed, computed, exported and counted; SQL is refused
 test("a server that lets nobody in any more is away as one that is gone: questions get 503, and it goes on by itself", async () => {
   await using server = await TestClickHouse.start();
   await server.run("CREATE DATABASE flagkeep");
-  await using appliance = await TestAppliance.start({ args: ["--events-url", server.url("flagkeep")] });
-  const { id } = appliance.made.project;
-  expect(await capture(appliance, named(2))).toBe(200);
-  await until(async () => (await listed(appliance)).length === 2, "the events are listed");
+  await using flagkeep = await ServerProcess.start({ args: ["--events-url", server.url("flagkeep")] });
+  const { id } = flagkeep.made.project;
+  expect(await capture(flagkeep, named(2))).toBe(200);
+  await until(async () => (await listed(flagkeep)).length === 2, "the events are listed");
   await server.restart("another one");
   const query = { kind: "TrendsQuery", series: [{ event: "event 0" }] };
   for (const [path, body] of [
@@ -119,7 +122,7 @@ test("a server that lets nobody in any more is away as one that is gone: questio
     ["query/", { query }],
   ] as const) {
     const method = body === undefined ? "GET" : "POST";
-    const asked = await appliance.api(`/api/projects/${id}/${path}`, { method, body });
+    const asked = await flagkeep.api(`/api/projects/${id}/${path}`, { method, body });
     expect([asked.status, await asked.json()]).toEqual([
       503,
       expect.objectContaining({
@@ -128,9 +131,9 @@ test("a server that lets nobody in any more is away as one that is gone: questio
       }),
     ]);
   }
-  expect(await capture(appliance, named(1, 2))).toBe(200);
+  expect(await capture(flagkeep, named(1, 2))).toBe(200);
   await server.restart();
-  await until(async () => (await listed(appliance)).length === 3, "what came meanwhile is listed");
+  await until(async () => (await listed(flagkeep)).length === 3, "what came meanwhile is listed");
 }, 60_000);
 
 test("a backup has everything but the events, up to the last one acknowledged, and Flagkeep goes on from it", async () => {
@@ -146,13 +149,13 @@ test("a backup has everything but the events, up to the last one acknowledged, a
     return JSON.parse(stdout) as { file: string };
   };
   {
-    await using appliance = await TestAppliance.start({ args, directory });
-    expect(await capture(appliance, named(4))).toBe(200);
-    await until(async () => (await listed(appliance)).length === 4, "the events are loaded");
+    await using server = await ServerProcess.start({ args, directory });
+    expect(await capture(server, named(4))).toBe(200);
+    await until(async () => (await listed(server)).length === 4, "the events are loaded");
     // Of these nothing is applied yet, perhaps.
     let isDone = false;
     const sending = (async () => {
-      for (let n = 1; !isDone; n++) expect(await capture(appliance, named(4, 4 * n))).toBe(200);
+      for (let n = 1; !isDone; n++) expect(await capture(server, named(4, 4 * n))).toBe(200);
     })();
     const { file } = await run("backup", "create", folder, "--data-dir", dataDir);
     isDone = true;
@@ -161,17 +164,17 @@ test("a backup has everything but the events, up to the last one acknowledged, a
     expect(await run("backup", "drill", file, "--data-dir", dataDir)).toMatchObject({
       ...{ file, ok: true, start_seconds: null, events: null },
     });
-    await appliance.stop();
+    await server.stop();
     const told = await flagkeep(["export", "events", "-", "--format", "ndjson", "--data-dir", dataDir]);
     expect([told.code, told.stdout, told.stderr.trim().split("\n")]).toEqual([
       1,
       "",
-      [expect.stringContaining("kept in ClickHouse. Name it with --events-url")],
+      [expect.stringContaining("kept in ClickHouse. Set --events-url")],
     ]);
     const later = await run("backup", "create", folder, "--data-dir", dataDir);
     const restored = `${dataDir}-restored`;
     await run("backup", "restore", later.file, "--data-dir", restored);
-    await using again = await TestAppliance.start({ args, directory: { dataDir: restored, made } });
+    await using again = await ServerProcess.start({ args, directory: { dataDir: restored, made } });
     expect(await capture(again, [{ event: "after", distinct_id: "user 1" }])).toBe(200);
     await until(async () => (await listed(again))[0]?.event === "after", "it goes on");
     const events = (await listed(again)).map(({ event }) => event);
@@ -189,18 +192,18 @@ test("ClickHouse away: captures and flags go on, queries are refused with the re
   const directory = await initialisedDirectory();
   const args = ["--events-url", server.url("flagkeep")];
   await server.kill();
-  await using appliance = await TestAppliance.start({ args, directory });
+  await using flagkeepServer = await ServerProcess.start({ args, directory });
   const { id } = directory.made.project;
-  expect(await capture(appliance, named(4))).toBe(200);
-  const flags = await fetch(`${appliance.url}/flags/?v=2`, {
+  expect(await capture(flagkeepServer, named(4))).toBe(200);
+  const flags = await fetch(`${flagkeepServer.url}/flags/?v=2`, {
     method: "POST",
-    body: JSON.stringify({ api_key: appliance.token, distinct_id: "user 1" }),
+    body: JSON.stringify({ api_key: flagkeepServer.token, distinct_id: "user 1" }),
   });
   expect(flags.status).toBe(200);
-  const refused = await appliance.api(`/api/projects/${id}/events/`);
+  const refused = await flagkeepServer.api(`/api/projects/${id}/events/`);
   expect([refused.status, await refused.json()]).toMatchObject([
     503,
-    { code: "events_unreachable", detail: expect.stringContaining("cannot be reached") },
+    { code: "events_unreachable", detail: expect.stringContaining("is unreachable") },
   ]);
   const trouble = await until(async (): Promise<{ message: string } | undefined> => {
     const status = await flagkeep(["status", "--data-dir", directory.dataDir, "--json"]);
@@ -211,11 +214,14 @@ test("ClickHouse away: captures and flags go on, queries are refused with the re
   }, "status tells");
   expect(trouble.message).toContain("flagkeep@127.0.0.1");
   await server.restart();
-  await until(async () => (await listed(appliance).catch(() => [])).length === 4, "the events are loaded");
+  await until(
+    async () => (await listed(flagkeepServer).catch(() => [])).length === 4,
+    "the events are loaded",
+  );
   await server.kill();
-  expect(await capture(appliance, named(4, 4))).toBe(200);
+  expect(await capture(flagkeepServer, named(4, 4))).toBe(200);
   await server.restart();
-  await until(async () => (await listed(appliance).catch(() => [])).length === 8, "the rest is loaded");
+  await until(async () => (await listed(flagkeepServer).catch(() => [])).length === 8, "the rest is loaded");
 }, 60_000);
 
 test("events elsewhere than the settings say: refused with a sentence, nothing is lost", async () => {
@@ -223,21 +229,21 @@ test("events elsewhere than the settings say: refused with a sentence, nothing i
   for (const name of ["one", "two"]) await server.run(`CREATE DATABASE ${name}`);
   const directory = await initialisedDirectory();
   const trouble = async (args: string[]) => {
-    await using appliance = await TestAppliance.start({ args, directory });
+    await using server = await ServerProcess.start({ args, directory });
     const line = await until(
-      () => appliance.logs.find(({ level }) => level === 50 || level === "error"),
+      () => server.logs.find(({ level }) => level === 50 || level === "error"),
       "it says so",
     );
-    expect(await capture(appliance, named(1))).toBe(200);
+    expect(await capture(server, named(1))).toBe(200);
     return String(line.msg);
   };
   {
-    await using appliance = await TestAppliance.start({
+    await using flagkeep = await ServerProcess.start({
       args: ["--events-url", server.url("one")],
       directory,
     });
-    await capture(appliance, named(2));
-    await until(async () => (await listed(appliance)).length === 2, "it is loaded");
+    await capture(flagkeep, named(2));
+    await until(async () => (await listed(flagkeep)).length === 2, "it is loaded");
   }
   const rebuilt = await flagkeep(["rebuild", "--data-dir", directory.dataDir]);
   expect([rebuilt.code, rebuilt.stderr]).toEqual([1, expect.stringContaining("kept in ClickHouse")]);
@@ -245,7 +251,7 @@ test("events elsewhere than the settings say: refused with a sentence, nothing i
   expect(await trouble(["--events-url", server.url("two")])).toContain(
     "does not have the events of this data directory",
   );
-  await using other = await TestAppliance.start({ args: ["--events-url", server.url("one")] });
+  await using other = await ServerProcess.start({ args: ["--events-url", server.url("one")] });
   await until(
     () => other.logs.some(({ msg }) => String(msg).includes("the events of another data directory")),
     "the database is refused to others",

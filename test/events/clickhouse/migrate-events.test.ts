@@ -3,8 +3,8 @@
 import { expect } from "bun:test";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { executable, flagkeep, initialisedDirectory, TestAppliance, until } from "../../support/appliance.ts";
 import { TestClickHouse, testWithClickHouse } from "../../support/clickhouse.ts";
+import { executable, flagkeep, initialisedDirectory, ServerProcess, until } from "../../support/server.ts";
 
 const test = testWithClickHouse("moving events");
 
@@ -36,10 +36,10 @@ test("there and back: broken off, while Flagkeep runs and when it has stopped; n
   const move = (...args: string[]) => flagkeep(["migrate-events", "--data-dir", dataDir, "--json", ...args]);
   let before: ReturnType<typeof facts>;
   {
-    await using appliance = await TestAppliance.start({ directory });
-    await appliance.batch(events("old", 1_500));
-    await appliance.batch(events("historical", 700), { historical_migration: true });
-    await appliance.eventsWhenStored(2_200);
+    await using flagkeep = await ServerProcess.start({ directory });
+    await flagkeep.batch(events("old", 1_500));
+    await flagkeep.batch(events("historical", 700), { historical_migration: true });
+    await flagkeep.eventsWhenStored(2_200);
     // Broken off by itself, and by a server that is gone after an insert.
     const broken = Bun.spawn([executable, "migrate-events", "--data-dir", dataDir, "--to", url], {
       env: {},
@@ -61,9 +61,9 @@ test("there and back: broken off, while Flagkeep runs and when it has stopped; n
       "",
       { events: 2_200, finished: false },
     ]);
-    await appliance.batch(events("late", 10));
-    before = facts(await appliance.eventsWhenStored(2_210));
-    await appliance.stop();
+    await flagkeep.batch(events("late", 10));
+    before = facts(await flagkeep.eventsWhenStored(2_210));
+    await flagkeep.stop();
   }
   const second = await move("--to", url);
   expect([second.stderr, second.stdout === "" ? "" : JSON.parse(second.stdout)]).toEqual([
@@ -72,19 +72,19 @@ test("there and back: broken off, while Flagkeep runs and when it has stopped; n
   ]);
   expect(existsSync(join(dataDir, "events.duckdb"))).toBe(false);
   {
-    await using appliance = await TestAppliance.start({ directory, args: ["--events-url", url] });
-    expect(facts(await appliance.eventsWhenStored(2_210))).toEqual(before);
-    await appliance.batch(events("newer", 5));
-    before = facts(await appliance.eventsWhenStored(2_215));
-    await appliance.stop();
+    await using server = await ServerProcess.start({ directory, args: ["--events-url", url] });
+    expect(facts(await server.eventsWhenStored(2_210))).toEqual(before);
+    await server.batch(events("newer", 5));
+    before = facts(await server.eventsWhenStored(2_215));
+    await server.stop();
   }
   const back = await move("--to", "duckdb", "--events-url", url);
   expect([back.stderr, back.stdout === "" ? "" : JSON.parse(back.stdout)]).toEqual([
     "",
     { events: 2_215, finished: true },
   ]);
-  await using appliance = await TestAppliance.start({ directory });
-  expect(facts(await appliance.eventsWhenStored(2_215))).toEqual(before);
-  await appliance.batch(events("last", 1));
-  await appliance.eventsWhenStored(2_216);
+  await using flagkeepServer = await ServerProcess.start({ directory });
+  expect(facts(await flagkeepServer.eventsWhenStored(2_215))).toEqual(before);
+  await flagkeepServer.batch(events("last", 1));
+  await flagkeepServer.eventsWhenStored(2_216);
 }, 120_000);

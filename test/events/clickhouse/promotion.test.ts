@@ -4,13 +4,13 @@ import { expect } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { ClickHouseBackend } from "../../../src/engine/clickhouse-backend.ts";
-import { textAt } from "../../../src/events/dialect.ts";
-import type { PromotedProperty } from "../../../src/events/duckdb/property-columns.ts";
-import { promotionRules } from "../../../src/events/promotion.ts";
+import type { MaterializedProperty } from "../../../src/events/duckdb/property-columns.ts";
+import { materializationRules } from "../../../src/events/materialized-columns.ts";
+import { stringAt } from "../../../src/events/sql-dialect.ts";
 import { parseClickHouseUrl } from "../../../src/lib/clickhouse-address.ts";
-import { openPeople } from "../../../src/people/open.ts";
-import { temporaryFolder, until } from "../../support/appliance.ts";
+import { openPeople } from "../../../src/persons/open.ts";
 import { TestClickHouse, testWithClickHouse } from "../../support/clickhouse.ts";
+import { temporaryFolder, until } from "../../support/server.ts";
 
 const test = testWithClickHouse("columns of properties in ClickHouse");
 
@@ -20,12 +20,12 @@ test("what is asked for again and again gets a column, which is found again and 
   const folder = temporaryFolder();
   const people = openPeople(join(folder, "people.sqlite"));
   const name = "it's \\ `odd`";
-  let promoted: PromotedProperty[] = [];
+  let promoted: MaterializedProperty[] = [];
   const start = async (columnsMax: number) => {
     const backend = new ClickHouseBackend(
       parseClickHouseUrl(server.url("flagkeep"))!,
       people,
-      { queryTimeoutMs: 1, columnsMax, rules: { ...promotionRules, rowsMin: 1 } },
+      { queryTimeoutMs: 1, columnsMax, rules: { ...materializationRules, rowsMin: 1 } },
       { onAway: () => undefined, onPromoted: (now) => (promoted = now) },
     );
     await backend.open();
@@ -37,7 +37,7 @@ test("what is asked for again and again gets a column, which is found again and 
     );
   const ask = (backend: ClickHouseBackend) =>
     backend.run(async (store) => {
-      const sql = textAt(store.dialect, store.eventProperties, name);
+      const sql = stringAt(store.dialect, store.eventProperties, name);
       return [
         sql.startsWith("e.property_"),
         (await store.rows(`SELECT ${sql} FROM events e ORDER BY e.seq`)).flat(),

@@ -4,8 +4,8 @@ import { describe, expect, test } from "bun:test";
 import { readSetting } from "../../../src/config/read.ts";
 import { eventsAddress } from "../../../src/config/secrets.ts";
 import { schemaStatements } from "../../../src/events/clickhouse/schema.ts";
-import { clickHouseUrl, parseClickHouseUrl, shownAddress } from "../../../src/lib/clickhouse-address.ts";
-import { WrongSetting } from "../../../src/lib/setting-kinds.ts";
+import { clickHouseUrl, parseClickHouseUrl, redactUrl } from "../../../src/lib/clickhouse-address.ts";
+import { InvalidSettingError } from "../../../src/lib/setting-types.ts";
 
 describe("addresses", () => {
   test("are read whole, and shown without the password", () => {
@@ -13,7 +13,7 @@ describe("addresses", () => {
     expect(address).toEqual({
       ...{ url: "https://ch:9000", user: "me", password: "p@ss/", database: "db", cluster: "all", quorum: 2 },
     });
-    expect(shownAddress(address)).toBe("https://me@ch:9000/db");
+    expect(redactUrl(address)).toBe("https://me@ch:9000/db");
     expect(parseClickHouseUrl("clickhouse://ch/db")).toMatchObject({
       url: "http://ch:8123",
       user: "default",
@@ -46,7 +46,7 @@ describe("addresses", () => {
 
   test("a wrong one is refused without its password", () => {
     const read = () => readSetting("events-url", { "events-url": "clickhouse://me:secret@ch" }, {});
-    expect(read).toThrow(WrongSetting);
+    expect(read).toThrow(InvalidSettingError);
     expect(read).not.toThrow("secret");
   });
 
@@ -57,7 +57,9 @@ describe("addresses", () => {
     };
     expect(eventsAddress(config, {})?.password).toBe("a");
     expect(eventsAddress(config, { FLAGKEEP_EVENTS_PASSWORD: "b" })?.password).toBe("b");
-    expect(() => eventsAddress({ ...config, "events-password-file": "/nowhere" }, {})).toThrow(WrongSetting);
+    expect(() => eventsAddress({ ...config, "events-password-file": "/nowhere" }, {})).toThrow(
+      InvalidSettingError,
+    );
     expect(eventsAddress({ ...config, "events-url": null }, {})).toBeNull();
   });
 });

@@ -3,12 +3,12 @@
 import { expect } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { ClickHouseStore, type ClickHouseStoreSettings } from "../../../src/events/clickhouse/store.ts";
+import { ClickHouseStore, type ClickHouseStoreOptions } from "../../../src/events/clickhouse/store.ts";
 import { parseClickHouseUrl } from "../../../src/lib/clickhouse-address.ts";
-import { openPeople } from "../../../src/people/open.ts";
-import { OutsideEvents } from "../../../src/people/outside-events.ts";
-import { temporaryFolder } from "../../support/appliance.ts";
+import { ExternalEvents } from "../../../src/persons/external-events.ts";
+import { openPeople } from "../../../src/persons/open.ts";
 import { TestClickHouse, testWithClickHouse } from "../../support/clickhouse.ts";
+import { temporaryFolder } from "../../support/server.ts";
 
 const test = testWithClickHouse("the event store in ClickHouse");
 
@@ -18,9 +18,9 @@ test("a server is told its name when whoever goes on knows it, too", async () =>
   const address = parseClickHouseUrl(server.url("one"))!;
   const folder = temporaryFolder();
   /** One of several fronts, which has nothing but what is everybody's. */
-  const opened = async (name: string, settings: ClickHouseStoreSettings) => {
+  const opened = async (name: string, settings: ClickHouseStoreOptions) => {
     const people = openPeople(join(folder, name));
-    const store = new ClickHouseStore(address, new OutsideEvents(people), settings);
+    const store = new ClickHouseStore(address, new ExternalEvents(people), settings);
     try {
       await store.open();
     } finally {

@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
-import { openFailureOf } from "../../../src/events/duckdb/open-failure.ts";
-import { StatementFailed } from "../../../src/events/query/failures.ts";
+import { toOpenError } from "../../../src/events/duckdb/open-error.ts";
+import { StatementFailedError } from "../../../src/events/query/errors.ts";
 
-const cases: [text: string, failure: ReturnType<typeof openFailureOf>][] = [
+const cases: [text: string, failure: ReturnType<typeof toOpenError>][] = [
   ['IO Error: The file "e.duckdb" exists, but it is not a valid DuckDB database file!', "file_broken"],
   ["IO Error: Corrupt database file: computed checksum 5381 does not match stored checksum 0", "file_broken"],
   ['IO Error: Could not read enough bytes from file "e.duckdb": attempted to read 3192 bytes', "file_broken"],
@@ -22,7 +22,7 @@ const cases: [text: string, failure: ReturnType<typeof openFailureOf>][] = [
 ];
 
 for (const [text, failure] of cases) {
-  test(`${failure}: ${text}`, () => expect(openFailureOf(new Error(text), "reading")).toBe(failure));
+  test(`${failure}: ${text}`, () => expect(toOpenError(new Error(text), "reading")).toBe(failure));
 }
 
 const onlyOpening: typeof cases = [
@@ -34,10 +34,10 @@ const onlyOpening: typeof cases = [
   ['IO Error: Cannot open file "e.duckdb": Too many open files', "other"],
   // None of DuckDB's.
   ["undefined is not an object (evaluating 'row[0]')", "other"],
-  ["The store of persons ends at the realtime entry 3", "other"],
+  ["The person store ends at realtime entry 3", "other"],
 ];
 for (const [text, failure] of onlyOpening) {
-  test(`opening: ${failure}: ${text}`, () => expect(openFailureOf(new Error(text), "opening")).toBe(failure));
+  test(`opening: ${failure}: ${text}`, () => expect(toOpenError(new Error(text), "opening")).toBe(failure));
 }
 
 test("no words of a statement are taken for DuckDB's about its file", () => {
@@ -47,8 +47,8 @@ test("no words of a statement are taken for DuckDB's about its file", () => {
     'Binder Error: Referenced column "corrupt database file" not found',
     'Parser Error: syntax error at or near "IO Error: Corrupt database file"',
   ]) {
-    expect(openFailureOf(new StatementFailed("x", { cause: new Error(text) }), "reading")).toBe("other");
+    expect(toOpenError(new StatementFailedError("x", { cause: new Error(text) }), "reading")).toBe("other");
   }
   const real = new Error("IO Error: Corrupt database file: computed checksum 1 does not match 2");
-  expect(openFailureOf(new StatementFailed("x", { cause: real }), "reading")).toBe("file_broken");
+  expect(toOpenError(new StatementFailedError("x", { cause: real }), "reading")).toBe("file_broken");
 });

@@ -2,13 +2,13 @@
 
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { duckdbSql, type PropertyPlace } from "../../../src/events/dialect.ts";
 import { computeInsight } from "../../../src/events/insights/insights.ts";
 import { listEvents } from "../../../src/events/list.ts";
+import { duckdbSql, type PropertyLocation } from "../../../src/events/sql-dialect.ts";
 import { keptNumber } from "../../../src/lib/exact-json.ts";
 import type { JsonObject } from "../../../src/lib/json.ts";
-import { temporaryFolder } from "../../support/appliance.ts";
 import { TestStores } from "../../support/event-store.ts";
+import { temporaryFolder } from "../../support/server.ts";
 
 const name = 'it\'s/a~"name" ü';
 const { dialect: duckdb } = duckdbSql(undefined as never);
@@ -69,7 +69,7 @@ const properties = fc.oneof(
 );
 
 const texts = ["exact", "is_not", "icontains", "not_icontains", "is_set", "is_not_set", "regex", "not_regex"];
-const filterOf = (operators: readonly string[], values: readonly string[]) =>
+const getFilter = (operators: readonly string[], values: readonly string[]) =>
   fc.record({
     key: fc.constant(name),
     operator: fc.constantFrom(...operators),
@@ -77,8 +77,8 @@ const filterOf = (operators: readonly string[], values: readonly string[]) =>
     type: fc.constant("event"),
   });
 const filters = fc.oneof(
-  filterOf(texts, ["1", "true", "null", "stra", "1.0", "x", "5", "ß"]),
-  filterOf(["gt", "gte", "lt", "lte"], ["1", "1.0", "0", "-5", "1e20"]),
+  getFilter(texts, ["1", "true", "null", "stra", "1.0", "x", "5", "ß"]),
+  getFilter(["gt", "gte", "lt", "lte"], ["1", "1.0", "0", "-5", "1e20"]),
 );
 
 function questions(filter: JsonObject): JsonObject[] {
@@ -106,7 +106,7 @@ function questions(filter: JsonObject): JsonObject[] {
   ];
 }
 
-async function answers(stores: TestStores, filter: JsonObject, eventProperties?: PropertyPlace) {
+async function answers(stores: TestStores, filter: JsonObject, eventProperties?: PropertyLocation) {
   return await stores.ask(async (store) => {
     const computed = [];
     for (const query of questions(filter)) {
@@ -117,7 +117,7 @@ async function answers(stores: TestStores, filter: JsonObject, eventProperties?:
   }, eventProperties);
 }
 
-const eventsOf = (all: readonly JsonObject[]) =>
+const getEvents = (all: readonly JsonObject[]) =>
   all.map((each, index) => ({
     ...{ distinctId: `user ${index % 3}`, time: start + (index % 4) * day, properties: each },
   }));
@@ -136,7 +136,7 @@ async function withConnection(
 
 async function fillAll(stores: TestStores): Promise<void> {
   const columns = stores.loader.propertyColumns;
-  while (columns.isFilling) await withConnection(stores, (connection) => columns.fillPiece(connection));
+  while (columns.isFilling) await withConnection(stores, (connection) => columns.fillChunk(connection));
 }
 
 test("the same question has the same answer with and without a column, for old and new events", async () => {
@@ -147,19 +147,19 @@ test("the same question has the same answer with and without a column, for old a
       filters,
       async (old, fresh, filter) => {
         await using stores = await TestStores.open();
-        await stores.load(eventsOf(old as JsonObject[]));
+        await stores.load(getEvents(old as JsonObject[]));
         const columns = stores.loader.propertyColumns;
         await withConnection(stores, (connection) => columns.add(connection, [name, "other"]));
-        if (fresh.length > 0) await stores.load(eventsOf(fresh as JsonObject[]));
+        if (fresh.length > 0) await stores.load(getEvents(fresh as JsonObject[]));
         await fillAll(stores);
         const used: string[] = [];
-        const place = columns.place("e", (each) => used.push(each));
-        expect(place).toMatchObject({ json: "e.properties" });
+        const location = columns.location("e", (each) => used.push(each));
+        expect(location).toMatchObject({ json: "e.properties" });
         const plain = await answers(stores, filter);
-        expect(await answers(stores, filter, place)).toEqual(plain);
+        expect(await answers(stores, filter, location)).toEqual(plain);
         expect(used).toContain(name);
         // What stands in the column is what the JSON says, row by row.
-        const column = typeof place === "string" ? undefined : place.columnOf(name);
+        const column = typeof location === "string" ? undefined : location.columnOf(name);
         expect(column).toStartWith("e.property_");
         const wrong = await stores.rows(
           `SELECT count(*) FROM events e WHERE ${column} IS DISTINCT FROM (${duckdb.memberText("e.properties", name)})`,
@@ -177,7 +177,7 @@ test("a column is not used before it is full, and filling goes on where it was a
   await first.rows(insertMany(100_000));
   let columns = first.loader.propertyColumns;
   await withConnection(first, (connection) => columns.add(connection, ["plan"]));
-  await withConnection(first, (connection) => columns.fillPiece(connection));
+  await withConnection(first, (connection) => columns.fillChunk(connection));
   expect(columns.list()).toEqual([{ name: "plan", filled: 1 - (100_000 - 40_960) / 100_000 }]);
   expect(columnOf(first, "plan")).toBeUndefined();
   first.close();
@@ -219,7 +219,7 @@ test("rows that go while a column is filled leave no gap", async () => {
   await stores.rows("CHECKPOINT");
   const columns = stores.loader.propertyColumns;
   await withConnection(stores, (connection) => columns.add(connection, ["plan"]));
-  await withConnection(stores, (connection) => columns.fillPiece(connection));
+  await withConnection(stores, (connection) => columns.fillChunk(connection));
   // Whole row groups go, and the row numbers behind them fall.
   await stores.rows("DELETE FROM events WHERE seq <= 150000");
   await stores.rows("CHECKPOINT");
@@ -265,13 +265,13 @@ test("values that are too long for a column are said", async () => {
   const columns = stores.loader.propertyColumns;
   await withConnection(stores, async (connection) => {
     await columns.add(connection, ["html", "plan"]);
-    expect(await columns.fillPiece(connection)).toEqual(["html"]);
+    expect(await columns.fillChunk(connection)).toEqual(["html"]);
   });
 });
 
 function columnOf(stores: TestStores, property: string): string | undefined {
-  const place = stores.loader.propertyColumns.place("e");
-  return typeof place === "string" ? undefined : place.columnOf(property);
+  const location = stores.loader.propertyColumns.location("e");
+  return typeof location === "string" ? undefined : location.columnOf(property);
 }
 
 const propertyColumnsIn = (stores: TestStores) =>

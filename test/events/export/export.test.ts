@@ -1,12 +1,12 @@
-/** `flagkeep export` as a user calls it: every subject in every format, from a running, a stopped and a killed appliance. */
+/** `flagkeep export` as a user calls it: every subject in every format, from a running, a stopped and a killed server. */
 
 import { afterAll, describe, expect, test } from "bun:test";
 import { lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DuckDBInstance } from "@duckdb/node-api";
 import { Value } from "@sinclair/typebox/value";
-import { ExportSummary } from "../../../src/events/export/place.ts";
-import { flagkeep, TestAppliance, temporaryFolder } from "../../support/appliance.ts";
+import { ExportSummary } from "../../../src/events/export/output.ts";
+import { flagkeep, ServerProcess, temporaryFolder } from "../../support/server.ts";
 
 const folder = temporaryFolder();
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -32,7 +32,7 @@ const parsed = (text: string): Row[] =>
     .map((line) => JSON.parse(line));
 
 /** What another program reads in the file, with values as NDJSON has them. */
-async function rowsOf(path: string, format: string): Promise<Row[]> {
+async function getRows(path: string, format: string): Promise<Row[]> {
   if (format === "ndjson") return parsed(readFileSync(path, "utf8"));
   const instance = await DuckDBInstance.create(":memory:");
   const connection = await instance.connect();
@@ -68,9 +68,9 @@ const simple = (row: Row): Row =>
       .filter(([, value]) => value !== null && value !== ""),
   );
 
-async function filled(): Promise<TestAppliance> {
-  const appliance = await TestAppliance.start();
-  await appliance.batch([
+async function filled(): Promise<ServerProcess> {
+  const server = await ServerProcess.start();
+  await server.batch([
     {
       event: "a",
       distinct_id: "x",
@@ -89,22 +89,22 @@ async function filled(): Promise<TestAppliance> {
       properties: { $group_type: "company", $group_key: "acme", $group_set: { size: 3, list: ["a"] } },
     },
   ]);
-  await appliance.eventsWhenStored(4);
+  await server.eventsWhenStored(4);
   const filters = { groups: [{ properties: [], rollout_percentage: 50 }] };
   for (const body of [
     { key: "new", name: "A, b", filters, tags: ["one", "two"] },
     { key: "off", active: false },
   ]) {
-    const made = await appliance.api("/api/projects/1/feature_flags/", { method: "POST", body });
+    const made = await server.api("/api/projects/1/feature_flags/", { method: "POST", body });
     expect(made.status).toBe(201);
   }
-  return appliance;
+  return server;
 }
 
-test("the same in every format, from a running and from a stopped appliance", async () => {
-  await using appliance = await filled();
-  const { dataDir } = appliance;
-  const stored = await appliance.events();
+test("the same in every format, from a running and from a stopped server", async () => {
+  await using server = await filled();
+  const { dataDir } = server;
+  const stored = await server.events();
   const subjects = { events: 4, persons: 1, groups: 1, flags: 2 };
   const lines: Record<string, Row[]> = {};
   for (const [subject, count] of Object.entries(subjects)) {
@@ -115,11 +115,11 @@ test("the same in every format, from a running and from a stopped appliance", as
       const summary = JSON.parse(await run(dataDir, subject, "--format", format, file, "--json"));
       expect([...Value.Errors(ExportSummary, summary)]).toEqual([]);
       expect(summary).toEqual({ rows: count, file });
-      const rows = (await rowsOf(file, format)).map(simple);
+      const rows = (await getRows(file, format)).map(simple);
       expect({ subject, format, rows }).toEqual({ subject, format, rows: lines[subject].map(simple) });
     }
   }
-  await appliance.stop();
+  await server.stop();
   for (const subject of ["events", "persons", "flags"])
     expect(parsed(await run(dataDir, subject, "-"))).toEqual(lines[subject]!);
 
@@ -139,8 +139,8 @@ test("the same in every format, from a running and from a stopped appliance", as
 }, 120_000);
 
 test("from a time on and before a time; times without a zone are UTC", async () => {
-  await using appliance = await filled();
-  const { dataDir } = appliance;
+  await using server = await filled();
+  const { dataDir } = server;
   const names = async (...args: string[]) =>
     parsed(await run(dataDir, "events", "--to", "2026-01-03", ...args)).map(({ event }) => event);
   expect(await names()).toEqual(["a", "b"]);
@@ -159,14 +159,14 @@ test("from a time on and before a time; times without a zone are UTC", async () 
 }, 60_000);
 
 test("an event of the year 0 is read back from every format", async () => {
-  await using appliance = await TestAppliance.start();
+  await using server = await ServerProcess.start();
   const timestamp = "0000-01-01T00:00:00.000000Z";
-  await appliance.batch([{ event: "old", distinct_id: "x", timestamp }]);
-  await appliance.eventsWhenStored(1);
+  await server.batch([{ event: "old", distinct_id: "x", timestamp }]);
+  await server.eventsWhenStored(1);
   for (const format of ["ndjson", "csv", "parquet"]) {
     const file = join(folder, `old.${format}`);
-    await run(appliance.dataDir, "events", file);
-    await using other = await TestAppliance.start();
+    await run(server.dataDir, "events", file);
+    await using other = await ServerProcess.start();
     const imported = await flagkeep(["import", file, "--project", "1", "--data-dir", other.dataDir]);
     expect([format, imported.code, imported.stderr]).toEqual([format, 0, ""]);
     expect(await other.eventsWhenStored(1)).toMatchObject([{ event: "old", timestamp }]);
@@ -174,22 +174,22 @@ test("an event of the year 0 is read back from every format", async () => {
 }, 60_000);
 
 describe("nothing that was acknowledged is missing", () => {
-  const send = (appliance: TestAppliance, count: number) =>
+  const send = (server: ServerProcess, count: number) =>
     Promise.all(
       Array.from({ length: count }, (_, n) =>
-        appliance.capture({ event: `e${n}`, distinct_id: `u${n}`, properties: { $set: { n } } }),
+        server.capture({ event: `e${n}`, distinct_id: `u${n}`, properties: { $set: { n } } }),
       ),
     );
   // So long that what is sent stays in the open segment.
   const args = ["--journal-seal-interval", "1m"];
 
-  test("what is only in the journal of an appliance that was killed", async () => {
-    const appliance = await TestAppliance.start({ args });
-    await send(appliance, 30);
-    await appliance.kill();
-    expect(parsed(await run(appliance.dataDir, "events"))).toHaveLength(30);
-    expect(parsed(await run(appliance.dataDir, "persons"))).toHaveLength(30);
-    const again = await TestAppliance.start({ directory: appliance.directory, args });
+  test("what is only in the journal of a server that was killed", async () => {
+    const server = await ServerProcess.start({ args });
+    await send(server, 30);
+    await server.kill();
+    expect(parsed(await run(server.dataDir, "events"))).toHaveLength(30);
+    expect(parsed(await run(server.dataDir, "persons"))).toHaveLength(30);
+    const again = await ServerProcess.start({ directory: server.directory, args });
     await send(again, 20);
     await again.kill();
     const query = [
@@ -198,33 +198,33 @@ describe("nothing that was acknowledged is missing", () => {
       "--format",
       "csv",
       "--data-dir",
-      appliance.dataDir,
+      server.dataDir,
     ];
     expect((await flagkeep(query)).stdout).toBe("n\n50\n");
-    rmSync(appliance.dataDir, { recursive: true });
+    rmSync(server.dataDir, { recursive: true });
   }, 60_000);
 
-  test("what a running appliance has just taken", async () => {
-    await using appliance = await TestAppliance.start({ args: ["--journal-seal-interval", "2s"] });
-    await send(appliance, 30);
-    expect(parsed(await run(appliance.dataDir, "events"))).toHaveLength(30);
+  test("what a running server has just taken", async () => {
+    await using server = await ServerProcess.start({ args: ["--journal-seal-interval", "2s"] });
+    await send(server, 30);
+    expect(parsed(await run(server.dataDir, "events"))).toHaveLength(30);
   }, 60_000);
 });
 
-test("several commands at once on a stopped appliance: one opens the data, the others go on when it has gone", async () => {
-  const appliance = await filled();
-  await appliance.stop();
+test("several commands at once on a stopped server: one opens the data, the others go on when it has gone", async () => {
+  const server = await filled();
+  await server.stop();
   const counts = await Promise.all(
-    Array.from({ length: 5 }, async () => parsed(await run(appliance.dataDir, "events")).length),
+    Array.from({ length: 5 }, async () => parsed(await run(server.dataDir, "events")).length),
   );
   expect(counts).toEqual([4, 4, 4, 4, 4]);
-  rmSync(appliance.dataDir, { recursive: true, force: true });
+  rmSync(server.dataDir, { recursive: true, force: true });
 }, 60_000);
 
 test("a file is there whole or not at all, and wrong calls end with one sentence", async () => {
-  await using appliance = await filled();
-  const { dataDir } = appliance;
-  await appliance.stop();
+  await using server = await filled();
+  const { dataDir } = server;
+  await server.stop();
   const file = join(folder, "kept.ndjson");
   writeFileSync(file, "as it was");
   mkdirSync(join(folder, "a-folder"), { recursive: true });
@@ -245,9 +245,9 @@ test("a file is there whole or not at all, and wrong calls end with one sentence
 }, 60_000);
 
 test("a link, a pipe and /dev/null stay what they are", async () => {
-  await using appliance = await filled();
-  const { dataDir } = appliance;
-  await appliance.stop();
+  await using server = await filled();
+  const { dataDir } = server;
+  await server.stop();
   const own = join(folder, "no-plain-files");
   mkdirSync(own);
   const [real, link, pipe] = ["real.ndjson", "link.ndjson", "pipe"].map((name) => join(own, name)) as [

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { UnknownQuery } from "../../../src/events/event-filters.ts";
+import { UnknownQueryError } from "../../../src/events/event-filters.ts";
 import type { JsonObject } from "../../../src/lib/json.ts";
 import { firstTook, starts } from "./funnel-model.ts";
 import { counts, day, hour, Journeys, now, steps } from "./journeys.ts";
@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => journeys[Symbol.asyncDispose]());
 
-const compute: Journeys["compute"] = (query, place) => journeys.compute(query, place);
+const compute: Journeys["compute"] = (query, index) => journeys.compute(query, index);
 const funnel = (more: JsonObject = {}): JsonObject => ({
   kind: "FunnelsQuery",
   series: steps("visit", "signup", "pay"),
@@ -41,8 +41,8 @@ describe("a funnel", () => {
   test("keeps people apart whose uuids have the same hash", async () => {
     // The halves of the one are those of the other, the other way round.
     const people = ["92345678-9abc-def0-0fed-cba987654321", "8fedcba9-8765-4321-1234-56789abcdef0"];
-    const rows = people.flatMap((who, place) =>
-      [0, 1, 2].map((step) => `('${who}'::UUID, ${10 * step + place}, ${step})`),
+    const rows = people.flatMap((who, index) =>
+      [0, 1, 2].map((step) => `('${who}'::UUID, ${10 * step + index}, ${step})`),
     );
     const found = `SELECT who, moment, false AS lane, moment AS seq, NULL::VARCHAR AS value, step = 0 AS is_0, step = 1 AS is_1
       FROM (VALUES ${rows.join(", ")}) t(who, moment, step)`;
@@ -124,7 +124,7 @@ describe("a funnel", () => {
     { funnelsFilter: { breakdownAttributionType: "last_touch" } },
     { funnelsFilter: { breakdownAttributionType: "step", breakdownAttributionValue: 1 } },
   ])("is refused with %j", async (more) => {
-    await expect(compute(funnel(more))).rejects.toBeInstanceOf(UnknownQuery);
+    await expect(compute(funnel(more))).rejects.toBeInstanceOf(UnknownQueryError);
   });
 
   test("that is strict takes no other event in between", async () => {

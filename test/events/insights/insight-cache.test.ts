@@ -56,7 +56,10 @@ test("a failure and what is too large are not kept, and neither is more than a b
   await keep("large", 3 * 1024 * 1024);
   expect(cache.find(request({ name: "large" })).isCached).toBe(false);
   for (let number = 0; number < 40; number++) await keep(`${number}`, 1024 * 1024);
-  const kept = Array.from({ length: 40 }, (_, number) => cache.find(request({ name: `${number}` })).isCached);
-  expect(kept.at(-1)).toBe(true);
-  expect(kept.filter(Boolean).length).toBeLessThanOrEqual(16);
+  const cachedEntries = Array.from(
+    { length: 40 },
+    (_, number) => cache.find(request({ name: `${number}` })).isCached,
+  );
+  expect(cachedEntries.at(-1)).toBe(true);
+  expect(cachedEntries.filter(Boolean).length).toBeLessThanOrEqual(16);
 });

@@ -1,7 +1,7 @@
 /** Retention and lifecycle over the real event store. */
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { UnknownQuery } from "../../../src/events/event-filters.ts";
+import { UnknownQueryError } from "../../../src/events/event-filters.ts";
 import type { JsonObject } from "../../../src/lib/json.ts";
 import { counts, Journeys, steps } from "./journeys.ts";
 
@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => journeys[Symbol.asyncDispose]());
 
-const compute: Journeys["compute"] = (query, place) => journeys.compute(query, place);
+const compute: Journeys["compute"] = (query, period) => journeys.compute(query, period);
 
 describe("retention", () => {
   const retention = (filter: JsonObject): JsonObject => ({
@@ -85,7 +85,7 @@ describe("retention", () => {
     { timeWindowMode: "24_hour_windows" },
     { aggregationType: "sum" },
   ])("is refused with %j", async (filter) => {
-    await expect(compute(retention(filter))).rejects.toBeInstanceOf(UnknownQuery);
+    await expect(compute(retention(filter))).rejects.toBeInstanceOf(UnknownQueryError);
   });
 });
 
@@ -104,4 +104,18 @@ test("a lifecycle tells who is new, comes back and stays away", async () => {
     [0, 0, 0, 0, 0, 0, 0],
     [0, 0, -1, -1, -1, 0, -1],
   ]);
+});
+
+test("names that every object has are no operators, units or measures", async () => {
+  const named = ["constructor", "toString", "__proto__"];
+  const series = (more: object) => [{ kind: "EventsNode", event: "visit", ...more }];
+  for (const name of named) {
+    const properties = [{ key: "plan", value: 5, operator: name, type: "event" }];
+    for (const query of [
+      { kind: "TrendsQuery", series: series({ properties }) },
+      { kind: "TrendsQuery", series: series({ math: name, math_property: "plan" }) },
+      { kind: "FunnelsQuery", series: series({}), funnelsFilter: { funnelWindowIntervalUnit: name } },
+    ])
+      await expect(journeys.compute(query as never)).rejects.toBeInstanceOf(UnknownQueryError);
+  }
 });

@@ -1,7 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { UnknownQuery } from "../../../src/events/event-filters.ts";
+import { UnknownQueryError } from "../../../src/events/event-filters.ts";
 import { computeInsight } from "../../../src/events/insights/insights.ts";
-import { bucketsOf, comparedRange, lastBuckets, rangeOf } from "../../../src/events/insights/trend-range.ts";
+import {
+  comparedRange,
+  getBuckets,
+  getRange,
+  lastBuckets,
+} from "../../../src/events/insights/trend-range.ts";
 import type { Json, JsonObject } from "../../../src/lib/json.ts";
 import { TestStores } from "../../support/event-store.ts";
 
@@ -308,7 +313,7 @@ describe("trends", () => {
   for (const [name, query] of unknown) {
     test(`refuses ${name}`, async () => {
       const request = { projectId: 1, query: { kind: "TrendsQuery", ...query }, timezone: "UTC", now };
-      await expect(stores.ask((store) => computeInsight(store, request))).rejects.toThrow(UnknownQuery);
+      await expect(stores.ask((store) => computeInsight(store, request))).rejects.toThrow(UnknownQueryError);
     });
   }
 
@@ -358,12 +363,12 @@ describe("the range of a trend", () => {
     ],
   ];
   for (const [name, dates, from, to] of cases) {
-    test(name, () => expect(rangeOf(dates, "day", { now, timezone: "UTC" })).toMatchObject({ from, to }));
+    test(name, () => expect(getRange(dates, "day", { now, timezone: "UTC" })).toMatchObject({ from, to }));
   }
 
   test("a written time is the project's, unless it names a zone", () => {
     const inBerlin = (date_from: string) =>
-      rangeOf({ date_from, date_to: "2026-08-03" }, "day", { now, timezone: "Europe/Berlin" })?.from;
+      getRange({ date_from, date_to: "2026-08-03" }, "day", { now, timezone: "Europe/Berlin" })?.from;
     expect(inBerlin("2026-08-02T03:04:05")).toBe("2026-08-02 03:04:05");
     expect(inBerlin("2026-08-02T03:04:05Z")).toBe("2026-08-02 05:04:05");
     expect(inBerlin("2026-08-01T22:30:00-05:00")).toBe("2026-08-02 05:30:00");
@@ -372,14 +377,14 @@ describe("the range of a trend", () => {
 
   test("days that no calendar has are no range", () => {
     for (const date_from of ["2026-02-30", "2026-02-30T00:00", "2026-13-01", "d", "-", "2026-01-02T25:00"])
-      expect([date_from, rangeOf({ date_from }, "day", { now, timezone: "UTC" })]).toEqual([
+      expect([date_from, getRange({ date_from }, "day", { now, timezone: "UTC" })]).toEqual([
         date_from,
         undefined,
       ]);
   });
 
   const all = (earliest: number, interval: "hour" | "day" | "week" | "month") =>
-    rangeOf({ date_from: "all" }, interval, { now, timezone: "UTC", earliest });
+    getRange({ date_from: "all" }, interval, { now, timezone: "UTC", earliest });
 
   test("`all` goes back to the first event where its buckets are not too many, else as far as they may", () => {
     for (const [earliest, interval, from, buckets] of [
@@ -392,28 +397,28 @@ describe("the range of a trend", () => {
       [now + 9 * day, "day", "2026-11-21 00:00:00", 1],
     ] as const) {
       const range = all(earliest, interval)!;
-      expect([interval, range.from, bucketsOf(range, interval).length]).toEqual([interval, from, buckets]);
+      expect([interval, range.from, getBuckets(range, interval).length]).toEqual([interval, from, buckets]);
     }
-    expect(rangeOf({ date_from: "all" }, null, { now, timezone: "UTC", earliest: 0 })!.fromMs).toBe(0);
+    expect(getRange({ date_from: "all" }, null, { now, timezone: "UTC", earliest: 0 })!.fromMs).toBe(0);
   });
 
   test("a written range may have as many buckets of its interval", () => {
     const written = { date_from: "1970-01-01" };
-    expect(rangeOf(written, "month", { now, timezone: "UTC" })).toBeDefined();
-    expect(rangeOf(written, "day", { now, timezone: "UTC" })).toBeUndefined();
+    expect(getRange(written, "month", { now, timezone: "UTC" })).toBeDefined();
+    expect(getRange(written, "day", { now, timezone: "UTC" })).toBeUndefined();
   });
 
   test("years below 100 and hours before 1970", () => {
-    const range = rangeOf({ date_from: "0050-01-15", date_to: "0050-02-20" }, "month", {
+    const range = getRange({ date_from: "0050-01-15", date_to: "0050-02-20" }, "month", {
       now,
       timezone: "UTC",
     })!;
-    expect(bucketsOf(range, "month").map(({ day: start }) => start)).toEqual(["0050-01-01", "0050-02-01"]);
-    const hours = rangeOf({ date_from: "1969-12-31 22:30", date_to: "1969-12-31 23:30" }, "hour", {
+    expect(getBuckets(range, "month").map(({ day: start }) => start)).toEqual(["0050-01-01", "0050-02-01"]);
+    const hours = getRange({ date_from: "1969-12-31 22:30", date_to: "1969-12-31 23:30" }, "hour", {
       now,
       timezone: "UTC",
     })!;
-    expect(bucketsOf(hours, "hour").map(({ bucket }) => bucket)).toEqual([
+    expect(getBuckets(hours, "hour").map(({ bucket }) => bucket)).toEqual([
       "1969-12-31 22:00:00",
       "1969-12-31 23:00:00",
     ]);
@@ -435,8 +440,8 @@ describe("the range of a trend", () => {
   });
 
   test("buckets of weeks begin on Monday", () => {
-    const range = rangeOf({ date_from: "-1w" }, "week", { now, timezone: "UTC" })!;
-    expect(bucketsOf(range, "week").map(({ day: start }) => start)).toEqual(["2026-11-09", "2026-11-16"]);
+    const range = getRange({ date_from: "-1w" }, "week", { now, timezone: "UTC" })!;
+    expect(getBuckets(range, "week").map(({ day: start }) => start)).toEqual(["2026-11-09", "2026-11-16"]);
   });
 
   test("weeks start on the day that is asked for (contract, management-api 6.3)", () => {
@@ -454,18 +459,18 @@ describe("the range of a trend", () => {
       [1, { date_from: "2026-11-15", date_to: "2026-11-15" }, "2026-11-15", "2026-11-16", ["2026-11-09"]],
       [0, { date_from: "1969-12-28", date_to: "1970-01-03" }, "1969-12-28", "1970-01-04", ["1969-12-28"]],
     ] as const) {
-      const range = rangeOf(dates, "week", { now, timezone: "UTC", weekStartDay })!;
+      const range = getRange(dates, "week", { now, timezone: "UTC", weekStartDay })!;
       expect([weekStartDay, dates, range.from, range.to]).toEqual([
         ...[weekStartDay, dates],
         ...[`${from} 00:00:00`, `${to} 00:00:00`],
       ]);
-      expect(bucketsOf(range, "week").map(({ day: start }) => start)).toEqual([...weeks]);
+      expect(getBuckets(range, "week").map(({ day: start }) => start)).toEqual([...weeks]);
     }
     const inWeeks = (weekStartDay: 0 | 1) =>
       lastBuckets(3, "week", {}, { now, timezone: "UTC", weekStartDay });
     expect([inWeeks(0)?.from, inWeeks(1)?.from]).toEqual(["2026-11-01 00:00:00", "2026-11-02 00:00:00"]);
-    const sunday = rangeOf({ date_from: "wStart" }, "week", { now, timezone: "UTC", weekStartDay: 0 })!;
-    expect(bucketsOf(comparedRange(sunday, "-1w")!, "week").map(({ day: start }) => start)).toEqual([
+    const sunday = getRange({ date_from: "wStart" }, "week", { now, timezone: "UTC", weekStartDay: 0 })!;
+    expect(getBuckets(comparedRange(sunday, "-1w")!, "week").map(({ day: start }) => start)).toEqual([
       "2026-11-08",
     ]);
   });

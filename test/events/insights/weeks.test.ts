@@ -3,8 +3,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { computeInsight } from "../../../src/events/insights/insights.ts";
 import type { JsonObject } from "../../../src/lib/json.ts";
-import { TestAppliance } from "../../support/appliance.ts";
 import { TestStores } from "../../support/event-store.ts";
+import { ServerProcess } from "../../support/server.ts";
 
 /** A Wednesday; Sundays are November 1, 8 and 15. */
 const now = Date.UTC(2026, 10, 18, 12);
@@ -18,6 +18,7 @@ const funnel = {
   ...{ kind: "FunnelsQuery", series: series("visit", "pay"), interval: "week", dateRange },
   funnelsFilter: { funnelVizType: "trends" },
 };
+const stickiness = { kind: "StickinessQuery", series: series("visit"), interval: "week", dateRange };
 const retention = {
   kind: "RetentionQuery",
   dateRange: { date_to: "2026-11-15" },
@@ -89,6 +90,19 @@ describe("computed in the event store", () => {
       ],
     ],
     [
+      "a stickiness",
+      stickiness,
+      [
+        [1, 1],
+        [2, 1],
+        [3, 0],
+      ],
+      [
+        [1, 2],
+        [2, 0],
+      ],
+    ],
+    [
       "a retention",
       retention,
       [
@@ -130,12 +144,18 @@ describe("computed in the event store", () => {
       for (const weekStartDay of [2, -1, 6, 0.5, "0", "monday", true, [], {}]) {
         await expect(compute({ ...query, weekStartDay })).rejects.toThrow(/weekStartDay/);
       }
-      for (const part of ["trendsFilter", "funnelsFilter", "retentionFilter", "dateRange"]) {
+      for (const part of [
+        "trendsFilter",
+        "funnelsFilter",
+        "retentionFilter",
+        "stickinessFilter",
+        "dateRange",
+      ]) {
         const inside = { ...((query[part] as JsonObject | undefined) ?? {}), weekStartDay: 0 };
         await expect(compute({ ...query, [part]: inside })).rejects.toThrow(`${part}.weekStartDay`);
       }
       const around = { kind: "InsightVizNode", source: query, weekStartDay: 0 };
-      await expect(compute(around)).rejects.toThrow("The weekStartDay belongs in the `source`");
+      await expect(compute(around)).rejects.toThrow("Set weekStartDay in the `source`");
     });
   }
 
@@ -151,16 +171,16 @@ describe("computed in the event store", () => {
 });
 
 test("over HTTP: the project's day, the query's, saved insights and dashboards", async () => {
-  await using appliance = await TestAppliance.start();
-  const path = `/api/projects/${appliance.made.project.id}/`;
-  await appliance.batch(
+  await using server = await ServerProcess.start();
+  const path = `/api/projects/${server.made.project.id}/`;
+  await server.batch(
     events.map(({ event, distinctId, time }) => ({
       ...{ event, distinct_id: distinctId, timestamp: new Date(time).toISOString(), properties: {} },
     })),
   );
-  await appliance.eventsWhenStored(events.length);
+  await server.eventsWhenStored(events.length);
   const api = async (method: string, rest: string, body?: unknown) => {
-    const answer = await appliance.api(`${path}${rest}`, { method, ...(body === undefined ? {} : { body }) });
+    const answer = await server.api(`${path}${rest}`, { method, ...(body === undefined ? {} : { body }) });
     // biome-ignore lint/suspicious/noExplicitAny: answers of every kind.
     return { status: answer.status, body: (await answer.json()) as any };
   };

@@ -3,17 +3,17 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { flagkeep, TestAppliance, temporaryFolder, until } from "../../support/appliance.ts";
+import { flagkeep, ServerProcess, temporaryFolder, until } from "../../support/server.ts";
 
-let appliance: TestAppliance;
+let server: ServerProcess;
 beforeAll(async () => {
-  appliance = await TestAppliance.start({ args: ["--query-result-limit", "1MiB"] });
-  await appliance.batch(
+  server = await ServerProcess.start({ args: ["--query-result-limit", "1MiB"] });
+  await server.batch(
     Array.from({ length: 50 }, (_, n) => ({ event: "seen", distinct_id: `u${n}`, properties: { n } })),
   );
-  await appliance.eventsWhenStored(50);
+  await server.eventsWhenStored(50);
 });
-afterAll(() => appliance[Symbol.asyncDispose]());
+afterAll(() => server[Symbol.asyncDispose]());
 
 const path = "/api/projects/1/query/";
 const parquet = "application/vnd.apache.parquet";
@@ -24,10 +24,10 @@ async function download(
   more: Record<string, unknown> = {},
   signal?: AbortSignal,
 ) {
-  return await fetch(`${appliance.url}${path}`, {
+  return await fetch(`${server.url}${path}`, {
     method: "POST",
     headers: {
-      Authorization: `Bearer ${appliance.made.personal_api_key}`,
+      Authorization: `Bearer ${server.made.personal_api_key}`,
       "Content-Type": "application/json",
       Accept: accept,
     },
@@ -74,7 +74,7 @@ test("as Parquet: DuckDB reads it back with its types", async () => {
 
 test("from the command line: a file that is whole or not there, or standard output for Parquet", async () => {
   const folder = temporaryFolder();
-  const run = (...args: string[]) => flagkeep(["query", ...args, "--data-dir", appliance.dataDir]);
+  const run = (...args: string[]) => flagkeep(["query", ...args, "--data-dir", server.dataDir]);
   const rows = "SELECT i FROM range(20000) t(i)";
   const [csv, file, limited] = ["rows.csv", "rows.parquet", "few.parquet"].map((name) =>
     join(folder, name),
@@ -159,7 +159,7 @@ test("a fault behind the first rows cuts the connection; who goes leaves nothing
     return response.status === 200 && (await response.text());
   }, "the next one has its turn");
   expect(after).toBe("n\n1\n");
-  expect(await appliance.query("SELECT 1 AS n")).toEqual([{ n: 1 }]);
+  expect(await server.query("SELECT 1 AS n")).toEqual([{ n: 1 }]);
 });
 
 test("one file of a project at a time; others wait, and too many are told to come back", async () => {
@@ -172,17 +172,17 @@ test("one file of a project at a time; others wait, and too many are told to com
   );
   const sentAway = (await Promise.race(waiting))!;
   expect([sentAway.status, (await sentAway.json()).code]).toEqual([503, "query_busy"]);
-  expect(await appliance.query("SELECT 2 AS n")).toEqual([{ n: 2 }]);
+  expect(await server.query("SELECT 2 AS n")).toEqual([{ n: 2 }]);
   gone.abort();
   await Promise.all(waiting);
 });
 
 test("long JSON answers are packed for those who take it, short ones and others are not", async () => {
   const ask = async (address: string, encoding: string, init: RequestInit = {}) => {
-    const response = await fetch(`${appliance.url}${address}`, {
+    const response = await fetch(`${server.url}${address}`, {
       ...init,
       headers: {
-        Authorization: `Bearer ${appliance.made.personal_api_key}`,
+        Authorization: `Bearer ${server.made.personal_api_key}`,
         "Accept-Encoding": encoding,
         "Content-Type": "application/json",
         ...(init.headers as Record<string, string>),

@@ -1,15 +1,15 @@
 import { expect, test } from "bun:test";
 import { Value } from "@sinclair/typebox/value";
 import { QueryResult } from "../../../src/events/query/run-query.ts";
-import { flagkeep, TestAppliance, until } from "../../support/appliance.ts";
+import { flagkeep, ServerProcess, until } from "../../support/server.ts";
 
-test("the API and the command answer the same, with and without a running appliance", async () => {
-  await using appliance = await TestAppliance.start();
-  await appliance.batch([
+test("the API and the command answer the same, with and without a running server", async () => {
+  await using server = await ServerProcess.start();
+  await server.batch([
     { event: "a", distinct_id: "x", properties: { n: 1 } },
     { event: "b", distinct_id: "y", properties: { n: "two, three" } },
   ]);
-  await appliance.eventsWhenStored(2);
+  await server.eventsWhenStored(2);
   const sql = "SELECT event, properties->>'n' AS n FROM events ORDER BY seq";
   const expected = {
     columns: ["event", "n"],
@@ -19,27 +19,27 @@ test("the API and the command answer the same, with and without a running applia
     ],
     truncated: false,
   };
-  const path = `/api/projects/${appliance.made.project.id}/query/`;
+  const path = `/api/projects/${server.made.project.id}/query/`;
   for (const body of [{ query: sql }, { query: { query: sql } }]) {
-    const response = await appliance.api(path, { method: "POST", body });
+    const response = await server.api(path, { method: "POST", body });
     expect(await response.json()).toEqual(expected);
     expect(response.status).toBe(200);
   }
-  const limited = await appliance.api(path, { method: "POST", body: { query: sql, limit: 1 } });
+  const limited = await server.api(path, { method: "POST", body: { query: sql, limit: 1 } });
   expect(await limited.json()).toMatchObject({ rows: [{ event: "a" }], truncated: true });
   const { stdout: made } = await flagkeep([
-    ...["keys", "create", "--scope", "person:read", "--json", "--data-dir", appliance.dataDir],
+    ...["keys", "create", "--scope", "person:read", "--json", "--data-dir", server.dataDir],
   ]);
   const key = JSON.parse(made).value as string;
-  expect((await appliance.api(path, { method: "POST", body: { query: sql }, key })).status).toBe(403);
-  const refused = await appliance.api(path, { method: "POST", body: { query: "DROP TABLE events" } });
+  expect((await server.api(path, { method: "POST", body: { query: sql }, key })).status).toBe(403);
+  const refused = await server.api(path, { method: "POST", body: { query: "DROP TABLE events" } });
   expect(refused.status).toBe(400);
   expect(await refused.json()).toMatchObject({ code: "statement_refused", attr: "query" });
 
   const command = async (...args: string[]) =>
-    await flagkeep(["query", ...args, "--project", "1", "--data-dir", appliance.dataDir]);
+    await flagkeep(["query", ...args, "--project", "1", "--data-dir", server.dataDir]);
   for (const state of ["running", "stopped"]) {
-    if (state === "stopped") await appliance.stop();
+    if (state === "stopped") await server.stop();
     const json = await command(sql, "--format", "json");
     expect({ state, stderr: json.stderr, code: json.code }).toEqual({ state, stderr: "", code: 0 });
     expect(JSON.parse(json.stdout)).toEqual(expected);
@@ -54,19 +54,19 @@ test("the API and the command answer the same, with and without a running applia
     expect(bad.stdout).toBe("");
     expect(bad.stderr).toContain("read_text is not allowed");
   }
-  const noProject = await flagkeep(["query", "SELECT 1", "--project", "77", "--data-dir", appliance.dataDir]);
+  const noProject = await flagkeep(["query", "SELECT 1", "--project", "77", "--data-dir", server.dataDir]);
   expect(noProject.code).toBe(1);
 }, 60_000);
 
 test("a query that takes too long is stopped", async () => {
-  await using appliance = await TestAppliance.start({ args: ["--query-timeout", "500ms"] });
-  const path = `/api/projects/${appliance.made.project.id}/query/`;
+  await using server = await ServerProcess.start({ args: ["--query-timeout", "500ms"] });
+  const path = `/api/projects/${server.made.project.id}/query/`;
   await until(
-    async () => (await appliance.api(path, { method: "POST", body: { query: "SELECT 1" } })).status === 200,
+    async () => (await server.api(path, { method: "POST", body: { query: "SELECT 1" } })).status === 200,
     "the engine answers",
   );
   const started = performance.now();
-  const response = await appliance.api(path, {
+  const response = await server.api(path, {
     method: "POST",
     body: { query: "SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE a.range + b.range = 7" },
   });

@@ -2,23 +2,23 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { Value } from "@sinclair/typebox/value";
-import { statementOf } from "../../../src/events/query/hogql.ts";
+import { toStatement } from "../../../src/events/query/hogql.ts";
 import { QueryResultWithLists } from "../../../src/events/query/run-query.ts";
-import { flagkeep, TestAppliance } from "../../support/appliance.ts";
+import { flagkeep, ServerProcess } from "../../support/server.ts";
 
-let appliance: TestAppliance;
+let server: ServerProcess;
 beforeAll(async () => {
-  appliance = await TestAppliance.start({ args: ["--query-result-limit", "1MiB"] });
-  await appliance.batch([
+  server = await ServerProcess.start({ args: ["--query-result-limit", "1MiB"] });
+  await server.batch([
     { event: "a", distinct_id: "x", properties: { n: 1, tags: ["t"] } },
     { event: "b", distinct_id: "y", properties: { n: "two" } },
   ]);
-  await appliance.eventsWhenStored(2);
+  await server.eventsWhenStored(2);
 });
-afterAll(() => appliance[Symbol.asyncDispose]());
+afterAll(() => server[Symbol.asyncDispose]());
 
 async function send(path: string, body: unknown, method = "POST", key?: string) {
-  const response = await appliance.api(`/api/projects/1/${path}`, { method, body, key });
+  const response = await server.api(`/api/projects/1/${path}`, { method, body, key });
   // biome-ignore lint/suspicious/noExplicitAny: answers of every shape.
   return { status: response.status, body: (await response.json()) as any };
 }
@@ -37,7 +37,7 @@ test.each([
   [null, undefined],
   [[hogql("SELECT 1")], undefined],
 ])("the statement of %j is %j", (query, statement) => {
-  expect(statementOf(query as never)).toBe(statement as never);
+  expect(toStatement(query as never)).toBe(statement as never);
 });
 
 describe("an answer", () => {
@@ -70,6 +70,19 @@ describe("an answer", () => {
         ["nothing", expect.any(String)],
       ]);
     }
+  });
+
+  test("reads properties, placeholders and a range of dates", async () => {
+    const query = {
+      ...hogql("SELECT properties.n, count() FROM events WHERE properties.n = {n} AND {filters} GROUP BY 1"),
+      ...{ values: { n: "two" }, filters: { dateRange: { date_from: "-7d" } } },
+    };
+    const { status, body } = await ask(query);
+    expect([status, body.columns, body.results]).toEqual([200, ["n", "count()"], [["two", 1]]]);
+    const past = { dateRange: { date_from: "2020-01-01", date_to: "2020-01-02" } };
+    expect((await ask({ ...query, filters: past })).body.results).toEqual([]);
+    const wrong = { dateRange: { date_from: "x" } };
+    expect(await ask({ ...query, filters: wrong })).toMatchObject({ status: 400, body: { attr: "query" } });
   });
 
   test("has lists of nothing for no rows, and says that rows are missing", async () => {
@@ -138,7 +151,7 @@ describe("an insight", () => {
   test("gives no key rows that it could not query", async () => {
     const { body: made } = await send("insights/", { name: "Secret", query });
     const { stdout } = await flagkeep([
-      ...["keys", "create", "--scope", "insight:write", "--json", "--data-dir", appliance.dataDir],
+      ...["keys", "create", "--scope", "insight:write", "--json", "--data-dir", server.dataDir],
     ]);
     const { status, body } = await send(`insights/${made.id}/`, undefined, "GET", JSON.parse(stdout).value);
     expect([status, body.result, body.query_status.error_message]).toEqual([
@@ -148,7 +161,7 @@ describe("an insight", () => {
   });
 
   test("has at most 4 MiB of rows", async () => {
-    await using roomy = await TestAppliance.start();
+    await using roomy = await ServerProcess.start();
     const statement = (bytes: number) => hogql(`SELECT repeat('x', ${bytes}) AS a`);
     for (const [bytes, isTooLarge] of [
       [1_500_000, false],

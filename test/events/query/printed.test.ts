@@ -37,7 +37,7 @@ afterAll(async () => {
   await stores[Symbol.asyncDispose]();
 });
 
-async function answerOf(sql: string): Promise<unknown> {
+async function getAnswer(sql: string): Promise<unknown> {
   const rows = await connection.runAndReadAll(sql);
   return { types: rows.columnTypes().map(String), rows: rows.getRowsJson() };
 }
@@ -119,7 +119,7 @@ describe("means the same", () => {
   for (const sql of same)
     test(sql, async () => {
       const parsed = await parseStatement(connection, sql);
-      expect(await answerOf(parsed.sql)).toEqual(await answerOf(sql));
+      expect(await getAnswer(parsed.sql)).toEqual(await getAnswer(sql));
     });
 });
 
@@ -177,8 +177,8 @@ describe("is read as people mean it", () => {
         "properties.nested.list[1].x",
         "json_extract_string(properties, '/nested/list/1/x')",
       );
-      expect(await answerOf(parsed.sql)).toEqual(
-        await answerOf(`SELECT seq FROM events e WHERE ${path} ORDER BY seq`),
+      expect(await getAnswer(parsed.sql)).toEqual(
+        await getAnswer(`SELECT seq FROM events e WHERE ${path} ORDER BY seq`),
       );
     });
 

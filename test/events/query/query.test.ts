@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { StatementFailed, StatementRefused } from "../../../src/events/query/failures.ts";
+import { StatementFailedError, StatementRejectedError } from "../../../src/events/query/errors.ts";
+import type { HogqlOptions } from "../../../src/events/query/parse.ts";
 import { type QueryResult, runQuery } from "../../../src/events/query/run-query.ts";
 import { TestStores } from "../../support/event-store.ts";
 
@@ -34,11 +35,12 @@ async function ask(
   sql: string,
   limit = 1_000,
   resultBytesMax = 1_000_000,
+  hogql?: HogqlOptions,
 ): Promise<QueryResult> {
   const connection = await stores.database.connect();
   try {
     const sources = { people: stores.people, resultBytesMax };
-    const answer = await runQuery(connection, sources, { projectId: 1, sql, limit });
+    const answer = await runQuery(connection, sources, { projectId: 1, sql, limit, hogql });
     return JSON.parse(Buffer.concat(answer).toString());
   } finally {
     connection.closeSync();
@@ -138,19 +140,66 @@ const hostile = [
   "",
 ];
 
+/** The same in the syntax that only HogQL has. */
+const hostileHogql = [
+  "SELECT * FROM `person`",
+  "SELECT * FROM `main`.`events`",
+  "SELECT * FROM `/etc/passwd`",
+  "SELECT * FROM '/etc\\x/passwd'",
+  "SELECT 'a\\'' FROM events; DROP TABLE events; --'",
+  "SELECT `a\\`` FROM person --`",
+  "SELECT getenv(1)('HOME')",
+  "SELECT `getenv`('HOME')",
+  "SELECT arrayMap(x -> getenv(x), ['HOME'])",
+  "SELECT toString(getenv('HOME'))",
+  "SELECT multiIf(true, getenv('HOME'), '')",
+  "SELECT anyIf(getenv('HOME'), true)",
+  "SELECT sumIf(1, (SELECT count() FROM person) > 0)",
+  "SELECT `in`(1, (SELECT 1 FROM person))",
+  "SELECT in(event, (SELECT uuid FROM person)) FROM events",
+  "SELECT read_text(1)('/etc/passwd')",
+  "SELECT toStartOfInterval(now(), (SELECT 1 FROM load_cursor))",
+  "SELECT JSONExtractString(getenv('HOME'), 'a')",
+  "SELECT JSONHas(properties, getenv('HOME')) FROM events",
+  "SELECT _1 FROM person",
+  "SELECT {secret} FROM events",
+];
+
 test("refuses what is not a SELECT over the project's views", async () => {
   await using stores = await filled();
   const before = await stores.rows("SELECT count(*) FROM events");
   const passed: string[] = [];
+  const hogql = { weekStartDay: 1, placeholders: {} } as const;
   for (const sql of hostile) {
-    const outcome = await ask(stores, sql).catch((error: unknown) => error);
-    if (!(outcome instanceof StatementRefused)) passed.push(`${sql} -> ${String(outcome)}`);
+    for (const options of [undefined, hogql]) {
+      const outcome = await ask(stores, sql, undefined, undefined, options).catch((error: unknown) => error);
+      if (!(outcome instanceof StatementRejectedError)) passed.push(`${sql} -> ${String(outcome)}`);
+    }
+  }
+  for (const sql of hostileHogql) {
+    const outcome = await ask(stores, sql, undefined, undefined, hogql).catch((error: unknown) => error);
+    if (!(outcome instanceof StatementRejectedError)) passed.push(`${sql} -> ${String(outcome)}`);
   }
   expect(passed).toEqual([]);
   expect(await stores.rows("SELECT count(*) FROM events")).toEqual(before);
 }, 60_000);
 
 describe("answers from the project's own data", () => {
+  test.each([
+    ["SELECT count(*) AS n FROM events WHERE properties.plan = 'pro'", 0],
+    ["SELECT count(*) AS n FROM persons WHERE properties.plan = 'pro'", 1],
+    ["SELECT count(*) AS n FROM persons p WHERE 'pro' = p.properties.plan", 1],
+    ["SELECT count(*) AS n FROM persons WHERE properties['plan'] IN ('pro', 'free')", 1],
+    ["SELECT count(*) AS n FROM persons WHERE properties.plan NOT IN ('free')", 1],
+    ["SELECT count(*) AS n FROM persons WHERE properties.plan <> 'free'", 1],
+    ["SELECT count(*) AS n FROM persons WHERE properties.plan = '\"pro\"'", 1],
+    ["SELECT count(*) AS n FROM events WHERE properties.n = '1'", 1],
+    ["SELECT count(*) AS n FROM events properties WHERE properties.event = 'signup'", 1],
+  ])("%s is %j", async (sql, n) => {
+    await using stores = await filled();
+    expect((await ask(stores, sql)).rows).toEqual([{ n }]);
+  });
+
   const cases: { sql: string; rows: unknown[] }[] = [
     {
       sql: "SELECT event, distinct_id, timestamp FROM events WHERE event = 'order'",
@@ -237,7 +286,7 @@ describe("answers from the project's own data", () => {
 
   test("a wrong column is said in DuckDB's words", async () => {
     await using stores = await filled();
-    await expect(ask(stores, "SELECT nothing FROM events")).rejects.toThrow(StatementFailed);
+    await expect(ask(stores, "SELECT nothing FROM events")).rejects.toThrow(StatementFailedError);
     await expect(ask(stores, "SELECT nothing FROM events")).rejects.toThrow("nothing");
   });
 });

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import type { DuckDBConnection } from "@duckdb/node-api";
 import fc from "fast-check";
-import { StatementFailed, StatementRefused } from "../../../src/events/query/failures.ts";
+import { StatementFailedError, StatementRejectedError } from "../../../src/events/query/errors.ts";
 import { parseStatement } from "../../../src/events/query/parse.ts";
 import { runQuery } from "../../../src/events/query/run-query.ts";
 import { TestStores } from "../../support/event-store.ts";
@@ -139,7 +139,7 @@ async function tablesThatRun(sql: string): Promise<string[] | undefined> {
   try {
     return await tablesOf((await parseStatement(connection, sql)).sql);
   } catch (error) {
-    if (error instanceof StatementRefused || error instanceof StatementFailed) return undefined;
+    if (error instanceof StatementRejectedError || error instanceof StatementFailedError) return undefined;
     throw error;
   }
 }
@@ -151,7 +151,7 @@ async function answerTo(sql: string): Promise<string> {
     const portions = await runQuery(own, sources, { projectId: 1, sql, limit: 100 });
     return Buffer.concat(portions).toString();
   } catch (error) {
-    if (error instanceof StatementRefused || error instanceof StatementFailed) return "refused";
+    if (error instanceof StatementRejectedError || error instanceof StatementFailedError) return "refused";
     throw error;
   } finally {
     own.closeSync();

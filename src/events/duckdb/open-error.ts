@@ -1,0 +1,86 @@
+/** Classifies DuckDB's errors: only a corrupt file may be replaced by a rebuilt one. */
+
+export type OpenFailure =
+  /** The file is corrupt. */
+  | "file_broken"
+  /** The file may be intact; its write-ahead log is corrupt. */
+  | "log_broken"
+  /** Anything else: in use, newer version, memory, disk, permissions. */
+  | "other";
+
+/** When the error occurred: while the store was opened, or later. */
+export type StoreAccess = "opening" | "reading";
+
+/** Prefixes of DuckDB's errors. */
+const ofDuckDb = /^(?:[A-Z][A-Za-z-]* )+Error: /;
+/** Errors that no user's statement can cause; a statement can make DuckDB quote arbitrary text. */
+const ofTheStore = /^(?:IO|FATAL|INTERNAL|Serialization) Error: /;
+
+/** Errors that occur while reading a corrupt file but have other causes. */
+const innocent = [
+  /could not set lock|conflicting lock/i,
+  /version number|newer version|newer DuckDB/i,
+  /out of memory|failed to allocate|cannot allocate|bad_alloc/i,
+  /no space left|disk quota|read-only file system|permission denied|too many open files|input\/output error/i,
+  /could not write (?:all|file)/i,
+];
+
+const brokenFile = [
+  /not a valid DuckDB database file/i,
+  /corrupt database file/i,
+  /could not read enough bytes from file/i,
+  /failed to deserialize|serialization error/i,
+  /failed to load metadata pointer/i,
+];
+
+/** The versions in DuckDB's error about a file of a newer DuckDB. */
+export function getNewerFormat(error: unknown): { found: number; known: number } | undefined {
+  const match = /version number (\d+), but we can only read versions between \d+ and (\d+)/.exec(
+    String(error),
+  );
+  const [found, known] = [Number(match?.[1]), Number(match?.[2])];
+  return match !== null && found > known ? { found, known } : undefined;
+}
+
+/**
+ * @param use while opening, every DuckDB error without another known cause means a corrupt file; later, only errors
+ * about the file do
+ */
+export function toOpenError(error: unknown, use: StoreAccess): OpenFailure {
+  const text = duckDbMessage(error);
+  if (!(use === "opening" ? ofDuckDb : ofTheStore).test(text)) return "other";
+  if (isInnocent(error)) return "other";
+  if (/while replaying WAL|corrupt WAL/i.test(text)) return "log_broken";
+  return use === "opening" || brokenFile.some((pattern) => pattern.test(text)) ? "file_broken" : "other";
+}
+
+/**
+ * Whether an error of reading the whole file means corruption, including an unreadable disk. Errors caused by another
+ * process, memory or permissions say nothing about the file.
+ */
+export function isDamage(error: unknown): boolean {
+  return /input\/output error/i.test(duckDbMessage(error)) || !isInnocent(error);
+}
+
+/** Whether the machine or another process is the cause, not the file. */
+function isInnocent(error: unknown): boolean {
+  const text = duckDbMessage(error);
+  return innocent.some((pattern) => pattern.test(text));
+}
+
+/** After such an error, DuckDB rejects all statements until the file is reopened. */
+export function isInvalidated(error: unknown): boolean {
+  return /^FATAL Error: /.test(duckDbMessage(error));
+}
+
+/** The file may be corrupt, or DuckDB has a bug: the error does not tell which. */
+export function isAmbiguous(error: unknown): boolean {
+  return /^(?:FATAL|INTERNAL) Error: /.test(duckDbMessage(error)) && !isInnocent(error);
+}
+
+/** The message of DuckDB's original error, which may be wrapped. */
+function duckDbMessage(error: unknown): string {
+  let found = error;
+  while (found instanceof Error && found.cause instanceof Error) found = found.cause;
+  return found instanceof Error ? found.message : String(found);
+}

@@ -1,0 +1,65 @@
+/** Aggregates and window functions of HogQL in the tree of a statement. */
+
+import { fold, type Node } from "./fold.ts";
+import { aggregates } from "./hogql-functions.ts";
+import { copy, functionNode } from "./nodes.ts";
+
+/** Renames an aggregate; `sumIf(x, condition)` gets a filter. */
+export function aggregate(node: Node, name: string, args: readonly Node[]): Node {
+  const own = Object.hasOwn(aggregates, name) ? aggregates[name] : undefined;
+  const base = name.endsWith("if") && name !== "if" ? name.slice(0, -2).replace(/_$/, "") : undefined;
+  const ofBase = base !== undefined && Object.hasOwn(aggregates, base) ? aggregates[base] : undefined;
+  const found = own ?? ofBase;
+  if (found === undefined || (own === undefined && args.length === 0)) return node;
+  const condition = own === undefined ? args.at(-1)! : undefined;
+  const values = own === undefined ? args.slice(0, -1) : [...args];
+  const isPair = found.isDistinct === true && values.length > 1;
+  const filters = [
+    node.filter as Node | null,
+    condition,
+    found.skipsNull ? isNotNull(values[0]!) : undefined,
+  ];
+  const filter = filters.filter((each) => each !== null && each !== undefined) as Node[];
+  return {
+    ...node,
+    function_name: found.name === "count" && values.length === 0 ? "count_star" : found.name,
+    children: isPair ? [functionNode("row", values)] : values,
+    distinct: node.distinct === true || found.isDistinct === true,
+    filter: filter.length > 1 ? conjunction(filter) : (filter[0] ?? null),
+  };
+}
+
+const operatorNode = (type: string, kind: string, children: Node[]): Node => ({
+  ...{ class: kind, type, alias: "", query_location: 0, children },
+});
+const isNotNull = (of: Node): Node => operatorNode("OPERATOR_IS_NOT_NULL", "OPERATOR", [copy(of)]);
+const conjunction = (parts: Node[]): Node => operatorNode("CONJUNCTION_AND", "CONJUNCTION", parts);
+
+/** Aggregates whose result depends on the type of their arguments, or is one of them. */
+export const comparingAggregates = new Set([
+  "min",
+  "max",
+  "argmin",
+  "argmax",
+  "arg_min",
+  "arg_max",
+  "any_value",
+  "last",
+  "mode",
+  "list",
+]);
+
+const windowNames: Readonly<Record<string, string>> = { laginframe: "lag", leadinframe: "lead" };
+
+export function renameWindow(node: Node): void {
+  const name = fold(String(node.function_name));
+  const found = Object.hasOwn(aggregates, name) ? aggregates[name]! : undefined;
+  const args = (node.children ?? []) as Node[];
+  if (found !== undefined) {
+    node.function_name = found.name === "count" && args.length === 0 ? "count_star" : found.name;
+    if (found.isDistinct) node.distinct = true;
+  } else if (Object.hasOwn(windowNames, name)) {
+    node.function_name = windowNames[name];
+    node.type = name === "laginframe" ? "WINDOW_LAG" : "WINDOW_LEAD";
+  }
+}

@@ -1,0 +1,105 @@
+/** Goals: visitors who reached a page or performed an event, as a share of all visitors. */
+
+import type { WebGoal } from "../../accounts/web-goals.ts";
+import type { JsonObject } from "../../lib/json.ts";
+import { UnknownQueryError } from "../event-filters.ts";
+import type { EventSql } from "../sql-dialect.ts";
+import { figures, inPeriod, rangeMembers } from "./overview.ts";
+import { pathSql } from "./visit-fields.ts";
+import { inRanges, isView, periods, visitSource, withOwners } from "./visits.ts";
+import { readWebQuery, type WebQuery, type WebRequest } from "./web-query.ts";
+
+const columns = ["action_name", "converting_users", "total_conversions", "conversion_rate"];
+/** Columns by which rows can be ordered; PostHog's names. */
+const orders = { ConvertingUsers: 1, TotalConversions: 2, ConversionRate: 3 } as const;
+
+type Pair = [current: number, previous: number | null];
+type Row = [name: string, visitors: Pair, conversions: Pair, rate: Pair];
+
+/** One row per goal: its name, visitors who reached it, how often they did, and their share of all visitors (0 to 1). */
+export async function computeWebGoals(
+  store: EventSql,
+  request: WebRequest,
+  query: JsonObject,
+): Promise<JsonObject> {
+  const web = await readWebQuery(store, request, query);
+  const order = orderIn(query);
+  const goals = request.web?.goals ?? [];
+  const results = goals.length === 0 ? [] : await countGoals(store, web, goals);
+  if (order !== undefined)
+    results.sort((one, other) => order.sign * (one[order.column][0] - other[order.column][0]));
+  return {
+    columns: columns.map((name) => `context.columns.${name}`),
+    results,
+    ...rangeMembers(web),
+    samplingRate: null,
+  };
+}
+
+async function countGoals(store: EventSql, web: WebQuery, goals: readonly WebGoal[]): Promise<Row[]> {
+  const visits = await visitSource(store, web, []);
+  const counted = Object.values(periods);
+  const [all = []] = await store.rows(
+    `SELECT ${counted.map((period) => figures.visitors(inPeriod(period))).join(", ")} FROM (${visits}) AS e`,
+  );
+  const amounts = goals.flatMap((_, index) => [
+    `count(DISTINCT CASE WHEN g.g${index} > 0 THEN g.who END)`,
+    `sum(g.g${index})`,
+  ]);
+  // Only visitors in the figures above, so that no rate exceeds 1.
+  const rows = await store.rows(
+    `SELECT g.period, ${amounts.join(", ")} FROM (${conversions(store, web, goals)}) AS g
+     JOIN (SELECT DISTINCT e.period AS period, e.who AS who FROM (${visits}) AS e) AS v
+       ON v.period = g.period AND v.who = g.who GROUP BY g.period`,
+  );
+  const amount = (period: number, position: number) =>
+    Number(rows.find(([of]) => Number(of) === period)?.[1 + position] ?? 0);
+  const pair = (of: (period: number) => number): Pair => [
+    of(periods.current),
+    web.previous === undefined ? null : of(periods.previous),
+  ];
+  return goals.map(({ name }, index): Row => {
+    const visitors = (period: number) => amount(period, 2 * index);
+    const total = (period: number) => Number(all[period] ?? 0);
+    const rate = (period: number) => (total(period) === 0 ? 0 : visitors(period) / total(period));
+    return [name, pair(visitors), pair((period) => amount(period, 2 * index + 1)), pair(rate)];
+  });
+}
+
+/** SQL for rows with `period`, `who`, and the number of conversions per goal. */
+function conversions(store: EventSql, web: WebQuery, goals: readonly WebGoal[]): string {
+  const { dialect } = store;
+  const path = pathSql(store);
+  const conditions = goals.map((goal) =>
+    goal.path === null
+      ? `e.event = ${dialect.text(goal.event ?? "")}`
+      : `(${isView(store, web)} AND coalesce(${path} = ${dialect.text(goal.path)}, false))`,
+  );
+  const columnNames = goals.map((_, index) => `g${index}`);
+  const values = conditions.map(
+    (condition, index) => `CASE WHEN ${condition} THEN 1 ELSE 0 END AS ${columnNames[index]}`,
+  );
+  const parts = inRanges(store, web).parts.map(
+    ({ where, period }) => `SELECT ${period} AS period, e.distinct_id AS distinct_id, ${values.join(", ")}
+      FROM events e WHERE ${where} AND (${conditions.join(" OR ")})`,
+  );
+  const sums = columnNames.map((name) => `sum(h.${name}) AS ${name}`).join(", ");
+  return withOwners(
+    store,
+    web,
+    `SELECT ${web.request.projectId} AS project_id, h.period AS period, h.distinct_id AS distinct_id, ${sums}
+     FROM (${parts.join(" UNION ALL ")}) AS h GROUP BY h.period, h.distinct_id`,
+  );
+}
+
+/** @throws {UnknownQueryError} */
+function orderIn({ orderBy }: JsonObject): { column: 1 | 2 | 3; sign: 1 | -1 } | undefined {
+  if (orderBy === undefined || orderBy === null) return undefined;
+  const [field, direction = "DESC"] = Array.isArray(orderBy) ? orderBy : [];
+  const isKnown = typeof field === "string" && Object.hasOwn(orders, field);
+  if (isKnown && (direction === "ASC" || direction === "DESC"))
+    return { column: orders[field as keyof typeof orders], sign: direction === "ASC" ? 1 : -1 };
+  throw new UnknownQueryError(
+    `The orderBy ${JSON.stringify(orderBy)} is not valid: expected [field, "ASC" or "DESC"], with the field ${Object.keys(orders).join(" or ")}.`,
+  );
+}

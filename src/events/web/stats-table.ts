@@ -1,0 +1,214 @@
+/** Lists of web analytics: visitors, page views and bounce rate by a property of visits, or by page. */
+
+import type { JsonObject } from "../../lib/json.ts";
+import { UnknownQueryError } from "../event-filters.ts";
+import type { EventSql } from "../sql-dialect.ts";
+import { zoneTable } from "./countries.ts";
+import { figures, inPeriod, numberOrNull } from "./overview.ts";
+import { pageSource } from "./page-views.ts";
+import { type VisitPropertyName, visitProperties } from "./visit-fields.ts";
+import { periods, visitSource } from "./visits.ts";
+import { readWebQuery, type WebQuery, type WebRequest } from "./web-query.ts";
+
+const limitDefault = 100;
+export const webRowsMax = 1_000;
+export const webOffsetMax = 1_000_000;
+
+/** Values of `breakdownBy`; PostHog's names. */
+const breakdowns = {
+  Page: undefined,
+  InitialPage: "entryPath",
+  ExitPage: "exitPath",
+  InitialReferringDomain: "referrer",
+  InitialChannelType: "channel",
+  InitialUTMSource: "source",
+  InitialUTMMedium: "medium",
+  InitialUTMCampaign: "campaign",
+  InitialUTMTerm: "term",
+  InitialUTMContent: "content",
+  InitialUTMSourceMediumCampaign: "sourceMediumCampaign",
+  Browser: "browser",
+  OS: "os",
+  DeviceType: "deviceType",
+  Country: undefined,
+  Language: "language",
+  Viewport: "viewport",
+} as const satisfies Record<string, VisitPropertyName | undefined>;
+type Breakdown = keyof typeof breakdowns;
+export const breakdownNames = Object.keys(breakdowns) as Breakdown[];
+
+/** Visits without a campaign are listed too, as in PostHog. */
+const showsNull = (breakdown: Breakdown) => /^InitialUTM/.test(breakdown);
+
+const columnPrefix = "context.columns.";
+const orders = { Visitors: "visitors", Views: "views", BounceRate: "bounce_rate" } as const;
+
+/** One list, most visitors first. @throws {UnknownQueryError} names the unsupported part */
+export async function computeWebStats(
+  store: EventSql,
+  request: WebRequest,
+  query: JsonObject,
+): Promise<JsonObject> {
+  const web = await readWebQuery(store, request, query);
+  const breakdown = breakdownIn(query);
+  const { limit, offset } = pageIn(query);
+  const hasBounces = query.includeBounceRate === true;
+  const names = ["visitors", "views", ...(hasBounces ? ["bounce_rate"] : [])];
+  const order = orderIn(query, names);
+  const rows = await store.rows(
+    `SELECT f.*, sum(f.${order.by}_0) OVER () AS total FROM (${await figuresSql(store, web, breakdown, names)}) AS f
+     ORDER BY ${orderSql(order, names)} LIMIT ${limit + 1} OFFSET ${offset}`,
+  );
+  const isEstimated = rows.slice(0, limit).some((row) => Number(row[1]) > 0);
+  const results = rows.slice(0, limit).map(([value, , ...figuresAndTotal]) => {
+    const total = numberOrNull(figuresAndTotal.at(-1)) ?? 0;
+    const pairs = names.map((_, index) => [
+      numberOrNull(figuresAndTotal[2 * index]),
+      web.previous === undefined ? null : numberOrNull(figuresAndTotal[2 * index + 1]),
+    ]);
+    const ordered = pairs[names.indexOf(order.by)]![0] ?? 0;
+    const fraction = order.by === "bounce_rate" ? ordered : total === 0 ? 0 : ordered / total;
+    return [shownValue(breakdown, value), ...pairs, fraction, ""];
+  });
+  return {
+    columns: ["breakdown_value", ...names, "ui_fill_fraction", "cross_sell"].map(
+      (name) => columnPrefix + name,
+    ),
+    results,
+    hasMore: rows.length > limit,
+    limit,
+    offset,
+    ...(breakdown === "Country" ? { isEstimated } : {}),
+    usedPreAggregatedTables: false,
+  };
+}
+
+/** SQL for `value`, `estimated`, and two columns per figure: current and previous. */
+async function figuresSql(
+  store: EventSql,
+  web: WebQuery,
+  breakdown: Breakdown,
+  names: readonly string[],
+): Promise<string> {
+  if (breakdown === "Page") return await pagesSql(store, web, names.includes("bounce_rate"));
+  const source = await valuedVisits(store, web, breakdown);
+  const shown = showsNull(breakdown) ? "" : "WHERE e.value IS NOT NULL";
+  return byValue(`SELECT * FROM (${source}) AS e ${shown}`, names);
+}
+
+/** SQL for the figures of rows with `value`, `estimated`, `period`, `who`, `views`, and for bounce rates `bounced`. */
+function byValue(source: string, names: readonly string[]): string {
+  const hasBounces = names.includes("bounce_rate");
+  const ofPeriods = (of: (period: number) => string[]) => Object.values(periods).flatMap(of);
+  const within = (period: number, value: string) => `CASE WHEN ${inPeriod(period)} THEN ${value} ELSE 0 END`;
+  // First by visitor: one grouping instead of a distinct count for each period.
+  const ofVisitors = ofPeriods((period) => [
+    `max(${within(period, "1")}) AS is_in_${period}`,
+    `sum(${within(period, "e.views")}) AS views_${period}`,
+    ...(hasBounces
+      ? [
+          `sum(${within(period, "e.bounced")}) AS bounces_${period}`,
+          `sum(${within(period, "1")}) AS visits_${period}`,
+        ]
+      : []),
+  ]);
+  const sums = ofPeriods((period) => [
+    `sum(v.is_in_${period}) AS visitors_${period}`,
+    `sum(v.views_${period}) AS views_${period}`,
+    ...(hasBounces
+      ? [`sum(v.bounces_${period}) * 1.0 / nullif(sum(v.visits_${period}), 0) AS bounce_rate_${period}`]
+      : []),
+  ]);
+  const order = names.flatMap((name) => Object.values(periods).map((period) => `g.${name}_${period}`));
+  return `SELECT g.value AS value, g.estimated AS estimated, ${order.join(", ")} FROM (
+      SELECT v.value AS value, sum(v.estimated) AS estimated, ${sums.join(", ")} FROM (
+        SELECT e.value AS value, e.who AS who, sum(e.estimated) AS estimated, ${ofVisitors.join(", ")}
+        FROM (${source}) AS e GROUP BY e.value, e.who
+      ) AS v GROUP BY v.value
+    ) AS g`;
+}
+
+/** SQL for visits with a `value`, and whether it is `estimated` (0 or 1). */
+async function valuedVisits(store: EventSql, web: WebQuery, breakdown: Breakdown): Promise<string> {
+  if (breakdown === "Country") {
+    const visits = await visitSource(store, web, ["country", "timezone"]);
+    return `SELECT e.*, coalesce(e.country, nullif(z.value, '')) AS value,
+        CASE WHEN e.country IS NULL THEN 1 ELSE 0 END AS estimated
+      FROM (${visits}) AS e LEFT JOIN ${zoneTable(store.dialect)} AS z ON z.name = e.timezone`;
+  }
+  const property = visitProperties[breakdowns[breakdown]!];
+  const visits = await visitSource(store, web, property.fields);
+  return `SELECT e.*, ${property.of(store.dialect)} AS value, 0 AS estimated FROM (${visits}) AS e`;
+}
+
+/** Page views and their visitors by path; a page's bounce rate is that of the visits that start there. */
+async function pagesSql(store: EventSql, web: WebQuery, hasBounces: boolean): Promise<string> {
+  const source = await pageSource(store, web);
+  const pages = byValue(
+    `SELECT e.path AS value, 0 AS estimated, e.period AS period, e.who AS who, e.views AS views
+     FROM (${source}) AS e WHERE e.path IS NOT NULL`,
+    ["visitors", "views"],
+  );
+  if (!hasBounces) return pages;
+  const visits = await visitSource(store, web, ["entry_path"]);
+  const rates = Object.values(periods).map(
+    (period) => `${figures.bounceRate(inPeriod(period))} AS bounce_rate_${period}`,
+  );
+  return `SELECT p.*, b.bounce_rate_0 AS bounce_rate_0, b.bounce_rate_1 AS bounce_rate_1 FROM (${pages}) AS p
+    LEFT JOIN (SELECT e.entry_path AS path, ${rates.join(", ")} FROM (${visits}) AS e GROUP BY e.entry_path) AS b
+    ON b.path = p.value`;
+}
+
+interface Order {
+  by: string;
+  direction: "ASC" | "DESC";
+}
+
+/** @throws {UnknownQueryError} */
+function orderIn({ orderBy }: JsonObject, names: readonly string[]): Order {
+  if (orderBy === undefined || orderBy === null) return { by: "visitors", direction: "DESC" };
+  const [field, direction = "DESC"] = Array.isArray(orderBy) ? orderBy : [];
+  const by = typeof field === "string" && Object.hasOwn(orders, field) ? orders[field as "Views"] : undefined;
+  if (by !== undefined && names.includes(by) && (direction === "ASC" || direction === "DESC"))
+    return { by, direction };
+  const valid = Object.entries(orders).flatMap(([name, column]) => (names.includes(column) ? [name] : []));
+  throw new UnknownQueryError(
+    `The orderBy ${JSON.stringify(orderBy)} is not valid: expected [field, "ASC" or "DESC"], with the field ${valid.join(" or ")}.`,
+  );
+}
+
+function orderSql({ by, direction }: Order, names: readonly string[]): string {
+  const others = names.filter((name) => name !== by && name !== "bounce_rate");
+  const columns = [by, ...others].flatMap((name) => [`f.${name}_0`, `f.${name}_1`]);
+  return [...columns.map((column) => `${column} ${direction} NULLS LAST`), "f.value ASC NULLS LAST"].join(
+    ", ",
+  );
+}
+
+/** @throws {UnknownQueryError} */
+function breakdownIn({ breakdownBy }: JsonObject): Breakdown {
+  const found = breakdownNames.find((name) => name === breakdownBy);
+  if (found !== undefined) return found;
+  throw new UnknownQueryError(
+    `The breakdownBy ${JSON.stringify(breakdownBy ?? null)} is not supported. Use ${breakdownNames.join(", ")}.`,
+  );
+}
+
+/** @throws {UnknownQueryError} */
+function pageIn(query: JsonObject): { limit: number; offset: number } {
+  const limit = query.limit ?? limitDefault;
+  const offset = query.offset ?? 0;
+  const isWithin = (value: unknown, min: number, max: number): value is number =>
+    Number.isInteger(value) && (value as number) >= min && (value as number) <= max;
+  if (!isWithin(limit, 1, webRowsMax))
+    throw new UnknownQueryError(`limit must be an integer from 1 to ${webRowsMax}.`);
+  if (!isWithin(offset, 0, webOffsetMax))
+    throw new UnknownQueryError(`offset must be an integer from 0 to ${webOffsetMax}.`);
+  return { limit, offset };
+}
+
+/** Sizes are pairs of numbers, as in PostHog's responses. */
+function shownValue(breakdown: Breakdown, value: unknown): string | number[] | null {
+  if (value === null || value === undefined) return null;
+  return breakdown === "Viewport" ? String(value).split("x").map(Number) : String(value);
+}

@@ -1,0 +1,528 @@
+/** Properties, functions and syntax of HogQL, as PostHog's clients write them, over the event store. */
+
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { aggregates, templates } from "../../../src/events/query/hogql-functions.ts";
+import { runQuery } from "../../../src/events/query/run-query.ts";
+import { TestStores } from "../../support/event-store.ts";
+
+let stores: TestStores;
+beforeAll(async () => {
+  stores = await TestStores.open();
+  const time = Date.UTC(2026, 0, 4, 13, 7, 42);
+  const common = {
+    $browser: "Firefox",
+    "a b": "c",
+    "$feature/x-y": "on",
+    nested: { deep: { er: "z" }, list: ["p", "q"] },
+  };
+  await stores.load([
+    {
+      event: "order",
+      distinctId: "ann",
+      time,
+      properties: {
+        ...common,
+        plan: "pro",
+        amount: 9,
+        paid: true,
+        $session_id: "s1",
+        $set: { tier: "gold", age: 41 },
+      },
+    },
+    {
+      event: "order",
+      distinctId: "ann",
+      time: time + 3_600_000,
+      properties: { ...common, plan: "free", amount: 10.5, paid: false, order: "first" },
+    },
+    {
+      event: "visit",
+      distinctId: "bob",
+      time: time + 86_400_000,
+      properties: {
+        $set: { tier: "it's" },
+        url: "https://u@shop.example:81/a/b?q=1",
+        at: "2026-02-03T04:05:06+02:00",
+        none: null,
+      },
+    },
+  ]);
+  await stores.mirror.follow();
+  for (const [owner, name, type] of [
+    ["event", "amount", "Numeric"],
+    ["event", "paid", "Boolean"],
+    ["event", "plan", "String"],
+    ["person", "age", "Numeric"],
+  ] as const)
+    stores.people.$client
+      .query("INSERT INTO property_name (project_id, owner, name, type, last_seen) VALUES (1, ?, ?, ?, 0)")
+      .run(owner, name, type);
+});
+afterAll(async () => await stores[Symbol.asyncDispose]());
+
+async function ask(sql: string, { weekStartDay = 1 as 0 | 1, placeholders = {} } = {}) {
+  const connection = await stores.database.connect();
+  try {
+    const sources = { people: stores.people, resultBytesMax: 1_000_000 };
+    const hogql = { weekStartDay, placeholders };
+    const chunks = await runQuery(connection, sources, { projectId: 1, sql, limit: 100, hogql });
+    return JSON.parse(Buffer.concat(chunks).toString()) as {
+      results: unknown[][];
+      columns: string[];
+      types: string[][];
+    };
+  } finally {
+    connection.closeSync();
+  }
+}
+const value = async (expression: string) =>
+  (await ask(`SELECT ${expression} FROM events WHERE seq = 1`)).results[0]![0];
+const count = async (condition: string) =>
+  Number((await ask(`SELECT count() FROM events WHERE ${condition}`)).results[0]![0]);
+
+describe("a property", () => {
+  test.each<[string, number]>([
+    ["properties.plan = 'pro'", 1],
+    ["properties.plan != 'pro'", 1],
+    ["properties.plan IN ('pro', 'free')", 2],
+    ["properties.plan LIKE 'p%'", 1],
+    ["properties.plan ILIKE 'P%'", 1],
+    ["properties.plan IS NULL", 1],
+    ["properties.none IS NULL", 3],
+    ["properties.$browser = 'Firefox'", 2],
+    ["events.properties.$browser = 'Firefox'", 2],
+    ["properties['a b'] = 'c'", 2],
+    ["properties.`a b` = 'c'", 2],
+    ["properties.\"a b\" = 'c'", 2],
+    ["properties.`$feature/x-y` = 'on'", 2],
+    ["properties['$feature/x-y'] = 'on'", 2],
+    ["properties.nested.deep.er = 'z'", 2],
+    ["properties.nested['deep'].er = 'z'", 2],
+    ["properties.order = 'first'", 1],
+    ["properties.amount = 9", 1],
+    ["properties.amount = '9'", 1],
+    ["properties.amount > 9.5", 1],
+    ["9.5 < properties.amount", 1],
+    ["properties.amount IN (9, 10.5)", 2],
+    ["properties.amount BETWEEN 9 AND 10", 1],
+    ["properties.amount * 2 = 18", 1],
+    ["properties.amount >= -1", 2],
+    ["properties.amount >= '9'::int AND properties.amount < CAST(10 AS double)", 1],
+    ["properties.amount > 8.5::DECIMAL(3, 1)", 2],
+    ["properties.plan > 5", 0],
+    ["properties.paid = true", 1],
+    ["properties.paid = 'true'", 1],
+    ["properties.plan = properties.plan", 2],
+    ["$session_id = 's1'", 1],
+    ["person.properties.tier = 'gold'", 2],
+    ["events.person.properties.tier = 'gold'", 2],
+    ["person.properties.tier = 'it''s'", 1],
+    ["person.properties.tier = 'it\\'s'", 1],
+    ["person.properties.age > 40", 2],
+    ["person.properties['tier'] = 'gold'", 2],
+    ["person.id = person_id", 3],
+    ["person.created_at < now()", 3],
+    ["created_at = received_at AND events.created_at = received_at", 3],
+    ["person_id IN (SELECT id FROM persons WHERE properties.tier = 'gold')", 2],
+    ["distinct_id = 'ann' AND event == 'order'", 2],
+    ["NOT (properties.plan = 'pro')", 1],
+    ["timestamp >= toDateTime('2026-01-05 00:00:00')", 1],
+    ["timestamp > '2026-01-05'", 1],
+    ["timestamp < now() - INTERVAL 1 DAY AND timestamp < now() - toIntervalDay(1)", 3],
+    ["and(properties.plan = 'pro', or(equals(event, 'order'), notEquals(event, 'x')))", 1],
+    ["in(properties.plan, ('pro', 'free'))", 2],
+    ["in(properties.plan, tuple('pro'))", 1],
+    ["notIn(event, ('order', 'x'))", 1],
+    ["like(event, 'o%') and ilike(event, 'O%')", 2],
+    ["event NOT LIKE 'o%'", 1],
+    ["event NOT IN ('order')", 1],
+    ["event = 'order' and (properties.plan = 'pro' or (properties.plan = 'x'))", 1],
+  ])("%s holds for %j events", async (condition, expected) => {
+    expect(await count(condition)).toBe(expected);
+  });
+
+  test("of another table, a subquery or a common table is found by its alias", async () => {
+    const sql = [
+      "SELECT e.properties.plan, p.properties.tier FROM events e JOIN persons p ON p.id = e.person_id ORDER BY e.seq LIMIT 1",
+      "WITH x AS (SELECT properties.plan, properties.$browser FROM events) SELECT plan, $browser FROM x ORDER BY 1 DESC LIMIT 1",
+      "SELECT plan, count() FROM (SELECT properties.plan FROM events) GROUP BY plan ORDER BY plan LIMIT 1",
+    ];
+    expect(await Promise.all(sql.map(async (one) => (await ask(one)).results))).toEqual([
+      [["pro", "gold"]],
+      [["pro", "Firefox"]],
+      [["free", 1]],
+    ]);
+  });
+});
+
+/** By function: expressions over the first event, and their values. */
+const examples: readonly [string, unknown][] = [
+  ["toDate(timestamp)", "2026-01-04"],
+  ["toDate('2026-01-04T23:00:00')", "2026-01-04"],
+  ["toDateOrNull('x')", null],
+  ["toDateTime('2026-02-03T04:05:06+02:00') = toDateTime('2026-02-03 02:05:06')", true],
+  ["toDateTime('2026-01-04 12:00:00', 'Europe/Berlin') = toDateTime('2026-01-04 11:00:00')", true],
+  ["toDateTime(1767532062) = timestamp", true],
+  ["toDateTimeOrNull('x')", null],
+  ["toStartOfDay(timestamp) = toDateTime('2026-01-04')", true],
+  ["toStartOfHour(timestamp) = toDateTime('2026-01-04 13:00:00')", true],
+  ["toStartOfMinute(timestamp) = toDateTime('2026-01-04 13:07:00')", true],
+  ["toStartOfSecond(timestamp) = timestamp", true],
+  ["toStartOfFiveMinutes(timestamp) = toDateTime('2026-01-04 13:05:00')", true],
+  ["toStartOfFiveMinute(timestamp) = toStartOfFiveMinutes(timestamp)", true],
+  ["toStartOfTenMinutes(timestamp) = toDateTime('2026-01-04 13:00:00')", true],
+  ["toStartOfFifteenMinutes(timestamp) = toDateTime('2026-01-04 13:00:00')", true],
+  ["toStartOfInterval(timestamp, INTERVAL 5 MINUTE) = toDateTime('2026-01-04 13:05:00')", true],
+  ["toStartOfInterval(timestamp, toIntervalHour(6)) = toDateTime('2026-01-04 12:00:00')", true],
+  ["toDate(toStartOfInterval(timestamp, INTERVAL 1 WEEK))", "2025-12-29"],
+  ["toDate(toStartOfInterval(timestamp, INTERVAL 1 MONTH))", "2026-01-01"],
+  ["toStartOfWeek(timestamp)", "2025-12-29"],
+  ["toStartOfWeek(timestamp, 0)", "2026-01-04"],
+  ["toStartOfWeek(timestamp, 3)", "2025-12-29"],
+  ["toMonday(timestamp)", "2025-12-29"],
+  ["toStartOfMonth(timestamp)", "2026-01-01"],
+  ["toStartOfDay(timestamp, 'Asia/Tokyo') = toDateTime('2026-01-03 15:00:00')", true],
+  ["toDate(timestamp + INTERVAL 3 HOUR, 'Asia/Tokyo')", "2026-01-05"],
+  ["toStartOfQuarter(timestamp)", "2026-01-01"],
+  ["toStartOfYear(timestamp)", "2026-01-01"],
+  ["toStartOfISOYear(timestamp)", "2025-12-29"],
+  ["toLastDayOfMonth(timestamp)", "2026-01-31"],
+  ["dateDiff('day', toDateTime('2026-01-01'), timestamp)", 3],
+  ["dateDiff('hour', timestamp, timestamp + INTERVAL 2 HOUR)", 2],
+  ["date_diff('minute', timestamp, addHours(timestamp, 1))", 60],
+  ["dateTrunc('month', timestamp) = toDateTime('2026-01-01')", true],
+  ["dateAdd('day', 2, timestamp) = addDays(timestamp, 2)", true],
+  ["dateSub('week', 1, timestamp) = subtractWeeks(timestamp, 1)", true],
+  ["dateAdd(timestamp, INTERVAL 1 DAY) = addDays(timestamp, 1)", true],
+  ["date_sub(timestamp, INTERVAL 1 DAY) = subtractDays(timestamp, 1)", true],
+  ["addSeconds(timestamp, 60) = addMinutes(timestamp, 1)", true],
+  ["addMonths(timestamp, 3) = addQuarters(timestamp, 1)", true],
+  ["addYears(timestamp, 1) = subtractMonths(timestamp, -12)", true],
+  ["addWeeks(timestamp, 1) = timestamp + toIntervalWeek(1)", true],
+  ["subtractSeconds(timestamp, 1) = timestamp - toIntervalSecond(1)", true],
+  ["subtractMinutes(timestamp, 1) = timestamp - toIntervalMinute(1)", true],
+  ["subtractHours(timestamp, 1) = timestamp - toIntervalHour(1)", true],
+  ["subtractQuarters(timestamp, 1) = timestamp - toIntervalQuarter(1)", true],
+  ["subtractYears(timestamp, 1) = timestamp - toIntervalYear(1)", true],
+  ["addMonths(timestamp, 1) = timestamp + toIntervalMonth(1)", true],
+  ["now() > timestamp AND now64() > timestamp", true],
+  ["timestamp + toIntervalDay(1) = addDays(timestamp, 1)", true],
+  ["yesterday() = today() - 1", true],
+  ["toYear(timestamp)", 2026],
+  ["toQuarter(timestamp)", 1],
+  ["toMonth(timestamp)", 1],
+  ["toDayOfYear(timestamp)", 4],
+  ["toDayOfMonth(timestamp)", 4],
+  ["toDayOfWeek(timestamp)", 7],
+  ["toHour(timestamp)", 13],
+  ["toMinute(timestamp)", 7],
+  ["toSecond(timestamp)", 42],
+  ["toISOWeek(timestamp)", 1],
+  ["toISOYear(timestamp)", 2026],
+  ["toWeek(timestamp)", 1],
+  ["toYYYYMM(timestamp)", 202601],
+  ["toYYYYMMDD(timestamp)", 20260104],
+  ["toYYYYMMDDhhmmss(timestamp)", 20260104130742],
+  ["toUnixTimestamp(timestamp)", 1767532062],
+  ["toUnixTimestamp64Milli(timestamp)", 1767532062000],
+  ["fromUnixTimestamp(1767532062) = timestamp", true],
+  ["fromUnixTimestamp64Milli(1767532062000) = timestamp", true],
+  ["toHour(toTimeZone(timestamp, 'America/New_York'))", 8],
+  ["formatDateTime(timestamp, '%Y-%m-%d %H:%i:%S')", "2026-01-04 13:07:42"],
+  ["parseDateTimeBestEffort('2026-01-04') = toStartOfDay(timestamp)", true],
+  ["parseDateTimeBestEffortOrNull('x')", null],
+  ["parseDateTimeBestEffortOrZero('x')", null],
+  ["parseDateTime64BestEffort('2026-01-04') = toStartOfDay(timestamp)", true],
+  ["parseDateTime64BestEffortOrNull('x')", null],
+  ["parseDateTime64BestEffortOrZero('x')", null],
+  ["toDateTime64('2026-01-04', 3) = toStartOfDay(timestamp)", true],
+  ["toDateTimeOrZero('2026-01-04') = toStartOfDay(timestamp)", true],
+  ["toString(5)", "5"],
+  ["toBool('true')", true],
+  ["toUUID('0193d1a2-7b1c-7c3e-9f60-be2f3a4b5c6d')", "0193d1a2-7b1c-7c3e-9f60-be2f3a4b5c6d"],
+  ["toUUIDOrNull('x')", null],
+  ["toInt('5.9')", 5],
+  ["toInt64('x')", null],
+  ["toInt64OrZero('x')", 0],
+  ["toUInt8OrDefault('x', 7)", 7],
+  ["toFloat(properties.amount)", 9],
+  ["toFloat64OrNull('x')", null],
+  ["toFloatOrZero(properties.plan)", 0],
+  ["toDecimal('1.256', 2)", 1.26],
+  ["assumeNotNull(properties.plan)", "pro"],
+  ["toNullable('a')", "a"],
+  ["isNull(properties.nothing) AND isNotNull(properties.plan)", true],
+  ["ifNull(properties.nothing, 'x')", "x"],
+  ["empty('') AND notEmpty('a') AND empty([])", true],
+  ["if(properties.plan = 'pro', 1, 2)", 1],
+  ["multiIf(properties.plan = 'x', 1, properties.plan = 'pro', 2, 3)", 2],
+  ["less(1, 2) AND greater(2, 1) AND lessOrEquals(1, 1) AND greaterOrEquals(1, 1)", true],
+  ["plus(1, 2) - minus(2, 1) + multiply(2, 3)", 8],
+  ["divide(3, 2)", 1.5],
+  ["modulo(5, 3) + intDiv(7, 2)", 5],
+  ["negate(5)", -5],
+  ["xor(true, false)", true],
+  ["notLike('a', 'b%') AND notILike('a', 'b%')", true],
+  ["splitByChar(',', 'a,b')", ["a", "b"]],
+  ["splitByString('--', 'a--b')[2]", "b"],
+  ["replaceAll('aa', 'a', 'b')", "bb"],
+  ["replaceOne('a.a.', '.', '!')", "a!a."],
+  ["replaceRegexpAll('a1b2', '\\\\d', '')", "ab"],
+  ["replaceRegexpOne('a1b2', '\\d', '')", "ab2"],
+  ["match('abc', '^a')", true],
+  ["extract('id=42', 'id=(\\\\d+)')", "42"],
+  ["extract('id=42', '\\\\d+')", "42"],
+  ["extract(year FROM timestamp)", 2026],
+  ["extractAll('a1b22', '\\\\d+')", ["1", "22"]],
+  ["position('hello', 'l')", 3],
+  ["position('l' IN 'hello')", 3],
+  ["positionCaseInsensitive('HELLO', 'l')", 3],
+  ["startsWith('abc', 'a') AND endsWith('abc', 'c')", true],
+  ["concat(lowerUTF8('A'), upperUTF8('b'), toString(lengthUTF8('cc')))", "aB2"],
+  ["leftPad('1', 3, '0') || rightPad('1', 3, '0')", "001100"],
+  ["trimLeft(' a') || trimRight('b ') || trimBoth(' c ')", "abc"],
+  ["protocol('https://x.y/z')", "https"],
+  ["domain('https://u@shop.example:81/a/b?q=1')", "shop.example"],
+  ["path('https://u@shop.example:81/a/b?q=1')", "/a/b"],
+  ["arrayMap(x -> x + 1, [1, 2])", [2, 3]],
+  ["arrayFilter(x -> x > 1, [1, 2])", [2]],
+  ["arrayExists(x -> x > 1, [1, 2]) AND NOT arrayAll(x -> x > 1, [1, 2])", true],
+  ["arrayCount(x -> x > 1, [1, 2])", 1],
+  ["arraySum([1, 2]) + arraySum(x -> x * 2, [1])", 5],
+  ["arrayAvg([1, 2])", 1.5],
+  ["arrayMax([1, 2]) - arrayMin([1, 2])", 1],
+  ["arrayUniq([1, 1]) + length(arrayDistinct([1, 1]))", 2],
+  ["arraySort([2, 1])", [1, 2]],
+  ["arrayReverseSort([1, 2])", [2, 1]],
+  ["arrayReverse([1, 2])", [2, 1]],
+  ["arrayStringConcat(['a', 'b'], '-')", "a-b"],
+  ["arrayElement(['a', 'b'], 2)", "b"],
+  ["arraySlice([1, 2, 3], 2, 1)", [2]],
+  ["arrayFlatten([[1], [2]])", [1, 2]],
+  ["arrayConcat([1], [2])", [1, 2]],
+  ["arrayPushBack(arrayPushFront([2], 1), 3)", [1, 2, 3]],
+  ["arrayEnumerate(['a', 'b'])", [1, 2]],
+  ["arrayJoin(['a'])", "a"],
+  ["array(1, 2)", [1, 2]],
+  ["has(['a'], 'a') AND hasAny([1], [1, 2]) AND NOT hasAll([1], [1, 2])", true],
+  ["indexOf([5, 6], 6)", 2],
+  ["JSONExtractString(properties, 'plan')", "pro"],
+  ["JSONExtractString(properties, 'amount')", ""],
+  ["JSONExtractString(properties, 'nothing')", ""],
+  ["JSONExtractString(properties, 'nested', 'deep', 'er')", "z"],
+  ["JSONExtractString(properties, 'nested', 'list', 2)", "q"],
+  ["JSONExtractString(properties, lower('PLAN'))", "pro"],
+  ["JSONExtractRaw(properties, 'nested', 'list')", '["p","q"]'],
+  ["JSONExtractInt(properties, 'amount') + JSONExtractUInt(properties, 'plan')", 9],
+  ["JSONExtractFloat(properties, 'amount')", 9],
+  ["JSONExtractBool(properties, 'paid')", true],
+  ["JSONExtract(properties, 'amount', 'Nullable(Float64)')", 9],
+  ["JSONExtract(properties, 'plan', 'String')", "pro"],
+  ["JSONExtractKeys(properties, 'nested')", ["deep", "list"]],
+  ["JSONExtractArrayRaw(properties, 'nested', 'list')", ['"p"', '"q"']],
+  ["JSONHas(properties, 'plan') AND NOT JSONHas(properties, 'nothing')", true],
+  ["JSONLength(properties, 'nested', 'list')", 2],
+  ["JSONType(properties, 'plan')", "VARCHAR"],
+];
+
+const ofAllEvents: readonly [string, unknown][] = [
+  ["count()", 3],
+  ["count(*)", 3],
+  ["count(DISTINCT distinct_id)", 2],
+  ["countIf(event = 'order')", 2],
+  ["uniq(distinct_id)", 2],
+  ["uniq(distinct_id, event)", 2],
+  ["uniqExact(person_id)", 2],
+  ["uniqIf(distinct_id, event = 'order')", 1],
+  ["countDistinct(event)", 2],
+  ["countDistinctIf(event, event = 'x')", 0],
+  ["sum(properties.amount)", 19.5],
+  ["sum(toFloat(properties.amount))", 19.5],
+  ["sumIf(properties.amount, properties.plan = 'pro')", 9],
+  ["avg(properties.amount)", 9.75],
+  ["avgIf(properties.amount, properties.plan = 'free')", 10.5],
+  ["max(toFloat(properties.amount)) - min(toFloat(properties.amount))", 1.5],
+  ["quantile(0.5)(properties.amount)", 9.75],
+  ["quantileExact(0.5)(properties.amount)", 9],
+  ["quantileIf(0.5)(properties.amount, properties.plan = 'pro')", 9],
+  ["median(properties.amount)", 9.75],
+  ["medianExact(properties.amount)", 9.75],
+  ["any(properties.url)", "https://u@shop.example:81/a/b?q=1"],
+  ["-any(seq) < 0 AND max(seq) = ANY([3, 4])", true],
+  ["anyIf(event, distinct_id = 'bob')", "visit"],
+  ["anyHeavy(event)", "order"],
+  ["argMax(event, timestamp)", "visit"],
+  ["argMin(properties.plan, timestamp)", "pro"],
+  ["argMaxIf(properties.plan, timestamp, event = 'order')", "free"],
+  ["arraySort(groupArray(properties.plan))", ["free", "pro"]],
+  ["arraySort(groupUniqArray(event))", ["order", "visit"]],
+  ["groupArrayIf(properties.plan, properties.amount > 9)", ["free"]],
+  ["topK(1)(event)", ["order"]],
+  ["round(stddevPop(properties.amount), 2)", 0.75],
+  ["sum(count()) OVER ()", 3],
+];
+
+describe("a function", () => {
+  test.each(examples)("%s is %j", async (expression, expected) => {
+    expect(await value(expression)).toEqual(expected as never);
+  });
+
+  test.each(ofAllEvents)("over all events, %s is %j", async (expression, expected) => {
+    expect((await ask(`SELECT ${expression} FROM events`)).results).toEqual([[expected]] as never);
+  });
+
+  test("that has a translation has an example, a variant's own aside", () => {
+    const written = [...examples, ...ofAllEvents].map(([text]) => text.toLowerCase()).join("\n");
+    const bare = (name: string) => name.replace(/(?:8|16|32|64)?(?:or(?:null|zero|default))?$/, "");
+    const missing = Object.keys(templates).filter(
+      (name) => !written.includes(`${bare(name)}`) && !sameAsNamed.test(name),
+    );
+    const others = "covar|var|uniqhll12|uniqcombined|uniqtheta|sumdistinct|anylast|stddev";
+    const aggregatesMissing = Object.keys(aggregates).filter(
+      (name) => !written.includes(`${name}(`) && !new RegExp(others).test(name),
+    );
+    expect([missing, aggregatesMissing]).toEqual([[], []]);
+  });
+
+  test("starts a week on the project's first day", async () => {
+    const sql = "SELECT toStartOfWeek(timestamp) FROM events WHERE seq = 1";
+    expect((await ask(sql, { weekStartDay: 0 })).results).toEqual([["2026-01-04"]]);
+  });
+
+  test("that HogQL does not have, or that reads more than the views, is refused", async () => {
+    for (const sql of [
+      "SELECT sleepy(1)",
+      "SELECT getenv('HOME')",
+      "SELECT file('x')",
+      "SELECT readTextIf('x', true)",
+      "SELECT * FROM url('x')",
+    ])
+      await expect(ask(sql)).rejects.toThrow(/not allowed|does not exist/);
+  });
+});
+const sameAsNamed = /^equals|notequals$/;
+
+describe("a property of one type", () => {
+  test.each<[string, unknown[][]]>([
+    [
+      "SELECT properties.amount, properties.paid, properties.plan FROM events WHERE seq = 1",
+      [[9, true, "pro"]],
+    ],
+    ["SELECT max(properties.amount), min(properties.amount) FROM events", [[10.5, 9]]],
+    [
+      "SELECT argMax(event, properties.amount), maxIf(properties.amount, properties.paid = true) FROM events",
+      [["order", 9]],
+    ],
+    [
+      "SELECT seq FROM events WHERE properties.amount IS NOT NULL ORDER BY properties.amount DESC",
+      [[2], [1]],
+    ],
+    [
+      "SELECT properties.amount AS n, count() FROM events GROUP BY properties.amount ORDER BY n LIMIT 1",
+      [[9, 1]],
+    ],
+    ["SELECT properties.paid, count() FROM events GROUP BY properties.paid ORDER BY 1 LIMIT 1", [[false, 1]]],
+    ["SELECT person.properties.age FROM events WHERE seq = 1", [[41]]],
+    ["SELECT properties.age FROM persons WHERE properties.tier = 'gold'", [[41]]],
+    [
+      "SELECT e.properties.amount, p.properties.age FROM events e JOIN persons p ON p.id = e.person_id WHERE e.seq = 1",
+      [[9, 41]],
+    ],
+    ["SELECT n FROM (SELECT properties.amount AS n FROM events) WHERE n = '9'", [[9]]],
+    ["SELECT properties.amount AS n FROM events WHERE n > 9", [[10.5]]],
+    [
+      "SELECT groupArray(1)(properties.amount), quantiles(0, 1)(properties.amount) FROM events",
+      [[[9], [9, 10.5]]],
+    ],
+    [
+      "SELECT lower(properties.amount), concat(properties.amount, 'x') FROM events WHERE seq = 1",
+      [["9", "9x"]],
+    ],
+    ["SELECT ifNull(properties.nope, 0), coalesce(properties.amount, 0) FROM events WHERE seq = 1", [[0, 9]]],
+    [
+      "SELECT least(properties.amount, 5), greatest(properties.amount, 50), nullIf(properties.amount, 9) FROM events WHERE seq = 1",
+      [[5, 50, null]],
+    ],
+    [
+      "SELECT if(seq = 1, properties.amount, 0), multiIf(seq = 1, properties.amount, NULL) FROM events WHERE seq = 1",
+      [[9, "9"]],
+    ],
+    [
+      "SELECT if(seq = 1, properties.plan, 'none'), coalesce(properties.paid, false) FROM events WHERE seq = 1",
+      [["pro", true]],
+    ],
+    [
+      "SELECT coalesce(properties.amount, 0) > properties.nope, coalesce(properties.amount, 0) > 5 FROM events WHERE seq = 1",
+      [[null, true]],
+    ],
+    ["SELECT coalesce(properties.amount, 'none') FROM events WHERE seq = 3", [["none"]]],
+    ["SELECT DISTINCT properties.amount FROM events WHERE properties.amount < 10", [[9]]],
+  ])("%s returns %j", async (sql, expected) => {
+    expect((await ask(sql)).results).toEqual(expected);
+  });
+});
+
+test("columns have the names that PostHog gives them", async () => {
+  const { columns } = await ask(
+    "SELECT DISTINCT event, count(), toStartOfDay(timestamp), properties.$browser, properties['a b'], count() AS n, e.properties.plan, person.properties.tier, person.id, $session_id, created_at FROM events e GROUP BY ALL",
+  );
+  expect(columns).toEqual([
+    "event",
+    "count()",
+    "toStartOfDay(timestamp)",
+    "$browser",
+    "a b",
+    "n",
+    "plan",
+    "tier",
+    "id",
+    "$session_id",
+    "created_at",
+  ]);
+});
+
+test("a usual statement of a client: groups, orders, limits", async () => {
+  const { results, types } = await ask(`
+    -- by day
+    SELECT toStartOfDay(timestamp) AS day, uniq(person_id) AS users, countIf(properties.plan = 'pro') AS pro
+    FROM events WHERE timestamp >= toDateTime('2026-01-01') AND event IN ('order', 'visit')
+    GROUP BY day HAVING users > 0 ORDER BY day DESC LIMIT 10`);
+  expect(results.map(([, ...rest]) => rest)).toEqual([
+    [1, 0],
+    [1, 1],
+  ]);
+  expect(types.map(([, type]) => type)).toEqual(["DateTime64(6, 'UTC')", "Int64", "Int64"]);
+});
+
+test("placeholders are replaced, and unknown ones refused", async () => {
+  const sql = "SELECT count() FROM events WHERE {filters} AND event = {event} AND seq IN {variables.ids}";
+  const placeholders = { filters: "true", event: "'order'", "variables.ids": "(1, 2)" };
+  expect((await ask(sql, { placeholders })).results).toEqual([[2]]);
+  await expect(ask("SELECT {x}")).rejects.toThrow("{x}");
+  expect((await ask("SELECT {'a': 1} AS s")).results).toEqual([[{ a: 1 }]]);
+});
+
+test.each([
+  ["terms", `SELECT ${Array(30_000).fill("1").join("+")}`],
+  ["properties", `SELECT ${Array(4_000).fill("properties.a").join("+")}`],
+  ["calls", `SELECT ${"toString(".repeat(190)}1${")".repeat(190)}`],
+  ["parameters", `SELECT ${"f(1)(".repeat(190)}1${")".repeat(190)}`],
+  ["names", `SELECT properties.${Array(99).fill("a").join(".")}`],
+  ["a half string", "SELECT 'a\\'"],
+  ["half brackets", "SELECT f(1)("],
+  ["a half name", "SELECT `a"],
+])("a statement of many %s ends with rows or a named error", async (_, sql) => {
+  const error = await ask(sql).then(
+    () => undefined,
+    (reason: Error & { code?: string }) => reason.code,
+  );
+  expect([undefined, "statement_refused", "statement_failed"]).toContain(error);
+});
+
+test("numbers keep their digits", async () => {
+  expect(await value("[toString(12345678901234567890123), toString(1.10)]")).toEqual([
+    "12345678901234567890123",
+    "1.10",
+  ]);
+  expect(await value("arraySum(arrayFilter(x -> x > 0.10, [1.10]))")).toBe(1.1);
+});

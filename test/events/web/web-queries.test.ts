@@ -1,0 +1,417 @@
+/** Web analytics: the figures of a fixture and of random events, the same from both engines. */
+
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { computeQuery } from "../../../src/events/compute-query.ts";
+import { forWebQueries } from "../../../src/events/web/property-columns.ts";
+import { channelNames } from "../../../src/events/web/traffic-sources.ts";
+import type { JsonObject } from "../../../src/lib/json.ts";
+import { hasClickHouse, TestClickHouse, testWithClickHouse } from "../../support/clickhouse.ts";
+import { ClickHouseStores } from "../../support/clickhouse-stores.ts";
+import { type TestEvent, TestStores } from "../../support/event-store.ts";
+import { dateRange, filtered, headline, lists, noon, now, webEvents } from "./visits-fixture.ts";
+import { expectedFigures } from "./visits-model.ts";
+
+type Answer = {
+  // biome-ignore lint/suspicious/noExplicitAny: objects or lists, by the kind of query
+  results: any[];
+} & Record<string, unknown>;
+
+const request = { projectId: 1, timezone: "UTC", now };
+let stores: TestStores;
+let server: TestClickHouse | undefined;
+let beside: ClickHouseStores | undefined;
+
+async function open(events: TestEvent[]): Promise<TestStores> {
+  const opened = await TestStores.open();
+  await opened.load(events);
+  await opened.mirror.follow();
+  return opened;
+}
+
+beforeAll(async () => {
+  stores = await open(webEvents);
+  if (!hasClickHouse) return;
+  server = await TestClickHouse.start();
+  beside = await ClickHouseStores.beside(server, stores);
+});
+
+afterAll(async () => {
+  await beside?.close(true);
+  await server?.[Symbol.asyncDispose]();
+  await stores[Symbol.asyncDispose]();
+});
+
+async function ask(query: JsonObject, more: JsonObject = {}): Promise<Answer> {
+  return (await stores.ask((store) =>
+    computeQuery(store, { ...request, ...more, query: { dateRange, ...query } } as never),
+  )) as Answer;
+}
+
+const byKey = ({ results }: Answer, member = "value") =>
+  Object.fromEntries(results.map((result) => [result.key, result[member]]));
+
+const list = (breakdownBy: string, more: JsonObject = {}) =>
+  ({ kind: "WebStatsTableQuery", breakdownBy, includeBounceRate: true, ...more }) as JsonObject;
+
+describe("the fixture of twelve visits", () => {
+  test("the headline", async () => {
+    const answer = await ask({ kind: "WebOverviewQuery" });
+    expect(byKey(answer)).toEqual(headline);
+    expect(answer).toMatchObject({ dateFrom: "2026-10-18 00:00:00", dateTo: "2026-10-21 23:59:59" });
+    expect(answer.results[4]).toEqual({
+      ...{ key: "bounce rate", kind: "percentage", isIncreaseBad: true, value: headline["bounce rate"] },
+      ...{ previous: null, changeFromPreviousPct: null },
+    });
+  });
+
+  for (const [breakdownBy, rows] of Object.entries(lists)) {
+    test(`by ${breakdownBy}`, async () => {
+      const { results, columns, hasMore } = await ask(list(breakdownBy));
+      expect(
+        results.map(([value, ...pairs]) => [
+          value,
+          ...pairs.slice(0, 3).map((pair: unknown) => (pair as number[])[0]),
+        ]),
+      ).toEqual(rows);
+      expect([columns, hasMore]).toEqual([
+        ["breakdown_value", "visitors", "views", "bounce_rate", "ui_fill_fraction", "cross_sell"].map(
+          (name) => `context.columns.${name}`,
+        ),
+        false,
+      ]);
+      const shares = results.map((row) => row[4] as number);
+      expect(shares.reduce((sum, share) => sum + share, 0)).toBeCloseTo(1);
+    });
+  }
+
+  for (const [properties, [visitors, views, sessions]] of filtered) {
+    test(`filtered by ${JSON.stringify(properties)}`, async () => {
+      const figures = byKey(await ask({ kind: "WebOverviewQuery", properties: properties as never }));
+      expect(figures).toMatchObject({ visitors, views, sessions });
+      const { results } = await ask(list("Page", { properties: properties as never }));
+      const sum = results.reduce((total, row) => total + (row[2] as number[])[0]!, 0);
+      expect(sum).toBe(views);
+    });
+  }
+
+  test("pages of a list, and its order", async () => {
+    const { results, hasMore } = await ask(list("Page", { limit: 2, offset: 1, includeBounceRate: false }));
+    expect([results.map(([path]) => path), hasMore]).toEqual([["/pricing", "/app"], true]);
+    const ordered = await ask(list("Browser", { orderBy: ["BounceRate", "ASC"] }));
+    expect(ordered.results.map(([browser]) => browser)).toEqual(["Chrome", "Firefox", "Safari"]);
+    const byViews = await ask(list("ExitPage", { orderBy: ["Views", "DESC"], limit: 2 }));
+    expect(byViews.results.map(([path]) => path)).toEqual(["/", "/pricing"]);
+  });
+
+  test("only what is in the range is read, and the current day is compared up to the minute", async () => {
+    // The visit across midnight has its page view on the first day.
+    const second = { date_from: "2026-10-21", date_to: "2026-10-21" };
+    expect(byKey(await ask({ kind: "WebOverviewQuery", dateRange: second }))).toMatchObject({
+      views: 1,
+      sessions: 1,
+    });
+    const compared = { kind: "WebOverviewQuery", dateRange: second, compareFilter: { compare: true } };
+    // At 18:30, not yet the visits of 22:40 and later.
+    const answer = await ask(compared);
+    expect(byKey(answer, "previous")).toMatchObject({ views: 14, sessions: 10 });
+    expect(byKey(answer, "changeFromPreviousPct")).toMatchObject({ views: -93, sessions: -90 });
+    const later = await ask(compared, { now: now + 86_400_000 });
+    expect(byKey(later, "previous")).toMatchObject({ views: 15, sessions: 11 });
+    // Ranges that overlap count events twice.
+    const shifted = await ask({
+      ...compared,
+      dateRange,
+      compareFilter: { compare: true, compare_to: "-1d" },
+    });
+    expect(byKey(shifted, "previous")).toMatchObject({ views: 15 });
+  });
+
+  test("the course by day", async () => {
+    const { results } = await ask({ kind: "WebTrendsQuery", interval: "day" });
+    expect(results).toEqual([
+      {
+        bucket: "2026-10-18",
+        metrics: { UniqueUsers: 1, PageViews: 2, Sessions: 1, Bounces: 0, SessionDuration: 86_400 },
+      },
+      {
+        bucket: "2026-10-19",
+        metrics: { UniqueUsers: 0, PageViews: 0, Sessions: 0, Bounces: 0, SessionDuration: 0 },
+      },
+      {
+        bucket: "2026-10-20",
+        metrics: { UniqueUsers: 8, PageViews: 14, Sessions: 10, Bounces: 4, SessionDuration: 257.2 },
+      },
+      {
+        bucket: "2026-10-21",
+        metrics: { UniqueUsers: 1, PageViews: 1, Sessions: 1, Bounces: 1, SessionDuration: 0 },
+      },
+    ] as never);
+    const one = await ask({
+      kind: "WebTrendsQuery",
+      interval: "week",
+      metrics: ["Sessions"],
+      compareFilter: { compare: true },
+    });
+    expect(one.results.map(({ metrics }) => metrics)).toEqual([{ Sessions: 1 }, { Sessions: 11 }]);
+    expect((one.previous as JsonObject[]).map(({ metrics }) => metrics)).toEqual([{ Sessions: 0 }]);
+  });
+
+  test("goals", async () => {
+    const goals = [
+      { name: "Signup", event: "signup", path: null },
+      { name: "Pricing", event: null, path: "/pricing" },
+      { name: "Never", event: "never", path: null },
+    ];
+    const web = { goals, countsScreens: false } as never;
+    const { results } = await ask({ kind: "WebGoalsQuery" }, { web });
+    // A signup without a page view is not a visitor's.
+    expect(results).toEqual([
+      ["Signup", [1, null], [1, null], [1 / 9, null]],
+      ["Pricing", [2, null], [3, null], [2 / 9, null]],
+      ["Never", [0, null], [0, null], [0, null]],
+    ]);
+    const ordered = await ask({ kind: "WebGoalsQuery", orderBy: ["ConversionRate", "DESC"] }, { web });
+    expect(ordered.results.map(([name]) => name)).toEqual(["Pricing", "Signup", "Never"]);
+    expect((await ask({ kind: "WebGoalsQuery" })).results).toEqual([]);
+  });
+
+  test("visitors who are online", async () => {
+    const online = async (at: number) => byKey(await ask({ kind: "WebOnlineQuery" }, { now: at })).online;
+    expect(await online(now)).toBe(0);
+    expect(await online(noon + 4 * 60_000)).toBe(4);
+    expect(await online(noon - 1)).toBe(0);
+  });
+
+  test("screens count if the project wants it", async () => {
+    await using own = await open([
+      {
+        event: "$screen",
+        distinctId: "app",
+        time: noon,
+        properties: { $session_id: "a", $screen_name: "Home" },
+      },
+    ]);
+    const count = async (countsScreens: boolean) => {
+      const query = { kind: "WebOverviewQuery", dateRange };
+      const of = { ...request, web: { goals: [], countsScreens }, query };
+      return byKey((await own.ask((store) => computeQuery(store, of))) as Answer).views;
+    };
+    expect([await count(false), await count(true)]).toEqual([0, 1]);
+  });
+
+  test("what is not supported is rejected by name", async () => {
+    for (const [query, message] of [
+      [list("City"), 'The breakdownBy "City" is not supported. Use Page, InitialPage,'],
+      [list("Page", { limit: 1_001 }), "limit must be an integer from 1 to 1000."],
+      [list("Page", { offset: -1 }), "offset must be an integer from 0"],
+      [list("Page", { orderBy: ["Clicks", "DESC"] }), 'The orderBy ["Clicks","DESC"] is not valid'],
+      [list("Page", { includeScrollDepth: true }), "The includeScrollDepth true is not supported."],
+      [{ kind: "WebOverviewQuery", conversionGoal: { customEventName: "x" } }, "The conversionGoal"],
+      [{ kind: "WebOverviewQuery", dateRange: { date_from: "soon" } }, "Invalid date range."],
+      [{ kind: "WebOverviewQuery", compareFilter: { compare: true, compare_to: "1y" } }, undefined],
+      [
+        { kind: "WebOverviewQuery", compareFilter: { compare: true, compare_to: "soon" } },
+        "Invalid compare_to",
+      ],
+      [
+        { kind: "WebOverviewQuery", properties: [{ type: "session", key: "$nope", value: "x" }] },
+        'The session property "$nope"',
+      ],
+      [
+        { kind: "WebOverviewQuery", properties: [{ type: "cohort", key: "id", value: 1 }] },
+        'Properties of type "cohort"',
+      ],
+      [{ kind: "WebTrendsQuery", metrics: ["Clicks"] }, 'Unknown metrics ["Clicks"].'],
+      [{ kind: "WebGoalsQuery", orderBy: "x" }, 'The orderBy "x" is not valid'],
+    ] as [JsonObject, string | undefined][]) {
+      const failure = await ask(query).then(
+        () => undefined,
+        (error: Error) => error.message,
+      );
+      if (message === undefined) expect(failure).toBeUndefined();
+      else expect(failure).toContain(message);
+    }
+  });
+});
+
+describe("channels", () => {
+  const cases: [properties: JsonObject, channel: string][] = [
+    [{ gclid: "1", $referring_domain: "www.google.com" }, "Paid"],
+    [{ msclkid: "1" }, "Paid"],
+    [{ fbclid: "1", $referring_domain: "l.facebook.com" }, "Social"],
+    [{ fbclid: "1", utm_medium: "paid_social" }, "Paid"],
+    [{ utm_medium: "CPC" }, "Paid"],
+    [{ utm_medium: "retargeting", utm_source: "x" }, "Paid"],
+    [{ utm_medium: "E-Mail", $referring_domain: "mail.google.com" }, "Email"],
+    [{ $referring_domain: "gemini.google.com" }, "AI assistants"],
+    [{ $referring_domain: "www.perplexity.ai" }, "AI assistants"],
+    [{ $referring_domain: "google.co.uk" }, "Search"],
+    [{ $referring_domain: "search.brave.com" }, "Search"],
+    [{ $referring_domain: "www.bing.com", utm_source: "bing" }, "Search"],
+    [{ $referring_domain: "old.reddit.com" }, "Social"],
+    [{ $referring_domain: "t.co" }, "Social"],
+    [{ $referring_domain: "not-t.co" }, "Referral"],
+    [{ $referring_domain: "xx.com" }, "Referral"],
+    [{ $referring_domain: "notgoogle.com" }, "Referral"],
+    [{ utm_source: "podcast" }, "Campaign"],
+    [{ $referring_domain: "" }, "Direct"],
+    [{ $referring_domain: "www.shop.example", $host: "shop.example" }, "Direct"],
+    [{ $referring_domain: "blog.shop.example", $host: "shop.example" }, "Referral"],
+    [{ utm_source: "" }, "Direct"],
+  ];
+
+  test("of every rule", async () => {
+    await using own = await open(
+      cases.map(([properties], index) => ({
+        event: "$pageview",
+        ...{
+          distinctId: `id${index}`,
+          time: noon + index,
+          properties: { $session_id: `s${index}`, ...properties },
+        },
+      })),
+    );
+    const query = { kind: "WebStatsTableQuery", breakdownBy: "InitialChannelType", dateRange };
+    const { results } = (await own.ask((store) => computeQuery(store, { ...request, query }))) as Answer;
+    const expected = channelNames.map((name) => [
+      name,
+      cases.filter(([, channel]) => channel === name).length,
+    ]);
+    expect(Object.fromEntries(results.map(([name, [visitors]]) => [name, visitors]))).toEqual(
+      Object.fromEntries(expected),
+    );
+  });
+});
+
+test("properties of any type and events of any time", async () => {
+  const sizes = [
+    [1280, 720],
+    ["390", 844.0],
+    [0, 720],
+    ["wide", 720],
+    [1280, null],
+    [{ a: 1 }, [2]],
+  ] as const;
+  await using own = await open([
+    ...sizes.map(([width, height], index) => ({
+      event: "$pageview",
+      ...{ distinctId: `id${index}`, time: noon + index },
+      properties: { $session_id: index, $pathname: index, $viewport_width: width, $viewport_height: height },
+    })),
+    { event: "$pageview", distinctId: "early", time: Date.UTC(1000, 0, 1), properties: { $pathname: "//" } },
+  ]);
+  const of = async (query: JsonObject) =>
+    (await own.ask((store) => computeQuery(store, { ...request, query }))) as Answer;
+  const sizesShown = await of({ kind: "WebStatsTableQuery", breakdownBy: "Viewport", dateRange });
+  expect(sizesShown.results.map(([size]) => size)).toEqual([
+    [1280, 720],
+    [390, 844],
+  ]);
+  const all = await of({ kind: "WebStatsTableQuery", breakdownBy: "Page", dateRange: { date_from: "all" } });
+  expect(all.results.map(([path]) => path)).toEqual(["/", "0", "1", "2", "3", "4", "5"]);
+});
+
+const paths = ["/", "/a", "/a/", "/b?x=1", "/c/d/#e"];
+const event = fc.record({
+  event: fc.constantFrom(
+    "$pageview",
+    "$pageview",
+    "$pageleave",
+    "click",
+    "$feature_flag_called",
+    "$identify",
+  ),
+  distinctId: fc.constantFrom("ann", "bob", "cat"),
+  minute: fc.integer({ min: 0, max: 4 * 1440 }),
+  session: fc.constantFrom(undefined, undefined, "", "s1", "s2", "s3"),
+  path: fc.constantFrom(...paths),
+  browser: fc.constantFrom(undefined, "Firefox", "Chrome"),
+  zone: fc.constantFrom(undefined, "Europe/Berlin", "Asia/Saigon", "Nowhere/City"),
+});
+type Random = typeof event extends fc.Arbitrary<infer Value> ? Value : never;
+
+const toEvent = ({ minute, session, path, browser, zone, ...rest }: Random): TestEvent => ({
+  ...rest,
+  time: Date.UTC(2026, 9, 18) + minute * 60_000,
+  properties: { $session_id: session, $pathname: path, $browser: browser, $timezone: zone },
+});
+
+test("random events make the visits of a simple model", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(event, { maxLength: 60 }), async (events) => {
+      await using own = await open(events.map(toEvent));
+      const query = { kind: "WebOverviewQuery", dateRange };
+      const answer = (await own.ask((store) => computeQuery(store, { ...request, query }))) as Answer;
+      const { visitors, views, visits, seconds, bounces } = expectedFigures(events.map(toEvent));
+      expect(byKey(answer)).toMatchObject({ visitors, sessions: visits });
+      expect(Number(byKey(answer).views)).toBe(views);
+      if (visits === 0) return;
+      expect(byKey(answer)["session duration"]).toBeCloseTo(seconds / visits);
+      expect(byKey(answer)["bounce rate"]).toBeCloseTo((100 * bounces) / visits);
+    }),
+    { numRuns: 15 },
+  );
+});
+
+const compared = { compareFilter: { compare: true } };
+const questions: JsonObject[] = [
+  { kind: "WebOverviewQuery", ...compared },
+  { kind: "WebTrendsQuery", interval: "hour", ...compared },
+  { kind: "WebOnlineQuery" },
+  { kind: "WebGoalsQuery", ...compared },
+  { kind: "WebOverviewQuery", dateRange: { date_from: "all" }, ...compared },
+  ...Object.keys(lists).map((breakdownBy) => list(breakdownBy, compared)),
+  list("InitialUTMSourceMediumCampaign"),
+  ...filtered.flatMap(([properties]) => [
+    { kind: "WebOverviewQuery", properties: properties as never },
+    list("Page", { properties: properties as never, ...compared }),
+  ]),
+];
+
+testWithClickHouse("web analytics in ClickHouse")(
+  "both engines answer alike",
+  async () => {
+    const goals = [
+      { name: "Signup", event: "signup", path: null },
+      { name: "Pricing", event: null, path: "/pricing" },
+    ];
+    const web = { goals, countsScreens: true };
+    for (const timezone of ["UTC", "America/New_York"]) {
+      for (const question of timezone === "UTC" ? questions : questions.slice(0, 5)) {
+        const of = { ...request, timezone, web, query: { dateRange, ...question } };
+        const mine = await stores.ask((store) => computeQuery(store, of));
+        expect(await beside!.ask((store) => computeQuery(store, of))).toEqual(mine);
+        const absent = ["msclkid", "utm_content"];
+        expect(await stores.ask((store) => computeQuery(forWebQueries(store, absent), of))).toEqual(mine);
+      }
+    }
+    await fc.assert(
+      fc.asyncProperty(fc.array(event, { minLength: 20, maxLength: 80 }), async (events) => {
+        await using own = await open(events.map(toEvent));
+        const theirs = await ClickHouseStores.beside(server!, own);
+        try {
+          for (const question of [
+            questions[0]!,
+            questions[1]!,
+            list("Page"),
+            list("ExitPage", compared),
+            list("Country"),
+          ]) {
+            const of = {
+              ...request,
+              query: { dateRange: { date_from: "2026-10-20", date_to: "2026-10-21" }, ...question },
+            };
+            expect(await theirs.ask((store) => computeQuery(store, of))).toEqual(
+              await own.ask((store) => computeQuery(store, of)),
+            );
+          }
+        } finally {
+          await theirs.close(true);
+        }
+      }),
+      { numRuns: 3 },
+    );
+  },
+  120_000,
+);
