@@ -1,57 +1,65 @@
-/** What keeps events and answers about them, behind the engine's questions: DuckDB, or a ClickHouse server. */
+/** Event storage behind the engine's queries: DuckDB or a ClickHouse server. */
 
-import { duckdbSql, type EventSql, type PropertyPlace } from "../events/dialect.ts";
-import { readAllRows } from "../events/duckdb/every-block.ts";
+import { CachedTables } from "../events/duckdb/cached-tables.ts";
+import { deleteExpiredEvents, type RetentionCutoff } from "../events/duckdb/event-expiry.ts";
 import type { EventLoader } from "../events/duckdb/loader.ts";
-import { type RetentionCutoff, removeOldEvents } from "../events/duckdb/old-events.ts";
-import type { PersonMirror } from "../events/duckdb/person-mirror.ts";
+import type { DuckdbPersonReplica } from "../events/duckdb/person-replica.ts";
+import { readAllBlocks } from "../events/duckdb/verify-blocks.ts";
 import type { Sink } from "../events/export/writer.ts";
 import { type DownloadRequest, downloadQuery } from "../events/query/download.ts";
 import { type QueryRequest, runQuery } from "../events/query/run-query.ts";
+import { duckdbSql, type EventSql, type SentPropertiesLocation } from "../events/sql-dialect.ts";
 import type { EventStore } from "../events/store.ts";
-import type { PeopleDb } from "../people/open.ts";
-import type { RunningQueries, RunOptions } from "./running-queries.ts";
+import type { PeopleDb } from "../persons/open.ts";
+import { QueryTimeoutError, type RunningQueries, type RunOptions } from "./running-queries.ts";
 
-/** The event store's copies of persons. */
+/** The event store's replicas of persons. */
 export interface PersonCopies {
-  /** Takes over every change made before the call. */
+  /** Applies every change made before the call. */
   follow(): Promise<void>;
-  /** The number of the last change that was taken over. */
+  /** The number of the last applied change. */
   readonly followed: number;
 }
 
 export interface EventBackend {
   readonly events: EventStore;
   readonly copies: PersonCopies;
-  /** Asks questions; a query that takes too long or that nobody waits for is stopped. */
+  /** Runs queries; cancels those over the time limit or without a waiting client. */
   run<Result>(query: (store: EventSql) => Promise<Result>, options: RunOptions): Promise<Result>;
-  /** Answers an operator's SELECT with the JSON of a `QueryResult`, in portions. @throws {StatementRefused} */
+  /** Returns the chunks of a `QueryResult` in JSON for an operator's SELECT. @throws {StatementRejectedError} */
   runStatement(request: QueryRequest, options: RunOptions): Promise<Uint8Array[]>;
   /**
-   * Writes the rows of an operator's SELECT as a file, while they are computed.
-   *
-   * @param options `endsAt` is looked at again and again, and may be put off. @throws {StatementRefused}
+   * Streams the rows of an operator's SELECT as a file.
+   * @param options `endsAt` is read repeatedly and may be extended @throws {StatementRejectedError}
    */
   download(request: DownloadRequest, sink: Sink, options: RunOptions): Promise<void>;
-  /** @returns how many events went. */
-  removeOldEvents(cutoffs: readonly RetentionCutoff[], options: RunOptions): Promise<number>;
-  /** Reads everything that is stored. @throws what the store says of damage */
+  /** @returns the number of deleted events */
+  deleteExpiredEvents(cutoffs: readonly RetentionCutoff[], options: RunOptions): Promise<number>;
+  /** Reads all stored data. @throws errors of the store about corruption */
   readEverything(options: RunOptions): Promise<void>;
-  /** Leaves the event store's file as it is for so long, because it is copied; 0 ends that. */
+  /** Suspends checkpoints of the event store for this long while its file is copied; 0 resumes them. */
   holdCheckpoints(ms: number, checkpointFirst: boolean): Promise<void>;
 }
 
-export interface DuckdbParts {
+export interface DuckdbDeps {
   loader: EventLoader;
-  mirror: PersonMirror;
+  mirror: DuckdbPersonReplica;
   queries: RunningQueries;
   people: PeopleDb;
   resultBytesMax: number;
-  /** Told which properties of events a question reads; see `promotion.ts`. */
+  /** Receives the event properties that a query reads; see `materialized-columns.ts`. */
   onProperties?: (names: Iterable<string>) => void;
 }
 
-/** Events in DuckDB, in the engine's own process. */
+/** Aborted when the client disconnects or the time limit is reached. */
+function stopSignal({ signal, endsAt }: RunOptions): AbortSignal | undefined {
+  if (endsAt === undefined) return signal;
+  const limit = new AbortController();
+  setTimeout(() => limit.abort(new QueryTimeoutError()), Math.max(0, endsAt - performance.now())).unref();
+  return signal === undefined ? limit.signal : AbortSignal.any([signal, limit.signal]);
+}
+
+/** Events in DuckDB, in the engine's process. */
 export function duckdbBackend({
   loader,
   mirror,
@@ -59,33 +67,50 @@ export function duckdbBackend({
   people,
   resultBytesMax,
   onProperties,
-}: DuckdbParts): EventBackend {
-  /** Of one question, which is counted as one however often it names a property. */
-  const eventProperties = (): PropertyPlace => {
+}: DuckdbDeps): EventBackend {
+  /** For one query: repeated use of a property is counted once. */
+  const eventProperties = (): SentPropertiesLocation => {
     const names = new Set<string>();
-    return loader.propertyColumns.place("e", (name) => {
+    return loader.propertyColumns.location("e", (name) => {
       if (!names.has(name)) onProperties?.([name]);
       names.add(name);
     });
   };
+  const cachedTables = new CachedTables();
   return {
     events: loader,
     copies: mirror,
     run: (query, options) =>
-      queries.run((connection) => query(duckdbSql(connection, eventProperties())), options),
+      queries.run(async (connection) => {
+        const cached = cachedTables.reader(connection, () => stopSignal(options));
+        try {
+          return await query(duckdbSql(connection, eventProperties(), cached.table));
+        } finally {
+          await cached.end();
+        }
+      }, options),
     runStatement: (request, options) =>
-      queries.run((connection) => runQuery(connection, { people, resultBytesMax }, request), {
-        ...options,
-        isForeign: true,
-      }),
+      queries.run(
+        (connection) =>
+          runQuery(connection, { people, resultBytesMax, eventProperties: eventProperties() }, request),
+        {
+          ...options,
+          isForeign: true,
+        },
+      ),
     download: (request, sink, options) =>
       queries.run(
-        (connection) => downloadQuery(connection, { people }, request, sink),
+        (connection) =>
+          downloadQuery(connection, { people, eventProperties: eventProperties() }, request, sink),
         Object.assign(options, { isForeign: true }),
       ),
-    removeOldEvents: (cutoffs, options) =>
-      queries.run((connection) => removeOldEvents(connection, cutoffs), options),
-    readEverything: (options) => queries.run(readAllRows, options),
+    async deleteExpiredEvents(cutoffs, options) {
+      cachedTables.clear();
+      return await queries
+        .run((connection) => deleteExpiredEvents(connection, cutoffs), options)
+        .finally(() => cachedTables.clear());
+    },
+    readEverything: (options) => queries.run(readAllBlocks, options),
     async holdCheckpoints(ms, checkpointFirst) {
       loader.holdCheckpoints(ms);
       if (checkpointFirst) await queries.run((other) => loader.checkpointForCopy(other));

@@ -1,140 +1,152 @@
-/** Events in a ClickHouse server, asked and loaded by the engine. */
+/** Queries and loads events in a ClickHouse server. */
 
 import {
   ClickHouseError,
-  EventsUnreachable,
+  ClickHouseUnreachableError,
   memoryCodes,
   timeoutCodes,
 } from "../events/clickhouse/connection.ts";
-import { clickhouseSql } from "../events/clickhouse/dialect.ts";
+import { deleteExpiredExternalEvents } from "../events/clickhouse/event-expiry.ts";
 import { ClickHouseLoader } from "../events/clickhouse/loader.ts";
-import { removeOldOutsideEvents } from "../events/clickhouse/old-events.ts";
-import { ClickHouseMirror } from "../events/clickhouse/person-mirror.ts";
+import { ClickHousePersonReplica } from "../events/clickhouse/person-replica.ts";
 import { ClickHousePropertyColumns } from "../events/clickhouse/property-columns.ts";
+import { clickhouseSql } from "../events/clickhouse/sql-dialect.ts";
 import { ClickHouseStore } from "../events/clickhouse/store.ts";
-import type { PropertyPlace } from "../events/dialect.ts";
-import type { PromotedProperty } from "../events/duckdb/property-columns.ts";
-import { Promotion, promotionRules } from "../events/promotion.ts";
-import { StatementRefused } from "../events/query/failures.ts";
+import type { MaterializedProperty } from "../events/duckdb/property-columns.ts";
+import { MaterializationPolicy, materializationRules } from "../events/materialized-columns.ts";
+import { StatementRejectedError } from "../events/query/errors.ts";
+import type { PropertyLocation } from "../events/sql-dialect.ts";
 import type { ClickHouseAddress } from "../lib/clickhouse-address.ts";
-import type { PeopleDb } from "../people/open.ts";
-import { OutsideEvents } from "../people/outside-events.ts";
+import { ExternalEvents } from "../persons/external-events.ts";
+import type { PeopleDb } from "../persons/open.ts";
 import type { EventBackend, PersonCopies } from "./backend.ts";
-import { QueryTimedOut, QueryTookMemory, type RunOptions } from "./running-queries.ts";
+import { QueryMemoryExceededError, QueryTimeoutError, type RunOptions } from "./running-queries.ts";
 
-/** How much later than the server we stop waiting for a query that it should have stopped. */
+/** How much longer than the server's time limit we wait for a query. */
 const graceMs = 1_000;
 const firstPauseMs = 200;
 const pauseMsMax = 5_000;
 
 const promotionMs = 1_000;
+/** How often the pinned properties are determined. */
+const pinsMs = 10_000;
 
-export interface ClickHouseBackendSettings {
+export interface ClickHouseBackendOptions {
   queryTimeoutMs: number;
-  /** Columns of single properties at most. */
+  /** Maximum number of property columns. */
   columnsMax: number;
-  /** Another front's engine loads events and copies persons. */
+  /** Properties to materialize regardless of their use; read repeatedly. */
+  pinned?: () => readonly string[];
+  /** Another node's engine loads events and replicates persons. */
   isReader?: boolean;
   /** For tests. */
-  rules?: typeof promotionRules;
+  rules?: typeof materializationRules;
 }
 
-export interface ClickHouseBackendHooks {
-  /** Told why the server cannot be used, and with null when it can again. */
-  onAway: (reason: EventsUnreachable | null) => void;
-  onPromoted: (promoted: PromotedProperty[]) => void;
-  /** Resolves when whoever may go on instead of this process knows what the store of persons has. */
+export interface ClickHouseBackendCallbacks {
+  /** Receives the error when the server becomes unavailable, and null when it is available again. */
+  onAway: (reason: ClickHouseUnreachableError | null) => void;
+  onPromoted: (promoted: MaterializedProperty[]) => void;
+  /** Resolves when a successor process knows the contents of the person store. */
   settle?: () => Promise<void>;
-  /** What is done before and after copies of persons follow. */
+  /** Wraps updates of the person replicas. */
   around?: (copies: PersonCopies) => PersonCopies;
 }
 
 /**
- * Answers the computed queries; what people write in SQL is DuckDB's, and refused. While the server is away questions fail with
- * `EventsUnreachable`, and loading waits.
+ * Computes queries; statements of users are DuckDB SQL and rejected. While the server is unavailable, queries fail with
+ * `ClickHouseUnreachableError` and loading waits.
  */
 export class ClickHouseBackend implements EventBackend {
   private readonly store: ClickHouseStore;
   readonly events: ClickHouseLoader;
   readonly copies: PersonCopies;
-  private readonly outside: OutsideEvents;
+  private readonly external: ExternalEvents;
   private readonly columns: ClickHousePropertyColumns;
-  private promotion: Promotion | undefined;
+  private promotion: MaterializationPolicy | undefined;
   private promotionTimer: ReturnType<typeof setTimeout> | undefined;
   private isClosed = false;
 
   constructor(
     address: ClickHouseAddress,
     people: PeopleDb,
-    private readonly settings: ClickHouseBackendSettings,
-    private readonly hooks: ClickHouseBackendHooks,
+    private readonly settings: ClickHouseBackendOptions,
+    private readonly hooks: ClickHouseBackendCallbacks,
   ) {
     const { isReader = false } = settings;
-    this.outside = new OutsideEvents(people);
-    this.store = new ClickHouseStore(address, this.outside, { isReader, settle: hooks.settle });
+    this.external = new ExternalEvents(people);
+    this.store = new ClickHouseStore(address, this.external, { isReader, settle: hooks.settle });
     this.events = new ClickHouseLoader(this.store, (reason) => hooks.onAway(reason));
-    const mirror = new ClickHouseMirror(this.store, people);
+    const mirror = new ClickHousePersonReplica(this.store, people);
     this.copies = isReader ? othersCopies(mirror) : (hooks.around?.(mirror) ?? mirror);
-    // Two times the limit: a question waits for its turn, too.
+    // Twice the limit: queries also wait for a slot.
     this.columns = new ClickHousePropertyColumns(this.store, 2 * settings.queryTimeoutMs);
   }
 
-  /** Tries to open the store until that is done. @throws {OperatorNeeded} @throws {DataFromNewerVersion} */
+  /** Retries opening the store until it succeeds. @throws {OperatorActionError} @throws {NewerDataVersionError} */
   async open(): Promise<void> {
     for (let pauseMs = firstPauseMs; !this.isClosed; pauseMs = Math.min(2 * pauseMs, pauseMsMax)) {
       try {
         await this.store.open();
         this.hooks.onAway(null);
         await this.columns.open();
-        this.beginPromotion();
+        this.startPromotion();
         return;
       } catch (error) {
-        if (!(error instanceof EventsUnreachable)) throw error;
+        if (!(error instanceof ClickHouseUnreachableError)) throw error;
         this.hooks.onAway(error);
       }
       await Bun.sleep(pauseMs);
     }
   }
 
-  private beginPromotion(): void {
+  private startPromotion(): void {
     const { rules, columnsMax } = this.settings;
-    // On a cluster each column would have to be in two tables at once.
+    // On a ClickHouse cluster, each column would have to be added to two tables atomically.
     if (this.store.address.cluster !== null || this.settings.isReader === true) return;
-    this.promotion = new Promotion(this.columns, { ...(rules ?? promotionRules), columnsMax });
+    this.promotion = new MaterializationPolicy(this.columns, {
+      ...(rules ?? materializationRules),
+      columnsMax,
+    });
+    let pinnedAt = Number.NEGATIVE_INFINITY;
     const step = async () => {
+      if (this.settings.pinned !== undefined && columnsMax > 0 && performance.now() - pinnedAt > pinsMs) {
+        pinnedAt = performance.now();
+        this.promotion?.pin(this.settings.pinned());
+      }
       const before = this.columns.promoted.join();
       await this.promotion?.step().catch(() => undefined);
-      if (this.columns.promoted.join() !== before) this.tellPromoted();
+      if (this.columns.promoted.join() !== before) this.notifyPromoted();
       if (!this.isClosed) this.promotionTimer = setTimeout(step, promotionMs).unref();
     };
-    this.tellPromoted();
+    this.notifyPromoted();
     void step();
   }
 
-  private tellPromoted(): void {
+  private notifyPromoted(): void {
     this.hooks.onPromoted(this.columns.promoted.map((name) => ({ name, filled: 1 })));
   }
 
-  /** Of one question, which is counted as one however often it names a property. */
-  private eventProperties(): PropertyPlace {
+  /** For one query: repeated use of a property is counted once. */
+  private eventProperties(): PropertyLocation {
     const names = new Set<string>();
-    return this.columns.place((name) => {
+    return this.columns.location((name) => {
       if (!names.has(name) && this.settings.columnsMax > 0) this.promotion?.note([name]);
       names.add(name);
     });
   }
 
-  /** What another front has loaded counts from now on. */
+  /** Reads the load state again, which another node may have changed. */
   noteLoaded(): void {
-    if (this.settings.isReader === true) this.outside.read();
+    if (this.settings.isReader === true) this.external.read();
   }
 
-  /** The copies of persons follow; where the server is away they follow later. */
+  /** Updates the person replicas; if the server is unavailable, they are updated later. */
   async follow(): Promise<void> {
     try {
       await this.copies.follow();
     } catch (error) {
-      if (!(error instanceof EventsUnreachable) && !(error instanceof ClickHouseError)) throw error;
+      if (!(error instanceof ClickHouseUnreachableError) && !(error instanceof ClickHouseError)) throw error;
     }
   }
 
@@ -142,7 +154,7 @@ export class ClickHouseBackend implements EventBackend {
     const { signal, endsAt } = options;
     signal?.throwIfAborted();
     const leftMs = endsAt === undefined ? undefined : endsAt - performance.now();
-    if (leftMs !== undefined && leftMs <= 0) throw new QueryTimedOut();
+    if (leftMs !== undefined && leftMs <= 0) throw new QueryTimeoutError();
     const timeout = leftMs === undefined ? undefined : AbortSignal.timeout(Math.ceil(leftMs + graceMs));
     const signals = [signal, timeout].filter((each) => each !== undefined);
     try {
@@ -158,28 +170,30 @@ export class ClickHouseBackend implements EventBackend {
         ),
       )) as Result;
     } catch (error) {
-      if (timeout?.aborted && !signal?.aborted) throw new QueryTimedOut();
-      if (error instanceof ClickHouseError && timeoutCodes.includes(error.code)) throw new QueryTimedOut();
-      if (error instanceof ClickHouseError && memoryCodes.includes(error.code)) throw new QueryTookMemory();
+      if (timeout?.aborted && !signal?.aborted) throw new QueryTimeoutError();
+      if (error instanceof ClickHouseError && timeoutCodes.includes(error.code))
+        throw new QueryTimeoutError();
+      if (error instanceof ClickHouseError && memoryCodes.includes(error.code))
+        throw new QueryMemoryExceededError();
       throw error;
     }
   }
 
-  /** @throws {StatementRefused} always. */
+  /** @throws {StatementRejectedError} always */
   async runStatement(): Promise<never> {
-    throw new StatementRefused(
-      "SQL is not answered while events are kept in ClickHouse: ask ClickHouse itself, with a user of your own.",
+    throw new StatementRejectedError(
+      "SQL is not available while events are in ClickHouse. Query ClickHouse directly with a separate user.",
     );
   }
 
-  /** @throws {StatementRefused} always. */
+  /** @throws {StatementRejectedError} always */
   async download(): Promise<never> {
     return await this.runStatement();
   }
 
-  async removeOldEvents(cutoffs: Parameters<EventBackend["removeOldEvents"]>[0]): Promise<number> {
+  async deleteExpiredEvents(cutoffs: Parameters<EventBackend["deleteExpiredEvents"]>[0]): Promise<number> {
     await this.store.open();
-    return await removeOldOutsideEvents(this.store, cutoffs);
+    return await deleteExpiredExternalEvents(this.store, cutoffs);
   }
 
   async readEverything(options: RunOptions): Promise<void> {
@@ -200,8 +214,8 @@ export class ClickHouseBackend implements EventBackend {
   }
 }
 
-/** Another front's engine lets them follow. */
-function othersCopies(mirror: ClickHouseMirror): PersonCopies {
+/** Replicas that another node's engine updates. */
+function othersCopies(mirror: ClickHousePersonReplica): PersonCopies {
   return {
     follow: async () => undefined,
     get followed() {

@@ -1,63 +1,64 @@
-/** The front's side of queries to the engine; commands use it, too. */
+/** The server process's client for engine queries; commands use it as well. */
 
-import { QueryRefused } from "../events/port.ts";
-import { callerSignal } from "../lib/caller.ts";
+import { QueryRejectedError } from "../events/query-port.ts";
+import { clientSignal } from "../lib/client-abort.ts";
 import { AppError } from "../lib/errors.ts";
-import { RpcFailed, type RpcStream, RpcUnreachable, rpcAsk, rpcStream } from "../rpc/client.ts";
+import { RpcError, type RpcStream, RpcUnreachableError, rpcCall, rpcStream } from "../rpc/client.ts";
 import { engineSocketName } from "./messages.ts";
 import type { Queries } from "./query-types.ts";
-import { QueryTimedOut, QueryTookMemory, type StopReason } from "./running-queries.ts";
+import { type CancelReason, QueryMemoryExceededError, QueryTimeoutError } from "./running-queries.ts";
 
-/** The engine is starting again; captures and flags go on meanwhile. */
-export class EngineUnavailable extends AppError {
+/** The engine is starting; capture and flags keep working meanwhile. */
+export class EngineUnavailableError extends AppError {
   readonly code = "engine_unavailable";
   override readonly hint = "Try again in a few seconds.";
   constructor() {
-    super("Queries cannot be answered at this moment; the event store is being opened again.");
+    super("Queries are unavailable while the event store is being reopened.");
   }
 }
 
-/** The server that keeps the events does not answer; captures and flags go on meanwhile. */
-class EventsAway extends AppError {
+/** The event store's server does not respond; capture and flags keep working meanwhile. */
+class EventStoreUnavailableError extends AppError {
   readonly code = "events_unreachable";
-  override readonly hint = "Try again in a few seconds; `flagkeep status` tells more.";
+  override readonly hint = "Try again in a few seconds; see `flagkeep status`.";
 }
 
-/** What the front knows about its engine. */
+/** What the server process knows about its engine. */
 export interface EngineState {
-  /** Resolves when the engine can be asked, or with false when it will not be soon. */
+  /** Resolves when the engine is ready, or with false on timeout. */
   waitUntilReady(ms: number): Promise<boolean>;
   /**
-   * Why the engine was replaced just now, when somebody's query was the reason.
-   *
-   * @param askedAt by `performance.now()`; what was asked later than that one cannot be the reason.
+   * Why the engine was just replaced, if a user's query was the reason.
+   * @param requestedAt by `performance.now()`; a query sent after the replacement cannot be its reason
    */
-  whyStuck(askedAt: number): StopReason | undefined;
-  /** Resolves when an engine that is ending has ended, or after so long. */
+  whyStuck(requestedAt: number): CancelReason | undefined;
+  /** The event store's limit, for error messages. */
+  readonly memoryLimitBytes?: number;
+  /** Resolves when an engine that is exiting has exited, or on timeout. */
   waitUntilEnded(ms: number): Promise<void>;
-  /** @throws {StatementsBarred} */
+  /** @throws {StatementBlockedError} */
   requireStatements(projectId: number): void;
 }
 
-/** How often an engine that does not answer is asked again. */
+/** Retry interval while the engine does not respond. */
 const askAgainMs = 100;
-/** How long a question waits for an engine that is starting. */
+/** How long a query waits for an engine that is starting. */
 const startWaitMs = 10_000;
-/** How long the reason is waited for why the engine does not answer. */
-const endWaitMs = 1_000;
-/** How often a question is asked again because the engine was replaced for a reason that is not the question. */
-const asksAgainMax = 2;
+/** How long to wait for the reason why the engine does not respond. */
+const endWaitMs = 5_000;
+/** Maximum retries of a query if the engine was replaced because of another query. */
+const retriesMax = 2;
 
-/** Questions that change something: they are not asked again, because the first time may have been enough. */
+/** Queries that change data: not retried, because the first attempt may have succeeded. */
 const changes: readonly (keyof Queries)[] = [
   "addCohortMembers",
   "addHashKeyOverrides",
   "fillCohortByFlag",
-  "removeOldEvents",
+  "deleteExpiredEvents",
   "holdCheckpoints",
 ];
 
-/** Codes of questions that were not answered for want of time, memory or an engine, not for what they ask. */
+/** Error codes of queries that failed for lack of time, memory or an engine, not for their contents. */
 export const refusals = [
   "engine_unavailable",
   "events_unreachable",
@@ -67,21 +68,21 @@ export const refusals = [
   "statements_barred",
 ];
 
-/** Whether somebody else wrote what the engine is to do. */
+/** Whether a user wrote the statement. */
 const isStatement = (name: keyof Queries): name is "query" | "download" =>
   name === "query" || name === "download";
 
 /**
- * Asks the engine over its socket, by the names of `query-types.ts`. `EngineUnavailable` says that it does not answer now,
- * because it starts or is replaced.
+ * Sends queries to the engine's socket, by the names in `query-types.ts`. `EngineUnavailableError` means that the
+ * engine is starting or being replaced.
  */
 export class EngineClient {
-  /** @param state left out by commands, which have patience of their own. */
+  /** @param state omitted by commands, which retry on their own */
   constructor(
     private readonly state?: EngineState,
-    /** Told the code of every refusal: the engine is away, busy, or the question took too much. */
-    private readonly onRefused: (code: string) => void = () => undefined,
-    /** Does each question, with whatever is to be done around it. */
+    /** Receives the code of every query that failed with one of `refusals`. */
+    private readonly onRejected: (code: string) => void = () => undefined,
+    /** Wraps each query. */
     private readonly around: <Answer>(name: string, ask: () => Promise<Answer>) => Promise<Answer> = (
       _,
       ask,
@@ -89,21 +90,20 @@ export class EngineClient {
   ) {}
 
   /**
-   * Asks the engine.
-   *
-   * @throws {EngineUnavailable} it does not answer. @throws {QueryTimedOut} @throws {QueryRefused} @throws {StatementsBarred}
+   * Sends a query.
+   * @throws {EngineUnavailableError} the engine does not respond
+   * @throws {QueryTimeoutError} @throws {QueryRejectedError} @throws {StatementBlockedError}
    */
   async ask<Name extends keyof Queries>(
     name: Name,
     request: Queries[Name]["request"],
   ): Promise<Queries[Name]["answer"]> {
-    return (await this.send(rpcAsk, name, request)) as Queries[Name]["answer"];
+    return (await this.send(rpcCall, name, request)) as Queries[Name]["answer"];
   }
 
   /**
-   * As `ask`, for commands: an engine that does not answer, because it starts or is replaced, is asked again for so long.
-   *
-   * @throws {EngineUnavailable} it has not answered until then.
+   * Like `ask`, for commands: retries for `ms` while the engine does not respond.
+   * @throws {EngineUnavailableError} it has not responded by then
    */
   async askPatiently<Name extends keyof Queries>(
     name: Name,
@@ -114,13 +114,13 @@ export class EngineClient {
       try {
         return await this.ask(name, request);
       } catch (error) {
-        if (!(error instanceof EngineUnavailable) || performance.now() > end) throw error;
+        if (!(error instanceof EngineUnavailableError) || performance.now() > end) throw error;
         await Bun.sleep(askAgainMs);
       }
     }
   }
 
-  /** As `ask`, for answers of many bytes: their JSON, or a file, as a stream, which goes out as it is. */
+  /** Like `ask`, for large responses: streams JSON or a file without parsing. */
   async stream<Name extends "events" | "query" | "download">(
     name: Name,
     request: Queries[Name]["request"],
@@ -130,18 +130,22 @@ export class EngineClient {
   }
 
   /**
-   * Whether the engine was replaced because of the query of another caller: the question waits for the next engine. A statement
-   * does so only if the reason is a caller that has left, because otherwise it may be the reason itself.
+   * Whether to retry after the engine was replaced because of another caller's query. Statements are retried only if
+   * that caller had disconnected; otherwise the statement itself may be the reason.
    */
-  private isToAskAgain(name: keyof Queries, reason: StopReason | undefined): boolean {
-    if (reason === undefined || changes.includes(name) || callerSignal()?.aborted) return false;
+  private shouldRetry(name: keyof Queries, reason: CancelReason | undefined): boolean {
+    if (reason === undefined || changes.includes(name) || clientSignal()?.aborted) return false;
     return reason === "gone" || !isStatement(name);
   }
 
-  private whyUnreachable(name: keyof Queries, reason: StopReason | undefined): AppError {
-    if (!isStatement(name)) return new EngineUnavailable();
-    if (reason === "memory") return new QueryRefused("query_memory", new QueryTookMemory().message);
-    return reason === "time" ? new QueryTimedOut() : new EngineUnavailable();
+  private whyUnreachable(name: keyof Queries, reason: CancelReason | undefined): AppError {
+    if (!isStatement(name)) return new EngineUnavailableError();
+    if (reason === "memory")
+      return new QueryRejectedError(
+        "query_memory",
+        new QueryMemoryExceededError(this.state?.memoryLimitBytes).message,
+      );
+    return reason === "time" ? new QueryTimeoutError() : new EngineUnavailableError();
   }
 
   private async send<Name extends keyof Queries, Answer>(
@@ -152,7 +156,7 @@ export class EngineClient {
     try {
       return await this.around(name, () => this.trySend(send, name, request));
     } catch (error) {
-      if (error instanceof AppError && refusals.includes(error.code)) this.onRefused(error.code);
+      if (error instanceof AppError && refusals.includes(error.code)) this.onRejected(error.code);
       throw error;
     }
   }
@@ -161,29 +165,29 @@ export class EngineClient {
     send: (socket: string, name: string, request: unknown, signal?: AbortSignal) => Promise<Answer>,
     name: Name,
     request: Queries[Name]["request"],
-    asksAgain = asksAgainMax,
+    retries = retriesMax,
   ): Promise<Answer> {
     if (isStatement(name))
       this.state?.requireStatements((request as Queries[typeof name]["request"]).projectId);
     if (this.state !== undefined && !(await this.state.waitUntilReady(startWaitMs)))
-      throw new EngineUnavailable();
+      throw new EngineUnavailableError();
     const askedAt = performance.now();
     try {
-      return await send(engineSocketName, name, request, callerSignal());
+      return await send(engineSocketName, name, request, clientSignal());
     } catch (error) {
-      if (error instanceof RpcUnreachable) {
+      if (error instanceof RpcUnreachableError) {
         await this.state?.waitUntilEnded(endWaitMs);
         const reason = this.state?.whyStuck(askedAt);
-        if (asksAgain === 0 || !this.isToAskAgain(name, reason)) throw this.whyUnreachable(name, reason);
-        return await this.trySend(send, name, request, asksAgain - 1);
+        if (retries === 0 || !this.shouldRetry(name, reason)) throw this.whyUnreachable(name, reason);
+        return await this.trySend(send, name, request, retries - 1);
       }
-      if (!(error instanceof RpcFailed)) throw error;
-      if (error.code === "query_timeout") throw new QueryTimedOut();
-      if (error.code === "events_unreachable") throw new EventsAway(error.message);
-      // The engine is of another version than this command, and its hint says so.
+      if (!(error instanceof RpcError)) throw error;
+      if (error.code === "query_timeout") throw new QueryTimeoutError();
+      if (error.code === "events_unreachable") throw new EventStoreUnavailableError(error.message);
+      // The engine is another version than this command; its hint says so.
       if (error.code === "not_known") throw error;
-      if (error.code === "unexpected") throw new Error(`The engine could not answer: ${error.message}`);
-      throw new QueryRefused(error.code, error.message);
+      if (error.code === "unexpected") throw new Error(`The engine failed: ${error.message}`);
+      throw new QueryRejectedError(error.code, error.message);
     }
   }
 }

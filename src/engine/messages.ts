@@ -1,45 +1,45 @@
 /**
- * What the front and the engine say to each other.
- *
- * Commands go to the engine's standard input and reports come from its standard output, one JSON object a line.
- * Queries go over the engine's socket as HTTP (`queries.ts`). When the front dies its end of the pipes closes, and the
- * engine goes too.
+ * Messages between the server process and the engine: commands on the engine's standard input, reports on its standard
+ * output, one JSON object per line. Queries use HTTP over the engine's socket (`queries.ts`). When the server process
+ * exits, its end of the pipes closes, and the engine exits.
  */
 
-import type { PromotedProperty } from "../events/duckdb/property-columns.ts";
+import type { MaterializedProperty } from "../events/duckdb/property-columns.ts";
 import type { Lane, SealedSegment } from "../journal/segment.ts";
 import type { ClickHouseAddress } from "../lib/clickhouse-address.ts";
 import type { EngineMemory } from "../lib/memory-budget.ts";
 import type { PostgresAddress } from "../lib/postgres-address.ts";
-import type { SpikeSignal } from "../people/spikes/detector.ts";
+import type { SpikeSignal } from "../persons/spikes/detector.ts";
 import type { ProjectUsage } from "./pipeline/flag-usage.ts";
 import type { AppliedBatch, Pause } from "./pipeline/pipeline.ts";
-import type { StopReason } from "./running-queries.ts";
+import type { CancelReason } from "./running-queries.ts";
 
-/** The name of the engine's socket in the data directory. */
+/** The engine's socket in the data directory. */
 export const engineSocketName = "engine.sock";
 
 export interface EngineStart {
   dataDir: string;
-  /** Another one at every start of the front. */
+  /** Generated at each start of the server process. */
   front: string;
-  /** Where events are kept outside of it; null: they are in DuckDB. */
+  /** The external event store; null if events are in DuckDB. */
   eventsAt: ClickHouseAddress | null;
-  /** What several fronts share, and which of them this one's is; null: nothing. */
+  /** The cluster's PostgreSQL, and this node's ID in it; null outside a cluster. */
   shared: { postgres: PostgresAddress; front: string } | null;
   memoryLimitBytes: number;
-  /** To keep within; null: there is plenty. */
+  /** Maximum bytes of DuckDB's temporary files. */
+  spillLimitBytes: number;
+  /** Memory limits; null if memory is plentiful. */
   memory: EngineMemory | null;
   threads: number;
   queryTimeoutMs: number;
-  /** How many properties may have a column of their own. */
+  /** Maximum number of property columns. */
   propertyColumnsMax: number;
   spikes: { factor: number; minimumPerMinute: number };
   archive: { bytesMax: number; reserveBytes: number };
   resultBytesMax: number;
-  /** Why the event store's file is taken for damaged although nobody has said so; empty: it is not. */
+  /** Why the event store's file is suspected to be corrupt without an error; empty if it is not. */
   doubt: string;
-  /** Projects whose statements run alone; see `statement-guard.ts`. */
+  /** Projects whose statements run alone; see `crash-guard.ts`. */
   suspects: number[];
 }
 
@@ -51,49 +51,51 @@ export type Command =
 export type LogLevel = "debug" | "info" | "warn" | "error";
 
 export type Report =
-  /** The stores must not be opened by this version; starting the engine again is no use. */
+  /** This version must not open the stores; restarting the engine does not help. */
   | { type: "refused"; message: string; hint: string }
-  /** The event store is being made again: journal entries applied so far, and all there are. */
+  /** The event store is being rebuilt: journal entries applied so far, and in total. */
   | { type: "rebuilding"; done: number; total: number }
-  /** A person has to do something; `isStopped`: before that there is no use in starting the engine again. */
+  /** An operator has to act; `isStopped`: restarting the engine does not help before. */
   | { type: "trouble"; message: string; hint: string; isStopped: boolean }
-  /** The engine ends because of this; it is started again. `isDoubtful`: the event store's file may be the reason. */
-  | { type: "failed"; message: string; hint: string; isDoubtful: boolean }
+  /** The engine exits because of this error and is restarted. `isAmbiguous`: the event store's file may be corrupt. */
+  | { type: "failed"; message: string; hint: string; isAmbiguous: boolean }
+  /** The engine has found corruption in an SQLite store. */
+  | { type: "corrupt" }
   | { type: "ready"; cursors: Record<Lane, number> }
   | { type: "applied"; applied: AppliedBatch }
-  /** Loading waits for room on the disk; null: not any more. */
+  /** Loading is paused because disk space is short; null: it has resumed. */
   | { type: "paused"; pause: Pause | null }
-  /** All properties that have a column of their own. */
-  | { type: "properties"; promoted: PromotedProperty[] }
-  /** A server that the engine needs cannot be used, or can be again. */
+  /** All materialized properties. */
+  | { type: "properties"; promoted: MaterializedProperty[] }
+  /** A server that the engine needs is unavailable, or available again (null). */
   | { type: "away"; reason: { message: string; hint: string } | null }
   | { type: "released"; lane: Lane; lastSeq: number }
   | { type: "flag_usage"; usage: ProjectUsage[] }
   | { type: "spikes"; spikes: SpikeSignal[] }
-  /** The engine ends to begin anew as the one of all fronts that loads events. */
+  /** The engine exits to restart as the cluster's loader. */
   | { type: "takes_over" }
-  /** Somebody's statement begins or has ended. */
+  /** A user's statement has started or ended. */
   | { type: "statement"; projectId: number; change: 1 | -1 }
-  /** The engine ends itself because a query did not stop. */
-  | { type: "stuck"; reason: StopReason }
+  /** The engine kills itself because a query did not stop. */
+  | { type: "stuck"; reason: CancelReason }
   /** Sent every second: the engine does not hang. */
   | { type: "alive" }
   /** Sent every ten seconds. */
   | { type: "memory"; memory: MemoryUse }
   | { type: "log"; level: LogLevel; msg: string; fields: Record<string, unknown> };
 
-/** What the engine has in memory, in bytes. */
+/** Memory of the engine in bytes. */
 export interface MemoryUse {
-  /** All that is the process's own; what it has of files, the system takes back when it is short. */
+  /** Private memory; file-backed pages are excluded because the system can reclaim them. */
   own: number;
-  /** Objects of JavaScript and what hangs on them. */
+  /** JavaScript objects and the external memory they hold. */
   heap: number;
-  /** What DuckDB keeps of the event store's file, and what it needs besides; 0 where events are kept elsewhere. */
+  /** Memory of DuckDB: cached file blocks and working memory; 0 with an external event store. */
   store_cache: number;
   store_work: number;
 }
 
-/** Calls back with every whole line of a stream, parsed. A long line comes in many pieces, each of which is looked at once. */
+/** Calls back with every complete line of a stream, parsed. Each chunk of a long line is scanned only once. */
 export async function readMessages<Message>(
   stream: ReadableStream<Uint8Array>,
   onMessage: (message: Message) => void,

@@ -1,110 +1,116 @@
 /**
- * The engine: the child process that owns DuckDB and the identity store.
- *
- * It lives and dies with the front: its commands come over standard input, and when that closes it exits. A fault it
- * cannot mend (DuckDB invalidates itself when the disk is full) ends the process; the front starts it again.
+ * The engine: the child process that owns DuckDB and the person store. Commands arrive on standard input; when it
+ * closes, the engine exits. An error that it cannot recover from (DuckDB becomes unusable when the disk is full) ends
+ * the process, and the server process starts another one.
  */
 
 import { existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { StoreMemory } from "../events/duckdb/database.ts";
-import { giveBackLinkerTables } from "../events/duckdb/linker-tables.ts";
+import { releaseLinkerTables } from "../events/duckdb/dynamic-linker-memory.ts";
 import { setNativeFolder } from "../events/duckdb/native-folder.ts";
-import { isInvalidated } from "../events/duckdb/open-failure.ts";
+import { isInvalidated } from "../events/duckdb/open-error.ts";
+import { webProperties } from "../events/web/property-columns.ts";
 import { SegmentArchive } from "../journal/archive-writer.ts";
 import { loadableBytes, systemDisk } from "../journal/disk.ts";
-import { batchOf, type JournalBatch, type SegmentBatch } from "../journal/reader.ts";
-import { Chores } from "../lib/chores.ts";
+import { getBatch, type JournalBatch, type SegmentBatch } from "../journal/reader.ts";
 import type { ClickHouseAddress } from "../lib/clickhouse-address.ts";
 import { firstLine } from "../lib/errors.ts";
-import { ownBytes, roomyPortionBytes, roomyStepBytes, type StepBytes } from "../lib/memory-budget.ts";
-import { putProcessBehind } from "../lib/priority.ts";
+import {
+  defaultBatchBytes,
+  defaultStepBytes,
+  peopleCacheBytesMax,
+  privateBytes,
+  type StepBytes,
+} from "../lib/memory-budget.ts";
+import { PeriodicTasks } from "../lib/periodic-tasks.ts";
+import { lowerProcessPriority } from "../lib/priority.ts";
 import { nowMicros } from "../lib/time.ts";
-import { takeEngineLock } from "../lock.ts";
+import { acquireEngineLock } from "../lock.ts";
 import { paths } from "../paths.ts";
-import { NameRegister } from "../people/names.ts";
-import { closePeople } from "../people/open.ts";
+import { DefinitionRecorder } from "../persons/event-definitions.ts";
+import { closePeople } from "../persons/open.ts";
 import { RpcServer } from "../rpc/server.ts";
 import { duckdbBackend, type EventBackend } from "./backend.ts";
 import type { ClickHouseBackend } from "./clickhouse-backend.ts";
-import { Faults } from "./faults.ts";
+import { ColumnMaterializer } from "./column-materializer.ts";
+import { FatalErrorHandler } from "./fatal-errors.ts";
 import { type Command, type EngineStart, engineSocketName, readMessages } from "./messages.ts";
-import { type BatchKeeper, type Pause, Pipeline } from "./pipeline/pipeline.ts";
-import { PropertyWorker } from "./property-worker.ts";
+import { type BatchStore, type Pause, Pipeline } from "./pipeline/pipeline.ts";
 import { queryHandlers } from "./queries.ts";
-import { log, report, reportLast } from "./report.ts";
-import { RunningQueries, type StopReason } from "./running-queries.ts";
+import { log, report, reportSync } from "./report.ts";
+import { type CancelReason, RunningQueries } from "./running-queries.ts";
 import { SlowQueries } from "./slow-queries.ts";
 import { openStores, type StoreRecovery } from "./stores.ts";
 
 const spikeTickMs = 5_000;
-/** The copies of persons follow at this pace by themselves; a query that needs them does not wait for it. */
+/** Interval at which the replicas of persons are updated; queries that need them update them first. */
 const mirrorIntervalMs = 5_000;
 const aliveIntervalMs = 1_000;
 const memoryIntervalMs = 10_000;
-/** So long after the event store was opened, what starts call has been called. */
+/** Delay after opening the event store until all startup code has run. */
 const settledMs = 2_000;
-/** Short steps, so that the lease is renewed meanwhile. */
+/** Short steps, so that the lease is renewed between them. */
 const sharedStepBytes: StepBytes = { held: 8 * 1024 * 1024, staged: 8 * 1024 * 1024 };
 
-/** Runs the engine until its front goes or tells it to stop; ends the process. */
+/** Runs the engine until its server process exits or sends `stop`; ends the process. */
 export async function runEngine(recovery: StoreRecovery): Promise<never> {
-  // The front is gone; what is not committed is loaded by the next engine.
+  // The server process has exited; the next engine loads what is not committed.
   process.stdout.on("error", () => process.exit(0));
   let engine: Promise<Engine> | undefined;
-  let die: Faults["die"] | undefined;
-  // The front's signals reach the whole process group; the front decides when the engine ends.
+  let die: FatalErrorHandler["die"] | undefined;
+  // Signals reach the whole process group; the server process decides when the engine exits.
   process.on("SIGINT", () => undefined);
   process.on("SIGTERM", () => undefined);
   let isShared = false;
   await readMessages<Command>(Bun.stdin.stream(), (command) => {
     if (command.type === "start") {
       isShared = command.start.shared !== null;
-      const faults = new Faults(command.start, recovery.markDamaged);
+      const faults = new FatalErrorHandler(command.start, recovery.markDamaged);
       die = faults.die;
       engine = startEngine(command.start, recovery, faults).catch(die);
     }
     if (command.type === "segments")
-      void engine?.then(({ pipeline }) => pipeline.offer(command.segments.map(batchOf)));
+      void engine?.then(({ pipeline }) => pipeline.offer(command.segments.map(getBatch)));
     if (command.type === "stop") void engine?.then((started) => stop(started, command.timeoutMs)).catch(die);
   });
-  // One that is only starting goes as well, before it does anything to the stores.
+  // An engine that is still starting exits as well, before it changes the stores.
   if (isShared) await (await engine)?.shared?.release();
   process.exit(0);
 }
 
 type Engine = Awaited<ReturnType<typeof startEngine>>;
 
-async function startEngine(start: EngineStart, recovery: StoreRecovery, faults: Faults) {
-  // Where others wait for it to be dead, it must not be the last to get a processor.
-  if (start.shared === null) putProcessBehind();
+async function startEngine(start: EngineStart, recovery: StoreRecovery, faults: FatalErrorHandler) {
+  // Not in a cluster: other nodes presume an engine dead that is too slow to renew its lease.
+  if (start.shared === null) lowerProcessPriority();
   setInterval(() => report({ type: "alive" }), aliveIntervalMs);
-  const place = paths(start.dataDir);
-  // The engine of a front that was killed is not always gone yet: what follows would move files that it has open.
-  if (!existsSync(place.engine)) mkdirSync(place.engine, { recursive: true, mode: 0o700 });
-  await takeEngineLock(place.engine, start.dataDir, () =>
-    log("info", "waiting for the engine before this one to end"),
+  const dataPaths = paths(start.dataDir);
+  // Wait for the engine of a killed server process: the following steps would move files that it has open.
+  if (!existsSync(dataPaths.engine)) mkdirSync(dataPaths.engine, { recursive: true, mode: 0o700 });
+  await acquireEngineLock(dataPaths.engine, start.dataDir, () =>
+    log("info", "waiting for the previous engine to exit"),
   );
-  setNativeFolder(place.native);
-  // Emptied, not made anew: a full disk may have no room for a folder.
-  if (!existsSync(place.work)) mkdirSync(place.work, { recursive: true, mode: 0o700 });
-  for (const name of readdirSync(place.work))
-    rmSync(join(place.work, name), { recursive: true, force: true });
+  setNativeFolder(dataPaths.native);
+  // Emptied, not recreated: a full disk may not have space for a folder.
+  if (!existsSync(dataPaths.work)) mkdirSync(dataPaths.work, { recursive: true, mode: 0o700 });
+  for (const name of readdirSync(dataPaths.work))
+    rmSync(join(dataPaths.work, name), { recursive: true, force: true });
   const space = () => systemDisk.space(start.dataDir);
   if (start.doubt !== "") recovery.markDamaged(start.dataDir, start.doubt);
   const opened =
     start.eventsAt === null
       ? await openStores(start, recovery, faults)
-      : await openOutside(start, start.eventsAt, faults);
+      : await openExternalStore(start, start.eventsAt, faults);
   const { people, events, follow } = opened;
   const shared = "shared" in opened ? opened.shared : undefined;
-  /** Of several fronts' engines only one loads events. */
+  /** In a cluster only one engine loads events. */
   const isLoader = shared === undefined || shared.isLoader;
   faults.use = "reading";
   let loadedAt = performance.now();
   const archive = new SegmentArchive(
     {
-      ...{ ...start.archive, folder: place.archive, quarantineFolder: place.quarantine },
+      ...{ ...start.archive, folder: dataPaths.archive, quarantineFolder: dataPaths.quarantine },
       waitingBytes: () => {
         const { realtime, historical } = pipeline.lag();
         return realtime.bytes + historical.bytes;
@@ -114,18 +120,21 @@ async function startEngine(start: EngineStart, recovery: StoreRecovery, faults: 
     {
       onReleased: (lane, lastSeq) => report({ type: "released", lane, lastSeq }),
       onGivenUp: ({ lane, first, last, reason }) =>
-        log("warn", "archived events went although no backup covers them; back up more often", {
+        log("warn", "pruned archived events that no backup covers; create backups more often", {
           ...{ lane, first, last, reason },
         }),
-      onTrouble: (error) => log("warn", "the archive cannot be written", { error: String(error) }),
+      onTrouble: (error) => log("warn", "failed to write the archive", { error: String(error) }),
     },
   );
-  const register = new NameRegister(people.db);
+  const register = new DefinitionRecorder(people.db);
+  let areNamesComplete = true;
   const keepNames = (work: () => void) => {
     try {
       work();
     } catch (error) {
-      log("warn", "names of events and properties could not be kept", { error: String(error) });
+      areNamesComplete = false;
+      faults.reportCorrupt(error);
+      log("warn", "failed to store event and property definitions", { error: String(error) });
     }
   };
   let pause: Pause | null = null;
@@ -134,12 +143,12 @@ async function startEngine(start: EngineStart, recovery: StoreRecovery, faults: 
     events,
     shared === undefined ? keptIn(archive) : keptElsewhere,
     {
-      stepBytes: shared === undefined ? (start.memory?.stepBytes ?? roomyStepBytes) : sharedStepBytes,
-      portionBytes: start.memory?.portionBytes ?? roomyPortionBytes,
+      stepBytes: shared === undefined ? (start.memory?.stepBytes ?? defaultStepBytes) : sharedStepBytes,
+      portionBytes: start.memory?.portionBytes ?? defaultBatchBytes,
       bulkPauseMs: 300,
       checkpointBytes: 128 * 1024 * 1024,
       checkpointIntervalMs: 30_000,
-      workFolder: place.quarantine,
+      workFolder: dataPaths.quarantine,
       space,
     },
     {
@@ -155,18 +164,18 @@ async function startEngine(start: EngineStart, recovery: StoreRecovery, faults: 
       onFatal: faults.stopLoading,
       onPaused: (now) => {
         if (now === null && pause === null) return;
-        if (pause === null) log("warn", "events wait for room on the disk", { ...now });
-        else if (now === null) log("info", "there is room on the disk again; events are loaded");
+        if (pause === null) log("warn", "loading paused: not enough disk space", { ...now });
+        else if (now === null) log("info", "loading resumed: enough disk space");
         pause = now;
         report({ type: "paused", pause });
       },
     },
   );
-  const hasRoom = async () => loadableBytes((await space()).freeBytes) > 0;
-  const chores = new Chores(faults.die);
+  const hasSpace = async () => loadableBytes((await space()).freeBytes) > 0;
+  const chores = new PeriodicTasks(faults.dieUnlessCorrupt);
   chores.every(spikeTickMs, async () => {
     if (!isLoader) return;
-    // With a backlog the newest events are not known yet, and a spike would be closed too early.
+    // With a backlog the newest events are unknown, and a spike would be closed too early.
     if (pipeline.lag().realtime.segments > 0 || pause !== null) return;
     const spikes = people.tick(nowMicros());
     if (spikes.length > 0) report({ type: "spikes", spikes });
@@ -178,34 +187,38 @@ async function startEngine(start: EngineStart, recovery: StoreRecovery, faults: 
     await follow();
     pipeline.tidy();
   });
-  const kept =
+  const eventStore =
     "outside" in opened
-      ? runOutside(opened.outside, faults)
-      : runDuckdb(start, opened, { pipeline, hasRoom, faults });
+      ? runExternal(opened.outside, faults)
+      : runDuckdb(start, opened, { pipeline, hasRoom: hasSpace, faults });
   const server = new RpcServer(engineSocketName, (error, name) => {
-    log("error", "a query failed", { query: name, error: String(error) });
-    if (faults.isMendable(error)) faults.die(error);
+    log("error", "query failed", { query: name, error: String(error) });
+    faults.reportCorrupt(error);
+    if (faults.isRepairable(error)) faults.die(error);
   });
   const handlers = queryHandlers({
-    backend: kept.backend,
+    backend: eventStore.backend,
     people: people.db,
     queryTimeoutMs: start.queryTimeoutMs,
     change: async (run) => (shared === undefined ? await run() : await shared.change(run)),
     isSuspect: (projectId) => start.suspects.includes(projectId),
     hurry: () => pipeline.hurry(),
+    // In a cluster, another process records the names.
+    absentProperties: (projectId, names) =>
+      shared === undefined && areNamesComplete ? register.absentProperties(projectId, names) : [],
     onStatement: (projectId, change) => report({ type: "statement", projectId, change }),
   });
   server.listen(new SlowQueries().timed(handlers));
-  const tellMemory = async () => {
-    const { cached: store_cache, used: store_work } = await kept.memory();
-    // Memory outside of the heap that objects of the heap hold is counted in it.
+  const reportMemory = async () => {
+    const { cached: store_cache, used: store_work } = await eventStore.memory();
+    // `heapUsed` includes external memory held by heap objects.
     const { heapUsed } = process.memoryUsage();
     report({
       type: "memory",
-      memory: { own: ownBytes(), heap: heapUsed, store_cache, store_work },
+      memory: { own: privateBytes(), heap: heapUsed, store_cache, store_work },
     });
   };
-  chores.every(memoryIntervalMs, () => tellMemory().catch(() => undefined));
+  chores.every(memoryIntervalMs, () => reportMemory().catch(() => undefined));
   report({
     type: "ready",
     cursors: { realtime: pipeline.cursor("realtime"), historical: pipeline.cursor("historical") },
@@ -217,32 +230,31 @@ async function startEngine(start: EngineStart, recovery: StoreRecovery, faults: 
     },
     (lane) => pipeline.cursor(lane),
   );
-  return { pipeline, people, server, kept, shared, chores };
+  return { pipeline, people, server, eventStore, shared, chores };
 }
 
-/** Loaded where events are in a server: elsewhere the clients of ClickHouse and PostgreSQL would be in memory for nothing. */
-async function openOutside(start: EngineStart, address: ClickHouseAddress, faults: Faults) {
-  const outside = await import("./outside-stores.ts");
-  return await outside.openOutside(start, address, faults);
+/** Imported on demand: the clients of ClickHouse and PostgreSQL would use memory for nothing. */
+async function openExternalStore(start: EngineStart, address: ClickHouseAddress, faults: FatalErrorHandler) {
+  const outside = await import("./external-store.ts");
+  return await outside.openExternalStore(start, address, faults);
 }
 
-/** The journal is in segments, and every batch is one. */
-const keptIn = (archive: SegmentArchive): BatchKeeper<JournalBatch> => ({
+/** With a journal in segments, every batch is a segment. */
+const keptIn = (archive: SegmentArchive): BatchStore<JournalBatch> => ({
   keep: (batches) => archive.keep(batches as readonly SegmentBatch[]),
   idle: () => archive.idle(),
 });
 
-/** The journal is in PostgreSQL, which forgets by itself what is loaded. */
-const keptElsewhere: BatchKeeper<JournalBatch> = { keep: () => undefined, idle: async () => undefined };
+/** With a journal in PostgreSQL, its reader deletes loaded blocks. */
+const keptElsewhere: BatchStore<JournalBatch> = { keep: () => undefined, idle: async () => undefined };
 
-/** What keeps the events, at work. */
+/** A running event backend. */
 interface KeptEvents {
   backend: EventBackend;
-  /** What keeping the events takes of this process's memory. */
+  /** Memory of this process used by the event store. */
   memory(): Promise<StoreMemory>;
-  /** Ends what goes on by itself. */
+  /** Stops background work. */
   rest(): Promise<void>;
-  /** The last call. */
   close(): Promise<void>;
 }
 
@@ -251,27 +263,34 @@ type OpenedDuckdb = Awaited<ReturnType<typeof openStores>>;
 function runDuckdb(
   start: EngineStart,
   { database, people, events: loader, mirror }: OpenedDuckdb,
-  { pipeline, hasRoom, faults }: { pipeline: Pipeline; hasRoom: () => Promise<boolean>; faults: Faults },
+  {
+    pipeline,
+    hasRoom,
+    faults,
+  }: { pipeline: Pipeline; hasRoom: () => Promise<boolean>; faults: FatalErrorHandler },
 ): KeptEvents {
-  mirror.hasRoom = hasRoom;
+  mirror.hasSpace = hasRoom;
   const queries = new RunningQueries(database, {
     memoryLimitBytes: start.memoryLimitBytes,
+    spillLimitBytes: start.spillLimitBytes,
+    loadingBytesMax: start.memory?.peopleCacheBytes ?? peopleCacheBytesMax.writer,
     ...(start.memory === null
       ? {}
-      : { residentBytesMax: start.memory.ownBytesMax, residentBytes: () => ownBytes() }),
+      : { residentBytesMax: start.memory.ownBytesMax, residentBytes: () => privateBytes() }),
     onStuck: replaceEngine,
     onError: (error) => {
-      // A damaged part is found when it is read; making the file again mends that.
-      if (isInvalidated(error) || faults.isMendable(error)) faults.die(error);
+      // Corruption is found when it is read; rebuilding the file fixes it.
+      if (isInvalidated(error) || faults.isRepairable(error)) faults.die(error);
     },
   });
   loader.room = queries;
-  setTimeout(giveBackLinkerTables, settledMs).unref();
-  const properties = new PropertyWorker(
+  setTimeout(releaseLinkerTables, settledMs).unref();
+  const properties = new ColumnMaterializer(
     database,
     loader,
     {
       columnsMax: start.propertyColumnsMax,
+      pinned: () => webProperties(people.db),
       queryTimeoutMs: start.queryTimeoutMs,
       isBusy: () =>
         queries.isBusy || pipeline.lag().realtime.segments + pipeline.lag().historical.segments > 0,
@@ -280,8 +299,8 @@ function runDuckdb(
     {
       onChange: (promoted) => report({ type: "properties", promoted }),
       onTrouble: (error) => {
-        if (isInvalidated(error) || faults.isMendable(error)) faults.die(error);
-        log("info", "columns of properties are worked on later", { error: firstLine(error) });
+        if (isInvalidated(error) || faults.isRepairable(error)) faults.die(error);
+        log("info", "failed to materialize property columns; retrying later", { error: firstLine(error) });
       },
     },
   );
@@ -298,21 +317,21 @@ function runDuckdb(
   };
 }
 
-/** Where the server is away the engine works all the same: events wait in the journal. */
-function runOutside(outside: ClickHouseBackend, faults: Faults): KeptEvents {
+/** Loading waits while the ClickHouse server is unavailable: events stay in the journal. */
+function runExternal(outside: ClickHouseBackend, faults: FatalErrorHandler): KeptEvents {
   outside.open().catch(faults.die);
   return {
     backend: outside,
-    memory: async () => ({ cached: 0, used: 0, computing: 0 }),
+    memory: async () => ({ cached: 0, used: 0, computing: 0, parts: {} }),
     rest: async () => undefined,
     close: () => outside.close(),
   };
 }
 
-/** Ends this process for another one: what was acknowledged is in the journal, what was committed in the stores. */
-function replaceEngine(reason: StopReason): never {
+/** Kills this process, to be replaced: acknowledged events are in the journal, committed ones in the stores. */
+function replaceEngine(reason: CancelReason): never {
   try {
-    reportLast({ type: "stuck", reason });
+    reportSync({ type: "stuck", reason });
   } finally {
     process.kill(process.pid, "SIGKILL");
   }
@@ -320,14 +339,14 @@ function replaceEngine(reason: StopReason): never {
 }
 
 async function stop(engine: Engine, timeoutMs: number): Promise<void> {
-  const { pipeline, people, server, kept, shared, chores } = engine;
-  await kept.rest();
+  const { pipeline, people, server, eventStore, shared, chores } = engine;
+  await eventStore.rest();
   if (shared === undefined || shared.isLoader) await pipeline.drain(timeoutMs);
   await shared?.stop((lane) => pipeline.cursor(lane));
   await server.stop();
   chores.stop();
   closePeople(people.db);
   await shared?.close();
-  await kept.close();
+  await eventStore.close();
   process.exit(0);
 }

@@ -1,74 +1,83 @@
-/** What the engine answers: each question by its subject, few at a time, and none project before all others. */
+/** Dispatches the engine's queries, limiting concurrency in total and per project. */
 
+import { computeQuery } from "../events/compute-query.ts";
 import { isAboutPerson } from "../events/event-filters.ts";
-import { countFlagCalls } from "../events/insights/flag-calls.ts";
-import { InsightCache } from "../events/insights/insight-cache.ts";
-import { computeInsight } from "../events/insights/insights.ts";
-import { type EventFilter, listEvents, positionOf } from "../events/list.ts";
-import { eventsText } from "../events/page.ts";
+import type { InsightResults } from "../events/insights/event-source.ts";
+import { computeExperiment } from "../events/insights/experiment.ts";
+import { countFlagCalls } from "../events/insights/flag-evaluations.ts";
+import { InsightCache, type Refresh } from "../events/insights/insight-cache.ts";
+import { computeSurvey } from "../events/insights/survey.ts";
+import { type EventFilter, getPosition, listEvents } from "../events/list.ts";
 import type { QueryRequest } from "../events/query/run-query.ts";
-import { callerSignal } from "../lib/caller.ts";
+import { serializeEvents } from "../events/serialize.ts";
+import type { EventSql } from "../events/sql-dialect.ts";
+import { forWebQueries } from "../events/web/property-columns.ts";
+import { webPropertyNames } from "../events/web/visit-fields.ts";
+import { findWebQuery, webCaching } from "../events/web/web-query.ts";
+import { clientSignal } from "../lib/client-abort.ts";
 import { AppError } from "../lib/errors.ts";
-import { Semaphore, SemaphoreFull } from "../lib/semaphore.ts";
-import { addCohortMembers, countCohortMembers } from "../people/cohort-members.ts";
-import { listGroupTypes } from "../people/groups.ts";
-import { addHashKeyOverrides } from "../people/hash-key-overrides.ts";
-import type { PeopleDb } from "../people/open.ts";
-import { distinctIdsOf, personByUuid } from "../people/reader.ts";
-import { type RpcBytes, RpcText } from "../rpc/server.ts";
-import { analysisHandlers } from "./analysis.ts";
+import { CapacityExceededError, Semaphore } from "../lib/semaphore.ts";
+import { addCohortMembers, countCohortMembers } from "../persons/cohort-members.ts";
+import { listGroupTypes } from "../persons/groups.ts";
+import { addHashKeyOverrides } from "../persons/hash-key-overrides.ts";
+import type { PeopleDb } from "../persons/open.ts";
+import { getDistinctIds, personByUuid } from "../persons/reader.ts";
+import { type RpcBytes, RpcString } from "../rpc/server.ts";
+import { adminQueryHandlers } from "./admin-queries.ts";
 import type { EventBackend } from "./backend.ts";
-import { personTextsOf } from "./event-persons.ts";
+import { computeBlastRadius } from "./blast-radius.ts";
+import { getPersonJson } from "./event-persons.ts";
 import { fillCohortByFlag, findPersons, type RunQuery } from "./person-queries.ts";
-import { producedBytes } from "./produced-bytes.ts";
+import { pullStream } from "./pull-stream.ts";
 import type { Queries } from "./query-types.ts";
-import { computeReach } from "./reach.ts";
-import { QueryTimedOut, type RunOptions } from "./running-queries.ts";
+import { QueryTimeoutError, type RunOptions } from "./running-queries.ts";
 
-export interface QueryServices {
+export interface QueryDeps {
   backend: EventBackend;
   people: PeopleDb;
   queryTimeoutMs: number;
-  /** Runs a change of the store of persons, where several fronts share it for all of them. */
+  /** Runs a change of the person store, in a cluster as a commit. */
   change: <Result>(run: () => Result | Promise<Result>) => Promise<Result>;
   /** Whether statements of a project have to run alone. */
   isSuspect: (projectId: number) => boolean;
-  /** Told when somebody's statement begins and ends. */
+  /** Called when a user's statement starts and ends. */
   onStatement: (projectId: number, change: 1 | -1) => void;
-  /** Told when somebody waits until events are loaded. */
+  /** Called when a reader waits for events to be loaded. */
   hurry: () => void;
+  /** The event properties among these names that no event of the project has; default: unknown. */
+  absentProperties?: (projectId: number, names: readonly string[]) => string[];
 }
 
-/** Too many questions wait already. */
-class QueryBusy extends AppError {
+/** Too many queries are queued. */
+class QueryCapacityError extends AppError {
   readonly code = "query_busy";
   override readonly hint = "Try again in a few seconds.";
   constructor() {
-    super("Too many queries are waiting.");
+    super("Too many queries are queued.");
   }
 }
 
-/** Questions of the API that run at once, in all and of one project. */
+/** Concurrent API queries, in total and per project. */
 const ownLimits = { total: 3, perKey: 2, waiting: 256 };
 /** Statements of operators. */
 const statementLimits = { total: 3, perKey: 2, waiting: 64 };
-/** Answers to statements that are made or not read yet: each may be as large as `query-result-limit`. */
+/** Results of statements that are being computed or read: each may be as large as `query-result-limit`. */
 const answerLimits = { total: 8, perKey: 2, waiting: 64 };
-/** Pages of events that are made or not read yet. */
+/** Pages of events that are being computed or read. */
 const pageLimits = { total: 16, perKey: 4, waiting: 256 };
-/** Apart from other statements: they last as long as somebody reads. */
+/** Separate from other statements: downloads last as long as the client reads. */
 const downloadLimits = { total: 2, perKey: 1, waiting: 16 };
-/** Apart from the queries, which must not wait for minutes. */
+/** Separate from queries, which must not wait for minutes. */
 const exportLimits = { total: 1, perKey: 1, waiting: 64 };
 
 export type Handlers = {
   [Name in Exclude<keyof Queries, "slowQueries">]: (
     request: Queries[Name]["request"],
-  ) => Promise<Queries[Name]["answer"] | RpcText | RpcBytes>;
+  ) => Promise<Queries[Name]["answer"] | RpcString | RpcBytes>;
 };
 
-/** What answers each question. */
-export function queryHandlers(services: QueryServices): Handlers {
+/** The handler of each query. */
+export function queryHandlers(services: QueryDeps): Handlers {
   const { people, backend, change } = services;
   const { copies, events } = backend;
   const own = new Semaphore(ownLimits);
@@ -84,7 +93,7 @@ export function queryHandlers(services: QueryServices): Handlers {
     const end = endsAt();
     return async (query) => {
       const leave = await enter(own, projectId, { endsAt: end });
-      return await backend.run(query, { signal: callerSignal(), endsAt: end }).finally(leave);
+      return await backend.run(query, { signal: clientSignal(), endsAt: end }).finally(leave);
     };
   };
   const runStatement = async (request: QueryRequest) => {
@@ -92,36 +101,55 @@ export function queryHandlers(services: QueryServices): Handlers {
     const end = endsAt();
     const leave = await enter(statements, projectId, { endsAt: end, isAlone: services.isSuspect(projectId) });
     services.onStatement(projectId, 1);
-    return await backend.runStatement(request, { signal: callerSignal(), endsAt: end }).finally(() => {
+    return await backend.runStatement(request, { signal: clientSignal(), endsAt: end }).finally(() => {
       services.onStatement(projectId, -1);
       leave();
     });
   };
   const runLong: RunQuery = async (query) => {
     const leave = await enter(exports, 0, {});
-    return await backend.run(query, { signal: callerSignal() }).finally(leave);
+    return await backend.run(query, { signal: clientSignal() }).finally(leave);
   };
+  const absent = (projectId: number) => services.absentProperties?.(projectId, webPropertyNames) ?? [];
   const persons = ({ projectId }: { projectId: number }) => ({ people, copies, run: runFor(projectId) });
+  const insight = async (
+    request: Queries["trends"]["request"],
+    compute: (store: EventSql, revision: string) => Promise<InsightResults>,
+    caching = (usual: { revision: string; refresh: Refresh }) => usual,
+  ) => {
+    const { refresh, projectId } = request;
+    if (refresh === "force_cache") return insights.find(request);
+    await copies.follow();
+    const revision = `${events.cursor("realtime")} ${events.cursor("historical")} ${copies.followed}`;
+    return await insights.answer(request, caching({ revision, refresh }), () =>
+      runFor(projectId)((store) => compute(store, revision)),
+    );
+  };
   return {
     events: async (filter) => {
       const leave = await enter(pages, filter.projectId, { endsAt: endsAt() });
       try {
         const { text, next } = await eventPage(services, filter, runFor(filter.projectId));
-        return new RpcText([Buffer.from(text)], next ?? null, leave);
+        return new RpcString([Buffer.from(text)], next ?? null, leave);
       } catch (error) {
         leave();
         throw error;
       }
     },
     trends: async (request) => {
-      const { refresh, projectId } = request;
-      if (refresh === "force_cache") return insights.find(request);
-      await copies.follow();
-      const revision = `${events.cursor("realtime")} ${events.cursor("historical")} ${copies.followed}`;
-      return await insights.answer(request, { revision, refresh }, () =>
-        runFor(projectId)((store) => computeInsight(store, request)),
+      const web = findWebQuery(request.query);
+      return await insight(
+        request,
+        (store, revision) =>
+          computeQuery(web === undefined ? store : forWebQueries(store, absent(request.projectId)), {
+            ...request,
+            revision,
+          }),
+        web === undefined ? undefined : (caching) => webCaching(web, request, caching),
       );
     },
+    experiment: (request) => insight(request, (store) => computeExperiment(store, request)),
+    survey: (request) => insight(request, (store) => computeSurvey(store, request)),
     download: async (request) => {
       await copies.follow();
       const { projectId } = request;
@@ -129,23 +157,23 @@ export function queryHandlers(services: QueryServices): Handlers {
       const leave = await enter(downloads, projectId, { endsAt: endsAt(), isAlone });
       services.onStatement(projectId, 1);
       const options: RunOptions = { endsAt: endsAt() };
-      return await producedBytes(
+      return await pullStream(
         (sink, signal) =>
           backend.download(request, sink, Object.assign(options, { signal })).finally(() => {
             services.onStatement(projectId, -1);
             leave();
           }),
-        // Waiting for the reader is not the query's time.
+        // Time spent waiting for the reader does not count for the query's limit.
         (waitedMs) => {
           options.endsAt! += waitedMs;
         },
       );
     },
     flagCalls: (request) => runFor(request.projectId)((store) => countFlagCalls(store, request)),
-    reach: (request) => computeReach(persons(request), request),
+    reach: (request) => computeBlastRadius(persons(request), request),
     findPersons: (request) => findPersons(persons(request), request),
     fillCohortByFlag: async (request) => {
-      // Nobody waits for it; what it has added is there afterwards.
+      // Runs in the background; its rows are visible afterwards.
       const answer = await fillCohortByFlag(persons(request), request);
       return await change(() => answer);
     },
@@ -156,28 +184,28 @@ export function queryHandlers(services: QueryServices): Handlers {
       }),
     addHashKeyOverrides: ({ projectId, ...overrides }) =>
       change(() => addHashKeyOverrides(people, projectId, overrides)),
-    removeOldEvents: async ({ cutoffs }) => {
+    deleteExpiredEvents: async ({ cutoffs }) => {
       const leave = await enter(exports, 0, {});
-      return await backend.removeOldEvents(cutoffs, { signal: callerSignal() }).finally(() => {
+      return await backend.deleteExpiredEvents(cutoffs, { signal: clientSignal() }).finally(() => {
         insights.clear();
         leave();
       });
     },
     readEverything: async () => {
       const leave = await enter(exports, 0, {});
-      await backend.readEverything({ signal: callerSignal() }).finally(leave);
+      await backend.readEverything({ signal: clientSignal() }).finally(leave);
       return null;
     },
     holdCheckpoints: async ({ ms, checkpointFirst }) => {
       await backend.holdCheckpoints(ms, checkpointFirst === true);
       return null;
     },
-    ...analysisHandlers({
+    ...adminQueryHandlers({
       ...{ people, backend, runFor, runLong, hurry: services.hurry },
       runStatement: async (request) => {
         const leave = await enter(answers, request.projectId, { endsAt: endsAt() });
         try {
-          return new RpcText(await runStatement(request), null, leave);
+          return new RpcString(await runStatement(request), null, leave);
         } catch (error) {
           leave();
           throw error;
@@ -187,41 +215,44 @@ export function queryHandlers(services: QueryServices): Handlers {
   };
 }
 
-/** @throws {QueryBusy} @throws {QueryTimedOut} it did not get its turn in time. @throws the caller's reason to go. */
+/**
+ * @throws {QueryCapacityError} @throws {QueryTimeoutError} it did not get a slot in time
+ * @throws the abort reason of the caller
+ */
 async function enter(
   semaphore: Semaphore,
   projectId: number,
   { endsAt, isAlone }: { endsAt?: number; isAlone?: boolean },
 ): Promise<() => void> {
-  const caller = callerSignal();
+  const caller = clientSignal();
   const timeout =
     endsAt === undefined ? undefined : AbortSignal.timeout(Math.max(1, endsAt - performance.now()));
   const signals = [caller, timeout].filter((signal) => signal !== undefined);
   try {
     return await semaphore.enter(projectId, { signal: AbortSignal.any(signals), isAlone });
   } catch (error) {
-    if (error instanceof SemaphoreFull) throw new QueryBusy();
-    throw timeout?.aborted && !caller?.aborted ? new QueryTimedOut() : error;
+    if (error instanceof CapacityExceededError) throw new QueryCapacityError();
+    throw timeout?.aborted && !caller?.aborted ? new QueryTimeoutError() : error;
   }
 }
 
-async function eventPage({ people, backend }: QueryServices, filter: EventFilter, run: RunQuery) {
+async function eventPage({ people, backend }: QueryDeps, filter: EventFilter, run: RunQuery) {
   if (filter.properties?.some(isAboutPerson)) await backend.copies.follow();
   const page = await run((store) => listEvents(store, withDistinctIds(people, filter)));
-  const { text, count } = eventsText(page.events, {
-    personTexts: personTextsOf(people, filter.projectId, page.events),
+  const { text, count } = serializeEvents(page.events, {
+    personTexts: getPersonJson(people, filter.projectId, page.events),
     groupTypeIndexes: new Map(
       listGroupTypes(people, filter.projectId).map(({ name, typeIndex }) => [name, typeIndex]),
     ),
   });
-  return { text, next: count < page.events.length ? positionOf(page.events[count - 1]!) : page.next };
+  return { text, next: count < page.events.length ? getPosition(page.events[count - 1]!) : page.next };
 }
 
-/** A person's events are the events of all its distinct ids. */
+/** A person's events are the events of all their distinct IDs. */
 function withDistinctIds(people: PeopleDb, filter: EventFilter): EventFilter {
   if (filter.personUuid === undefined) return filter;
   const person = personByUuid(people, filter.projectId, filter.personUuid);
-  const own = person === undefined ? [] : (distinctIdsOf(people, [person]).get(person.id) ?? []);
+  const own = person === undefined ? [] : (getDistinctIds(people, [person]).get(person.id) ?? []);
   const distinctIds =
     filter.distinctIds === undefined ? own : own.filter((id) => filter.distinctIds!.includes(id));
   return { ...filter, distinctIds };

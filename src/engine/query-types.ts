@@ -1,26 +1,26 @@
-/** The queries that the front may ask the engine: name, request, answer. */
+/** The engine's queries: name, request, response. */
 
 import { type Static, Type } from "@sinclair/typebox";
-import type { StoredEvent } from "../events/duckdb/known-uuids.ts";
-import type { RetentionCutoff } from "../events/duckdb/old-events.ts";
+import type { RetentionCutoff } from "../events/duckdb/event-expiry.ts";
+import type { PersonLanes, StoredEvent } from "../events/duckdb/known-uuids.ts";
 import type { ExportPage, ExportRequest } from "../events/export/page.ts";
-import type { FlagCalls, FlagCallsRequest } from "../events/insights/flag-calls.ts";
-import type { TrendsRequest } from "../events/insights/found-events.ts";
+import type { InsightResults, TrendsRequest } from "../events/insights/event-source.ts";
+import type { FlagCalls, FlagCallsRequest } from "../events/insights/flag-evaluations.ts";
 import type { ComputedInsight, Refresh } from "../events/insights/insight-cache.ts";
 import type { EventFilter, EventPosition } from "../events/list.ts";
-import type { EventSum, MovePage, MoveRequest } from "../events/move.ts";
+import type { EventSum, MigrationPage, MigrationRequest } from "../events/migration-reader.ts";
 import type { DownloadRequest } from "../events/query/download.ts";
 import type { QueryRequest, QueryResult, QueryResultWithLists } from "../events/query/run-query.ts";
-import type { Reach, ReachQuestion } from "../flags/rules/blast-radius.ts";
+import type { BlastRadius, BlastRadiusQuery } from "../flags/rules/blast-radius.ts";
 import type { CohortDefinition, FlagDefinition, GroupType } from "../flags/rules/types.ts";
 import type { Lane } from "../journal/segment.ts";
 import type { JsonObject } from "../lib/json.ts";
-import { Count, exactly, Instant, orNull } from "../lib/schema.ts";
-import type { NewOverrides } from "../people/hash-key-overrides.ts";
-import type { Person } from "../people/person.ts";
-import type { DistinctIdOwner } from "../people/reader.ts";
+import { DateTime, NonNegativeInt, nullable, strictObject } from "../lib/schema.ts";
+import type { NewOverrides } from "../persons/hash-key-overrides.ts";
+import type { Person } from "../persons/person.ts";
+import type { DistinctIdOwner } from "../persons/reader.ts";
 
-/** Property filters joined by AND, and what they refer to. */
+/** Property filters joined by AND, and the cohorts and time they depend on. */
 export interface ConditionRequest {
   projectId: number;
   filters: JsonObject[];
@@ -32,7 +32,7 @@ export interface ConditionRequest {
   now: number;
 }
 
-export type ReachRequest = Omit<ConditionRequest, "filters"> & ReachQuestion;
+export type BlastRadiusRequest = Omit<ConditionRequest, "filters"> & BlastRadiusQuery;
 
 export interface FillByFlagRequest {
   projectId: number;
@@ -45,71 +45,78 @@ export interface FillByFlagRequest {
   now: number;
 }
 
-/** A question and how long its answer took. */
+/** A query and its duration. */
 export type SlowQuery = Static<typeof SlowQuery>;
-export const SlowQuery = exactly({
+export const SlowQuery = strictObject({
   query: Type.String(),
-  project_id: orNull(Type.Integer()),
-  ms: Count,
-  at: Instant,
-  /** The beginning of an operator's statement. */
-  sql: orNull(Type.String()),
+  project_id: nullable(Type.Integer()),
+  ms: NonNegativeInt,
+  at: DateTime,
+  /** Prefix of an operator's statement. */
+  sql: nullable(Type.String()),
 });
 
-/** `meta` goes beside an answer that is streamed. */
+/** `meta` accompanies a streamed response. */
 export interface Queries {
-  /** `meta` is where the next page starts. */
+  /** `meta` is the start of the next page. */
   events: { request: EventFilter; answer: JsonObject[]; meta: EventPosition | null };
   /** Trends, funnels, retention, lifecycle. */
   trends: { request: TrendsRequest & { refresh: Refresh }; answer: ComputedInsight };
+  /** Exposures and sums of an experiment: `ExperimentRequest` as `query`, `ExperimentSums` as results. */
+  experiment: { request: TrendsRequest & { refresh: Refresh }; answer: ComputedInsight };
+  /** Events of surveys: `SurveyRequest` as `query`. */
+  survey: { request: TrendsRequest & { refresh: Refresh }; answer: ComputedInsight };
   flagCalls: { request: FlagCallsRequest; answer: FlagCalls };
-  reach: { request: ReachRequest; answer: Reach };
+  reach: { request: BlastRadiusRequest; answer: BlastRadius };
   findPersons: { request: ConditionRequest & { afterId?: number; limit: number }; answer: Person[] };
-  /** Answers how many persons the flag is on for. */
+  /** Returns the number of persons for whom the flag is on. */
   fillCohortByFlag: { request: FillByFlagRequest; answer: number };
-  /** Answers how many members the cohort has now. */
+  /** Returns the cohort's current number of members. */
   addCohortMembers: {
     request: { projectId: number; cohortId: number; distinctIds: string[] };
     answer: number;
   };
-  /** Answers how many overrides were stored. */
+  /** Returns the number of stored overrides. */
   addHashKeyOverrides: {
     request: NewOverrides & { projectId: number };
     answer: number;
   };
+  /** The response to a web analytics query of an operator, not cached. */
+  web: { request: TrendsRequest; answer: InsightResults };
   /** An operator's SELECT. */
   query: {
     request: QueryRequest;
-    /** With lists where the request says so. */
+    /** With lists if requested. */
     answer: QueryResult & Partial<QueryResultWithLists>;
     meta: null;
   };
-  /** The same as a file, while it is computed. */
+  /** The result of an operator's SELECT as a file, streamed while it is computed. */
   download: { request: DownloadRequest; answer: never; meta: null };
   exportPage: { request: ExportRequest; answer: ExportPage };
-  /** Answers which of these uuids are stored. */
+  /** Returns which of these UUIDs are stored. */
   knownUuids: { request: { projectId: number; uuids: string[] }; answer: string[] };
   hasHistory: { request: { projectId: number }; answer: boolean };
-  /** Answers the names and ids of stored events. */
+  /** Returns names and IDs of stored events. */
   storedEvents: { request: { projectId: number; uuids: string[] }; answer: StoredEvent[] };
-  /** Answers which persons have these distinct ids; those without one are left out. */
+  /** Returns the persons with these distinct IDs; IDs without a person are omitted. */
   personsOf: { request: { projectId: number; distinctIds: string[] }; answer: DistinctIdOwner[] };
-  /** Answers up to which sequence number each lane can be read. */
+  /** Returns the lanes of the events of the persons with these distinct IDs. */
+  importedPersons: { request: { projectId: number; distinctIds: string[] }; answer: PersonLanes[] };
+  /** Returns the last visible sequence number of each lane. */
   loadedSeqs: { request: Record<string, never>; answer: Record<Lane, number> };
-  /** Answers stored events as they are, of all projects. */
-  movePage: { request: MoveRequest; answer: MovePage };
-  /** Answers counts and sums of all events up to these numbers. */
+  /** Returns raw stored events of all projects. */
+  movePage: { request: MigrationRequest; answer: MigrationPage };
+  /** Returns counts and sums of all events up to these sequence numbers. */
   eventSums: { request: Record<Lane, number>; answer: EventSum[] };
-  /** Removes events by age; answers how many went. */
-  removeOldEvents: { request: { cutoffs: RetentionCutoff[] }; answer: number };
-  /** Reads everything that is stored, so that damage shows. */
+  /** Deletes events by age; returns the number of deleted events. */
+  deleteExpiredEvents: { request: { cutoffs: RetentionCutoff[] }; answer: number };
+  /** Reads all stored data, to detect corruption. */
   readEverything: { request: Record<string, never>; answer: null };
-  /** Answers the slowest questions of the last hour. */
+  /** Returns the slowest queries of the last hour. */
   slowQueries: { request: Record<string, never>; answer: SlowQuery[] };
   /**
-   * Lets DuckDB write its file no more for so long, because it is copied; 0 ends that.
-   *
-   * @param checkpointFirst writes it once before, if no other writer is busy.
+   * Suspends checkpoints of DuckDB for this long while its file is copied; 0 resumes them.
+   * @param checkpointFirst checkpoints once before, unless another writer is busy
    */
   holdCheckpoints: { request: { ms: number; checkpointFirst?: boolean }; answer: null };
 }

@@ -1,4 +1,4 @@
-/** What the engine says to its front, over standard output. */
+/** Messages of the engine to its server process, on standard output. */
 
 import { writeSync } from "node:fs";
 import type { AppError } from "../lib/errors.ts";
@@ -9,24 +9,24 @@ export const report = (message: Report) => void process.stdout.write(`${JSON.str
 export const log = (level: LogLevel, msg: string, fields: Record<string, unknown> = {}) =>
   report({ type: "log", level, msg, fields });
 
-/** Said before the end of the process, unlike what a stream holds. */
-export const reportLast = (message: Report) => void writeSync(1, `${JSON.stringify(message)}\n`);
+/** Written before the process exits, unlike buffered stream writes. */
+export const reportSync = (message: Report) => void writeSync(1, `${JSON.stringify(message)}\n`);
 
-/** The servers that cannot be used at this moment, by what they keep. */
-const away = new Map<string, AppError>();
+/** Servers that are currently unavailable, by their purpose. */
+const unavailable = new Map<string, AppError>();
 
-/** Says when a server goes away and when it is back. */
-export function awayTeller(what: string) {
+/** Logs when a server becomes unavailable and when it is available again. */
+export function availabilityLogger(what: string) {
   return (reason: AppError | null) => {
-    if (reason?.message === away.get(what)?.message) return;
+    if (reason?.message === unavailable.get(what)?.message) return;
     if (reason === null) {
-      away.delete(what);
-      log("info", `${what} can be reached again`);
+      unavailable.delete(what);
+      log("info", `${what} is reachable again`);
     } else {
-      away.set(what, reason);
+      unavailable.set(what, reason);
       log("warn", reason.message);
     }
-    const [first] = away.values();
+    const [first] = unavailable.values();
     report({ type: "away", reason: first ? { message: first.message, hint: first.hint ?? "" } : null });
   };
 }

@@ -1,9 +1,7 @@
 /**
- * Runs queries on connections of their own and stops those that take too long, too much memory, or that nobody waits for.
- *
- * DuckDB looks at a stop only between two steps, and one function call can be one step for minutes, or take gigabytes that
- * its limit does not count. What does not stop within a second is ended with the whole engine: the front starts another one,
- * and nothing is lost, because the journal is the truth.
+ * Runs queries on separate connections and cancels those over a limit or without a waiting client. DuckDB checks for
+ * interrupts only between steps, and one call can take minutes, or gigabytes outside its limit: if a query does not
+ * stop within a second, the engine is killed and replaced. The journal keeps acknowledged events.
  */
 
 import type { DuckDBConnection } from "@duckdb/node-api";
@@ -11,76 +9,122 @@ import type { EventDatabase, StoreMemory } from "../events/duckdb/database.ts";
 import { AppError } from "../lib/errors.ts";
 import { residentBytes } from "../lib/memory-budget.ts";
 
-/** The query was stopped at the limit of the setting `query-timeout`. */
-export class QueryTimedOut extends AppError {
+const MiB = 1024 * 1024;
+
+/** The query was cancelled at the limit of the setting `query-timeout`. */
+export class QueryTimeoutError extends AppError {
   readonly code = "query_timeout";
-  override readonly hint = "Ask for less, for example a shorter time range.";
+  override readonly hint = "Narrow the date range or raise --query-timeout.";
   constructor() {
-    super("The query took too long and was stopped.");
+    super("Query exceeded the time limit and was cancelled.");
   }
 }
 
-/** The query was stopped because it took the memory that everybody needs. */
-export class QueryTookMemory extends AppError {
+/** The query was cancelled because it exceeded the memory that all queries share, or that of temporary files. */
+export class QueryMemoryExceededError extends AppError {
   readonly code = "query_memory";
-  override readonly hint = "Ask for less, or give Flagkeep more with --duckdb-memory-limit.";
-  constructor() {
-    super("The query needs more memory than it may have, and was stopped.");
+  /**
+   * @param limitBytes omitted if the limit is not Flagkeep's
+   * @param cause what used the most memory
+   */
+  constructor(limitBytes?: number, cause?: MemoryCause) {
+    super(
+      limitBytes === undefined
+        ? "Query exceeded the memory limit and was cancelled. Narrow the date range."
+        : `Query exceeded the memory limit (${toMiB(limitBytes)}) and was cancelled${describeCause(cause)} Narrow the date range or raise --duckdb-memory-limit.`,
+    );
   }
 }
 
-/** Why a query is stopped: too long, too much, or nobody waits for it. */
-export type StopReason = "time" | "memory" | "gone";
+/** The query was cancelled because its temporary files reached their limit. */
+export class QuerySpillExceededError extends AppError {
+  readonly code = "query_memory";
+  constructor(limitBytes: number, cause?: MemoryCause) {
+    super(
+      `Query exceeded the limit of temporary files (${toMiB(limitBytes)}) and was cancelled${describeCause(cause)} Narrow the date range or raise --duckdb-spill-limit.`,
+    );
+  }
+}
+
+/** The part of a query that used the most memory. */
+export interface MemoryCause {
+  part: string;
+  bytes: number;
+}
+
+const toMiB = (bytes: number) => `${Math.round(bytes / MiB)} MiB`;
+
+function describeCause(cause: MemoryCause | undefined): string {
+  return cause === undefined ? "." : `: most of it is ${cause.part} (${toMiB(cause.bytes)}).`;
+}
+
+/** Why a query is cancelled: time limit, memory limit, or client disconnect. */
+export type CancelReason = "time" | "memory" | "gone";
 
 export interface RunOptions {
-  /** Aborted when whoever asked has gone. */
+  /** Aborted when the client disconnects. */
   signal?: AbortSignal;
-  /** Left out: no limit. When the query was asked for is when its time begins. */
+  /** Deadline by `performance.now()`, counted from when the query was received; default: none. */
   endsAt?: number;
-  /** Somebody else wrote it: it goes when memory is short. */
+  /** Written by a user: cancelled first when memory is short. */
   isForeign?: boolean;
 }
 
-export interface RunningQueriesSettings {
+export interface RunningQueriesOptions {
   memoryLimitBytes: number;
-  /** Queries are stopped when the process has more; left out: only what DuckDB's limit allows for counts. */
+  /** Limit of DuckDB's temporary files, for the error message; default: as above. */
+  spillLimitBytes?: number;
+  /** Queries are cancelled above this memory of the process; default: only DuckDB's limit applies. */
   residentBytesMax?: number;
   /** A query did not stop: the engine has to be replaced. */
-  onStuck: (reason: StopReason) => void;
-  /** Told of every error of a query, before whoever asked is. */
+  onStuck: (reason: CancelReason) => void;
+  /** Receives every error of a query, before the caller does. */
   onError?: (error: unknown) => void;
-  /** Left out: all that the process has resident. */
+  /** Memory of the process; default: its resident memory. */
   residentBytes?: () => number;
+  /** Memory of JavaScript objects, which statements do not use; default: that of this process. */
+  heapBytes?: () => number;
+  /** Memory outside of both that loading may take, such as the page cache of SQLite; default: none. */
+  loadingBytesMax?: number;
 }
 
-const MiB = 1024 * 1024;
 const tickMs = 20;
-/** How long a query may go on after it was told to stop; the rest of a second is for ending the engine. */
+/** How long a query may run after it was cancelled; the rest of a second is for killing the engine. */
 const stopMs = 700;
-/** Resident memory above DuckDB's limit: what the process has besides. */
+/** Resident memory of the process besides DuckDB's limit. */
 const besidesBytes = 320 * MiB;
-/** A query may take so much more than was there when it began. */
+/** Memory a query may always use in addition to what was resident at its start. */
 const growthBytes = 256 * MiB;
-/** Above the limit at which queries are stopped, the engine is ended at once. */
+/** The engine is killed immediately this far above the limit at which queries are cancelled. */
 const emergencyBytes = 256 * MiB;
-/** A query waits no longer for memory to go back when so much above DuckDB's limit is resident. */
-const roomyBytes = 640 * MiB;
-/** What DuckDB keeps of its file is measured when resident memory comes so close to the limit. */
+/** A query does not wait for memory if resident memory plus `growthBytes` is below DuckDB's limit plus this. */
+const defaultBytes = 640 * MiB;
+/** DuckDB's memory is measured when resident memory comes this close to the limit. */
 const measureAheadBytes = 64 * MiB;
-/** While events are loaded, queries may not take more of DuckDB's memory. */
-const loadingShare = 0.75;
+/** How often the memory of statements is measured, to name what is too large. */
+const measureEveryMs = 50;
+/** DuckDB's tags of working memory, as users know them. */
+const memoryParts: Readonly<Record<string, string>> = {
+  HASH_TABLE: "hash tables of GROUP BY, DISTINCT and joins",
+  ORDER_BY: "sorted rows of ORDER BY and window functions",
+  WINDOW: "rows of window functions",
+  COLUMN_DATA: "intermediate rows",
+  ALLOCATOR: "lists, strings and values collected by aggregates",
+};
 const loadAttempts = 3;
-/** So long after a query its memory goes back to the system, and the next one waits for it. */
+/** How long after a query its memory is released to the system; the next query waits for it. */
 const settleMs = 2_000;
 
 interface Running {
   connection: DuckDBConnection;
   options: RunOptions;
-  stop?: { reason: StopReason; at: number };
+  stop?: { reason: CancelReason; at: number };
+  /** What used the most memory so far. */
+  cause?: MemoryCause;
 }
 
 /**
- * One in an engine: its limits of memory, in bytes, are those of the whole process. A query that does not stop is told to
+ * One per engine, because its memory limits apply to the whole process. A query that does not stop is reported to
  * `onStuck`, which has to end the process.
  */
 export class RunningQueries {
@@ -88,31 +132,34 @@ export class RunningQueries {
   private timer: ReturnType<typeof setInterval> | undefined;
   private softBytes = 0;
   private loading = 0;
+  /** Whether events were loaded since the first running statement started. */
+  private hasLoaded = false;
   private isMeasuring = false;
-  /** When a foreign query was the last to end. */
+  private measuredAt = 0;
+  /** End of the last user query. */
   private lastEnd = Number.NEGATIVE_INFINITY;
-  /** What the process had when a foreign query began last, alone. */
+  /** Resident memory when a user query last started without others. */
   private residentBefore = 0;
-  /** DuckDB's memory at that time, and when it was measured last. */
-  private memoryBefore: StoreMemory = { cached: 0, used: 0, computing: 0 };
+  /** DuckDB's memory at that time, and at the last measurement. */
+  private memoryBefore: StoreMemory = { cached: 0, used: 0, computing: 0, parts: {} };
   private memory = this.memoryBefore;
+  private heapBefore = 0;
 
   constructor(
     private readonly database: EventDatabase,
-    private readonly settings: RunningQueriesSettings,
+    private readonly settings: RunningQueriesOptions,
   ) {}
 
   /**
    * Runs a query.
-   *
-   * @throws {QueryTimedOut} @throws {QueryTookMemory} @throws the signal's reason.
+   * @throws {QueryTimeoutError} @throws {QueryMemoryExceededError} @throws the abort reason of the signal
    */
   async run<Result>(
     query: (connection: DuckDBConnection) => Promise<Result>,
     options: RunOptions = {},
   ): Promise<Result> {
     options.signal?.throwIfAborted();
-    if (options.endsAt !== undefined && performance.now() >= options.endsAt) throw new QueryTimedOut();
+    if (options.endsAt !== undefined && performance.now() >= options.endsAt) throw new QueryTimeoutError();
     if (options.isForeign) await this.settled();
     const before = options.isForeign && !this.hasForeign ? await this.database.memory() : undefined;
     const running: Running = { connection: await this.database.connect(), options };
@@ -120,13 +167,13 @@ export class RunningQueries {
     this.add(running);
     try {
       const result = await query(running.connection);
-      // Rows that are streamed just end when they are stopped.
+      // A cancelled stream ends without an error.
       if (running.stop !== undefined) throw this.reasonOf(running);
       return result;
     } catch (error) {
       const reason = this.reasonOf(running);
       if (reason === undefined) this.settings.onError?.(error);
-      if (reason === undefined && options.isForeign && isOutOfMemory(error)) throw new QueryTookMemory();
+      if (reason === undefined && isOutOfMemory(error)) throw this.memoryError(error, running.cause);
       throw reason ?? error;
     } finally {
       this.running.delete(running);
@@ -136,14 +183,13 @@ export class RunningQueries {
   }
 
   /**
-   * Does what must not fail because a query has taken the memory: then the others' queries are stopped, and it is done
-   * again.
-   *
-   * @param work leaves nothing behind when it throws.
+   * Runs work that must not fail because queries use the memory: cancels user queries and retries.
+   * @param work has no side effects if it throws
    */
-  async loadInRoom<Result>(work: () => Promise<Result>): Promise<Result> {
+  async loadWithinBudget<Result>(work: () => Promise<Result>): Promise<Result> {
     for (let attempt = 1; ; attempt++) {
       this.loading += 1;
+      this.hasLoaded = true;
       try {
         return await work();
       } catch (error) {
@@ -155,7 +201,7 @@ export class RunningQueries {
     }
   }
 
-  /** Whether somebody waits for an answer. */
+  /** Whether a query is running. */
   get isBusy(): boolean {
     return this.running.size > 0;
   }
@@ -165,42 +211,51 @@ export class RunningQueries {
   }
 
   private add(running: Running): void {
-    if (running.options.isForeign && !this.hasForeign) this.beginWatch();
+    if (running.options.isForeign && !this.hasForeign) this.startWatch();
     this.running.add(running);
     this.timer ??= setInterval(() => this.tick(), tickMs);
   }
 
   /**
-   * Without this the query would be stopped for what another one has taken and already given back. What the process has
-   * without any query, such as the store's cache and what loads events, is not waited for.
+   * Waits for memory that a previous query is still releasing, so that it is not attributed to the next one. Memory
+   * used without any query, such as the store's cache, is not waited for.
    */
   private async settled(): Promise<void> {
     const until = this.lastEnd + settleMs;
-    const roomy = this.settings.memoryLimitBytes + roomyBytes - growthBytes;
+    const roomy = this.settings.memoryLimitBytes + defaultBytes - growthBytes;
     const highest = Math.max(roomy, this.residentBefore);
     while (this.residentBytes() > highest && performance.now() < until) await Bun.sleep(tickMs);
   }
 
-  private beginWatch(): void {
+  private startWatch(): void {
     const usual = this.settings.memoryLimitBytes + besidesBytes;
     let resident = this.residentBytes();
     const { memoryLimitBytes, residentBytesMax = Number.POSITIVE_INFINITY } = this.settings;
     if (resident + growthBytes > Math.min(usual, residentBytesMax)) {
-      // Most of it is what was read and is not needed any more.
+      // Most of it is garbage of earlier work.
       Bun.gc(true);
       resident = this.residentBytes();
     }
     this.residentBefore = resident;
-    // Only what statements take themselves counts, not what loading has left behind (contract, third round C7).
+    // Memory used before, such as by loading, is not attributed to statements (contract, third round C7).
     const allowed = Math.max(usual, resident + Math.max(growthBytes, memoryLimitBytes));
     this.softBytes = Math.min(allowed, residentBytesMax);
+    this.heapBefore = this.heapBytes();
+    this.hasLoaded = this.loading > 0;
+    this.measuredAt = performance.now();
   }
 
-  /** Resident memory above which statements are stopped: parts of the file that DuckDB has cached since are not theirs. */
+  /**
+   * Resident memory above which statements are cancelled. What caches and loading have taken since the first of them
+   * started is not attributed to statements.
+   */
   private get limitBytes(): number {
-    const { residentBytesMax = Number.POSITIVE_INFINITY } = this.settings;
-    const cached = Math.max(0, this.memory.cached - this.memoryBefore.cached);
-    return Math.min(this.softBytes + cached, residentBytesMax);
+    const { residentBytesMax = Number.POSITIVE_INFINITY, loadingBytesMax = 0 } = this.settings;
+    const { memory, memoryBefore: before } = this;
+    const cached = Math.max(0, memory.cached - before.cached);
+    const stored = Math.max(0, memory.used - memory.computing - (before.used - before.computing));
+    const loading = this.hasLoaded ? loadingBytesMax + Math.max(0, this.heapBytes() - this.heapBefore) : 0;
+    return Math.min(this.softBytes + cached + stored + loading, residentBytesMax);
   }
 
   private tick(): void {
@@ -216,7 +271,7 @@ export class RunningQueries {
       if (signal?.aborted) this.stop(running, "gone", now);
       else if (endsAt !== undefined && now > endsAt) this.stop(running, "time", now);
       if (running.stop === undefined) continue;
-      // Again and again: between two statements of a query there is nothing to be stopped.
+      // On every tick: between two statements of a query an interrupt has no effect.
       running.connection.interrupt();
       if (now - running.stop.at > stopMs) this.settings.onStuck(running.stop.reason);
     }
@@ -232,21 +287,34 @@ export class RunningQueries {
     const { residentBytesMax = Number.POSITIVE_INFINITY } = this.settings;
     if (resident > limit + Math.min(emergencyBytes, residentBytesMax / 4)) this.settings.onStuck("memory");
     const isClose = resident > limit - measureAheadBytes;
-    if ((this.loading > 0 || isClose) && !this.isMeasuring) void this.measure();
+    if (isClose || now - this.measuredAt > measureEveryMs) void this.measure();
   }
 
-  /** What stays when it cannot be measured: the limits of the last time. */
+  /** If the measurement fails, the previous limits apply. */
   private async measure(): Promise<void> {
+    if (this.isMeasuring) return;
     this.isMeasuring = true;
     try {
       this.memory = await this.database.memory();
-      const taken = this.memory.computing - this.memoryBefore.computing;
-      if (this.loading === 0 || taken <= loadingShare * this.settings.memoryLimitBytes) return;
-      const now = performance.now();
-      for (const running of this.running) if (running.options.isForeign) this.stop(running, "memory", now);
+      this.measuredAt = performance.now();
+      const cause = this.largestPart();
+      for (const running of this.running)
+        if (cause.bytes > (running.cause?.bytes ?? 0)) running.cause = cause;
     } finally {
       this.isMeasuring = false;
     }
+  }
+
+  private largestPart(): MemoryCause {
+    const { memory, memoryBefore: before } = this;
+    const parts = Object.entries(memory.parts).map(([tag, bytes]) => {
+      const part = memoryParts[tag] ?? "other working memory of the event store";
+      return { part, bytes: bytes - (before.parts[tag] ?? 0) };
+    });
+    const grown = this.residentBytes() - this.residentBefore;
+    const unmanaged = grown - (memory.cached - before.cached) - (memory.used - before.used);
+    parts.push({ part: "long values and results of functions", bytes: unmanaged });
+    return parts.reduce((largest, part) => (part.bytes > largest.bytes ? part : largest));
   }
 
   private async stopForeign(): Promise<void> {
@@ -255,14 +323,26 @@ export class RunningQueries {
     while (this.hasForeign) await Bun.sleep(tickMs);
   }
 
-  private stop(running: Running, reason: StopReason, at: number): void {
+  private stop(running: Running, reason: CancelReason, at: number): void {
     running.stop ??= { reason, at };
   }
 
-  private reasonOf({ stop, options }: Running): unknown {
-    if (stop?.reason === "time") return new QueryTimedOut();
-    if (stop?.reason === "memory") return new QueryTookMemory();
+  private reasonOf({ stop, options, cause }: Running): unknown {
+    if (stop?.reason === "time") return new QueryTimeoutError();
+    if (stop?.reason === "memory") return new QueryMemoryExceededError(this.settings.memoryLimitBytes, cause);
     return stop?.reason === "gone" ? options.signal!.reason : undefined;
+  }
+
+  private memoryError(error: unknown, measured: MemoryCause | undefined): AppError {
+    const cause = measured ?? getAllocation(error);
+    const { memoryLimitBytes, spillLimitBytes } = this.settings;
+    return spillLimitBytes !== undefined && hasFilledFiles(error)
+      ? new QuerySpillExceededError(spillLimitBytes, cause)
+      : new QueryMemoryExceededError(memoryLimitBytes, cause);
+  }
+
+  private heapBytes(): number {
+    return this.settings.heapBytes?.() ?? process.memoryUsage().heapUsed;
   }
 
   private residentBytes(): number {
@@ -270,8 +350,25 @@ export class RunningQueries {
   }
 }
 
-/** DuckDB's own limit was reached. */
+/** Whether DuckDB's own limit was reached. */
 function isOutOfMemory(error: unknown): boolean {
+  return /^Error: Out of Memory/.test(getReason(error));
+}
+
+/** Whether DuckDB's temporary files have reached their limit. */
+function hasFilledFiles(error: unknown): boolean {
+  return /max_temp_directory_size/.test(getReason(error));
+}
+
+/** What DuckDB failed to allocate, for queries that fail before the first measurement. */
+function getAllocation(error: unknown): MemoryCause | undefined {
+  const [, size, unit] = /failed to allocate data of size ([\d.]+) ([KMG])iB/.exec(getReason(error)) ?? [];
+  if (size === undefined) return undefined;
+  const bytes = Number(size) * 1024 ** ("KMG".indexOf(unit!) + 1);
+  return { part: "one allocation for a string, a list or an aggregate", bytes };
+}
+
+function getReason(error: unknown): string {
   const { cause = error } = error instanceof Error ? error : {};
-  return /^Error: Out of Memory/.test(String(cause));
+  return String(cause);
 }

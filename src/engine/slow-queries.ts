@@ -1,12 +1,12 @@
-/** The slowest questions of the last hour, for `flagkeep top`. */
+/** The slowest queries of the last hour, for `flagkeep top`. */
 
 import type { RpcHandlers } from "../rpc/server.ts";
 import type { Handlers } from "./queries.ts";
 import type { Queries, SlowQuery } from "./query-types.ts";
 
-const kept = 10;
-const keptMs = 3_600_000;
-/** Statements are shown from their beginning. */
+const retained = 10;
+const retainedMs = 3_600_000;
+/** Statements are truncated to this length. */
 const sqlLengthMax = 200;
 
 export class SlowQueries {
@@ -14,7 +14,7 @@ export class SlowQueries {
 
   constructor(private readonly now: () => number = Date.now) {}
 
-  /** Handlers that do the same, with the time noted that each took. */
+  /** Wraps handlers to record their duration. */
   timed(handlers: Handlers): RpcHandlers {
     const wrapped = Object.entries(handlers).map(([name, handle]) => [
       name,
@@ -30,9 +30,9 @@ export class SlowQueries {
     return { ...(Object.fromEntries(wrapped) as RpcHandlers), slowQueries: async () => this.slowest() };
   }
 
-  /** The slowest first. */
+  /** Slowest first. */
   slowest(): SlowQuery[] {
-    const since = new Date(this.now() - keptMs).toISOString();
+    const since = new Date(this.now() - retainedMs).toISOString();
     this.list = this.list.filter(({ at }) => at >= since);
     return this.list.toSorted((a, b) => b.ms - a.ms);
   }
@@ -50,6 +50,6 @@ export class SlowQueries {
       },
     ]
       .sort((a, b) => b.ms - a.ms)
-      .slice(0, kept);
+      .slice(0, retained);
   }
 }

@@ -1,4 +1,4 @@
-/** The front's side of the engine: starts it, feeds it sealed segments, starts it again when it dies. */
+/** Supervises the engine: starts it, feeds it sealed segments, and restarts it when it exits. */
 
 import { unlinkSync } from "node:fs";
 import { availableParallelism } from "node:os";
@@ -8,12 +8,12 @@ import type { Subprocess } from "bun";
 import type { PendingBytes } from "../journal/disk.ts";
 import type { Lane, SealedSegment } from "../journal/segment.ts";
 import { AppError } from "../lib/errors.ts";
-import { ownBytes, residentBytes } from "../lib/memory-budget.ts";
-import { Count, exactly, orNull } from "../lib/schema.ts";
-import { lapse } from "../lib/time.ts";
+import { privateBytes, residentBytes } from "../lib/memory-budget.ts";
+import { NonNegativeInt, nullable, strictObject } from "../lib/schema.ts";
+import { sleep } from "../lib/time.ts";
 import type { Log } from "../log.ts";
 import type { EngineState as EngineAsked } from "./client.ts";
-import { EngineEnds } from "./engine-ends.ts";
+import { CrashGuard } from "./crash-guard.ts";
 import {
   type Command,
   type EngineStart,
@@ -23,30 +23,32 @@ import {
   readMessages,
 } from "./messages.ts";
 import type { Pause } from "./pipeline/pipeline.ts";
-import type { StopReason } from "./running-queries.ts";
-import { StatementGuard } from "./statement-guard.ts";
+import { RestartPolicy } from "./restart-policy.ts";
+import type { CancelReason } from "./running-queries.ts";
 
-/** As `status` shows it. */
-export const EngineState = exactly({
+/** As in `status`. */
+export const EngineState = strictObject({
   up: Type.Boolean(),
-  restarts: Count,
-  /** Set while the event store is made again: journal entries applied so far, and all there are. */
-  rebuilding: orNull(exactly({ done: Count, total: Count })),
-  /** What a person has to do something about. */
-  trouble: orNull(exactly({ message: Type.String(), hint: Type.String() })),
-  /** Properties of events that are asked for and have a column of their own; `filled` 1: queries use it. */
-  properties: Type.Array(exactly({ name: Type.String(), filled: Type.Number({ minimum: 0, maximum: 1 }) })),
+  restarts: NonNegativeInt,
+  /** Set while the event store is rebuilt: journal entries applied so far, and in total. */
+  rebuilding: nullable(strictObject({ done: NonNegativeInt, total: NonNegativeInt })),
+  /** A problem that requires an operator. */
+  trouble: nullable(strictObject({ message: Type.String(), hint: Type.String() })),
+  /** Materialized properties; queries use a column when `filled` is 1. */
+  properties: Type.Array(
+    strictObject({ name: Type.String(), filled: Type.Number({ minimum: 0, maximum: 1 }) }),
+  ),
 });
 export type EngineState = Static<typeof EngineState>;
 
-export interface SupervisorHooks {
-  /** The engine must not open the stores; it is not started again. */
-  onRefused?: (reason: EngineRefused) => void;
+export interface SupervisorCallbacks {
+  /** The engine must not open the stores and is not restarted. */
+  onRefused?: (reason: EngineDataRejectedError) => void;
   onReport?: (report: Report) => void;
 }
 
-/** The engine cannot work on these data. */
-export class EngineRefused extends AppError {
+/** The engine cannot use this data. */
+export class EngineDataRejectedError extends AppError {
   readonly code = "engine_refused";
   constructor(
     message: string,
@@ -59,77 +61,77 @@ export class EngineRefused extends AppError {
 type Child = Subprocess<"pipe", "pipe", "inherit">;
 
 const watchMs = 250;
-const recentMs = 2_000;
-/** An engine that says nothing for so long hangs. */
+const recentMs = 10_000;
+/** An engine without reports for this long hangs. */
 const silenceMs = 15_000;
-/** The same while it opens its stores, which may have to be brought up to date. */
+/** Limit while the engine opens its stores, which may have to be migrated. */
 const startSilenceMs = 600_000;
-/** Two looks further apart than this: the whole machine was asleep. */
+/** If two checks are further apart, the machine was suspended. */
 const sleptMs = 5_000;
-/** What the engine may take beside DuckDB's memory while somebody's statement runs; it watches itself more closely. */
+/** Maximum memory besides DuckDB's limit during a user's statement; the engine itself enforces tighter limits. */
 const besidesBytesMax = 1_000 * 1024 * 1024;
-/** The same above what it had before, DuckDB's file cache and the statement each as large as the limit. */
+/**
+ * Maximum growth during a user's statement, besides DuckDB's file cache and the statement, each as large as the limit.
+ */
 const grownBytesMax = 512 * 1024 * 1024;
-/** Above what it keeps within by itself. */
+/** Factor above the limit that the engine itself enforces. */
 const ownSlack = 1.35;
-/** Threads for calls into DuckDB and the file system beside one per processor: as many as can be busy with queries. */
+/** Thread-pool threads in addition to one per processor: as many as queries can block. */
 const queryThreads = 8;
-/** What the engine's collector of JavaScript's garbage takes for the machine's memory, where there is more: it lets the heap grow by that. */
+/** Memory size assumed by the engine's garbage collector, which scales heap growth with it. */
 const heapBytesDefault = 1024 * 1024 * 1024;
-/** What the engine frees it soon needs again; given back to the system at once, its pages would be made anew each time. */
+/** Delay of returning freed memory to the system: it is soon reused, and page faults are expensive. */
 const purgeDelayMs = 1_000;
 
 /**
- * Keeps one engine running from `run` to `stop`. One that dies, hangs or takes too much memory is replaced, after a pause that
- * grows each time, and gets again what was not stored. Nobody is thrown its ends: `state` tells of them, and where a person has
- * to help first, no other one is started.
+ * Keeps one engine running from `run` to `stop`. An engine that exits, hangs or exceeds its memory is replaced after a
+ * growing delay and receives unstored segments again. Exits are not thrown but reported by `state`; if an operator has
+ * to act first, the engine is not restarted.
  */
 export class EngineSupervisor implements EngineAsked {
-  private readonly statements = new StatementGuard();
+  private readonly statements = new CrashGuard();
   private readonly watch = setInterval(() => this.look(), watchMs);
-  /** What the engine had resident when it began to run statements. */
+  /** Memory of the engine when it started to run statements. */
   private idleBytes = 0;
-  private lookedAt = performance.now();
-  private heardAt = performance.now();
-  private stuck: { reason: StopReason; at: number } | undefined;
+  private checkedAt = performance.now();
+  private lastHeardAt = performance.now();
+  private stuck: { reason: CancelReason; at: number } | undefined;
   private child: Child | undefined;
   private isReady = false;
   private rebuilding: EngineState["rebuilding"] = null;
   private properties: EngineState["properties"] = [];
-  private trouble: EngineState["trouble"] = null;
-  private readonly ends = new EngineEnds();
-  /** The server that keeps the events cannot be used. */
+  private problem: EngineState["trouble"] = null;
+  private readonly ends = new RestartPolicy();
+  /** The event store's server is unavailable. */
   private away: EngineState["trouble"] = null;
-  /** Loading waits for room on the disk. */
+  /** Loading is paused because disk space is short. */
   private pause: Pause | null = null;
   private memory: MemoryUse | null = null;
-  /** Until a person has done something there is no use in starting the engine. */
+  /** Starting the engine does not help until an operator has acted. */
   private isBlocked = false;
   private stopping = false;
   private restarts = 0;
   private exited: Promise<void> = Promise.resolve();
   private whenReady = Promise.withResolvers<void>();
   private restartTimer: ReturnType<typeof setTimeout> | undefined;
-  /** Sealed segments that the journal may not forget yet, oldest first. */
+  /** Sealed segments that the journal must retain, oldest first. */
   private pending: SealedSegment[] = [];
-  /** Per lane, the last sequence number that the engine has loaded. */
+  /** Per lane, the last loaded sequence number. */
   private loaded: Record<Lane, number> = { realtime: 0, historical: 0 };
 
-  /**
-   * @param command how to start this executable in the engine's role.
-   */
+  /** @param command that starts this executable as the engine */
   constructor(
     private readonly command: readonly string[],
     private readonly start: Omit<EngineStart, "suspects" | "doubt">,
     private readonly log: Log,
-    private readonly hooks: SupervisorHooks = {},
+    private readonly hooks: SupervisorCallbacks = {},
   ) {
     this.watch.unref();
   }
 
-  /** Starts the engine; it becomes ready by itself. */
+  /** Starts the engine, which becomes ready later. */
   run(): void {
-    if (this.stopping) return;
+    if (this.stopping || this.isBlocked) return;
     this.restartTimer = undefined;
     this.ends.started();
     removeIfThere(join(this.start.dataDir, engineSocketName));
@@ -140,15 +142,15 @@ export class EngineSupervisor implements EngineAsked {
       stderr: "inherit",
       env: {
         ...process.env,
-        // Else a few long queries would leave no thread for loading.
+        // Otherwise a few long queries would leave no thread for loading.
         UV_THREADPOOL_SIZE: String(availableParallelism() + queryThreads),
         BUN_JSC_forceRAMSize: String(this.start.memory?.heapBytes ?? heapBytesDefault),
         MIMALLOC_PURGE_DELAY: String(purgeDelayMs),
       },
     });
     this.child = child;
-    this.heardAt = performance.now();
-    this.trouble = null;
+    this.lastHeardAt = performance.now();
+    this.problem = null;
     this.send({
       type: "start",
       start: { ...this.start, suspects: this.statements.suspects(), doubt: this.ends.takeDoubt() },
@@ -156,9 +158,19 @@ export class EngineSupervisor implements EngineAsked {
     this.exited = this.follow(child);
   }
 
-  /** Whether queries can be answered now. */
+  /** Prevents the start of an engine until an operator has acted. Call it before `run`. */
+  block(trouble: NonNullable<EngineState["trouble"]>): void {
+    this.problem = trouble;
+    this.isBlocked = true;
+  }
+
+  /** Whether queries can be processed. */
   get ready(): boolean {
     return this.isReady;
+  }
+
+  get memoryLimitBytes(): number {
+    return this.start.memoryLimitBytes;
   }
 
   get restartCount(): number {
@@ -167,16 +179,16 @@ export class EngineSupervisor implements EngineAsked {
 
   get state(): EngineState {
     const { isReady: up, restarts, rebuilding, properties } = this;
-    const trouble = this.trouble ?? this.ends.failure ?? this.away ?? troubleOf(this.pause);
+    const trouble = this.problem ?? this.ends.failure ?? this.away ?? getProblem(this.pause);
     return { up, restarts, rebuilding, trouble, properties };
   }
 
-  /** What the running engine had in memory a few seconds ago; null: it has just started. */
+  /** Memory of the running engine a few seconds ago; null if it has just started. */
   get memoryUse(): MemoryUse | null {
     return this.memory;
   }
 
-  /** Bytes of sealed segments that are not loaded, and of those that are but are still in the event store's log. */
+  /** Bytes of sealed segments that are not loaded, or loaded but still in the event store's log. */
   debt(): PendingBytes {
     const debt = { unloaded: 0, unwritten: 0 };
     for (const { lane, last, bytes } of this.pending) {
@@ -185,7 +197,7 @@ export class EngineSupervisor implements EngineAsked {
     return debt;
   }
 
-  /** Sealed entries that wait to be loaded, per lane. */
+  /** Sealed entries that are not loaded, per lane. */
   lag(): { entries: Record<Lane, number>; bytes: Record<Lane, number> } {
     const lag = { entries: { realtime: 0, historical: 0 }, bytes: { realtime: 0, historical: 0 } };
     for (const { lane, first, last, bytes } of this.pending) {
@@ -199,79 +211,79 @@ export class EngineSupervisor implements EngineAsked {
   async waitUntilReady(ms: number): Promise<boolean> {
     if (this.isReady) return true;
     if (this.stopping || this.isBlocked || this.rebuilding !== null) return false;
-    await Promise.race([this.whenReady.promise, lapse(ms)]);
+    await Promise.race([this.whenReady.promise, sleep(ms)]);
     return this.isReady;
   }
 
-  /** Why the engine ended just now, when a query was the reason that was asked before. */
-  whyStuck(askedAt: number): StopReason | undefined {
+  /** Why the engine was just replaced, if the reason is a query and happened after `askedAt`. */
+  whyStuck(requestedAt: number): CancelReason | undefined {
     const { stuck } = this;
-    const isReason = stuck !== undefined && askedAt < stuck.at && performance.now() - stuck.at < recentMs;
+    const isReason = stuck !== undefined && requestedAt < stuck.at && performance.now() - stuck.at < recentMs;
     return isReason ? stuck.reason : undefined;
   }
 
   async waitUntilEnded(ms: number): Promise<void> {
-    if (this.isReady) await Promise.race([this.exited, lapse(ms)]);
+    if (this.isReady) await Promise.race([this.exited, sleep(ms)]);
   }
 
   requireStatements(projectId: number): void {
     this.statements.require(projectId);
   }
 
-  /** Hands sealed segments to the engine, now or when it is back. */
+  /** Hands sealed segments to the engine, now or when it is ready. */
   offer(segments: readonly SealedSegment[]): void {
     this.pending.push(...segments);
     if (this.isReady) this.send({ type: "segments", segments: [...segments] });
   }
 
-  /** Lets the engine apply what it has, for a while, and ends it. */
+  /** Lets the engine apply pending segments until the timeout, then ends it. */
   async stop(timeoutMs: number): Promise<void> {
     this.stopping = true;
     clearInterval(this.watch);
     clearTimeout(this.restartTimer);
     const child = this.child;
     if (child === undefined) return;
-    // What it has done is done, and the next start goes on from there.
+    // Progress of a rebuild is durable; the next start continues it.
     if (this.rebuilding !== null) child.kill("SIGKILL");
-    // An engine that is just starting gets its segments first.
-    await Promise.race([this.whenReady.promise, this.exited, lapse(timeoutMs)]);
+    // An engine that is starting receives its segments first.
+    await Promise.race([this.whenReady.promise, this.exited, sleep(timeoutMs)]);
     this.send({ type: "stop", timeoutMs });
-    // The time for the last batch and the checkpoint is added to what loading may take.
+    // The last batch and the checkpoint take time in addition to loading.
     const killer = setTimeout(() => child.kill("SIGKILL"), timeoutMs + 1_500);
     await this.exited;
     clearTimeout(killer);
   }
 
-  /** Ends the engine at once. */
+  /** Kills the engine immediately. */
   kill(): void {
     this.stopping = true;
     this.child?.kill("SIGKILL");
   }
 
-  /** Ends an engine that hangs, or that takes more memory than it could stop by itself. */
+  /** Replaces an engine that hangs or exceeds the memory that it should enforce itself. */
   private look(): void {
     const now = performance.now();
-    const hasSlept = now - this.lookedAt > sleptMs;
-    this.lookedAt = now;
-    if (hasSlept) this.heardAt = now;
+    const hasSlept = now - this.checkedAt > sleptMs;
+    this.checkedAt = now;
+    if (hasSlept) this.lastHeardAt = now;
     if (this.child === undefined || this.stopping) return;
     this.ends.look();
-    const silence = now - this.heardAt;
+    const silence = now - this.lastHeardAt;
     if (silence > (this.isReady ? silenceMs : startSilenceMs)) {
-      this.replace("it says nothing any more", { silentMs: Math.round(silence) });
+      this.replace("no heartbeat", { silentMs: Math.round(silence) });
     } else if (this.statements.isBusy) {
       const { memory, memoryLimitBytes } = this.start;
       const { pid } = this.child;
-      const bytes = memory === null ? residentBytes(pid) : ownBytes(pid);
+      const bytes = memory === null ? residentBytes(pid) : privateBytes(pid);
       const usual = memoryLimitBytes + besidesBytesMax;
       const grown = this.idleBytes + 2 * memoryLimitBytes + grownBytesMax;
       if (bytes > (memory === null ? Math.max(usual, grown) : memory.ownBytesMax * ownSlack))
-        this.replace("a query took all memory", { bytes });
+        this.replace("a query exceeded the memory limit", { bytes });
     }
   }
 
   private replace(reason: string, facts: Record<string, number>): void {
-    this.log.error({ reason, ...facts }, "the engine is replaced");
+    this.log.error({ reason, ...facts }, "restarting the engine");
     this.isReady = false;
     if (this.statements.isBusy) this.stuck = { reason: "memory", at: performance.now() };
     this.ends.restartsSoon();
@@ -285,18 +297,18 @@ export class EngineSupervisor implements EngineAsked {
       child.stdin.write(`${JSON.stringify(command)}\n`);
       child.stdin.flush();
     } catch (error) {
-      // The engine is going down; what it missed is sent again to the next one.
-      this.log.debug({ error: String(error) }, "the engine did not take a command");
+      // The engine is exiting; the next one receives everything unstored again.
+      this.log.debug({ error: String(error) }, "failed to send a command to the engine");
     }
   }
 
   private async follow(child: Child): Promise<void> {
     await readMessages<Report>(child.stdout, (report) => this.onReport(report)).catch((error) => {
-      this.log.error({ error: String(error) }, "the engine's reports cannot be read");
+      this.log.error({ error: String(error) }, "failed to read the engine's reports");
       child.kill("SIGKILL");
     });
     const code = await child.exited;
-    // A statement of a user may be the reason.
+    // A user's statement may be the cause.
     this.ends.ended(child, this.statements.isBusy);
     this.statements.engineEnded();
     this.isReady = false;
@@ -308,18 +320,17 @@ export class EngineSupervisor implements EngineAsked {
     this.rebuilding = null;
     if (this.stopping || this.isBlocked) return;
     const restartInMs = this.ends.nextStartInMs();
-    if (restartInMs === 0) this.log.info("the engine begins anew, to load events");
-    else
-      this.log.warn({ code, signal: child.signalCode, restartInMs }, "the engine ended; it is started again");
+    if (restartInMs === 0) this.log.info("restarting the engine to load events");
+    else this.log.warn({ code, signal: child.signalCode, restartInMs }, "the engine exited; restarting it");
     this.restarts += 1;
     this.restartTimer = setTimeout(() => this.run(), restartInMs);
   }
 
   private onReport(report: Report): void {
-    this.heardAt = performance.now();
+    this.lastHeardAt = performance.now();
     if (report.type === "stuck") {
-      this.log.warn({ reason: report.reason }, "a query did not stop; the engine is replaced");
-      this.stuck = { reason: report.reason, at: this.heardAt };
+      this.log.warn({ reason: report.reason }, "restarting the engine: a query did not stop");
+      this.stuck = { reason: report.reason, at: this.lastHeardAt };
       this.ends.restartsSoon();
     } else if (report.type === "takes_over") {
       this.ends.restartsAtOnce();
@@ -335,12 +346,12 @@ export class EngineSupervisor implements EngineAsked {
       this.whenReady.resolve();
     } else if (report.type === "refused") {
       this.stopping = true;
-      this.hooks.onRefused?.(new EngineRefused(report.message, report.hint));
+      this.hooks.onRefused?.(new EngineDataRejectedError(report.message, report.hint));
     } else if (report.type === "rebuilding") {
       this.rebuilding = { done: report.done, total: report.total };
     } else if (report.type === "trouble") {
       const { message, hint, isStopped } = report;
-      this.trouble = { message, hint };
+      this.problem = { message, hint };
       this.isBlocked = isStopped;
       this.log.error({ hint }, message);
     } else if (report.type === "failed") {
@@ -364,12 +375,12 @@ export class EngineSupervisor implements EngineAsked {
   }
 }
 
-function troubleOf(pause: Pause | null): EngineState["trouble"] {
+function getProblem(pause: Pause | null): EngineState["trouble"] {
   if (pause === null) return null;
   const mib = (bytes: number) => `${Math.floor(bytes / 1024 ** 2)} MiB`;
   return {
-    message: `Events wait for room on the disk: ${mib(pause.freeBytes)} are free, ${mib(pause.neededBytes)} are needed to load them.`,
-    hint: "Free disk space; it goes on by itself.",
+    message: `Loading is paused: ${mib(pause.freeBytes)} of disk space are free, ${mib(pause.neededBytes)} are required.`,
+    hint: "Free disk space; loading resumes automatically.",
   };
 }
 

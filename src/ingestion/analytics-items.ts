@@ -1,6 +1,6 @@
-/** Events of the newer capture protocol: what the transport says about each, and what the library is told of each. */
+/** Events of the newer capture protocol: transport options per event, and the result per event. */
 
-import { storableJson } from "../lib/unicode.ts";
+import { sanitizeJson } from "../lib/unicode.ts";
 import type { RawItem } from "./item-table.ts";
 import type { ItemOptions } from "./normalize.ts";
 import type { Outcome } from "./outcome.ts";
@@ -8,14 +8,14 @@ import type { Outcome } from "./outcome.ts";
 const sdkInfoLengthMax = 200;
 const uuidKeyLengthMax = 200;
 
-/** What the library is told about one of its events. */
+/** Result of one event. */
 interface EventResult {
   readonly result: "ok" | "warning" | "drop";
   /** Names of the warnings, comma-separated. */
   readonly details?: string;
 }
 
-/** Collects what became of each event of a request. */
+/** Collects the results of a request's events. */
 export class AnalyticsResults {
   private readonly results = new Map<string, EventResult>();
   private readonly library: readonly (readonly [string, string])[];
@@ -25,17 +25,17 @@ export class AnalyticsResults {
     this.library = libraryProperties(sdkInfo);
   }
 
-  /** What the transport says about an event. */
+  /** Transport options of an event. */
   optionsOf(item: RawItem): ItemOptions {
     return itemOptions(item, this.library);
   }
 
   add(item: RawItem, outcome: Outcome): void {
-    const key = outcome.kind === "event" ? (keyOf(item) ?? outcome.event.uuid) : keyOf(item);
-    if (key !== undefined) this.results.set(key, resultOf(outcome));
+    const key = outcome.kind === "event" ? (getKey(item) ?? outcome.event.uuid) : getKey(item);
+    if (key !== undefined) this.results.set(key, getResult(outcome));
   }
 
-  /** The body of the answer. */
+  /** The response body. */
   text(): string {
     const members = [...this.results].map(
       ([key, result]) => `${JSON.stringify(key)}:${JSON.stringify(result)}`,
@@ -44,13 +44,13 @@ export class AnalyticsResults {
   }
 }
 
-/** The library looks for its own spelling of the uuid. */
-function keyOf(item: RawItem): string | undefined {
+/** The library looks for its own spelling of the UUID. */
+function getKey(item: RawItem): string | undefined {
   const { uuid } = item.value;
   return typeof uuid === "string" && uuid !== "" ? uuid.slice(0, uuidKeyLengthMax).toWellFormed() : undefined;
 }
 
-function resultOf(outcome: Outcome): EventResult {
+function getResult(outcome: Outcome): EventResult {
   if (outcome.kind === "dropped") return { result: "drop", details: outcome.reason.type };
   if (outcome.kind === "notice" || outcome.warnings.length === 0) return { result: "ok" };
   return { result: "warning", details: outcome.warnings.map(({ type }) => type).join(",") };
@@ -67,14 +67,14 @@ function libraryProperties(sdkInfo: string | null): readonly (readonly [string, 
 }
 
 function itemOptions(item: RawItem, library: readonly (readonly [string, string])[]): ItemOptions {
-  const { options: given, session_id, window_id } = item.value;
-  const isObject = typeof given === "object" && given !== null;
-  const options = (isObject ? given : {}) as Readonly<Record<string, unknown>>;
+  const { options: sent, session_id, window_id } = item.value;
+  const isObject = typeof sent === "object" && sent !== null;
+  const options = (isObject ? sent : {}) as Readonly<Record<string, unknown>>;
   const defaults = [...library];
   const addDefault = (name: string, value: unknown) => {
-    // Ids and switches; anything with parts is none of them.
+    // IDs and booleans; objects and lists are neither.
     if (value === undefined || typeof value === "object") return;
-    defaults.push([name, storableJson(JSON.stringify(value))]);
+    defaults.push([name, sanitizeJson(JSON.stringify(value))]);
   };
   addDefault("$session_id", session_id);
   addDefault("$window_id", window_id);

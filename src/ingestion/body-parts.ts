@@ -1,15 +1,15 @@
 /**
- * Splits a large body into parts of many events, each of which is a request by itself: what is held of it at a time does not
- * grow with the number of its events. Source: contract, ingestion 8.
+ * Splits a large body into parts of many events, each a request by itself, so that memory does not grow with the number
+ * of events. Source: contract, ingestion 8.
  *
- * Only finds where events begin and end; whether they are JSON shows when the parts are read.
+ * Only finds where events start and end; reading the parts shows whether they are JSON.
  */
 
-import { InvalidPayload } from "../http/decode/failures.ts";
+import { InvalidPayloadError } from "../http/decode/errors.ts";
 
-/** Events of about so many bytes make a part. */
+/** Approximate bytes of events per part. */
 const partBytes = 256 * 1024;
-/** What stands around the list is repeated in every part: of more, the body is read as one. */
+/** The text around the list is repeated in every part; if it is longer, the body is read as a whole. */
 const aroundBytesMax = 16 * 1024;
 
 const quote = 34;
@@ -24,13 +24,13 @@ const byteOrderMark = [0xef, 0xbb, 0xbf];
 
 /** A part of a body: a request with some of its events. */
 export interface BodyPart {
-  /** Put together anew whenever it is asked for. */
+  /** Assembled on every call. */
   content(): Uint8Array;
-  /** The position of its first event in the whole body, counted from 0. */
+  /** 0-based position of its first event in the whole body. */
   readonly firstPosition: number;
 }
 
-/** Where the events of a part stand. */
+/** Range of a part's events. */
 interface Span {
   readonly start: number;
   readonly end: number;
@@ -38,7 +38,7 @@ interface Span {
 }
 
 interface List {
-  /** Of its brackets: behind the opening one, and of the closing one. */
+  /** Between the brackets: after the opening one, up to the closing one. */
   readonly start: number;
   readonly end: number;
   readonly spans: readonly Span[];
@@ -48,12 +48,13 @@ interface List {
  * Splits a body.
  *
  * @param bytes        UTF-8.
- * @param bytesPerPart about how many bytes of events make a part.
- * @returns undefined where it cannot be split: a single event, few bytes, a `batch` that is named twice or with escapes.
- * @throws {InvalidPayload} it is not JSON.
+ * @param bytesPerPart approximate bytes of events per part.
+ * @returns undefined when it cannot be split: a single event, few bytes, a `batch` that is repeated or written with
+ * escapes.
+ * @throws {InvalidPayloadError} it is not JSON.
  */
 export function splitBody(bytes: Uint8Array, bytesPerPart = partBytes): readonly BodyPart[] | undefined {
-  const list = listOf(bytes, bytesPerPart);
+  const list = toList(bytes, bytesPerPart);
   if (list === undefined || list.spans.length < 2) return undefined;
   const before = bytes.subarray(0, list.start);
   const after = bytes.subarray(list.end);
@@ -64,7 +65,7 @@ export function splitBody(bytes: Uint8Array, bytesPerPart = partBytes): readonly
   }));
 }
 
-function listOf(bytes: Uint8Array, bytesPerPart: number): List | undefined {
+function toList(bytes: Uint8Array, bytesPerPart: number): List | undefined {
   const hasMark = byteOrderMark.every((byte, index) => bytes[index] === byte);
   let at = skipSpace(bytes, hasMark ? byteOrderMark.length : 0);
   let list: List | undefined;
@@ -94,7 +95,7 @@ function listOf(bytes: Uint8Array, bytesPerPart: number): List | undefined {
   return list;
 }
 
-/** @param at of the opening bracket. */
+/** @param at position of the opening bracket. */
 function readList(bytes: Uint8Array, at: number, bytesPerPart: number): List {
   const start = at + 1;
   const spans: Span[] = [];
@@ -116,7 +117,7 @@ function readList(bytes: Uint8Array, at: number, bytesPerPart: number): List {
   return { start, end: at, spans };
 }
 
-/** The place of the next value or name, or of what ends the list or object. */
+/** Position of the next value or name, or of the end of the list or object. */
 function afterValue(bytes: Uint8Array, at: number, end: number): number {
   at = skipSpace(bytes, at);
   if (bytes[at] === end) return at;
@@ -134,7 +135,7 @@ function skipSpace(bytes: Uint8Array, at: number): number {
   }
 }
 
-/** @throws {InvalidPayload} there is none, or it has no end. */
+/** @throws {InvalidPayloadError} the value is missing or has no end. */
 function endOfValue(bytes: Uint8Array, at: number): number {
   const start = at;
   const { length } = bytes;
@@ -154,7 +155,7 @@ function endOfValue(bytes: Uint8Array, at: number): number {
   throw notJson();
 }
 
-/** A number or a word ends where something else begins. */
+/** A number or a literal ends where another token starts. */
 function ended(start: number, end: number): number {
   if (start === end) throw notJson();
   return end;
@@ -164,6 +165,6 @@ function isBatch(name: Uint8Array): boolean {
   return name.length === 5 && Buffer.from(name).toString("latin1") === "batch";
 }
 
-function notJson(): InvalidPayload {
-  return new InvalidPayload("the body is not JSON: it is cut off, or its parts do not fit together");
+function notJson(): InvalidPayloadError {
+  return new InvalidPayloadError("the body is not JSON: it is cut off, or its parts do not fit together");
 }

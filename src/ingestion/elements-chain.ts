@@ -1,9 +1,9 @@
 /**
- * Writes the clicked element and its parents, as older browser libraries send them in `$elements`, in the one-line
- * form that newer ones send themselves: `a.button:attr__href="/x"text="Go"nth-child="1"nth-of-type="2";div:…`.
+ * Converts the clicked element and its parents, which older browser libraries send in `$elements`, to the one-line form
+ * of newer ones: `a.button:attr__href="/x"text="Go"nth-child="1"nth-of-type="2";div:…`.
  */
 
-import { storableText } from "../lib/unicode.ts";
+import { sanitizeString } from "../lib/unicode.ts";
 
 const textLengthMax = 400;
 const hrefLengthMax = 2048;
@@ -13,30 +13,30 @@ type Sent = Readonly<Record<string, unknown>>;
 /** The clicked elements of an event: newer libraries send the chain itself, older ones a list. */
 export function sentChain(sent: Sent): string | null {
   if (typeof sent.$elements_chain === "string" && sent.$elements_chain !== "") {
-    return storableText(sent.$elements_chain);
+    return sanitizeString(sent.$elements_chain);
   }
-  const chain = Array.isArray(sent.$elements) ? storableText(elementsChain(sent.$elements)) : "";
+  const chain = Array.isArray(sent.$elements) ? sanitizeString(elementsChain(sent.$elements)) : "";
   return chain === "" ? null : chain;
 }
 
-/** Adds the names of the properties that are stored as the chain instead. */
+/** Adds the names of the properties that the chain replaces. */
 export function addNamesOfElements(sent: Sent, names: string[]): void {
   if (Array.isArray(sent.$elements)) names.push("$elements");
   if (typeof sent.$elements_chain === "string") names.push("$elements_chain");
 }
 
-/** The chain of a parsed `$elements` array, innermost element first; entries that are not objects are left out. */
+/** The chain of a parsed `$elements` array, innermost element first; entries that are not objects are skipped. */
 export function elementsChain(elements: readonly unknown[]): string {
   const parts: string[] = [];
   for (const element of elements) {
     if (typeof element === "object" && element !== null && !Array.isArray(element)) {
-      parts.push(elementText(element as Record<string, unknown>));
+      parts.push(serializeElement(element as Record<string, unknown>));
     }
   }
   return parts.join(";");
 }
 
-function elementText(element: Record<string, unknown>): string {
+function serializeElement(element: Record<string, unknown>): string {
   const attributes = new Map<string, string>();
   for (const [name, value] of Object.entries(element)) {
     if (name.startsWith("attr__") && value !== null) attributes.set(name, plain(value));
@@ -52,7 +52,7 @@ function elementText(element: Record<string, unknown>): string {
   if (typeof id === "string" && id !== "") attributes.set("attr_id", id);
 
   const tag = typeof element.tag_name === "string" ? element.tag_name : "";
-  const classes = classesOf(element)
+  const classes = getClasses(element)
     .sort()
     .map((name) => "." + name.replaceAll('"', ""));
   const written = [...attributes]
@@ -61,17 +61,17 @@ function elementText(element: Record<string, unknown>): string {
   return `${tag}${classes.join("")}:${written.join("")}`;
 }
 
-function classesOf(element: Record<string, unknown>): string[] {
-  const given = element.attr__class ?? element.classes;
-  if (Array.isArray(given)) return given.filter((name) => typeof name === "string" && name !== "");
-  return typeof given === "string" ? given.split(/\s+/).filter((name) => name !== "") : [];
+function getClasses(element: Record<string, unknown>): string[] {
+  const sent = element.attr__class ?? element.classes;
+  if (Array.isArray(sent)) return sent.filter((name) => typeof name === "string" && name !== "");
+  return typeof sent === "string" ? sent.split(/\s+/).filter((name) => name !== "") : [];
 }
 
 function plain(value: unknown): string {
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
-/** Back slashes too, so that a value that ends in one does not swallow the closing quote. */
+/** Also escapes backslashes, so that a trailing one does not escape the closing quote. */
 function escaped(value: string): string {
   return value.replace(/[\\"]/g, "\\$&");
 }

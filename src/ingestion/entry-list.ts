@@ -1,12 +1,12 @@
-/** The entries of a request: lines of its events, and notes about them. */
+/** The journal entries of a request: events, and notes about them. */
 
-import type { EntryText, EntryWriter } from "../journal/entry.ts";
+import type { EntryJson, EntryWriter } from "../journal/entry.ts";
 import type { Outcome, Warning, WarningType } from "./outcome.ts";
 
-/** Two bytes of a body can be an event that is dropped; its note would be 50 times as long. */
+/** Two bytes of a body can be an event that is dropped; its note is 50 times as long. */
 const notesInFullMax = 10_000;
 
-/** How many notes a request has; one for all parts of a large body. */
+/** Counts the notes of a request; shared by all parts of a large body. */
 export class NoteCount {
   private inFull = 0;
   private readonly further = new Map<
@@ -27,8 +27,8 @@ export class NoteCount {
     return false;
   }
 
-  /** How many there were of each kind that were not written in full. */
-  end(writer: EntryWriter): EntryText[] {
+  /** Per kind, the number of notes that were not written in full. */
+  end(writer: EntryWriter): EntryJson[] {
     return [...this.further.values()].map(({ kind, type, count }) =>
       writer.note(kind, { type, details: { count } }),
     );
@@ -36,11 +36,11 @@ export class NoteCount {
 }
 
 export class EntryList {
-  private readonly entries: EntryText[] = [];
+  private readonly entries: EntryJson[] = [];
 
   private readonly notes: NoteCount;
 
-  /** @param shared the notes of the whole request; `end` leaves them to the caller. */
+  /** @param shared the notes of the whole request; the caller ends them. */
   constructor(
     private readonly writer: EntryWriter,
     private readonly shared?: NoteCount,
@@ -48,7 +48,7 @@ export class EntryList {
     this.notes = shared ?? new NoteCount();
   }
 
-  /** What became of an event. */
+  /** Adds the outcome of an event. */
   add(outcome: Outcome): void {
     if (outcome.kind === "event") {
       this.entries.push(this.writer.event(outcome.event));
@@ -60,13 +60,13 @@ export class EntryList {
     }
   }
 
-  /** Lines of events that are written already, as UTF-8. */
+  /** Adds serialized events, as UTF-8. */
   addLines(lines: readonly Uint8Array[]): void {
     for (const line of lines) this.entries.push(line);
   }
 
-  /** All entries: the first notes in full, of a flood of further ones only how many. */
-  end(): EntryText[] {
+  /** All entries: the first notes in full, further ones only as counts. */
+  end(): EntryJson[] {
     if (this.shared === undefined) this.entries.push(...this.notes.end(this.writer));
     return this.entries;
   }

@@ -1,6 +1,6 @@
 /**
- * Writes the properties of an event as they are stored: the client's own text, less what has its own column or
- * must not be kept, and with what the request adds.
+ * Serializes the properties of an event for storage: the client's own JSON, without members that have a column or must
+ * not be stored, and with members that the request adds.
  *
  * Pure. Source: contract, ingestion 7.4 (stored extras), 7.5, 7.6, 11.
  */
@@ -9,42 +9,46 @@ import type { PersonMode } from "../journal/entry.ts";
 import { canonicalUuid } from "../lib/uuid.ts";
 import { addNamesOfElements } from "./elements-chain.ts";
 import type { RawItem } from "./item-table.ts";
-import { memberSource } from "./json-spans.ts";
+import { memberSource } from "./json-scanner.ts";
 import {
   countWrittenMembers,
   editedObject,
   mergedObjects,
-  repaired,
   type Sanitization,
+  sanitized,
   withUniqueNames,
-} from "./properties-text.ts";
+} from "./properties-json.ts";
 
-/** What the request adds to the properties of all its events, each written as `"name":value`, or empty. */
+/** Members that the request adds to the properties of all its events, each as `"name":value`, or empty. */
 export interface AddedMembers {
   readonly ip: string;
   readonly sentAt: string;
   readonly anonymizeIps: boolean;
 }
 
-/** What has been decided about this event. */
+/** Decisions about this event. */
 export interface PropertyDecisions extends Sanitization {
   readonly mode: PersonMode;
-  /** The mode was given beside the properties, which then have to say the same. */
+  /** The mode was given next to the properties, which then must contain the same. */
   readonly isModeGivenOutside: boolean;
   readonly ignoresSentAt: boolean;
-  /** Names and JSON texts of properties that are added where the client has not sent them. */
+  /** Names and JSON values of properties that are added unless the client sent them. */
   readonly defaults: readonly (readonly [string, string])[];
 }
 
-/** Names under which an event's groups are shown; there is one for each group type of a project. */
+/** Stored names of an event's groups; one for each group type of a project. */
 const groupColumn = /^\$group_\d+$/;
 const profileChanges = ["$set", "$set_once", "$unset"];
 const internalIp = '"$ip":"127.0.0.1"';
 
-/** The text of the stored properties. */
-export function propertiesText(item: RawItem, added: AddedMembers, decisions: PropertyDecisions): string {
+/** The JSON of the stored properties. */
+export function serializeProperties(
+  item: RawItem,
+  added: AddedMembers,
+  decisions: PropertyDecisions,
+): string {
   const sent = (item.value.properties ?? {}) as Record<string, unknown>;
-  const json = ownText(item, sent, decisions);
+  const json = ownString(item, sent, decisions);
   const cut: string[] = [];
   let more = "";
   const add = (member: string) => {
@@ -86,17 +90,17 @@ export function propertiesText(item: RawItem, added: AddedMembers, decisions: Pr
   return editedObject(json, cut, more);
 }
 
-/** The client's text on one line, each name once. */
-function ownText(item: RawItem, sent: Readonly<Record<string, unknown>>, repairs: Sanitization): string {
-  // Properties can be absent, and they can be null.
+/** The client's JSON on one line, with unique names. */
+function ownString(item: RawItem, sent: Readonly<Record<string, unknown>>, repairs: Sanitization): string {
+  // Properties can be absent or null.
   if (item.value.properties === undefined || item.value.properties === null) return "{}";
-  const json = repaired(item.text.slice(item.propertiesStart, item.propertiesEnd), repairs);
+  const json = sanitized(item.text.slice(item.propertiesStart, item.propertiesEnd), repairs);
   if (!repairs.isUnstorable) return withUniqueNames(json, item.propertyMembers, sent);
-  // Names that differed can have become equal.
+  // Different names can have become equal.
   return withUniqueNames(json, countWrittenMembers(json), JSON.parse(json));
 }
 
-/** `$set` and `$set_once` beside the properties are laid over those inside; undefined when there are none. */
+/** `$set` and `$set_once` next to the properties override those inside; undefined without any. */
 function mergedFromTop(
   item: RawItem,
   name: string,
@@ -106,7 +110,7 @@ function mergedFromTop(
 ): string | undefined {
   const top = item.value[name];
   if (!isObject(top)) return undefined;
-  const raw = repaired(memberSource(item.text, item.start, name)!, repairs);
+  const raw = sanitized(memberSource(item.text, item.start, name)!, repairs);
   const value: object = repairs.isUnstorable ? JSON.parse(raw) : top;
   const over = withUniqueNames(raw, countWrittenMembers(raw), value);
   return isObject(inside) ? mergedObjects(memberSource(json, 0, name)!, over, value) : over;

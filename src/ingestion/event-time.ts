@@ -1,18 +1,20 @@
-/** Decides when an event happened. Pure. Source: contract, ingestion 7.4; for history, decisions 1 and 2. */
+/** Determines the time of an event. Pure. Source: contract, ingestion 7.4; for history, decisions 1 and 2. */
 
 import { isDateOfDigits, isRepresentable, parseInstant, parseNumericTime } from "../lib/timestamp.ts";
 
 const microsPerMillisecond = 1_000;
 const hourMicros = 3600 * 1_000_000;
 const futureMicrosMax = 23 * hourMicros;
-/** A time in the history that lies further ahead is said to the sender. */
+/** A historical time further ahead than this causes a warning. */
 const historicalFutureMicros = hourMicros;
-/** A slow delivery looks like a clock that is wrong by so much; correcting it would reorder the events of a device. */
+/**
+ * A slow delivery looks like a clock that is wrong by this much; correcting it would reorder the events of a device.
+ */
 const skewMicrosMin = 60 * 1_000_000;
-/** A send time given as a number is one only after this instant, 2021-01-01. */
+/** A numeric send time is valid only after this instant, 2021-01-01. */
 const sendTimeEarliestMicros = 1_609_459_200_000_000;
 
-/** An instant in epoch microseconds, and what was wrong with the claims. */
+/** An instant in epoch microseconds, and warnings about the client's claims. */
 export interface EventTime {
   readonly micros: number;
   readonly warning?:
@@ -23,17 +25,17 @@ export interface EventTime {
 }
 
 /**
- * The time of an event of a historical migration: its own, never corrected by what a request says about when it was
- * sent, because the clock of the computer that sends history is not the clock that wrote it.
+ * The time of an event of a historical migration: its own, never corrected by the send time of the request, because the
+ * clock of the sending computer is not the clock that recorded the event.
  *
- * @param timestamp what the item says, of any type.
- * @param nowMicros when the request arrived; the time of an event that has none that can be read.
+ * @param timestamp timestamp of the item, of any type.
+ * @param nowMicros when the request arrived; used for an event without a valid time.
  */
 export function historicalEventTime(timestamp: unknown, nowMicros: number): EventTime {
   if (timestamp === undefined || timestamp === null) {
     return { micros: nowMicros, warning: "historical_event_without_timestamp" };
   }
-  const micros = instantOf(timestamp);
+  const micros = toTimestamp(timestamp);
   if (micros === undefined || !isRepresentable(micros)) {
     return { micros: nowMicros, warning: "ignored_invalid_timestamp" };
   }
@@ -44,10 +46,10 @@ export function historicalEventTime(timestamp: unknown, nowMicros: number): Even
 /**
  * The time of a realtime event.
  *
- * @param timestamp    what the item says, of any type.
- * @param offset       milliseconds between the event and the request, of any type; wins over the timestamp.
+ * @param timestamp    timestamp of the item, of any type.
+ * @param offset       milliseconds between the event and the request, of any type; overrides the timestamp.
  * @param nowMicros    when the request arrived.
- * @param sentAtMicros when the client says it sent the request: corrects a client clock that is wrong by more than a minute.
+ * @param sentAtMicros the client's send time: corrects a client clock that is wrong by more than a minute.
  */
 export function eventTime(
   timestamp: unknown,
@@ -59,7 +61,7 @@ export function eventTime(
     return bounded(nowMicros - Math.trunc(offset) * microsPerMillisecond, nowMicros);
   }
   if (timestamp === undefined || timestamp === null) return { micros: nowMicros };
-  const claimed = instantOf(timestamp);
+  const claimed = toTimestamp(timestamp);
   if (claimed === undefined) return { micros: nowMicros, warning: "ignored_invalid_timestamp" };
   const time = bounded(claimed - clockSkew(sentAtMicros, nowMicros), nowMicros);
   return time.warning === undefined && isDateOfDigits(timestamp)
@@ -68,8 +70,8 @@ export function eventTime(
 }
 
 /**
- * How far a client's clock is ahead, in microseconds; 0 for up to a minute in either direction, so that the times of events
- * stay as they are. Source: contract, ingestion 7.4.
+ * How far a client's clock is ahead, in microseconds; 0 for up to a minute in either direction, so that event times
+ * stay unchanged. Source: contract, ingestion 7.4.
  */
 export function clockSkew(sentAtMicros: number | undefined, nowMicros: number): number {
   const skew = sentAtMicros === undefined ? 0 : sentAtMicros - nowMicros;
@@ -77,28 +79,27 @@ export function clockSkew(sentAtMicros: number | undefined, nowMicros: number): 
 }
 
 /**
- * When the client says it sent the request.
+ * The client's send time.
  *
- * @param claims in order of preference; what cannot be read gives way to the next.
+ * @param claims in order of preference; invalid ones are skipped.
  */
 export function sendTime(claims: readonly unknown[]): number | undefined {
   for (const claim of claims) {
     const isNumber =
       typeof claim === "number" || (typeof claim === "string" && /^\d+(?:\.\d+)?$/.test(claim));
-    const micros = isDateOfDigits(claim) ? undefined : instantOf(claim);
-    // A zero or a counter must not be taken for a clock.
+    const micros = isDateOfDigits(claim) ? undefined : toTimestamp(claim);
+    // A zero or a counter must not count as a clock.
     const earliest = isNumber ? sendTimeEarliestMicros : Number.NEGATIVE_INFINITY;
     if (micros !== undefined && micros >= earliest && isRepresentable(micros)) return micros;
   }
   return undefined;
 }
 
-/** Whether a claim can be read as a time. */
 export function isTime(claim: unknown): boolean {
-  return instantOf(claim) !== undefined;
+  return toTimestamp(claim) !== undefined;
 }
 
-function instantOf(claim: unknown): number | undefined {
+function toTimestamp(claim: unknown): number | undefined {
   if (typeof claim === "string") return parseInstant(claim);
   return typeof claim === "number" ? parseNumericTime(claim) : undefined;
 }

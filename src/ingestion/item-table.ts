@@ -1,17 +1,17 @@
-/** Keeps where the items of a request stand in its text. */
+/** Records the positions of a request's items in its text. */
 
-import { memberSpan, type Tally } from "./json-spans.ts";
+import { type JsonCounts, memberSpan } from "./json-scanner.ts";
 
-/** One event as it was sent: its parsed value, and where its text stands in the text of the request. */
+/** One event as sent: its parsed value, and its position in the text of the request. */
 export interface RawItem {
   readonly value: Readonly<Record<string, unknown>>;
   readonly text: string;
   readonly start: number;
   readonly end: number;
-  /** The value of its `properties`; -1 when it has none. */
+  /** Position of the `properties` value; -1 without one. */
   readonly propertiesStart: number;
   readonly propertiesEnd: number;
-  /** Members written inside `properties`, at every depth: more than the parsed value has when names are repeated. */
+  /** Members written inside `properties`, at every depth: more than in the parsed value when names are repeated. */
   readonly propertyMembers: number;
   readonly hasUnicodeEscape: boolean;
   readonly hasLineBreak: boolean;
@@ -23,14 +23,14 @@ const unicodeEscapeBit = 1;
 const lineBreakBit = 2;
 
 /**
- * The items of a request: their parsed values, and the places of their texts as plain numbers, because a body of 20
- * MiB can hold millions of items.
+ * The items of a request: parsed values, and positions as plain numbers, because a body of 20 MiB can contain millions
+ * of items.
  */
 export class ItemTable {
   length = 0;
-  /** For the one that reads the items; here so that they are made once per request. */
+  /** For the reader of the items; here, so that it is created once per request. */
   readonly span = memberSpan();
-  readonly tally: Tally = { members: 0, deepest: 0 };
+  readonly tally: JsonCounts = { members: 0, deepest: 0 };
   private readonly oddities: Oddities;
   private numbers: Int32Array;
 
@@ -100,12 +100,12 @@ export class ItemTable {
   }
 }
 
-/** Tells which items need more than being cut out. Asked for rising positions, it reads the text only once. */
+/** Finds items that cannot be copied verbatim. Called with rising positions, it reads the text only once. */
 class Oddities {
   private readonly escapes: Occurrences;
   private readonly lineFeeds: Occurrences;
   private readonly carriageReturns: Occurrences;
-  /** Halves of surrogate pairs can stand in the text itself when it does not come from UTF-8. */
+  /** Text that does not come from UTF-8 can contain lone surrogates. */
   private readonly isMalformed: boolean;
 
   constructor(text: string) {
@@ -131,7 +131,7 @@ class Occurrences {
     private readonly text: string,
     private readonly searched: string,
   ) {
-    // One character is looked for many times faster than two, and most texts do not have it at all.
+    // Searching one character is many times faster than two, and most texts do not contain it.
     this.next = text.includes(searched.charAt(0)) ? text.indexOf(searched) : -1;
   }
 

@@ -1,51 +1,51 @@
 /** The thread of `large-bodies.ts`. */
 
 import { isUtf8 } from "node:buffer";
-import { type EntryText, EntryWriter } from "../journal/entry.ts";
+import { type EntryJson, EntryWriter } from "../journal/entry.ts";
 import type { Lane } from "../journal/segment.ts";
-import { putThreadBehind } from "../lib/priority.ts";
+import { lowerThreadPriority } from "../lib/priority.ts";
 import { splitBody } from "./body-parts.ts";
 import { NoteCount } from "./entry-list.ts";
-import { type FromThread, type LargeBody, refusalOf, type ToThread } from "./large-bodies.ts";
+import { type FromThread, type LargeBody, type ToThread, toRejection } from "./large-bodies.ts";
 import { mixedHistory } from "./payload.ts";
 import {
   type CaptureBody,
+  getResults,
+  getToken,
   type ReadRequest,
   readCaptureBody,
   readRequest,
-  resultsOf,
-  tokenOf,
 } from "./request-entries.ts";
 import { agreedToken } from "./token.ts";
 
 declare const self: Worker;
 
-/** Entries are handed over in pieces of about this size. */
-const pieceBytes = 1024 * 1024;
+/** Approximate size of the chunks in which entries are passed on. */
+const chunkBytes = 1024 * 1024;
 
 const say = (message: FromThread) => postMessage(message);
 let onAnswer: ((message: ToThread) => void) | undefined;
 
-// Others' requests go first where there is one processor for both.
-putThreadBehind();
+// Requests of other clients have priority when both share a processor.
+lowerThreadPriority();
 self.onmessage = async ({ data }: MessageEvent<ToThread>) => {
   if (!("open" in data)) return onAnswer?.(data);
   await take(data.open);
-  // Before the next one, which needs as much again.
+  // Before the next body, which needs as much memory again.
   Bun.gc(true);
 };
 
-/** A part of a body, read again whenever it is asked for: what is held at a time is one part. */
+/** A part of a body, parsed on every call: only one part is in memory at a time. */
 type Part = () => ReadRequest;
 
 async function take({ body, protocol, limitBytes, arrival, known }: LargeBody): Promise<void> {
   try {
     const opened = await readCaptureBody(body, limitBytes);
-    const parts = partsOf(opened, protocol);
-    // Nothing is handed over before all of it is known to be right.
+    const parts = getParts(opened, protocol);
+    // Entries are passed on only after the whole body is validated.
     const { lane, claim } = checked(parts);
-    const project = known ?? (await projectOf(tokenOf(opened, claim())));
-    const shared = { notes: new NoteCount(), results: resultsOf(protocol) };
+    const project = known ?? (await getProject(getToken(opened, claim())));
+    const shared = { notes: new NoteCount(), results: getResults(protocol) };
     for (const part of parts) {
       const { entries } = await part().lines(project, arrival, () => Bun.randomUUIDv7(), undefined, shared);
       await handOver(lane, entries);
@@ -54,11 +54,11 @@ async function take({ body, protocol, limitBytes, arrival, known }: LargeBody): 
     await handOver(lane, shared.notes.end(writer));
     say({ done: { results: shared.results?.text() } });
   } catch (error) {
-    say({ failed: refusalOf(error) });
+    say({ failed: toRejection(error) });
   }
 }
 
-function partsOf(opened: CaptureBody, protocol: LargeBody["protocol"]): readonly Part[] {
+function getParts(opened: CaptureBody, protocol: LargeBody["protocol"]): readonly Part[] {
   const { content } = opened;
   const bytes = typeof content === "string" ? Buffer.from(content) : content;
   const split = isUtf8(bytes) ? splitBody(bytes) : undefined;
@@ -74,15 +74,15 @@ function partsOf(opened: CaptureBody, protocol: LargeBody["protocol"]): readonly
 }
 
 /**
- * Reads all parts of a body.
+ * Validates all parts of a body.
  *
- * @returns its lane, and what gives its key or throws that there are several: errors of its shape come first.
- * @throws {InvalidPayload} @throws {PayloadTooDense}
+ * @returns its lane, and a function that returns its key or throws for several keys: errors of its shape come first.
+ * @throws {InvalidPayloadError} @throws {PayloadTooComplexError}
  */
 function checked(parts: readonly Part[]): { lane: Lane; claim: () => unknown } {
   let lane: Lane | undefined;
   let found: unknown;
-  let refusal: unknown;
+  let rejection: unknown;
   for (const part of parts) {
     const request = part();
     lane ??= request.lane;
@@ -91,17 +91,17 @@ function checked(parts: readonly Part[]): { lane: Lane; claim: () => unknown } {
       const claim = request.claim();
       if (claim !== undefined) found = agreedToken(found, claim);
     } catch (error) {
-      refusal ??= error;
+      rejection ??= error;
     }
   }
   const claim = () => {
-    if (refusal !== undefined) throw refusal;
+    if (rejection !== undefined) throw rejection;
     return found;
   };
   return { lane: lane!, claim };
 }
 
-/** Says something, and resolves with what is said to it. */
+/** Posts a message, and resolves with the reply. */
 function ask(message: FromThread, transfer: ArrayBuffer[] = []): Promise<ToThread> {
   return new Promise((resolve) => {
     onAnswer = (answer) => {
@@ -112,25 +112,25 @@ function ask(message: FromThread, transfer: ArrayBuffer[] = []): Promise<ToThrea
   });
 }
 
-async function projectOf(token: string) {
+async function getProject(token: string) {
   const answer = await ask({ token });
   if (!("project" in answer)) throw new Error("Another answer was expected.");
   return answer.project;
 }
 
-/** Hands entries over as bytes, piece by piece, each when the one before is on the disk. */
-async function handOver(lane: Lane, entries: readonly EntryText[]): Promise<void> {
+/** Passes entries on as bytes, chunk by chunk, each after the previous one is on disk. */
+async function handOver(lane: Lane, entries: readonly EntryJson[]): Promise<void> {
   for (let start = 0; start < entries.length; ) {
     let size = 0;
     let end = start;
-    for (; end < entries.length && (end === start || size < pieceBytes); end++)
+    for (; end < entries.length && (end === start || size < chunkBytes); end++)
       size += Buffer.byteLength(entries[end]!);
     await handOverPiece(lane, entries.slice(start, end), size);
     start = end;
   }
 }
 
-async function handOverPiece(lane: Lane, entries: readonly EntryText[], size: number): Promise<void> {
+async function handOverPiece(lane: Lane, entries: readonly EntryJson[], size: number): Promise<void> {
   const bytes = Buffer.allocUnsafeSlow(size);
   const ends = new Uint32Array(entries.length);
   let end = 0;

@@ -1,89 +1,92 @@
 /**
- * Takes large bodies apart in a thread of its own, one after the other: whatever they are made of, the server's own
- * thread goes on. The thread ends when it has nothing to do, and gives its memory back.
+ * Processes large bodies in a separate thread, one after the other, so that the main thread is never blocked. The
+ * thread ends when idle, and frees its memory.
  */
 
-import { RequestRefused } from "../http/decode/failures.ts";
-import type { WrappedBody } from "../http/decode/unwrap.ts";
-import { HttpFailure } from "../http/failure.ts";
-import type { EntryText } from "../journal/entry.ts";
+import type { EncodedBody } from "../http/decode/decode-body.ts";
+import { RequestRejectedError } from "../http/decode/errors.ts";
+import { HttpError } from "../http/http-error.ts";
+import type { EntryJson } from "../journal/entry.ts";
 import type { Lane } from "../journal/segment.ts";
 import { Semaphore } from "../lib/semaphore.ts";
 import type { CaptureProject } from "./ports.ts";
 import type { Protocol, ReceiptInfo, RequestEntries } from "./request-entries.ts";
 
-/** A large body and what is known about it. */
+/** A large body and its context. */
 export interface LargeBody {
-  readonly body: WrappedBody;
+  readonly body: EncodedBody;
   readonly protocol: Protocol;
   readonly limitBytes: number;
   readonly arrival: ReceiptInfo;
-  /** Absent where the body says which project is meant. */
+  /** Absent when the body names the project. */
   readonly known: CaptureProject | undefined;
 }
 
-/** What the thread gets: a body, and answers to what it asks. */
+/** Messages to the thread: a body, and replies to its requests. */
 export type ToThread =
   | { readonly open: LargeBody }
   | { readonly project: CaptureProject }
   | { readonly isWritten: true };
 
-/** The UTF-8 of entries, one behind the other. */
+/** UTF-8 of concatenated entries. */
 export interface EntryPiece {
   readonly bytes: Uint8Array<ArrayBuffer>;
-  /** Where each ends. */
+  /** End position of each entry. */
   readonly ends: Uint32Array<ArrayBuffer>;
 }
 
-/** What the thread says: which key it found, pieces of the lines, and one of the last two at the end. It waits for answers. */
+/**
+ * Messages of the thread: the key it found, chunks of entries, and one of the last two at the end. It waits for
+ * replies.
+ */
 export type FromThread =
   | { readonly token: string }
   | { readonly piece: EntryPiece; readonly lane: Lane }
   | { readonly done: Pick<RequestEntries, "results"> }
-  | { readonly failed: Refusal };
+  | { readonly failed: Rejection };
 
-/** An error on its way between threads; without a status it is a defect. */
-export interface Refusal {
+/** Serialized error; without a status it is a defect. */
+export interface Rejection {
   readonly status?: number;
   readonly type?: string;
   readonly code?: string;
   readonly message: string;
 }
 
-/** How long the thread waits for more to do. */
+/** Idle time after which the thread ends. */
 const idleMs = 5_000;
-/** A body that takes longer than this from one piece to the next is given up: no body of any kind does. */
+/** A body that takes longer than this between two chunks is aborted: no valid body does. */
 const pieceMsMax = 60_000;
 const key = 0;
 
-// The build puts the thread's file into the executable under this name.
+// The build embeds the thread's file in the executable under this name.
 // biome-ignore lint/style/useNamingConvention: the name that build.ts replaces
 declare const FLAGKEEP_VERSION: string | undefined;
 const isExecutable = typeof FLAGKEEP_VERSION === "string";
 
-/** What a body needs of others. */
+/** Callbacks of a body. */
 export interface LargeBodyCallbacks {
   /** Finds the project of a key. */
   projectOf(token: string): CaptureProject;
-  /** Resolves when the entries are on the disk. */
-  append(lane: Lane, entries: readonly EntryText[]): Promise<unknown>;
+  /** Resolves when the entries are on disk. */
+  append(lane: Lane, entries: readonly EntryJson[]): Promise<unknown>;
 }
 
 export class LargeBodies {
-  private readonly places = new Semaphore({ total: 1, perKey: 1, waiting: 10_000 });
+  private readonly positions = new Semaphore({ total: 1, perKey: 1, waiting: 10_000 });
   private thread: Worker | undefined;
   private idleTimer: ReturnType<typeof setTimeout> | undefined;
 
   /**
-   * Appends the lines of a body to the journal, piece by piece: the next body waits until they are on the disk, and what is
-   * held of all of them is one piece.
+   * Appends the entries of a body to the journal, chunk by chunk: the next body waits until they are on disk, so that
+   * only one chunk of all of them is in memory.
    *
-   * @returns the body of the answer, where the protocol has one.
-   * @throws {HttpFailure} the body is refused; nothing was appended. @throws {Error} a defect.
-   * @throws what the callbacks throw; the first pieces may be stored then.
+   * @returns the response body, if the protocol has one.
+   * @throws {HttpError} the body is rejected; nothing was appended. @throws {Error} a defect.
+   * @throws errors of the callbacks; the first chunks may be stored then.
    */
   async take(large: LargeBody, callbacks: LargeBodyCallbacks): Promise<Pick<RequestEntries, "results">> {
-    const leave = await this.places.enter(key);
+    const leave = await this.positions.enter(key);
     clearTimeout(this.idleTimer);
     try {
       return await this.inThread(large, callbacks);
@@ -99,7 +102,7 @@ export class LargeBodies {
     const tell = (message: ToThread) => thread.postMessage(message);
     return new Promise<Pick<RequestEntries, "results">>((resolve, reject) => {
       const fail = (error: unknown) => {
-        // What it still does for this body must not be taken for the next one's.
+        // Late messages for this body must not be attributed to the next one.
         this.end();
         reject(error);
       };
@@ -119,18 +122,18 @@ export class LargeBodies {
           }
         } else if ("piece" in data) {
           clearTimeout(timer);
-          append(data.lane, [...entriesOf(data.piece)]).then(() => {
+          append(data.lane, [...getEntries(data.piece)]).then(() => {
             timer = startTimer();
             tell({ isWritten: true });
           }, fail);
         } else if ("done" in data) {
           settle(() => resolve(data.done));
         } else {
-          settle(() => reject(errorOf(data.failed)));
+          settle(() => reject(toError(data.failed)));
         }
       };
       const { buffer, byteLength } = large.body.bytes;
-      // Handed over where it is all there is; copied where others share it.
+      // A dedicated buffer is transferred, a shared one copied.
       const isOwn = buffer instanceof ArrayBuffer && buffer.byteLength === byteLength;
       thread.postMessage({ open: large } satisfies ToThread, isOwn ? [buffer] : []);
     });
@@ -148,12 +151,12 @@ export class LargeBodies {
   private end(): void {
     this.thread?.terminate();
     this.thread = undefined;
-    // Left alone, the memory of the bodies themselves would stay with this thread until it is busy again.
+    // Otherwise the memory of the bodies would stay allocated until this thread is busy again.
     Bun.gc(false);
   }
 }
 
-function* entriesOf({ bytes, ends }: EntryPiece): Generator<Uint8Array> {
+function* getEntries({ bytes, ends }: EntryPiece): Generator<Uint8Array> {
   let start = 0;
   for (const end of ends) {
     yield bytes.subarray(start, end);
@@ -161,16 +164,16 @@ function* entriesOf({ bytes, ends }: EntryPiece): Generator<Uint8Array> {
   }
 }
 
-/** An error as the thread sends it. */
-export function refusalOf(error: unknown): Refusal {
-  if (error instanceof RequestRefused) {
+/** An error in serialized form. */
+export function toRejection(error: unknown): Rejection {
+  if (error instanceof RequestRejectedError) {
     const { status, type, code, message } = error;
     return { status, type, code, message };
   }
   return { message: error instanceof Error ? `${error.message}\n${error.stack}` : String(error) };
 }
 
-function errorOf({ status, type, code, message }: Refusal): Error {
+function toError({ status, type, code, message }: Rejection): Error {
   if (status === undefined) return new Error(message);
-  return new HttpFailure(status, type!, code!, message);
+  return new HttpError(status, type!, code!, message);
 }

@@ -1,5 +1,5 @@
 /**
- * Special events without the data that gives them their meaning: they are stored, and a warning names what is missing.
+ * Special events without their essential data: they are stored, and a warning names what is missing.
  *
  * Pure. The scanner (`src/scan/assembly/`) leaves every event that could get one of these warnings to this file.
  * Source: contract, ingestion 15.4.
@@ -43,11 +43,11 @@ export function missingData(name: string, item: Members, properties: Members): r
   return types;
 }
 
-/** Only `$set` has to have something to set, or to remove. */
+/** Only `$set` requires properties to set or to remove. */
 function hasValidSet(name: string, item: Members, properties: Members): boolean {
-  const given = [item.$set, item.$set_once, properties.$set, properties.$set_once];
-  if (!given.every(isObjectOrAbsent)) return false;
-  return name !== "$set" || !isAbsent(properties.$unset) || !given.every(isAbsent);
+  const sent = [item.$set, item.$set_once, properties.$set, properties.$set_once];
+  if (!sent.every(isObjectOrAbsent)) return false;
+  return name !== "$set" || !isAbsent(properties.$unset) || !sent.every(isAbsent);
 }
 
 function isAbsent(value: unknown): boolean {
@@ -58,7 +58,7 @@ function isObjectOrAbsent(value: unknown): boolean {
   return isAbsent(value) || (typeof value === "object" && !Array.isArray(value));
 }
 
-/** Whether a value names nothing: absent, white space, or a value with parts. */
+/** Whether a value names nothing: absent, whitespace, or an object or list. */
 function isBlank(value: unknown): boolean {
   return typeof value === "string" ? value.trim() === "" : isAbsent(value) || typeof value === "object";
 }

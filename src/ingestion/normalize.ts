@@ -1,43 +1,42 @@
 /**
- * Turns one event as it was sent into the event that is stored, or drops it and says why.
+ * Converts an event as sent to the stored event, or drops it with a reason.
  *
- * Pure: no clock, no I/O; the only thing that does not come from the arguments is the uuid that `makeUuid` is
- * asked for. Never throws for anything a client can send.
- * Source: contract, ingestion 5.3, 7, 10, 11, 14.3, 15; decisions 1 to 9 and 21.
+ * Pure: no clock, no I/O; only the UUID of `makeUuid` does not come from the arguments. Never throws for any client
+ * input. Source: contract, ingestion 5.3, 7, 10, 11, 14.3, 15; decisions 1 to 9 and 21.
  */
 
 import type { CanonicalEvent, PersonMode } from "../journal/entry.ts";
 import { isoFromMicros } from "../lib/time.ts";
-import { storableJson } from "../lib/unicode.ts";
+import { sanitizeJson } from "../lib/unicode.ts";
 import { canonicalUuid } from "../lib/uuid.ts";
 import { sentChain } from "./elements-chain.ts";
 import { distinctId, eventName } from "./event-identity.ts";
-import { type AddedMembers, propertiesText } from "./event-properties.ts";
+import { type AddedMembers, serializeProperties } from "./event-properties.ts";
 import { type EventTime, eventTime, historicalEventTime } from "./event-time.ts";
 import type { RawItem } from "./item-table.ts";
 import { missingData } from "./missing-data.ts";
 import { type Outcome, type Warning, type WarningType, warning } from "./outcome.ts";
 
-/** What is the same for all events of a request. */
+/** Common to all events of a request. */
 export interface RequestFacts {
   /** When the request arrived, epoch microseconds. */
   readonly receivedMicros: number;
-  /** When the client says it sent it, epoch microseconds. */
+  /** The client's send time, epoch microseconds. */
   readonly sentAtMicros: number | undefined;
   /** The request is part of a historical migration. */
   readonly isHistorical: boolean;
   readonly added: AddedMembers;
-  /** The name of items that have none; only person updates (`/engage/`) give one. */
+  /** The name of items without one; only for person updates (`/engage/`). */
   readonly nameOfNameless: string | undefined;
   readonly makeUuid: () => string;
 }
 
-/** What a transport sends beside an event's properties instead of inside them. */
+/** Data that a transport sends next to an event's properties instead of inside them. */
 export interface ItemOptions {
-  /** Takes the place of `$process_person_profile`; undefined when the properties decide. */
+  /** Replaces `$process_person_profile`; undefined when the properties decide. */
   readonly processPersonProfile: unknown;
   readonly ignoresSentAt: boolean;
-  /** Names and JSON texts of properties that are added where the client has not sent them. */
+  /** Names and JSON values of properties that are added unless the client sent them. */
   readonly defaults: readonly (readonly [string, string])[];
 }
 
@@ -47,9 +46,9 @@ const noProperties: Sent = {};
 const noWarnings: readonly Warning[] = [];
 const noOptions: ItemOptions = { processPersonProfile: undefined, ignoresSentAt: false, defaults: [] };
 
-/** Session replay, which is no part of the product. */
+/** Session replay, which the product does not support. */
 const snapshot = "$snapshot";
-/** They exist to change a person or a group, which they must not do when they are sent as anonymous. */
+/** Their purpose is to change a person or a group, which they must not do when sent as anonymous. */
 const profileEvents = new Set([
   ...["$set", "$identify", "$create_alias", "$merge_dangerously"],
   ...["$groupidentify", "$group_identify"],
@@ -77,9 +76,9 @@ export function requestFacts(request: {
 }
 
 /**
- * Decides what becomes of one event.
+ * Determines the outcome of one event.
  *
- * @param item its `properties`, if any, are an object (`payload.ts` sees to it).
+ * @param item its `properties`, if any, are an object (`payload.ts` ensures this).
  */
 export function normalize(item: RawItem, facts: RequestFacts, options: ItemOptions = noOptions): Outcome {
   const { value } = item;
@@ -112,20 +111,20 @@ export function normalize(item: RawItem, facts: RequestFacts, options: ItemOptio
     time: time.micros,
     mode,
     elementsChain: sentChain(sent),
-    properties: propertiesText(item, facts.added, {
+    properties: serializeProperties(item, facts.added, {
       mode,
       isModeGivenOutside: options.processPersonProfile !== undefined,
       ignoresSentAt,
       hasLineBreak: item.hasLineBreak,
-      isUnstorable: item.hasUnicodeEscape && isUnstorable(rawText(item)),
+      isUnstorable: item.hasUnicodeEscape && isUnstorable(rawString(item)),
       defaults: options.defaults,
     }),
   };
-  return { kind: "event", event, warnings: warningsOf(item, event, sent, profileSwitch, time) };
+  return { kind: "event", event, warnings: getWarnings(item, event, sent, profileSwitch, time) };
 }
 
-/** What is odd about an event that is kept all the same. */
-function warningsOf(
+/** Warnings about an event that is stored nevertheless. */
+function getWarnings(
   item: RawItem,
   { name, distinctId: id, mode, hasMadeUuid }: CanonicalEvent,
   sent: Sent,
@@ -136,12 +135,12 @@ function warningsOf(
   if (hasMadeUuid && !isAbsent(item.value.uuid)) types.push("invalid_uuid");
   if (profileSwitch !== undefined && typeof profileSwitch !== "boolean")
     types.push("invalid_process_person_profile");
-  // What it lacks does not matter: it changes nothing.
+  // Missing data is irrelevant: the event changes nothing.
   if (mode === "propertyless" && profileEvents.has(name))
     types.push("invalid_event_when_process_person_profile_is_false");
   else types.push(...missingData(name, item.value, sent));
   if (types.length === 0 && time.warning === undefined) return noWarnings;
-  const about = aboutOf(item, name, id);
+  const about = getDetails(item, name, id);
   const warnings = types.map((type) => warning(type, about));
   if (time.warning !== undefined) {
     warnings.push(warning(time.warning, { ...about, timestamp: JSON.stringify(item.value.timestamp) }));
@@ -150,22 +149,22 @@ function warningsOf(
 }
 
 function dropped(type: WarningType, item: RawItem, name?: string, id?: string): Outcome {
-  return { kind: "dropped", reason: warning(type, aboutOf(item, name, id)) };
+  return { kind: "dropped", reason: warning(type, getDetails(item, name, id)) };
 }
 
-function aboutOf({ value }: RawItem, name: string | undefined, id: string | undefined) {
+function getDetails({ value }: RawItem, name: string | undefined, id: string | undefined) {
   return { event: name, distinctId: id, eventUuid: typeof value.uuid === "string" ? value.uuid : undefined };
 }
 
-function rawText(item: RawItem): string {
+function rawString(item: RawItem): string {
   return item.text.slice(item.start, item.end);
 }
 
 function isUnstorable(json: string): boolean {
-  return storableJson(json) !== json;
+  return sanitizeJson(json) !== json;
 }
 
-/** Libraries that leave the uuid to the server send nothing, null or an empty text. */
+/** Libraries that leave the UUID to the server send nothing, null or an empty string. */
 function isAbsent(uuid: unknown): boolean {
   return uuid === undefined || uuid === null || uuid === "";
 }
@@ -173,7 +172,7 @@ function isAbsent(uuid: unknown): boolean {
 function clientWarning(item: RawItem, sent: Sent, id: string | undefined): Warning {
   const { $$client_ingestion_warning_message: message } = sent;
   return warning("client_ingestion_warning", {
-    ...aboutOf(item, clientWarningName, id),
+    ...getDetails(item, clientWarningName, id),
     message: typeof message === "string" ? message : JSON.stringify(message),
   });
 }

@@ -1,11 +1,11 @@
-/** What becomes of one event of a request. */
+/** The outcome of one event of a request. */
 
 import type { CanonicalEvent } from "../journal/entry.ts";
 
 /**
- * Stable names of warnings. The first group is PostHog's (contract: ingestion 17), the second is ours.
+ * Stable names of warnings. The first group is PostHog's (contract: ingestion 17), the second is Flagkeep's.
  *
- * `event_not_stored` marks kinds of events that the appliance does not keep at all.
+ * `event_not_stored` marks kinds of events that the server does not store at all.
  */
 export type WarningType =
   | "client_ingestion_warning"
@@ -37,11 +37,11 @@ type OwnWarningType =
 /** Something about an event that its sender should know. */
 export interface Warning {
   readonly type: WarningType;
-  /** Facts for people, bounded in length, under the names that PostHog's warnings use. */
+  /** Human-readable facts, bounded in length, with the names of PostHog's warnings. */
   readonly details: Readonly<Record<string, string | number>>;
 }
 
-/** An event to store, an event that is not stored, or a message that is nothing but a warning. */
+/** A stored event, a dropped event, or a message that is only a warning. */
 export type Outcome =
   | { readonly kind: "event"; readonly event: CanonicalEvent; readonly warnings: readonly Warning[] }
   | { readonly kind: "dropped"; readonly reason: Warning }
@@ -49,7 +49,7 @@ export type Outcome =
 
 const detailLengthMax = 400;
 
-/** A warning whose texts are cut to a bounded length and fit for storing; undefined facts are left out. */
+/** A warning whose strings are truncated and sanitized; undefined facts are omitted. */
 export function warning(type: WarningType, facts: Record<string, string | undefined>): Warning {
   const details: Record<string, string> = {};
   for (const [name, fact] of Object.entries(facts)) if (fact !== undefined) details[name] = fit(fact);

@@ -1,41 +1,40 @@
 /**
- * Takes the JSON text of a request apart into event items, each with the place of its raw text.
+ * Parses the JSON of a request into event items, each with its position in the text.
  *
- * What is not of the shape of a request is refused here, whole and with the position of the item: behind this file
- * every item is an object whose properties, if any, are an object of bounded depth.
- * Source: contract, ingestion 3; decision 5.
+ * An invalid request is rejected here as a whole, with the position of the item: every item that passes is an object
+ * whose properties, if any, are an object of bounded depth. Source: contract, ingestion 3; decision 5.
  */
 
-import { InvalidItem, InvalidPayload, PayloadTooDense } from "../http/decode/failures.ts";
-import { NestedTooDeep, parseJson, parserWords, TooManyContainers } from "../http/json.ts";
+import { InvalidItem, InvalidPayloadError, PayloadTooComplexError } from "../http/decode/errors.ts";
+import { JsonTooComplexError, NestingTooDeepError, parseJson, parserMessage } from "../http/json.ts";
 import { ItemTable, type RawItem } from "./item-table.ts";
 import {
   endOfValue,
   hasName,
+  type JsonCounts,
   memberSpan,
   nextMember,
   nextValueStart,
   skipSpace,
-  type Tally,
-} from "./json-spans.ts";
+} from "./json-scanner.ts";
 
 const openBracket = 91;
 const closeBracket = 93;
 const openBrace = 123;
 
-/** Of an event. Bodies that could hold more are read in parts of many events, see `body-parts.ts`. */
+/** Per event. Bodies that could contain more are read in parts of many events, see `body-parts.ts`. */
 const containersMax = 1_000_000;
-/** Far beyond real events; whatever reads stored events recursively must not run out of stack. */
+/** Far beyond real events; code that reads stored events recursively must not overflow its stack. */
 export const nestingMax = 500;
-/** Around the events of a batch stand two more levels. */
+/** A batch has two more levels around its events. */
 const jsonLimits = { levels: nestingMax + 2, containers: containersMax };
 
-/** A request, taken apart. */
+/** A parsed request. */
 export interface Payload {
   readonly items: ItemTable;
-  /** `api_key` or `token` beside the batch; only a batch object has one. */
+  /** `api_key` or `token` next to the batch; only a batch object has one. */
   readonly batchToken: unknown;
-  /** What the body says about when it was sent. */
+  /** The send time in the body. */
   readonly sentAt: unknown;
   readonly isHistorical: boolean;
 }
@@ -43,14 +42,14 @@ export interface Payload {
 /**
  * Parses the text of a request.
  *
- * @param canBeNameless whether an object with neither `event` nor `batch` counts as one event; its name is looked
- *                      for later.
- * @param firstPosition  the position of its first event, where it is a part of a body; errors name positions.
- * @throws {InvalidPayload} not JSON, nested too deep, of no accepted shape, or without any item.
- * @throws {PayloadTooDense} more objects and arrays than an event may have.
+ * @param canBeNameless whether an object with neither `event` nor `batch` counts as one event; its name is determined
+ *                      later.
+ * @param firstPosition the position of its first event, if it is a part of a body; errors name positions.
+ * @throws {InvalidPayloadError} not JSON, nested too deep, not an accepted shape, or without any item.
+ * @throws {PayloadTooComplexError} more objects and arrays than an event may have.
  */
 export function parsePayload(text: string, canBeNameless: boolean, firstPosition = 0): Payload {
-  const root = parseText(text, firstPosition);
+  const root = parseString(text, firstPosition);
   const start = skipSpace(text, 0);
   if (Array.isArray(root)) {
     const items = new ItemTable(text, root, firstPosition);
@@ -58,7 +57,8 @@ export function parsePayload(text: string, canBeNameless: boolean, firstPosition
     checkItems(items);
     return { items, batchToken: undefined, sentAt: undefined, isHistorical: areHistorical(items) };
   }
-  if (!isObject(root)) throw new InvalidPayload(`an event must be an object: the body is ${kindOf(root)}`);
+  if (!isObject(root))
+    throw new InvalidPayloadError(`an event must be an object: the body is ${getKind(root)}`);
   const isHistorical = historicalSwitch(root.historical_migration);
   if (Array.isArray(root.batch)) {
     const items = batchItems(text, start, root.batch, firstPosition);
@@ -71,10 +71,10 @@ export function parsePayload(text: string, canBeNameless: boolean, firstPosition
     };
   }
   if (root.event === undefined && root.batch !== undefined) {
-    throw new InvalidPayload(`\`batch\` must be an array of events, not ${kindOf(root.batch)}`);
+    throw new InvalidPayloadError(`\`batch\` must be an array of events, not ${getKind(root.batch)}`);
   }
   if (root.event === undefined && !canBeNameless) {
-    throw new InvalidPayload("the body has neither a `batch` of events nor an `event`");
+    throw new InvalidPayloadError("the body has neither a `batch` of events nor an `event`");
   }
   const items = new ItemTable(text, [root]);
   readItem(items, start);
@@ -82,28 +82,28 @@ export function parsePayload(text: string, canBeNameless: boolean, firstPosition
   return { items, batchToken: undefined, sentAt: root.sent_at, isHistorical: isHistorical ?? false };
 }
 
-/** An event by itself, whose text is known to be fit for one. */
+/** A single event, whose text is known to be valid. */
 export function parseEvent(text: string): RawItem {
   const items = new ItemTable(text, [JSON.parse(text)]);
   readItem(items, 0);
   return items.at(0);
 }
 
-/** The key in an object: `token` and `api_key` have equal standing, an empty one gives way to the other. */
+/** The key in an object: `token` and `api_key` are equivalent, an empty one is ignored. */
 export function presentToken(object: Readonly<Record<string, unknown>>): unknown {
   return object.token || object.api_key || (object.token ?? object.api_key ?? undefined);
 }
 
-function parseText(text: string, firstPosition: number): unknown {
+function parseString(text: string, firstPosition: number): unknown {
   try {
     return parseJson(text, jsonLimits);
   } catch (error) {
-    if (error instanceof TooManyContainers) throw new PayloadTooDense(error.limit);
-    if (error instanceof NestedTooDeep) {
+    if (error instanceof JsonTooComplexError) throw new PayloadTooComplexError(error.limit);
+    if (error instanceof NestingTooDeepError) {
       const isList = /^\s*\[/.test(text) || text.includes('"batch"');
       throw nestedTooDeep(isList ? firstPosition + error.position : 0);
     }
-    throw new InvalidPayload(`the body is not JSON: ${parserWords(error)}`);
+    throw new InvalidPayloadError(`the body is not JSON: ${parserMessage(error)}`);
   }
 }
 
@@ -114,18 +114,20 @@ function nestedTooDeep(position: number): InvalidItem {
   );
 }
 
-/** A wrong type is refused: data that was meant to be history must not be taken, and metered, as live. */
+/** A wrong type is rejected: history must not be ingested, and metered, as realtime events. */
 function historicalSwitch(value: unknown, where = ""): boolean | undefined {
   if (typeof value === "boolean") return value;
   if (value === undefined || value === null) return undefined;
-  throw new InvalidPayload(`\`historical_migration\` must be true or false${where}, not ${kindOf(value)}`);
+  throw new InvalidPayloadError(
+    `\`historical_migration\` must be true or false${where}, not ${getKind(value)}`,
+  );
 }
 
 /**
- * Whether the events of a list say that they are history: a request goes through one lane, so they have to agree.
+ * Whether the events of a list are historical: a request uses one lane, so they have to agree.
  *
- * @param decided what is said beside the list, which settles it.
- * @throws {InvalidPayload} they do not agree, or one says something else than true or false.
+ * @param decided the value next to the list, which takes precedence.
+ * @throws {InvalidPayloadError} they disagree, or a value is neither true nor false.
  */
 function areHistorical({ values, firstPosition }: ItemTable, decided?: boolean): boolean {
   let first: boolean | undefined;
@@ -139,9 +141,9 @@ function areHistorical({ values, firstPosition }: ItemTable, decided?: boolean):
   return first ?? false;
 }
 
-/** Events of one request of which some are history and some are not. */
-export function mixedHistory(position: number, said: boolean): InvalidPayload {
-  return new InvalidPayload(
+/** Some events of one request are historical and some are not. */
+export function mixedHistory(position: number, said: boolean): InvalidPayloadError {
+  return new InvalidPayloadError(
     `\`historical_migration\` must be the same for all events of a request: in the item at position ${position} it is ${said}`,
   );
 }
@@ -153,11 +155,11 @@ function batchItems(
   firstPosition: number,
 ): ItemTable {
   const span = memberSpan();
-  const tally: Tally = { members: 0, deepest: 0 };
+  const tally: JsonCounts = { members: 0, deepest: 0 };
   const items = new ItemTable(text, batch, firstPosition);
   let at = start + 1;
   while (nextMember(text, at, span)) {
-    // Of a repeated name the last one counts, as in JSON.parse: it replaces what was read before.
+    // The last of repeated names counts, as in JSON.parse: it replaces what was read before.
     if (hasName(text, span, "batch") && text.charCodeAt(span.valueStart) === openBracket) {
       items.clear();
       at = readItems(items, span.valueStart);
@@ -169,13 +171,13 @@ function batchItems(
   return items;
 }
 
-/** @throws {InvalidItem} with the position of the first item that can be no event. */
+/** @throws {InvalidItem} with the position of the first item that cannot be an event. */
 function checkItems(items: ItemTable): void {
   for (let index = 0; index < items.length; index++) {
     const { properties } = items.values[index] as Record<string, unknown>;
     if (properties !== undefined && properties !== null && !isObject(properties)) {
       throw new InvalidItem(
-        `\`properties\` must be an object: in the item at position ${items.firstPosition + index} it is ${kindOf(properties)}`,
+        `\`properties\` must be an object: in the item at position ${items.firstPosition + index} it is ${getKind(properties)}`,
         "invalid_properties",
       );
     }
@@ -184,13 +186,13 @@ function checkItems(items: ItemTable): void {
 }
 
 /**
- * Finds the place of each item of the array at `start`.
+ * Records the position of each item of the array at `start`.
  *
  * @returns the end of the array.
  */
 function readItems(items: ItemTable, start: number): number {
   const { text, values } = items;
-  if (values.length === 0) throw new InvalidPayload("request holds no event: send at least one");
+  if (values.length === 0) throw new InvalidPayloadError("request holds no event: send at least one");
   let at = nextValueStart(text, start + 1);
   while (text.charCodeAt(at) !== closeBracket) {
     const value = values[items.length];
@@ -201,7 +203,7 @@ function readItems(items: ItemTable, start: number): number {
       at = endOfValue(text, at, { members: 0, deepest: 0 });
     } else {
       throw new InvalidItem(
-        `an event must be an object: the item at position ${items.firstPosition + items.length} is ${kindOf(value)}`,
+        `an event must be an object: the item at position ${items.firstPosition + items.length} is ${getKind(value)}`,
         "not_an_object",
       );
     }
@@ -211,7 +213,7 @@ function readItems(items: ItemTable, start: number): number {
 }
 
 /**
- * Finds the place of the item at `start` and of its properties.
+ * Records the position of the item at `start` and of its properties.
  *
  * @returns the end of the item.
  */
@@ -239,8 +241,8 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** A JSON value's kind, for a sentence. */
-function kindOf(value: unknown): string {
+/** The type of a JSON value, for a message. */
+function getKind(value: unknown): string {
   if (value === null) return "null";
   if (Array.isArray(value)) return "an array";
   return (

@@ -1,28 +1,28 @@
-/** What the capture routes need from the rest of the appliance. The appliance passes these in; nothing here is implemented. */
+/** Dependencies of the capture routes, which the server passes in. Types only. */
 
 import type { JournalPort } from "../journal/journal.ts";
 
-/** The durable, ordered log that every accepted event goes to before it is acknowledged. */
+/** The durable, ordered log of accepted events, written before they are acknowledged. */
 export type JournalSink = Pick<JournalPort, "append">;
 
-/** What capture must know about a project. */
+/** Project settings for capture. */
 export interface CaptureProject {
   readonly id: number;
-  /** The project's owner does not want client addresses kept. */
+  /** The project does not store client addresses. */
   readonly anonymizeIps: boolean;
 }
 
-/** Finds a project by its public key; in memory, because it is asked once per request. */
+/** Finds a project by its public key; in memory, because it is called once per request. */
 export interface ProjectDirectory {
   findByToken(token: string): CaptureProject | undefined;
 }
 
-/** Everything the routes are given. What is optional is replaced in tests. */
-export interface CaptureDependencies {
+/** Dependencies of the routes. Tests replace the optional ones. */
+export interface CaptureDeps {
   readonly journal: JournalSink;
   readonly projects: ProjectDirectory;
   /** Epoch microseconds, UTC. */
   readonly nowMicros?: () => number;
-  /** Makes the uuid of an event that came without one; lower case, hyphenated. */
+  /** Generates the UUID of an event that has none; lower case, hyphenated. */
   readonly makeUuid?: () => string;
 }

@@ -1,12 +1,19 @@
 /**
- * From the bytes of a request to the lines of the journal: everything that takes time, and nothing that asks anybody.
+ * From the bytes of a request to its journal entries: everything that takes processor time, and nothing that waits for
+ * others.
  *
- * Small requests go this way in the server's own thread, large ones in a thread of their own (`large-bodies.ts`).
+ * Small requests are processed in the main thread, large ones in a separate thread (`large-bodies.ts`).
  */
 
+import {
+  type DecodedBody,
+  decodeBody,
+  type EncodedBody,
+  toDisplayString,
+  unwrapped,
+} from "../http/decode/decode-body.ts";
 import type { CaptureFields } from "../http/decode/form.ts";
-import { textOf, type UnwrappedBody, unwrap, unwrapped, type WrappedBody } from "../http/decode/unwrap.ts";
-import { type EntryText, EntryWriter } from "../journal/entry.ts";
+import { type EntryJson, EntryWriter } from "../journal/entry.ts";
 import type { Lane } from "../journal/segment.ts";
 import { AnalyticsResults } from "./analytics-items.ts";
 import { EntryList, type NoteCount } from "./entry-list.ts";
@@ -18,73 +25,72 @@ import { scan, scannedLines } from "./scan/scanned-lines.ts";
 import type { ScannedBody } from "./scan/scanner.ts";
 import { chosenToken, claimedToken } from "./token.ts";
 
-/** How a route takes events without a name. */
+/** Handling of events without a name. */
 export type MissingNamePolicy = "drop" | "reject-single" | "treat-as-identify";
 
-/** What the way to the journal must know of the route. */
+/** Route options for processing. */
 export type Protocol =
   | { readonly kind: "classic"; readonly rule: MissingNamePolicy }
   | { readonly kind: "analytics"; readonly sentAt: string | null; readonly sdkInfo: string | null };
 
-/** When and from where a request came. */
+/** When and from where a request arrived. */
 export interface ReceiptInfo {
   /** Epoch microseconds. */
   readonly receivedMicros: number;
   readonly clientIp: string | undefined;
 }
 
-/** A body with its wrappings taken off. */
-export interface CaptureBody extends UnwrappedBody {
+/** A decoded body. */
+export interface CaptureBody extends DecodedBody {
   readonly query: CaptureFields;
 }
 
-/** What the journal gets. */
 export interface RequestEntries {
   readonly lane: Lane;
-  readonly entries: readonly EntryText[];
-  /** Body of the answer, where the protocol tells what became of each event. */
+  readonly entries: readonly EntryJson[];
+  /** Response body, if the protocol reports a result per event. */
   readonly results: string | undefined;
 }
 
-/** Gives others their turn; called now and then. */
+/** Yields to other requests; called periodically. */
 type Pause = () => Promise<void>;
 
-/** What all parts of a large body have in common. */
+/** Shared by all parts of a large body. */
 export interface SharedResults {
   readonly notes: NoteCount;
   readonly results: AnalyticsResults | undefined;
 }
 
-/** After this many events, about a millisecond of work, others get their turn. */
+/** After this many events, about a millisecond of work, other requests are served. */
 const eventsPerTurn = 200;
 
-/** A body of some bytes at the most that nothing is wrapped around; undefined for any other. */
-export function openPlainBody(body: WrappedBody, bytesMax: number): CaptureBody | undefined {
+/** A body without encodings and of limited size; undefined for any other. */
+export function openPlainBody(body: EncodedBody, bytesMax: number): CaptureBody | undefined {
   const plain = body.bytes.length > bytesMax ? undefined : unwrapped(body);
   return plain && { content: plain.content, form: plain.form, query: body.query };
 }
 
-/** Takes the wrappings off a body. @throws {InvalidPayload} @throws {PayloadTooLarge} */
-export async function readCaptureBody(body: WrappedBody, limitBytes: number): Promise<CaptureBody> {
-  const { content, form } = await unwrap(body, limitBytes);
+/** Decodes a body. @throws {InvalidPayloadError} @throws {PayloadTooLargeError} */
+export async function readCaptureBody(body: EncodedBody, limitBytes: number): Promise<CaptureBody> {
+  const { content, form } = await decodeBody(body, limitBytes);
   return { content, form, query: body.query };
 }
 
-/** A request whose project is still to be found. */
+/** A parsed request whose project is not known yet. */
 export interface ReadRequest {
   readonly lane: Lane;
   /** The position of its first event in the whole body. */
   readonly firstPosition: number;
-  /** What the body gives as the project's key; undefined where it gives none. @throws {KeyRefused} it gives several. */
+  /** The project key in the body; undefined without one. @throws {InvalidApiKeyError} it contains several. */
   claim(): unknown;
-  /** The project's key. @throws {KeyRefused} */
+  /** The project's key. @throws {InvalidApiKeyError} */
   token(): string;
   /**
-   * Writes the lines of all events, and notes about them.
+   * Journal entries of all events, and notes about them.
    *
    * @param makeUuid for events without one.
-   * @param pause    gives others their turn; absent where there are none.
-   * @param shared   of the whole body, where this is a part of it; `notes` and `results` are the caller's to end then.
+   * @param pause    yields to other requests; absent in a separate thread.
+   * @param shared   of the whole body, if this is a part of it; the caller then ends `notes` and `results`.
    */
   lines(
     project: CaptureProject,
@@ -96,11 +102,11 @@ export interface ReadRequest {
 }
 
 /**
- * Reads what is in a body.
+ * Parses a body.
  *
- * @param firstPosition the position of its first event, where it is a part of a body.
- * @returns to be used at once: another request may be read later.
- * @throws {InvalidPayload} @throws {PayloadTooDense}
+ * @param firstPosition the position of its first event, if it is a part of a body.
+ * @returns a request to use immediately, before another one is read.
+ * @throws {InvalidPayloadError} @throws {PayloadTooComplexError}
  */
 export function readRequest(opened: CaptureBody, protocol: Protocol, firstPosition = 0): ReadRequest {
   const { content } = opened;
@@ -111,7 +117,7 @@ export function readRequest(opened: CaptureBody, protocol: Protocol, firstPositi
     : new ScannedRequest(opened, protocol, scanned, firstPosition);
 }
 
-/** A usual request: its bytes are copied into the lines. */
+/** Fast path: the bytes of a typical request are copied into the entries. */
 class ScannedRequest implements ReadRequest {
   constructor(
     private readonly opened: CaptureBody,
@@ -121,7 +127,7 @@ class ScannedRequest implements ReadRequest {
   ) {}
 
   get lane(): Lane {
-    return laneOf(this.scanned);
+    return getLane(this.scanned);
   }
 
   claim(): unknown {
@@ -129,7 +135,7 @@ class ScannedRequest implements ReadRequest {
   }
 
   token(): string {
-    return tokenOf(this.opened, this.claim());
+    return getToken(this.opened, this.claim());
   }
 
   lines(
@@ -140,7 +146,7 @@ class ScannedRequest implements ReadRequest {
     shared?: SharedResults,
   ) {
     const { opened, protocol, scanned } = this;
-    const facts = factsOf(opened, protocol, scanned, project, arrival, makeUuid);
+    const facts = getFacts(opened, protocol, scanned, project, arrival, makeUuid);
     const entries = scannedLines(scanned, project.id, facts, shared?.notes);
     if (entries === undefined)
       return new ParsedRequest(opened, protocol, this.firstPosition).lines(
@@ -154,7 +160,7 @@ class ScannedRequest implements ReadRequest {
   }
 }
 
-/** Any request: its events are parsed. */
+/** Slow path for any request: its events are parsed. */
 export class ParsedRequest implements ReadRequest {
   private readonly payload: Payload;
 
@@ -164,11 +170,11 @@ export class ParsedRequest implements ReadRequest {
     readonly firstPosition = 0,
   ) {
     const canBeNameless = protocol.kind === "classic" && protocol.rule !== "reject-single";
-    this.payload = parsePayload(textOf(opened), canBeNameless, firstPosition);
+    this.payload = parsePayload(toDisplayString(opened), canBeNameless, firstPosition);
   }
 
   get lane(): Lane {
-    return laneOf(this.payload);
+    return getLane(this.payload);
   }
 
   claim(): unknown {
@@ -176,7 +182,7 @@ export class ParsedRequest implements ReadRequest {
   }
 
   token(): string {
-    return tokenOf(this.opened, this.claim());
+    return getToken(this.opened, this.claim());
   }
 
   async lines(
@@ -187,27 +193,27 @@ export class ParsedRequest implements ReadRequest {
     shared?: SharedResults,
   ) {
     const { opened, protocol, payload } = this;
-    const facts = factsOf(opened, protocol, payload, project, arrival, makeUuid);
-    const results = shared === undefined ? resultsOf(protocol) : shared.results;
+    const facts = getFacts(opened, protocol, payload, project, arrival, makeUuid);
+    const results = shared === undefined ? getResults(protocol) : shared.results;
     const entries = await payloadLines(payload, project, facts, results, pause, shared?.notes);
     return { lane: this.lane, entries, results: shared === undefined ? results?.text() : undefined };
   }
 }
 
-/** The project's key, where a body gives this one. @throws {KeyRefused} */
-export function tokenOf({ query, form }: CaptureBody, claim: unknown): string {
+/** The project's key for the key claimed in a body. @throws {InvalidApiKeyError} */
+export function getToken({ query, form }: CaptureBody, claim: unknown): string {
   return chosenToken(claim, [form?.token, query.token]);
 }
 
-/** Collects what the answer tells of each event; undefined where the protocol does not. */
-export function resultsOf(protocol: Protocol): AnalyticsResults | undefined {
+/** Collects a result per event; undefined if the protocol has none. */
+export function getResults(protocol: Protocol): AnalyticsResults | undefined {
   return protocol.kind === "analytics" ? new AnalyticsResults(protocol.sdkInfo) : undefined;
 }
 
-const laneOf = ({ isHistorical }: { isHistorical: boolean }): Lane =>
+const getLane = ({ isHistorical }: { isHistorical: boolean }): Lane =>
   isHistorical ? "historical" : "realtime";
 
-function factsOf(
+function getFacts(
   { query, form }: CaptureBody,
   protocol: Protocol,
   { sentAt, isHistorical }: Pick<Payload, "sentAt" | "isHistorical">,
@@ -225,7 +231,7 @@ function factsOf(
   });
 }
 
-/** The lines of all items. */
+/** The journal entries of all items. */
 export async function payloadLines(
   { items, isHistorical }: Payload,
   project: CaptureProject,
@@ -233,7 +239,7 @@ export async function payloadLines(
   results?: AnalyticsResults,
   pause?: Pause,
   notes?: NoteCount,
-): Promise<EntryText[]> {
+): Promise<EntryJson[]> {
   const list = new EntryList(new EntryWriter(project.id, facts.receivedMicros, isHistorical), notes);
   for (let index = 0; index < items.length; index++) {
     if (pause !== undefined && index > 0 && index % eventsPerTurn === 0) await pause();

@@ -1,17 +1,17 @@
 /**
- * The public capture routes, with and without the trailing slash and without ever redirecting: clients follow a
- * redirect with a GET and lose their events. Source: contract, ingestion 1; sdk-compat 4.2.
+ * The public capture routes, with and without the trailing slash and never with a redirect: clients follow redirects
+ * with a GET and lose their events. Source: contract, ingestion 1; sdk-compat 4.2.
  */
 
 import { queryFields } from "../http/decode/form.ts";
-import { captureDialect, filesDialect } from "../http/dialect.ts";
-import { notFound } from "../http/failure.ts";
-import { type Call, clientRoutes, type Method, Reply, type Route } from "../http/route.ts";
-import { dictionary } from "../http/shapes.ts";
-import { analyticsDialect, analyticsEvents } from "./analytics-events.ts";
+import { notFound } from "../http/http-error.ts";
+import { type Call, clientRoutes, type Method, type Route, RouteResponse } from "../http/route.ts";
+import { captureProfile, publicFilesProfile } from "../http/route-profile.ts";
+import { record } from "../http/schemas.ts";
+import { analyticsEvents, batchResultsProfile } from "./batch-with-results.ts";
 import {
   analyticsBody,
-  analyticsRefusal,
+  analyticsRejection,
   analyticsResults,
   captureRefusals,
   eventsTag,
@@ -20,22 +20,21 @@ import {
   oneEventBody,
   PixelQuery,
 } from "./documentation.ts";
-import { Intake } from "./intake.ts";
-import type { CaptureDependencies } from "./ports.ts";
+import { CaptureHandler } from "./event-intake.ts";
+import type { CaptureDeps } from "./ports.ts";
 import type { MissingNamePolicy } from "./request-entries.ts";
 
-/** Replay bodies are large; they are read to their end, because a client that is cut off sends again. */
+/** Replay bodies are large; they are read to their end, because a client that is cut off retries. */
 const discardedBytesMax = 64 * 1024 * 1024;
 
-const acceptedReply = Reply.json('{"status":"Ok"}');
-/** To a browser that is leaving the page and does not read it. */
-const toBeacon = new Reply(204);
+const acceptedReply = RouteResponse.json('{"status":"Ok"}');
+/** For a browser that is leaving the page and does not read responses. */
+const toBeacon = new RouteResponse(204);
 
-const captureRoute = clientRoutes(captureDialect);
+const captureRoute = clientRoutes(captureProfile);
 
-/** All capture routes. */
-export function captureRoutes(deps: CaptureDependencies): Route[] {
-  const intake = new Intake(deps);
+export function captureRoutes(deps: CaptureDeps): Route[] {
+  const intake = new CaptureHandler(deps);
   const storing = (rule: MissingNamePolicy) => async (call: Call) => {
     await intake.take(call, { kind: "classic", rule });
     return accept(call);
@@ -54,12 +53,12 @@ export function captureRoutes(deps: CaptureDependencies): Route[] {
         answers: { 200: okAnswer, ...captureRefusals },
       },
       description:
-        "Bodies may be compressed and have any content type. The answer comes when the event is on disk.",
+        "Bodies may be compressed and have any content type. The response is sent after the event is on disk.",
       handle: storing("drop"),
     }),
     captureRoute("POST", "/e", {
       ...{ summary: "Send an event, for client libraries", tag: eventsTag, ...oneEventBody },
-      description: "As `/capture`; also at `/i/v0/e` and `/track`.",
+      description: "Same as `/capture`; also at `/i/v0/e` and `/track`.",
       aliases: ["/i/v0/e", "/track"],
       answers: { 200: okAnswer, ...captureRefusals },
       handle: storing("drop"),
@@ -73,7 +72,7 @@ export function captureRoutes(deps: CaptureDependencies): Route[] {
     }),
     captureRoute("POST", "/engage", {
       ...{ summary: "Send person properties, for old clients", tag: eventsTag, ...oneEventBody },
-      description: "As `/capture`; an event without a name is `$identify`.",
+      description: "Same as `/capture`; an event without a name is `$identify`.",
       answers: { 200: okAnswer, ...captureRefusals },
       handle: storing("treat-as-identify"),
     }),
@@ -90,45 +89,45 @@ export function captureRoutes(deps: CaptureDependencies): Route[] {
         answers: { 200: okAnswer, ...captureRefusals },
       },
       description:
-        "With `historical_migration` each event has exactly its own `timestamp`, events are processed in the order in which they arrive, cause no spike and are not billable.",
+        "With `historical_migration` each event keeps its `timestamp`, events are processed in order of arrival, cause no spike and are not billable.",
       aliases: ["/i/v0/ai/batch"],
       handle: storing("reject-single"),
     }),
-    clientRoutes(analyticsDialect)("POST", "/i/v1/analytics/events", {
+    clientRoutes(batchResultsProfile)("POST", "/i/v1/analytics/events", {
       ...{ summary: "Send a batch of events, with a result for each", tag: eventsTag, ...analyticsBody },
       description:
-        "The newer capture protocol. The project key comes as `Authorization: Bearer`; `PostHog-Request-Id` is echoed.",
-      answers: { 200: analyticsResults, 400: analyticsRefusal, 401: analyticsRefusal },
+        "The newer capture protocol. Send the project key as `Authorization: Bearer`; `PostHog-Request-Id` is echoed.",
+      answers: { 200: analyticsResults, 400: analyticsRejection, 401: analyticsRejection },
       handle: (call) => analyticsEvents(intake, call),
     }),
     ...discardRoutes(),
     ...absentRoutes(),
-    clientRoutes(filesDialect)("GET", "/robots.txt", {
+    clientRoutes(publicFilesProfile)("GET", "/robots.txt", {
       summary: "Get robots.txt",
       tag: "Documentation",
       answers: { 200: { description: "Plain text." } },
-      handle: () => Reply.text("User-agent: *\nDisallow: /\n"),
+      handle: () => RouteResponse.text("User-agent: *\nDisallow: /\n"),
     }),
   ];
 }
 
-function accept({ request }: Call): Reply {
+function accept({ request }: Call): RouteResponse {
   return queryFields(request.url).beacon === "1" ? toBeacon : acceptedReply;
 }
 
-/** Routes for data that the appliance does not keep. */
+/** Routes for data that the server does not store. */
 function discardRoutes(): Route[] {
-  const discarding = (method: Method, path: string, data: string, answer: (call: Call) => Reply) =>
+  const discarding = (method: Method, path: string, data: string, answer: (call: Call) => RouteResponse) =>
     captureRoute(method, path, {
       summary: `Send ${data} (discarded)`,
       tag: eventsTag,
-      answers: { 200: { description: "Read and forgotten.", schema: dictionary(), example: {} } },
+      answers: { 200: { description: "Read and discarded.", schema: record(), example: {} } },
       async handle(call) {
         await call.discard(discardedBytesMax);
         return answer(call);
       },
     });
-  const nothing = () => Reply.json("{}");
+  const nothing = () => RouteResponse.json("{}");
   return (["POST", "GET"] as const).flatMap((method) => [
     discarding(method, "/s", "session recordings", accept),
     discarding(method, "/i/v1/logs", "logs", nothing),
@@ -137,7 +136,7 @@ function discardRoutes(): Route[] {
   ]);
 }
 
-/** Paths that clients know and that the appliance does not serve. */
+/** Paths that clients know and that the server does not support. */
 function absentRoutes(): Route[] {
   return (["POST", "GET"] as const).map((method) =>
     captureRoute(method, "/i/v0/ai", {

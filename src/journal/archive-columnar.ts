@@ -1,15 +1,15 @@
 /**
  * Columnar layout of journal text: values of a name are adjacent, so it compresses to less than two thirds.
  *
- * A line is cut before each `,"`. A part is a name, up to its `":`, and a value; which names a line has, in order, is its
- * template. All values of a name are one column, a line each. Nothing is parsed, so any bytes come back as they were.
+ * Lines are split before each `,"` into parts: a name, up to `":`, and a value. The sequence of names of a line is its
+ * template. The values of a name form a column, one per line. Nothing is parsed, so any bytes are restored exactly.
  *
- *   {"columns":{"names":2,"templates":1,"lines":3,"bytes":46}}    the bytes behind this line
- *   {"seq":                                                       a line for each name
+ *   {"columns":{"names":2,"templates":1,"lines":3,"bytes":46}}    bytes after this line
+ *   {"seq":                                                       one line per name
  *   uuid":
- *   0 1                                                           a line for each template: numbers of names
- *   0                                                             a line for each line: the number of its template
- *   …                                                             the values of the first name, those of the second …
+ *   0 1                                                           one line per template: indexes of names
+ *   0                                                             one line per line: index of its template
+ *   …                                                             values of the first name, then of the second …
  */
 
 /** Chunk size: about 50 ms of blocking work. Larger chunks compress slightly better. */
@@ -21,13 +21,13 @@ const statesMax = 20_000;
 const [newline, comma, quote, colon] = [0x0a, 0x2c, 0x22, 0x3a];
 const latin1 = "latin1";
 
-/** Encodes a text as columnar chunks, the input of `decodeColumnar`. Each chunk is decoded and compared. */
+/** Encodes text as columnar chunks for `decodeColumnar`. Each chunk is verified by decoding it. */
 export function* encodeColumnar(text: Buffer): Generator<Buffer> {
   for (let start = 0; start < text.length; ) {
     const lineEnd = text.indexOf(newline, Math.min(start + chunkBytes, text.length));
     const end = lineEnd === -1 ? text.length : lineEnd + 1;
     const chunk = text.subarray(start, end);
-    // A very long line would need several times its size in memory.
+    // A very long line would take several times its size in memory.
     const columnar = chunk.length > 2 * chunkBytes ? undefined : new ColumnEncoder().of(chunk);
     yield columnar !== undefined && decodeColumnar(columnar).equals(chunk)
       ? columnar
@@ -36,7 +36,7 @@ export function* encodeColumnar(text: Buffer): Generator<Buffer> {
   }
 }
 
-/** Restores the text, up to the first truncated or invalid byte. */
+/** Restores the text up to the first truncated or invalid byte. */
 export function decodeColumnar(bytes: Buffer): Buffer {
   const texts: Buffer[] = [];
   for (let at = 0; at < bytes.length; ) {
@@ -45,7 +45,7 @@ export function decodeColumnar(bytes: Buffer): Buffer {
     if (read === undefined) break;
     const end = headEnd + 1 + read.bytes;
     const body = bytes.subarray(headEnd + 1, end);
-    const text = read.columns === undefined ? body : linesOf(body, read.columns);
+    const text = read.columns === undefined ? body : getLines(body, read.columns);
     if (text === undefined || body.length < read.bytes) break;
     texts.push(text);
     at = end;
@@ -60,7 +60,7 @@ interface ColumnShape {
   bytes: number;
 }
 
-/** Header line of a chunk; without names the chunk is in rows. */
+/** Header line of a chunk; without names, the chunk is in rows. */
 type Head = { columns: ColumnShape } | { rows: { bytes: number } };
 
 function head(of: Head): Buffer {
@@ -78,7 +78,7 @@ function headIn(line: string): { bytes: number; columns?: ColumnShape } | undefi
   }
 }
 
-function linesOf(body: Buffer, shape: ColumnShape): Buffer | undefined {
+function getLines(body: Buffer, shape: ColumnShape): Buffer | undefined {
   const all = body.toString(latin1).split("\n");
   let at = 0;
   const take = (count: number) => {
@@ -90,14 +90,14 @@ function linesOf(body: Buffer, shape: ColumnShape): Buffer | undefined {
   const ids = take(shape.lines).map(Number);
   const counts = new Array<number>(names.length).fill(0);
   for (const id of ids) for (const name of templates[id] ?? []) counts[name]! += 1;
-  const places = counts.map((count) => {
+  const positions = counts.map((count) => {
     at += count;
     return at - count;
   });
   // The last line break ends the last value.
   if (at !== all.length - 1) return undefined;
   const lines = ids.map((id) =>
-    (templates[id] ?? []).map((name) => names[name]! + all[places[name]!++]!).join(',"'),
+    (templates[id] ?? []).map((name) => names[name]! + all[positions[name]!++]!).join(',"'),
   );
   return Buffer.from(lines.join("\n"), latin1);
 }
@@ -107,18 +107,18 @@ class ColumnEncoder {
   private readonly numbers = new Map<string, number>();
   private readonly names: Buffer[] = [];
   private readonly columns: Column[] = [];
-  /** The name that came after it the last time. */
+  /** By name: the name that followed it last time. */
   private readonly following: number[] = [];
-  /** How lines go on: a state is what has been read of a line, by names. */
+  /** Transitions between states; a state is the sequence of names read so far in a line. */
   private readonly steps: Map<number, number>[] = [new Map()];
   private readonly lastStep: { name: number; state: number }[] = [{ name: -1, state: -1 }];
   private readonly templateOf: number[] = [-1];
   private readonly templates: string[] = [];
   private readonly ids: number[] = [];
-  /** The names of the line at hand. */
+  /** Names of the current line. */
   private readonly path: number[] = [];
 
-  /** @returns undefined when the lines are too different. */
+  /** @returns undefined if the lines are too different */
   of(text: Buffer): Buffer | undefined {
     for (let at = 0; at <= text.length; ) {
       at = this.line(text, at);
@@ -133,7 +133,7 @@ class ColumnEncoder {
     return Buffer.concat([head({ columns: { ...shape, bytes: body.length } }), body]);
   }
 
-  /** @returns where the next line begins. */
+  /** @returns the offset of the next line */
   private line(text: Buffer, from: number): number {
     let [at, state, before] = [from, 0, -1];
     this.path.length = 0;
@@ -198,7 +198,7 @@ function isSame(name: Buffer, text: Buffer, start: number, end: number): boolean
   return true;
 }
 
-/** The values of a name, each with a line break behind it. */
+/** The values of a name, each followed by a line break. */
 class Column {
   private buffer = new Uint8Array(1024);
   private length = 0;

@@ -1,15 +1,14 @@
 /**
- * Archives applied journal segments one by one, in the background and without delaying the pipeline.
- *
- * A segment is deleted only after its archive file is durable; a crash in between leaves both, and the next start
- * archives the segment again. The archive shrinks before the disk is so full that events are rejected.
+ * Archives applied journal segments in the background, without delaying the pipeline. A segment is deleted only when
+ * its archive file is durable; after a crash in between, the next start archives it again. The archive shrinks before
+ * the disk is full enough to reject events.
  */
 
 import { mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import { mkdir, open, readFile, rename, rm, stat, unlink, utimes } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { ignoreAbsent } from "../lib/remove-files.ts";
-import { ReusedBuffers } from "../lib/reused-buffers.ts";
+import { ReusedBuffers } from "../lib/buffer-pool.ts";
+import { ignoreNotFound } from "../lib/remove-files.ts";
 import { zstdCompressed } from "../lib/zstd.ts";
 import {
   type ArchivedSegment,
@@ -20,28 +19,28 @@ import {
   isColumnar,
   listArchive,
   recordDiscarded,
-  textOf,
+  toDisplayString,
 } from "./archive.ts";
 import { encodeColumnar } from "./archive-columnar.ts";
 import { bytesNeededToAccept, type Disk, reservedBytes, syncFolder, systemDisk } from "./disk.ts";
 import { type Lane, lanes, type SealedSegment, scanSegment, truncateSegment } from "./segment.ts";
 
-export interface ArchiveSettings {
+export interface ArchiveOptions {
   folder: string;
-  /** Folder for segments that could not be read in full. */
+  /** Folder for segments that are not fully readable. */
   quarantineFolder: string;
-  /** 0: nothing is kept. */
+  /** 0 disables the archive. */
   bytesMax: number;
   /** The journal's reserve; the archive leaves it free in addition to what the journal needs. */
   reserveBytes: number;
-  /** Bytes of the journal that wait to be loaded. */
+  /** Journal bytes that are not loaded yet. */
   waitingBytes?: () => number;
-  /** When events were loaded last, as `performance.now()` has it. */
+  /** Time of the last load, by `performance.now()`. */
   lastLoadedAt?: () => number;
 }
 
-export interface ArchiveHooks {
-  /** The lane is archived up to here and the segment files are deleted. */
+export interface ArchiveCallbacks {
+  /** The lane is archived up to here and its segment files are deleted. */
   onReleased: (lane: Lane, lastSeq: number) => void;
   /** Archived entries were discarded before a backup covered them. */
   onGivenUp: (range: DiscardedRange) => void;
@@ -49,7 +48,7 @@ export interface ArchiveHooks {
   onTrouble: (error: unknown) => void;
 }
 
-/** Segments are compressed together up to this size: memory, and the time of one compression. */
+/** Maximum segment bytes per frame: limits memory and the duration of a compression. */
 const frameBytesMax = 16 * 1024 * 1024;
 /** Smaller files are rewritten together with the next segments: few files, little rewriting. */
 const joinBytesMax = 512 * 1024;
@@ -57,28 +56,28 @@ const joinBytesMax = 512 * 1024;
 const quietMs = 3_000;
 /** While events arrive, pause after each file for this multiple of its duration: at most a tenth of a CPU. */
 const restFactor = 10;
-/** Half the size of level 1 in rows, for ten times the work. */
+/** Half the size of rows at level 1, for ten times the CPU time. */
 const columnarLevel = 6;
 
 export class SegmentArchive {
   private queue: SealedSegment[] = [];
   private running: Promise<void> | undefined;
-  /** Never less than there is: another process may release files. */
+  /** Upper bound: another process may delete files. */
   private bytes = 0;
   private warned: Partial<Record<Lane, true>> = {};
   private arrangesFrom = 0;
-  /** No file is left to rewrite and none was added: avoids listing the folders when idle. */
+  /** All files are columnar and none was added: avoids listing the folders when idle. */
   private areColumnar = false;
-  /** A caller waits for the current write. */
+  /** Number of callers that wait for the current write. */
   private waiters = 0;
-  /** Files that columns do not make smaller, or that cannot be read. */
+  /** Paths that were tried but stay in rows: not smaller as columns, or unreadable. */
   private readonly staying = new Set<string>();
-  /** The texts of a frame, once as they were read and once together. */
+  /** The texts of a frame, as read and joined. */
   private readonly buffers = new ReusedBuffers(2 * frameBytesMax + joinBytesMax);
 
   constructor(
-    private readonly settings: ArchiveSettings,
-    private readonly hooks: ArchiveHooks,
+    private readonly settings: ArchiveOptions,
+    private readonly hooks: ArchiveCallbacks,
     private readonly disk: Disk = systemDisk,
   ) {
     for (const lane of lanes) {
@@ -96,7 +95,7 @@ export class SegmentArchive {
     this.running ??= Promise.resolve().then(() => this.run());
   }
 
-  /** Resolves when nothing is being written. */
+  /** Resolves when no write is in progress. */
   async idle(): Promise<void> {
     this.waiters += 1;
     await this.running;
@@ -104,8 +103,8 @@ export class SegmentArchive {
   }
 
   /**
-   * Frees disk space when the disk is almost full, retries failed writes and rewrites files in columnar form when idle; call
-   * it every few seconds.
+   * Frees disk space when the disk is almost full, retries failed writes and rewrites files in columnar form when idle.
+   * Call it every few seconds.
    */
   async tidy(): Promise<void> {
     this.keep([]);
@@ -137,16 +136,16 @@ export class SegmentArchive {
       size += segment.bytes;
     }
     if (this.settings.bytesMax > 0 && !(await this.archiveIfFits(lane, group, size))) {
-      this.giveUp(lane, group[0]!.first, group.at(-1)!.last, "disk");
+      this.cancel(lane, group[0]!.first, group.at(-1)!.last, "disk");
     }
-    for (const { path } of group) await unlink(path).catch(ignoreAbsent);
+    for (const { path } of group) await unlink(path).catch(ignoreNotFound);
     this.queue.splice(0, group.length);
     this.hooks.onReleased(lane, group.at(-1)!.last);
     if (this.bytes > this.settings.bytesMax) this.bound();
   }
 
   private async archiveIfFits(lane: Lane, group: readonly SealedSegment[], size: number): Promise<boolean> {
-    // Compressed it is smaller; how much is not known yet.
+    // Assume a compression ratio of at least 4: the actual size is unknown.
     while (await this.freeSpace(size / 4)) {
       try {
         await this.archive(lane, group);
@@ -165,14 +164,14 @@ export class SegmentArchive {
   private async archive(lane: Lane, group: readonly SealedSegment[]): Promise<void> {
     this.buffers.reuse();
     const newest = listArchive(this.settings.folder, lane).at(-1);
-    // Archived before a crash that kept the segments' files.
+    // The others were archived before a crash that left their files.
     const fresh = group.filter(({ last }) => last > (newest?.last ?? 0));
     const texts: Buffer[] = [];
     let first: number | undefined;
     for (const segment of fresh) {
       const text = await this.readable(segment);
       if (text === undefined) {
-        // Deleted before without being archived: a range must not claim it.
+        // Deleted earlier without being archived: a range must not include it.
         texts.length = 0;
         first = undefined;
         continue;
@@ -184,14 +183,14 @@ export class SegmentArchive {
     const last = fresh.at(-1)!.last;
     const frame = await zstdCompressed(this.together([...texts, Buffer.from(frameEnd(last))]));
     const joins = newest !== undefined && newest.last + 1 === first && isShort(newest);
-    const before = joins ? await readFile(newest.path).catch(ignoreAbsent) : undefined;
+    const before = joins ? await readFile(newest.path).catch(ignoreNotFound) : undefined;
     const name = archivedFileName(before === undefined ? first : newest!.first, last);
     await this.write(join(this.folderOf(lane), name), before === undefined ? [frame] : [before, frame]);
     this.bytes += frame.length;
-    if (before !== undefined) await unlink(newest!.path).catch(ignoreAbsent);
+    if (before !== undefined) await unlink(newest!.path).catch(ignoreNotFound);
   }
 
-  /** @returns whether a file was rewritten in columnar form. */
+  /** @returns whether a file was processed */
   private async arrangeNext(): Promise<boolean> {
     const { waitingBytes, lastLoadedAt } = this.settings;
     const isWanted = this.waiters > 0 || this.queue.length > 0 || (waitingBytes?.() ?? 0) > 0;
@@ -214,7 +213,7 @@ export class SegmentArchive {
   }
 
   private async arrange({ path, bytes }: ArchivedSegment): Promise<void> {
-    const read = await textOf(path).catch(() => undefined);
+    const read = await toDisplayString(path).catch(() => undefined);
     // Corrupt files stay in rows: the columnar form would hide which entries are missing.
     if (read === undefined || !read.isWhole) return;
     const chunks: Buffer[] = [];
@@ -223,14 +222,14 @@ export class SegmentArchive {
       await new Promise(setImmediate);
     }
     const packed = await zstdCompressed(Buffer.concat(chunks), columnarLevel);
-    const stats = await stat(path).catch(ignoreAbsent);
-    // A backup may cover it meanwhile.
+    const stats = await stat(path).catch(ignoreNotFound);
+    // The file may have been pruned after a backup.
     if (packed.length >= bytes || stats === undefined) return;
     const columnar = columnarPath(path);
     await this.write(columnar, [packed]);
     // Keep the times: the oldest files are deleted first when space is short.
     await utimes(columnar, stats.atime, stats.mtime);
-    await unlink(path).catch(ignoreAbsent);
+    await unlink(path).catch(ignoreNotFound);
     this.staying.delete(path);
     this.bytes -= bytes - packed.length;
   }
@@ -245,16 +244,16 @@ export class SegmentArchive {
   /** The readable text of a segment; a corrupt segment is also quarantined. */
   private async readable(segment: SealedSegment): Promise<Buffer | undefined> {
     const { lane, last, path } = segment;
-    const bytes = await this.buffers.readFile(path).catch(ignoreAbsent);
+    const bytes = await this.buffers.readFile(path).catch(ignoreNotFound);
     if (bytes === undefined) return undefined;
     const scan = scanSegment(bytes);
     if (scan !== undefined && (!scan.torn || scan.last >= last)) return bytes.subarray(0, scan.goodBytes);
     const { quarantineFolder } = this.settings;
-    const mended = truncateSegment(bytes, segment);
-    if (mended.lost.length === 0) return mended.bytes;
+    const repaired = truncateSegment(bytes, segment);
+    if (repaired.lost.length === 0) return repaired.bytes;
     await mkdir(quarantineFolder, { recursive: true, mode: 0o700 });
-    await rename(path, join(quarantineFolder, damagedFileName(lane, basename(path), mended.lost)));
-    return mended.bytes;
+    await rename(path, join(quarantineFolder, damagedFileName(lane, basename(path), repaired.lost)));
+    return repaired.bytes;
   }
 
   private async write(path: string, parts: readonly Buffer[]): Promise<void> {
@@ -275,7 +274,7 @@ export class SegmentArchive {
     }
   }
 
-  /** Deletes the oldest files while the disk is short. @returns whether so many bytes may be written. */
+  /** Deletes the oldest files while disk space is short. @returns whether `bytes` may be written */
   private async freeSpace(bytes: number): Promise<boolean> {
     const isShort = async () => {
       const { freeBytes, totalBytes } = await this.disk.space(this.settings.folder);
@@ -294,7 +293,7 @@ export class SegmentArchive {
     return true;
   }
 
-  /** Deletes the oldest files beyond the allowed size. */
+  /** Deletes the oldest files above the maximum size. */
   private bound(): void {
     const listed = this.listed();
     this.bytes = listed.reduce((sum, { bytes }) => sum + bytes, 0);
@@ -305,13 +304,13 @@ export class SegmentArchive {
   }
 
   private drop({ lane, first, last, bytes, path }: ArchivedSegment, reason: DiscardedRange["reason"]): void {
-    // Recorded first: a crash in between must not hide it.
-    if (this.settings.bytesMax > 0) this.giveUp(lane, first, last, reason);
+    // Recorded first: a crash in between must not hide the loss.
+    if (this.settings.bytesMax > 0) this.cancel(lane, first, last, reason);
     rmSync(path, { force: true });
     this.bytes -= bytes;
   }
 
-  private giveUp(lane: Lane, first: number, last: number, reason: DiscardedRange["reason"]): void {
+  private cancel(lane: Lane, first: number, last: number, reason: DiscardedRange["reason"]): void {
     const range = { lane, first, last, reason, at: new Date().toISOString() };
     try {
       recordDiscarded(this.settings.folder, range);
@@ -323,7 +322,7 @@ export class SegmentArchive {
     this.hooks.onGivenUp(range);
   }
 
-  /** All files, the oldest first. */
+  /** All files, oldest first. */
   private listed(): ArchivedSegment[] {
     const withTime = lanes
       .flatMap((lane) => listArchive(this.settings.folder, lane))
@@ -331,7 +330,7 @@ export class SegmentArchive {
     return withTime.sort((a, b) => a.at - b.at || a.file.first - b.file.first).map(({ file }) => file);
   }
 
-  /** Removes what a crash left: unfinished files, and those that a longer one replaced. */
+  /** Removes leftovers of a crash: unfinished files, and files replaced by a longer one. */
   private clean(lane: Lane): void {
     const listed = new Set(listArchive(this.settings.folder, lane).map(({ path }) => basename(path)));
     for (const name of readdirSync(this.folderOf(lane))) {
@@ -344,12 +343,12 @@ export class SegmentArchive {
   }
 }
 
-/** Whether what follows is written into the same file. */
+/** Whether the next segments are appended to this file. */
 function isShort({ path, bytes }: ArchivedSegment): boolean {
   return bytes < joinBytesMax && !isColumnar(path);
 }
 
-/** `realtime-0000000000000001.ndjson.lost-3-9.damaged`: of a segment whose entries 3 to 9 cannot all be read. */
+/** `realtime-0000000000000001.ndjson.lost-3-9.damaged`: entries 3 to 9 cannot all be read. */
 function damagedFileName(lane: Lane, name: string, lost: readonly { first: number; last: number }[]): string {
   return `${lane}-${name}.lost-${lost[0]!.first}-${lost.at(-1)!.last}.damaged`;
 }

@@ -1,10 +1,7 @@
 /**
- * Applied journal segments, kept compressed until a verified backup covers them.
- *
- * A file holds the segments of a range of one lane, `<first>-<last>.ndjson.zst`: zstd frames, each with one or more
- * whole segments as they were in the journal and a last line that says how far the frame reaches. `zstdcat` shows it.
- * When idle, the text is rewritten in columnar form, `<first>-<last>.columns.zst` (archive-columnar.ts).
- * A range begins where the one before it ends, so a gap in the names is a gap in the entries.
+ * Applied journal segments, stored compressed until a verified backup covers them. A file has a contiguous range of one
+ * lane, `<first>-<last>.ndjson.zst`: zstd frames of whole segments, each ending with a line with its last entry. Idle
+ * time is used to rewrite it in columnar form, `<first>-<last>.columns.zst` (archive-columnar.ts).
  */
 
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -15,46 +12,46 @@ import { decodeColumnar } from "./archive-columnar.ts";
 import { SegmentCorruptError } from "./reader.ts";
 import { type Lane, lanes, scanSegment } from "./segment.ts";
 
-/** A file of the archive. */
+/** An archive file. */
 export interface ArchivedSegment {
   lane: Lane;
   /** Sequence number of its first entry. */
   first: number;
   /** Sequence number of its last entry. */
   last: number;
-  /** Compressed. */
+  /** Compressed size. */
   bytes: number;
   path: string;
 }
 
-/** One journal segment without its truncated bytes. */
-export interface ArchivedText {
+/** A journal segment without truncated bytes. */
+export interface ArchivedString {
   first: number;
   last: number;
   bytes: Buffer;
 }
 
-/** Applied entries that were discarded before a backup covered them. */
+/** Applied entries discarded before a backup covered them. */
 export interface DiscardedRange {
   lane: Lane;
   first: number;
   last: number;
-  /** `size`: the archive would have been larger than allowed; `disk`: the disk was almost full. */
+  /** `size`: the archive exceeded its maximum size; `disk`: the disk was almost full. */
   reason: "size" | "disk";
-  /** ISO 8601, time of the last deletion. */
+  /** Time of the last deletion, ISO 8601. */
   at: string;
 }
 
 const looksMax = 5;
 const givenUpName = "given-up.json";
 
-/** The archive's files of a lane, in order. */
+/** The archive files of a lane, in order. */
 export function listArchive(folder: string, lane: Lane): ArchivedSegment[] {
   let found = look(folder, lane);
-  // A file may be replaced by a longer one while the others are read.
+  // A file may be replaced by a longer one while others are read.
   for (let attempt = 1; found.isStale && attempt < looksMax; attempt++) found = look(folder, lane);
   const { files } = found;
-  // Of two with the same beginning the longer one first: after a crash the shorter may still be there.
+  // Longer range first: after a crash, the file that it replaces may still exist.
   files.sort((a, b) => a.first - b.first || b.last - a.last);
   let reached = 0;
   return files.filter(({ last }) => {
@@ -78,13 +75,13 @@ function look(folder: string, lane: Lane): { files: ArchivedSegment[]; isStale: 
   return { files, isStale };
 }
 
-/** Per lane, the last entry in the archive; 0 if empty. */
+/** Last archived entry per lane; 0 if empty. */
 export function lastArchived(folder: string): Record<Lane, number> {
   const last = (lane: Lane) => listArchive(folder, lane).at(-1)?.last ?? 0;
   return { realtime: last("realtime"), historical: last("historical") };
 }
 
-/** Per lane, the highest sequence number that is known to be used, also when the store of persons was lost. */
+/** Highest sequence number known to be used per lane, even if the person store was lost. */
 export function highestSeqs(folder: string, applied: Record<Lane, number>): Record<Lane, number> {
   const archived = lastArchived(folder);
   return {
@@ -93,7 +90,7 @@ export function highestSeqs(folder: string, applied: Record<Lane, number>): Reco
   };
 }
 
-/** Sorted as text, names are in the order of their entries. */
+/** Names sort like the sequence numbers of their entries. */
 export function archivedFileName(first: number, last: number): string {
   return `${String(first).padStart(16, "0")}-${String(last).padStart(16, "0")}${rowsEnding}`;
 }
@@ -105,7 +102,7 @@ export function isColumnar(path: string): boolean {
   return path.endsWith(columnsEnding);
 }
 
-/** The path of a file in columnar form. */
+/** The columnar counterpart of a file's path. */
 export function columnarPath(path: string): string {
   return path.slice(0, -rowsEnding.length) + columnsEnding;
 }
@@ -120,21 +117,20 @@ const segmentMark = Buffer.from('\n{"segment":{"version":');
 const endMark = Buffer.from('\n{"archived":{"last":');
 
 /**
- * Reads a file of the archive and checks the hashes of all blocks in it.
- *
- * @returns its segments up to the first damage; `damage` is set when entries are missing behind them.
+ * Reads an archive file and verifies the hashes of all blocks.
+ * @returns its segments up to the first corruption; `damage` is set if entries are missing
  */
 export async function readArchived(
   archived: ArchivedSegment,
-): Promise<{ segments: ArchivedText[]; damage?: SegmentCorruptError }> {
+): Promise<{ segments: ArchivedString[]; damage?: SegmentCorruptError }> {
   const { lane, first, last, path } = archived;
-  const segments: ArchivedText[] = [];
+  const segments: ArchivedString[] = [];
   const damagedBehind = (good: number) => ({ segments, damage: new SegmentCorruptError(path, good, last) });
-  const archivedText = await textOf(path).catch(() => undefined);
+  const archivedText = await toDisplayString(path).catch(() => undefined);
   if (archivedText === undefined) return damagedBehind(first - 1);
   const { text } = archivedText;
   let reached = first - 1;
-  // A file can also end between two frames.
+  // A file can also be truncated between two frames.
   const isWhole =
     archivedText.isWhole && text.toString("utf8", text.length - frameEnd(last).length) === frameEnd(last);
   for (let start = 0; start < text.length; ) {
@@ -153,16 +149,15 @@ export async function readArchived(
 }
 
 /**
- * The text of a file's frames, as far as it goes when the file is cut off: `isWhole` is false then.
- *
- * @throws what the system says, or that the bytes are damaged.
+ * The text of a file's frames; for a truncated file, the readable part with `isWhole` false.
+ * @throws system errors, or an error about corrupt data
  */
-export async function textOf(path: string): Promise<{ text: Buffer; isWhole: boolean }> {
+export async function toDisplayString(path: string): Promise<{ text: Buffer; isWhole: boolean }> {
   const bytes = await readFile(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== "ENOENT" || isColumnar(path)) throw error;
   });
-  // It may have been rewritten since it was listed.
-  if (bytes === undefined) return await textOf(columnarPath(path));
+  // The file may have been rewritten since it was listed.
+  if (bytes === undefined) return await toDisplayString(columnarPath(path));
   const { length, isWhole } = zstdFrames(bytes);
   const text = await zstdDecompressed(bytes.subarray(0, length));
   return { text: isColumnar(path) ? decodeColumnar(text) : text, isWhole };
@@ -176,10 +171,9 @@ function withoutFrameEnd(bytes: Buffer): Buffer {
 }
 
 /**
- * Deletes what a verified backup covers. May be called by any process, also while the archive is written.
- *
- * @param folder  the archive's.
- * @param covered per lane, the last sequence number that is in the backup's stores or in its journal.
+ * Deletes files covered by a verified backup. Any process may call it, even while the archive is written.
+ * @param folder of the archive
+ * @param covered per lane, the last sequence number in the backup's stores or journal
  */
 export function pruneArchive(folder: string, covered: Record<Lane, number>): void {
   for (const lane of lanes) {

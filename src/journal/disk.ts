@@ -1,6 +1,6 @@
 /**
- * The file operations that the journal's promises rest on, as one interface, so that tests can put a disk below
- * the journal that is full, slow or forgets what was not synced.
+ * File operations that the journal's durability depends on, as an interface, so that tests can simulate a disk that is
+ * full, slow or loses unsynced writes.
  */
 
 import { constants } from "node:fs";
@@ -8,21 +8,21 @@ import * as fs from "node:fs/promises";
 import { dirname } from "node:path";
 
 export interface JournalFile {
-  /** Writes all bytes at the position; resolves once they are on the disk. */
+  /** Writes all bytes at a position; resolves when they are on disk. */
   write(bytes: Uint8Array, position: number): Promise<void>;
   truncate(bytes: number): Promise<void>;
   close(): Promise<void>;
 }
 
 export interface Disk {
-  /** Creates a new file; its name is durable when this resolves. */
+  /** Creates a new file; resolves when its name is durable. */
   create(path: string): Promise<JournalFile>;
   remove(path: string): Promise<void>;
-  /** Free bytes and size of the volume that holds the path. */
+  /** Free bytes and size of the path's volume. */
   space(path: string): Promise<{ freeBytes: number; totalBytes: number }>;
 }
 
-/** A new file whose writes return when they are on the disk: one call where a write and a sync would be two. */
+/** O_DSYNC: one call instead of a write and a sync. */
 const durableFile = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_DSYNC;
 
 export const systemDisk: Disk = {
@@ -34,7 +34,7 @@ export const systemDisk: Disk = {
         let done = 0;
         while (done < bytes.length) {
           const { bytesWritten } = await handle.write(bytes, done, bytes.length - done, position + done);
-          if (bytesWritten === 0) throw new Error("The disk took no bytes.");
+          if (bytesWritten === 0) throw new Error("The disk accepted no bytes.");
           done += bytesWritten;
         }
       },
@@ -49,7 +49,7 @@ export const systemDisk: Disk = {
   },
 };
 
-/** Makes created, renamed and removed names in a folder durable. */
+/** Makes created, renamed and deleted names in a folder durable. */
 export async function syncFolder(path: string): Promise<void> {
   const folder = await fs.open(path, "r");
   try {
@@ -74,16 +74,19 @@ export async function replaceFile(path: string, text: string): Promise<void> {
 }
 
 const MiB = 1024 * 1024;
-/** Fixed cost of a load: blocks of the event store, pages of the store of persons. */
+/** Fixed cost of a load: blocks of the event store, pages of the person store. */
 const loadingBytes = 8 * MiB;
-/** For each byte of the journal: the event store's log, its file, the store of persons, the archive. */
+/** Per journal byte: the event store's log and file, the person store, the archive. */
 const loadingFactor = 2.5;
 /** Margin for concurrent writers. */
 const marginBytes = 2 * MiB;
-/** Upper limit of the reserve as a part of the volume. */
+/** Upper limit of the reserve as a fraction of the volume. */
 const reserveShare = 0.05;
 
-/** Disk space the journal keeps free in addition to its pending bytes. @param reserveBytes the setting `journal-reserve` */
+/**
+ * Disk space that the journal keeps free in addition to its pending bytes.
+ * @param reserveBytes the setting `journal-reserve`
+ */
 export function reservedBytes(reserveBytes: number, totalBytes: number): number {
   return Math.min(reserveBytes, totalBytes * reserveShare);
 }
@@ -98,28 +101,27 @@ export function loadableBytes(freeBytes: number): number {
   return (freeBytes - loadingBytes - marginBytes) / loadingFactor;
 }
 
-/** Free space needed to checkpoint loaded bytes from the event store's log into its file. */
+/** Free space needed to checkpoint loaded bytes from the event store's log to its file. */
 export function bytesNeededToCheckpoint(journalBytes: number): number {
   return marginBytes + journalBytes;
 }
 
-/** Pending entries, in journal bytes. */
+/** Pending entries in journal bytes. */
 export interface PendingBytes {
-  /** Not loaded. */
   unloaded: number;
   /** Loaded, but still in the event store's log. */
   unwritten: number;
 }
 
 /**
- * Free space below which new entries are rejected: the reserve plus what all accepted entries still need, so accepted
- * entries can be loaded however full the volume is.
+ * Free space below which new entries are rejected: the reserve plus what accepted entries still need, so that they can
+ * be loaded however full the volume is.
  */
 export function bytesNeededToAccept(reserve: number, { unloaded, unwritten }: PendingBytes): number {
   return reserve + marginBytes + bytesNeededToLoad(unloaded) + bytesNeededToCheckpoint(unwritten);
 }
 
-/** Disk space of new entries: their journal bytes plus what loading them will need. */
+/** Disk space of new entries: their journal bytes plus the cost of loading them. */
 export function diskCost(bytes: number): number {
   return bytes * (1 + loadingFactor);
 }

@@ -3,20 +3,20 @@
 import { MemberScanner, type Members, scannedBytesMax } from "../scan/members.ts";
 import type { Entry, EventEntry, JournalItem } from "./entry.ts";
 
-/** Events whose properties are there at the same time. */
+/** Events whose properties are held at the same time. */
 const eventsAtOnce = 2_000;
 
-/** Entries, and what they are with their properties. */
+/** A batch of entries, without and with properties. */
 export interface ReadEntries {
   readonly entries: readonly Entry[];
-  /** One for each entry; undefined for an event whose properties are no JSON object. */
+  /** One per entry; undefined for an event whose properties are not a JSON object. */
   readonly items: readonly (JournalItem | undefined)[];
 }
 
 export class PropertyReader {
   private scanner: MemberScanner | undefined;
 
-  /** Entries with their properties, in order. Properties of a batch are valid until the next batch is read. */
+  /** Reads properties in entry order. Properties of a batch are valid until the next batch is read. */
   *read(all: readonly Entry[]): Generator<ReadEntries> {
     this.scanner ??= new MemberScanner();
     for (let start = 0; start < all.length; ) {

@@ -1,29 +1,26 @@
 /**
- * Reads lines of the journal back.
- *
- * An event's line is read as bytes up to its properties, which stay JSON until a caller parses them: parsed values take
- * many times the memory, so never hold those of many events together. Lines in another form than `EntryWriter`'s are
- * parsed as a whole.
+ * Parses journal lines. An event's properties stay JSON until a caller parses them: parsed values take many times the
+ * memory, so never hold those of many events. Lines not in the form of `EntryWriter` are parsed as a whole.
  */
 
-import { hasSuspectEscape, storableJson } from "../lib/unicode.ts";
+import { hasSurrogateEscape, sanitizeJson } from "../lib/unicode.ts";
 import {
   type Entry,
   EntryWriter,
   type EventEntry,
   entryStart,
   eventFrame,
+  getLine,
+  getSeq,
   type JournalNote,
-  lineOf,
   type NoteKind,
   type PersonMode,
-  seqOf,
 } from "./entry.ts";
 
 export interface DecodedEntries {
-  /** In the order of the lines. */
+  /** In line order. */
   entries: Entry[];
-  /** Lines that are not entries; the journal's hashes exclude them, bugs aside. */
+  /** Lines that are not entries; given the journal's hashes, only a bug can cause them. */
   refused: string[];
 }
 
@@ -34,20 +31,19 @@ const openBrace = 0x7b;
 const closeBrace = 0x7d;
 const firstPrintable = 0x20;
 const uuidLength = 36;
-/** Numbers of more digits are larger than JavaScript's exact ones. */
+/** Numbers with more digits exceed JavaScript's safe integers. */
 const digitsMax = 16;
 const uuidPattern = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const propertiesMark = Buffer.from(eventFrame.beforeProperties);
 const escapeMark = Buffer.from("\\u");
 
 /**
- * Reads the lines of a segment behind a sequence number; its header and its block lines are passed over.
- *
- * @param bytes a whole segment, or whole lines of one; the entries refer to them.
+ * Decodes the lines after a sequence number; skips header and block lines.
+ * @param bytes a whole segment or whole lines of one; the entries refer to them
  */
 export function decodeEntries(bytes: Buffer, afterSeq: number): DecodedEntries {
   const decoded: DecodedEntries = { entries: [], refused: [] };
-  // Journals of versions before 0.2 may hold escapes that the event store's JSON reader rejects.
+  // Journals of versions before 0.2 may contain escapes that the event store's JSON reader rejects.
   const isSuspect = bytes.includes(escapeMark);
   const reader = new EventReader(bytes);
   for (let start = 0; start < bytes.length; ) {
@@ -56,7 +52,7 @@ export function decodeEntries(bytes: Buffer, afterSeq: number): DecodedEntries {
     const lineStart = start;
     start = end + 1;
     if (!isEntry(bytes, lineStart)) continue;
-    if (seqOf(bytes, lineStart) <= afterSeq) continue;
+    if (getSeq(bytes, lineStart) <= afterSeq) continue;
     const isPlain = !isSuspect || !bytes.subarray(lineStart, end).includes(escapeMark);
     const entry =
       (isPlain ? reader.read(lineStart, end) : undefined) ?? decodeLine(bytes.subarray(lineStart, end));
@@ -66,9 +62,9 @@ export function decodeEntries(bytes: Buffer, afterSeq: number): DecodedEntries {
   return decoded;
 }
 
-/** The properties of an event as values; undefined when their text is no JSON object. */
-export function propertiesOf(entry: EventEntry): Record<string, unknown> | undefined {
-  const properties = parsed(textOf(entry.propertiesText));
+/** The parsed properties of an event; undefined if they are not a JSON object. */
+export function getProperties(entry: EventEntry): Record<string, unknown> | undefined {
+  const properties = parsed(toDisplayString(entry.propertiesText));
   if (typeof properties !== "object" || properties === null) return undefined;
   return properties as Record<string, unknown>;
 }
@@ -77,12 +73,12 @@ export function propertiesOf(entry: EventEntry): Record<string, unknown> | undef
 export function writtenLine(entry: EventEntry): string {
   const { seq, projectId, receivedMicros, historical, event: name, timeMicros: time, hasMadeUuid } = entry;
   const { uuid, distinctId, mode, elementsChain, propertiesText } = entry;
-  const properties = textOf(propertiesText);
+  const properties = toDisplayString(propertiesText);
   const written = { uuid, name, distinctId, time, mode, elementsChain, properties, hasMadeUuid };
-  return lineOf(seq, new EntryWriter(projectId, receivedMicros, historical).event(written)).trimEnd();
+  return getLine(seq, new EntryWriter(projectId, receivedMicros, historical).event(written)).trimEnd();
 }
 
-function textOf(bytes: Uint8Array): string {
+function toDisplayString(bytes: Uint8Array): string {
   const buffer = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
   return buffer.toString("utf8");
 }
@@ -110,7 +106,7 @@ const propertiesMember = utf8(eventFrame.beforeProperties);
 const [trueText, falseText, nullText] = [utf8("true"), utf8("false"), utf8(eventFrame.noChain)];
 const [full, propertyless] = [utf8("full"), utf8("propertyless")];
 
-/** Reads the lines of events of some bytes, as long as they are just as the writer writes them. */
+/** Fast path: reads event lines in exactly the form that `EntryWriter` writes. */
 class EventReader {
   private readonly octets: Uint8Array;
   private at = 0;
@@ -119,7 +115,7 @@ class EventReader {
     this.octets = new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length);
   }
 
-  /** @param end where the line's break is. @returns undefined for other lines. */
+  /** @param end offset of the line break @returns undefined for other lines */
   read(start: number, end: number): EventEntry | undefined {
     this.at = start;
     if (!this.passed(afterStart)) return undefined;
@@ -169,7 +165,7 @@ class EventReader {
     };
   }
 
-  /** Goes on behind a text, if it stands here. */
+  /** Skips the expected text if it is next. */
   private passed(expected: Uint8Array): boolean {
     const { octets, at } = this;
     for (let index = 0; index < expected.length; index++) {
@@ -179,7 +175,7 @@ class EventReader {
     return true;
   }
 
-  /** A whole number; NaN if absent or too large. */
+  /** An integer; NaN if absent or too large. */
   private number(): number {
     const { octets } = this;
     const sign = octets[this.at] === 0x2d ? -1 : 1;
@@ -192,7 +188,7 @@ class EventReader {
       value = value * 10 + digit;
     }
     this.at = at;
-    // JSON has no numbers with leading zeros.
+    // JSON numbers have no leading zeros.
     if (octets[first] === 0x30 && at - first > 1) return Number.NaN;
     return at > first && Number.isSafeInteger(value) ? sign * value : Number.NaN;
   }
@@ -239,10 +235,10 @@ interface RawEntry {
   details: Record<string, unknown>;
 }
 
-/** Reads any line of an entry. */
+/** Parses an entry line of any form. */
 function decodeLine(line: Buffer): Entry | undefined {
   const written = line.toString("utf8");
-  const text = hasSuspectEscape(written) ? storableJson(written) : written;
+  const text = hasSurrogateEscape(written) ? sanitizeJson(written) : written;
   const raw = parsed(text) as RawEntry | undefined;
   if (raw === undefined) return undefined;
   const common = {

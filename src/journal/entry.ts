@@ -1,21 +1,21 @@
 /**
- * What a line of the journal says, and how it is written; `entry-reader.ts` reads it back.
+ * Format of a journal line; `entry-reader.ts` reads it.
  *
  *   {"seq":7,"project_id":1,"uuid":"…","event":"…","distinct_id":"…","time":…,"received":…,"historical":false,
  *    "mode":"full","made_uuid":false,"elements_chain":null,"properties":{…}}
  *   {"seq":8,"project_id":1,"note":"warning","type":"…","received":…,"historical":false,"details":{…}}
  *   {"seq":9,"project_id":1,"note":"person_deleted","type":"person_deleted",…,"details":{"uuid":"…","distinct_id":"…"}}
  *
- * The order of the members is part of the format. `properties` is the last one, so that its JSON can be stored without
- * being serialized again.
+ * The order of the members is part of the format. `properties` comes last, so that its JSON is stored without being
+ * serialized again.
  */
 
 import type { Members } from "../scan/members.ts";
 
-/** `propertyless` is the stored name of an anonymous event: it changes no persons and groups. */
+/** `propertyless` is the stored name of an anonymous event, which does not change persons or groups. */
 export type PersonMode = "full" | "propertyless";
 
-/** One event, as persons and groups need it. */
+/** An event as persons and groups need it. */
 export interface JournalEvent {
   readonly kind: "event";
   /** Position in its lane, strictly increasing. */
@@ -25,26 +25,26 @@ export interface JournalEvent {
   readonly uuid: string;
   readonly event: string;
   readonly distinctId: string;
-  /** When it happened, epoch microseconds, UTC. */
+  /** When the event happened, epoch microseconds, UTC. */
   readonly timeMicros: number;
   /** When Flagkeep received it, epoch microseconds, UTC. */
   readonly receivedMicros: number;
   readonly historical: boolean;
   readonly mode: PersonMode;
-  /** Of the JSON object that the client sent; see `entry-properties.ts` for how long they last. */
+  /** Of the JSON object sent by the client; `entry-properties.ts` limits how long they are valid. */
   readonly properties: Members;
 }
 
-/** One event with unparsed properties: JSON takes a fraction of the memory and time of parsed values. */
+/** An event with unparsed properties: JSON takes a fraction of the memory and time of parsed values. */
 export interface EventEntry extends Omit<JournalEvent, "properties"> {
-  /** The uuid was generated at ingestion, so no second copy of the event can have it. */
+  /** The UUID was generated at ingestion, so the event cannot have a duplicate. */
   readonly hasMadeUuid: boolean;
   readonly elementsChain: string | null;
-  /** UTF-8 of a JSON object, as the client wrote it. */
+  /** JSON object as sent by the client, UTF-8. */
   readonly propertiesText: Uint8Array;
 }
 
-/** One event, as the event store needs it. */
+/** An event as the event store needs it. */
 export type StorableEvent = Omit<EventEntry, "kind">;
 
 /**
@@ -55,7 +55,7 @@ export interface JournalNote {
   readonly kind: NoteKind;
   readonly seq: number;
   readonly projectId: number;
-  /** The warning's type, e.g. `missing_event_name`. */
+  /** Type of the warning, e.g. `missing_event_name`. */
   readonly type: string;
   readonly receivedMicros: number;
   readonly historical: boolean;
@@ -71,46 +71,48 @@ export function noteCount({ details }: JournalNote): number {
   return typeof details.count === "number" ? details.count : 1;
 }
 
-/** An event as everything after ingestion sees it. */
+/** A normalized event, as all code after ingestion sees it. */
 export interface CanonicalEvent {
   /** Lower case, hyphenated. */
   readonly uuid: string;
-  /** The uuid was generated here, so no second copy of the event can have it. */
+  /** The UUID was generated here, so the event cannot have a duplicate. */
   readonly hasMadeUuid: boolean;
-  /** Never blank; of any length. */
+  /** Not blank; any length. */
   readonly name: string;
-  /** Never blank; of any length. */
+  /** Not blank; any length. */
   readonly distinctId: string;
   /** Epoch microseconds, UTC. */
   readonly time: number;
   readonly mode: PersonMode;
   readonly elementsChain: string | null;
-  /** The text of a JSON object, on one line. */
+  /** JSON object on a single line. */
   readonly properties: string;
 }
 
-/** What stands between the parts of an event's entry. */
+/** Fixed parts of an event's line. */
 export const eventFrame = {
   beforeName: '","event":',
   beforeId: ',"distinct_id":',
   beforeTime: ',"time":',
-  /** Behind the name of the mode. */
+  /** Follows the mode. */
   made: '","made_uuid":true,"elements_chain":',
   sent: '","made_uuid":false,"elements_chain":',
   noChain: "null",
   beforeProperties: ',"properties":',
 } as const;
 
-/** Writes the entries of one request: the text of a line without its opening `{` and its sequence number, which `lineOf` adds. */
+/**
+ * Serializes the entries of one request: lines without the opening `{` and the sequence number, which `getLine` adds.
+ */
 export class EntryWriter {
   private readonly head: string;
   private readonly request: string;
-  /** What the line of every event begins with. */
+  /** Constant start of each event's line. */
   readonly beforeUuid: string;
-  /** What stands in it between time and mode. */
+  /** Constant part between time and mode. */
   readonly beforeMode: string;
 
-  /** @param receivedMicros when the request arrived, epoch microseconds. */
+  /** @param receivedMicros arrival time of the request, epoch microseconds */
   constructor(projectId: number, receivedMicros: number, isHistorical: boolean) {
     this.head = `"project_id":${projectId},`;
     this.request = `"received":${receivedMicros},"historical":${isHistorical},`;
@@ -118,7 +120,6 @@ export class EntryWriter {
     this.beforeMode = `,${this.request}"mode":"`;
   }
 
-  /** The entry of an event. */
   event(event: CanonicalEvent): string {
     const { uuid, name, distinctId, time, elementsChain, properties } = event;
     const { beforeName, beforeId, beforeTime, made, sent, noChain, beforeProperties } = eventFrame;
@@ -141,7 +142,7 @@ export class EntryWriter {
     );
   }
 
-  /** The entry of a warning, `drop` when its event was not stored, which the usage report counts; or of a deletion. */
+  /** Serializes a warning, a `drop` (the event was not stored; counted by the usage report) or a deletion. */
   note(kind: NoteKind, { type, details }: Pick<JournalNote, "type" | "details">): string {
     return `${this.head}"note":"${kind}","type":"${type}",${this.request}"details":${JSON.stringify(details)}}`;
   }
@@ -149,31 +150,30 @@ export class EntryWriter {
 
 const needsNoEscape = /^[ !#-[\]-~]*$/;
 
-/** As JSON.stringify, in a third of the time for names and ids as they usually are. */
+/** Like JSON.stringify, in a third of the time for typical names and IDs. */
 function quoted(text: string): string {
   return needsNoEscape.test(text) ? `"${text}"` : JSON.stringify(text);
 }
 
 const newline = 0x0a;
-/** Prefix of entry lines, and of no other line. */
+/** Prefix of entry lines only. */
 export const entryStart = '{"seq":';
-/** Bytes of a line without entry and number: its prefix, a comma and the line break. */
+/** Line bytes besides entry and sequence number: prefix, comma and line break. */
 const lineFrameBytes = entryStart.length + 2;
 
-/** An entry as `EntryWriter` wrote it, or its UTF-8. */
-export type EntryText = string | Uint8Array;
+/** An entry as serialized by `EntryWriter`, or its UTF-8. */
+export type EntryJson = string | Uint8Array;
 
-/** The line of an entry. */
-export const lineOf = (seq: number, entry: string): string => `${entryStart}${seq},${entry}\n`;
+export const getLine = (seq: number, entry: string): string => `${entryStart}${seq},${entry}\n`;
 
-/** The lines of entries of which some are UTF-8 already, numbered from `first`; not written yet. */
+/** Lines of entries, some of them already UTF-8, numbered from `first`; serialized by `write`. */
 export class Lines {
-  /** In bytes. */
+  /** Size in bytes. */
   readonly length: number;
 
   constructor(
     private readonly first: number,
-    private readonly entries: readonly EntryText[],
+    private readonly entries: readonly EntryJson[],
   ) {
     let length = 0;
     for (let index = 0; index < entries.length; index++) {
@@ -184,7 +184,7 @@ export class Lines {
     this.length = length;
   }
 
-  /** Writes them to a place of a buffer. @returns where they end. */
+  /** Writes the lines at an offset of a buffer. @returns the end offset */
   write(buffer: Buffer, at: number): number {
     const { first, entries } = this;
     for (let index = 0; index < entries.length; index++) {
@@ -202,16 +202,16 @@ export class Lines {
   }
 }
 
-/** The same, written. */
-export function linesOf(first: number, entries: readonly EntryText[]): Buffer {
+/** Lines of entries in a new buffer. */
+export function getLines(first: number, entries: readonly EntryJson[]): Buffer {
   const lines = new Lines(first, entries);
   const buffer = Buffer.allocUnsafeSlow(lines.length);
   lines.write(buffer, 0);
   return buffer;
 }
 
-/** The sequence number of the entry that begins at a place. */
-export function seqOf(bytes: Uint8Array, start = 0): number {
+/** The sequence number of the entry that starts at an offset. */
+export function getSeq(bytes: Uint8Array, start = 0): number {
   let seq = 0;
   for (let index = start + entryStart.length; index < bytes.length; index++) {
     const digit = bytes[index]! - 0x30;

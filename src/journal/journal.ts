@@ -1,8 +1,7 @@
 /**
- * The durable, ordered, append-only log of everything that was ingested.
- *
- * An entry that `append` has resolved for survives a crash of the process and of the machine. It stays in the
- * journal until both stores have taken it (the pipeline's cursors) and the event store has written it to its file.
+ * The durable, ordered, append-only log of all ingested entries. An entry for which `append` has resolved survives a
+ * crash of the process and of the machine. It stays in the journal until both stores have applied it (the pipeline's
+ * cursors) and the event store has checkpointed it to its file.
  */
 
 import { mkdirSync } from "node:fs";
@@ -15,13 +14,13 @@ import {
   reservedBytes,
   systemDisk,
 } from "./disk.ts";
-import type { EntryText } from "./entry.ts";
-import { JournalUnavailableError, type LaneSettings, LaneWriter } from "./lane-writer.ts";
+import type { EntryJson } from "./entry.ts";
+import { JournalUnavailableError, type LaneOptions, LaneWriter } from "./lane-writer.ts";
 import { recoverLane, type TornWrite } from "./recovery.ts";
 import type { Lane, SealedSegment } from "./segment.ts";
 import { lanes } from "./segment.ts";
 
-export interface JournalSettings extends LaneSettings {
+export interface JournalOptions extends LaneOptions {
   /** Free disk space to keep in addition to what pending entries need; at most 5 % of the volume. */
   reserveBytes: number;
 }
@@ -31,16 +30,16 @@ export interface JournalEvents {
   onFailure: (error: unknown, lane: Lane) => void;
   /** Called for every rejected request. */
   onRefused?: (reason: JournalUnavailableError["reason"], lane: Lane) => void;
-  /** What of the sealed segments waits; left out: nothing does. */
+  /** Pending bytes of sealed segments; default: none. */
   debt?: () => PendingBytes;
 }
 
-/** Whether new entries are taken, and what hinders it. */
+/** Whether new entries are accepted, and why not. */
 export interface Admission {
   isOpen: boolean;
-  /** A write failed just now. */
+  /** A write failed recently. */
   isFailing: boolean;
-  /** Why the last write failed, where that is known; left out: the log has it. */
+  /** Reason of the last failed write, if known; otherwise it is only in the log. */
   trouble?: string | null;
   freeBytes: number;
   /** Free bytes below which new entries are rejected. */
@@ -48,46 +47,43 @@ export interface Admission {
   totalBytes: number;
 }
 
-/** How far a lane is. */
+/** Progress of a lane. */
 export interface LaneState {
   lane: Lane;
-  /** Sequence number of the newest entry that was given out. */
+  /** The highest assigned sequence number. */
   lastSeq: number;
-  /** Entries made durable since the start. */
+  /** Entries made durable since startup. */
   durable: number;
-  /** Bytes (about) that wait to be durable. */
+  /** Approximate bytes that are not durable yet. */
   queuedBytes: number;
 }
 
 /** The journal's interface for writers, independent of its storage. */
 export interface JournalPort {
   /**
-   * Appends the entries of one request, together and in order, and resolves once they are durable.
-   *
-   * @param entries each the text of a JSON object, or its UTF-8, without its leading `{"seq":N,` and without line breaks.
-   * @returns the sequence number of the first; the rest follow without gaps.
-   * @throws {JournalUnavailableError} nothing was stored, as far as is known: disk full, disk error, or queue
-   *                              full. The client should retry.
+   * Appends the entries of one request contiguously and resolves when they are durable.
+   * @param entries JSON objects (string or UTF-8) without the leading `{"seq":N,` and without line breaks
+   * @returns the first sequence number; the others follow without gaps
+   * @throws {JournalUnavailableError} nothing was stored, as far as known: disk full, disk error, or queue full; retry
    */
-  append(lane: Lane, entries: readonly EntryText[]): Promise<number>;
-  /** Whether new entries are taken at this moment. */
+  append(lane: Lane, entries: readonly EntryJson[]): Promise<number>;
   admission(): Admission;
   state(): LaneState[];
-  /** Lets the pipeline have everything that was acknowledged before the call. */
+  /** Makes everything acknowledged before the call available to the pipeline. */
   seal(): Promise<void>;
-  /** Rejects new entries and makes the queued ones durable. */
+  /** Rejects new entries and makes queued ones durable. */
   close(): Promise<void>;
 }
 
 const spaceCheckIntervalMs = 500;
 /** Check free space again after this many bytes: other processes may have used the volume. */
 const spaceCheckBytes = 8 * 1024 * 1024;
-/** So long after a failed write it is said. */
+/** How long a failed write is reported. */
 const failingMs = 10_000;
 
 /**
- * The journal in a data directory; one writer per directory. Rejects entries (`JournalUnavailableError`) before the disk
- * is full and shortly after a failed write, then accepts new ones automatically.
+ * The journal in a data directory; one writer per directory. Rejects entries (`JournalUnavailableError`) before the
+ * disk is full and shortly after a failed write, then accepts entries again automatically.
  */
 export class Journal implements JournalPort {
   private readonly writers = new Map<Lane, LaneWriter>();
@@ -102,7 +98,7 @@ export class Journal implements JournalPort {
 
   private constructor(
     private readonly folder: string,
-    private readonly settings: JournalSettings,
+    private readonly settings: JournalOptions,
     private readonly events: JournalEvents,
     private readonly disk: Disk,
   ) {
@@ -111,15 +107,14 @@ export class Journal implements JournalPort {
   }
 
   /**
-   * Opens the journal below a folder and recovers what a crash has left.
-   *
-   * @param seenSeq per lane, the highest sequence number the stores know.
-   * @returns the journal, the segments that wait for the pipeline (oldest first) and the torn writes.
+   * Opens the journal in a folder and recovers it after a crash.
+   * @param seenSeq per lane, the highest sequence number known to the stores
+   * @returns the journal, the segments to load (oldest first) and the torn writes
    */
   static async open(
     folder: string,
     seenSeq: Record<Lane, number>,
-    settings: JournalSettings,
+    settings: JournalOptions,
     events: JournalEvents,
     disk: Disk = systemDisk,
   ): Promise<{ journal: Journal; segments: SealedSegment[]; quarantined: TornWrite[] }> {
@@ -147,17 +142,17 @@ export class Journal implements JournalPort {
   }
 
   /**
-   * Gives the pipeline a sealed segment. Before one of history, it gets the realtime entries that were acknowledged until
-   * now: what was acknowledged first is loaded first (contract, ingestion 9).
+   * Hands a sealed segment to the pipeline. Before a historical one, hands over all realtime entries acknowledged so
+   * far: entries acknowledged first are loaded first (contract, ingestion 9).
    */
   private async handOver(segment: SealedSegment): Promise<void> {
     if (segment.lane === "historical") await this.writers.get("realtime")!.sealAcknowledged();
     this.events.onSealed(segment);
   }
 
-  append(lane: Lane, entries: readonly EntryText[]): Promise<number> {
+  append(lane: Lane, entries: readonly EntryJson[]): Promise<number> {
     const cost = diskCost(entries.reduce((sum, entry) => sum + entry.length, 0));
-    if (cost > this.capacityBytes) return Promise.reject(this.refusal("disk_full", lane));
+    if (cost > this.capacityBytes) return Promise.reject(this.rejection("disk_full", lane));
     this.capacityBytes -= cost;
     this.takenBytes += cost;
     if (this.takenBytes >= spaceCheckBytes) void this.checkSpace();
@@ -170,18 +165,17 @@ export class Journal implements JournalPort {
       });
   }
 
-  /** Whether new entries are taken at this moment. */
   admission(): Admission {
     const isFailing = performance.now() - this.failedAt < failingMs;
     return { isOpen: this.capacityBytes > 0, isFailing, ...this.space };
   }
 
-  private refusal(reason: JournalUnavailableError["reason"], lane: Lane): JournalUnavailableError {
+  private rejection(reason: JournalUnavailableError["reason"], lane: Lane): JournalUnavailableError {
     this.events.onRefused?.(reason, lane);
     return new JournalUnavailableError(reason);
   }
 
-  /** Seals what is open, so that the pipeline gets everything that was acknowledged before the call. */
+  /** Seals the open segments, so that the pipeline gets everything acknowledged before the call. */
   async seal(): Promise<void> {
     await Promise.all([...this.writers.values()].map((writer) => writer.seal()));
   }
@@ -191,7 +185,7 @@ export class Journal implements JournalPort {
     await Promise.all([...this.writers.values()].map((writer) => writer.close()));
   }
 
-  /** What the metrics and `status` show. */
+  /** For metrics and `status`. */
   state(): LaneState[] {
     return lanes.map((lane) => {
       const writer = this.writers.get(lane)!;
@@ -208,7 +202,7 @@ export class Journal implements JournalPort {
       const reserve = reservedBytes(this.settings.reserveBytes, totalBytes);
       const neededBytes = Math.ceil(bytesNeededToAccept(reserve, this.debt()));
       this.space = { freeBytes, neededBytes, totalBytes };
-      // What was taken meanwhile may not be on the disk yet.
+      // Entries accepted during the check may not be on disk yet.
       this.capacityBytes = freeBytes - neededBytes - this.takenBytes;
     } catch {
       // If the check fails, the writes themselves report a full disk.

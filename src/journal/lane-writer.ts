@@ -1,9 +1,9 @@
-/** Writes one lane of the journal: group commit into the open segment, sealing by size and age. */
+/** Writes one lane of the journal: group commit to the open segment, sealed by size and age. */
 
 import { join } from "node:path";
 import { AppError } from "../lib/errors.ts";
 import type { Disk, JournalFile } from "./disk.ts";
-import { type EntryText, Lines, lineOf } from "./entry.ts";
+import { type EntryJson, getLine, Lines } from "./entry.ts";
 import {
   blockLine,
   hashBlock,
@@ -16,11 +16,10 @@ import {
 
 /** Nothing of the request was stored; the client may retry. */
 export class JournalUnavailableError extends AppError {
-  /** Why it may be, in words. */
   static readonly reasons = {
-    disk_full: "The disk is almost full; new events are refused.",
+    disk_full: "The disk is almost full; new events are rejected.",
     write_failed: "The journal could not be written.",
-    overloaded: "Too many events are waiting for the disk.",
+    overloaded: "Too many events are queued for fsync.",
     closed: "The journal is closed.",
   } as const;
   readonly code = "journal_unavailable";
@@ -30,20 +29,20 @@ export class JournalUnavailableError extends AppError {
   }
 }
 
-export interface LaneSettings {
-  /** A segment is sealed once it has this many bytes. */
+export interface LaneOptions {
+  /** Segments are sealed at this size. */
   segmentBytesMax: number;
-  /** A segment is sealed once it has this many entries; a long request is spread over several. */
+  /** Segments are sealed at this number of entries; larger requests span several segments. */
   segmentEntriesMax: number;
-  /** A segment is sealed when its first entry is this old; sooner when none was sealed for so long. */
+  /** Segments are sealed at this age of their first entry, earlier if the last seal was this long ago. */
   sealIntervalMs: number;
-  /** How long a group waits for further requests; 0: until the disk is free. */
+  /** How long a group waits for further requests; 0: only for the previous write. */
   flushIntervalMs: number;
-  /** Maximum bytes queued for the disk; above it new entries are rejected. */
+  /** Maximum bytes queued for the disk; new entries are rejected above it. */
   queueBytesMax: number;
 }
 
-/** One request that waits to be durable. */
+/** A request that is not durable yet. */
 interface Request {
   first: number;
   hasFailed: boolean;
@@ -51,7 +50,7 @@ interface Request {
   reject: (error: Error) => void;
 }
 
-/** A run of entries of one request; they are made durable together. */
+/** Entries of a request that are written in one block. */
 interface Part {
   lines: string | Lines;
   first: number;
@@ -66,29 +65,29 @@ interface OpenSegment {
   last: number;
   path: string;
   file: JournalFile;
-  /** Durable ones; 0 as long as not even the header is written. */
+  /** Durable bytes; 0 until the header is written. */
   bytes: number;
   hash: bigint;
   openedAt: number;
 }
 
-/** Characters of one group at the most: bounds the memory of a write and the time of a sync. */
+/** Maximum characters per group: limits the memory and duration of a write. */
 const groupCharactersMax = 16 * 1024 * 1024;
-/** Groups of this size are put together in memory that is kept: larger than nearly all. */
+/** Size of the reused write buffer; nearly all groups fit. */
 const scratchBytes = 1024 * 1024;
-/** UTF-8 of a UTF-16 unit. */
+/** UTF-8 bytes per UTF-16 code unit. */
 const bytesPerUnitMax = 3;
-/** More than a header or a block's line takes. */
+/** Upper limit of a header's and of a block line's size. */
 const frameBytesMax = 128;
-/** After a failed write the disk is left alone for this long. */
+/** Reject entries without writing for this long after a failed write. */
 const pauseAfterFailureMs = 250;
 
-/** So long the first entry after a quiet time waits for others: a client's requests mostly come together. */
+/** Delay of sealing the first entry after idle time: requests of a client usually come in bursts. */
 const companyMs = 25;
 
-/** Has one segment open at a time. Numbers of failed entries are not reused. */
+/** Writes one segment at a time. Sequence numbers of failed entries are not reused. */
 export class LaneWriter {
-  /** Entries made durable since the start. */
+  /** Entries made durable since startup. */
   durableCount = 0;
   private queue: Part[] = [];
   private queueCharacters = 0;
@@ -99,10 +98,10 @@ export class LaneWriter {
   private pausedUntil = 0;
   private closed = false;
   private sealing: Promise<void> | undefined;
-  /** They wait for the open segment to be sealed; it is after the group that is being written. */
+  /** Resolved when the open segment is sealed, after the current group. */
   private sealWaiters: (() => void)[] = [];
   private scratch: Buffer | undefined;
-  /** The numbers up to here are in sealed segments, or belonged to failed entries. */
+  /** Sequence numbers up to here are in sealed segments or belong to failed entries. */
   private sealedTo: number;
 
   constructor(
@@ -110,34 +109,33 @@ export class LaneWriter {
     private readonly folder: string,
     private nextSeq: number,
     private readonly disk: Disk,
-    private readonly settings: LaneSettings,
+    private readonly settings: LaneOptions,
     private readonly onSealed: (segment: SealedSegment) => void | Promise<void>,
     private readonly onFailure: (error: unknown) => void,
   ) {
     this.sealedTo = nextSeq - 1;
   }
 
-  /** Sequence number of the newest entry that was given out. */
+  /** The highest assigned sequence number. */
   get lastSeq(): number {
     return this.nextSeq - 1;
   }
 
-  /** Bytes of the segment that is being written. */
+  /** Size of the open segment. */
   get openBytes(): number {
     return this.segment?.bytes ?? 0;
   }
 
-  /** Bytes (about) that wait for the disk. */
+  /** Approximate bytes (counted as characters) queued for the disk. */
   get queuedBytes(): number {
     return this.queueCharacters;
   }
 
   /**
-   * Appends entries and resolves with the sequence number of the first once all are on the disk.
-   *
-   * @throws {JournalUnavailableError} nothing was kept.
+   * Appends entries; resolves with the first sequence number when all are durable.
+   * @throws {JournalUnavailableError} nothing was stored
    */
-  append(entries: readonly EntryText[]): Promise<number> {
+  append(entries: readonly EntryJson[]): Promise<number> {
     if (this.closed) return Promise.reject(new JournalUnavailableError("closed"));
     if (this.queueCharacters > this.settings.queueBytesMax)
       return Promise.reject(new JournalUnavailableError("overloaded"));
@@ -167,15 +165,15 @@ export class LaneWriter {
     });
   }
 
-  /** Seals the open segment, if there is one, once everything that waits is durable. */
+  /** Waits for queued entries to be durable and seals the open segment, if any. */
   async seal(): Promise<void> {
     while (this.running !== undefined) await this.running;
     if (this.segment !== undefined) await this.exclusively(this.sealOpen());
   }
 
   /**
-   * Seals the open segment, if it has acknowledged entries, as soon as the group that is being written is on the disk.
-   * Resolves when everything that was acknowledged before the call is in sealed segments that were handed over.
+   * Seals the open segment after the current group, if it has acknowledged entries. Resolves when all entries
+   * acknowledged before the call are in sealed segments and handed over.
    */
   async sealAcknowledged(): Promise<void> {
     await this.sealing;
@@ -185,7 +183,7 @@ export class LaneWriter {
     else await new Promise<void>((resolve) => this.sealWaiters.push(resolve));
   }
 
-  /** Rejects new entries, makes the waiting ones durable and seals the open segment. */
+  /** Rejects new entries, makes queued ones durable and seals the open segment. */
   async close(): Promise<void> {
     this.closed = true;
     clearTimeout(this.sealTimer);
@@ -194,7 +192,7 @@ export class LaneWriter {
 
   private async run(): Promise<void> {
     if (this.settings.flushIntervalMs > 0) await Bun.sleep(this.settings.flushIntervalMs);
-    // Wait one tick, so that all requests that are ready share the first sync.
+    // Wait one tick, so that all pending requests share the first sync.
     else await new Promise(setImmediate);
     while (this.queue.length > 0) await this.writeGroup();
     if (this.sealWaiters.length > 0) await this.sealOpenIfAny();
@@ -208,11 +206,11 @@ export class LaneWriter {
 
   private sealByAge(): void {
     this.sealTimer = undefined;
-    // A running write looks at the age by itself.
+    // A running write checks the age itself.
     if (this.running === undefined && this.segment !== undefined) void this.exclusively(this.sealOpen());
   }
 
-  /** Lets new entries wait while something else happens to the open segment. */
+  /** Blocks writes while the open segment is modified. */
   private exclusively(work: Promise<void>): Promise<void> {
     this.running = work.finally(() => {
       this.running = this.queue.length > 0 ? this.run() : undefined;
@@ -220,7 +218,7 @@ export class LaneWriter {
     return this.running;
   }
 
-  /** Takes the parts that are written together: as many as one segment may get. */
+  /** Removes the next group from the queue; it fits in one segment. */
   private takeGroup(): Part[] {
     const group: Part[] = [];
     let characters = 0;
@@ -254,7 +252,7 @@ export class LaneWriter {
       segment.hash = hash;
       segment.last = last;
     } catch (error) {
-      await this.giveUpSegment();
+      await this.abandonSegment();
       this.pausedUntil = performance.now() + pauseAfterFailureMs;
       const full =
         (error as NodeJS.ErrnoException).code === "ENOSPC" ||
@@ -274,7 +272,7 @@ export class LaneWriter {
     if (this.isSealDue(this.segment)) await this.sealOpen();
   }
 
-  /** What a group adds to the segment: the header if it is the first, its lines, and the line that ends the block. */
+  /** The bytes a group adds to the segment: header (first group only), lines and block line. */
   private block(segment: OpenSegment, group: readonly Part[], last: number) {
     const header = segment.bytes === 0 ? segmentHeader(this.lane, segment.first) : "";
     const buffer = this.bufferFor(group);
@@ -312,14 +310,14 @@ export class LaneWriter {
     return performance.now() >= this.sealDueAt(segment);
   }
 
-  /** Segments are no more frequent than the interval, and what comes after a quiet time does not wait for it. */
+  /** Seals at most once per interval; after idle time, a segment is sealed after `companyMs`. */
   private sealDueAt({ openedAt }: OpenSegment): number {
     const { sealIntervalMs } = this.settings;
     const soonest = openedAt + Math.min(companyMs, sealIntervalMs);
     return Math.min(openedAt + sealIntervalMs, Math.max(soonest, this.lastSealAt + sealIntervalMs));
   }
 
-  /** A segment begins where the one before it ends, also when a failed write has used up numbers in between. */
+  /** A segment starts where the previous one ends, even if a failed write has used sequence numbers in between. */
   private async openSegment(): Promise<OpenSegment> {
     const first = this.sealedTo + 1;
     const path = join(this.folder, segmentFileName(first));
@@ -363,11 +361,8 @@ export class LaneWriter {
     await this.onSealed({ lane: this.lane, first, last, path, bytes });
   }
 
-  /**
-   * After a failed write or sync nothing is known of the bytes behind the last durable block: they are cut off, and
-   * the segment is not written again.
-   */
-  private async giveUpSegment(): Promise<void> {
+  /** After a failed write, the bytes after the last durable block are unknown: truncate them and seal the segment. */
+  private async abandonSegment(): Promise<void> {
     const segment = this.segment;
     if (segment === undefined) return;
     if (segment.last < segment.first) {
@@ -376,12 +371,12 @@ export class LaneWriter {
       await this.removeUnused(segment.path);
       return;
     }
-    // A tail that cannot be cut is harmless: readers stop at the last whole block.
+    // A tail that cannot be truncated is harmless: readers stop at the last intact block.
     await segment.file.truncate(segment.bytes).catch(this.onFailure);
     await this.sealOpen();
   }
 
-  /** Removes a file that holds nothing; where that fails its name is taken, and the next segment gets another. */
+  /** Removes an empty file; if that fails, its name is taken and the next segment gets another one. */
   private async removeUnused(path: string): Promise<void> {
     await this.disk.remove(path).catch((error) => {
       if ((error as NodeJS.ErrnoException).code === "ENOENT") return;
@@ -395,13 +390,13 @@ export class LaneWriter {
   }
 }
 
-/** Text where that will do: it is put together without a copy. */
-function textOrLines(first: number, entries: readonly EntryText[]): string | Lines {
+/** A string if all entries are strings: it is built without copying. */
+function textOrLines(first: number, entries: readonly EntryJson[]): string | Lines {
   let text = "";
   for (let index = 0; index < entries.length; index++) {
     const entry = entries[index]!;
     if (typeof entry !== "string") return new Lines(first, entries);
-    text += lineOf(first + index, entry);
+    text += getLine(first + index, entry);
   }
   return text;
 }

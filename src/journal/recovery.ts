@@ -1,4 +1,4 @@
-/** Recovers the journal's lanes at start: lists segments and quarantines torn writes. */
+/** Recovers the journal's lanes at startup: lists segments and quarantines torn writes. */
 
 import {
   mkdirSync,
@@ -30,19 +30,17 @@ export interface TornWrite {
 
 export interface Recovered {
   segments: SealedSegment[];
-  /** The sequence number that the next entry gets. */
+  /** The next sequence number to assign. */
   nextSeq: number;
   quarantined: TornWrite[];
 }
 
 /**
- * Reads a lane's folder and makes every segment in it whole.
- *
- * Only bytes after the last whole block are removed (they were never acknowledged) and quarantined. Corruption before
- * that is reported by the reader. Older segments were whole when the next one started; loading checks them.
- *
- * @param seenSeq the highest sequence number that the stores have applied: new numbers are above it even when all
- *                segments are deleted.
+ * Recovers the segments of a lane's folder. Bytes after the last intact block were never acknowledged and are
+ * quarantined; corruption before it is reported by the reader. Older segments were intact when the next one was
+ * started, and loading verifies them.
+ * @param seenSeq the highest sequence number applied to the stores: new ones are higher, even if all segments are
+ * deleted
  */
 export function recoverLane(
   folder: string,
@@ -82,7 +80,7 @@ export function recoverLane(
 
 function recoverNewest(path: string, lane: Lane, quarantineFolder: string) {
   const bytes = readFileSync(path);
-  // A crash between the name and the first write.
+  // A crash between creation and the first write.
   if (bytes.length === 0) {
     unlinkSync(path);
     return {};
@@ -94,7 +92,7 @@ function recoverNewest(path: string, lane: Lane, quarantineFolder: string) {
   // The reader skips corrupt blocks and reports them.
   if (reached !== undefined) return { segment: { lane, first, last: reached, path, bytes: bytes.length } };
   if (scan === undefined || scan.lane !== lane) {
-    // Not even the header is whole, nor any block: nothing in this file was acknowledged.
+    // No intact header and no intact block: nothing in this file was acknowledged.
     const target = quarantinePath(quarantineFolder, lane, path);
     renameSync(path, target);
     return { quarantined: { lane, segment: basename(path), path: target, bytes: bytes.length } };

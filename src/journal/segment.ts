@@ -1,21 +1,19 @@
 /**
- * The format of a journal segment.
- *
- * A segment is plain NDJSON, so that the event store can load it as it is and a person can read it:
+ * Format of a journal segment: NDJSON, loadable by the event store and readable by people.
  *
  *   {"segment":{"version":1,"lane":"realtime","first":1}}
  *   {"seq":1,"project_id":1,...}
  *   {"seq":2,"project_id":1,...}
  *   {"block":{"last":2,"bytes":1234,"hash":"9f86d081884c7d65"}}
  *
- * Everything that was made durable together ends with one block line. Its hash covers the number and the bytes
- * since the block before it and is seeded with that block's hash, so a missing, foreign or changed block is noticed. Bytes
- * after the last whole block were never acknowledged.
+ * Entries made durable together end with one block line. Its hash covers the sequence number and the bytes since the
+ * previous block and is seeded with that block's hash, so missing, foreign or changed blocks are detected. Bytes after
+ * the last intact block were never acknowledged.
  */
 
-import { seqOf } from "./entry.ts";
+import { getSeq } from "./entry.ts";
 
-/** `realtime` and `historical` events wait in separate queues; order is kept within a lane. */
+/** `realtime` and `historical` events have separate queues; order is kept within a lane. */
 export type Lane = "realtime" | "historical";
 export const lanes: readonly Lane[] = ["realtime", "historical"];
 
@@ -27,29 +25,29 @@ export interface SealedSegment {
   /** Sequence number of its last entry. */
   last: number;
   path: string;
-  /** Bytes up to and including its last block line. */
+  /** Size up to and including the last block line. */
   bytes: number;
 }
 
 const segmentVersion = 1;
 
-/** Sorted as text, names are in the order of their entries. */
+/** Names sort like the sequence numbers of their entries. */
 export function segmentFileName(first: number): string {
   return `${String(first).padStart(16, "0")}.ndjson`;
 }
 
-/** The first sequence number of a segment by its file name; undefined for other files. */
+/** The first sequence number in a segment's file name; undefined for other files. */
 export function firstOfFileName(name: string): number | undefined {
   const match = /^(\d{16})\.ndjson$/.exec(name);
   return match ? Number(match[1]) : undefined;
 }
 
-/** The first line of a segment, with its line break. */
+/** The first line of a segment, including its line break. */
 export function segmentHeader(lane: Lane, first: number): string {
   return `{"segment":{"version":${segmentVersion},"lane":"${lane}","first":${first}}}\n`;
 }
 
-/** The hash that the first block of a segment is seeded with. */
+/** The hash that seeds the first block of a segment. */
 export function hashSeed(first: number): bigint {
   return BigInt(first);
 }
@@ -59,7 +57,7 @@ export function hashBlock(bytes: Uint8Array, last: number, previous: bigint): bi
   return Bun.hash.xxHash64(bytes, previous ^ BigInt(last));
 }
 
-/** The line that ends a block and makes it valid. @param bytes of the block without this line. */
+/** The line that ends a block and makes it valid. @param bytes of the block without this line */
 export function blockLine(last: number, bytes: number, hash: bigint): string {
   return `{"block":{"last":${last},"bytes":${bytes},"hash":"${hash.toString(16).padStart(16, "0")}"}}\n`;
 }
@@ -69,11 +67,11 @@ export interface SegmentScan {
   first: number;
   /** Sequence number of the last durable entry; `first - 1` if the segment is empty. */
   last: number;
-  /** Bytes from the start to the end of the last whole block (or of the header). */
+  /** Size up to the end of the last intact block (or of the header). */
   goodBytes: number;
-  /** Hash of the last whole block; seeds the next. */
+  /** Hash of the last intact block; seeds the next. */
   hash: bigint;
-  /** Whether bytes follow the last whole block. */
+  /** Whether bytes follow the last intact block. */
   torn: boolean;
 }
 
@@ -81,9 +79,8 @@ const newline = 0x0a;
 const blockMark = Buffer.from('\n{"block":{"last":');
 
 /**
- * Walks the blocks of a segment and stops at the first that is not whole.
- *
- * @returns undefined when not even the header is readable.
+ * Scans the blocks of a segment up to the first corrupt one.
+ * @returns undefined if even the header is unreadable
  */
 export function scanSegment(bytes: Buffer): SegmentScan | undefined {
   const headerEnd = bytes.indexOf(newline) + 1;
@@ -121,11 +118,10 @@ export function scanSegment(bytes: Buffer): SegmentScan | undefined {
 }
 
 /**
- * Copies the whole blocks of a corrupt segment: a block that follows a damaged one can be checked with the hash that
- * the damaged one says it had.
- *
- * @param of its first and last entries by name, as its own header may be damaged.
- * @returns a whole segment of what can be read, its last entry, and the ranges of entries that cannot be read.
+ * Copies the intact blocks of a corrupt segment. A block after a corrupt one is verified with the hash recorded in the
+ * corrupt one's block line.
+ * @param of first and last entries by file names, as the header may be corrupt
+ * @returns an intact segment of the readable entries, its last entry, and the ranges of unreadable entries
  */
 export function truncateSegment(bytes: Buffer, of: { lane: Lane; first: number; last: number }) {
   const lost: { first: number; last: number }[] = [];
@@ -138,7 +134,7 @@ export function truncateSegment(bytes: Buffer, of: { lane: Lane; first: number; 
     const block = nextBlock(bytes, start, previous);
     if (block !== undefined) {
       const entries = bytes.subarray(start, block.entriesEnd);
-      const first = seqOf(entries);
+      const first = getSeq(entries);
       if (isBehindDamage && first > reached + 1) lost.push({ first: reached + 1, last: first - 1 });
       written = hashBlock(entries, block.last, written);
       parts.push(entries, Buffer.from(blockLine(block.last, entries.length, written)));
@@ -150,7 +146,7 @@ export function truncateSegment(bytes: Buffer, of: { lane: Lane; first: number; 
     const mark = bytes.indexOf(blockMark, start);
     const end = mark === -1 ? -1 : bytes.indexOf(newline, mark + 1);
     if (end === -1) break;
-    const { hash } = blockOf(bytes.subarray(mark + 1, end + 1)) ?? {};
+    const { hash } = getBlock(bytes.subarray(mark + 1, end + 1)) ?? {};
     if (/^[0-9a-f]{16}$/.test(hash ?? "")) previous = BigInt(`0x${hash}`);
     start = end + 1;
   }
@@ -159,11 +155,10 @@ export function truncateSegment(bytes: Buffer, of: { lane: Lane; first: number; 
 }
 
 /**
- * How far whole blocks go behind one that is not: a block is begun when the one before it is on the disk, so those were
- * acknowledged, and what is between them is damaged. After a torn write no whole block follows.
- *
- * @param of the lane and the first entry by name, as the header may be damaged.
- * @returns the last entry of those blocks; undefined when there are none.
+ * Detects intact blocks after a corrupt one. A block is started only when the previous one is on disk, so those entries
+ * were acknowledged and the bytes between are corrupt; after a torn write no intact block follows.
+ * @param of lane and first entry by file name, as the header may be corrupt
+ * @returns the last entry of those blocks, if any
  */
 export function readableAfterCorruption(
   bytes: Buffer,
@@ -178,20 +173,20 @@ export function readableAfterCorruption(
 }
 
 function nextBlock(bytes: Buffer, start: number, previous: bigint) {
-  // An entry cannot hold this mark: it starts after a line break, and entries are single lines with another start.
+  // Entries cannot contain this mark: it starts with a line break, and entries are single lines with another prefix.
   const mark = bytes.indexOf(blockMark, start);
   if (mark === -1) return undefined;
   const entriesEnd = mark + 1;
   const lineEnd = bytes.indexOf(newline, entriesEnd);
   if (lineEnd === -1) return undefined;
-  const block = blockOf(bytes.subarray(entriesEnd, lineEnd + 1));
+  const block = getBlock(bytes.subarray(entriesEnd, lineEnd + 1));
   if (typeof block?.last !== "number" || block.bytes !== entriesEnd - start) return undefined;
   const hash = hashBlock(bytes.subarray(start, entriesEnd), block.last, previous);
   if (hash.toString(16).padStart(16, "0") !== block.hash) return undefined;
   return { last: block.last, hash, entriesEnd, end: lineEnd + 1 };
 }
 
-function blockOf(line: Buffer): { last?: number; bytes?: number; hash?: string } | undefined {
+function getBlock(line: Buffer): { last?: number; bytes?: number; hash?: string } | undefined {
   const parsed = parseLine(line) as { block?: { last?: number; bytes?: number; hash?: string } } | undefined;
   return parsed?.block;
 }

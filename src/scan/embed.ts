@@ -1,21 +1,24 @@
-/** Puts the scanner's program into the executable: used by `build.ts` alone. */
+/** Embeds the scanner's WebAssembly module in the executable; used only by `build.ts`. */
 
 import type { BunPlugin } from "bun";
-import { program } from "./program.ts";
+import { wasmModule } from "./wasm-module.ts";
 
-/** A plugin of the compile step that takes the place of `program.ts`, and a check that it did. */
+/** A plugin for the compile step that replaces `wasm-module.ts`, and a check that it did. */
 export function scannerPlugin(): { plugin: BunPlugin; assertEmbedded: () => void } {
-  const text = program().toBase64();
+  const text = wasmModule().toBase64();
   let isUsed = false;
   const plugin: BunPlugin = {
     name: "scanner-in-one-file",
     setup(build) {
-      build.onResolve({ filter: /^\.\/program\.ts$/ }, ({ importer }) =>
-        importer.endsWith("src/scan/instance.ts") ? { path: "program", namespace: "scanner" } : undefined,
+      build.onResolve({ filter: /^\.\/wasm-module\.ts$/ }, ({ importer }) =>
+        importer.endsWith("src/scan/instance.ts") ? { path: "wasm-module", namespace: "scanner" } : undefined,
       );
-      build.onLoad({ filter: /^program$/, namespace: "scanner" }, () => {
+      build.onLoad({ filter: /^wasm-module$/, namespace: "scanner" }, () => {
         isUsed = true;
-        return { contents: `export const program = () => Uint8Array.fromBase64("${text}");`, loader: "js" };
+        return {
+          contents: `export const wasmModule = () => Uint8Array.fromBase64("${text}");`,
+          loader: "js",
+        };
       });
     },
   };

@@ -1,50 +1,52 @@
-/** The scanner's program, ready to be called, and its memory. */
+/** An instance of the scanner's WebAssembly module, and its memory. */
 
-import { program } from "./program.ts";
+import { wasmModule } from "./wasm-module.ts";
 
-/** What the program asks for while it writes; places and lengths in its memory. */
-export interface ProgramImports {
-  /** Epoch microseconds of a text; NaN when it is no time. */
+/** Functions imported by the module; arguments are addresses and lengths in its memory. */
+export interface WasmImports {
+  /** Epoch microseconds of a timestamp; NaN if invalid. */
   readonly timeOf: (at: number, length: number) => number;
-  /** Writes a new uuid. */
+  /** Writes a new UUID at an address. */
   readonly makeUuid: (at: number) => void;
 }
 
-/** For those who only read. */
-const noImports: ProgramImports = { timeOf: () => Number.NaN, makeUuid: () => {} };
-/** Below it the program has places of its own. */
-export const textAt = 80 * 1024;
-/** Zeros behind a text, which end everything. */
+/** For read-only use. */
+const noImports: WasmImports = { timeOf: () => Number.NaN, makeUuid: () => {} };
+/** Address of the input; the module uses the memory below. */
+export const inputAddress = 80 * 1024;
+/** Zero bytes after the input: they terminate every scan. */
 export const tailBytes = 64;
 const pageBytes = 64 * 1024;
 
-/** One instance with memory of its own, which grows with the longest text. */
-export class ProgramInstance<Exports> {
+/** An instance with its own memory, which grows with the longest input. */
+export class WasmInstance<Exports> {
   readonly program: Exports & { readonly memory: WebAssembly.Memory };
   bytes!: Uint8Array<ArrayBuffer>;
   buffer!: Buffer;
-  /** Numbers of four bytes. */
+  /** Memory as 32-bit words. */
   numbers!: Uint32Array;
 
-  constructor(imports: (instance: ProgramInstance<Exports>) => ProgramImports = () => noImports) {
-    const { exports } = new WebAssembly.Instance(new WebAssembly.Module(program()), {
+  constructor(imports: (instance: WasmInstance<Exports>) => WasmImports = () => noImports) {
+    const { exports } = new WebAssembly.Instance(new WebAssembly.Module(wasmModule()), {
       host: { ...imports(this) },
     });
     this.program = exports as unknown as typeof this.program;
     this.look();
   }
 
-  /** Puts a text at `textAt`, with room for so many bytes behind its tail. @returns where that room begins */
-  put(text: Uint8Array, roomBytes: number): number {
-    const end = textAt + text.length;
+  /**
+   * Copies the input to `textAt` and reserves an output area after its tail. @returns the address of the output area
+   */
+  put(text: Uint8Array, capacityBytes: number): number {
+    const end = inputAddress + text.length;
     const room = aligned(end + tailBytes);
-    this.reserve(room + roomBytes);
-    this.bytes.set(text, textAt);
+    this.reserve(room + capacityBytes);
+    this.bytes.set(text, inputAddress);
     this.bytes.fill(0, end, end + tailBytes);
     return room;
   }
 
-  /** Makes the memory at least so large. */
+  /** Grows the memory to at least this size. */
   reserve(bytes: number): void {
     const missing = bytes - this.bytes.length;
     if (missing <= 0) return;
@@ -60,7 +62,7 @@ export class ProgramInstance<Exports> {
   }
 }
 
-/** The next place that is good for 16 bytes. */
+/** Rounds an address up to a multiple of 16 bytes. */
 export function aligned(at: number): number {
   return Math.ceil(at / 16) * 16;
 }

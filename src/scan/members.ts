@@ -1,43 +1,43 @@
 /**
- * The members of JSON objects, for those who look at a few of them and compare others with texts they know: of usual
- * objects no values are made.
+ * Members of JSON objects, for code that reads few of them and compares the others with known strings. Typical objects
+ * are never parsed into values.
  */
 
 import { canonicalJson } from "../lib/canonical-json.ts";
-import { numberText, parseExactJson } from "../lib/exact-json.ts";
-import { sharedText } from "../lib/shared-texts.ts";
-import { aligned, ProgramInstance, tailBytes, textAt } from "./instance.ts";
+import { formatNumber, parseExactJson } from "../lib/exact-json.ts";
+import { intern } from "../lib/string-interner.ts";
+import { aligned, inputAddress, tailBytes, WasmInstance } from "./instance.ts";
 
 export type JsonKind = "string" | "number" | "boolean" | "null" | "object";
 
-/** The members of an object, by place; every name once. */
+/** Members of an object by position, without duplicate names. */
 export interface Members {
-  /** Usually the very list that other objects with the same names have. */
+  /** Usually an array shared by all objects with the same names. */
   readonly names: readonly string[];
-  kind(place: number): JsonKind;
-  /** As `canonicalJson`. */
-  text(place: number): string;
-  /** Whether the text is this one. */
-  isText(place: number, text: string): boolean;
-  /** Members of the same number have the same name and text, for as long as `numbers` is the same; 0 says nothing. */
-  number(place: number): number;
-  /** Undefined where all are 0. */
+  kind(index: number): JsonKind;
+  /** JSON source as `canonicalJson` writes it. */
+  text(index: number): string;
+  /** Whether `text(place)` equals `text`. */
+  isText(index: number, text: string): boolean;
+  /** While `numbers` is the same object, equal numbers mean equal name and text; 0 is unknown. */
+  number(index: number): number;
+  /** Undefined if all numbers are 0. */
   readonly numbers: ValueNumbers | undefined;
-  /** A value of JSON, made anew, as `parseExactJson` does. */
-  value(place: number): unknown;
-  /** The value that has a name; undefined when there is none. */
+  /** Parses the value as `parseExactJson` does. */
+  value(index: number): unknown;
+  /** The value by name; undefined if absent. */
   valueOf(name: string): unknown;
-  /** The same members, for as long as somebody holds them. */
-  kept(): Members;
+  /** A copy of these members that stays valid across reads. */
+  retained(): Members;
 }
 
-/** Values that have numbers, from 1 to `valueNumbersMax`; they are begun anew when there are too many. */
+/** Numbered values, 1 to `valueNumbersMax`; the numbering restarts when there are too many. */
 export interface ValueNumbers {
-  /** As `canonicalJson`, of those that were asked for. */
+  /** `canonicalJson` of values whose text was read. */
   readonly texts: string[];
 }
 
-/** Of an object that was parsed. */
+/** Members of a parsed object. */
 export class ParsedMembers implements Members {
   readonly names: readonly string[];
   readonly numbers = undefined;
@@ -46,33 +46,33 @@ export class ParsedMembers implements Members {
     this.names = Object.keys(object);
   }
 
-  kind(place: number): JsonKind {
-    const value = this.value(place);
+  kind(index: number): JsonKind {
+    const value = this.value(index);
     if (value === null) return "null";
-    return numberText(value) === undefined ? (typeof value as JsonKind) : "number";
+    return formatNumber(value) === undefined ? (typeof value as JsonKind) : "number";
   }
 
-  text(place: number): string {
-    return canonicalJson(this.value(place));
+  text(index: number): string {
+    return canonicalJson(this.value(index));
   }
 
-  isText(place: number, text: string): boolean {
-    return this.text(place) === text;
+  isText(index: number, text: string): boolean {
+    return this.text(index) === text;
   }
 
   number(): number {
     return 0;
   }
 
-  value(place: number): unknown {
-    return this.object[this.names[place]!];
+  value(index: number): unknown {
+    return this.object[this.names[index]!];
   }
 
   valueOf(name: string): unknown {
     return Object.hasOwn(this.object, name) ? this.object[name] : undefined;
   }
 
-  kept(): Members {
+  retained(): Members {
     return this;
   }
 }
@@ -89,36 +89,36 @@ interface Program {
   members(at: number, end: number, table: number, tableEnd: number): number;
 }
 
-/** As in `assembly/members.ts`. */
+/** Same as in `assembly/members.ts`. */
 const memberBytes = 16;
 const words = memberBytes / 4;
 const [nameWord, startWord, endWord, valueWord] = [0, 1, 2, 3];
-/** Texts that are read together have so many members at most; of the others, those that do not fit are parsed. */
+/** Maximum members per batch; objects that do not fit are parsed. */
 const membersMax = 128 * 1024;
-/** The same for their bytes. */
+/** Maximum bytes per batch. */
 export const scannedBytesMax = 4 * 1024 * 1024;
-/** Longer texts are made to be compared: that takes less time than going through the bytes. */
+/** Longer strings are decoded before comparing, which is faster than comparing bytes. */
 const comparedBytesMax = 64;
 const nonAscii = 0x80;
-/** So many known names or shapes, and they are forgotten before the next texts: clients may invent some. */
+/** Above these counts, known names and shapes are reset before the next batch: clients may invent names. */
 const namesKept = 6_000;
 const shapesKept = 2_000;
-/** The same for values that have numbers. */
+/** Same for numbered values. */
 const valuesKept = 15_000;
-/** As in `assembly/values.ts`. */
+/** Same as in `assembly/values.ts`. */
 export const valueNumbersMax = 20_000;
 
-/** The names of an object in their order: most objects have the same as many others. */
+/** Ordered names of an object, shared by most objects of a kind. */
 interface Shape {
   readonly numbers: readonly number[];
   readonly names: readonly string[];
-  readonly places: ReadonlyMap<string, number>;
+  readonly indexes: ReadonlyMap<string, number>;
 }
 
-/** Finds the members of some objects at a time; those of the last time are not there any more then. */
+/** Finds the members of a batch of objects; the next batch invalidates them. */
 export class MemberScanner {
-  readonly instance = new ProgramInstance<Program>();
-  /** Counts the times. */
+  readonly instance = new WasmInstance<Program>();
+  /** Batch number. */
   turn = 0;
   values!: ValueNumbers;
   private names: string[] = [];
@@ -131,7 +131,7 @@ export class MemberScanner {
 
   constructor() {
     const { program } = this.instance;
-    this.namesAt = aligned(textAt);
+    this.namesAt = aligned(inputAddress);
     this.valuesAt = aligned(this.namesAt + program.nameBytes());
     this.table = aligned(this.valuesAt + program.valueBytes());
     this.tableEnd = this.table + membersMax * memberBytes;
@@ -140,9 +140,8 @@ export class MemberScanner {
   }
 
   /**
-   * The members of objects, as long as nobody asks for the next ones; undefined for what is no JSON object.
-   *
-   * @param texts UTF-8, `scannedBytesMax` bytes together; beyond, they are parsed.
+   * Members of each object, valid until the next call; undefined for anything but a JSON object.
+   * @param texts UTF-8; if larger than `scannedBytesMax` in total, they are parsed
    */
   read(texts: readonly Uint8Array[]): (Members | undefined)[] {
     this.turn += 1;
@@ -185,29 +184,28 @@ export class MemberScanner {
     this.values = { texts: [] };
   }
 
-  /** Of the object that was read last. */
+  /** Shape of the object scanned last. */
   private shapeAt(table: number, count: number): Shape {
     const { numbers, program } = this.instance;
     const hash = program.shapeHash();
     const known = this.shapes.get(hash);
     if (known?.numbers.length === count) {
-      let place = 0;
-      while (place < count && numbers[table + place * words] === known.numbers[place]) place += 1;
-      if (place === count) return known;
+      let index = 0;
+      while (index < count && numbers[table + index * words] === known.numbers[index]) index += 1;
+      if (index === count) return known;
     }
     if (program.knownNames() !== this.names.length) this.readNames();
-    const own = Array.from({ length: count }, (_, place) => numbers[table + place * words + nameWord]!);
+    const own = Array.from({ length: count }, (_, index) => numbers[table + index * words + nameWord]!);
     const names = own.map((number) => this.names[number]!);
-    const shape = { numbers: own, names, places: new Map(names.map((name, place) => [name, place])) };
+    const shape = { numbers: own, names, indexes: new Map(names.map((name, index) => [name, index])) };
     this.shapes.set(hash, shape);
     return shape;
   }
 
-  /** Reads names that are new. */
   private readNames(): void {
     const { program, buffer } = this.instance;
     const end = program.namesEnd();
-    // A line break stands behind the last one, too.
+    // Each name ends with a line break; drop the last one.
     for (const name of buffer.toString("utf8", this.namesEnd, end - 1).split("\n")) this.names.push(name);
     this.namesEnd = end;
   }
@@ -230,33 +228,33 @@ class ScannedMembers implements Members {
     return this.shape.names;
   }
 
-  kind(place: number): JsonKind {
+  kind(index: number): JsonKind {
     const { numbers, bytes } = this.instance();
-    return kinds[bytes[numbers[this.table + place * words + startWord]!]!]!;
+    return kinds[bytes[numbers[this.table + index * words + startWord]!]!]!;
   }
 
-  text(place: number): string {
-    const number = this.number(place);
-    if (number === 0) return this.ownText(place);
+  text(index: number): string {
+    const number = this.number(index);
+    if (number === 0) return this.ownText(index);
     const { texts } = this.numbers;
     let text = texts[number];
     if (text === undefined) {
-      text = sharedText(this.ownText(place));
+      text = intern(this.ownText(index));
       texts[number] = text;
     }
     return text;
   }
 
-  isText(place: number, text: string): boolean {
-    if (this.number(place) !== 0) return this.text(place) === text;
-    if (!this.isCanonical(place)) return this.ownText(place) === text;
+  isText(memberIndex: number, text: string): boolean {
+    if (this.number(memberIndex) !== 0) return this.text(memberIndex) === text;
+    if (!this.isCanonical(memberIndex)) return this.ownText(memberIndex) === text;
     const { numbers, bytes } = this.instance();
-    const member = this.table + place * words;
+    const member = this.table + memberIndex * words;
     const start = numbers[member + startWord]!;
     const length = numbers[member + endWord]! - start;
-    // With other characters than ASCII there are more bytes than characters.
+    // Non-ASCII text has more bytes than characters, never fewer.
     if (length < text.length) return false;
-    if (length > text.length || length > comparedBytesMax) return this.written(place) === text;
+    if (length > text.length || length > comparedBytesMax) return this.written(memberIndex) === text;
     for (let index = 0; index < length; index++) {
       const byte = bytes[start + index]!;
       if (byte !== text.charCodeAt(index) || byte >= nonAscii) return false;
@@ -264,42 +262,42 @@ class ScannedMembers implements Members {
     return true;
   }
 
-  number(place: number): number {
-    return this.instance().numbers[this.table + place * words + valueWord]! >>> 1;
+  number(index: number): number {
+    return this.instance().numbers[this.table + index * words + valueWord]! >>> 1;
   }
 
-  value(place: number): unknown {
-    return parseExactJson(this.written(place));
+  value(index: number): unknown {
+    return parseExactJson(this.written(index));
   }
 
   valueOf(name: string): unknown {
-    const place = this.shape.places.get(name);
-    return place === undefined ? undefined : this.value(place);
+    const index = this.shape.indexes.get(name);
+    return index === undefined ? undefined : this.value(index);
   }
 
-  kept(): Members {
+  retained(): Members {
     const object: Record<string, unknown> = {};
-    for (const [place, name] of this.names.entries())
-      Object.defineProperty(object, name, { value: this.value(place), enumerable: true });
+    for (const [index, name] of this.names.entries())
+      Object.defineProperty(object, name, { value: this.value(index), enumerable: true });
     return new ParsedMembers(object);
   }
 
-  private ownText(place: number): string {
-    const written = this.written(place);
-    return this.isCanonical(place) ? written : canonicalJson(parseExactJson(written));
+  private ownText(index: number): string {
+    const written = this.written(index);
+    return this.isCanonical(index) ? written : canonicalJson(parseExactJson(written));
   }
 
-  private isCanonical(place: number): boolean {
-    return (this.instance().numbers[this.table + place * words + valueWord]! & 1) === 1;
+  private isCanonical(index: number): boolean {
+    return (this.instance().numbers[this.table + index * words + valueWord]! & 1) === 1;
   }
 
-  private written(place: number): string {
+  private written(index: number): string {
     const { numbers, buffer } = this.instance();
-    const member = this.table + place * words;
+    const member = this.table + index * words;
     return buffer.toString("utf8", numbers[member + startWord], numbers[member + endWord]);
   }
 
-  private instance(): ProgramInstance<Program> {
+  private instance(): WasmInstance<Program> {
     if (this.turn !== this.scanner.turn) throw new Error("Other objects were read meanwhile.");
     return this.scanner.instance;
   }

@@ -5,17 +5,17 @@
 
 import { expect } from "bun:test";
 import { rmSync } from "node:fs";
-import { initialisedDirectory, TestAppliance, until } from "../support/appliance.ts";
 import { TestClickHouse, testWithClickHouse } from "../support/clickhouse.ts";
 import { everythingIsLoaded, Load, mulberry32 } from "../support/crash-load.ts";
+import { initialisedDirectory, ServerProcess, until } from "../support/server.ts";
 
 const test = testWithClickHouse("kills around ClickHouse");
 const rounds = Number(process.env.FLAGKEEP_TEST_CLICKHOUSE_ROUNDS ?? 6);
 const seed = Number(process.env.FLAGKEEP_TEST_SEED) || Date.now() % 1_000_000;
 const random = mulberry32(seed);
 
-async function killEngine(appliance: TestAppliance): Promise<void> {
-  for (const pid of await appliance.enginePids()) process.kill(pid, "SIGKILL");
+async function killEngine(server: ServerProcess): Promise<void> {
+  for (const pid of await server.enginePids()) process.kill(pid, "SIGKILL");
 }
 
 /** Else doubled rows would be gone by themselves after a while, and nobody would see them. */
@@ -38,18 +38,18 @@ async function restart(server: TestClickHouse): Promise<void> {
 const soon = () => Bun.sleep(50 + random() * 250);
 
 /** What goes wrong in a round, in turn. */
-const faults: ((appliance: TestAppliance, server: TestClickHouse) => Promise<void>)[] = [
+const faults: ((flagkeep: ServerProcess, server: TestClickHouse) => Promise<void>)[] = [
   // The border is fixed, the persons are committed, the insert is on its way and is done when its sender is gone.
-  async (appliance, server) => {
+  async (flagkeep, server) => {
     await server.breakNext("stall-before-insert");
     await Bun.sleep(700 + random() * 500);
-    await killEngine(appliance);
+    await killEngine(flagkeep);
   },
   // The rows are there, and nobody was told.
-  async (appliance, server) => {
+  async (flagkeep, server) => {
     await server.breakNext("stall-after-insert");
     await Bun.sleep(700 + random() * 500);
-    await killEngine(appliance);
+    await killEngine(flagkeep);
   },
   async (_, server) => {
     await server.breakNext("die-after-insert");
@@ -57,16 +57,16 @@ const faults: ((appliance: TestAppliance, server: TestClickHouse) => Promise<voi
     await soon();
     await restart(server);
   },
-  async (appliance, server) => {
+  async (flagkeep, server) => {
     await server.breakNext("cut-after-insert", 3);
     await Bun.sleep(600 + random() * 600);
-    await killEngine(appliance);
+    await killEngine(flagkeep);
   },
-  async (appliance, server) => {
+  async (flagkeep, server) => {
     await soon();
     await server.kill();
     await soon();
-    await killEngine(appliance);
+    await killEngine(flagkeep);
     await restart(server);
   },
   async (_, server) => {
@@ -79,10 +79,10 @@ const faults: ((appliance: TestAppliance, server: TestClickHouse) => Promise<voi
     await soon();
     await server.breakNext("cut-query", 3);
   },
-  async (appliance, server) => {
+  async (flagkeep, server) => {
     await server.breakNext("refuse-insert", 3);
     await soon();
-    await killEngine(appliance);
+    await killEngine(flagkeep);
   },
 ];
 
@@ -96,19 +96,19 @@ test(
     const acknowledged = new Set<string>();
     const historicalOrder: string[] = [];
     for (let round = 0; round < rounds; round++) {
-      const appliance = await TestAppliance.start({ directory, args });
+      const flagkeep = await ServerProcess.start({ directory, args });
       await stopMerges(server);
-      const load = new Load(appliance, acknowledged, historicalOrder, `${seed}-${round}`, random);
+      const load = new Load(flagkeep, acknowledged, historicalOrder, `${seed}-${round}`, random);
       const writers = [load.singles(), load.batches(), load.historical()];
       await soon();
-      await faults[round % faults.length]!(appliance, server);
+      await faults[round % faults.length]!(flagkeep, server);
       await soon();
-      await appliance.kill();
+      await flagkeep.kill();
       await Promise.all(writers);
     }
     {
-      await using appliance = await TestAppliance.start({ directory, args });
-      await everythingIsLoaded(appliance);
+      await using flagkeep = await ServerProcess.start({ directory, args });
+      await everythingIsLoaded(flagkeep);
       const inOrder = async (historical: boolean) =>
         (
           await server.run(
@@ -125,7 +125,7 @@ test(
       const positions = historicalOrder.map((uuid) => position.get(uuid)!);
       expect(positions).toEqual([...positions].sort((a, b) => a - b));
       // Each event counted once for its person, too.
-      const listed = await appliance.events("event=crash+test");
+      const listed = await flagkeep.events("event=crash+test");
       expect(listed.length).toBe(stored.length);
     }
     rmSync(directory.dataDir, { recursive: true, force: true });
@@ -140,20 +140,20 @@ test("an older data directory is refused while ClickHouse is ahead, and captures
   const args = ["--events-url", server.url("flagkeep")];
   const older = `${directory.dataDir}-older`;
   for (const round of [1, 2]) {
-    await using appliance = await TestAppliance.start({ directory, args });
-    await appliance.batch([
+    await using server = await ServerProcess.start({ directory, args });
+    await server.batch([
       { event: `round ${round}`, uuid: Bun.randomUUIDv7(), distinct_id: "a", properties: {} },
     ]);
-    await everythingIsLoaded(appliance);
-    await appliance.stop();
+    await everythingIsLoaded(server);
+    await server.stop();
     if (round === 1) await Bun.$`cp -a ${directory.dataDir} ${older}`.quiet();
   }
-  await using appliance = await TestAppliance.start({ directory: { ...directory, dataDir: older }, args });
+  await using flagkeep = await ServerProcess.start({ directory: { ...directory, dataDir: older }, args });
   await until(
-    () => appliance.logs.some(({ msg }) => String(msg).includes("it is older than the events")),
+    () => flagkeep.logs.some(({ msg }) => String(msg).includes("it is older than the events")),
     "it is refused",
   );
-  const answer = await appliance.batch([
+  const answer = await flagkeep.batch([
     { event: "later", uuid: Bun.randomUUIDv7(), distinct_id: "a", properties: {} },
   ]);
   expect(answer.status).toBe(200);

@@ -3,7 +3,7 @@
 import { expect } from "bun:test";
 import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { TestAppliance, temporaryFolder, until } from "../support/appliance.ts";
+import { ServerProcess, temporaryFolder, until } from "../support/server.ts";
 import { isAllowed, testWhen } from "../support/skipped.ts";
 
 const libraries = ["x86_64-linux-gnu", "aarch64-linux-gnu"].map(
@@ -30,11 +30,11 @@ testWhen(library !== undefined, "clock steps", "libfaketime is not installed")(
       "FAKETIME_DONT_FAKE_MONOTONIC=1",
     ];
     const isClock = async (seconds: number) => {
-      const date = (await fetch(`${appliance.url}/_liveness`)).headers.get("date")!;
+      const date = (await fetch(`${server.url}/_liveness`)).headers.get("date")!;
       return Math.abs(Date.parse(date) - Date.now() - seconds * 1_000) < 60_000;
     };
-    let appliance = await TestAppliance.start({ through });
-    const { directory } = appliance;
+    let server = await ServerProcess.start({ through });
+    const { directory } = server;
     const sent: { uuid: string; historical: boolean }[] = [];
     const send = async (historical: boolean) => {
       const items = Array.from({ length: perStep / 4 }, () => ({
@@ -42,31 +42,31 @@ testWhen(library !== undefined, "clock steps", "libfaketime is not installed")(
         ...(historical ? { timestamp: "2025-05-05T05:05:05Z" } : {}),
         properties: { $set: { last: sent.length } },
       }));
-      const { status } = await appliance.batch(items, { historical_migration: historical });
+      const { status } = await server.batch(items, { historical_migration: historical });
       expect(status).toBe(200);
       for (const { uuid } of items) sent.push({ uuid, historical });
     };
-    await using _running = { [Symbol.asyncDispose]: () => appliance[Symbol.asyncDispose]() };
+    await using _running = { [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
     for (const [index, seconds] of steps.entries()) {
       setClock(seconds);
       await until(() => isClock(seconds), "the server has the clock");
       for (let part = 0; part < 4; part++) await send(part % 2 === 1);
-      const flags = await appliance.post("/flags/?v=2", { api_key: appliance.token, distinct_id: "user-1" });
+      const flags = await server.post("/flags/?v=2", { api_key: server.token, distinct_id: "user-1" });
       expect(flags.status).toBe(200);
       // Every other time the next clock is met by a start, after a kill.
       if (index % 2 === 0) continue;
-      await appliance.kill();
-      appliance = await TestAppliance.start({ through, directory });
+      await server.kill();
+      server = await ServerProcess.start({ through, directory });
     }
-    const stored = await appliance.eventsWhenStored(sent.length);
+    const stored = await server.eventsWhenStored(sent.length);
     for (const historical of [false, true]) {
       const uuids = (list: { uuid: string; historical: boolean }[]) =>
         list.filter((one) => one.historical === historical).map(({ uuid }) => uuid);
       expect(uuids(stored.toSorted((one, other) => one.seq - other.seq))).toEqual(uuids(sent));
     }
-    const [persons] = await appliance.query("SELECT count(*)::INTEGER AS n FROM persons");
+    const [persons] = await server.query("SELECT count(*)::INTEGER AS n FROM persons");
     expect(persons).toEqual({ n: 7 });
-    expect(await appliance.stop()).toBe(0);
+    expect(await server.stop()).toBe(0);
     for (const path of [folder, directory.dataDir]) rmSync(path, { recursive: true, force: true });
   },
   120_000,

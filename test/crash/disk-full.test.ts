@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { rmSync, statSync, truncateSync } from "node:fs";
 import { join } from "node:path";
-import { flagkeep, TestAppliance, until } from "../support/appliance.ts";
+import { flagkeep, ServerProcess, until } from "../support/server.ts";
 import { usableSizes, Volume } from "../support/volume.ts";
 
 const MiB = 1024 * 1024;
@@ -20,26 +20,26 @@ async function onVolume(folder: string) {
   return { dataDir, made };
 }
 
-const statusOf = async (dataDir: string) =>
+const getStatus = async (dataDir: string) =>
   JSON.parse((await flagkeep(["status", "--json", "--data-dir", dataDir])).stdout);
 
 /** Sends until everything acknowledged can be read; fails when that takes longer than promised. */
-async function expectRecovery(appliance: TestAppliance, acknowledged: string[]): Promise<void> {
+async function expectRecovery(server: ServerProcess, acknowledged: string[]): Promise<void> {
   const end = performance.now() + recoveryMs;
   const uuid = Bun.randomUUIDv7();
   await until(
-    async () => (await appliance.capture({ event: "again", distinct_id: "a", uuid })).status === 200,
+    async () => (await server.capture({ event: "again", distinct_id: "a", uuid })).status === 200,
     "events are taken again",
     recoveryMs,
   );
   acknowledged.push(uuid);
   await until(
     async () =>
-      (await appliance.query("SELECT count(*)::INTEGER AS n FROM events"))[0]!.n === acknowledged.length,
+      (await server.query("SELECT count(*)::INTEGER AS n FROM events"))[0]!.n === acknowledged.length,
     "everything acknowledged is stored",
     Math.max(1, end - performance.now()),
   );
-  const stored = new Set((await appliance.events()).map(({ uuid }) => uuid));
+  const stored = new Set((await server.events()).map(({ uuid }) => uuid));
   expect(acknowledged.filter((one) => !stored.has(one))).toEqual([]);
 }
 
@@ -51,30 +51,30 @@ describe.skipIf(volumes.length === 0)("a volume that fills up", () => {
     test(`of ${size}: 503 with Retry-After before it is full, reads go on, it recovers without a restart`, async () => {
       using volume = Volume.mount(size)!;
       const directory = await onVolume(volume.folder);
-      await using appliance = await TestAppliance.start({ directory });
+      await using server = await ServerProcess.start({ directory });
       const acknowledged: string[] = [];
-      await sendUntil(appliance, acknowledged, () => acknowledged.length >= 500);
-      await appliance.eventsWhenStored(500);
+      await sendUntil(server, acknowledged, () => acknowledged.length >= 500);
+      await server.eventsWhenStored(500);
 
       // Other files take the volume while events keep coming.
       const filler = await volume.fill((await volume.reserve()) + 33 * MiB);
       let refused: Response | undefined;
-      await sendUntil(appliance, acknowledged, (response) => {
+      await sendUntil(server, acknowledged, (response) => {
         refused = response.status === 200 ? undefined : response;
         return refused !== undefined;
       });
       expect(refused!.status).toBe(503);
       expect(Number(refused!.headers.get("retry-after"))).toBeGreaterThan(0);
       expect(await volume.freeBytes()).toBeGreaterThan(0);
-      expect((await appliance.api("/api/projects/1/feature_flags/")).status).toBe(200);
+      expect((await server.api("/api/projects/1/feature_flags/")).status).toBe(200);
 
       // The rest of it goes as well; what was accepted before can wait, and be asked for.
       await volume.fill(0);
-      await expectStill(appliance, acknowledged);
+      await expectStill(server, acknowledged);
       rmSync(filler);
-      await expectRecovery(appliance, acknowledged);
+      await expectRecovery(server, acknowledged);
       await until(
-        async () => (await statusOf(directory.dataDir)).engine.trouble === null,
+        async () => (await getStatus(directory.dataDir)).engine.trouble === null,
         "nothing is wrong any more",
       );
     }, 120_000);
@@ -85,58 +85,58 @@ describe.skipIf(volumes.length === 0)("a volume that fills up", () => {
     const directory = await onVolume(volume.folder);
     const acknowledged: string[] = [];
     {
-      await using appliance = await TestAppliance.start({ directory });
-      await sendUntil(appliance, acknowledged, () => acknowledged.length >= 300);
-      await appliance.eventsWhenStored(300);
+      await using server = await ServerProcess.start({ directory });
+      await sendUntil(server, acknowledged, () => acknowledged.length >= 300);
+      await server.eventsWhenStored(300);
       // Nothing is loaded while the engine stands still.
-      const [engine] = await appliance.enginePids();
+      const [engine] = await server.enginePids();
       process.kill(engine!, "SIGSTOP");
-      await sendUntil(appliance, acknowledged, ({ status }) => status !== 200);
+      await sendUntil(server, acknowledged, ({ status }) => status !== 200);
       process.kill(engine!, "SIGKILL");
-      await appliance.kill();
+      await server.kill();
     }
     const filler = await volume.fill(0);
-    await using appliance = await TestAppliance.start({ directory });
-    await expectStill(appliance, acknowledged);
+    await using server = await ServerProcess.start({ directory });
+    await expectStill(server, acknowledged);
     truncateSync(filler, Math.max(0, statSync(filler).size - 25 * MiB));
-    await expectLoaded(appliance, acknowledged.length);
+    await expectLoaded(server, acknowledged.length);
     rmSync(filler);
-    await expectRecovery(appliance, acknowledged);
+    await expectRecovery(server, acknowledged);
   }, 120_000);
 });
 
 /** With no room at all: events are refused, and queries answered. */
-async function expectStill(appliance: TestAppliance, acknowledged: string[]): Promise<void> {
+async function expectStill(server: ServerProcess, acknowledged: string[]): Promise<void> {
   await until(async () => {
     const uuid = Bun.randomUUIDv7();
-    const { status } = await appliance.capture({ event: "more", distinct_id: "a", uuid });
+    const { status } = await server.capture({ event: "more", distinct_id: "a", uuid });
     if (status === 200) acknowledged.push(uuid);
     return status === 503;
-  }, "events are refused");
+  }, "rejecting events");
   await until(
-    async () => (await appliance.api("/api/projects/1/events/?limit=1")).status === 200,
+    async () => (await server.api("/api/projects/1/events/?limit=1")).status === 200,
     "events are read",
   );
-  const probe = async (role: string) => (await fetch(`${appliance.url}/_readiness?role=${role}`)).status;
+  const probe = async (role: string) => (await fetch(`${server.url}/_readiness?role=${role}`)).status;
   expect(await Promise.all(["capture", "flags", "query"].map(probe))).toEqual([503, 200, 200]);
-  expect((await fetch(`${appliance.url}/_readiness`)).status).toBe(503);
+  expect((await fetch(`${server.url}/_readiness`)).status).toBe(503);
   // A write that failed at the same moment is told until the disk was looked at again.
   const health = await until(async () => {
-    const told = await flagkeep(["healthcheck", "--data-dir", appliance.dataDir]);
+    const told = await flagkeep(["healthcheck", "--data-dir", server.dataDir]);
     return told.stderr.includes("capture: The disk is almost full") && told;
   }, "the healthcheck tells it");
   expect(health.code).toBe(1);
-  expect((await flagkeep(["healthcheck", "--role", "flags", "--data-dir", appliance.dataDir])).code).toBe(0);
-  const shown = (await flagkeep(["status", "--data-dir", appliance.dataDir])).stdout;
-  expect(shown).toMatch(/^REFUSED {3}capture: The disk is almost full: \d+ MiB are free, /m);
-  const metrics = await (await fetch(`${appliance.url}/metrics`)).text();
+  expect((await flagkeep(["healthcheck", "--role", "flags", "--data-dir", server.dataDir])).code).toBe(0);
+  const shown = (await flagkeep(["status", "--data-dir", server.dataDir])).stdout;
+  expect(shown).toMatch(/^REJECTED {2}capture: The disk is almost full: \d+ MiB are free, /m);
+  const metrics = await (await fetch(`${server.url}/metrics`)).text();
   expect(metrics).toMatch(/^flagkeep_refused_total\{role="capture",reason="disk_full"\} [1-9]/m);
   expect(metrics).toMatch(/^flagkeep_ready\{role="capture"\} 0$/m);
 }
 
-async function expectLoaded(appliance: TestAppliance, count: number): Promise<void> {
+async function expectLoaded(server: ServerProcess, count: number): Promise<void> {
   await until(
-    async () => (await appliance.query("SELECT count(*)::INTEGER AS n FROM events"))[0]!.n === count,
+    async () => (await server.query("SELECT count(*)::INTEGER AS n FROM events"))[0]!.n === count,
     `all ${count} events are loaded`,
     recoveryMs,
   );
@@ -144,7 +144,7 @@ async function expectLoaded(appliance: TestAppliance, count: number): Promise<vo
 
 /** Sends batches until the condition holds for an answer. */
 async function sendUntil(
-  appliance: TestAppliance,
+  server: ServerProcess,
   acknowledged: string[],
   isEnough: (response: Response) => boolean,
 ): Promise<void> {
@@ -154,7 +154,7 @@ async function sendUntil(
       uuid: Bun.randomUUIDv7(),
       properties: { distinct_id: "a", padding: Bun.randomUUIDv7().repeat(20) },
     }));
-    const response = await appliance.batch(batch);
+    const response = await server.batch(batch);
     if (response.status === 200) acknowledged.push(...batch.map(({ uuid }) => uuid));
     if (isEnough(response)) return;
   }

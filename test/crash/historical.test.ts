@@ -2,7 +2,7 @@
 
 import { expect, test } from "bun:test";
 import { rmSync } from "node:fs";
-import { initialisedDirectory, TestAppliance, until } from "../support/appliance.ts";
+import { initialisedDirectory, ServerProcess, until } from "../support/server.ts";
 
 const eventCount = Number(process.env.FLAGKEEP_TEST_HISTORICAL_EVENTS ?? 60_000);
 const requestCount = 60;
@@ -13,7 +13,7 @@ test(`${eventCount} events in ${requestCount} requests, killed ${kills} times`, 
   const directory = await initialisedDirectory();
   const perRequest = eventCount / requestCount;
   const sent: string[] = [];
-  let appliance = await TestAppliance.start({ directory });
+  let server = await ServerProcess.start({ directory });
   for (let request = 0; request < requestCount; request++) {
     const batch = Array.from({ length: perRequest }, (_, index) => ({
       event: "old",
@@ -25,22 +25,22 @@ test(`${eventCount} events in ${requestCount} requests, killed ${kills} times`, 
     const isKillDue = request % Math.floor(requestCount / kills) === 7;
     // The client sends again what was not acknowledged, with the same uuids.
     for (let acknowledged = false; !acknowledged; ) {
-      const answer = appliance.batch(batch, { historical_migration: true }).catch(() => undefined);
-      if (isKillDue && appliance.process.exitCode === null && !killed.has(request)) {
+      const answer = server.batch(batch, { historical_migration: true }).catch(() => undefined);
+      if (isKillDue && server.process.exitCode === null && !killed.has(request)) {
         killed.add(request);
         await Bun.sleep(Math.random() * 60);
-        await appliance.kill();
+        await server.kill();
       }
       acknowledged = (await answer)?.status === 200;
-      if (appliance.process.exitCode !== null || appliance.process.signalCode !== null) {
-        appliance = await TestAppliance.start({ directory });
+      if (server.process.exitCode !== null || server.process.signalCode !== null) {
+        server = await ServerProcess.start({ directory });
       }
     }
   }
   expect(killed.size).toBe(kills);
   const stored = await until(
     async () => {
-      const events = await appliance.events("order=seq&historical=true");
+      const events = await server.events("order=seq&historical=true");
       return events.length >= eventCount && events.map(({ uuid }) => uuid);
     },
     "the load is stored",
@@ -48,12 +48,12 @@ test(`${eventCount} events in ${requestCount} requests, killed ${kills} times`, 
   );
   expect(stored.length).toBe(sent.length);
   expect(Bun.hash(stored.join())).toBe(Bun.hash(sent.join()));
-  const usage = await appliance.api("/api/projects/1/usage/");
+  const usage = await server.api("/api/projects/1/usage/");
   expect(usage.status).toBe(200);
   expect(((await usage.json()) as { totals: Record<string, number> }).totals).toMatchObject({
     historical: eventCount,
     billable: 0,
   });
-  await appliance[Symbol.asyncDispose]();
+  await server[Symbol.asyncDispose]();
   rmSync(directory.dataDir, { recursive: true, force: true });
 }, 600_000);

@@ -5,8 +5,8 @@
 
 import { afterAll, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
-import { initialisedDirectory, TestAppliance } from "../support/appliance.ts";
 import { everythingIsLoaded, Load, mulberry32 } from "../support/crash-load.ts";
+import { initialisedDirectory, ServerProcess } from "../support/server.ts";
 
 const rounds = Number(process.env.FLAGKEEP_TEST_CRASH_ROUNDS ?? 20);
 const seed = Number(process.env.FLAGKEEP_TEST_SEED) || Date.now() % 1_000_000;
@@ -21,22 +21,22 @@ test(
     const historicalOrder: string[] = [];
     let sent = 0;
     for (let round = 0; round < rounds; round++) {
-      const appliance = await TestAppliance.start({ directory });
-      const load = new Load(appliance, acknowledged, historicalOrder, `${seed}-${round}`, random);
+      const server = await ServerProcess.start({ directory });
+      const load = new Load(server, acknowledged, historicalOrder, `${seed}-${round}`, random);
       const writers = [load.singles(), load.batches(), load.batches(), load.historical()];
       await Bun.sleep(50 + random() * (round % 4 === 0 ? 1_450 : 500));
       if (round % 3 === 1) {
-        for (const pid of await appliance.enginePids()) process.kill(pid, "SIGKILL");
+        for (const pid of await server.enginePids()) process.kill(pid, "SIGKILL");
         await Bun.sleep(random() * 400);
       }
-      await appliance.kill();
+      await server.kill();
       await Promise.all(writers);
       sent += load.sent;
     }
-    await using appliance = await TestAppliance.start({ directory });
-    await everythingIsLoaded(appliance);
+    await using server = await ServerProcess.start({ directory });
+    await everythingIsLoaded(server);
     const ofLane = async (historical: boolean) => {
-      const events = await appliance.events(`order=seq&event=crash+test&historical=${historical}`);
+      const events = await server.events(`order=seq&event=crash+test&historical=${historical}`);
       return events.map((event) => event.uuid);
     };
     const realtime = await ofLane(false);

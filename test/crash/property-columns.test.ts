@@ -4,8 +4,8 @@ import { afterAll, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { openEventDatabase } from "../../src/events/duckdb/database.ts";
-import type { Status } from "../../src/operate/status-shape.ts";
-import { flagkeep, initialisedDirectory, TestAppliance, until } from "../support/appliance.ts";
+import type { Status } from "../../src/operate/status-schema.ts";
+import { flagkeep, initialisedDirectory, ServerProcess, until } from "../support/server.ts";
 
 const directory = await initialisedDirectory();
 afterAll(() => rmSync(directory.dataDir, { recursive: true, force: true }));
@@ -13,39 +13,39 @@ afterAll(() => rmSync(directory.dataDir, { recursive: true, force: true }));
 const events = 600_000;
 
 test("a column is filled in the background, survives kills, and answers as before", async () => {
-  await (await TestAppliance.start({ directory })).stop();
+  await (await ServerProcess.start({ directory })).stop();
   await storeEvents();
   const columns = async () => {
     const { stdout } = await flagkeep(["status", "--json", "--data-dir", directory.dataDir]);
     return (JSON.parse(stdout) as Status).engine.properties;
   };
-  await using appliance = await TestAppliance.start({ directory });
-  const before = await until(() => breakdown(appliance), "the first answer is there");
+  await using server = await ServerProcess.start({ directory });
+  const before = await until(() => breakdown(server), "the first answer is there");
   expect(before.map(({ count }) => count).reduce((sum, count) => sum + count)).toBe(events);
   const killed = new Set<number>();
-  for (let asked = 0; asked < 3; asked++) await until(() => breakdown(appliance), "the question is counted");
+  for (let asked = 0; asked < 3; asked++) await until(() => breakdown(server), "the question is counted");
   for (let kills = 0; kills < 2; kills++) {
     await until(async () => {
       const [column] = await columns();
       return column !== undefined && column.filled > kills * 0.2 && column.filled < 1;
     }, "the column is being filled");
-    for (const pid of await appliance.enginePids()) {
+    for (const pid of await server.enginePids()) {
       killed.add(pid);
       process.kill(pid, "SIGKILL");
     }
     // Half full a column is not read.
-    expect(await until(() => breakdown(appliance), "the engine is back")).toEqual(before);
+    expect(await until(() => breakdown(server), "the engine is back")).toEqual(before);
   }
   expect(killed.size).toBe(2);
   await until(async () => (await columns())[0]?.filled === 1, "the column is full");
   expect(await columns()).toEqual([{ name: "plan", filled: 1 }]);
-  const after = await breakdown(appliance);
+  const after = await breakdown(server);
   expect(after).toEqual(before);
 }, 120_000);
 
 /** Of all events, computed anew. */
-async function breakdown(appliance: TestAppliance): Promise<{ value: unknown; count: number }[] | undefined> {
-  const response = await appliance.api(`/api/projects/${appliance.made.project.id}/query/`, {
+async function breakdown(server: ServerProcess): Promise<{ value: unknown; count: number }[] | undefined> {
+  const response = await server.api(`/api/projects/${server.made.project.id}/query/`, {
     method: "POST",
     body: {
       refresh: "force_blocking",
@@ -64,7 +64,7 @@ async function breakdown(appliance: TestAppliance): Promise<{ value: unknown; co
     .sort((one, other) => String(one.value).localeCompare(String(other.value)));
 }
 
-/** Into the file of a stopped appliance: sending as many takes a minute. */
+/** Into the file of a stopped server: sending as many takes a minute. */
 async function storeEvents(): Promise<void> {
   const database = await openEventDatabase(join(directory.dataDir, "events.duckdb"), {
     ...{ memoryLimitBytes: 512 * 1024 ** 2, threads: 1 },

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
-import { TestAppliance, until } from "../support/appliance.ts";
+import { ServerProcess, until } from "../support/server.ts";
 
 const mib = 1024 * 1024;
 const queryTimeoutMs = 3_000;
@@ -10,32 +10,32 @@ const memoryLimitBytes = 512 * mib;
 /** The machine of the test may be busy; on a quiet one a query is gone a second after its limit. */
 const patienceMs = 2_500;
 
-let appliance: TestAppliance;
+let server: ServerProcess;
 beforeAll(async () => {
-  appliance = await TestAppliance.start({ args: ["--query-timeout", `${queryTimeoutMs / 1_000}s`] });
-  await appliance.batch(
+  server = await ServerProcess.start({ args: ["--query-timeout", `${queryTimeoutMs / 1_000}s`] });
+  await server.batch(
     Array.from({ length: 2_000 }, (_, n) => ({
       event: `e${n % 5}`,
       distinct_id: `u${n % 50}`,
       properties: { n },
     })),
   );
-  await appliance.eventsWhenStored(2_000);
+  await server.eventsWhenStored(2_000);
 }, 60_000);
-afterAll(async () => await appliance[Symbol.asyncDispose]());
+afterAll(async () => await server[Symbol.asyncDispose]());
 
 const ask = (query: string, options: { signal?: AbortSignal; key?: string; project?: number } = {}) =>
-  fetch(`${appliance.url}/api/projects/${options.project ?? appliance.made.project.id}/query/`, {
+  fetch(`${server.url}/api/projects/${options.project ?? server.made.project.id}/query/`, {
     method: "POST",
     headers: {
-      Authorization: `Bearer ${options.key ?? appliance.made.personal_api_key}`,
+      Authorization: `Bearer ${options.key ?? server.made.personal_api_key}`,
       "Content-Type": "application/json",
     },
     body: JSON.stringify({ query }),
     signal: options.signal,
   });
 
-function memoryOf(pid: number, line: "VmHWM" | "VmRSS"): number {
+function getMemory(pid: number, line: "VmHWM" | "VmRSS"): number {
   try {
     return (
       Number(new RegExp(`${line}:\\s+(\\d+)`).exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) *
@@ -53,15 +53,15 @@ async function beside(work: () => Promise<Response>) {
   const failed: number[] = [];
   const watch = setInterval(
     () =>
-      void appliance.enginePids().then((pids) => {
-        for (const pid of pids) peakBytes = Math.max(peakBytes, memoryOf(pid, "VmHWM"));
+      void server.enginePids().then((pids) => {
+        for (const pid of pids) peakBytes = Math.max(peakBytes, getMemory(pid, "VmHWM"));
       }),
     100,
   );
   const others = (async () => {
     while (isRunning) {
-      const flags = await appliance.post("/flags/?v=2", { api_key: appliance.token, distinct_id: "x" });
-      const capture = await appliance.capture({ event: "beside", distinct_id: "y" });
+      const flags = await server.post("/flags/?v=2", { api_key: server.token, distinct_id: "x" });
+      const capture = await server.capture({ event: "beside", distinct_id: "y" });
       for (const { status } of [flags, capture]) if (status !== 200) failed.push(status);
       await Bun.sleep(10);
     }
@@ -104,7 +104,7 @@ describe("memory", () => {
       expect(seen.failed).toEqual([]);
       expect(seen.peakBytes).toBeLessThan(memoryLimitBytes + 1024 * mib);
       expect(seen.tookMs).toBeLessThan(queryTimeoutMs + 1_000 + patienceMs);
-      expect(await appliance.query("SELECT 1 AS one")).toEqual([{ one: 1 }]);
+      expect(await server.query("SELECT 1 AS one")).toEqual([{ one: 1 }]);
     }, 60_000);
 });
 
@@ -122,37 +122,37 @@ describe("tables that double in memory", () => {
   ];
   for (const sql of doubling)
     test(`${sql.slice(0, 90)}: stopped, by the same engine`, async () => {
-      const pids = await appliance.enginePids();
+      const pids = await server.enginePids();
       const seen = await beside(() => ask(sql));
       expect(["query_memory", "query_timeout"]).toContain(JSON.parse(seen.text).code);
       expect(seen.failed).toEqual([]);
       expect(seen.peakBytes).toBeLessThan(memoryLimitBytes + 1024 * mib);
-      expect(await appliance.query("SELECT 1 AS one")).toEqual([{ one: 1 }]);
-      expect(await appliance.enginePids()).toEqual(pids);
+      expect(await server.query("SELECT 1 AS one")).toEqual([{ one: 1 }]);
+      expect(await server.enginePids()).toEqual(pids);
     }, 60_000);
 });
 
 test("callers leave long function calls behind: the query of another caller waits for the next engine", async () => {
   await restarted(["--query-timeout", "30s"]);
-  const pids = await appliance.enginePids();
-  const before = await appliance.engineSeconds();
+  const pids = await server.enginePids();
+  const before = await server.engineSeconds();
   const gone = Array.from({ length: 4 }, () => {
     const abort = new AbortController();
     const slow = "SELECT levenshtein(repeat('a', 1000000), repeat('b', 1000000))";
     return { abort, asked: ask(slow, { signal: abort.signal }).catch(() => undefined) };
   });
-  await until(async () => (await appliance.engineSeconds()) > before + 1, "the calls run");
+  await until(async () => (await server.engineSeconds()) > before + 1, "the calls run");
   for (const { abort } of gone) abort.abort();
   await Promise.all(gone.map(({ asked }) => asked));
   const begin = performance.now();
   const answers = await Promise.all([
     ask("SELECT 1 AS one"),
     ask("SELECT count(*) FROM events"),
-    appliance.api(`/api/projects/${appliance.made.project.id}/events/?limit=1`),
+    server.api(`/api/projects/${server.made.project.id}/events/?limit=1`),
   ]);
   expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
   expect(performance.now() - begin).toBeLessThan(5_000);
-  expect(await appliance.enginePids()).not.toEqual(pids);
+  expect(await server.enginePids()).not.toEqual(pids);
 }, 60_000);
 
 describe("time, inside one function call too", () => {
@@ -175,15 +175,15 @@ describe("time, inside one function call too", () => {
     }, 60_000);
 });
 
-/** Stops and starts the appliance, which forgets whose statements were bad. */
+/** Stops and starts the server, which forgets whose statements were bad. */
 async function restarted(more: string[] = []): Promise<void> {
-  const { directory } = appliance;
-  await appliance.stop();
-  appliance = await TestAppliance.start({
+  const { directory } = server;
+  await server.stop();
+  server = await ServerProcess.start({
     directory,
     args: ["--query-timeout", `${queryTimeoutMs / 1_000}s`, ...more],
   });
-  await appliance.query("SELECT 1");
+  await server.query("SELECT 1");
 }
 
 describe("answers", () => {
@@ -211,7 +211,7 @@ describe("answers", () => {
     expect((await (await ask("SELECT repeat('x', 3500) FROM range(10000)")).text()).length).toBeGreaterThan(
       30 * mib,
     );
-    expect(memoryOf(appliance.process.pid, "VmHWM")).toBeLessThan(250 * mib);
+    expect(getMemory(server.process.pid, "VmHWM")).toBeLessThan(250 * mib);
   }, 90_000);
 
   test("nested as deeply as may be: never a 500", async () => {
@@ -235,14 +235,14 @@ describe("answers", () => {
     for (const sql of deep) {
       const { status } = await ask(sql);
       expect([sql.slice(0, 40), ends.includes(status) && status]).toEqual([sql.slice(0, 40), status]);
-      expect(await appliance.query("SELECT 1 AS one")).toEqual([{ one: 1 }]);
+      expect(await server.query("SELECT 1 AS one")).toEqual([{ one: 1 }]);
     }
   }, 90_000);
 });
 
 test("a query ends when whoever asked has gone", async () => {
   await restarted();
-  const before = await appliance.engineSeconds();
+  const before = await server.engineSeconds();
   const gone = Array.from({ length: 4 }, () => {
     const abort = new AbortController();
     const asked = ask(
@@ -253,7 +253,7 @@ test("a query ends when whoever asked has gone", async () => {
     ).catch(() => undefined);
     return { abort, asked };
   });
-  await until(async () => (await appliance.engineSeconds()) > before + 1, "the queries run");
+  await until(async () => (await server.engineSeconds()) > before + 1, "the queries run");
   for (const { abort } of gone) abort.abort();
   await Promise.all(gone.map(({ asked }) => asked));
   const begin = performance.now();
@@ -263,7 +263,7 @@ test("a query ends when whoever asked has gone", async () => {
 
 test("who leaves before the answer has met no defect of ours", async () => {
   const logs: Record<string, unknown>[] = [];
-  await using left = await TestAppliance.start({ onLog: (line) => logs.push(line) });
+  await using left = await ServerProcess.start({ onLog: (line) => logs.push(line) });
   const slow = "SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE a.range + b.range = 7";
   const leave = async (path: string, body?: object) => {
     const abort = new AbortController();
@@ -297,7 +297,7 @@ test("who leaves before the answer has met no defect of ours", async () => {
 
 test("who brings the engine down twice in a minute waits; others go on", async () => {
   await restarted();
-  const made = await appliance.api("/api/organizations/@current/projects/", {
+  const made = await server.api("/api/organizations/@current/projects/", {
     method: "POST",
     body: { name: "Second" },
   });
@@ -317,15 +317,11 @@ test("who brings the engine down twice in a minute waits; others go on", async (
 
 test("an engine that says nothing any more: 503 for queries, and another one within half a minute", async () => {
   await restarted();
-  const [pid] = await appliance.enginePids();
+  const [pid] = await server.enginePids();
   process.kill(pid!, "SIGSTOP");
   const seen = await beside(() => ask("SELECT 1"));
   expect([503, 200]).toContain(seen.status);
   expect(seen.failed).toEqual([]);
-  await until(
-    async () => (await appliance.enginePids()).some((now) => now !== pid),
-    "it is replaced",
-    30_000,
-  );
-  expect(await appliance.query("SELECT 1 AS one")).toEqual([{ one: 1 }]);
+  await until(async () => (await server.enginePids()).some((now) => now !== pid), "it is replaced", 30_000);
+  expect(await server.query("SELECT 1 AS one")).toEqual([{ one: 1 }]);
 }, 60_000);

@@ -3,9 +3,9 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
 import type { DuckDBConnection } from "@duckdb/node-api";
-import { QueryTookMemory, RunningQueries } from "../../src/engine/running-queries.ts";
+import { QueryMemoryExceededError, RunningQueries } from "../../src/engine/running-queries.ts";
 import { type EventDatabase, openEventDatabase } from "../../src/events/duckdb/database.ts";
-import { temporaryFolder } from "../support/appliance.ts";
+import { temporaryFolder } from "../support/server.ts";
 
 const memoryLimitBytes = 64 * 1024 * 1024;
 const onStuck = (why: string) => {
@@ -41,7 +41,7 @@ afterAll(async () => {
 /** Asks while something is loaded until the answer is there. */
 async function whileLoading(sql: string): Promise<unknown> {
   const asked = Promise.withResolvers<void>();
-  const loading = queries.loadInRoom(() => asked.promise);
+  const loading = queries.loadWithinBudget(() => asked.promise);
   try {
     return await queries.run(
       async (connection) => {
@@ -88,13 +88,117 @@ test("a statement that needs more than DuckDB's limit has an error of its own", 
       connection.runAndReadAll("SELECT len(list(md5(i::VARCHAR))) FROM range(4000000) t(i) GROUP BY i % 2"),
     { isForeign: true },
   );
-  await expect(run).rejects.toBeInstanceOf(QueryTookMemory);
+  await expect(run).rejects.toBeInstanceOf(QueryMemoryExceededError);
 });
 
-test("a query that has taken most of the memory is stopped", async () => {
-  await expect(
-    whileLoading("SELECT max(c) FROM (SELECT v, count(*) AS c FROM wide GROUP BY v)"),
-  ).rejects.toBeInstanceOf(QueryTookMemory);
+test("a query that needs more than the memory uses temporary files, also while events are loaded", async () => {
+  const loader = await database.connect();
+  await loader.run("CREATE OR REPLACE TABLE loaded (v VARCHAR)");
+  let isRunning = true;
+  let steps = 0;
+  const load = async () => {
+    while (isRunning) {
+      await queries.loadWithinBudget(async () => {
+        await loader.run("INSERT INTO loaded SELECT repeat(md5(random()::VARCHAR), 30) FROM range(2000)");
+      });
+      steps += 1;
+    }
+  };
+  const loading = load();
+  try {
+    for (const [sql, result] of [
+      ["SELECT max(c) FROM (SELECT v, count(*) AS c FROM wide GROUP BY v)", 1n],
+      ["SELECT count(DISTINCT v) FROM wide", 2_000_000n],
+      ["SELECT count(*) FROM wide a JOIN wide b USING (v)", 2_000_000n],
+    ] as const)
+      expect(await whileLoading(sql)).toBe(result);
+  } finally {
+    isRunning = false;
+    await loading;
+    loader.closeSync();
+  }
+  expect(steps).toBeGreaterThan(0);
+});
+
+async function getRejection(
+  target: RunningQueries,
+  sql: string,
+): Promise<{ code?: string; message: string }> {
+  const run = target.run((connection) => connection.runAndReadAll(sql), { isForeign: true });
+  return await run.then(
+    () => ({ message: "no error" }),
+    (error) => error as Error & { code: string },
+  );
+}
+
+test("the error names what used the memory", async () => {
+  for (const [sql, part] of [
+    ["SELECT len(list(md5(i::VARCHAR))) FROM range(4000000) t(i)", "collected by aggregates"],
+    // Fails before the first measurement.
+    ["SELECT sum(len(l)) FROM (SELECT string_agg(v) AS l FROM wide)", "aggregate"],
+  ] as const) {
+    const { code, message } = await getRejection(queries, sql);
+    expect(code).toBe("query_memory");
+    expect(message).toMatch(
+      /exceeded the memory limit \(64 MiB\) and was cancelled: most of it is .* \(\d+ MiB\)\./,
+    );
+    expect(message).toContain(part);
+  }
+});
+
+test("temporary files have a limit of their own, which the error names", async () => {
+  const folder = temporaryFolder();
+  const limits = { memoryLimitBytes, spillLimitBytes: 16 * 1024 * 1024 };
+  const settings = { ...limits, threads: 1, temporaryFolder: join(folder, "tmp") };
+  const small = await openEventDatabase(join(folder, "events.duckdb"), settings);
+  try {
+    const few = new RunningQueries(small, { ...limits, onStuck, residentBytes: () => memoryLimitBytes });
+    const { code, message } = await getRejection(
+      few,
+      "SELECT max(c) FROM (SELECT md5(i::VARCHAR) AS v, count(*) AS c FROM range(6000000) t(i) GROUP BY v)",
+    );
+    expect(code).toBe("query_memory");
+    expect(message).toContain("exceeded the limit of temporary files (16 MiB)");
+    expect(message).toContain("--duckdb-spill-limit");
+    expect(message).toContain("hash tables");
+  } finally {
+    await small.memory();
+    small.close();
+  }
+});
+
+test("an insight above the memory limit has the same error", async () => {
+  const run = queries.run((connection) =>
+    connection.runAndReadAll("SELECT len(list(md5(i::VARCHAR))) FROM range(4000000) t(i)"),
+  );
+  await expect(run).rejects.toBeInstanceOf(QueryMemoryExceededError);
+});
+
+test("memory of JavaScript objects and of the store's caches that grows while events are loaded is not a statement's", async () => {
+  const grownBytes = 700 * 1024 * 1024;
+  const run = async (heapGrowth: number) => {
+    let isRunning = false;
+    const grown = (bytes: number) => (isRunning ? memoryLimitBytes + bytes : memoryLimitBytes);
+    const full = new RunningQueries(database, {
+      ...{
+        memoryLimitBytes,
+        onStuck,
+        residentBytes: () => grown(grownBytes),
+        heapBytes: () => grown(heapGrowth),
+      },
+      loadingBytesMax: 128 * 1024 * 1024,
+    });
+    const loaded = Promise.withResolvers<void>();
+    const loading = full.loadWithinBudget(() => loaded.promise);
+    const work = async (connection: DuckDBConnection) => {
+      isRunning = true;
+      await connection.runAndReadAll("SELECT sum(length(v)) FROM wide, range(3)");
+    };
+    await full.run(work, { isForeign: true }).finally(() => loaded.resolve());
+    await loading;
+  };
+  await run(400 * 1024 * 1024);
+  await expect(run(0)).rejects.toBeInstanceOf(QueryMemoryExceededError);
 });
 
 test("what loading has left behind is not counted as a statement's, what it takes itself is", async () => {
@@ -111,5 +215,5 @@ test("what loading has left behind is not counted as a statement's, what it take
   };
   await run(200 * 1024 * 1024);
   // More than its part and the file's cache together.
-  await expect(run(400 * 1024 * 1024)).rejects.toBeInstanceOf(QueryTookMemory);
+  await expect(run(400 * 1024 * 1024)).rejects.toBeInstanceOf(QueryMemoryExceededError);
 });

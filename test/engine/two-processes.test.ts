@@ -3,16 +3,16 @@
 import { describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { executable, flagkeep, initialisedDirectory, TestAppliance, until } from "../support/appliance.ts";
+import { executable, flagkeep, initialisedDirectory, ServerProcess, until } from "../support/server.ts";
 
 type Directory = Awaited<ReturnType<typeof initialisedDirectory>>;
 
 test.if(process.platform === "linux")("every thread of the engine yields to the front", async () => {
-  await using appliance = await TestAppliance.start();
-  await appliance.capture({ event: "hello", distinct_id: "ann" });
-  await appliance.eventsWhenStored(1);
-  const [engine] = await appliance.enginePids();
-  const front = niceValues(appliance.process.pid);
+  await using server = await ServerProcess.start();
+  await server.capture({ event: "hello", distinct_id: "ann" });
+  await server.eventsWhenStored(1);
+  const [engine] = await server.enginePids();
+  const front = niceValues(server.process.pid);
   expect(Math.min(...niceValues(engine!))).toBeGreaterThan(Math.max(...front));
 });
 
@@ -27,44 +27,44 @@ function niceValues(pid: number): number[] {
 
 describe("the engine dies", () => {
   test("captures and flags go on, it is back within 3 s, nothing is lost or doubled", async () => {
-    await using appliance = await TestAppliance.start();
-    await appliance.api("/api/projects/1/feature_flags/", { method: "POST", body: { key: "a-flag" } });
-    await appliance.capture({ event: "before", distinct_id: "a" });
-    await appliance.eventsWhenStored(1);
+    await using server = await ServerProcess.start();
+    await server.api("/api/projects/1/feature_flags/", { method: "POST", body: { key: "a-flag" } });
+    await server.capture({ event: "before", distinct_id: "a" });
+    await server.eventsWhenStored(1);
     const uuids: string[] = [];
     for (let kill = 0; kill < 3; kill++) {
       const [pid] = await until(async () => {
-        const pids = await appliance.enginePids();
+        const pids = await server.enginePids();
         return pids.length === 1 && pids;
       }, "the engine runs");
       process.kill(pid!, "SIGKILL");
       for (let i = 0; i < 20; i++) {
         const uuid = Bun.randomUUIDv7();
-        const response = await appliance.capture({ event: "meanwhile", distinct_id: "a", uuid });
+        const response = await server.capture({ event: "meanwhile", distinct_id: "a", uuid });
         expect(response.status).toBe(200);
         uuids.push(uuid);
-        expect((await appliance.api("/api/projects/1/feature_flags/")).status).toBe(200);
+        expect((await server.api("/api/projects/1/feature_flags/")).status).toBe(200);
       }
       const started = performance.now();
       await until(
-        async () => (await appliance.api("/api/projects/1/events/")).status === 200,
+        async () => (await server.api("/api/projects/1/events/")).status === 200,
         "queries are answered",
       );
       expect(performance.now() - started).toBeLessThan(15_000);
     }
-    const events = await appliance.eventsWhenStored(61);
+    const events = await server.eventsWhenStored(61);
     expect(events.slice(1).map(({ uuid }) => uuid)).toEqual(uuids);
   }, 60_000);
 
   test("a query meanwhile waits for the next one, or gets 503 with Retry-After", async () => {
-    await using appliance = await TestAppliance.start();
+    await using server = await ServerProcess.start();
     const [pid] = await until(async () => {
-      const pids = await appliance.enginePids();
+      const pids = await server.enginePids();
       return pids.length === 1 && pids;
     }, "the engine runs");
     process.kill(pid!, "SIGSTOP");
     process.kill(pid!, "SIGKILL");
-    const response = await appliance.api("/api/projects/1/events/");
+    const response = await server.api("/api/projects/1/events/");
     if (response.status !== 200) {
       expect(response.status).toBe(503);
       expect(Number(response.headers.get("retry-after"))).toBeGreaterThan(0);
@@ -75,18 +75,18 @@ describe("the engine dies", () => {
 
 test("the front dies: the engine goes too", async () => {
   const directory = await initialisedDirectory();
-  const appliance = await TestAppliance.start({ directory });
+  const server = await ServerProcess.start({ directory });
   const [pid] = await until(async () => {
-    const pids = await appliance.enginePids();
+    const pids = await server.enginePids();
     return pids.length === 1 && pids;
   }, "the engine runs");
-  await appliance.kill();
+  await server.kill();
   await until(() => !existsSync(`/proc/${pid}`), "the engine is gone");
 });
 
 /** Loads an event and kills the front, whose engine sleeps on. @returns the engine's process id, and a backup's path */
 async function sleepingEngine(directory: Directory): Promise<{ pid: number; backup: string }> {
-  const first = await TestAppliance.start({ directory });
+  const first = await ServerProcess.start({ directory });
   await first.capture({ event: "before", distinct_id: "a" });
   await first.eventsWhenStored(1);
   const { stdout } = await flagkeep(["backup", "create", "--data-dir", directory.dataDir, "--json"]);
@@ -101,9 +101,9 @@ test("an engine that outlives its front is waited for: no other one touches the 
   const { dataDir } = directory;
   const { pid } = await sleepingEngine(directory);
   const quarantine = join(dataDir, "journal", "quarantine");
-  await using second = await TestAppliance.start({ directory });
+  await using second = await ServerProcess.start({ directory });
   await until(
-    () => second.logs.some(({ msg }) => String(msg).startsWith("waiting for the engine")),
+    () => second.logs.some(({ msg }) => String(msg).startsWith("waiting for the previous engine")),
     "it waits",
   );
   expect((await second.capture({ event: "meanwhile", distinct_id: "a" })).status).toBe(200);
@@ -128,24 +128,24 @@ for (const command of ["rebuild", "backup create", "backup restore"])
     await until(() => readFileSync(holder, "utf8") === String(child.pid), "it has the directory's lock");
     process.kill(pid, "SIGCONT");
     expect([await new Response(child.stderr).text(), await child.exited]).toEqual([expect.any(String), 0]);
-    await using second = await TestAppliance.start({ directory });
+    await using second = await ServerProcess.start({ directory });
     expect(await second.eventsWhenStored(1)).toHaveLength(1);
   }, 60_000);
 
 describe("a stop in order", () => {
   test("exits 0 with everything loaded and the journal empty", async () => {
     const directory = await initialisedDirectory();
-    const appliance = await TestAppliance.start({ directory });
+    const server = await ServerProcess.start({ directory });
     const uuids = Array.from({ length: 500 }, () => Bun.randomUUIDv7());
-    await appliance.batch(uuids.map((uuid) => ({ event: "x", uuid, properties: { distinct_id: "a" } })));
+    await server.batch(uuids.map((uuid) => ({ event: "x", uuid, properties: { distinct_id: "a" } })));
     const started = performance.now();
-    expect(await appliance.stop()).toBe(0);
+    expect(await server.stop()).toBe(0);
     expect(performance.now() - started).toBeLessThan(10_000);
     const left = [
       ...new Bun.Glob("{realtime,historical}/*").scanSync({ cwd: `${directory.dataDir}/journal` }),
     ];
     expect(left).toEqual([]);
-    await using again = await TestAppliance.start({ directory });
+    await using again = await ServerProcess.start({ directory });
     expect((await again.eventsWhenStored(500)).map(({ uuid }) => uuid)).toEqual(uuids);
     // Numbers go on behind those of the first run.
     await again.capture({ event: "later", distinct_id: "a" });

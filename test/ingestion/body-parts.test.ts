@@ -7,7 +7,7 @@ import { splitBody } from "../../src/ingestion/body-parts.ts";
 const bytes = (text: string) => Buffer.from(text);
 
 /** The events of all parts; undefined where the body is not split, or a part is not JSON. */
-function eventsOf(text: string): unknown[] | undefined {
+function getEvents(text: string): unknown[] | undefined {
   try {
     return splitBody(bytes(text), 20)?.flatMap(({ content, firstPosition }, index) => {
       if (index === 0) expect(firstPosition).toBe(0);
@@ -35,10 +35,10 @@ describe("a body", () => {
         fc.constantFrom(undefined, 1, "\t"),
         (events, around, space) => {
           const list = JSON.stringify(events, null, space);
-          expect(eventsOf(list)).toEqual(JSON.parse(list));
+          expect(getEvents(list)).toEqual(JSON.parse(list));
           const body = JSON.stringify({ ...around, batch: events, sent_at: "]" }, null, space);
           const isLong = body.length - list.length > 10_000;
-          if (!isLong) expect(eventsOf(body)).toEqual(JSON.parse(list));
+          if (!isLong) expect(getEvents(body)).toEqual(JSON.parse(list));
         },
       ),
       { numRuns: 200 },
@@ -56,7 +56,7 @@ describe("a body", () => {
         fc.string({ unit: characters, maxLength: 3 }),
         (at, cut, put) => {
           const damaged = body.slice(0, at) + put + body.slice(at + cut);
-          const events = eventsOf(damaged);
+          const events = getEvents(damaged);
           if (events === undefined) return;
           expect(events).toEqual(JSON.parse(damaged).batch);
         },

@@ -80,11 +80,11 @@ const propertyNames = [
   "__proto__",
   "own",
 ];
-const objectText = (name: fc.Arbitrary<string>, value: fc.Arbitrary<string>) =>
+const serializeObject = (name: fc.Arbitrary<string>, value: fc.Arbitrary<string>) =>
   fc
     .array(fc.tuple(name, value), { maxLength: 8 })
     .map((members) => `{${members.map(([key, one]) => `${JSON.stringify(key)}:${one}`).join(",")}}`);
-const properties = objectText(fc.constantFrom(...propertyNames), anyJson);
+const properties = serializeObject(fc.constantFrom(...propertyNames), anyJson);
 const eventName = fc.constantFrom(
   "e",
   "$identify",
@@ -98,7 +98,7 @@ const withOthers = (own: string, others: string, isOwnLast: boolean) => {
   if (others === "{}") return `{${own}}`;
   return isOwnLast ? `${others.slice(0, -1)},${own}}` : `{${own},${others.slice(1)}`;
 };
-const others = objectText(fc.constantFrom(...names), anyJson);
+const others = serializeObject(fc.constantFrom(...names), anyJson);
 const mostly = fc.nat(9).map(Boolean);
 const event = fc
   .tuple(eventName, properties, others, mostly)

@@ -4,16 +4,16 @@ import {
   countMembers,
   endOfValue,
   hasName,
+  type JsonCounts,
   memberName,
   memberSource,
   memberSpan,
   nextMember,
   nextValueStart,
   skipSpace,
-  type Tally,
-} from "../../src/ingestion/json-spans.ts";
+} from "../../src/ingestion/json-scanner.ts";
 
-const tally = (): Tally => ({ members: 0, deepest: 0 });
+const tally = (): JsonCounts => ({ members: 0, deepest: 0 });
 
 /** Rebuilds a value from nothing but spans and the parsing of scalars. */
 function rebuilt(text: string, at: number): { value: unknown; end: number } {
@@ -47,7 +47,7 @@ function rebuilt(text: string, at: number): { value: unknown; end: number } {
 const spaces = fc.constantFrom("", " ", "\n", "\t", "\r\n  ");
 
 /** JSON text with random space between the tokens and random escapes in the strings. */
-const jsonText = fc
+const toJsonString = fc
   .tuple(fc.jsonValue({ stringUnit: "binary" }), fc.infiniteStream(fc.nat(3)), fc.infiniteStream(spaces))
   .map(([value, escapes, gaps]) => {
     const gap = () => gaps.next().value as string;
@@ -78,7 +78,7 @@ const jsonText = fc
 describe("the span scanner agrees with JSON.parse", () => {
   test("on arbitrary JSON, compact, spaced and escaped", () => {
     fc.assert(
-      fc.property(jsonText, (text) => {
+      fc.property(toJsonString, (text) => {
         const start = skipSpace(text, 0);
         const { value, end } = rebuilt(text, start);
         expect(value).toEqual(JSON.parse(text));

@@ -1,7 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import LZString from "lz-string";
-import { InvalidPayload, PayloadTooLarge, RequestRefused } from "../../src/http/decode/failures.ts";
+import {
+  InvalidPayloadError,
+  PayloadTooLargeError,
+  RequestRejectedError,
+} from "../../src/http/decode/errors.ts";
 import { decompressLz64 } from "../../src/http/decode/lz64.ts";
 
 const limitBytes = 1_000_000;
@@ -40,14 +44,14 @@ describe("reads what lz-string wrote", () => {
 test("stops at the limit, counted in UTF-8", () => {
   const base64 = LZString.compressToBase64("é".repeat(600));
   expect(read(base64, 1200)).toBe("é".repeat(600));
-  expect(() => read(base64, 1199)).toThrow(PayloadTooLarge);
-  expect(() => read(base64, 599)).toThrow(PayloadTooLarge);
+  expect(() => read(base64, 1199)).toThrow(PayloadTooLargeError);
+  expect(() => read(base64, 599)).toThrow(PayloadTooLargeError);
 });
 
 test("a few bytes that stand for much are not unpacked beyond the limit", () => {
   const bomb = LZString.compressToBase64("a".repeat(2_000_000));
   expect(bomb.length).toBeLessThan(10_000);
-  expect(() => read(bomb, 1_999_999)).toThrow(PayloadTooLarge);
+  expect(() => read(bomb, 1_999_999)).toThrow(PayloadTooLargeError);
   expect(read(bomb, 2_000_000)).toHaveLength(2_000_000);
 });
 
@@ -58,11 +62,11 @@ test("any other bytes are refused or read, never worse", () => {
       try {
         expect(typeof read(base64)).toBe("string");
       } catch (error) {
-        expect(error).toBeInstanceOf(RequestRefused);
+        expect(error).toBeInstanceOf(RequestRejectedError);
       }
     }),
     { numRuns: 500 },
   );
-  expect(() => read("")).toThrow(InvalidPayload);
-  expect(() => read(LZString.compressToBase64("hello world").slice(0, -6))).toThrow(InvalidPayload);
+  expect(() => read("")).toThrow(InvalidPayloadError);
+  expect(() => read(LZString.compressToBase64("hello world").slice(0, -6))).toThrow(InvalidPayloadError);
 });

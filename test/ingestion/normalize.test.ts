@@ -5,10 +5,10 @@ import { facts, item, madeUuid, noon, normalizedText, stored, warningTypes } fro
 
 const uuidForm = "01a1fb87-8ea9-71da-a728-780e77655af4";
 const event = (more: Record<string, unknown> = {}) => ({ event: "e", distinct_id: "d", ...more });
-const outcomeOf = (value: Record<string, unknown>) => normalize(item(value), facts());
+const getOutcome = (value: Record<string, unknown>) => normalize(item(value), facts());
 
 test("an event becomes canonical", () => {
-  const outcome = outcomeOf({
+  const outcome = getOutcome({
     event: "bought",
     distinct_id: "d",
     uuid: uuidForm.toUpperCase(),
@@ -57,7 +57,7 @@ describe("dropped, and why", () => {
   })) {
     values.forEach((value, index) => {
       test(`${reason} ${index + 1}`, () => {
-        const outcome = outcomeOf(value);
+        const outcome = getOutcome(value);
         expect(outcome.kind).toBe("dropped");
         expect(warningTypes(outcome)).toEqual([reason]);
       });
@@ -65,7 +65,7 @@ describe("dropped, and why", () => {
   }
 
   test("with what is known about the event, cut to a bounded length", () => {
-    const outcome = outcomeOf({ event: "n".repeat(1_000), uuid: `x${"\0\ud800".repeat(5_000)}` });
+    const outcome = getOutcome({ event: "n".repeat(1_000), uuid: `x${"\0\ud800".repeat(5_000)}` });
     expect(outcome.kind === "dropped" && outcome.reason.details).toEqual({
       event: "n".repeat(400),
       eventUuid: `x${"\ufffd\ufffd".repeat(5_000)}`.slice(0, 400),
@@ -125,14 +125,14 @@ describe("kept with a warning", () => {
     ["ignored_invalid_timestamp", event({ timestamp: "soon" })],
   ] as [string, Record<string, unknown>][]) {
     test(`${warning}: ${JSON.stringify(value).slice(0, 80)}`, () => {
-      const outcome = outcomeOf(value);
+      const outcome = getOutcome(value);
       expect(outcome.kind).toBe("event");
       expect(warningTypes(outcome)).toEqual([warning]);
     });
   }
 
   test("an event with a uuid that is none gets one", () => {
-    const { uuid, hasMadeUuid } = stored(outcomeOf(event({ uuid: "u" })));
+    const { uuid, hasMadeUuid } = stored(getOutcome(event({ uuid: "u" })));
     expect({ uuid, hasMadeUuid }).toEqual({ uuid: madeUuid, hasMadeUuid: true });
   });
 
@@ -154,16 +154,16 @@ describe("kept with a warning", () => {
       event({ properties: { timestamp: "soon" } }),
       event({ properties: { text: "é".repeat(2_000_000) } }),
     ]) {
-      const outcome = outcomeOf(value);
+      const outcome = getOutcome(value);
       expect(outcome.kind).toBe("event");
       expect(warningTypes(outcome)).toEqual([]);
     }
   });
 
   test("a survey with its id has none", () => {
-    expect(warningTypes(outcomeOf(event({ event: "survey sent", properties: { $survey_id: "s" } })))).toEqual(
-      [],
-    );
+    expect(
+      warningTypes(getOutcome(event({ event: "survey sent", properties: { $survey_id: "s" } }))),
+    ).toEqual([]);
   });
 
   test("all at once, each once", () => {
@@ -173,7 +173,7 @@ describe("kept with a warning", () => {
       timestamp: {},
       properties: { $process_person_profile: 1 },
     });
-    expect(warningTypes(outcomeOf(value)).sort()).toEqual([
+    expect(warningTypes(getOutcome(value)).sort()).toEqual([
       "ignored_invalid_timestamp",
       "invalid_process_person_profile",
       "invalid_uuid",
@@ -184,7 +184,7 @@ describe("kept with a warning", () => {
 
 test("a warning of a client library is only a warning", () => {
   for (const properties of [{ distinct_id: "d", $$client_ingestion_warning_message: "slow down" }, {}]) {
-    const outcome = outcomeOf({ event: "$$client_ingestion_warning", properties });
+    const outcome = getOutcome({ event: "$$client_ingestion_warning", properties });
     expect(outcome.kind).toBe("notice");
     expect(warningTypes(outcome)).toEqual(["client_ingestion_warning"]);
     if (outcome.kind === "notice" && "distinct_id" in properties) {
@@ -253,7 +253,7 @@ test("halves of surrogate pairs become U+FFFD, wherever they are, and the event 
 
 describe("uuids", () => {
   const uuidOf = (uuid: unknown): Pick<CanonicalEvent, "uuid" | "hasMadeUuid"> => {
-    const { uuid: text, hasMadeUuid } = stored(outcomeOf(event({ uuid })));
+    const { uuid: text, hasMadeUuid } = stored(getOutcome(event({ uuid })));
     return { uuid: text, hasMadeUuid };
   };
   for (const [name, given] of [
@@ -289,7 +289,7 @@ describe("anonymous events", () => {
       plan: "free",
     };
     const { mode, properties: kept } = stored(
-      outcomeOf(event({ properties, $set: { d: 1 }, $set_once: { e: 1 } })),
+      getOutcome(event({ properties, $set: { d: 1 }, $set_once: { e: 1 } })),
     );
     expect(mode).toBe("propertyless");
     expect(JSON.parse(kept)).toEqual({
@@ -303,7 +303,7 @@ describe("anonymous events", () => {
   test("are anonymous only with the boolean false", () => {
     for (const value of [true, "false", 0, null, {}]) {
       const { mode, properties } = stored(
-        outcomeOf(event({ properties: { $process_person_profile: value, a: 1 } })),
+        getOutcome(event({ properties: { $process_person_profile: value, a: 1 } })),
       );
       expect(mode).toBe("full");
       expect(properties).toBe('{"a":1}');
@@ -335,6 +335,6 @@ test("objects that bring their own toString do no harm", () => {
     event({ properties: { $session_id: own, $survey_id: own, $ip: own, $set: own }, $set: own }),
     { event: "$$client_ingestion_warning", properties: { $$client_ingestion_warning_message: own } },
   ]) {
-    expect(["event", "dropped", "notice"]).toContain(outcomeOf(value).kind);
+    expect(["event", "dropped", "notice"]).toContain(getOutcome(value).kind);
   }
 });

@@ -63,7 +63,7 @@ async function bothRoads(body: Uint8Array, circumstances = usual) {
 
 const event = (inside: string, beside = "") =>
   `{"event":"e","distinct_id":"d","properties":${inside}${beside}}`;
-const batchOf = (...events: string[]) =>
+const getBatch = (...events: string[]) =>
   Buffer.from(`{"api_key":"${anyToken}","batch":[${events.join(",")}]}`);
 
 describe("usual events are copied", () => {
@@ -84,7 +84,7 @@ describe("usual events are copied", () => {
   })) {
     test(name, async () => {
       for (const anonymizeIps of [false, true]) {
-        const { copied } = await bothRoads(batchOf(text, text), { ...usual, anonymizeIps });
+        const { copied } = await bothRoads(getBatch(text, text), { ...usual, anonymizeIps });
         expect(copied).toBe(2);
       }
     });
@@ -104,7 +104,7 @@ describe("usual events are copied", () => {
 
   test("and only those of a request that are not usual are parsed", async () => {
     const odd = event('{"$elements":[{"tag_name":"a"}]}');
-    const { copied, stored } = await bothRoads(batchOf(event("{}"), odd, event("{}"), odd));
+    const { copied, stored } = await bothRoads(getBatch(event("{}"), odd, event("{}"), odd));
     expect(copied).toBe(2);
     expect(stored).toHaveLength(4);
   });
@@ -112,7 +112,7 @@ describe("usual events are copied", () => {
   test("but all of them where many are not", async () => {
     const odd = event('{"$elements":[{"tag_name":"a"}]}', `,"uuid":"${madeUuid}"`);
     const { copied } = await bothRoads(
-      batchOf(...Array.from({ length: 201 }, () => odd), event("{}", `,"uuid":"${madeUuid}"`)),
+      getBatch(...Array.from({ length: 201 }, () => odd), event("{}", `,"uuid":"${madeUuid}"`)),
     );
     expect(copied).toBe(0);
   });
@@ -120,7 +120,7 @@ describe("usual events are copied", () => {
   test("more than there is room for at once", async () => {
     const large = event(`{"text":"${"x".repeat(300_000)}"}`);
     const tooLarge = event(`{"text":"${"y".repeat(1_100_000)}"}`);
-    const { copied } = await bothRoads(batchOf(...Array.from({ length: 9 }, () => large), tooLarge, large));
+    const { copied } = await bothRoads(getBatch(...Array.from({ length: 9 }, () => large), tooLarge, large));
     expect(copied).toBe(10);
   });
 
@@ -140,7 +140,7 @@ describe("usual events are copied", () => {
       const events = times
         .slice(start, start + 500)
         .map((time) => event("{}", `,"timestamp":"${time}","uuid":"${madeUuid}"`));
-      const batch = batchOf(...events).toString();
+      const batch = getBatch(...events).toString();
       await bothRoads(Buffer.from(batch), late);
       await bothRoads(Buffer.from(batch.replace("{", '{"historical_migration":true,')), late);
     }
@@ -149,10 +149,10 @@ describe("usual events are copied", () => {
 
 test("a text of another request is never taken for this one's", () => {
   const first = readRequest(
-    { content: batchOf(event('{"a":1}')), form: undefined, query: {} },
+    { content: getBatch(event('{"a":1}')), form: undefined, query: {} },
     { kind: "classic", rule: "drop" },
   );
-  scan(batchOf(event('{"b":1}')));
+  scan(getBatch(event('{"b":1}')));
   const arrival = { receivedMicros: noon, clientIp: undefined };
   expect(() => first.lines({ id: 1, anonymizeIps: false }, arrival, () => "")).toThrow("Another request");
 });

@@ -3,14 +3,14 @@
 import { expect } from "bun:test";
 import { createApp } from "../../src/http/app.ts";
 import type { BodyLimits } from "../../src/http/body.ts";
-import { TrustedPlaces } from "../../src/http/places.ts";
+import { TrustedProxies } from "../../src/http/trusted-proxies.ts";
 import type { RawItem } from "../../src/ingestion/item-table.ts";
 import { normalize, type RequestFacts, requestFacts } from "../../src/ingestion/normalize.ts";
 import type { Outcome } from "../../src/ingestion/outcome.ts";
 import { parsePayload } from "../../src/ingestion/payload.ts";
-import type { CaptureDependencies, JournalSink, ProjectDirectory } from "../../src/ingestion/ports.ts";
+import type { CaptureDeps, JournalSink, ProjectDirectory } from "../../src/ingestion/ports.ts";
 import { captureRoutes } from "../../src/ingestion/routes.ts";
-import type { CanonicalEvent, EntryText } from "../../src/journal/entry.ts";
+import type { CanonicalEvent, EntryJson } from "../../src/journal/entry.ts";
 import type { Lane } from "../../src/journal/segment.ts";
 
 export const anyToken = "phc_test";
@@ -40,7 +40,7 @@ export class FakeJournal implements JournalSink {
   readonly appends: { lane: Lane; entries: readonly string[] }[] = [];
   refusal: Error | undefined;
 
-  async append(lane: Lane, written: readonly EntryText[]): Promise<number> {
+  async append(lane: Lane, written: readonly EntryJson[]): Promise<number> {
     if (this.refusal) throw this.refusal;
     const entries = written.map((entry) => Buffer.from(entry as string).toString());
     this.appends.push({ lane, entries });
@@ -88,7 +88,7 @@ export function startCapture({
   limits = {},
   trustedProxies = [],
   ...overrides
-}: Partial<CaptureDependencies> & { limits?: Partial<BodyLimits>; trustedProxies?: readonly string[] } = {}) {
+}: Partial<CaptureDeps> & { limits?: Partial<BodyLimits>; trustedProxies?: readonly string[] } = {}) {
   const journal = new FakeJournal();
   /** What was logged as a defect. */
   const unexpected: unknown[] = [];
@@ -97,7 +97,7 @@ export function startCapture({
     guard: undefined as never,
     log: { error: ({ error }) => unexpected.push(error) },
     routes: captureRoutes({ journal, projects, nowMicros: () => noon, ...overrides }),
-    places: new TrustedPlaces(trustedProxies),
+    origins: new TrustedProxies(trustedProxies),
     limits: { bytesMax: 20 * mib, apiBytesMax: mib, inFlightBytesMax: 256 * mib, ...limits },
   });
   const send = (path: string, init: RequestInit = {}) =>

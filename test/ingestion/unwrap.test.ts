@@ -1,19 +1,19 @@
 import { describe, expect, test } from "bun:test";
 import * as zlib from "node:zlib";
 import LZString from "lz-string";
-import { InvalidPayload, PayloadTooLarge } from "../../src/http/decode/failures.ts";
+import { decodeBody, toDisplayString } from "../../src/http/decode/decode-body.ts";
+import { InvalidPayloadError, PayloadTooLargeError } from "../../src/http/decode/errors.ts";
 import { queryFields } from "../../src/http/decode/form.ts";
-import { textOf, unwrap } from "../../src/http/decode/unwrap.ts";
 
 const mib = 1024 * 1024;
 const limitBytes = 20 * mib;
-const jsonText = '{"event":"größe","distinct_id":"a+b ?/>>>~~","properties":{"n":12.0}}';
+const toJsonString = '{"event":"größe","distinct_id":"a+b ?/>>>~~","properties":{"n":12.0}}';
 
-const utf8 = Buffer.from(jsonText);
+const utf8 = Buffer.from(toJsonString);
 const base64 = utf8.toString("base64");
 const base64Url = utf8.toString("base64url");
 const twice = Buffer.from(base64).toString("base64");
-const lz64 = LZString.compressToBase64(jsonText);
+const lz64 = LZString.compressToBase64(toJsonString);
 const gzip = zlib.gzipSync(utf8);
 const zstd = zlib.zstdCompressSync(utf8);
 const noGzipHeader = gzip.subarray(2);
@@ -29,7 +29,7 @@ async function unwrapped(
   { body = "", url = "/e/", encoding }: Wrapping,
   limit = limitBytes,
 ): Promise<string> {
-  const unwrapped = await unwrap(
+  const unwrapped = await decodeBody(
     {
       bytes: Buffer.from(body as string),
       query: queryFields(url),
@@ -37,17 +37,17 @@ async function unwrapped(
     },
     limit,
   );
-  return textOf(unwrapped);
+  return toDisplayString(unwrapped);
 }
 
 const form = (data: string) => `data=${encodeURIComponent(data)}`;
 
 describe("the JSON comes out of", () => {
   for (const wrapping of [
-    { name: "nothing around it", body: jsonText },
-    { name: "a byte order mark", body: `\ufeff${jsonText}` },
-    { name: "white space", body: ` \n${jsonText}` },
-    { name: "a content type that means nothing", body: jsonText },
+    { name: "nothing around it", body: toJsonString },
+    { name: "a byte order mark", body: `\ufeff${toJsonString}` },
+    { name: "white space", body: ` \n${toJsonString}` },
+    { name: "a content type that means nothing", body: toJsonString },
 
     { name: "base64", body: base64 },
     { name: "base64 with a line break behind it", body: `${base64}\n` },
@@ -64,8 +64,8 @@ describe("the JSON comes out of", () => {
       name: "a form with base64 whose + became spaces",
       body: `data=${base64.replaceAll("+", "%20")}`,
     },
-    { name: "a form with JSON", body: form(jsonText) },
-    { name: "a form with JSON and + for spaces", body: form(jsonText).replaceAll("%20", "+") },
+    { name: "a form with JSON", body: form(toJsonString) },
+    { name: "a form with JSON and + for spaces", body: form(toJsonString).replaceAll("%20", "+") },
     { name: "a form with gzip in base64", body: form(gzip.toString("base64")) },
     { name: "a form with other fields first", body: `_=1&ip=1&ver=1.2&${form(base64)}` },
     { name: "a form without its content type", body: form(base64) },
@@ -85,13 +85,18 @@ describe("the JSON comes out of", () => {
       name: "gzip in two members",
       body: Buffer.concat([zlib.gzipSync(utf8.subarray(0, 9)), zlib.gzipSync(utf8.subarray(9))]),
     },
-    { name: "plain JSON that claims gzip", body: jsonText, url: "/e/?compression=gzip", encoding: "gzip" },
-    { name: "plain JSON that claims br", body: jsonText, encoding: "br" },
-    { name: "plain JSON that claims zstd", body: jsonText, encoding: "zstd" },
-    { name: "plain JSON that claims lz64", body: jsonText, url: "/e/?compression=lz64" },
+    {
+      name: "plain JSON that claims gzip",
+      body: toJsonString,
+      url: "/e/?compression=gzip",
+      encoding: "gzip",
+    },
+    { name: "plain JSON that claims br", body: toJsonString, encoding: "br" },
+    { name: "plain JSON that claims zstd", body: toJsonString, encoding: "zstd" },
+    { name: "plain JSON that claims lz64", body: toJsonString, url: "/e/?compression=lz64" },
     {
       name: "plain JSON that claims the unknown",
-      body: jsonText,
+      body: toJsonString,
       url: "/e/?compression=rot13",
       encoding: "identity",
     },
@@ -115,11 +120,15 @@ describe("the JSON comes out of", () => {
     { name: "a query with base64", url: `/e/?data=${encodeURIComponent(base64)}&_=1` },
     { name: "a query with base64 whose + was not escaped", url: `/e/?data=${base64}` },
     { name: "a query with base64 for URLs, which has no padding", url: `/e/?data=${base64Url}` },
-    { name: "a query with JSON", url: `/e/?ip=1&data=${encodeURIComponent(jsonText)}` },
+    { name: "a query with JSON", url: `/e/?ip=1&data=${encodeURIComponent(toJsonString)}` },
     { name: "a query with lz64", url: `/e/?compression=lz64&data=${encodeURIComponent(lz64)}` },
-    { name: "a query, which wins over a body", url: `/e/?data=${encodeURIComponent(jsonText)}`, body: "[]" },
+    {
+      name: "a query, which wins over a body",
+      url: `/e/?data=${encodeURIComponent(toJsonString)}`,
+      body: "[]",
+    },
   ] as Wrapping[]) {
-    test(wrapping.name, async () => expect((await unwrapped(wrapping)).trim()).toBe(jsonText));
+    test(wrapping.name, async () => expect((await unwrapped(wrapping)).trim()).toBe(toJsonString));
   }
 });
 
@@ -151,12 +160,12 @@ describe("refused are", () => {
       "not valid deflate data",
     ],
     [{ name: "a false lz64", body: "!!!!", url: "/e/?compression=lz64" }, "not valid lz64 data"],
-    [{ name: "latin1", body: Buffer.from(jsonText, "latin1") }, "the body is JSON that is not UTF-8"],
+    [{ name: "latin1", body: Buffer.from(toJsonString, "latin1") }, "the body is JSON that is not UTF-8"],
     [{ name: "random bytes", body: noGzipHeader }, "the body is not JSON: it begins with the bytes 0800"],
   ] as [Wrapping, string][]) {
     test(wrapping.name, async () => {
       const error = await unwrapped(wrapping).catch((thrown) => thrown);
-      expect(error).toBeInstanceOf(InvalidPayload);
+      expect(error).toBeInstanceOf(InvalidPayloadError);
       expect(error.message).toContain(message);
     });
   }
@@ -189,13 +198,13 @@ describe("what is larger than the limit once unpacked is refused", () => {
   ] as [string, Omit<Wrapping, "name">, number][]) {
     test(name, async () => {
       const error = await unwrapped({ name, ...wrapping }, limit).catch((thrown) => thrown);
-      expect(error).toBeInstanceOf(PayloadTooLarge);
+      expect(error).toBeInstanceOf(PayloadTooLargeError);
     });
   }
 
   test("and at the limit it is not", async () => {
-    const body = zlib.gzipSync(Buffer.from(jsonText.padEnd(1000, " ")).subarray(0, 1000));
-    expect((await unwrapped({ name: "", body }, 1000)).trim()).toBe(jsonText);
+    const body = zlib.gzipSync(Buffer.from(toJsonString.padEnd(1000, " ")).subarray(0, 1000));
+    expect((await unwrapped({ name: "", body }, 1000)).trim()).toBe(toJsonString);
   });
 
   test("a large result is made outside of the event loop", async () => {
@@ -212,6 +221,6 @@ describe("what is larger than the limit once unpacked is refused", () => {
 test("a form of nothing but separators is read in linear time", async () => {
   const started = performance.now();
   const error = await unwrapped({ name: "", body: `ip=1${"&".repeat(5 * mib)}` }).catch((thrown) => thrown);
-  expect(error).toBeInstanceOf(InvalidPayload);
+  expect(error).toBeInstanceOf(InvalidPayloadError);
   expect(performance.now() - started).toBeLessThan(10_000);
 });

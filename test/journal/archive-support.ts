@@ -4,11 +4,11 @@ import { afterEach, beforeEach, expect } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { type DiscardedRange, listArchive, readArchived } from "../../src/journal/archive.ts";
-import { type ArchiveSettings, SegmentArchive } from "../../src/journal/archive-writer.ts";
+import { type ArchiveOptions, SegmentArchive } from "../../src/journal/archive-writer.ts";
 import { systemDisk } from "../../src/journal/disk.ts";
 import type { Lane, SealedSegment } from "../../src/journal/segment.ts";
-import { temporaryFolder } from "../support/appliance.ts";
 import { entryLines, writeSegment } from "../support/segments.ts";
+import { temporaryFolder } from "../support/server.ts";
 
 /** Where the archive of the test at hand is: a new one for each. */
 export const at = { folder: "", archiveFolder: "", space: { freeBytes: 0, totalBytes: 0 } };
@@ -23,7 +23,7 @@ export function useArchiveFolder(): void {
   afterEach(() => rmSync(at.folder, { recursive: true, force: true }));
 }
 
-export function openArchive(settings: Partial<ArchiveSettings> = {}) {
+export function openArchive(settings: Partial<ArchiveOptions> = {}) {
   const seen = { released: [] as [Lane, number][], warned: [] as DiscardedRange[], trouble: [] as unknown[] };
   const archive = new SegmentArchive(
     {

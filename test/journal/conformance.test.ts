@@ -1,11 +1,11 @@
 import { rmSync } from "node:fs";
-import { Journal, type JournalSettings } from "../../src/journal/journal.ts";
-import { batchOf } from "../../src/journal/reader.ts";
+import { Journal, type JournalOptions } from "../../src/journal/journal.ts";
+import { getBatch } from "../../src/journal/reader.ts";
 import type { SealedSegment } from "../../src/journal/segment.ts";
-import { temporaryFolder } from "../support/appliance.ts";
+import { temporaryFolder } from "../support/server.ts";
 import { type JournalUnderTest, journalConformance } from "./journal-conformance.ts";
 
-const settings: JournalSettings = {
+const settings: JournalOptions = {
   segmentBytesMax: 1e6,
   segmentEntriesMax: 1_000,
   sealIntervalMs: 3_600_000,
@@ -26,7 +26,7 @@ async function openIn(folder: string): Promise<JournalUnderTest> {
     journal,
     async batches(lane) {
       await journal.seal();
-      return [...segments, ...sealed].filter((segment) => segment.lane === lane).map(batchOf);
+      return [...segments, ...sealed].filter((segment) => segment.lane === lane).map(getBatch);
     },
     async reopen() {
       await journal.close();

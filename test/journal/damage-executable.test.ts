@@ -1,12 +1,13 @@
-/** The appliance with a damaged sealed segment: it loads the rest, and says what is lost. */
+/** The server with a damaged sealed segment: it loads the rest, and says what is lost. */
 
 import { expect, test } from "bun:test";
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { flagkeep, initialisedDirectory, TestAppliance } from "../support/appliance.ts";
+import { openPeople } from "../../src/persons/open.ts";
 import { writeSegment } from "../support/segments.ts";
+import { flagkeep, initialisedDirectory, ServerProcess } from "../support/server.ts";
 
-test("the appliance starts, loads the rest, names file and range, and the doctor says what to do", async () => {
+test("the server starts, loads the rest, names file and range, and the doctor says what to do", async () => {
   const directory = await initialisedDirectory();
   const { dataDir } = directory;
   const lines = (first: number, projectId: number) =>
@@ -18,6 +19,8 @@ test("the appliance starts, loads the rest, names file and range, and the doctor
       }),
     );
   const journal = join(dataDir, "journal");
+  openPeople(join(dataDir, "people.sqlite")).$client.close();
+  chmodSync(join(dataDir, "people.sqlite"), 0o600);
   mkdirSync(journal, { recursive: true, mode: 0o700 });
   writeSegment(journal, "realtime", 1, [lines(1, 1), lines(6, 1)]);
   const bad = writeSegment(journal, "realtime", 11, [lines(11, 1), lines(16, 1), lines(21, 1)]);
@@ -25,28 +28,35 @@ test("the appliance starts, loads the rest, names file and range, and the doctor
   writeFileSync(bad.path, readFileSync(bad.path, "utf8").replace('"event":"e18"', '"event":"e99"'));
   const before = await flagkeep(["doctor", "--json", "--data-dir", dataDir, "--port", "0"]);
   expect(before.code).toBe(1);
-  expect(before.stdout).toContain("realtime/0000000000000011.ndjson is damaged behind entry 15");
-  expect(before.stdout).toContain("put back a copy of the file");
+  expect(before.stdout).toContain("realtime/0000000000000011.ndjson is corrupt after entry 15");
+  expect(before.stdout).toContain("restore a copy of the file");
 
-  const appliance = await TestAppliance.start({ directory });
-  const events = await appliance.eventsWhenStored(25);
+  const server = await ServerProcess.start({ directory });
+  const events = await server.eventsWhenStored(25);
   const lost = [16, 17, 18, 19, 20];
   expect(events.map(({ seq }) => seq)).toEqual(
     Array.from({ length: 30 }, (_, n) => n + 1).filter((seq) => !lost.includes(seq)),
   );
-  expect((await appliance.capture({ event: "later", distinct_id: "a" })).status).toBe(200);
-  await appliance.eventsWhenStored(26);
-  const said = appliance.logs.filter(({ level }) => level === "error");
-  expect(said).toMatchObject([
-    { msg: expect.stringContaining("people.sqlite was missing") },
-    { code: "segment_damaged", msg: expect.stringContaining("16 to 20") },
-  ]);
-  expect(await appliance.stop()).toBe(0);
+  expect((await server.capture({ event: "later", distinct_id: "a" })).status).toBe(200);
+  await server.eventsWhenStored(26);
+  const said = server.logs.filter(({ level }) => level === "error");
+  expect(said).toMatchObject([{ code: "segment_damaged", msg: expect.stringContaining("16 to 20") }]);
+  const skipped = "Corrupt realtime journal entries between 16 and 20 were skipped";
+  expect(await server.stop()).toBe(0);
   expect(readdirSync(join(journal, "quarantine"))).toEqual([
     "realtime-0000000000000011.ndjson.lost-16-20.damaged",
   ]);
+  const status = await flagkeep(["status", "--json", "--data-dir", dataDir]);
+  expect(JSON.parse(status.stdout).skipped_entries).toMatchObject([
+    { lane: "realtime", first_seq: 16, last_seq: 20 },
+  ]);
+  expect((await flagkeep(["status", "--data-dir", dataDir])).stdout).toContain(skipped);
+  const again = await ServerProcess.start({ directory });
+  const readiness = await (await fetch(`${again.url}/_readiness`)).json();
+  expect(readiness).toMatchObject({ warnings: [expect.stringContaining(skipped)] });
+  await again.stop();
   const after = await flagkeep(["doctor", "--json", "--data-dir", dataDir, "--port", "0"]);
   expect(after.code).toBe(0);
-  expect(after.stdout).toContain("Of the realtime entries 16 to 20 some are lost");
+  expect(after.stdout).toContain("Corrupt realtime journal entries between 16 and 20 were skipped");
   rmSync(join(dataDir, ".."), { recursive: true, force: true });
-}, 30_000);
+}, 60_000);

@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { readSegment, type SegmentCorruptError } from "../../src/journal/reader.ts";
 import { recoverLane } from "../../src/journal/recovery.ts";
 import { scanSegment } from "../../src/journal/segment.ts";
-import { temporaryFolder } from "../support/appliance.ts";
 import { entryLines, linesIn, writeSegment } from "../support/segments.ts";
+import { temporaryFolder } from "../support/server.ts";
 
 let folder: string;
 beforeEach(() => {

@@ -2,8 +2,8 @@
 
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { EntryWriter, type EventEntry, lineOf } from "../../src/journal/entry.ts";
-import { decodeEntries, propertiesOf, writtenLine } from "../../src/journal/entry-reader.ts";
+import { EntryWriter, type EventEntry, getLine } from "../../src/journal/entry.ts";
+import { decodeEntries, getProperties, writtenLine } from "../../src/journal/entry-reader.ts";
 import { blockLine, segmentHeader } from "../../src/journal/segment.ts";
 
 /** Also halves of surrogate pairs' neighbours, quotes, back slashes and control characters. */
@@ -31,7 +31,7 @@ const written = (
   seq: number,
   { properties, ...rest }: typeof event extends fc.Arbitrary<infer E> ? E : never,
 ) =>
-  lineOf(
+  getLine(
     seq,
     new EntryWriter(7, 1_767_225_600_000_000, false).event({
       ...rest,
@@ -55,7 +55,7 @@ test("any event is read as it was written", () => {
         const { name, distinctId, time, mode, elementsChain, uuid, hasMadeUuid } = events[index]!;
         expect(entry).toMatchObject({ seq: index + 1, projectId: 7, event: name, distinctId, mode, uuid });
         expect(entry).toMatchObject({ timeMicros: time, elementsChain, hasMadeUuid });
-        expect(propertiesOf(entry as EventEntry)).toEqual(
+        expect(getProperties(entry as EventEntry)).toEqual(
           JSON.parse(JSON.stringify(events[index]!.properties)),
         );
       }
@@ -89,7 +89,7 @@ test("a line with other spacing or another order is read the same, and one behin
 test("of a segment the entries are read, notes among them, and what else it has is passed over", () => {
   const writer = new EntryWriter(7, 1_767_225_600_000_000, true);
   const notes = (["warning", "drop", "person_deleted"] as const).map((kind, index) =>
-    lineOf(index + 2, writer.note(kind, { type: "some", details: { of: kind } })),
+    getLine(index + 2, writer.note(kind, { type: "some", details: { of: kind } })),
   );
   const lines = [segmentHeader("historical", 1), written(1, usualParts), ...notes, blockLine(4, 400, 5n)];
   const { entries, refused } = decodeEntries(Buffer.from(lines.join("")), 0);
@@ -119,7 +119,7 @@ test("escapes that cannot be stored become what can, of whichever line of many, 
   expect(refused).toEqual([]);
   const events = entries as EventEntry[];
   expect(events.map(({ distinctId }) => distinctId)).toEqual(["before", "a\ufffdb", "🧭", "behind"]);
-  expect(events.map(propertiesOf)).toEqual([{ a: 1 }, { a: "\ufffd", b: "\ufffd" }, { a: "é" }, { a: 2 }]);
+  expect(events.map(getProperties)).toEqual([{ a: 1 }, { a: "\ufffd", b: "\ufffd" }, { a: "é" }, { a: 2 }]);
 });
 
 test.each([

@@ -4,10 +4,10 @@ import { basename, join } from "node:path";
 import { Journal } from "../../src/journal/journal.ts";
 import { recoverLane } from "../../src/journal/recovery.ts";
 import type { SealedSegment } from "../../src/journal/segment.ts";
-import { temporaryFolder } from "../support/appliance.ts";
 import { FakeDisk } from "../support/fake-disk.ts";
 import { randomFrom } from "../support/seeded-random.ts";
-import { entry, openJournal, settings, textsOf } from "./support.ts";
+import { temporaryFolder } from "../support/server.ts";
+import { entry, openJournal, settings, toStrings } from "./support.ts";
 
 describe("a disk that fails", () => {
   for (const kind of ["write", "sync", "create"] as const) {
@@ -195,12 +195,12 @@ describe("a disk that fails", () => {
       for (const path of disk.files.keys())
         writeFileSync(join(folder, basename(path)), disk.afterPowerLoss(path, random));
       const { segments, nextSeq } = recoverLane(folder, "realtime", temporaryFolder(), 0);
-      const numbered = await textsOf(segments);
+      const numbered = await toStrings(segments);
       const texts = numbered.map(({ text }) => text);
       // What the pipeline goes by: each segment says which numbers it holds, and the next number is behind them all.
       const hold = await Promise.all(
         segments.map(async (segment) => {
-          const seqs = (await textsOf([segment])).map(({ seq }) => seq);
+          const seqs = (await toStrings([segment])).map(({ seq }) => seq);
           // Numbers of entries that were refused are in no file, but in the range of one.
           return [segment.first <= (seqs[0] ?? segment.first), segment.last >= (seqs.at(-1) ?? segment.last)];
         }),
@@ -226,6 +226,6 @@ describe("a disk that fails", () => {
       writeFileSync(path, disk.files.get(segment.path)!);
       return { ...segment, path };
     });
-    return (await textsOf(moved)).map(({ text }) => text);
+    return (await toStrings(moved)).map(({ text }) => text);
   }
 });

@@ -1,10 +1,10 @@
 import { describe, expect, spyOn, test } from "bun:test";
 import { join } from "node:path";
-import { lineOf, linesOf, seqOf } from "../../src/journal/entry.ts";
+import { getLine, getLines, getSeq } from "../../src/journal/entry.ts";
 import { recoverLane } from "../../src/journal/recovery.ts";
-import { temporaryFolder, until } from "../support/appliance.ts";
 import { FakeDisk } from "../support/fake-disk.ts";
-import { entry, openJournal, textsOf } from "./support.ts";
+import { temporaryFolder, until } from "../support/server.ts";
+import { entry, openJournal, toStrings } from "./support.ts";
 
 describe("the journal", () => {
   test("gives numbers without gaps in order of the calls, and reads back what was appended", async () => {
@@ -20,12 +20,12 @@ describe("the journal", () => {
     ]);
     await journal.close();
     expect(firsts).toEqual([1, 3, 1]);
-    expect(await textsOf(sealed.filter(({ lane }) => lane === "realtime"))).toEqual([
+    expect(await toStrings(sealed.filter(({ lane }) => lane === "realtime"))).toEqual([
       { seq: 1, text: "a" },
       { seq: 2, text: "b" },
       { seq: 3, text: "c" },
     ]);
-    expect(await textsOf(sealed.filter(({ lane }) => lane === "historical"))).toEqual([
+    expect(await toStrings(sealed.filter(({ lane }) => lane === "historical"))).toEqual([
       { seq: 1, text: "old" },
     ]);
   });
@@ -135,7 +135,7 @@ describe("the journal", () => {
       [21, 30],
       [31, 36],
     ]);
-    expect((await textsOf(sealed)).map(({ text }) => text)).toEqual([...texts, "next"]);
+    expect((await toStrings(sealed)).map(({ text }) => text)).toEqual([...texts, "next"]);
   });
 
   test("after a failed part nothing more of a request is written", async () => {
@@ -163,11 +163,11 @@ describe("the journal", () => {
     );
     await journal.append("realtime", entries);
     await journal.close();
-    expect((await textsOf(sealed)).map(({ text }) => text)).toEqual(texts);
-    expect(linesOf(5, entries).toString()).toBe(
-      texts.map((text, index) => lineOf(5 + index, entry(text))).join(""),
+    expect((await toStrings(sealed)).map(({ text }) => text)).toEqual(texts);
+    expect(getLines(5, entries).toString()).toBe(
+      texts.map((text, index) => getLine(5 + index, entry(text))).join(""),
     );
-    expect([1, 10, 987_654].map((seq) => seqOf(Buffer.from(lineOf(seq, entry("x")))))).toEqual([
+    expect([1, 10, 987_654].map((seq) => getSeq(Buffer.from(getLine(seq, entry("x")))))).toEqual([
       1, 10, 987_654,
     ]);
   });
@@ -176,7 +176,7 @@ describe("the journal", () => {
     const disk = new FakeDisk();
     const { journal } = await openJournal(temporaryFolder(), {}, disk);
     const half = 8 * 1024 * 1024;
-    const ofBytes = (bytes: number) => entry("x".repeat(bytes - lineOf(1, entry("")).length));
+    const ofBytes = (bytes: number) => entry("x".repeat(bytes - getLine(1, entry("")).length));
     const syncsOf = async (sizes: number[]) => {
       const before = disk.syncCount;
       await Promise.all(sizes.map((bytes) => journal.append("realtime", [ofBytes(bytes)])));

@@ -6,8 +6,8 @@ import { dirname, join } from "node:path";
 import { readSegment } from "../../src/journal/reader.ts";
 import { recoverLane } from "../../src/journal/recovery.ts";
 import type { SealedSegment } from "../../src/journal/segment.ts";
-import { temporaryFolder } from "../support/appliance.ts";
 import { linesIn, writeSegment } from "../support/segments.ts";
+import { temporaryFolder } from "../support/server.ts";
 
 let folder: string;
 beforeEach(() => {
@@ -18,7 +18,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 const numbered = (first: number, ...texts: string[]) =>
   texts.map((text, index) => JSON.stringify({ seq: first + index, text }));
 
-async function textsOf(segments: readonly SealedSegment[]): Promise<string[]> {
+async function toStrings(segments: readonly SealedSegment[]): Promise<string[]> {
   const read = await Promise.all(segments.map((segment) => readSegment(segment)));
   return read.flatMap(({ bytes }) =>
     linesIn(bytes).map((line) => (JSON.parse(line) as { text: string }).text),
@@ -33,7 +33,7 @@ describe("a torn tail", () => {
     for (let length = ends[0]!; length < bytes.length; length++) {
       const { segments, quarantined } = recoverBytes(bytes.subarray(0, length));
       const whole = ends.filter((end) => end <= length).length;
-      expect(await textsOf(segments)).toEqual(["one", "two", "three"].slice(0, whole));
+      expect(await toStrings(segments)).toEqual(["one", "two", "three"].slice(0, whole));
       expect(quarantined.length).toBe(ends.includes(length) ? 0 : 1);
     }
   });
@@ -44,7 +44,7 @@ describe("a torn tail", () => {
       const changed = Buffer.from(bytes);
       changed[at]! ^= 0x01;
       const { segments } = recoverBytes(changed);
-      const texts = await textsOf(segments);
+      const texts = await toStrings(segments);
       const before = ends.filter((end) => end <= at).length;
       expect(texts.slice(0, before)).toEqual(["one", "two", "three"].slice(0, before));
       // A whole block behind the changed one was acknowledged as well.
@@ -117,7 +117,7 @@ test("a damaged block in an older segment is reported with the missing entries",
   const bytes = readFileSync(segment.path);
   bytes[bytes.indexOf("two")] = 0x20;
   writeFileSync(segment.path, bytes);
-  expect(await textsOf([segment])).toEqual(["one"]);
+  expect(await toStrings([segment])).toEqual(["one"]);
   const { damage } = await readSegment(segment);
   expect(damage).toMatchObject({ code: "segment_damaged", lastGood: 1, last: 2 });
 });

@@ -1,12 +1,12 @@
 /** Journals, and what can be read back from them. */
 
 import { type Disk, systemDisk } from "../../src/journal/disk.ts";
-import { Journal, type JournalSettings } from "../../src/journal/journal.ts";
+import { Journal, type JournalOptions } from "../../src/journal/journal.ts";
 import { readSegment } from "../../src/journal/reader.ts";
 import type { SealedSegment } from "../../src/journal/segment.ts";
 import { linesIn } from "../support/segments.ts";
 
-export const settings: JournalSettings = {
+export const settings: JournalOptions = {
   segmentBytesMax: 1e9,
   segmentEntriesMax: 1e6,
   sealIntervalMs: 3_600_000,
@@ -17,7 +17,7 @@ export const settings: JournalSettings = {
 
 export async function openJournal(
   folder: string,
-  more: Partial<JournalSettings> = {},
+  more: Partial<JournalOptions> = {},
   disk: Disk = systemDisk,
 ) {
   const sealed: SealedSegment[] = [];
@@ -33,7 +33,7 @@ export async function openJournal(
 }
 
 export const entry = (text: string) => `"text":${JSON.stringify(text)}}`;
-export const textsOf = async (segments: SealedSegment[]) => {
+export const toStrings = async (segments: SealedSegment[]) => {
   const read = await Promise.all(segments.map((segment) => readSegment(segment)));
   return read.flatMap(({ bytes }) =>
     linesIn(bytes).map((line) => JSON.parse(line) as { seq: number; text: string }),

@@ -113,13 +113,13 @@ function note(finding: Finding, id: string): void {
   if (finding.ids.length < shownIds) finding.ids.push(id);
 }
 
-function* linesOf<Line>(path: string): Generator<Line> {
+function* getLines<Line>(path: string): Generator<Line> {
   for (const line of readFileSync(path, "utf8").split("\n")) if (line !== "") yield JSON.parse(line) as Line;
 }
 
 /** The verdict on two files. */
 export const judgeFiles = (log: string, stored: string): Verdict =>
-  judge(linesOf<Sent>(log), linesOf<Stored>(stored));
+  judge(getLines<Sent>(log), getLines<Stored>(stored));
 
 if (import.meta.main) {
   const [log, stored] = process.argv.slice(2);

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
-import { temporaryFolder } from "../support/appliance.ts";
+import { temporaryFolder } from "../support/server.ts";
 import { isClean, judge, type Sent, type Stored } from "./checker.ts";
 
 function run() {

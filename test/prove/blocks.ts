@@ -9,8 +9,8 @@ import { Database } from "bun:sqlite";
 import { cpSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { flagkeep, TestAppliance, temporaryFolder } from "../support/appliance.ts";
 import { randomFrom } from "../support/seeded-random.ts";
+import { flagkeep, ServerProcess, temporaryFolder } from "../support/server.ts";
 
 const { values } = parseArgs({
   options: { count: { type: "string", default: "100" }, from: { type: "string", default: "1" } },
@@ -49,20 +49,20 @@ console.log(`${count} of ${blocks.length} blocks: ${JSON.stringify(counted)}`);
 process.exit(counted.failed === 0 ? 0 : 1);
 
 async function makeSound(): Promise<void> {
-  await using appliance = await TestAppliance.start();
+  await using server = await ServerProcess.start();
   for (let round = 0; round < 4; round++) {
     const items = Array.from({ length: 500 }, (_, index) => ({
       event: `event ${index % 7}`,
       distinct_id: `person-${round}-${index}`,
       properties: { text: crypto.randomUUID().repeat(8), $set: { name: crypto.randomUUID() } },
     }));
-    await appliance.batch(items);
+    await server.batch(items);
   }
   for (let index = 0; index < 30; index++)
-    await appliance.api("/api/projects/1/feature_flags/", { method: "POST", body: { key: `flag-${index}` } });
-  await appliance.eventsWhenStored(2_000);
-  await appliance.stop();
-  cpSync(appliance.dataDir, sound, { recursive: true });
+    await server.api("/api/projects/1/feature_flags/", { method: "POST", body: { key: `flag-${index}` } });
+  await server.eventsWhenStored(2_000);
+  await server.stop();
+  cpSync(server.dataDir, sound, { recursive: true });
   // What it could be made again from: a damaged event store has to be noticed, not mended.
   rmSync(join(sound, "journal", "archive"), { recursive: true, force: true });
 }

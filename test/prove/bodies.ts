@@ -7,8 +7,8 @@
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import * as zlib from "node:zlib";
-import { TestAppliance } from "../support/appliance.ts";
 import { randomFrom } from "../support/seeded-random.ts";
+import { ServerProcess } from "../support/server.ts";
 
 const { values } = parseArgs({
   options: { count: { type: "string", default: "50000" }, seed: { type: "string", default: "1" } },
@@ -43,7 +43,7 @@ interface Operation {
 }
 
 async function documentedTargets(): Promise<Target[]> {
-  const answer = await appliance.api("/api/schema/?format=json");
+  const answer = await server.api("/api/schema/?format=json");
   const { paths } = (await answer.json()) as { paths: Record<string, Record<string, Operation>> };
   return Object.entries(paths).flatMap(([path, operations]) =>
     Object.entries(operations).flatMap(([method, { requestBody }]) => {
@@ -64,7 +64,7 @@ async function sendAll(): Promise<void> {
     const { body, headers } = packed(bodyFrom(example));
     const key = random() < 0.02 ? "phx_wrong" : personalKey;
     try {
-      const response = await fetch(`${appliance.url}${place}`, {
+      const response = await fetch(`${server.url}${place}`, {
         method,
         body: body as never,
         headers: { authorization: `Bearer ${key}`, ...headers },
@@ -90,21 +90,21 @@ function fail(what: string, body?: Uint8Array): void {
 
 /** The server goes on: an event arrives, and the flags and their answer are there. */
 async function requireSound(): Promise<void> {
-  if (appliance.process.exitCode !== null) return fail(`the server ended with ${appliance.process.exitCode}`);
+  if (server.process.exitCode !== null) return fail(`the server ended with ${server.process.exitCode}`);
   const distinct_id = crypto.randomUUID();
-  const taken = await appliance.capture({ event: "afterwards", distinct_id });
-  const [row] = await appliance.query(
+  const taken = await server.capture({ event: "afterwards", distinct_id });
+  const [row] = await server.query(
     `SELECT count(*)::INTEGER AS n FROM events WHERE distinct_id = '${distinct_id}'`,
   );
   for (let tries = 0; row?.n !== 1 && tries < 100; tries++) {
     await Bun.sleep(100);
-    const rows = await appliance.query(
+    const rows = await server.query(
       `SELECT count(*)::INTEGER AS n FROM events WHERE distinct_id = '${distinct_id}'`,
     );
     if (rows[0]!.n === 1) break;
     if (tries === 99) fail("an event did not arrive");
   }
-  const flags = await appliance.post("/flags/?v=2", { api_key: appliance.token, distinct_id });
+  const flags = await server.post("/flags/?v=2", { api_key: server.token, distinct_id });
   if (taken.status !== 200 || flags.status !== 200) fail(`it answers ${taken.status} and ${flags.status}`);
 }
 
@@ -202,7 +202,7 @@ const packings: Record<string, (bytes: Buffer) => Uint8Array> = {
 const types = [...Array<string>(20).fill("application/json"), "text/plain", "x/y"];
 
 function packed(text: string): { body: Uint8Array; headers: Record<string, string> } {
-  const withKey = random() < 0.9 ? text.replaceAll(/"ph[cx]_\w*"/g, `"${appliance.token}"`) : text;
+  const withKey = random() < 0.9 ? text.replaceAll(/"ph[cx]_\w*"/g, `"${server.token}"`) : text;
   let body: Uint8Array = Buffer.from(withKey, random() < 0.05 ? "latin1" : "utf8");
   const headers: Record<string, string> = { "content-type": oneOf(types) };
   if (random() < 0.15) {
@@ -216,7 +216,7 @@ function packed(text: string): { body: Uint8Array; headers: Record<string, strin
 }
 
 function resident(): number {
-  const status = readFileSync(`/proc/${appliance.process.pid}/status`, "utf8");
+  const status = readFileSync(`/proc/${server.process.pid}/status`, "utf8");
   return Number(/VmRSS:\s+(\d+)/.exec(status)![1]) * 1024;
 }
 
@@ -224,11 +224,11 @@ function megabytes(bytes: number): number {
   return Math.round(bytes / 1_000_000);
 }
 
-await using appliance = await TestAppliance.start({ args: ["--log-level", "error"] });
+await using server = await ServerProcess.start({ args: ["--log-level", "error"] });
 const targets = await documentedTargets();
 const slowTargets = targets.filter(({ path }) => slow.test(path));
 const quickTargets = targets.filter(({ path }) => !slow.test(path));
-const personalKey = appliance.made.personal_api_key;
+const personalKey = server.made.personal_api_key;
 let [sent, wrong] = [0, 0];
 const statuses = new Map<number, number>();
 let residentAtFirst = 0;

@@ -68,7 +68,7 @@ const proofs: Proof[] = [
     unit: "rounds of all property-based tests with new cases, ten times as many",
     ...{ wanted: 20, portion: 1 },
     command: (_, done) => ({
-      args: tests("test/ingestion", "test/people", "test/flags", "test/events", "test/http", "test/import"),
+      args: tests("test/ingestion", "test/persons", "test/flags", "test/events", "test/http", "test/import"),
       env: { FLAGKEEP_TEST_SEED: String(done + 1), FLAGKEEP_TEST_RUNS: "10" },
     }),
   },

@@ -94,7 +94,7 @@ test("members are those of the parsed object, whatever the text", () => {
       for (const [index, text] of texts.entries()) {
         const expected = shown(parsed(text));
         expect(shown(found[index])).toEqual(expected);
-        expect(shown(found[index]?.kept())).toEqual(expected);
+        expect(shown(found[index]?.retained())).toEqual(expected);
       }
     }),
     { numRuns: 3_000 },

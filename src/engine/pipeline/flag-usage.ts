@@ -1,4 +1,4 @@
-/** What events tell about the use of flags: `$feature_flag_called` and views of features. */
+/** Flag usage derived from events: `$feature_flag_called` and feature views. */
 
 import type { JournalItem } from "../../journal/entry.ts";
 
@@ -10,16 +10,12 @@ export interface ProjectUsage {
   views: string[];
 }
 
-/** Keys of flags that one step may report per project: bounds what hostile events can take. */
+/** Maximum keys per project and step: limits the effect of malicious events. */
 const keysMax = 10_000;
-/** Flags have no longer ones. */
+/** Maximum length of a flag's key. */
 const keyLengthMax = 400;
 
-/**
- * Collects the use of flags, one entry per project that had events.
- *
- * Source: contract, management-api 3.8 and 5.13.
- */
+/** Collects flag usage, one entry per project with events. Source: contract, management-api 3.8 and 5.13. */
 export class FlagUsageTally {
   private readonly projects = new Map<number, { calls: Map<string, number>; views: Set<string> }>();
 
@@ -34,7 +30,7 @@ export class FlagUsageTally {
       if (item.event === "$feature_flag_called") {
         const key = item.properties.valueOf("$feature_flag");
         if (!isKey(key) || usage.calls.size >= keysMax) continue;
-        // A call that claims a later time would make all calls after it count for nothing.
+        // A call with a future timestamp would hide all later calls.
         const atMicros = Math.min(item.timeMicros, item.receivedMicros);
         usage.calls.set(key, Math.max(usage.calls.get(key) ?? 0, atMicros));
       } else if (item.event === "$feature_view" || item.event === "$feature_interaction") {

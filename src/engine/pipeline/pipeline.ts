@@ -1,69 +1,67 @@
 /**
- * Takes batches of the journal in order: duplicates, identity, events.
- *
- * Realtime batches go first whenever there are any; history stops for them, so that a year of it never delays a live event
- * by more than one portion. Each store keeps its own cursor in its own transaction: after
- * a crash a batch may be read again, but nothing is applied twice and nothing is left out.
+ * Applies journal batches in order: duplicates, persons, events. Realtime batches preempt historical ones between
+ * portions. Each store keeps a cursor in the same transaction as its data: after a crash a batch may be read again, but
+ * nothing is applied twice or skipped.
  */
 
 import { appendFile, mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { type EventStore, LoadGivenUp, StagingFailed } from "../../events/store.ts";
+import { type EventStore, LoadCancelledError, StagingError } from "../../events/store.ts";
 import { bytesNeededToCheckpoint, bytesNeededToLoad, loadableBytes } from "../../journal/disk.ts";
-import { type Entry, type JournalItem, seqOf } from "../../journal/entry.ts";
+import { type Entry, getSeq, type JournalItem } from "../../journal/entry.ts";
 import { PropertyReader } from "../../journal/entry-properties.ts";
 import { decodeEntries, writtenLine } from "../../journal/entry-reader.ts";
 import type { JournalBatch } from "../../journal/reader.ts";
 import type { Lane } from "../../journal/segment.ts";
+import { ReusedBuffers } from "../../lib/buffer-pool.ts";
 import type { StepBytes } from "../../lib/memory-budget.ts";
-import { ReusedBuffers } from "../../lib/reused-buffers.ts";
-import type { IdentityStore } from "../../people/batch.ts";
-import type { SpikeSignal } from "../../people/spikes/detector.ts";
+import type { IdentityStore } from "../../persons/batch.ts";
+import type { SpikeSignal } from "../../persons/spikes/detector.ts";
 import type { ProjectUsage } from "./flag-usage.ts";
+import { batchSizeAt, getBytes, type LaneLag, PendingBatches, takeFirst } from "./pending-batches.ts";
 import { Step, type StoredStep } from "./step.ts";
-import { bytesOf, firstPart, type LaneLag, portionAt, WaitingBatches } from "./waiting-batches.ts";
 
-/** Takes batches that both stores have for good; from then on it alone deals with their place in the journal. */
-export interface BatchKeeper<Batch extends JournalBatch> {
-  /** Returns at once. */
+/** Receives batches that both stores have made durable, and removes them from the journal. */
+export interface BatchStore<Batch extends JournalBatch> {
+  /** Returns immediately. */
   keep(batches: readonly Batch[]): void;
-  /** Resolves when all batches are dealt with, or have to be tried again later. */
+  /** Resolves when all batches are processed or have to be retried later. */
   idle(): Promise<void>;
 }
 
-export interface PipelineSettings {
-  /** Batches of a step have at most so many bytes together (one is always taken). */
+export interface PipelineOptions {
+  /** Maximum bytes of the batches of a step; a step has at least one batch. */
   stepBytes: StepBytes;
-  /** Batches of this size together are taken apart at once: their properties, as values, take many times as much. */
+  /** Batches are decoded in portions of this size: parsed properties take many times the memory. */
   portionBytes: number;
-  /** Loaded bytes after which the event store is asked to write its file. */
+  /** Loaded bytes after which the event store is checkpointed. */
   checkpointBytes: number;
   checkpointIntervalMs: number;
-  /** How long a large step of history waits for more. Those who send it without a pause seal segments more often. */
+  /** How long a large historical step waits for more. Clients that send without a pause seal segments more often. */
   bulkPauseMs: number;
-  /** Where refused lines go. */
+  /** Folder for rejected lines. */
   workFolder: string;
-  /** The volume of the stores; left out: there is always room. */
+  /** Space of the volume of the stores; default: unlimited. */
   space?: () => Promise<{ freeBytes: number; totalBytes: number }>;
 }
 
-export interface PipelineHooks {
+export interface PipelineCallbacks {
   onApplied: (applied: AppliedBatch) => void;
-  /** Which flags were called or viewed, per project that had events. */
+  /** Flags called or viewed, per project with events. */
   onFlagUsage: (usage: ProjectUsage[]) => void;
-  /** What was read, for those who only want to know; once more after a crash. */
+  /** Applied items, for recording definitions; repeated after a crash. */
   onItems?: (items: readonly JournalItem[]) => void;
-  /** Spikes that began or ended. */
+  /** Spikes that started or ended. */
   onSpikes: (spikes: SpikeSignal[]) => void;
   /** Acknowledged entries cannot be read; an operator must know. */
   onDamage: (error: Error) => void;
-  /** The pipeline cannot go on in this process. */
+  /** The pipeline cannot continue in this process. */
   onFatal: (error: unknown) => void;
-  /** Batches wait for room on the disk, or do not any more. */
+  /** Loading is paused because disk space is short, or continues (null). */
   onPaused?: (pause: Pause | null) => void;
 }
 
-/** There is not enough room to load anything. */
+/** Too little disk space to load anything. */
 export interface Pause {
   freeBytes: number;
   neededBytes: number;
@@ -74,31 +72,32 @@ export interface AppliedBatch {
   lastSeq: number;
   events: number;
   duplicates: number;
-  /** Events that ingestion left out. */
+  /** Events rejected by ingestion rules. */
   dropped: number;
   ms: number;
 }
 
-/** Without the last one the next start has more to read. */
+/** Without the last checkpoint, the next start has more to read. */
 const lastCheckpointAttempts = 20;
-/** How often a pause looks for room. */
+/** How often free space is checked during a pause. */
 const pauseMs = 1_000;
-/** A part of a batch is not smaller. */
+/** Minimum size of a partial batch. */
 const partBytesMin = 256 * 1024;
-/** Of a lane, taken as one step: more that comes meanwhile becomes part of it, up to what the event store loads at once. */
+/**
+ * A step of this size accepts batches that arrive meanwhile, up to the maximum that the event store loads at a time.
+ */
 const bulkBytesMin = 4 * 1024 * 1024;
-/** A step takes nothing more after so long, so that it can be read. */
+/** A step accepts no more batches after this time, so that its events become visible. */
 const bulkMsMax = 5_000;
-/** The event store's log is at most this part of the volume, lest there be no room to write it into the file. */
+/** Maximum size of the event store's log as a fraction of the volume: a checkpoint needs space. */
 const logShare = 1 / 64;
 
 /**
- * The only one that applies entries to its two stores; it begins by itself when batches are offered. It rests where the disk is
- * short. A fault of a store is told to `onFatal`, and it begins nothing more then: what was not applied is offered to the next
- * one. `Batch` is whatever names a part of the journal.
+ * The only writer of entries to its two stores; starts when batches are offered and pauses when disk space is short. A
+ * store's error is passed to `onFatal` and stops the pipeline; the next process receives the batches again.
  */
 export class Pipeline<Batch extends JournalBatch = JournalBatch> {
-  private readonly waiting = new WaitingBatches<Batch>();
+  private readonly waiting = new PendingBatches<Batch>();
   private readonly applied: Batch[] = [];
   private running: Promise<void> | undefined;
   private bytesSinceCheckpoint = 0;
@@ -107,27 +106,27 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
   private logBytesMax: number;
   private readonly properties = new PropertyReader();
   private pause: ReturnType<typeof setTimeout> | undefined;
-  /** A step waits for more: ends that. */
+  /** Ends the wait of a step for more batches. */
   private wake: (() => void) | undefined;
   private isDraining = false;
-  /** Whether the event store takes the next step's events in advance: not behind a step that failed for it. */
+  /** Whether the event store stages the next step's events; not after staging has failed. */
   private isStaging: boolean;
-  /** What is read for a step; entries refer to it. */
+  /** Input of the current step; entries refer to it. */
   private readonly buffers: ReusedBuffers;
 
   constructor(
     private readonly identity: IdentityStore,
     private readonly events: EventStore,
-    private readonly keeper: BatchKeeper<Batch>,
-    private readonly settings: PipelineSettings,
-    private readonly hooks: PipelineHooks,
+    private readonly keeper: BatchStore<Batch>,
+    private readonly settings: PipelineOptions,
+    private readonly hooks: PipelineCallbacks,
   ) {
     this.logBytesMax = settings.checkpointBytes;
     this.isStaging = events.stage !== undefined;
     this.buffers = new ReusedBuffers(settings.stepBytes.staged);
   }
 
-  /** Hands over batches of one or both lanes, oldest first. */
+  /** Queues batches of one or both lanes, oldest first. */
   offer(batches: readonly Batch[]): void {
     for (const batch of batches) {
       if (batch.last <= this.cursor(batch.lane)) this.noteApplied(batch);
@@ -135,7 +134,7 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
     }
     this.wake?.();
     if (this.stopped || this.running !== undefined || this.pause !== undefined) return;
-    // Started in a later turn: `run` ends by clearing `running`, and must not do so before it is set.
+    // Started in a later tick: `run` ends by clearing `running`, and must not do so before it is set.
     this.running = Promise.resolve().then(() => this.run());
   }
 
@@ -144,43 +143,43 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
     return Math.min(this.identity.cursor(lane), this.events.cursor(lane));
   }
 
-  /** Batches and bytes that wait, per lane. */
+  /** Pending batches and bytes per lane. */
   lag(): Record<Lane, LaneLag> {
     return this.waiting.lag();
   }
 
-  /** Resolves when all that was offered is applied. */
+  /** Resolves when all offered batches are applied. */
   async settle(): Promise<void> {
     while (this.running !== undefined) await this.running;
   }
 
-  /** Somebody wants to read what has arrived: no step waits for more. */
+  /** Ends the wait of a step for more batches, because a reader waits for its events. */
   hurry(): void {
     this.wake?.();
   }
 
-  /** Applies what waits, until all is done or the time is over; then writes the event store's file. */
+  /** Applies pending batches until the timeout, then checkpoints the event store. */
   async drain(timeoutMs: number): Promise<void> {
     this.isDraining = true;
     this.hurry();
     const stop = setTimeout(() => {
       this.stopped = true;
-      this.events.giveUp();
+      this.events.cancel();
     }, timeoutMs);
     await this.settle();
     clearTimeout(stop);
     clearTimeout(this.pause);
     this.stopped = true;
-    if (!(await this.hasRoomToCheckpoint())) return;
+    if (!(await this.canCheckpoint())) return;
     for (let attempt = 0; attempt < lastCheckpointAttempts && !(await this.checkpoint()); attempt++)
       await Bun.sleep(50);
     await this.keeper.idle();
   }
 
-  /** Writes the event store's file when that is due and nothing else happens; call it every few seconds. */
+  /** Checkpoints the event store if due and idle; call it every few seconds. */
   tidy(): void {
     if (this.running !== undefined || this.stopped || !this.isCheckpointDue()) return;
-    this.running = this.checkpointInRoom().then(
+    this.running = this.checkpointIfSpace().then(
       () => {
         this.running = undefined;
         this.offer([]);
@@ -202,7 +201,7 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
         const next = this.take(bytesMax);
         if (next === undefined) break;
         await this.apply(next, bytesMax);
-        if (this.isCheckpointDue()) await this.checkpointInRoom();
+        if (this.isCheckpointDue()) await this.checkpointIfSpace();
       }
       if (isShort) await this.rest();
       else this.hooks.onPaused?.(null);
@@ -212,13 +211,13 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
       const wasStopped = this.stopped;
       this.stopped = true;
       this.running = undefined;
-      if (!(wasStopped && error instanceof LoadGivenUp)) this.hooks.onFatal(error);
+      if (!(wasStopped && error instanceof LoadCancelledError)) this.hooks.onFatal(error);
     }
   }
 
   /**
-   * How many bytes of batches there is room for on the disk. Where it is short, what was loaded is written into the event
-   * store's file first, and its place in the journal becomes free.
+   * How many bytes of batches fit on the disk. If space is short, loaded events are checkpointed first, which frees
+   * their journal segments.
    */
   private async loadableBytes(): Promise<number> {
     const { space } = this.settings;
@@ -227,12 +226,12 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
     this.logBytesMax = Math.min(this.settings.checkpointBytes, totalBytes * logShare);
     const bytes = loadableBytes(freeBytes);
     if (bytes >= this.stepBytesMax) return Number.POSITIVE_INFINITY;
-    if (this.bytesSinceCheckpoint === 0 || !(await this.checkpointInRoom())) return bytes;
+    if (this.bytesSinceCheckpoint === 0 || !(await this.checkpointIfSpace())) return bytes;
     await this.keeper.idle();
     return loadableBytes((await space()).freeBytes);
   }
 
-  /** Looks again in a while: queries are answered meanwhile. */
+  /** Pauses loading and checks again later; queries run meanwhile. */
   private async rest(): Promise<void> {
     const { freeBytes } = await this.settings.space!();
     this.hooks.onPaused?.({ freeBytes, neededBytes: Math.ceil(bytesNeededToLoad(partBytesMin)) });
@@ -242,12 +241,11 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
     }, pauseMs);
   }
 
-  /** Batches of the next step have at most so many bytes together. */
   private get stepBytesMax(): number {
     return this.isStaging ? this.settings.stepBytes.staged : this.settings.stepBytes.held;
   }
 
-  /** @param bytesMax of batches together. */
+  /** @param bytesMax of all batches */
   private take(bytesMax: number): Batch[] | undefined {
     const unfinished = this.events.unfinished();
     if (unfinished !== undefined) return this.waiting.takeUpTo(unfinished.lane, unfinished.last);
@@ -255,9 +253,8 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
   }
 
   /**
-   * Applies batches as one step: each store takes them in one transaction, the persons first.
-   *
-   * @param bytesMax when one batch is larger than that, only its first entries are applied, and it goes on waiting.
+   * Applies batches as one step: one transaction per store, persons first.
+   * @param bytesMax of a larger batch only the first entries are applied; the rest stays pending
    */
   private async apply(batches: Batch[], bytesMax: number): Promise<void> {
     const started = performance.now();
@@ -278,7 +275,7 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
           if (more === undefined) break;
           batches.push(...more);
         }
-        const portion = portionAt(batches, taken, this.settings.portionBytes);
+        const portion = batchSizeAt(batches, taken, this.settings.portionBytes);
         taken += portion.length;
         const isWhole = await this.addTo(step, portion, bytesMax);
         if (step.holdsNothing) this.buffers.reuse();
@@ -287,8 +284,8 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
       stored = await step.store();
     } catch (error) {
       await step.abandon();
-      if (!(error instanceof StagingFailed)) throw error;
-      // Once more, held here until all is loaded: that can be tried again when there is no memory.
+      if (!(error instanceof StagingError)) throw error;
+      // Retry without staging: events are held here until the load, which can be retried when memory is short.
       this.isStaging = false;
       this.waiting.putBack(lane, batches);
       return;
@@ -305,11 +302,13 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
     this.hooks.onApplied({ lane, lastSeq: step.last, ...counts, ms });
   }
 
-  /** What came meanwhile and becomes part of a large step; history is waited for. @returns undefined when there is none */
+  /**
+   * Batches that arrived meanwhile and join a large step; a historical step waits for them. @returns undefined if none
+   */
   private async moreFor(batches: readonly Batch[], started: number): Promise<Batch[] | undefined> {
     const { lane } = batches[0]!;
     const { bulkPauseMs } = this.settings;
-    const bytes = bytesOf(batches);
+    const bytes = getBytes(batches);
     if (bytes < bulkBytesMin || bytes >= this.stepBytesMax || performance.now() - started > bulkMsMax)
       return undefined;
     if (lane === "historical" && this.waiting.isEmpty && !this.isDraining) {
@@ -320,16 +319,16 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
       this.wake = undefined;
       clearTimeout(timer);
     }
-    // Live events that came with more history go before it.
+    // Realtime events that arrived with more historical ones are loaded first.
     return this.isCutShort(lane) ? undefined : this.waiting.takeNextOf(lane, this.stepBytesMax - bytes);
   }
 
-  /** Between two portions: the time for loading is over, or history lets live events go first. */
+  /** Whether the step has to end after this portion: shutdown, or realtime events preempt historical ones. */
   private isCutShort(lane: Lane): boolean {
     return this.stopped || (lane === "historical" && this.waiting.has("realtime"));
   }
 
-  /** Hands the entries of batches over to a step, as many as it or the disk has room for. @returns whether it has all of them */
+  /** Adds entries of batches to a step, up to the limits of the step and the disk. @returns whether all were added */
   private async addTo(step: Step, batches: readonly Batch[], bytesMax: number): Promise<boolean> {
     const { entries: all, refused, damages } = await this.read(batches);
     const end = batches.at(-1)!.last;
@@ -338,12 +337,12 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
       const begun = all.filter(({ seq }) => seq <= unfinished.last);
       await this.handOver(step, begun, Math.min(end, unfinished.last));
     } else {
-      const bytes = bytesOf(batches);
-      const entries = bytes <= bytesMax ? all : firstPart(all, bytes, bytesMax);
+      const bytes = getBytes(batches);
+      const entries = bytes <= bytesMax ? all : takeFirst(all, bytes, bytesMax);
       await this.handOver(step, entries, entries.length === all.length ? end : entries.at(-1)!.seq);
     }
-    // What lies behind is read once more, and is said then.
-    const isPassed = (line: string) => seqOf(Buffer.from(line)) <= step.last;
+    // Later lines are read again by the next step, and reported then.
+    const isPassed = (line: string) => getSeq(Buffer.from(line)) <= step.last;
     await this.keepRefusedLines(refused.filter(isPassed), step.lane);
     if (step.last !== end) return false;
     for (const damage of damages) this.hooks.onDamage(damage);
@@ -354,7 +353,7 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
     await this.keepRefusedLines((await step.take(entries, last)).map(writtenLine), step.lane);
   }
 
-  /** The entries that at least one of the stores lacks; lines that are none; and what cannot be read. */
+  /** Entries that at least one store is missing, invalid lines, and unreadable ranges. */
   private async read(batches: readonly Batch[]) {
     const after = this.cursor(batches[0]!.lane);
     const texts = await Promise.all(batches.map((batch) => batch.text(this.buffers)));
@@ -366,34 +365,32 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
     };
   }
 
-  /** Both stores have a batch; its place in the journal is free after the next checkpoint. */
+  /** Both stores have the batch; the journal can delete it after the next checkpoint. */
   private noteApplied(batch: Batch): void {
     this.applied.push(batch);
     this.bytesSinceCheckpoint += batch.bytes;
   }
 
-  /** A line that is no entry is kept in a file, and said, instead of holding up all events behind it. */
+  /** Moves invalid lines to a file and reports them, instead of blocking all later events. */
   private async keepRefusedLines(lines: readonly string[], lane: Lane): Promise<void> {
     if (lines.length === 0) return;
     const { workFolder } = this.settings;
     const path = join(workFolder, `refused-${lane}.ndjson`);
     await mkdir(workFolder, { recursive: true, mode: 0o700 });
     await appendFile(path, lines.map((line) => `${line}\n`).join(""), { mode: 0o600, flush: true });
-    this.hooks.onDamage(
-      new Error(`${lines.length} lines of the journal cannot be read; they are in ${path}.`),
-    );
+    this.hooks.onDamage(new Error(`${lines.length} journal lines are unreadable and were moved to ${path}.`));
   }
 
-  private async hasRoomToCheckpoint(): Promise<boolean> {
+  private async canCheckpoint(): Promise<boolean> {
     const { space } = this.settings;
     return (
       space === undefined || (await space()).freeBytes >= bytesNeededToCheckpoint(this.bytesSinceCheckpoint)
     );
   }
 
-  /** Without room DuckDB would close the event store. @returns false when it has to be tried again. */
-  private async checkpointInRoom(): Promise<boolean> {
-    return (await this.hasRoomToCheckpoint()) && (await this.checkpoint());
+  /** DuckDB would close the event store if the disk is full. @returns false if the checkpoint has to be retried */
+  private async checkpointIfSpace(): Promise<boolean> {
+    return (await this.canCheckpoint()) && (await this.checkpoint());
   }
 
   private isCheckpointDue(): boolean {
@@ -402,7 +399,7 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
     return performance.now() - this.lastCheckpointAt >= this.settings.checkpointIntervalMs;
   }
 
-  /** @returns false when it has to be tried again. */
+  /** @returns false if it has to be retried */
   private async checkpoint(): Promise<boolean> {
     if (this.bytesSinceCheckpoint > 0 && !(await this.events.checkpoint())) return false;
     this.bytesSinceCheckpoint = 0;

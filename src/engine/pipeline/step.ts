@@ -1,8 +1,7 @@
 /**
- * One step of the pipeline: entries of a lane, taken portion after portion and stored together.
- *
- * Large steps cost less an event: persons are read and written once, each store commits once. What is held of an event until
- * then is its row, with its properties as text; nothing where the event store takes events in advance.
+ * One step of the pipeline: entries of a lane, taken in portions and stored together. Large steps cost less per event:
+ * persons are read and written once, and each store commits once. Until then only an event's row is held, with
+ * properties as JSON, or nothing if the event store stages events.
  */
 
 import type { EventStore } from "../../events/store.ts";
@@ -16,35 +15,34 @@ import {
 import type { PropertyReader } from "../../journal/entry-properties.ts";
 import type { Lane } from "../../journal/segment.ts";
 import { microsPerDay } from "../../lib/time.ts";
-import type { DuplicateCount, IdentityStep, IdentityStore } from "../../people/batch.ts";
-import type { SpikeSignal } from "../../people/spikes/detector.ts";
+import type { DuplicateCount, IdentityStep, IdentityStore } from "../../persons/batch.ts";
+import type { SpikeSignal } from "../../persons/spikes/detector.ts";
 import { FlagUsageTally, type ProjectUsage } from "./flag-usage.ts";
 
-/** What became of the entries of a step. */
 export interface StoredStep {
   spikes: SpikeSignal[];
   flagUsage: ProjectUsage[];
   events: number;
   duplicates: number;
-  /** Events that ingestion left out. */
+  /** Events rejected by ingestion rules. */
   dropped: number;
 }
 
-export interface StepSettings {
-  /** One reader for all steps, of which there is one at a time. */
+export interface StepOptions {
+  /** Shared by all steps, which run one at a time. */
   readonly properties: PropertyReader;
-  /** Events may be stored in advance. */
+  /** Whether events may be staged in the event store. */
   readonly isStaging: boolean;
-  /** Is told of the items of each portion, once more after a crash. */
+  /** Receives the items of each batch; repeated after a crash. */
   readonly onItems?: (items: readonly JournalItem[]) => void;
 }
 
 /**
- * Begun, filled by `take` until it is full, and ended by either `store` or `abandon`: nothing of it is seen in a store before.
- * Whatever the stores throw comes through, and then it has to be abandoned.
+ * Filled by `take` until full, then ended by `store` or `abandon`; nothing is visible in the stores before. Errors of
+ * the stores are passed through, and require `abandon`.
  */
 export class Step {
-  /** The lane's cursor afterwards. */
+  /** The lane's cursor after this step. */
   last: number;
   private readonly loaded: number;
   private readonly applied: number;
@@ -60,7 +58,7 @@ export class Step {
     private readonly persons: IdentityStep,
     private readonly events: EventStore,
     readonly lane: Lane,
-    private readonly settings: StepSettings,
+    private readonly settings: StepOptions,
   ) {
     this.applied = identity.cursor(lane);
     this.loaded = events.cursor(lane);
@@ -71,17 +69,17 @@ export class Step {
     identity: IdentityStore,
     events: EventStore,
     lane: Lane,
-    settings: StepSettings,
+    settings: StepOptions,
   ): Promise<Step> {
     return new Step(identity, await identity.begin(lane), events, lane, settings);
   }
 
-  /** Nothing refers to entries that were taken. */
+  /** Whether no taken entry is referenced any more. */
   get holdsNothing(): boolean {
     return this.storable.length === 0;
   }
 
-  /** So much is held in memory, or to be loaded, that it should be stored. */
+  /** Whether so much is held or staged that the step should be stored. */
   get isFull(): boolean {
     return this.persons.isFull || this.roomEvents === 0;
   }
@@ -91,15 +89,14 @@ export class Step {
   }
 
   /**
-   * Takes the next entries, in order, until it is full; what one of the stores has already has no effect on it again.
-   *
-   * @param last the last sequence number that is done with all of them.
-   * @returns    events that cannot be taken, because their properties cannot be read.
+   * Takes the next entries until full; entries that a store already has are not applied to it again.
+   * @param last the last sequence number covered by all entries
+   * @returns events that are rejected because their properties cannot be parsed
    */
   async take(entries: readonly Entry[], last: number): Promise<EventEntry[]> {
     const refused: EventEntry[] = [];
     let start = 0;
-    // At least as many are taken as there is room for; of duplicates, others may take the place.
+    // Duplicates use no capacity, so continue until new events have filled it.
     do {
       const end = start + Math.min(entries.length - start, this.roomEvents);
       const part = entries.slice(start, end);
@@ -109,7 +106,7 @@ export class Step {
     return refused;
   }
 
-  /** @param last the last sequence number that is done with these. */
+  /** @param last the last sequence number covered by these entries */
   private async takeAll(entries: readonly Entry[], last: number): Promise<EventEntry[]> {
     const unloaded = entries.filter(
       (entry): entry is EventEntry => entry.kind === "event" && entry.seq > this.loaded,
@@ -144,7 +141,7 @@ export class Step {
     this.storable = [];
   }
 
-  /** Stores everything: the persons, then the events. */
+  /** Stores persons, then events. */
   async store(): Promise<StoredStep> {
     this.events.begin({ lane: this.lane, last: this.last });
     const spikes = await this.persons.commit(this.last);
@@ -154,18 +151,18 @@ export class Step {
     return { spikes, flagUsage: this.flagUsage.usage, events, duplicates, dropped };
   }
 
-  /** Forgets everything, when something has failed. */
+  /** Discards everything after an error. */
   async abandon(): Promise<void> {
     this.persons.abandon();
     await this.events.unstage?.();
   }
 }
 
-/** The uuids of the events of a step, which the store does not know yet. */
+/** UUIDs of the step's events, which the event store does not have yet. */
 class SeenUuids {
   private readonly projects = new Map<number, Set<string>>();
 
-  /** @returns false when it was there already. */
+  /** @returns false if it was already present */
   add(projectId: number, uuid: string): boolean {
     let seen = this.projects.get(projectId);
     if (seen === undefined) {
@@ -178,12 +175,10 @@ class SeenUuids {
 }
 
 /**
- * Drops every event whose uuid was seen before in its project, in the store or among `seen`; the first wins.
- *
- * @param countedUpTo duplicates up to this sequence number were counted before a crash.
- * @param seen uuids of events before these that are not stored yet; those of these are added.
- *
- * Source: contract, README "Duplicates by uuid".
+ * Drops events whose UUID is in the event store or in `seen` for the same project; the first one wins.
+ * @param countedUpTo duplicates up to this sequence number were counted before a crash
+ * @param seen UUIDs of earlier events that are not stored yet; extended by these. Source: contract, README "Duplicates
+ * by uuid".
  */
 function withoutDuplicates(
   entries: readonly Entry[],

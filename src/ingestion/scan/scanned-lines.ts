@@ -1,21 +1,21 @@
-/** The lines of a usual request, from its bytes: what `request-entries.ts` makes of any request, for nearly all of them. */
+/** Fast path of `request-entries.ts`: journal entries of a typical request, directly from its bytes. */
 
-import { type EntryText, EntryWriter } from "../../journal/entry.ts";
+import { type EntryJson, EntryWriter } from "../../journal/entry.ts";
 import { EntryList, type NoteCount } from "../entry-list.ts";
 import { normalize, type RequestFacts } from "../normalize.ts";
 import { parseEvent } from "../payload.ts";
 import { type LineFacts, type ScannedBody, Scanner } from "./scanner.ts";
 
-/** Events of one request that are not usual; if there are more, all of them go the slow road, which takes rests. */
+/** Maximum atypical events of one request; with more, the whole request takes the slow path, which yields. */
 const unusualMax = 200;
-/** Instants and differences that are whole numbers. */
+/** Instants and differences that are exact integers. */
 const microsMax = 9e15;
 
 let scanner: Scanner | undefined;
 
-/** Reads a request. @returns undefined when it is not usual; otherwise it is good until the next one is read. */
+/** Reads a request. @returns undefined when it is atypical; otherwise valid until the next read. */
 export function scan(bytes: Uint8Array): ScannedBody | undefined {
-  // Made at the first request: most processes never get one.
+  // Created with the first request: most processes never get one.
   scanner ??= new Scanner();
   return scanner.read(bytes);
 }
@@ -23,14 +23,14 @@ export function scan(bytes: Uint8Array): ScannedBody | undefined {
 /**
  * The entries of a request, with the notes about its events.
  *
- * @returns undefined when too much of it is not usual.
+ * @returns undefined when too many of its events are atypical.
  */
 export function scannedLines(
   body: ScannedBody,
   projectId: number,
   facts: RequestFacts,
   notes?: NoteCount,
-): EntryText[] | undefined {
+): EntryJson[] | undefined {
   const { receivedMicros, sentAtMicros, added, makeUuid } = facts;
   if (Math.abs((sentAtMicros ?? 0) - receivedMicros) > microsMax) return undefined;
   const writer = new EntryWriter(projectId, receivedMicros, body.isHistorical);
@@ -51,7 +51,7 @@ export function scannedLines(
     const written = scanner!.write(body, next, lines);
     list.addLines(written.lines);
     if (written.next === body.events) break;
-    // Without progress it is not for lack of room.
+    // Without progress the event is atypical; the output buffer is not full.
     if (written.next === next) {
       if (++unusual > unusualMax) return undefined;
       const item = parseEvent(scanner!.eventText(body, next));

@@ -124,7 +124,7 @@ function endOfItem(at: usize, item: usize, isRoot: bool): usize {
       if (at == 0) return 0;
       if (name == names.token || name == names.apiKey || name == names.dollarToken) {
         if (token != 0 || !isPlainString(start, at)) return 0;
-        // Beside a batch, it is no key.
+        // Next to a batch, it is no key.
         if (isRoot && name == names.dollarToken) return 0;
         token = start + 1;
         tokenEnd = at - 1;

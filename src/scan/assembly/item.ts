@@ -73,7 +73,7 @@ export function isPlainString(start: usize, end: usize): bool {
   return load<u8>(start) == quote && escapes == 0 && end - start > 2;
 }
 
-/** Whether a string has a character besides white space, as far as can be said at once. */
+/** Whether a string has a character other than white space, as far as a quick check shows. */
 export function isVisible(start: usize, end: usize): bool {
   for (; start < end; start++) {
     const code = load<u8>(start);

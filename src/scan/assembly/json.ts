@@ -1,5 +1,5 @@
 /**
- * Reads the JSON text of a request, AssemblyScript: the bytes are looked at once, 16 at a time in strings.
+ * Reads the JSON text of a request, AssemblyScript: each byte is read once, 16 at a time in strings.
  *
  * Every function gets the place where something begins and returns the place behind it, or 0. That stands for everything
  * that is not usual, errors among it: then the request goes the slow road (`payload.ts`), which knows all cases. So it may
@@ -48,9 +48,21 @@ export function beginText(): void {
   beginItem();
 }
 
+/** Place of the value of the last member `$groups` inside the item; 0 without one. */
+export let groupsAt: usize = 0;
+/** Whether the item has a member `$elements_chain` inside. */
+export let hasChainInside: bool = false;
+/** `$groups` and the quote behind it. */
+const groupsName: u64 = 0x2273_7075_6f72_6724;
+/** The beginning and the end of `$elements_chain`. */
+const chainStart: u64 = 0x746e_656d_656c_6524;
+const chainEnd: u64 = 0x6e69_6168_635f_7374;
+
 /** Before an event. */
 export function beginItem(): void {
   hasLineBreak = false;
+  groupsAt = 0;
+  hasChainInside = false;
   isUnstorable = false;
   firstObject = objects + 1;
   names = 0;
@@ -222,6 +234,9 @@ function endOfObject(at: usize, level: i32): usize {
   while (true) {
     const valueAt = endOfNewName(at, object);
     if (valueAt == 0) return 0;
+    if (nameLength == 7 && load<u64>(at + 1) == groupsName) groupsAt = valueAt;
+    else if (nameLength == 15 && load<u64>(at + 1) == chainStart && load<u64>(at + 8) == chainEnd)
+      hasChainInside = true;
     at = endOfValue(valueAt, level + 1);
     if (at == 0) return 0;
     at = skipSpace(at);

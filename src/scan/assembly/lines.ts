@@ -18,7 +18,7 @@ const hourMicros: i64 = 3_600_000_000;
 const futureMicrosMax: i64 = 23 * hourMicros;
 const historicalFutureMicros: i64 = hourMicros;
 
-/** The texts that lines are made of besides those of events, as place and length, in the order of `scanner.ts`. */
+/** The texts that lines are made of in addition to those of events, as position and length, in the order of `scanner.ts`. */
 const piecesAt: usize = 128;
 const beforeUuid = piecesAt;
 const beforeMode = piecesAt + 8;
@@ -34,7 +34,7 @@ const beforeProperties = piecesAt + 96;
 
 /** Where writing has come to: for `scanner.ts`. */
 const outEndAt: usize = 96;
-/** More than a line takes besides the event's own texts, which it holds twice at most. */
+/** More than a line takes in addition to the event's strings, which it contains twice at most. */
 const frameBytes: usize = 1024;
 
 /**
@@ -117,7 +117,7 @@ function realtime(item: usize, received: i64, skew: i64): i64 {
   return time > received + futureMicrosMax ? -1 : time;
 }
 
-/** -1 without a timestamp, for one that is none, and for one that is not usual. */
+/** -1 without a timestamp, or for an invalid or unusual one. */
 function claimedTime(item: usize): i64 {
   const at = load<u32>(item, Item.timestamp);
   return at == 0 ? -1 : instantOf(at, load<u32>(item, Item.timestampEnd) - at);

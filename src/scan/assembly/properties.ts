@@ -80,12 +80,12 @@ function canBeCut(name: i32): bool {
   }
 }
 
-/** @returns whether the request can go on. */
+/** @returns whether the request can continue. */
 function noteProperty(item: usize, name: i32, start: usize, end: usize): bool {
   const code = load<u8>(start);
   switch (name) {
     case names.distinctId:
-      // The one beside the properties comes first, wherever it stands.
+      // The one next to the properties comes first, wherever it stands.
       if (load<u32>(item, Item.id) != 0) return true;
       if (!isPlainString(start, end) || !isVisible(start + 1, end - 1)) break;
       noteId(item, start, end);

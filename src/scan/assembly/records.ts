@@ -13,6 +13,8 @@ import {
   beginText,
   endOfName,
   endOfValue,
+  groupsAt,
+  hasChainInside,
   hashOf,
   hasLineBreak,
   isUnstorable,
@@ -45,6 +47,8 @@ const marksMax: u32 = 15;
 /** Above this stands the number of an omitted member, from 1 to 63: which of them have a value is reported per line. */
 const omittedShift: u32 = 10;
 const omittedMax: u32 = 63;
+/** As in `event-draft.ts`. */
+const groupTypesMax: u32 = 5;
 
 /** Members and what they are; their names; and then the texts around the parts of an event. */
 const table: usize = 48 * 1024;
@@ -221,7 +225,24 @@ function copyRecord(at: usize, roomEnd: usize, earliest: i64, latest: i64): usiz
   if (isUnstorable || out + (at - start) + frameBytes > roomEnd) return 0;
   const hasMarks = knownMarks != 0 && marks == knownMarks;
   if (needsMarks && !hasMarks) return 0;
+  // Records with all marks come from this product, which has no limit.
+  if (groupsAt != 0 && !hasMarks && hasManyMembers(groupsAt)) return 0;
+  // Which of the two chains counts depends on whether they have a value.
+  if (hasChainInside && startOf(chainMember) != 0) return 0;
   return write(earliest, latest, isTimeFreeWithMarks && hasMarks) ? at : 0;
+}
+
+/** Whether an object that was read before has more members than an imported event has groups. */
+function hasManyMembers(at: usize): bool {
+  if (load<u8>(at) != openBrace) return false;
+  at = skipSpace(at + 1);
+  let count: u32 = 0;
+  while (load<u8>(at) != closeBrace) {
+    at = skipSpace(endOfValue(endOfName(at), 5));
+    if (load<u8>(at) == comma) at = skipSpace(at + 1);
+    count++;
+  }
+  return count > groupTypesMax;
 }
 
 @inline
@@ -291,7 +312,7 @@ function write(earliest: i64, latest: i64, isTimeFree: bool): bool {
   return true;
 }
 
-/** With the chain of elements that stands beside them. */
+/** With the chain of elements that stands next to them. */
 function properties(): void {
   const start = startOf(propertiesMember);
   const chain = startOf(chainMember);

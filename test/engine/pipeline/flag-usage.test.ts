@@ -2,7 +2,7 @@
 
 import { expect, test } from "bun:test";
 import { FlagUsageTally } from "../../../src/engine/pipeline/flag-usage.ts";
-import { event, newYearMicros, secondMicros } from "../../people/support.ts";
+import { event, newYearMicros, secondMicros } from "../../persons/support.ts";
 
 test("a call happened when it says, but not after it came", () => {
   const callsOf = (...times: number[]) => {

@@ -2,9 +2,9 @@ import { describe, expect, test } from "bun:test";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { SegmentBatch } from "../../../src/journal/reader.ts";
-import { personsPage } from "../../../src/people/reader.ts";
-import { until } from "../../support/appliance.ts";
+import { personsPage } from "../../../src/persons/reader.ts";
 import { TestStores } from "../../support/event-store.ts";
+import { until } from "../../support/server.ts";
 
 const uuids = (rows: unknown[][]) => rows.map(([uuid]) => uuid);
 const stored = async (stores: TestStores, order = "seq") =>

@@ -1,14 +1,14 @@
 /** Bytes that are made while they are read: failures, readers who leave, and whose time it is. */
 
 import { expect, test } from "bun:test";
-import { producedBytes } from "../../src/engine/produced-bytes.ts";
+import { pullStream } from "../../src/engine/pull-stream.ts";
 
 const bytes = (text: string) => Buffer.from(text);
 const ignore = () => undefined;
 
 test("every piece comes, one at a time, and then the end", async () => {
   const made: string[] = [];
-  const answer = await producedBytes(async (sink) => {
+  const answer = await pullStream(async (sink) => {
     for (const text of ["a", "", "b", "c"]) {
       made.push(text);
       await sink(bytes(text));
@@ -23,13 +23,13 @@ test("every piece comes, one at a time, and then the end", async () => {
 });
 
 test("nothing at all is an end, too", async () => {
-  const answer = await producedBytes(async () => undefined, ignore);
+  const answer = await pullStream(async () => undefined, ignore);
   expect(await answer.chunks.next()).toEqual({ done: true, value: undefined });
 });
 
 test("a failure before the first bytes is one of the question, a later one breaks the answer off", async () => {
-  await expect(producedBytes(() => Promise.reject(new Error("early")), ignore)).rejects.toThrow("early");
-  const answer = await producedBytes(async (sink) => {
+  await expect(pullStream(() => Promise.reject(new Error("early")), ignore)).rejects.toThrow("early");
+  const answer = await pullStream(async (sink) => {
     await sink(bytes("a"));
     throw new Error("late");
   }, ignore);
@@ -39,7 +39,7 @@ test("a failure before the first bytes is one of the question, a later one break
 
 test("who stops reading ends the work", async () => {
   let ended: unknown;
-  const answer = await producedBytes(
+  const answer = await pullStream(
     (sink, signal) =>
       (async () => {
         for (;;) await sink(bytes(`${signal.aborted}`));
@@ -56,7 +56,7 @@ test("who stops reading ends the work", async () => {
 
 test("the time of the reader is told apart", async () => {
   let waited = 0;
-  const answer = await producedBytes(
+  const answer = await pullStream(
     async (sink) => {
       await sink(bytes("a"));
       await sink(bytes("b"));

@@ -1,33 +1,37 @@
 /**
- * How many persons or groups condition sets reach, each by itself and together, without and with their rollouts.
- *
- * Persons are counted over the event store's copies: SQL answers the filters it can, and for the others persons are
- * grouped by the values that matter and tested once each, as evaluation does.
- * Source: contract, management-api 5.17; decision 18.
+ * Blast radius of condition sets: matching persons or groups per set and in total, with and without rollouts. Counts
+ * run on the event store's replicas: SQL evaluates supported filters; for the others, persons are grouped by the
+ * relevant values and tested once each, as in evaluation. Source: contract, management-api 5.17; decision 18.
  */
 
-import type { Dialect, EventSql } from "../events/dialect.ts";
 import { exactly } from "../events/property-sql.ts";
-import { isEveryone, isWithin, rolloutPlace } from "../flags/evaluate/bucketing.ts";
+import type { EventSql, SqlDialect } from "../events/sql-dialect.ts";
+import { isEveryone, isWithin, rolloutPosition } from "../flags/evaluate/bucketing.ts";
 import type { CompiledCohorts } from "../flags/evaluate/cohorts.ts";
 import { compileSubjectFilter, type SubjectFilter } from "../flags/evaluate/person-filter.ts";
 import { sourceOfInitial } from "../flags/evaluate/person-view.ts";
-import type { Reach } from "../flags/rules/blast-radius.ts";
+import type { BlastRadius } from "../flags/rules/blast-radius.ts";
 import { parseExactJson } from "../lib/exact-json.ts";
 import type { Json, JsonObject } from "../lib/json.ts";
-import { listGroups } from "../people/groups.ts";
-import type { PeopleDb } from "../people/open.ts";
-import { type PersonServices, personsAtOnce, personsOf, preparePersons } from "./person-queries.ts";
-import type { ReachRequest } from "./query-types.ts";
+import { listGroups } from "../persons/groups.ts";
+import type { PeopleDb } from "../persons/open.ts";
+import { getPersons, type PersonReaderDeps, personsAtOnce, preparePersons } from "./person-queries.ts";
+import type { BlastRadiusRequest } from "./query-types.ts";
 
-/** Counts persons, or the groups of one type. */
-export async function computeReach(services: PersonServices, request: ReachRequest): Promise<Reach> {
+/** Counts persons, or groups of one type. */
+export async function computeBlastRadius(
+  services: PersonReaderDeps,
+  request: BlastRadiusRequest,
+): Promise<BlastRadius> {
   return request.groupTypeIndex === null
-    ? await reachOfPersons(services, request)
-    : await reachOfGroups(services.people, request, request.groupTypeIndex);
+    ? await blastRadiusOfPersons(services, request)
+    : await blastRadiusOfGroups(services.people, request, request.groupTypeIndex);
 }
 
-async function reachOfPersons(services: PersonServices, request: ReachRequest): Promise<Reach> {
+async function blastRadiusOfPersons(
+  services: PersonReaderDeps,
+  request: BlastRadiusRequest,
+): Promise<BlastRadius> {
   const { projectId, sets, flagKey } = request;
   await services.copies.follow();
   const { cohorts, needsLists, subjectOf } = await preparePersons(
@@ -36,14 +40,14 @@ async function reachOfPersons(services: PersonServices, request: ReachRequest): 
     sets.flatMap(({ filters }) => filters),
   );
   const filters = sets.map((set) => compileSubjectFilter(set.filters, { ...request, cohorts }));
-  const tally = new Tally(request, filters);
+  const tally = new Counts(request, filters);
   if (tally.problem !== undefined) return tally.reach();
   if (needsLists) {
-    for await (const person of personsOf(services.people, projectId)) {
+    for await (const person of getPersons(services.people, projectId)) {
       const subject = subjectOf(person);
       tally.add(
         filters.map((filter) => filter.matches(subject)),
-        rolloutPlace(flagKey, person.mainDistinctId),
+        rolloutPosition(flagKey, person.mainDistinctId),
         1,
       );
     }
@@ -53,14 +57,14 @@ async function reachOfPersons(services: PersonServices, request: ReachRequest): 
   return tally.reach();
 }
 
-async function reachOfGroups(
+async function blastRadiusOfGroups(
   people: PeopleDb,
-  request: ReachRequest,
+  request: BlastRadiusRequest,
   groupTypeIndex: number,
-): Promise<Reach> {
+): Promise<BlastRadius> {
   const { projectId, sets, flagKey, timezone, now } = request;
   const filters = sets.map((set) => compileSubjectFilter(set.filters, { timezone, now, groupTypeIndex }));
-  const tally = new Tally(request, filters);
+  const tally = new Counts(request, filters);
   if (tally.problem !== undefined) return tally.reach();
   let page = listGroups(people, projectId, groupTypeIndex, { limit: personsAtOnce });
   for (;;) {
@@ -68,7 +72,7 @@ async function reachOfGroups(
       const subject = { properties: properties as JsonObject, groupKey: key };
       tally.add(
         filters.map((filter) => filter.matches(subject)),
-        rolloutPlace(flagKey, key),
+        rolloutPosition(flagKey, key),
         1,
       );
     }
@@ -78,13 +82,12 @@ async function reachOfGroups(
   }
 }
 
-/** Adds subjects up. */
-class Tally {
+class Counts {
   readonly problem: string | undefined;
-  private readonly counts: Reach;
+  private readonly counts: BlastRadius;
 
   constructor(
-    private readonly request: ReachRequest,
+    private readonly request: BlastRadiusRequest,
     filters: readonly SubjectFilter[],
   ) {
     this.problem = filters.find(({ problem }) => problem !== null)?.problem?.description;
@@ -93,16 +96,16 @@ class Tally {
   }
 
   /**
-   * @param matches whether the subjects match each set, rollouts aside.
-   * @param place   where they fall in rollouts, 0 to 1; any place with the same answers does.
+   * @param matches whether the subjects match each set, ignoring rollouts
+   * @param memberIndex hash position in rollouts, 0 to 1; any position with the same results will do
    */
-  add(matches: readonly boolean[], place: number, subjects: number): void {
+  add(matches: readonly boolean[], memberIndex: number, subjects: number): void {
     const { counts } = this;
     let isReached = false;
     for (const [index, { rolloutPercentage }] of this.request.sets.entries()) {
       if (!matches[index]) continue;
       counts.sets[index]!.matching += subjects;
-      if (!isWithin(rolloutPercentage, place)) continue;
+      if (!isWithin(rolloutPercentage, memberIndex)) continue;
       counts.sets[index]!.reached += subjects;
       isReached = true;
     }
@@ -111,12 +114,15 @@ class Tally {
     if (isReached) counts.reached += subjects;
   }
 
-  reach(): Reach {
+  reach(): BlastRadius {
     return this.counts;
   }
 }
 
-/** Which of `bounds` (rising, 0 to 1) a place lies within first, as its index; behind all of them their number. */
+/**
+ * SQL for the index of the first of `bounds` (ascending, 0 to 1) that is at least the position; their number if none
+ * is.
+ */
 function boundSql(bounds: readonly number[]): string {
   if (bounds.length === 0) return "0";
   const cases = bounds.map((bound, index) => `WHEN place <= ${bound} THEN ${index}`);
@@ -125,14 +131,14 @@ function boundSql(bounds: readonly number[]): string {
 
 async function countByProperties(
   store: EventSql,
-  { projectId, sets, flagKey, timezone, now }: ReachRequest,
+  { projectId, sets, flagKey, timezone, now }: BlastRadiusRequest,
   cohorts: CompiledCohorts,
-  tally: Tally,
+  tally: Counts,
 ): Promise<void> {
   const { dialect } = store;
   const split = sets.map(({ filters }) => splitFilters(dialect, filters));
   const names = [
-    ...new Set(split.flatMap(({ others }) => others.flatMap((filter) => keysOf(filter, cohorts)))),
+    ...new Set(split.flatMap(({ others }) => others.flatMap((filter) => getKeys(filter, cohorts)))),
   ];
   const rests = split.map(({ others }) => compileSubjectFilter(others, { now, timezone, cohorts }));
   const bounds = [
@@ -143,11 +149,11 @@ async function countByProperties(
     ...split.map(({ conditions }) => (conditions.length === 0 ? "true" : conditions.join(" AND "))),
     ...names.map((name) => dialect.memberJson("properties", name)),
   ];
-  const place =
-    bounds.length === 0 ? "0" : dialect.hashPlace(`${dialect.text(`${flagKey}.`)} || main_distinct_id`);
+  const memberIndex =
+    bounds.length === 0 ? "0" : dialect.hashPosition(`${dialect.text(`${flagKey}.`)} || main_distinct_id`);
   const portions = store.portions(
     `SELECT count(*), ${columns.join(", ")}
-     FROM (SELECT properties, ${place} AS place FROM ${dialect.persons(projectId)} AS p) AS placed GROUP BY ALL`,
+     FROM (SELECT properties, ${memberIndex} AS place FROM ${dialect.persons(projectId)} AS p) AS placed GROUP BY ALL`,
   );
   for await (const rows of portions) {
     for (const [count, within, ...values] of rows) {
@@ -157,15 +163,15 @@ async function countByProperties(
         if (text !== null) properties[name] = parseExactJson(text as string) as Json;
       });
       const matches = rests.map((rest, index) => Boolean(values[index]) && rest.matches({ properties }));
-      // Within a bound counts as being at it; behind all of them only "everybody" takes somebody in.
+      // Any position below a bound is equivalent to the bound; above all bounds only sets without a rollout match.
       tally.add(matches, bounds[Number(within)] ?? Number.POSITIVE_INFINITY, Number(count));
     }
   }
 }
 
-/** What SQL answers exactly, and the rest; filters about other flags say nothing about a person. */
+/** Splits filters into those that SQL evaluates exactly and the rest; filters on flags do not depend on the person. */
 function splitFilters(
-  dialect: Dialect,
+  dialect: SqlDialect,
   filters: readonly JsonObject[],
 ): { conditions: string[]; others: JsonObject[] } {
   const conditions: string[] = [];
@@ -180,8 +186,8 @@ function splitFilters(
   return { conditions, others };
 }
 
-/** The person properties that a filter looks at. */
-function keysOf(filter: JsonObject, cohorts: CompiledCohorts): string[] {
+/** The person properties that a filter reads. */
+function getKeys(filter: JsonObject, cohorts: CompiledCohorts): string[] {
   const keys =
     filter.type === "cohort"
       ? [...(cohorts.get(Number(filter.value))?.personKeys ?? [])]

@@ -1,41 +1,41 @@
 /**
- * Edits the JSON text of an event's properties: what is not touched stays exactly as the client wrote it, big
- * integers and `12.0` included.
+ * Edits the JSON text of an event's properties: unchanged parts stay exactly as the client wrote them, including big
+ * integers and `12.0`.
  */
 
 import { rewrittenJson } from "../lib/exact-json.ts";
-import { storableJson } from "../lib/unicode.ts";
+import { sanitizeJson } from "../lib/unicode.ts";
 import {
   countMembers,
   endOfValue,
+  type JsonCounts,
   memberName,
   memberSpan,
   nextMember,
   skipSpace,
-  type Tally,
-} from "./json-spans.ts";
+} from "./json-scanner.ts";
 
 const comma = 44;
 
-/** How raw text has to be repaired before it can stand in a journal line. */
+/** Sanitization that raw text needs before it can be part of a journal line. */
 export interface Sanitization {
   readonly hasLineBreak: boolean;
-  /** A string in it holds what cannot be stored: NUL, or half of a surrogate pair. */
+  /** A string in it cannot be stored: it contains NUL, or a lone surrogate. */
   readonly isUnstorable: boolean;
 }
 
-// Raw line breaks stand only between tokens; those in strings are escaped.
+// Raw line breaks occur only between tokens; those in strings are escaped.
 const lineBreaks = /[\r\n][ \t\r\n]*/g;
 
-/** One line that can be stored; otherwise the text as it is. */
-export function repaired(json: string, repairs: Sanitization): string {
+/** The text as one storable line, unchanged if possible. */
+export function sanitized(json: string, repairs: Sanitization): string {
   const line = repairs.hasLineBreak ? json.replace(lineBreaks, "") : json;
-  return repairs.isUnstorable ? storableJson(line) : line;
+  return repairs.isUnstorable ? sanitizeJson(line) : line;
 }
 
 /**
- * The object with every name once: readers disagree about which of two equal names counts, so it is settled here,
- * as `JSON.parse` does. Numbers stay as they are written.
+ * The object with unique names: JSON readers disagree about which of two equal names counts, so this follows
+ * `JSON.parse`. Numbers stay as written.
  *
  * @param written members in the text, at every depth.
  * @param value   the parsed text.
@@ -48,22 +48,22 @@ export function withUniqueNames(json: string, written: number, value: object): s
 
 /** Members of an object text and of everything in it. */
 export function countWrittenMembers(json: string): number {
-  const tally: Tally = { members: 0, deepest: 0 };
+  const tally: JsonCounts = { members: 0, deepest: 0 };
   endOfValue(json, 0, tally);
   return tally.members;
 }
 
 /**
- * The object text without some of its members and with others at its end.
+ * The object text without some of its members and with others appended.
  *
- * A member goes with the comma before it, or the one behind it where nothing is kept before it.
+ * A member is cut with the comma before it, or with the one after it if no kept member precedes it.
  *
- * @param cut  names of members; each is in the object once at the most.
- * @param more further members, written as `"name":value` with commas between them, or empty.
+ * @param cut  names of members; each occurs in the object at most once.
+ * @param more further members, as comma-separated `"name":value`, or empty.
  */
 export function editedObject(json: string, cut: readonly string[], more: string): string {
   const span = memberSpan();
-  const tally: Tally = { members: 0, deepest: 0 };
+  const tally: JsonCounts = { members: 0, deepest: 0 };
   let [left, from, at, members, gone] = ["", 0, 1, 0, 0];
   while (cut.length > 0 && nextMember(json, at, span)) {
     const before = skipSpace(json, at);
@@ -83,22 +83,22 @@ export function editedObject(json: string, cut: readonly string[], more: string)
   return isEmpty ? `{${more}}` : `${left},${more}}`;
 }
 
-/** The members of both objects; where both have a name, the second one's. */
+/** The members of both objects; the second one's take precedence. */
 export function mergedObjects(under: string, over: string, overValue: object): string {
   const members = keptMembers(under, (name) => !Object.hasOwn(overValue, name));
   members.push(...keptMembers(over, () => true));
   return `{${members.join(",")}}`;
 }
 
-/** The text of the members that are to stay. */
+/** The text of the members to keep. */
 function keptMembers(json: string, isKept: (name: string) => boolean): string[] {
   const span = memberSpan();
-  const tally: Tally = { members: 0, deepest: 0 };
-  const kept: string[] = [];
+  const tally: JsonCounts = { members: 0, deepest: 0 };
+  const preserved: string[] = [];
   let at = 1;
   while (nextMember(json, at, span)) {
     at = endOfValue(json, span.valueStart, tally);
-    if (isKept(memberName(json, span))) kept.push(json.slice(span.nameStart - 1, at));
+    if (isKept(memberName(json, span))) preserved.push(json.slice(span.nameStart - 1, at));
   }
-  return kept;
+  return preserved;
 }

@@ -1,24 +1,23 @@
-/** Bytes that work hands out one after the other, read as they come: between the two there is one piece at most. */
+/** Streams bytes from a producer at the reader's pace, with at most one chunk buffered. */
 
-import { callerSignal } from "../lib/caller.ts";
+import { clientSignal } from "../lib/client-abort.ts";
 import { RpcBytes } from "../rpc/server.ts";
 
-/** However slowly it is read: what is being read stays in the event store's file as it was when it began. */
+/** Limit for slow readers: the event store's file cannot discard the snapshot being read. */
 const lastsMs = 15 * 60_000;
 
 /**
- * Starts the work and waits for its first bytes.
- *
- * @param work     hands its bytes to the sink, which waits for the reader; the signal is aborted when there is none.
- * @param onWaited told how long the reader was waited for.
- * @throws what the work throws before its first bytes.
+ * Starts the producer and waits for its first bytes.
+ * @param work passes bytes to the sink, which waits for the reader; the signal is aborted when the reader stops
+ * @param onWaited receives how long the reader took
+ * @throws errors of `work` before its first bytes
  */
-export async function producedBytes(
+export async function pullStream(
   work: (sink: (bytes: Uint8Array) => Promise<void>, signal: AbortSignal) => Promise<void>,
   onWaited: (ms: number) => void,
 ): Promise<RpcBytes> {
   const gone = new AbortController();
-  const signals = [callerSignal(), gone.signal, AbortSignal.timeout(lastsMs)];
+  const signals = [clientSignal(), gone.signal, AbortSignal.timeout(lastsMs)];
   const signal = AbortSignal.any(signals.filter((one) => one !== undefined));
   let hand = Promise.withResolvers<Uint8Array | undefined>();
   let taken = Promise.withResolvers<void>();
@@ -31,12 +30,12 @@ export async function producedBytes(
     signal.throwIfAborted();
     onWaited(performance.now() - since);
   };
-  // Whoever waits must not do so for ever.
+  // Stop waiting for the reader.
   signal.addEventListener("abort", () => taken.resolve(), { once: true });
   const done = work(sink, signal).then(
     () => hand.resolve(undefined),
     (error) => {
-      // Perhaps nobody waits any more.
+      // The reader may already have stopped.
       hand.promise.catch(() => undefined);
       hand.reject(error);
     },

@@ -1,4 +1,6 @@
-/** The scanner's program, compiled: here anew when its source has changed. `build.ts` puts it into the executable instead. */
+/**
+ * Compiles the scanner to WebAssembly, cached by its source. `build.ts` embeds the module in the executable instead.
+ */
 
 import { mkdirSync, readdirSync, readFileSync, renameSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -9,11 +11,11 @@ const source = join(import.meta.dir, "assembly");
 const compiler = join(require.resolve("assemblyscript/package.json"), "..");
 const cache = join(compiler, "../.cache/flagkeep");
 const options = ["-O3", "--enable", "simd", "--noAssert", "--runtime", "stub", "--use", "abort="];
-/** Below it `assembly/` has places of its own. */
+/** `assembly/` uses the memory below for its fixed buffers. */
 const memoryBase = ["--memoryBase", "65536", "--zeroFilledMemory"];
 
-/** WebAssembly. @throws the source has an error. */
-export function program(): Uint8Array<ArrayBuffer> {
+/** @throws the source does not compile */
+export function wasmModule(): Uint8Array<ArrayBuffer> {
   const files = readdirSync(source).sort();
   const texts = files.map((name) => readFileSync(join(source, name)));
   const { version } = require("assemblyscript/package.json");

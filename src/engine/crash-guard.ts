@@ -1,31 +1,30 @@
 /**
- * Remembers whose statements ran when the engine came down.
- *
- * One whose statements ran then may be innocent, so it first has to run alone; if the engine comes down again, it waits.
+ * Records whose statements were running when the engine crashed. A project's statements may have been innocent, so they
+ * first have to run alone; if the engine crashes again, they are blocked for a while.
  */
 
-import { StatementsBarred } from "../events/port.ts";
+import { StatementBlockedError } from "../events/query-port.ts";
 
 const memoryMs = 60_000;
 
-/** Counts by project, and forgets when the front starts again. */
-export class StatementGuard {
-  /** How many statements of a project run. */
+/** Per project; reset when the server process restarts. */
+export class CrashGuard {
+  /** Number of running statements per project. */
   private readonly running = new Map<number, number>();
-  /** When a project's statements last ran while the engine came down. */
+  /** Time of the last crash during a project's statements. */
   private readonly suspected = new Map<number, number>();
   private readonly barredUntil = new Map<number, number>();
 
   constructor(private readonly now: () => number = () => performance.now()) {}
 
-  /** Counts what the engine reports. */
+  /** Records that a statement starts or ends. */
   note(projectId: number, change: 1 | -1): void {
     const count = (this.running.get(projectId) ?? 0) + change;
     if (count > 0) this.running.set(projectId, count);
     else this.running.delete(projectId);
   }
 
-  /** Call when the engine has ended without being asked to. */
+  /** Call when the engine has exited unexpectedly. */
   engineEnded(): void {
     const now = this.now();
     for (const projectId of this.running.keys()) {
@@ -40,15 +39,15 @@ export class StatementGuard {
     return this.running.size > 0;
   }
 
-  /** Projects whose statements run alone. */
+  /** Projects whose statements have to run alone. */
   suspects(): number[] {
     return [...this.suspected.keys()].filter((projectId) => this.isSuspect(projectId));
   }
 
-  /** @throws {StatementsBarred} */
+  /** @throws {StatementBlockedError} */
   require(projectId: number): void {
     const left = (this.barredUntil.get(projectId) ?? 0) - this.now();
-    if (left > 0) throw new StatementsBarred(Math.ceil(left / 1_000));
+    if (left > 0) throw new StatementBlockedError(Math.ceil(left / 1_000));
     this.barredUntil.delete(projectId);
   }
 

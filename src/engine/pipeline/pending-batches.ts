@@ -1,18 +1,18 @@
-/** The batches of the journal that a pipeline has not applied yet, and how many of them make a step or a portion of one. */
+/** Journal batches that are not applied yet, divided into steps and portions. */
 
 import type { Entry } from "../../journal/entry.ts";
 import type { JournalBatch } from "../../journal/reader.ts";
 import type { Lane } from "../../journal/segment.ts";
 
-/** What waits in a lane. */
+/** Backlog of a lane. */
 export interface LaneLag {
   readonly segments: number;
   readonly bytes: number;
   readonly entries: number;
 }
 
-/** In the order of each lane. Realtime ones go first. */
-export class WaitingBatches<Batch extends JournalBatch> {
+/** Ordered within each lane. Realtime batches come first. */
+export class PendingBatches<Batch extends JournalBatch> {
   private readonly lanes: Record<Lane, Batch[]> = { realtime: [], historical: [] };
 
   add(batch: Batch): void {
@@ -30,37 +30,37 @@ export class WaitingBatches<Batch extends JournalBatch> {
   lag(): Record<Lane, LaneLag> {
     const of = (lane: Lane) => ({
       segments: this.lanes[lane].length,
-      bytes: bytesOf(this.lanes[lane]),
+      bytes: getBytes(this.lanes[lane]),
       entries: this.lanes[lane].reduce((sum, batch) => sum + batch.last - batch.first + 1, 0),
     });
     return { realtime: of("realtime"), historical: of("historical") };
   }
 
-  /** Takes the next ones out, as many as take at most so many bytes, or one. @returns undefined when none waits */
+  /** Removes the next batches of up to `bytesMax`, at least one. @returns undefined if none is pending */
   takeNext(bytesMax: number): Batch[] | undefined {
     return this.takeNextOf(this.has("realtime") ? "realtime" : "historical", bytesMax);
   }
 
-  /** The same of one lane. */
+  /** Like `takeNext`, for one lane. */
   takeNextOf(lane: Lane, bytesMax: number): Batch[] | undefined {
     const waiting = this.lanes[lane];
     return waiting.length === 0 ? undefined : waiting.splice(0, fitting(waiting, 0, bytesMax));
   }
 
-  /** Takes those out that have everything up to a number. @returns undefined when they are not all there */
+  /** Removes the batches up to a sequence number. @returns undefined if not all of them are pending */
   takeUpTo(lane: Lane, last: number): Batch[] | undefined {
     const count = this.lanes[lane].findIndex((batch) => batch.last >= last) + 1;
     return count === 0 ? undefined : this.lanes[lane].splice(0, count);
   }
 
-  /** Some that were taken last are the next ones again. */
+  /** Returns the batches that were taken last to the front of the queue. */
   putBack(lane: Lane, batches: readonly Batch[]): void {
     this.lanes[lane].unshift(...batches);
   }
 }
 
-/** The batches that are read together: as many as take at most so many bytes, or one. */
-export function portionAt<Batch extends JournalBatch>(
+/** The batches to read together: up to `bytesMax`, at least one. */
+export function batchSizeAt<Batch extends JournalBatch>(
   batches: readonly Batch[],
   start: number,
   bytesMax: number,
@@ -68,16 +68,16 @@ export function portionAt<Batch extends JournalBatch>(
   return batches.slice(start, start + fitting(batches, start, bytesMax));
 }
 
-export function bytesOf(batches: readonly JournalBatch[]): number {
+export function getBytes(batches: readonly JournalBatch[]): number {
   return batches.reduce((sum, batch) => sum + batch.bytes, 0);
 }
 
-/** The first entries of those that take so many bytes together, about as many as take `bytesMax`; at least one. */
-export function firstPart(entries: readonly Entry[], bytes: number, bytesMax: number): readonly Entry[] {
+/** The first entries of about `bytesMax`, given that all take `bytes`; at least one. */
+export function takeFirst(entries: readonly Entry[], bytes: number, bytesMax: number): readonly Entry[] {
   return entries.slice(0, Math.max(1, Math.floor((entries.length * bytesMax) / bytes)));
 }
 
-/** How many of them, from one on, take at most so many bytes; at least one. */
+/** The number of batches from `start` that fit in `bytesMax`; at least one. */
 function fitting(batches: readonly JournalBatch[], start: number, bytesMax: number): number {
   let end = start + 1;
   let bytes = batches[start]!.bytes;

@@ -1,66 +1,65 @@
 /**
- * Cohorts of persons who performed events: computed from the event store, then treated as lists of members.
- *
- * Source: contract, README "Behavioural cohorts".
+ * Cohorts of persons who performed events: computed from the event store, then treated as lists of members. Source:
+ * contract, README "Behavioral cohorts".
  */
 
-import { type BehaviourFilter, readBehaviour } from "../cohorts/behaviour-filter.ts";
+import { type BehaviorFilter, readBehavior } from "../cohorts/behavior-filter.ts";
 import { cohortIdsIn } from "../cohorts/cohort-filters.ts";
-import type { EventSql } from "../events/dialect.ts";
 import { closely } from "../events/property-sql.ts";
+import type { EventSql } from "../events/sql-dialect.ts";
 import type { CohortDefinition } from "../flags/rules/types.ts";
 import { isJsonObject, type Json, type JsonObject } from "../lib/json.ts";
 import { log } from "./report.ts";
 
-/** Persons (by uuid) of the lists that stand in for behavioural filters, by the lists' ids, which are negative. */
-export type BehaviourLists = Map<number, Set<string>>;
+/** Person UUIDs of the lists that replace behavioral filters, by list ID (negative). */
+export type BehaviorLists = Map<number, Set<string>>;
 
-interface Behaviour {
+interface Behavior {
   listId: number;
-  behaviour: BehaviourFilter;
+  behavior: BehaviorFilter;
 }
 
-/** Puts a list of members in place of every behavioural filter in the cohorts that filters lead to. */
-export function withBehaviourLists(
+/** Replaces every behavioral filter in the cohorts that filters reference by a list of members. */
+export function withBehaviorLists(
   cohorts: readonly CohortDefinition[],
-  asked: readonly JsonObject[],
+  requested: readonly JsonObject[],
 ): {
   cohorts: CohortDefinition[];
-  behaviours: Behaviour[];
+  behaviors: Behavior[];
 } {
-  const behaviours: Behaviour[] = [];
+  const behaviors: Behavior[] = [];
   const rewrite = (node: Json, cohortId: number): Json => {
     if (Array.isArray(node)) return node.map((one) => rewrite(one, cohortId));
     if (!isJsonObject(node)) return node;
     if (node.type !== "behavioral") {
       return Object.fromEntries(Object.entries(node).map(([key, value]) => [key, rewrite(value, cohortId)]));
     }
-    const behaviour = readBehaviour(node);
-    if (typeof behaviour === "string") {
-      // It may have been stored by a version that took it: as it is nobody meets it, and other cohorts go on.
-      log("warn", "a condition of a cohort cannot be used: nobody meets it", {
+    const behavior = readBehavior(node);
+    if (typeof behavior === "string") {
+      // An older version may have accepted it: it matches no person, and other cohorts keep working.
+      log("warn", "ignoring an invalid cohort condition: it matches no person", {
         cohortId,
-        problem: behaviour,
+        problem: behavior,
       });
       return node;
     }
-    const listId = -1 - behaviours.length;
-    behaviours.push({ listId, behaviour });
+    const listId = -1 - behaviors.length;
+    behaviors.push({ listId, behavior });
     return { type: "cohort", key: "id", value: listId, operator: "in", negation: node.negation === true };
   };
-  const reached = cohortsReached(cohorts, asked);
+  const reached = cohortsReached(cohorts, requested);
   const rewritten = cohorts.map((cohort) =>
     cohort.isStatic || cohort.filters === null || !reached.has(cohort.id)
       ? cohort
       : { ...cohort, filters: rewrite(cohort.filters, cohort.id) as JsonObject },
   );
-  const lists = behaviours.map(({ listId }): CohortDefinition => {
+  const lists = behaviors.map(({ listId }): CohortDefinition => {
     return { id: listId, name: "performed events", isStatic: true, filters: null };
   });
-  return { cohorts: [...rewritten, ...lists], behaviours };
+  return { cohorts: [...rewritten, ...lists], behaviors };
 }
 
-/** Numbers of the cohorts that filters name, and of those within these. */
+/** IDs of the cohorts that filters reference, directly or indirectly. */
 function cohortsReached(
   cohorts: readonly CohortDefinition[],
   asked: readonly JsonObject[],
@@ -76,27 +75,27 @@ function cohortsReached(
   return reached;
 }
 
-/** Finds who performed what the behavioural filters ask for. */
-export async function behaviourLists(
+/** Finds the persons who match each behavioral filter. */
+export async function behaviorLists(
   store: EventSql,
   projectId: number,
-  behaviours: readonly Behaviour[],
+  behaviors: readonly Behavior[],
   now: number,
-): Promise<BehaviourLists> {
-  const lists: BehaviourLists = new Map();
-  for (const behaviour of behaviours) {
-    const sql = behaviourSql(store, projectId, behaviour, now);
+): Promise<BehaviorLists> {
+  const lists: BehaviorLists = new Map();
+  for (const behavior of behaviors) {
+    const sql = behaviorSql(store, projectId, behavior, now);
     const rows = sql === undefined ? [] : await store.rows(sql);
-    lists.set(behaviour.listId, new Set(rows.map(([uuid]) => uuid as string)));
+    lists.set(behavior.listId, new Set(rows.map(([uuid]) => uuid as string)));
   }
   return lists;
 }
 
-/** SQL for the persons, or undefined for a value that a filter of events cannot be tested with: nobody then. */
-function behaviourSql(
+/** SQL for the persons; undefined for a value not supported by event filters, which matches no person. */
+function behaviorSql(
   store: EventSql,
   projectId: number,
-  { behaviour: { event, eventFilters, since, sign, times } }: Behaviour,
+  { behavior: { event, eventFilters, since, sign, times } }: Behavior,
   now: number,
 ): string | undefined {
   const { dialect } = store;
@@ -107,7 +106,7 @@ function behaviourSql(
   return `SELECT o.person_uuid::VARCHAR FROM events e
     JOIN ${dialect.owners(projectId)} o ON o.distinct_id = e.distinct_id
     WHERE e.project_id = ${projectId} AND e.event = ${dialect.text(event)}
-      AND ${time} >= ${dialect.moment(Math.round(sinceMs * 1_000))} AND ${time} <= ${dialect.moment(now * 1_000)}
+      AND ${time} >= ${dialect.timestamp(Math.round(sinceMs * 1_000))} AND ${time} <= ${dialect.timestamp(now * 1_000)}
       ${conditions.map((condition) => `AND (${condition})`).join(" ")}
     GROUP BY o.person_uuid HAVING count(*) ${sign} ${times}`;
 }

@@ -1,8 +1,8 @@
 /**
- * Finds where the parts of a JSON text begin and end, so that they can be passed on exactly as they were sent.
+ * Finds where the parts of a JSON text start and end, so that they can be copied exactly as sent.
  *
  * Every function expects text that `JSON.parse` has accepted: nothing is validated here, and text that is not JSON
- * makes them throw instead of answering. Positions are UTF-16 indexes; an end is the index after the last character.
+ * makes them throw. Positions are UTF-16 indexes; an end is the index after the last character.
  */
 
 import { closingQuote, isEscaped } from "../lib/json-strings.ts";
@@ -20,20 +20,20 @@ const closeBracket = 93;
 const openBrace = 123;
 const closeBrace = 125;
 
-/** Counts kept while containers are skipped; add up over several calls. */
-export interface Tally {
+/** Counts of skipped containers, added up over several calls. */
+export interface JsonCounts {
   /** Members of objects at every depth. */
   members: number;
-  /** Deepest nesting met, 1 for a flat container. */
+  /** Deepest nesting found, 1 for a flat container. */
   deepest: number;
 }
 
-/** Where a member of an object stands. The name's span excludes its quotes. */
+/** Position of an object member. The name's span excludes its quotes. */
 export interface MemberSpan {
   nameStart: number;
   nameEnd: number;
   valueStart: number;
-  /** Where the object ends; only set when there is no further member. */
+  /** End of the object; only set when there is no further member. */
   objectEnd: number;
 }
 
@@ -42,7 +42,7 @@ export function memberSpan(): MemberSpan {
   return { nameStart: 0, nameEnd: 0, valueStart: 0, objectEnd: 0 };
 }
 
-/** Index of the first character at or after `at` that is not JSON white space. */
+/** Index of the first character at or after `at` that is not JSON whitespace. */
 export function skipSpace(text: string, at: number): number {
   for (;;) {
     const code = text.charCodeAt(at);
@@ -52,7 +52,7 @@ export function skipSpace(text: string, at: number): number {
   }
 }
 
-/** End of the string whose opening quote stands at `at`. */
+/** End of the string whose opening quote is at `at`. */
 function endOfString(text: string, at: number): number {
   const close = closingQuote(text, at);
   if (close === -1) throw new Error("Spans were asked of a text that is not JSON.");
@@ -60,7 +60,7 @@ function endOfString(text: string, at: number): number {
 }
 
 /** End of the object or array that starts at `at`. */
-function endOfContainer(text: string, at: number, tally: Tally): number {
+function endOfContainer(text: string, at: number, tally: JsonCounts): number {
   const length = text.length;
   let depth = 0;
   let deepest = tally.deepest;
@@ -69,7 +69,7 @@ function endOfContainer(text: string, at: number, tally: Tally): number {
     const code = text.charCodeAt(at);
     at++;
     if (code === quoteByte) {
-      // The body of closingQuote: a call per string costs a tenth of the whole scan.
+      // Inlined closingQuote: a call per string costs a tenth of the whole scan.
       let close = text.indexOf('"', at);
       while (text.charCodeAt(close - 1) === backslash && isEscaped(text, close))
         close = text.indexOf('"', close + 1);
@@ -93,7 +93,7 @@ function endOfContainer(text: string, at: number, tally: Tally): number {
 }
 
 /** End of the value, of any kind, that starts at `at`. */
-export function endOfValue(text: string, at: number, tally: Tally): number {
+export function endOfValue(text: string, at: number, tally: JsonCounts): number {
   const code = text.charCodeAt(at);
   if (code === quoteByte) return endOfString(text, at);
   if (code === openBrace || code === openBracket) return endOfContainer(text, at, tally);
@@ -106,10 +106,10 @@ export function endOfValue(text: string, at: number, tally: Tally): number {
 }
 
 /**
- * Finds the next member of an object; repeated names come every time.
+ * Finds the next member of an object; repeated names are returned each time.
  *
- * @param at   after the object's `{`, or the end of the value of the member before.
- * @param span is filled; the same one can be used again.
+ * @param at   after the object's `{`, or the end of the previous member's value.
+ * @param span is filled; it can be reused.
  * @returns whether there is one.
  */
 export function nextMember(text: string, at: number, span: MemberSpan): boolean {
@@ -127,9 +127,9 @@ export function nextMember(text: string, at: number, span: MemberSpan): boolean 
 }
 
 /**
- * Start of the next value of an array, or the place of its `]`.
+ * Start of the next value of an array, or the position of its `]`.
  *
- * @param at after the array's `[`, or the end of the value before.
+ * @param at after the array's `[`, or the end of the previous value.
  */
 export function nextValueStart(text: string, at: number): number {
   at = skipSpace(text, at);
@@ -142,18 +142,18 @@ export function memberName(text: string, span: Readonly<MemberSpan>): string {
   return raw.includes("\\") ? JSON.parse(`"${raw}"`) : raw;
 }
 
-/** Whether the member is called `name`; without making a string unless the name was sent with escapes. */
+/** Whether the member is called `name`; creates a string only for a name with escapes. */
 export function hasName(text: string, span: Readonly<MemberSpan>, name: string): boolean {
   const length = span.nameEnd - span.nameStart;
   if (length === name.length) return text.startsWith(name, span.nameStart);
-  // An escape is longer than what it stands for, so only longer names can turn out to be the same.
+  // An escape is longer than its character, so only longer names can be equal.
   return length > name.length && memberName(text, span) === name;
 }
 
-/** Text of the value of the last member called `name` in the object at `at`: the one `JSON.parse` keeps. */
+/** Text of the value of the last member called `name` in the object at `at`: the one that `JSON.parse` keeps. */
 export function memberSource(text: string, at: number, name: string): string | undefined {
   const span = memberSpan();
-  const tally: Tally = { members: 0, deepest: 0 };
+  const tally: JsonCounts = { members: 0, deepest: 0 };
   let found: string | undefined;
   at++;
   while (nextMember(text, at, span)) {

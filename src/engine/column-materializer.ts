@@ -1,38 +1,43 @@
-/** Gives the properties that are asked for their columns, in the pauses of loading and answering. */
+/** Materializes frequently queried properties as columns, while loading and queries are idle. */
 
 import type { EventDatabase } from "../events/duckdb/database.ts";
 import type { EventLoader } from "../events/duckdb/loader.ts";
-import type { PromotedProperty } from "../events/duckdb/property-columns.ts";
-import { Promotion, promotionRules } from "../events/promotion.ts";
+import type { MaterializedProperty } from "../events/duckdb/property-columns.ts";
+import { MaterializationPolicy, materializationRules } from "../events/materialized-columns.ts";
 
-export interface PropertyWorkerSettings {
-  /** Columns at most; 0 drops all there are. */
+export interface ColumnMaterializerOptions {
+  /** Maximum number of columns; 0 drops all. */
   columnsMax: number;
-  /** A question that was asked goes on for so long at most. */
+  /** Maximum duration of a query. */
   queryTimeoutMs: number;
-  /** Whether there is something more urgent, such as events that wait. */
+  /** Whether more urgent work exists, such as pending events. */
   isBusy: () => boolean;
   hasRoom: () => Promise<boolean>;
+  /** Properties to materialize regardless of their use; read repeatedly. */
+  pinned?: () => readonly string[];
 }
 
-export interface PropertyWorkerHooks {
-  onChange: (promoted: PromotedProperty[]) => void;
-  /** It is tried again later. */
+export interface ColumnMaterializerCallbacks {
+  onChange: (promoted: MaterializedProperty[]) => void;
+  /** The error is not fatal; the work is retried later. */
   onTrouble: (error: unknown) => void;
 }
 
 const idleMs = 1_000;
-/** After a failure: another writer was in the way, or memory was short. */
-const troubleMs = 10_000;
-/** Beside work that is more urgent a piece is followed by so many times its own duration without one, else by once that. */
+/** How often the pinned properties are determined. */
+const pinsMs = 10_000;
+/** Delay after an error: another writer was active, or memory was short. */
+const problemMs = 10_000;
+/** Pause after a chunk as a multiple of its duration while busy; otherwise the multiple is 1. */
 const busyPauses = 5;
-/** What was filled is in memory until a checkpoint. */
+/** Filled values stay in memory until a checkpoint. */
 const piecesBetweenCheckpoints = 24;
 
-export class PropertyWorker {
-  private readonly promotion: Promotion;
-  private pieces = 0;
-  private told = "";
+export class ColumnMaterializer {
+  private readonly promotion: MaterializationPolicy;
+  private chunks = 0;
+  private pinnedAt = Number.NEGATIVE_INFINITY;
+  private lastReported = "";
   private timer: ReturnType<typeof setTimeout> | undefined;
   private working: Promise<void> = Promise.resolve();
   private isStopped = false;
@@ -40,12 +45,12 @@ export class PropertyWorker {
   constructor(
     private readonly database: EventDatabase,
     private readonly loader: EventLoader,
-    private readonly settings: PropertyWorkerSettings,
-    private readonly hooks: PropertyWorkerHooks,
-    rules = promotionRules,
+    private readonly settings: ColumnMaterializerOptions,
+    private readonly hooks: ColumnMaterializerCallbacks,
+    rules = materializationRules,
   ) {
     const columns = loader.propertyColumns;
-    this.promotion = new Promotion(
+    this.promotion = new MaterializationPolicy(
       {
         get promoted() {
           return columns.list().map(({ name }) => name);
@@ -55,21 +60,21 @@ export class PropertyWorker {
         },
         rows: () => this.rows(),
         add: (names) => this.write((connection) => columns.add(connection, names)),
-        // Two times the limit: a question waits for its turn, too.
+        // Twice the limit: queries also wait for a slot.
         retire: async (name) => columns.retire(name, performance.now() + 2 * this.settings.queryTimeoutMs),
-        fillPiece: () => this.write((connection) => columns.fillPiece(connection)),
+        fillChunk: () => this.write((connection) => columns.fillChunk(connection)),
       },
       { ...rules, columnsMax: settings.columnsMax },
     );
     this.wait(idleMs);
   }
 
-  /** Somebody's question named these properties. */
+  /** A user's query has read these properties. */
   note(names: Iterable<string>): void {
     if (this.settings.columnsMax > 0) this.promotion.note(names);
   }
 
-  /** Resolves when nothing is done any more. */
+  /** Resolves when all work has ended. */
   async stop(): Promise<void> {
     this.isStopped = true;
     clearTimeout(this.timer);
@@ -92,21 +97,29 @@ export class PropertyWorker {
       this.wait(hasMore ? tookMs * (this.settings.isBusy() ? busyPauses : 1) : idleMs);
     } catch (error) {
       this.hooks.onTrouble(error);
-      this.wait(troubleMs);
+      this.wait(problemMs);
     }
   }
 
   private async step(): Promise<boolean> {
     const { propertyColumns } = this.loader;
     await this.write((connection) => propertyColumns.dropRetired(connection));
+    this.pin();
     const wasFilling = propertyColumns.isFilling;
     const hasMore = await this.promotion.step();
-    if (wasFilling) this.pieces += 1;
-    if (this.pieces >= piecesBetweenCheckpoints || (wasFilling && !propertyColumns.isFilling)) {
-      if (await this.loader.checkpoint()) this.pieces = 0;
+    if (wasFilling) this.chunks += 1;
+    if (this.chunks >= piecesBetweenCheckpoints || (wasFilling && !propertyColumns.isFilling)) {
+      if (await this.loader.checkpoint()) this.chunks = 0;
     }
     this.tell();
     return hasMore;
+  }
+
+  private pin(): void {
+    const { pinned, columnsMax } = this.settings;
+    if (pinned === undefined || columnsMax === 0 || performance.now() - this.pinnedAt < pinsMs) return;
+    this.pinnedAt = performance.now();
+    this.promotion.pin(pinned());
   }
 
   private tell(): void {
@@ -114,8 +127,8 @@ export class PropertyWorker {
       return { name, filled: Math.floor(filled * 100) / 100 };
     });
     const text = JSON.stringify(promoted);
-    if (text === this.told) return;
-    this.told = text;
+    if (text === this.lastReported) return;
+    this.lastReported = text;
     this.hooks.onChange(promoted);
   }
 
@@ -129,14 +142,14 @@ export class PropertyWorker {
     }
   }
 
-  /** On a connection of its own, between two loadings. */
+  /** Runs on a separate connection, between two loads. */
   private async write<Result>(
     work: (connection: Awaited<ReturnType<EventDatabase["connect"]>>) => Promise<Result>,
   ): Promise<Result> {
     return await this.loader.inTurn(async () => {
       const connection = await this.database.connect();
       try {
-        return await this.loader.room.loadInRoom(() => work(connection));
+        return await this.loader.room.loadWithinBudget(() => work(connection));
       } finally {
         connection.closeSync();
       }

@@ -1,0 +1,61 @@
+/** Opens the stores of an engine with an external event store, and optionally a cluster's person store. */
+
+import { LeaseLostError } from "../cluster/lease.ts";
+import { webProperties } from "../events/web/property-columns.ts";
+import type { ClickHouseAddress } from "../lib/clickhouse-address.ts";
+import { paths } from "../paths.ts";
+import { assertExternalEvents } from "../persons/external-events.ts";
+import { openPeople } from "../persons/open.ts";
+import { ClickHouseBackend } from "./clickhouse-backend.ts";
+import { SharedPeople } from "./cluster-persons.ts";
+import type { FatalErrorHandler } from "./fatal-errors.ts";
+import type { EngineStart } from "./messages.ts";
+import { availabilityLogger, report, reportSync } from "./report.ts";
+import { getCache, getPersonStore } from "./stores.ts";
+
+/** Opens the person store, and the backend and loader of the external event store. @throws {ExternalEventsError} */
+export async function openExternalStore(
+  start: EngineStart,
+  address: ClickHouseAddress,
+  faults: FatalErrorHandler,
+) {
+  let outside: ClickHouseBackend | undefined;
+  const db = openPeople(paths(start.dataDir).people, getCache(start));
+  const shared: SharedPeople | undefined =
+    start.shared === null
+      ? undefined
+      : await SharedPeople.open(db, start.shared, {
+          onUnavailable: availabilityLogger("the cluster"),
+          onTaken: () => outside?.noteLoaded(),
+          onFree: startOver,
+          onFatal: (error) => (error instanceof LeaseLostError ? startOver() : faults.die(error)),
+        });
+  const people = getPersonStore(start, db);
+  if (shared === undefined)
+    assertExternalEvents(people.db, people.cursor("realtime") + people.cursor("historical") > 0);
+  outside = new ClickHouseBackend(
+    address,
+    people.db,
+    {
+      queryTimeoutMs: start.queryTimeoutMs,
+      columnsMax: start.propertyColumnsMax,
+      pinned: () => webProperties(people.db),
+      isReader: shared?.isLoader === false,
+    },
+    {
+      onAway: availabilityLogger("the events"),
+      onPromoted: (promoted) => report({ type: "properties", promoted }),
+      settle: shared && (() => shared.settle()),
+      around: shared && ((copies) => shared.aroundCopies(copies)),
+    },
+  );
+  const { events } = outside;
+  const follow = () => outside.follow();
+  return { people, events, outside, shared, follow };
+}
+
+/** The cluster's loader has changed: restart this process in its new role. */
+function startOver(): never {
+  reportSync({ type: "takes_over" });
+  process.exit(0);
+}
