@@ -1,16 +1,16 @@
-/** What the commands about backups share: settings, destinations, progress. */
+/** Settings, destinations and progress that the backup commands share. */
 
 import type { TSchema } from "@sinclair/typebox";
 import { type Command, Option } from "commander";
-import { type Destination, destinationOf } from "../../src/backup/destination.ts";
+import { type Destination, getDestination } from "../../src/backup/destination.ts";
 import { BackupKeys } from "../../src/backup/keys.ts";
 import type { Manifest } from "../../src/backup/manifest.ts";
-import { s3SettingsOf } from "../../src/backup/s3-access.ts";
+import { getS3Settings } from "../../src/backup/s3-access.ts";
 import { backupDestination } from "../../src/config/read.ts";
 import type { Config, SettingName } from "../../src/config/settings.ts";
-import { withJson } from "../json-shape.ts";
-import { bytesText, printTable, secondsOf } from "../output.ts";
-import { configOf, withSettings } from "../settings.ts";
+import { withJson } from "../json-schema.ts";
+import { formatBytes, parseDuration, printTable } from "../output.ts";
+import { configFromOptions, withSettings } from "../settings.ts";
 import { TerminalBar } from "../terminal-bar.ts";
 
 const s3Settings = [
@@ -25,46 +25,49 @@ export const sourceSettings: SettingName[] = ["data-dir", ...s3Settings];
 /** For commands that work on a destination. */
 export const destinationSettings: SettingName[] = ["data-dir", "backup-destination", ...s3Settings];
 
-/** @param shape what the command prints with `--json`. */
+/** @param shape schema of the `--json` output. */
 export function backupCommand(command: Command, names: readonly SettingName[], shape: TSchema): Command {
   return withJson(withSettings(command, names), shape);
 }
 
-/** For the console, which starts the command itself and reads how far it is. */
+/** For the console, which runs the command as a subprocess and reads its progress. */
 export const progressLines = new Option("--progress-lines").hideHelp();
 
-/** How long another command that works on the same directory's backups is waited for. */
+/** How long to wait for another command that works on the backups of the same directory. */
 export const waitOption = new Option(
   "--wait <time>",
   "time to wait for another backup operation, for example 30m",
 )
-  .argParser((text: string) => secondsOf(text) * 1_000)
+  .argParser((text: string) => parseDuration(text) * 1_000)
   .default(0, "0");
 
-/** What backups are encrypted for and read with. @throws {BackupKeyUnusable} */
-export async function keysOf(config: Config): Promise<BackupKeys> {
+/** Encryption keys of backups. @throws {InvalidBackupKeyError} */
+export async function getKeys(config: Config): Promise<BackupKeys> {
   const settings = { recipients: config["backup-recipients"], keyFile: config["backup-key-file"] };
   return await BackupKeys.from(settings, process.env);
 }
 
-/** The named destination, or the one of the settings. */
+/** The given destination, or the configured one. */
 export function chosenDestination(named: string | undefined, options: object): Destination {
-  const config = configOf(options as Record<string, unknown>);
-  return destinationOf(named ?? backupDestination(config), s3SettingsOf(config));
+  const config = configFromOptions(options as Record<string, unknown>);
+  return getDestination(named ?? backupDestination(config), getS3Settings(config));
 }
 
-/** Lines that are not rewritten come this far apart. */
+/** Interval of progress lines without a terminal. */
 const linesApartMs = 10_000;
 
 type ProgressKind = "shown" | "quiet" | "lines";
 
-/** Says on standard error how far a command is: a bar on a terminal, plain lines elsewhere. */
+/** Progress on standard error: a bar on a terminal, plain lines elsewhere. */
 class StepProgress {
   private step = "";
   private shownAt = 0;
   private readonly bar = new TerminalBar();
 
-  /** @param kind a program reads the result, so that only a terminal is told; or a program reads each step as JSON. */
+  /**
+   * @param kind a program reads the result, so progress is shown only on a terminal; or a program reads each step as
+   *   JSON.
+   */
   constructor(private readonly kind: ProgressKind) {}
 
   show(step: string, done: number, total: number): void {
@@ -82,7 +85,7 @@ class StepProgress {
     const isNew = step !== this.step;
     this.step = step;
     this.shownAt = now;
-    const text = total > 1 && !isNew ? `${step} (${bytesText(done)} of ${bytesText(total)})` : step;
+    const text = total > 1 && !isNew ? `${step} (${formatBytes(done)} of ${formatBytes(total)})` : step;
     process.stderr.write(`${text}\n`);
   }
 
@@ -94,13 +97,13 @@ class StepProgress {
     process.stderr.write(`${JSON.stringify({ step, done, total })}\n`);
   }
 
-  /** Takes the changing line away. */
+  /** Clears the progress line. */
   end(): void {
     this.bar.end();
   }
 }
 
-/** Runs the work, and takes its progress away however it ends. */
+/** Runs the work and clears its progress in any case. */
 export async function withProgress<Result>(
   options: { json?: true; progressLines?: true },
   work: (progress: StepProgress) => Promise<Result>,
@@ -113,7 +116,7 @@ export async function withProgress<Result>(
   }
 }
 
-/** What a backup holds, project by project, as a table. */
+/** Contents of a backup by project, as a table. */
 export function printProjects(projects: Manifest["projects"]): void {
   printTable(
     ["project", "name", "events", "persons", "groups", "flags"],

@@ -6,46 +6,45 @@ import { Command } from "commander";
 import { listBackups } from "../../src/backup/list.ts";
 import { manifestMembers } from "../../src/backup/manifest.ts";
 import { restoreBackup } from "../../src/backup/restore.ts";
-import { s3SettingsOf } from "../../src/backup/s3-access.ts";
+import { getS3Settings } from "../../src/backup/s3-access.ts";
 import { openSource } from "../../src/backup/source.ts";
 import { AppError } from "../../src/lib/errors.ts";
-import { Count, exactly, orNull } from "../../src/lib/schema.ts";
-import { isKeptOutside } from "../../src/operate/doctor/clickhouse.ts";
+import { NonNegativeInt, nullable, strictObject } from "../../src/lib/schema.ts";
+import { hasExternalStore } from "../../src/operate/doctor/clickhouse.ts";
+import { withServer } from "../connection.ts";
 import { fileName, print, printJson, run } from "../output.ts";
-import { withAppliance } from "../reach.ts";
-import { engineCommand } from "../roles.ts";
-import { configOf } from "../settings.ts";
+import { configFromOptions } from "../settings.ts";
+import { engineCommand } from "../subprocess.ts";
 import {
   backupCommand,
   chosenDestination,
   destinationSettings,
-  keysOf,
+  getKeys,
   printProjects,
   withProgress,
 } from "./backup-common.ts";
 
-/** There is nothing to practise with. */
-class NoBackup extends AppError {
+class NoBackupError extends AppError {
   readonly code = "no_backup";
-  override readonly hint = "Make one with `flagkeep backup create`.";
+  override readonly hint = "Create one with `flagkeep backup create`.";
 }
 
-/** What came back is not what was there. */
-class DrillFailed extends AppError {
+/** The restored data differs from the expected data. */
+class DrillFailedError extends AppError {
   readonly code = "drill_failed";
-  override readonly hint = "Do not rely on this backup: make another one now, and look at the disk.";
+  override readonly hint = "Do not rely on this backup: create another one now and check the disk.";
 }
 
-const Drill = exactly({
+const Drill = strictObject({
   file: Type.String(),
   ok: Type.Literal(true),
   created_at: Type.String(),
-  /** To unpack, check and open it. */
+  /** Time to unpack, check and open. */
   restore_seconds: Type.Number({ minimum: 0 }),
-  /** To start on it and load what was in its journal; null: it was not started, because its events are in ClickHouse. */
-  start_seconds: orNull(Type.Number({ minimum: 0 })),
-  /** As they are after the start, events of the journal included; null where it was not started. */
-  events: orNull(Count),
+  /** Time to start and load the journal; null: not started, because the events are in ClickHouse. */
+  start_seconds: nullable(Type.Number({ minimum: 0 })),
+  /** After the start, including events from the journal; null if not started. */
+  events: nullable(NonNegativeInt),
   projects: manifestMembers.projects,
 });
 
@@ -64,9 +63,9 @@ export const drill = backupCommand(new Command("drill"), destinationSettings, Dr
   )
   .action(
     run(async (backup: string | undefined, options: { json?: true; workDir?: string }) => {
-      const config = configOf(options as never);
-      const source = await openSource(backup ?? (await newest(options)), s3SettingsOf(config));
-      const keys = await keysOf(config);
+      const config = configFromOptions(options as never);
+      const source = await openSource(backup ?? (await newest(options)), getS3Settings(config));
+      const keys = await getKeys(config);
       const folder = mkdtempSync(join(resolve(options.workDir ?? tmpdir()), "flagkeep-drill-"));
       const home = process.cwd();
       try {
@@ -79,25 +78,25 @@ export const drill = backupCommand(new Command("drill"), destinationSettings, Dr
         );
         const restored = performance.now();
         const seqs = Object.fromEntries(manifest.positions.map(({ lane, last_seq }) => [lane, last_seq]));
-        // Events that are in ClickHouse are not in the backup, and those are not asked.
-        const counts = isKeptOutside(dataDir)
+        // Events in ClickHouse are not part of the backup, so they are not counted.
+        const counts = hasExternalStore(dataDir)
           ? undefined
-          : await withAppliance(
+          : await withServer(
               {
                 config: {
                   ...config,
                   "data-dir": dataDir,
-                  // It is compared with what was there, so nothing may go.
+                  // Retention is off: the result is compared with the backup, so nothing may be deleted.
                   "events-retention": { days: null, byProject: new Map() },
                 },
                 ...{ engineCommand: engineCommand(), patienceMs, mayStartAgain: false },
               },
-              async (appliance) => {
-                await appliance.waitUntilLoaded(seqs);
+              async (server) => {
+                await server.waitUntilLoaded(seqs);
                 const found = new Map<number, number>();
                 for (const { project_id } of manifest.projects) {
                   const sql = "SELECT count(*)::DOUBLE AS n FROM events";
-                  const { rows } = await appliance.ask("query", { projectId: project_id, sql, limit: 1 });
+                  const { rows } = await server.ask("query", { projectId: project_id, sql, limit: 1 });
                   found.set(project_id, Number(rows[0]!.n));
                 }
                 return found;
@@ -106,10 +105,10 @@ export const drill = backupCommand(new Command("drill"), destinationSettings, Dr
         const projects = manifest.projects.map((project) => {
           if (counts === undefined) return project;
           const events = counts.get(project.project_id) ?? 0;
-          // The journal behind the event store may have more.
+          // The restored journal may contain more events than the event store had.
           if (events >= project.events) return { ...project, events };
           const lost = `project ${project.project_id} has ${events} events instead of ${project.events}`;
-          throw new DrillFailed(`After the restore ${lost}.`);
+          throw new DrillFailedError(`After the restore ${lost}.`);
         });
         const done: Static<typeof Drill> = {
           ...{ file: source.name, ok: true, created_at: manifest.created_at, projects },
@@ -123,7 +122,7 @@ export const drill = backupCommand(new Command("drill"), destinationSettings, Dr
             ? `${done.file} can be restored in ${done.restore_seconds} s; it was not started, because its events are in ClickHouse.`
             : `${done.file} can be restored: in ${done.restore_seconds} s, and ${done.start_seconds} s to start.`,
         );
-        print(`Taken ${done.created_at}.\n`);
+        print(`Created ${done.created_at}.\n`);
         printProjects(projects);
       } finally {
         process.chdir(existsSync(home) ? home : "/");
@@ -135,7 +134,7 @@ export const drill = backupCommand(new Command("drill"), destinationSettings, Dr
 async function newest(options: object): Promise<string> {
   const destination = chosenDestination(undefined, options);
   const [first] = (await listBackups(destination)).filter(({ verified }) => verified);
-  if (first === undefined) throw new NoBackup("There is no sound backup.");
+  if (first === undefined) throw new NoBackupError("The destination contains no valid backup.");
   return first.file;
 }
 

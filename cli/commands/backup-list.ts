@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { Command } from "commander";
 import { ListedBackup, listBackups } from "../../src/backup/list.ts";
-import { bytesText, fileName, print, printJson, printTable, run } from "../output.ts";
+import { fileName, formatBytes, print, printJson, printTable, run } from "../output.ts";
 import { backupCommand, chosenDestination, destinationSettings } from "./backup-common.ts";
 
 export const list = backupCommand(new Command("list"), destinationSettings, Type.Array(ListedBackup))
@@ -21,14 +21,14 @@ export const list = backupCommand(new Command("list"), destinationSettings, Type
         return;
       }
       if (backups.length === 0) {
-        print(`There are no backups in ${destination.name}.`);
+        print(`${destination.name} contains no backups.`);
         return;
       }
       printTable(
         ["created", "size", "kind", "events", "verified", "file"],
         backups.map((backup) => [
           backup.created_at.slice(0, 19),
-          bytesText(backup.bytes),
+          formatBytes(backup.bytes),
           [backup.incremental ? "incremental" : "full", ...(backup.encrypted ? ["encrypted"] : [])].join(
             ", ",
           ),

@@ -4,11 +4,11 @@ import { Command, InvalidArgumentError } from "commander";
 import { readLastBackup } from "../../src/backup/last-backup.ts";
 import { ListedBackup, pruneBackups } from "../../src/backup/list.ts";
 import { withBackupLock } from "../../src/backup/work-folder.ts";
-import { exactly } from "../../src/lib/schema.ts";
-import { WrongSetting } from "../../src/lib/setting-kinds.ts";
+import { strictObject } from "../../src/lib/schema.ts";
+import { InvalidSettingError } from "../../src/lib/setting-types.ts";
 import { paths } from "../../src/paths.ts";
-import { bytesText, fileName, print, printJson, run } from "../output.ts";
-import { dataDirOf } from "../settings.ts";
+import { fileName, formatBytes, print, printJson, run } from "../output.ts";
+import { getDataDir } from "../settings.ts";
 import { backupCommand, chosenDestination, destinationSettings, waitOption } from "./backup-common.ts";
 
 interface PruneOptions {
@@ -21,8 +21,8 @@ interface PruneOptions {
 }
 
 const { file, created_at, bytes, verified } = ListedBackup.properties;
-const BriefBackup = exactly({ file, created_at, bytes, verified });
-const PrunedBackups = exactly({
+const BriefBackup = strictObject({ file, created_at, bytes, verified });
+const PrunedBackups = strictObject({
   removed: Type.Array(BriefBackup),
   kept: Type.Array(BriefBackup),
   dry_run: Type.Boolean(),
@@ -38,9 +38,9 @@ export const prune = backupCommand(new Command("prune"), destinationSettings, Pr
   .addOption(waitOption)
   .addHelpText(
     "after",
-    "\nBackups that `flagkeep backup list` shows as not verified are neither counted nor removed, nor are those that a\n" +
-      "wrong clock has dated in the future; the one that was made last stays, whatever its date. Of encrypted ones nobody\n" +
-      "can tell without their key whether they are whole: `flagkeep backup verify` does.\n\n" +
+    "\nBackups that `flagkeep backup list` shows as not verified are neither counted nor deleted, nor are those that a\n" +
+      "wrong clock dated in the future; the last one created remains, whatever its date. Encrypted backups can only be\n" +
+      "checked with their key: `flagkeep backup verify` does.\n\n" +
       "Examples:\n  flagkeep backup prune --keep-last 3 --keep-daily 7 --keep-weekly 4 --dry-run\n" +
       "  flagkeep backup prune s3://acme-backups/flagkeep --keep-daily 30",
   )
@@ -48,18 +48,18 @@ export const prune = backupCommand(new Command("prune"), destinationSettings, Pr
     run(async (dest: string | undefined, options: PruneOptions) => {
       const { keepLast = 0, keepDaily = 0, keepWeekly = 0, dryRun = false, wait } = options;
       if (keepLast + keepDaily + keepWeekly === 0) {
-        throw new WrongSetting(
-          "Say what is kept: --keep-last, --keep-daily or --keep-weekly with a number above 0.",
+        throw new InvalidSettingError(
+          "Backups to keep are not specified: use --keep-last, --keep-daily or --keep-weekly with a number above 0.",
         );
       }
       const rules = { last: keepLast, daily: keepDaily, weekly: keepWeekly };
-      const dataDir = dataDirOf(options as never);
+      const dataDir = getDataDir(options as never);
       const prune = () =>
         pruneBackups(chosenDestination(dest, options), {
           ...{ rules, isDryRun: dryRun },
           lastFile: readLastBackup(dataDir)?.file ?? null,
         });
-      // A backup that is being made here counts on pieces that are there.
+      // A backup in progress here relies on existing chunks.
       const isOwn = !dryRun && existsSync(paths(dataDir).metadata);
       const { removed, kept } = await (isOwn ? withBackupLock(dataDir, prune, wait) : prune());
       if (options.json) {
@@ -67,8 +67,8 @@ export const prune = backupCommand(new Command("prune"), destinationSettings, Pr
         return;
       }
       for (const { file, bytes } of removed)
-        print(`${dryRun ? "would remove" : "removed"}  ${file}  ${bytesText(bytes)}`);
-      print(`${removed.length} ${dryRun ? "would go" : "went"}, ${kept.length} stay.`);
+        print(`${dryRun ? "would delete" : "deleted"}  ${file}  ${formatBytes(bytes)}`);
+      print(`Backups deleted: ${removed.length}${dryRun ? " (dry run)" : ""}, kept: ${kept.length}.`);
     }),
   );
 
@@ -77,6 +77,6 @@ function brief({ file, created_at, bytes, verified }: ListedBackup): Static<type
 }
 
 function count(text: string): number {
-  if (!/^\d{1,6}$/.test(text)) throw new InvalidArgumentError("It must be a whole number.");
+  if (!/^\d{1,6}$/.test(text)) throw new InvalidArgumentError("Expected an integer.");
   return Number(text);
 }

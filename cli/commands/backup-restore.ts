@@ -3,43 +3,45 @@ import { resolve } from "node:path";
 import { type Static, Type } from "@sinclair/typebox";
 import { Command } from "commander";
 import { manifestMembers, totalEvents } from "../../src/backup/manifest.ts";
-import { type CarriedOver, carryOver } from "../../src/backup/recovery/carry-over.ts";
-import { gapsText } from "../../src/backup/recovery/range.ts";
+import { formatGaps } from "../../src/backup/recovery/range.ts";
+import { type SalvageResult, salvageEntries } from "../../src/backup/recovery/salvage.ts";
 import { restoreBackup } from "../../src/backup/restore.ts";
-import { s3SettingsOf } from "../../src/backup/s3-access.ts";
+import { getS3Settings } from "../../src/backup/s3-access.ts";
 import { openSource } from "../../src/backup/source.ts";
-import { entriesOf } from "../../src/backup/swap.ts";
+import { getEntries } from "../../src/backup/swap.ts";
 import { AppError } from "../../src/lib/errors.ts";
-import { Count, exactly, orNull } from "../../src/lib/schema.ts";
+import { NonNegativeInt, nullable, strictObject } from "../../src/lib/schema.ts";
 import { shellWord } from "../../src/lib/shell-text.ts";
-import { takeStoresLock } from "../../src/lock.ts";
+import { acquireStoresLock } from "../../src/lock.ts";
 import { paths } from "../../src/paths.ts";
 import { fileName, print, printJson, run } from "../output.ts";
-import { configOf } from "../settings.ts";
-import { backupCommand, keysOf, sourceSettings, withProgress } from "./backup-common.ts";
+import { configFromOptions } from "../settings.ts";
+import { backupCommand, getKeys, sourceSettings, withProgress } from "./backup-common.ts";
 
-const RestoredBackup = exactly({
+const RestoredBackup = strictObject({
   data_dir: Type.String(),
-  /** Where that is which was there before. */
-  previous: orNull(Type.String()),
+  /** Location of the replaced data directory. */
+  previous: nullable(Type.String()),
   file: Type.String(),
   created_at: Type.String(),
-  /** Of the Flagkeep that made it. */
+  /** Flagkeep version that created the backup. */
   version: Type.String(),
-  events: Count,
+  events: NonNegativeInt,
   positions: manifestMembers.positions,
   projects: manifestMembers.projects,
-  /** Of `--replay`. */
-  replayed: orNull(
-    exactly({
+  /** Result of `--replay`. */
+  replayed: nullable(
+    strictObject({
       from: Type.String(),
       /** Journal entries that the next start applies. */
-      entries: Count,
-      /** Whose flags, keys and projects are in it now. */
+      entries: NonNegativeInt,
+      /** Origin of the restored flags, keys and projects. */
       metadata: Type.Union([Type.Literal("old"), Type.Literal("backup")]),
-      /** Entries of projects that the backup does not know; they are in the quarantine. */
-      put_aside: Count,
-      lost: Type.Array(exactly({ lane: Type.String(), first_seq: Count, last_seq: Count })),
+      /** Entries of projects unknown to the backup; they are in the quarantine. */
+      put_aside: NonNegativeInt,
+      lost: Type.Array(
+        strictObject({ lane: Type.String(), first_seq: NonNegativeInt, last_seq: NonNegativeInt }),
+      ),
     }),
   ),
 });
@@ -52,7 +54,7 @@ interface RestoreOptions {
 }
 
 /** `--replay` was given without a directory, and there is no old one. */
-class NothingToReplay extends AppError {
+class NothingToReplayError extends AppError {
   readonly code = "nothing_to_replay";
   override readonly hint = "Name the old data directory: --replay OLD_DATA_DIR.";
 }
@@ -68,30 +70,30 @@ export const restore = backupCommand(new Command("restore"), sourceSettings, Res
   .option("--accept-loss", "with --replay: continue although some events are lost")
   .addHelpText(
     "after",
-    "\nThe backup is unpacked and verified next to the data directory first, and then swapped in. A directory\n" +
-      "in use by an appliance is never restored over. Keys stay valid: SDKs go on with the same ones.\n\n" +
-      "With --replay the events that came after the backup are taken from the old directory's journal and archive, and so\n" +
-      "are its flags, keys and projects when flagkeep.sqlite is whole there; otherwise those of the backup stay, and events\n" +
-      "of projects that it does not know go to journal/quarantine.\n\n" +
+    "\nThe backup is extracted and verified next to the data directory first, and then swapped in. A directory\n" +
+      "in use by a server is never overwritten. Keys stay valid: SDKs continue to work.\n\n" +
+      "With --replay later events are restored from the old directory's journal and archive, and so are\n" +
+      "its flags, keys and projects if flagkeep.sqlite is intact there. Otherwise the backup's are kept, and events\n" +
+      "of unknown projects are moved to journal/quarantine.\n\n" +
       "Examples:\n  flagkeep backup restore flagkeep-2026-11-21T03-00-00.000Z.tar.zst --data-dir /var/lib/flagkeep\n" +
       "  flagkeep backup restore flagkeep-2026-11-21T03-00-00.000Z.tar.zst --force --replay\n" +
       "  flagkeep backup restore s3://acme-backups/flagkeep/flagkeep-2026-11-21T03-00-00.000Z.tar.zst --force",
   )
   .action(
     run(async (backup: string, options: RestoreOptions) => {
-      const config = configOf(options as never);
+      const config = configFromOptions(options as never);
       const old = oldDirectory(options.replay, config["data-dir"]);
-      let carried: CarriedOver | undefined;
-      const source = await openSource(backup, s3SettingsOf(config));
-      const keys = await keysOf(config);
+      let carried: SalvageResult | undefined;
+      const source = await openSource(backup, getS3Settings(config));
+      const keys = await getKeys(config);
       const { dataDir, manifest, previous } = await withProgress(options, (progress) =>
         restoreBackup(source, config["data-dir"], {
           ...{ force: options.force, keys },
           async beforeSwap(folder, manifest) {
             if (old === undefined) return;
-            progress.show("Taking over later events", 0, 0);
-            carried = await withLockOf(old, config["data-dir"], () =>
-              carryOver(old, folder, manifest, options.acceptLoss === true),
+            progress.show("Copying later events", 0, 0);
+            carried = await withLock(old, config["data-dir"], () =>
+              salvageEntries(old, folder, manifest, options.acceptLoss === true),
             );
           },
           onProgress: (done, total) => progress.show("Unpacking", done, total),
@@ -103,14 +105,14 @@ export const restore = backupCommand(new Command("restore"), sourceSettings, Res
         const restored: Static<typeof RestoredBackup> = {
           ...{ data_dir: dataDir, previous, file: source.name, created_at },
           ...{ version: versions.flagkeep, events, positions, projects },
-          replayed: replayedOf(options.replay === true ? previous : (old ?? null), carried),
+          replayed: getReplayed(options.replay === true ? previous : (old ?? null), carried),
         };
         printJson(restored);
         return;
       }
       if (carried === undefined) print(`${dataDir} is as it was ${created_at}.`);
       else showCarried(dataDir, created_at, carried);
-      if (previous !== null) print(`What was there before is in ${previous}.`);
+      if (previous !== null) print(`The previous directory is now ${previous}.`);
       print(`Start it with: flagkeep serve --data-dir ${shellWord(dataDir)}`);
     }),
   );
@@ -119,22 +121,19 @@ export const restore = backupCommand(new Command("restore"), sourceSettings, Res
 function oldDirectory(replay: string | true | undefined, dataDir: string): string | undefined {
   if (typeof replay === "string") {
     if (existsSync(paths(replay).journal)) return resolve(replay);
-    throw new NothingToReplay(`${replay} has no journal.`);
+    throw new NothingToReplayError(`${replay} has no journal.`);
   }
   if (replay === undefined) return undefined;
-  if (entriesOf(dataDir).length === 0) throw new NothingToReplay(`${dataDir} holds nothing to go on from.`);
+  if (getEntries(dataDir).length === 0)
+    throw new NothingToReplayError(`${dataDir} contains no data to replay.`);
   return dataDir;
 }
 
-/** Nobody may write to the old directory meanwhile. @throws {DirectoryInUse} */
-async function withLockOf<Result>(
-  old: string,
-  dataDir: string,
-  work: () => Promise<Result>,
-): Promise<Result> {
-  // The restore itself holds the lock of the directory that it replaces.
+/** Keeps other processes from writing to the old directory. @throws {DirectoryInUseError} */
+async function withLock<Result>(old: string, dataDir: string, work: () => Promise<Result>): Promise<Result> {
+  // The restore itself locks the directory that it replaces.
   const isReplaced = realpathSync(old) === (existsSync(dataDir) ? realpathSync(dataDir) : dataDir);
-  const lock = isReplaced ? undefined : await takeStoresLock(paths(old), old);
+  const lock = isReplaced ? undefined : await acquireStoresLock(paths(old), old);
   try {
     return await work();
   } finally {
@@ -142,9 +141,9 @@ async function withLockOf<Result>(
   }
 }
 
-function replayedOf(
+function getReplayed(
   from: string | null,
-  carried: CarriedOver | undefined,
+  carried: SalvageResult | undefined,
 ): Static<typeof RestoredBackup>["replayed"] {
   if (from === null || carried === undefined) return null;
   const { entries, metadata, put_aside } = carried;
@@ -152,7 +151,7 @@ function replayedOf(
   return { from, entries, metadata, put_aside, lost };
 }
 
-function showCarried(dataDir: string, createdAt: string, carried: CarriedOver): void {
+function showCarried(dataDir: string, createdAt: string, carried: SalvageResult): void {
   const { entries, metadata, reason, put_aside, lost } = carried;
   print(
     `${dataDir} is as it was ${createdAt}, and the next start applies ${entries} journal entries after that.`,
@@ -163,5 +162,5 @@ function showCarried(dataDir: string, createdAt: string, carried: CarriedOver): 
       : `Flags, keys and projects are the backup's: the old flagkeep.sqlite is ${reason === "newer" ? "of a newer version" : reason}.`,
   );
   if (put_aside > 0) print(`${put_aside} entries of unknown projects are in ${paths(dataDir).quarantine}.`);
-  if (lost.length > 0) print(`Lost: ${gapsText(lost)}.`);
+  if (lost.length > 0) print(`Lost: ${formatGaps(lost)}.`);
 }

@@ -5,39 +5,39 @@ import { join, resolve } from "node:path";
 import { type Static, Type } from "@sinclair/typebox";
 import { Command } from "commander";
 import { manifestMembers, totalEvents } from "../../src/backup/manifest.ts";
-import { s3SettingsOf } from "../../src/backup/s3-access.ts";
+import { getS3Settings } from "../../src/backup/s3-access.ts";
 import { openSource } from "../../src/backup/source.ts";
 import { verifyBackup } from "../../src/backup/verify.ts";
 import { withWorkFolder } from "../../src/backup/work-folder.ts";
 import { setNativeFolder } from "../../src/events/duckdb/native-folder.ts";
-import { Count, exactly } from "../../src/lib/schema.ts";
+import { NonNegativeInt, strictObject } from "../../src/lib/schema.ts";
 import { paths } from "../../src/paths.ts";
 import { fileName, print, printJson, run } from "../output.ts";
-import { configOf } from "../settings.ts";
+import { configFromOptions } from "../settings.ts";
 import {
   backupCommand,
-  keysOf,
+  getKeys,
   printProjects,
   progressLines,
   sourceSettings,
   withProgress,
 } from "./backup-common.ts";
 
-const VerifiedBackup = exactly({
+const VerifiedBackup = strictObject({
   file: Type.String(),
   ok: Type.Literal(true),
-  bytes: Count,
+  bytes: NonNegativeInt,
   created_at: Type.String(),
-  /** Of the Flagkeep that made it. */
+  /** Flagkeep version that created the backup. */
   version: Type.String(),
-  events: Count,
+  events: NonNegativeInt,
   projects: manifestMembers.projects,
   positions: manifestMembers.positions,
   parts: manifestMembers.parts,
 });
 
 export const verify = backupCommand(new Command("verify"), sourceSettings, VerifiedBackup)
-  .description("Verify a backup: unpack it to a temporary folder and open its stores.")
+  .description("Verify a backup: extract it to a temporary folder and open its stores.")
   .argument("<backup>", "file or s3://bucket/key", fileName)
   .option(
     "--work-dir <path>",
@@ -47,15 +47,15 @@ export const verify = backupCommand(new Command("verify"), sourceSettings, Verif
   .addOption(progressLines)
   .addHelpText(
     "after",
-    "\nCompares all checksums and counts. Exits with 1 and names the damaged part if the backup is corrupt.\n\n" +
+    "\nCompares all checksums and counts. Exits with 1 and prints the corrupt part if the backup is corrupt.\n\n" +
       "Examples:\n  flagkeep backup verify backups/flagkeep-2026-11-21T03-00-00.000Z.tar.zst\n" +
       "  flagkeep backup verify s3://acme-backups/flagkeep/flagkeep-2026-11-21T03-00-00.000Z.tar.zst",
   )
   .action(
     run(async (backup: string, options: { json?: true; progressLines?: true; workDir?: string }) => {
-      const config = configOf(options as never);
-      const source = await openSource(backup, s3SettingsOf(config));
-      const keys = await keysOf(config);
+      const config = configFromOptions(options as never);
+      const source = await openSource(backup, getS3Settings(config));
+      const keys = await getKeys(config);
       const manifest = await withProgress(options, (progress) =>
         withTemporaryFolder(config["data-dir"], options.workDir, (workFolder) =>
           verifyBackup(source, {
@@ -75,8 +75,8 @@ export const verify = backupCommand(new Command("verify"), sourceSettings, Verif
         printJson(verified);
         return;
       }
-      print(`${file} is sound.`);
-      print(`Taken ${created_at} by Flagkeep ${versions.flagkeep}.\n`);
+      print(`${file} is valid.`);
+      print(`Created ${created_at} by Flagkeep ${versions.flagkeep}.\n`);
       printProjects(projects);
     }),
   );

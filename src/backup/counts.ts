@@ -1,4 +1,4 @@
-/** Counts what is in the stores of a folder, for the manifest and for comparing with it. */
+/** Counts the contents of the stores in a folder, for the manifest and for comparison with it. */
 
 import { Database } from "bun:sqlite";
 import { existsSync } from "node:fs";
@@ -9,16 +9,16 @@ import type { Counts, ProjectCounts } from "./manifest.ts";
 /** Per project id. */
 export type PerProject = ReadonlyMap<number, number>;
 
-/** Counts the SQLite stores; events are counted apart, by whoever has DuckDB open. */
+/** Counts the SQLite stores; the process that has DuckDB open counts the events. */
 export function countStores(folder: string, events: PerProject): Counts {
-  const place = paths(folder);
-  const people = existsSync(place.people)
-    ? withSqlite(place.people, (db) => ({
+  const dataPaths = paths(folder);
+  const people = existsSync(dataPaths.people)
+    ? withSqlite(dataPaths.people, (db) => ({
         persons: grouped(db, "SELECT project_id, count(*) FROM person GROUP BY project_id"),
         groups: grouped(db, "SELECT project_id, count(*) FROM project_group GROUP BY project_id"),
       }))
     : { persons: new Map(), groups: new Map() };
-  return withSqlite(place.metadata, (db) => {
+  return withSqlite(dataPaths.metadata, (db) => {
     const flags = grouped(db, "SELECT project_id, count(*) FROM flag GROUP BY project_id");
     const cohorts = grouped(db, "SELECT project_id, count(*) FROM cohort GROUP BY project_id");
     const projects = db.query("SELECT id, name FROM project ORDER BY id").values() as [number, string][];
@@ -44,8 +44,8 @@ export function countStores(folder: string, events: PerProject): Counts {
 /**
  * Counts the events of each project.
  *
- * @param everything reads every value of every event and person, so that a damaged block cannot hide; as far as memory
- *                   lets it: values that do not fit into it are no damage.
+ * @param everything reads every value of every event and person, to find any corrupt block; values that do not fit
+ *                   into memory are not corruption.
  */
 export async function countEvents(connection: DuckDBConnection, everything = false): Promise<PerProject> {
   if (everything) {
@@ -63,8 +63,8 @@ function unlessOutOfMemory(error: unknown): void {
   if (!/^Error: Out of Memory/.test(String(error))) throw error;
 }
 
-/** What differs, as a sentence for an operator; undefined when nothing does. */
-export function differenceOf(expected: Counts, found: Counts): string | undefined {
+/** The differences as a sentence for an operator; undefined without any. */
+export function getDifference(expected: Counts, found: Counts): string | undefined {
   for (const name of ["organizations", "users", "keys"] as const) {
     if (expected[name] !== found[name]) return `${found[name]} ${name} instead of ${expected[name]}`;
   }
@@ -78,7 +78,7 @@ export function differenceOf(expected: Counts, found: Counts): string | undefine
       }
     }
   }
-  return found.projects.length === expected.projects.length ? undefined : "there are more projects";
+  return found.projects.length === expected.projects.length ? undefined : "unexpected additional projects";
 }
 
 function withSqlite<Result>(path: string, work: (db: Database) => Result): Result {

@@ -1,8 +1,8 @@
 /**
- * Makes a backup: snapshot, file, verification, destination, in this order.
+ * Creates a backup: snapshot, file, verification, destination, in this order.
  *
- * A file gets the name of a backup only when it was verified, and the local one goes only when the destination's was
- * compared with it. So at every moment there are at least as many good backups as before.
+ * A file gets its backup name only after it is verified, and the local one is deleted only after it was compared with
+ * the destination's. So the number of good backups never decreases.
  */
 
 import { createHash } from "node:crypto";
@@ -15,23 +15,23 @@ import { pruneArchive } from "../journal/archive.ts";
 import { syncFolder } from "../journal/disk.ts";
 import { lanes } from "../journal/segment.ts";
 import { AppError } from "../lib/errors.ts";
-import { putProcessBehind } from "../lib/priority.ts";
-import { removeSparingly } from "../lib/remove-files.ts";
+import { lowerProcessPriority } from "../lib/priority.ts";
+import { deleteIncrementally } from "../lib/remove-files.ts";
 import { paths } from "../paths.ts";
+import { assertChunks, uploadChunks } from "./chunks.ts";
 import { describeSnapshot } from "./describe.ts";
 import { backupName, type Destination, type WrittenFile } from "./destination.ts";
-import { BackupDamaged, BackupRunning, DestinationFailed, SnapshotFailed } from "./errors.ts";
+import { assertDiskSpace, type FreeSpace } from "./disk-space.ts";
+import { BackupCorruptError, BackupRunningError, DestinationError, SnapshotError } from "./errors.ts";
 import { HashedFile } from "./hashed-file.ts";
-import { type BackupKeys, BackupKeyUnusable } from "./keys.ts";
-import { noteBackup, noteFailure } from "./last-backup.ts";
+import { type BackupKeys, InvalidBackupKeyError } from "./keys.ts";
+import { recordBackup, recordFailure } from "./last-backup.ts";
 import { type Manifest, unpackedBytes } from "./manifest.ts";
-import { openRestored } from "./open-restored.ts";
-import { requirePieces, sendPieces } from "./pieces.ts";
-import { takeSnapshot } from "./snapshot.ts";
+import { createSnapshot } from "./snapshot.ts";
 import { fileSource } from "./source.ts";
-import { requireSpace, type SpaceOf } from "./space.ts";
-import { withStoppedOrHeld } from "./stores-access.ts";
+import { withQuiescedStores } from "./stores-access.ts";
 import { verifyBackup } from "./verify.ts";
+import { openRestored } from "./verify-restored.ts";
 import { withWorkFolder } from "./work-folder.ts";
 import { writeBackupFile } from "./write-file.ts";
 
@@ -41,50 +41,50 @@ export interface CreateOptions {
   dataDir: string;
   /** Called within the attempt: a destination that cannot be opened is a failed backup. */
   openDestination: () => Destination;
-  /** What the journal keeps free for itself. */
+  /** Disk space reserved for the journal. */
   reserveBytes: number;
-  /** What it is encrypted for. */
+  /** Encryption keys. */
   keys: BackupKeys;
-  /** Only what is not in the destination yet is brought there. */
+  /** Sends only chunks that the destination does not have. */
   isIncremental: boolean;
-  /** So long another backup of the directory, or a verification, is waited for; 0 when left out. */
+  /** How long to wait for another backup of the directory, or a verification; default 0. */
   waitMs?: number;
   onProgress?: (step: BackupStep, done: number, total: number) => void;
-  spaceOf?: SpaceOf;
+  spaceOf?: FreeSpace;
 }
 
 export interface CreatedBackup {
   file: string;
-  /** Of the destination. */
+  /** Name of the destination. */
   destination: string;
   bytes: number;
-  /** Of the file that has its name. */
+  /** Hash of the backup file or index. */
   sha256: string;
-  /** What had to be brought to the destination; less than `bytes` when pieces of it were there. */
+  /** Bytes sent to the destination; less than `bytes` when it already had some of the chunks. */
   sentBytes: number;
-  /** Pieces of earlier incremental backups that were damaged at the destination, and were sent again. */
+  /** Chunks of earlier incremental backups that were corrupt at the destination and were sent again. */
   mendedPieces: number;
   verifiedAt: string;
   manifest: Manifest;
 }
 
 /**
- * @throws {BackupRunning} @throws {NotEnoughSpace} @throws {DirectoryInUse} @throws {EngineUnavailable}
- * @throws {DestinationFailed} the verified file is kept in the data directory then.
+ * @throws {BackupRunningError} @throws {DiskSpaceError} @throws {DirectoryInUseError} @throws {EngineUnavailableError}
+ * @throws {DestinationError} the verified file stays in the data directory.
  */
 export async function createBackup(options: CreateOptions): Promise<CreatedBackup> {
   const { dataDir } = options;
   const startedAt = new Date();
-  // Whoever waits for an answer of the appliance goes first.
-  putProcessBehind();
+  // Clients of the server have priority.
+  lowerProcessPriority();
   setNativeFolder(paths(dataDir).native);
   try {
     return await withWorkFolder(dataDir, (folder) => createIn(folder, new Date(), options), options.waitMs);
   } catch (error) {
-    // The other one tells what becomes of it.
-    if (error instanceof BackupRunning) throw error;
+    // The running backup records its own result.
+    if (error instanceof BackupRunningError) throw error;
     const hint = error instanceof AppError && error.hint !== undefined ? ` ${error.hint}` : "";
-    await noteFailure(dataDir, startedAt, `${(error as Error).message}${hint}`);
+    await recordFailure(dataDir, startedAt, `${(error as Error).message}${hint}`);
     throw error;
   }
 }
@@ -92,18 +92,18 @@ export async function createBackup(options: CreateOptions): Promise<CreatedBacku
 async function createIn(folder: string, startedAt: Date, options: CreateOptions): Promise<CreatedBackup> {
   const { dataDir, onProgress = () => undefined } = options;
   const destination = options.openDestination();
-  // The copies and the packed file; later the packed file and what is unpacked of it.
-  await requireSpace(folder, 2 * storesBytes(dataDir), options.spaceOf, options.reserveBytes);
+  // First the copies and the compressed file, later the compressed file and its unpacked contents.
+  await assertDiskSpace(folder, 2 * storesBytes(dataDir), options.spaceOf, options.reserveBytes);
   onProgress("snapshot", 0, 1);
   const copies = join(folder, "copies");
   mkdirSync(copies, { mode: 0o700 });
-  await withStoppedOrHeld(dataDir, (holder) => takeSnapshot(dataDir, copies, holder));
+  await withQuiescedStores(dataDir, (holder) => createSnapshot(dataDir, copies, holder));
   const manifest = await describeSnapshot(copies, startedAt);
   const total = unpackedBytes(manifest);
 
   let packed = 0;
   if (options.isIncremental)
-    return await createPieces(folder, copies, manifest, startedAt, destination, options);
+    return await createChunks(folder, copies, manifest, startedAt, destination, options);
   const path = join(folder, backupName(startedAt, "tar.zst"));
   const written = await writeBackupFile(
     path,
@@ -114,14 +114,14 @@ async function createIn(folder: string, startedAt: Date, options: CreateOptions)
       onProgress("pack", packed, total);
     },
   );
-  await removeSparingly(copies);
+  await deleteIncrementally(copies);
   await verifyBackup(fileSource(path), {
     workFolder: folder,
     spaceOf: options.spaceOf,
     onProgress: (done) => onProgress("verify", done, total),
   }).catch((error: unknown) => {
-    if (!(error instanceof BackupDamaged)) throw error;
-    throw new SnapshotFailed(`The new backup did not pass its verification. ${error.message}`);
+    if (!(error instanceof BackupCorruptError)) throw error;
+    throw new SnapshotError(`The new backup did not pass its verification. ${error.message}`);
   });
   const verifiedAt = new Date().toISOString();
   const sealed = options.keys.encrypts
@@ -129,7 +129,7 @@ async function createIn(folder: string, startedAt: Date, options: CreateOptions)
     : { path, ...written };
   const file = await send(sealed, dataDir, destination, (done) => onProgress("send", done, sealed.bytes));
   const { bytes, sha256 } = sealed;
-  await noteDone(options, { file, destination: destination.name, bytes, verifiedAt, manifest });
+  await recordDone(options, { file, destination: destination.name, bytes, verifiedAt, manifest });
   return {
     file,
     destination: destination.name,
@@ -142,7 +142,7 @@ async function createIn(folder: string, startedAt: Date, options: CreateOptions)
   };
 }
 
-/** Encrypts a verified file, and reads it back where the key is here. */
+/** Encrypts a verified file, and reads it back if the key is available. */
 async function sealedFile(plain: WrittenFile, path: string, keys: BackupKeys): Promise<WrittenFile> {
   const handle = await open(path, "wx", 0o600);
   let sealed: { bytes: number; sha256: string };
@@ -160,15 +160,15 @@ async function sealedFile(plain: WrittenFile, path: string, keys: BackupKeys): P
     const hash = createHash("sha256");
     for await (const chunk of keys.decrypted(fileSource(path).stream(), path)) hash.update(chunk);
     if (hash.digest("hex") !== plain.sha256) {
-      throw new SnapshotFailed("The encrypted backup does not decrypt to what was encrypted.");
+      throw new SnapshotError("The encrypted backup does not decrypt to what was encrypted.");
     }
   }
-  await removeSparingly(plain.path);
+  await deleteIncrementally(plain.path);
   return { path, ...sealed };
 }
 
-/** An incremental backup: the pieces that are not there yet, then their index. */
-async function createPieces(
+/** An incremental backup: the missing chunks, then their index. */
+async function createChunks(
   folder: string,
   copies: string,
   manifest: Manifest,
@@ -178,11 +178,11 @@ async function createPieces(
 ): Promise<CreatedBackup> {
   const { keys, onProgress = () => undefined } = options;
   if (keys.isPassphrase) {
-    throw new BackupKeyUnusable("Incremental backups are encrypted for age keys, not with a passphrase.");
+    throw new InvalidBackupKeyError("Incremental backups are encrypted for age keys, not with a passphrase.");
   }
   const total = unpackedBytes(manifest);
   let looked = 0;
-  const { index, sentBytes, mendedPieces } = await sendPieces(
+  const { index, sentBytes, mendedPieces } = await uploadChunks(
     destination,
     copies,
     manifest,
@@ -192,14 +192,14 @@ async function createPieces(
       onProgress("send", looked, total);
     },
   );
-  // Opening may change the copies: what was sent is what the manifest says.
+  // Opening may change the copies, so the upload comes first: it is checked against the manifest.
   onProgress("verify", 0, 1);
   await openRestored(copies, manifest, true).catch((error: unknown) => {
-    if (!(error instanceof BackupDamaged)) throw error;
-    throw new SnapshotFailed(`The new backup did not pass its verification. ${error.message}`);
+    if (!(error instanceof BackupCorruptError)) throw error;
+    throw new SnapshotError(`The new backup did not pass its verification. ${error.message}`);
   });
   const verifiedAt = new Date().toISOString();
-  await requirePieces(destination, index);
+  await assertChunks(destination, index);
   const path = join(folder, backupName(startedAt, "index.json"));
   const text = Buffer.from(`${JSON.stringify(index)}\n`);
   const handle = await open(path, "wx", 0o600);
@@ -212,14 +212,14 @@ async function createPieces(
   const sha256 = createHash("sha256").update(text).digest("hex");
   const file = await destination.put({ path, bytes: text.length, sha256 }, () => undefined);
   const bytes = text.length + index.pieces.reduce((sum, piece) => sum + piece.bytes, 0);
-  await noteDone(options, { file, destination: destination.name, bytes, verifiedAt, manifest });
+  await recordDone(options, { file, destination: destination.name, bytes, verifiedAt, manifest });
   return {
     ...{ file, destination: destination.name, bytes, sha256 },
     ...{ sentBytes: text.length + sentBytes, mendedPieces, verifiedAt, manifest },
   };
 }
 
-async function noteDone(
+async function recordDone(
   { dataDir, keys }: CreateOptions,
   {
     file,
@@ -229,11 +229,11 @@ async function noteDone(
     manifest,
   }: Omit<CreatedBackup, "sha256" | "sentBytes" | "mendedPieces">,
 ): Promise<void> {
-  await noteBackup(dataDir, {
+  await recordBackup(dataDir, {
     ...{ file, destination, bytes, created_at: manifest.created_at },
     ...{ verified_at: verifiedAt, positions: manifest.positions },
   });
-  // The event store is not made again from what only a key elsewhere opens: the archive stays for that.
+  // The archive stays: rebuilding the event store must not depend on a key that is stored elsewhere.
   if (keys.encrypts && !keys.canDecrypt) return;
   const covered = Object.fromEntries(
     lanes.map((lane) => [lane, manifest.positions.find((one) => one.lane === lane)?.last_seq ?? 0]),
@@ -241,7 +241,7 @@ async function noteDone(
   pruneArchive(paths(dataDir).archive, covered);
 }
 
-/** Keeps the newest verified file in the data directory when it cannot be brought to its destination. */
+/** Keeps the newest verified file in the data directory when it cannot be sent to its destination. */
 async function send(
   file: WrittenFile,
   dataDir: string,
@@ -255,32 +255,32 @@ async function send(
       sent += bytes;
       onProgress(sent);
     });
-    await removeSparingly(unsentBackups).catch(() => undefined);
+    await deleteIncrementally(unsentBackups).catch(() => undefined);
     return name;
   } catch (error) {
-    // It has its name at the destination already; what failed was to make that durable.
+    // The file has its name at the destination already; only the sync failed.
     if (!existsSync(file.path)) throw error;
     await mkdir(unsentBackups, { recursive: true, mode: 0o700 });
-    const kept = join(unsentBackups, basename(file.path));
-    await rename(file.path, kept);
+    const retained = join(unsentBackups, basename(file.path));
+    await rename(file.path, retained);
     await syncFolder(unsentBackups);
     for (const name of readdirSync(unsentBackups)) {
-      if (name !== basename(kept)) await removeSparingly(join(unsentBackups, name));
+      if (name !== basename(retained)) await deleteIncrementally(join(unsentBackups, name));
     }
     const { message, hint } = error as AppError;
-    throw new DestinationFailed(`${message} The backup was verified and is kept as ${kept}.`, hint);
+    throw new DestinationError(`${message} The backup was verified and is kept as ${retained}.`, hint);
   }
 }
 
 function storesBytes(dataDir: string): number {
-  const place = paths(dataDir);
-  const files = [place.metadata, place.people, place.events].flatMap((path) => [
+  const dataPaths = paths(dataDir);
+  const files = [dataPaths.metadata, dataPaths.people, dataPaths.events].flatMap((path) => [
     path,
     `${path}-wal`,
     `${path}.wal`,
   ]);
   for (const lane of lanes) {
-    const folder = join(place.journal, lane);
+    const folder = join(dataPaths.journal, lane);
     if (existsSync(folder)) files.push(...readdirSync(folder).map((name) => join(folder, name)));
   }
   return files.reduce((sum, path) => sum + (statSync(path, { throwIfNoEntry: false })?.size ?? 0), 0);

@@ -1,4 +1,4 @@
-/** Makes the manifest of a snapshot: versions, positions, counts, and the hash of every part. */
+/** Creates the manifest of a snapshot: versions, positions, counts, and the hash of every part. */
 
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
@@ -12,29 +12,31 @@ import {
   scanSegment,
 } from "../journal/segment.ts";
 import { paths } from "../paths.ts";
-import { openPeople } from "../people/open.ts";
-import { loadedOutside } from "../people/outside-events.ts";
-import { laneCursors } from "../people/reader.ts";
+import { loadedExternally } from "../persons/external-events.ts";
+import { openPeople } from "../persons/open.ts";
+import { laneCursors } from "../persons/reader.ts";
 import { versions } from "../version.ts";
 import { countEvents, countStores } from "./counts.ts";
-import { SnapshotFailed } from "./errors.ts";
+import { SnapshotError } from "./errors.ts";
 import { backupFormat, type Manifest, type Part } from "./manifest.ts";
 import { schemaVersions } from "./schema-versions.ts";
 import { readPart } from "./write-file.ts";
 
-/** @param folder a snapshot. @param createdAt the moment before it was taken: what was acknowledged then is in it. */
+/**
+ * @param folder a snapshot. @param createdAt a time before the snapshot: it contains everything acknowledged by then.
+ */
 export async function describeSnapshot(folder: string, createdAt: Date): Promise<Manifest> {
-  const place = paths(folder);
+  const dataPaths = paths(folder);
   const { duckdb, sqlite, version } = versions();
   // DuckDB first: its library is in the data directory, and the copies have none.
-  const eventsSchema = existsSync(place.events) ? await readEventsVersion(place.events) : null;
+  const eventsSchema = existsSync(dataPaths.events) ? await readEventsVersion(dataPaths.events) : null;
   const schemas = await schemaVersions(folder);
   const foundIn = (name: string) => schemas.find(({ store }) => store === name)!.found;
-  const { applied, outside } = existsSync(place.people)
-    ? cursorsIn(place.people)
+  const { applied, outside } = existsSync(dataPaths.people)
+    ? cursorsIn(dataPaths.people)
     : { applied: noPositions(), outside: noPositions() };
   const [loaded, events] = eventsSchema
-    ? await withEventFile(place.events, async (connection) => {
+    ? await withEventFile(dataPaths.events, async (connection) => {
         const rows = await connection.runAndReadAll("SELECT lane, seq FROM load_cursor");
         const cursors = noPositions();
         for (const [lane, seq] of rows.getRows()) cursors[lane as Lane] = Number(seq);
@@ -67,17 +69,17 @@ export async function describeSnapshot(folder: string, createdAt: Date): Promise
 
 const noPositions = (): Record<Lane, number> => ({ realtime: 0, historical: 0 });
 
-/** How far persons are applied, and how far events are loaded where those are kept outside of the data directory. */
+/** Cursors of applied persons, and of loaded events in an external event store. */
 function cursorsIn(path: string): Record<"applied" | "outside", Record<Lane, number>> {
   const people = openPeople(path, { readonly: true });
   try {
-    return { applied: laneCursors(people), outside: loadedOutside(people) };
+    return { applied: laneCursors(people), outside: loadedExternally(people) };
   } finally {
     people.$client.close();
   }
 }
 
-/** The segments with entries behind a position, each up to its last whole block: the newest may be growing. */
+/** The segments with entries after a position, each up to its last complete block: the newest may be growing. */
 function neededSegments(folder: string, lane: Lane, after: number) {
   const names = readdirSync(join(folder, "journal", lane)).sort();
   const parts: { name: string; bytes: number }[] = [];
@@ -88,8 +90,8 @@ function neededSegments(folder: string, lane: Lane, after: number) {
     const bytes = readFileSync(join(folder, "journal", lane, name));
     const scan = scanSegment(bytes);
     if (readableAfterCorruption(bytes, scan, { lane, first: firstOfFileName(name)! }) !== undefined) {
-      // Cut off there it would pass for whole, without what was acknowledged behind the damage.
-      throw new SnapshotFailed(`The journal's segment ${lane}/${name} is damaged; see \`flagkeep doctor\`.`);
+      // A cut-off segment would pass as complete, without the acknowledged entries after the corruption.
+      throw new SnapshotError(`Journal segment ${lane}/${name} is corrupt. Run \`flagkeep doctor\`.`);
     }
     if (scan === undefined || scan.last < scan.first || scan.last <= after) return;
     parts.push({ name: `journal/${lane}/${name}`, bytes: scan.goodBytes });

@@ -1,4 +1,4 @@
-/** Where backups are kept: a folder, or a bucket of an S3-compatible store with a prefix. */
+/** Backup destinations: a folder, or a bucket of an S3-compatible store with a prefix. */
 
 import { createReadStream, readdirSync, rmSync, statSync } from "node:fs";
 import { mkdir, open, rename, rm } from "node:fs/promises";
@@ -6,10 +6,17 @@ import { basename, dirname, join, resolve } from "node:path";
 import type { S3File } from "bun";
 import { syncFolder } from "../journal/disk.ts";
 import { onInterrupt } from "../lib/interrupt.ts";
-import { isPlaceForFiles } from "../lib/s3-address.ts";
-import { DestinationFailed } from "./errors.ts";
+import { isFileLocation } from "../lib/s3-address.ts";
+import { DestinationError } from "./errors.ts";
 import { HashedFile } from "./hashed-file.ts";
-import { askStore, type S3Place, type S3Settings, s3AccessFrom, s3Failure, s3Place } from "./s3-access.ts";
+import {
+  type S3Location,
+  type S3Options,
+  s3AccessFrom,
+  s3Failure,
+  s3Location,
+  sendS3Request,
+} from "./s3-access.ts";
 import { type BackupSource, fileSource, objectSource } from "./source.ts";
 
 export interface WrittenFile {
@@ -21,36 +28,36 @@ export interface WrittenFile {
 export interface Destination {
   /** As the operator would write it. */
   readonly name: string;
-  /** Whether reading costs nothing but time. */
+  /** Whether reads are free of charge. */
   readonly isLocal: boolean;
-  /** Names of the backups in it, in any order. */
+  /** Names of the backups, in any order. */
   list(): Promise<string[]>;
-  /** @throws {BackupNotFound} */
+  /** @throws {BackupNotFoundError} */
   open(name: string): Promise<BackupSource>;
   /**
-   * Brings a file there under its own name and checks size and SHA-256 of what arrived.
+   * Stores a file under its own name and checks size and SHA-256 of the stored bytes.
    *
-   * @returns the name by which it can be opened. The local file is gone only when this resolves, if at all.
-   * @throws {DestinationFailed}
+   * @returns the name by which it can be opened. The local file is removed, if at all, only when this resolves.
+   * @throws {DestinationError}
    */
   put(file: WrittenFile, onBytes: (bytes: number) => void): Promise<string>;
   remove(name: string): Promise<void>;
-  /** The pieces of incremental backups, by name. */
-  pieces(): Promise<Map<string, { bytes: number; modifiedAt: number }>>;
+  /** The chunks of incremental backups, by name. */
+  chunks(): Promise<Map<string, { bytes: number; modifiedAt: number }>>;
   /**
-   * Writes one under its path and checks what arrived; when this resolves it is durable.
+   * Writes a chunk under its path and checks the stored bytes; it is durable when this resolves.
    *
-   * @throws {DestinationFailed}
+   * @throws {DestinationError}
    */
-  putPiece(path: string, bytes: Uint8Array): Promise<void>;
+  putChunk(path: string, bytes: Uint8Array): Promise<void>;
 }
 
-/** Of incremental backups: what they share (see pieces.ts). */
-export const piecePattern = /^[0-9a-f]{64}\.zst(\.age)?$/;
-export const pieceKey = (name: string): string => `pieces/${name}`;
+/** Chunks of incremental backups (see chunks.ts). */
+export const chunkPattern = /^[0-9a-f]{64}\.zst(\.age)?$/;
+export const chunkKey = (name: string): string => `pieces/${name}`;
 export const isIndexName = (name: string): boolean => name.endsWith(".index.json");
 
-/** Name of a backup taken at this moment. */
+/** Name of a backup created at this time. */
 export function backupName(at: Date, ending: "tar.zst" | "tar.zst.age" | "index.json"): string {
   return `flagkeep-${at.toISOString().replaceAll(":", "-")}.${ending}`;
 }
@@ -59,12 +66,15 @@ const namePattern = /^flagkeep-\d{4}-\d\d-\d\dT[\d.-]+Z\.(tar\.zst(\.age)?|index
 
 /**
  * @param text a path, or `s3://bucket/prefix`.
- * @throws {DestinationFailed} there are no credentials, or it is an address of another kind.
+ * @throws {DestinationError} credentials are missing, or the address has another scheme.
  */
-export function destinationOf(text: string, s3: S3Settings): Destination {
-  if (text.startsWith("s3://")) return new Bucket(s3Place(text, s3AccessFrom(s3, process.env)));
-  if (!isPlaceForFiles(text))
-    throw new DestinationFailed(`${text} is no place for backups.`, "Name a folder, or s3://bucket/prefix.");
+export function getDestination(text: string, s3: S3Options): Destination {
+  if (text.startsWith("s3://")) return new Bucket(s3Location(text, s3AccessFrom(s3, process.env)));
+  if (!isFileLocation(text))
+    throw new DestinationError(
+      `Invalid backup destination "${text}".`,
+      "Use a folder or s3://bucket/prefix.",
+    );
   return new Folder(resolve(text));
 }
 
@@ -77,13 +87,13 @@ class Folder implements Destination {
     return this.namesIn(this.name).filter((name) => namePattern.test(name));
   }
 
-  /** None of a folder that is not there. */
+  /** Empty for a missing folder. */
   private namesIn(folder: string): string[] {
     try {
       return readdirSync(folder);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
-      throw new DestinationFailed(`${this.name} cannot be read (${(error as Error).message}).`);
+      throw new DestinationError(`${this.name} cannot be read (${(error as Error).message}).`);
     }
   }
 
@@ -102,28 +112,26 @@ class Folder implements Destination {
       });
       await syncFolder(this.name);
     } catch (error) {
-      if (error instanceof DestinationFailed) throw error;
-      throw new DestinationFailed(`${this.name} cannot be written (${(error as Error).message}).`);
+      if (error instanceof DestinationError) throw error;
+      throw new DestinationError(`${this.name} cannot be written (${(error as Error).message}).`);
     }
     return target;
   }
 
   async remove(name: string): Promise<void> {
     try {
-      // Whoever reads it, as a download or a restore elsewhere, reads it to its end.
+      // Readers, such as downloads and restores, always read to the end.
       await rm(join(this.name, name), { force: true });
     } catch (error) {
-      throw new DestinationFailed(
-        `${join(this.name, name)} cannot be removed (${(error as Error).message}).`,
-      );
+      throw new DestinationError(`${join(this.name, name)} cannot be removed (${(error as Error).message}).`);
     }
   }
 
-  async pieces() {
-    const folder = join(this.name, pieceKey(""));
+  async chunks() {
+    const folder = join(this.name, chunkKey(""));
     const found = new Map<string, { bytes: number; modifiedAt: number }>();
     for (const name of this.namesIn(folder)) {
-      const stats = piecePattern.test(name)
+      const stats = chunkPattern.test(name)
         ? statSync(join(folder, name), { throwIfNoEntry: false })
         : undefined;
       if (stats !== undefined) found.set(name, { bytes: stats.size, modifiedAt: stats.mtimeMs });
@@ -131,7 +139,7 @@ class Folder implements Destination {
     return found;
   }
 
-  async putPiece(path: string, bytes: Uint8Array): Promise<void> {
+  async putChunk(path: string, bytes: Uint8Array): Promise<void> {
     const target = join(this.name, path);
     try {
       await mkdir(dirname(target), { recursive: true, mode: 0o700 });
@@ -146,16 +154,16 @@ class Folder implements Destination {
       });
       await syncFolder(dirname(target));
     } catch (error) {
-      throw new DestinationFailed(`${this.name} cannot be written (${(error as Error).message}).`);
+      throw new DestinationError(`${this.name} cannot be written (${(error as Error).message}).`);
     }
   }
 
-  /** What killed processes were writing here; a file that still grows was changed just now. */
+  /** Removes unfinished files of killed processes; a recently changed file may still grow. */
   private async removeTorn(): Promise<void> {
-    for (const folder of [this.name, join(this.name, pieceKey(""))]) {
+    for (const folder of [this.name, join(this.name, chunkKey(""))]) {
       for (const name of this.namesIn(folder)) {
         const whole = name.slice(0, -partEnding.length);
-        if (whole + partEnding !== name || !(namePattern.test(whole) || piecePattern.test(whole))) continue;
+        if (whole + partEnding !== name || !(namePattern.test(whole) || chunkPattern.test(whole))) continue;
         const path = join(folder, name);
         const changedAt = statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? Number.POSITIVE_INFINITY;
         if (Date.now() - changedAt > tornMs) await rm(path, { force: true });
@@ -164,12 +172,12 @@ class Folder implements Destination {
   }
 }
 
-/** A file has it until it is whole. */
+/** Suffix of a file until it is complete. */
 const partEnding = ".part";
-/** One that nobody has written to for so long is not being written any more. */
+/** Age after which an unfinished upload is considered abandoned. */
 const tornMs = 3_600_000;
 
-/** Has a file written under another name, which it loses when it is whole; of one that is not, nothing stays. */
+/** Writes a file under a temporary name and renames it once complete; an incomplete file is deleted. */
 async function writtenBeside(target: string, write: (part: string) => Promise<void>): Promise<void> {
   const part = `${target}${partEnding}`;
   const stop = onInterrupt(() => rmSync(part, { force: true }));
@@ -183,7 +191,7 @@ async function writtenBeside(target: string, write: (part: string) => Promise<vo
   }
 }
 
-/** Onto another disk: whole or not at all. */
+/** Copies to another disk, atomically. */
 async function copyBeside(file: WrittenFile, target: string, onBytes: (bytes: number) => void) {
   await writtenBeside(target, async (part) => {
     const handle = await open(part, "wx+", 0o600);
@@ -197,11 +205,11 @@ async function copyBeside(file: WrittenFile, target: string, onBytes: (bytes: nu
     } finally {
       await handle.close();
     }
-    await requireEqual(file, fileSource(part));
+    await assertEqual(file, fileSource(part));
   });
 }
 
-/** Parts of an upload: as many as S3 allows carry 160 GB; few of them are in memory. */
+/** Size of an upload part: the part limit of S3 allows 160 GB; few parts are in memory. */
 const partBytes = 16 * 1024 * 1024;
 const partsAtOnce = 2;
 const retries = 3;
@@ -211,9 +219,9 @@ class Bucket implements Destination {
   readonly name: string;
   private readonly prefix: string;
 
-  constructor(private readonly place: S3Place) {
-    this.prefix = place.key === "" ? "" : `${place.key}/`;
-    this.name = `s3://${place.bucket}/${place.key}`.replace(/\/$/, "");
+  constructor(private readonly location: S3Location) {
+    this.prefix = location.key === "" ? "" : `${location.key}/`;
+    this.name = `s3://${location.bucket}/${location.key}`.replace(/\/$/, "");
   }
 
   async list(): Promise<string[]> {
@@ -225,11 +233,11 @@ class Bucket implements Destination {
     return names;
   }
 
-  async pieces() {
+  async chunks() {
     const found = new Map<string, { bytes: number; modifiedAt: number }>();
-    for await (const { key, size, lastModified } of this.objects(pieceKey(""))) {
-      const name = key.slice(this.prefix.length + pieceKey("").length);
-      if (piecePattern.test(name)) {
+    for await (const { key, size, lastModified } of this.objects(chunkKey(""))) {
+      const name = key.slice(this.prefix.length + chunkKey("").length);
+      if (chunkPattern.test(name)) {
         found.set(name, {
           bytes: size ?? 0,
           modifiedAt: lastModified === undefined ? 0 : Date.parse(lastModified),
@@ -245,7 +253,7 @@ class Bucket implements Destination {
     try {
       for (let continuationToken: string | undefined; ; ) {
         const order = { prefix: this.prefix + prefix, maxKeys: 1_000, continuationToken };
-        const page = await askStore(() => this.place.client.list(order));
+        const page = await sendS3Request(() => this.location.client.list(order));
         yield* page.contents ?? [];
         if (!page.isTruncated || page.nextContinuationToken === undefined) return;
         continuationToken = page.nextContinuationToken;
@@ -255,52 +263,52 @@ class Bucket implements Destination {
     }
   }
 
-  async putPiece(path: string, bytes: Uint8Array): Promise<void> {
-    const object = this.place.client.file(this.prefix + path);
+  async putChunk(path: string, bytes: Uint8Array): Promise<void> {
+    const object = this.location.client.file(this.prefix + path);
     try {
-      await askStore(() => object.write(bytes, { type: "application/octet-stream" }));
+      await sendS3Request(() => object.write(bytes, { type: "application/octet-stream" }));
       const sha256 = new Bun.CryptoHasher("sha256").update(bytes).digest("hex");
-      await requireEqual({ path, bytes: bytes.length, sha256 }, await this.open(path));
+      await assertEqual({ path, bytes: bytes.length, sha256 }, await this.open(path));
     } catch (error) {
       await object.delete().catch(() => undefined);
-      throw error instanceof DestinationFailed ? error : s3Failure(`Uploading to ${this.name}`, error);
+      throw error instanceof DestinationError ? error : s3Failure(`Uploading to ${this.name}`, error);
     }
   }
 
   async open(name: string): Promise<BackupSource> {
-    return await objectSource({ ...this.place, key: this.prefix + name });
+    return await objectSource({ ...this.location, key: this.prefix + name });
   }
 
   async put(file: WrittenFile, onBytes: (bytes: number) => void): Promise<string> {
     const name = basename(file.path);
-    const object = this.place.client.file(this.prefix + name);
+    const object = this.location.client.file(this.prefix + name);
     let told = 0;
     const counted = (sent: number) => {
       onBytes(Math.max(0, sent - told));
       told = Math.max(told, sent);
     };
     try {
-      // Parts are sent again by themselves; what opens and closes the upload is not.
-      await askStore(() => upload(file, object, counted));
-      await requireEqual(file, await this.open(name));
+      // The client retries parts, but not the requests that open and complete the upload.
+      await sendS3Request(() => upload(file, object, counted));
+      await assertEqual(file, await this.open(name));
     } catch (error) {
       // Whatever arrived is not a backup.
       await object.delete().catch(() => undefined);
-      throw error instanceof DestinationFailed ? error : s3Failure(`Uploading to ${this.name}`, error);
+      throw error instanceof DestinationError ? error : s3Failure(`Uploading to ${this.name}`, error);
     }
     return `${this.name}/${name}`;
   }
 
   async remove(name: string): Promise<void> {
     try {
-      await askStore(() => this.place.client.delete(this.prefix + name));
+      await sendS3Request(() => this.location.client.delete(this.prefix + name));
     } catch (error) {
       throw s3Failure(`Deleting ${this.name}/${name}`, error);
     }
   }
 }
 
-/** @param onSent told how many bytes have been sent. */
+/** @param onSent receives how many bytes have been sent. */
 async function upload(file: WrittenFile, object: S3File, onSent: (bytes: number) => void): Promise<void> {
   const writer = object.writer({
     partSize: Math.max(partBytes, Math.ceil(file.bytes / 9_000)),
@@ -318,8 +326,8 @@ async function upload(file: WrittenFile, object: S3File, onSent: (bytes: number)
   await writer.end();
 }
 
-/** Reads back what arrived: only its bytes prove that they are the same, whatever kind of store it is. */
-async function requireEqual(file: WrittenFile, arrived: BackupSource): Promise<void> {
+/** Reads the stored bytes back: no other proof of equality works with every kind of store. */
+async function assertEqual(file: WrittenFile, arrived: BackupSource): Promise<void> {
   const hash = new Bun.CryptoHasher("sha256");
   let bytes = 0;
   for await (const chunk of arrived.stream()) {
@@ -327,8 +335,8 @@ async function requireEqual(file: WrittenFile, arrived: BackupSource): Promise<v
     bytes += chunk.length;
   }
   if (bytes === file.bytes && arrived.bytes === file.bytes && hash.digest("hex") === file.sha256) return;
-  throw new DestinationFailed(
-    `What arrived as ${arrived.name} is not what was sent (${bytes} of ${file.bytes} bytes).`,
+  throw new DestinationError(
+    `The upload of ${arrived.name} is incomplete or corrupt (${bytes} of ${file.bytes} bytes).`,
     "Try again, or use another destination.",
   );
 }

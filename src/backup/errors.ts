@@ -1,83 +1,82 @@
-/** What can go wrong with a backup, each with what an operator can do about it. */
+/** Backup errors, each with advice for an operator. */
 
 import { AppError } from "../lib/errors.ts";
 import { shellWord } from "../lib/shell-text.ts";
 
-/** A part of a backup is not what was put into it. */
-export class BackupDamaged extends AppError {
+/** A part of a backup does not match its checksum or format. */
+export class BackupCorruptError extends AppError {
   readonly code = "backup_damaged";
-  override readonly hint = "Run `flagkeep backup verify` on an older backup and use that one.";
+  override readonly hint = "Run `flagkeep backup verify` on an older backup and use it instead.";
   constructor(
     /** The file inside the backup, or `manifest.json`, or `end of file`. */
     readonly part: string,
     what: string,
   ) {
-    super(`The backup is damaged in its part ${part}: ${what}.`);
+    super(`The backup is corrupt in ${part}: ${what}.`);
   }
 }
 
-/** There is no such backup. */
-export class BackupNotFound extends AppError {
+export class BackupNotFoundError extends AppError {
   readonly code = "backup_not_found";
   override readonly hint: string;
-  /** @param isPlace it is where backups are, and none itself. */
-  constructor(name: string, isPlace = false) {
-    super(isPlace ? `${name} is a folder and no backup.` : `There is no backup ${name}.`);
-    // A prefix of a bucket cannot be told from an object that is not there; names of backups end so.
-    const isName = !isPlace && (!name.startsWith("s3://") || /\.(?:zst|age|json)$/.test(name));
-    const place = isName ? name.slice(0, name.lastIndexOf("/")) || "/" : name;
-    this.hint = `See \`flagkeep backup list ${shellWord(place)}\`.`;
+  /** @param isLocation it is a folder or bucket of backups, not a backup. */
+  constructor(name: string, isLocation = false) {
+    super(isLocation ? `${name} is a folder, not a backup.` : `Backup ${name} does not exist.`);
+    // A bucket prefix cannot be distinguished from a missing object; names of backups have these endings.
+    const isName = !isLocation && (!name.startsWith("s3://") || /\.(?:zst|age|json)$/.test(name));
+    const folder = isName ? name.slice(0, name.lastIndexOf("/")) || "/" : name;
+    this.hint = `See \`flagkeep backup list ${shellWord(folder)}\`.`;
   }
 }
 
-/** The backup was written by a version of Flagkeep that knows more than this one. */
-export class BackupFromNewerVersion extends AppError {
+export class BackupFromNewerVersionError extends AppError {
   readonly code = "backup_from_newer_version";
-  override readonly hint = "Use the version of Flagkeep that took it, or a later one.";
+  override readonly hint = "Use the Flagkeep version that created it, or a later one.";
   constructor(what: string, found: number, known: number, takenBy: string) {
     super(
-      `The backup's ${what} has version ${found}, this Flagkeep knows versions up to ${known}: ` +
-        `the backup was taken by Flagkeep ${takenBy}.`,
+      `The backup's ${what} has version ${found}, but this Flagkeep supports versions up to ${known}: ` +
+        `the backup was created by Flagkeep ${takenBy}.`,
     );
   }
 }
 
-/** A restore would overwrite something. */
-export class TargetNotEmpty extends AppError {
+/** A restore would overwrite existing files. */
+export class TargetNotEmptyError extends AppError {
   readonly code = "target_not_empty";
   override readonly hint =
-    "Give an empty or new --data-dir, or --force, which keeps what is there under another name.";
+    "Use an empty --data-dir, or --force, which keeps the old directory under another name.";
   constructor(folder: string) {
     super(`${folder} is not empty.`);
   }
 }
 
-/** The disk has no room for what was asked. */
-export class NotEnoughSpace extends AppError {
+export class DiskSpaceError extends AppError {
   readonly code = "not_enough_space";
-  override readonly hint = "Free some space there, or use another disk.";
+  override readonly hint = "Free disk space there, or use another disk.";
   constructor(folder: string, neededBytes: number, freeBytes: number) {
-    super(`The disk of ${folder} needs ${mebibytes(neededBytes)} free and has ${mebibytes(freeBytes)}.`);
+    super(
+      `The disk of ${folder} has ${mebibytes(freeBytes)} free, but ${mebibytes(neededBytes)} are required.`,
+    );
   }
 }
 
 /** Another backup command works on the same data directory. */
-export class BackupRunning extends AppError {
+export class BackupRunningError extends AppError {
   readonly code = "backup_running";
   override readonly hint = "Wait until it is done.";
   constructor(folder: string) {
-    super(`Another backup of ${folder} is being made, verified or removed.`);
+    super(`Another backup operation is running on ${folder}.`);
   }
 }
 
-/** No sound copy of the stores could be made. */
-export class SnapshotFailed extends AppError {
+/** No consistent copy of the stores could be created. */
+export class SnapshotError extends AppError {
   readonly code = "snapshot_failed";
-  override readonly hint = "Try again; if it goes on, stop the appliance and make the backup then.";
+  override readonly hint = "Try again. If the error persists, stop the server and create the backup then.";
 }
 
 /** The destination cannot be read or written. */
-export class DestinationFailed extends AppError {
+export class DestinationError extends AppError {
   readonly code = "destination_failed";
   constructor(
     message: string,

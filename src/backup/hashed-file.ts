@@ -1,24 +1,23 @@
-/** Writes files without disturbing the journal, whose syncs on the same disk wait for what is queued before them. */
+/** Writes files without disturbing the journal, whose syncs on the same disk wait for previously queued writes. */
 
 import { createHash } from "node:crypto";
 import type { FileHandle } from "node:fs/promises";
 
 /**
- * `paced`: synced piece by piece, and the disk is left alone half of the time.
- * `temporary`: it goes again soon; the first of it need not reach the disk at all. Then paced.
- * `fast`: nobody else is in a hurry.
+ * `paced`: synced in small steps, with the disk idle half of the time. `temporary`: deleted soon; the first bytes need
+ * not reach the disk at all. Then paced. `fast`: no concurrent latency-sensitive work.
  */
 export type WriteManner = "paced" | "temporary" | "fast";
 
 const KiB = 1024;
-/** The journal waits for a piece that is on its way: of 1 MiB that makes its syncs four times as long, of 128 KiB a tenth. */
-const pieceBytes = { paced: 128 * KiB, temporary: 128 * KiB, fast: 32 * 1024 * KiB };
+/** The journal waits for a write in progress: 1 MiB makes its syncs four times as long, 128 KiB adds a tenth. */
+const chunkBytes = { paced: 128 * KiB, temporary: 128 * KiB, fast: 32 * 1024 * KiB };
 
-/** Bytes of temporary files that no sync is asked for; the first one that is writes them all, while the journal waits. */
+/** Bytes of temporary files written without a sync; the first sync writes them all, while the journal waits. */
 const unhurriedBytesMax = 4 * 1024 * KiB;
 let unhurriedBytes = 0;
 
-/** Appends to a file and knows the hash of everything so far. The last bytes are synced by whoever opened it. */
+/** Appends to a file and hashes everything written. The opener syncs the last bytes. */
 export class HashedFile {
   private readonly hash = createHash("sha256");
   private bytes = 0;
@@ -32,7 +31,7 @@ export class HashedFile {
   async write(chunk: Uint8Array): Promise<void> {
     this.hash.update(chunk);
     for (let done = 0; done < chunk.length; ) {
-      const piece = chunk.subarray(done, done + pieceBytes[this.manner] - this.unsynced);
+      const piece = chunk.subarray(done, done + chunkBytes[this.manner] - this.unsynced);
       const { bytesWritten } = await this.file.write(piece);
       done += bytesWritten;
       this.bytes += bytesWritten;
@@ -46,7 +45,7 @@ export class HashedFile {
       return;
     }
     this.unsynced += bytes;
-    if (this.unsynced < pieceBytes[this.manner]) return;
+    if (this.unsynced < chunkBytes[this.manner]) return;
     this.unsynced = 0;
     const start = performance.now();
     await this.file.datasync();

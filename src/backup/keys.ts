@@ -1,6 +1,6 @@
 /**
- * Encryption of backups in the age format (age-encryption.org/v1), so that `age -d` reads them too: to public keys, or with
- * a passphrase.
+ * Encryption of backups in the age format (age-encryption.org/v1), so that `age -d` can read them: for public keys, or
+ * with a passphrase.
  */
 
 import { readFileSync } from "node:fs";
@@ -8,52 +8,51 @@ import { resolve } from "node:path";
 import { Readable } from "node:stream";
 import type { Decrypter, Encrypter } from "age-encryption";
 import { AppError } from "../lib/errors.ts";
-import { BackupDamaged } from "./errors.ts";
+import { BackupCorruptError } from "./errors.ts";
 
-/** The first bytes of everything that is encrypted. */
+/** The first bytes of encrypted data. */
 export const ageMagic = Buffer.from("age-encryption.org/v1\n");
 
 /** The key file or the recipients cannot be used. */
-export class BackupKeyUnusable extends AppError {
+export class InvalidBackupKeyError extends AppError {
   readonly code = "backup_key_unusable";
   override readonly hint =
-    "A key file holds a passphrase in its one line, or AGE-SECRET-KEY-… as `age-keygen` writes it; a recipient begins with age1.";
+    "A key file contains one line with a passphrase, or AGE-SECRET-KEY-… as written by `age-keygen`. Recipients start with age1.";
 }
 
-/** It is encrypted, and no key was given. */
-class BackupEncrypted extends AppError {
+/** The backup is encrypted, and no key was given. */
+class BackupEncryptedError extends AppError {
   readonly code = "backup_encrypted";
-  override readonly hint = "Give the file with its passphrase or age key: --backup-key-file FILE.";
+  override readonly hint = "Pass the file with its passphrase or age key: --backup-key-file FILE.";
   constructor(name: string) {
     super(`${name} is encrypted.`);
   }
 }
 
-/** It is encrypted for another key. */
-class WrongBackupKey extends AppError {
+/** The backup is encrypted for another key. */
+class BackupKeyMismatchError extends AppError {
   readonly code = "wrong_backup_key";
-  override readonly hint =
-    "Give the passphrase or age key that it was encrypted for: --backup-key-file FILE.";
+  override readonly hint = "Pass the passphrase or age key it was encrypted for: --backup-key-file FILE.";
   constructor(name: string) {
-    super(`${name} cannot be read with this key.`);
+    super(`${name} cannot be decrypted with this key.`);
   }
 }
 
-export interface KeySettings {
+export interface KeyOptions {
   /** age1…, separated by commas; empty: none. */
   recipients: string;
-  /** Path of a file with a passphrase or age keys; empty: what FLAGKEEP_BACKUP_PASSPHRASE says, if anything. */
+  /** Path of a file with a passphrase or age keys; empty: FLAGKEEP_BACKUP_PASSPHRASE, if set. */
   keyFile: string;
 }
 
 const keyFileBytesMax = 64 * 1024;
-/** 64 MiB and half a second; what `age` itself takes would not fit beside a small appliance. */
+/** 64 MiB and 0.5 s; the default of `age` needs too much memory next to a small server. */
 const scryptWorkFactor = 16;
 
-/** Loaded where keys are given: few have any, and the library takes 6 MB. */
+/** Loaded on demand: few servers have keys, and the library takes 6 MB. */
 const age = () => import("age-encryption");
 
-/** What backups are encrypted for and read with. */
+/** Keys that encrypt and decrypt backups. */
 export class BackupKeys {
   private constructor(
     readonly recipients: readonly string[],
@@ -63,31 +62,31 @@ export class BackupKeys {
 
   static readonly none = new BackupKeys([], [], undefined);
 
-  /** @throws {BackupKeyUnusable} */
+  /** @throws {InvalidBackupKeyError} */
   static async from(
-    { recipients, keyFile }: KeySettings,
+    { recipients, keyFile }: KeyOptions,
     environment: Readonly<Record<string, string | undefined>>,
   ): Promise<BackupKeys> {
     const named = recipients.split(",").flatMap((one) => one.trim() || []);
-    for (const one of named) await requireRecipient(one);
+    for (const one of named) await assertRecipient(one);
     const { identities, passphrase } =
       keyFile === ""
         ? { identities: [], passphrase: environment.FLAGKEEP_BACKUP_PASSPHRASE || undefined }
         : readKeyFile(keyFile);
     if (named.length > 0 && passphrase !== undefined) {
-      throw new BackupKeyUnusable("Backups are encrypted with a passphrase or for age keys, not both.");
+      throw new InvalidBackupKeyError("Backups are encrypted with a passphrase or for age keys, not both.");
     }
     const own = await Promise.all(
       identities.map((identity) =>
-        recipientOf(identity).catch(() => {
-          throw new BackupKeyUnusable(`${keyFile} holds a key that is none.`);
+        getRecipient(identity).catch(() => {
+          throw new InvalidBackupKeyError(`${keyFile} contains an invalid age key.`);
         }),
       ),
     );
     return new BackupKeys([...new Set([...named, ...own])].sort(), identities, passphrase);
   }
 
-  /** Whether backups made with these keys are encrypted. */
+  /** Whether backups created with these keys are encrypted. */
   get encrypts(): boolean {
     return this.recipients.length > 0 || this.passphrase !== undefined;
   }
@@ -111,9 +110,9 @@ export class BackupKeys {
     return encrypter;
   }
 
-  /** @param name of the backup, for messages. @throws {BackupEncrypted} no key was given. */
+  /** @param name of the backup, for messages. @throws {BackupEncryptedError} no key was given. */
   private async decrypter(name: string): Promise<Decrypter> {
-    if (!this.canDecrypt) throw new BackupEncrypted(name);
+    if (!this.canDecrypt) throw new BackupEncryptedError(name);
     const { Decrypter } = await age();
     const decrypter = new Decrypter();
     if (this.passphrase !== undefined) decrypter.addPassphrase(this.passphrase);
@@ -121,16 +120,20 @@ export class BackupKeys {
     return decrypter;
   }
 
-  /** Decrypts a small text or piece. @throws {BackupEncrypted} @throws {WrongBackupKey} @throws {BackupDamaged} */
+  /**
+   * Decrypts a small string or chunk.
+   *
+   * @throws {BackupEncryptedError} @throws {BackupKeyMismatchError} @throws {BackupCorruptError}
+   */
   async decrypt(bytes: Uint8Array, name: string): Promise<Uint8Array> {
     const decrypter = await this.decrypter(name);
     return await decrypter.decrypt(bytes).catch((error: unknown) => failure(error, name));
   }
 
   /**
-   * Decrypts while it is read; memory does not grow with the size.
+   * Decrypts a stream with constant memory.
    *
-   * @throws {BackupEncrypted} @throws {WrongBackupKey} @throws {BackupDamaged}
+   * @throws {BackupEncryptedError} @throws {BackupKeyMismatchError} @throws {BackupCorruptError}
    */
   async *decrypted(bytes: AsyncIterable<Uint8Array>, name: string): AsyncGenerator<Uint8Array> {
     const decrypter = await this.decrypter(name);
@@ -144,7 +147,7 @@ export class BackupKeys {
       const plain = await decrypter.decrypt(web);
       for await (const chunk of plain as unknown as AsyncIterable<Uint8Array>) yield chunk;
     } catch (error) {
-      // A source that cannot be read says nothing about the backup.
+      // An unreadable source says nothing about the backup.
       if (sourceError !== undefined) throw sourceError;
       failure(error, name);
     } finally {
@@ -155,27 +158,27 @@ export class BackupKeys {
 
 function failure(error: unknown, name: string): never {
   const message = error instanceof Error ? error.message : String(error);
-  if (/no identity matched|passphrase/i.test(message)) throw new WrongBackupKey(name);
+  if (/no identity matched|passphrase/i.test(message)) throw new BackupKeyMismatchError(name);
   if (error instanceof AppError) throw error;
-  throw new BackupDamaged("encryption", `it cannot be decrypted (${message})`);
+  throw new BackupCorruptError("encryption", `it cannot be decrypted (${message})`);
 }
 
-async function recipientOf(identity: string): Promise<string> {
+async function getRecipient(identity: string): Promise<string> {
   const { identityToRecipient } = await age();
   return await identityToRecipient(identity);
 }
 
-async function requireRecipient(text: string): Promise<void> {
+async function assertRecipient(text: string): Promise<void> {
   const { Encrypter } = await age();
   try {
     new Encrypter().addRecipient(text);
   } catch {
-    throw new BackupKeyUnusable(`${text.slice(0, 80)} is no public key of age.`);
+    throw new InvalidBackupKeyError(`Invalid age public key "${text.slice(0, 80)}".`);
   }
 }
 
-/** @throws {BackupKeyUnusable} it is not there, or holds nothing that is a key. */
-export function requireKeyFile(path: string): void {
+/** @throws {InvalidBackupKeyError} the file is missing or contains no valid key. */
+export function assertKeyFile(path: string): void {
   if (path !== "") readKeyFile(path);
 }
 
@@ -184,17 +187,18 @@ function readKeyFile(path: string): { identities: string[]; passphrase: string |
   try {
     text = readFileSync(resolve(path), "utf8");
   } catch (error) {
-    throw new BackupKeyUnusable(
+    throw new InvalidBackupKeyError(
       `The key file ${path} cannot be read (${(error as NodeJS.ErrnoException).code}).`,
     );
   }
   const lines = text.split(/\r?\n/).filter((line) => line.trim() !== "" && !line.startsWith("#"));
   if (text.length > keyFileBytesMax || lines.length === 0) {
-    throw new BackupKeyUnusable(`The key file ${path} holds no key.`);
+    throw new InvalidBackupKeyError(`The key file ${path} contains no key.`);
   }
   if (lines.every((line) => line.trim().startsWith("AGE-SECRET-KEY-"))) {
     return { identities: lines.map((line) => line.trim()), passphrase: undefined };
   }
-  if (lines.length > 1) throw new BackupKeyUnusable(`The key file ${path} holds more than one passphrase.`);
+  if (lines.length > 1)
+    throw new InvalidBackupKeyError(`The key file ${path} contains more than one passphrase.`);
   return { identities: [], passphrase: lines[0]! };
 }

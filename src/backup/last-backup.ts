@@ -1,24 +1,24 @@
-/** What became of the last backup: a file in the data directory, which `status` shows. */
+/** Result of the last backup: a file in the data directory, which `status` shows. */
 
 import { readFileSync } from "node:fs";
 import { type Static, Type } from "@sinclair/typebox";
 import { replaceFile } from "../journal/disk.ts";
-import { Count, exactly, orNull } from "../lib/schema.ts";
+import { NonNegativeInt, nullable, strictObject } from "../lib/schema.ts";
 import { paths } from "../paths.ts";
 import { manifestMembers } from "./manifest.ts";
 
 /** As `status --json` prints it. */
-export const LastBackup = exactly({
-  /** Of the last good one; null when there was none yet. */
-  file: orNull(Type.String()),
-  destination: orNull(Type.String()),
-  created_at: orNull(Type.String()),
-  verified_at: orNull(Type.String()),
-  bytes: orNull(Count),
+export const LastBackup = strictObject({
+  /** File of the last successful backup; null before the first. */
+  file: nullable(Type.String()),
+  destination: nullable(Type.String()),
+  created_at: nullable(Type.String()),
+  verified_at: nullable(Type.String()),
+  bytes: nullable(NonNegativeInt),
   positions: manifestMembers.positions,
-  /** Of an attempt after that which failed. */
-  failed_at: orNull(Type.String()),
-  error: orNull(Type.String()),
+  /** Time of a later attempt that failed. */
+  failed_at: nullable(Type.String()),
+  error: nullable(Type.String()),
 });
 export type LastBackup = Static<typeof LastBackup>;
 
@@ -34,10 +34,10 @@ const none: LastBackup = {
 };
 
 type Failure = { failed_at: string; error: string };
-/** The last one by data directory that could not be written down there: this process tells of it as long as it runs. */
+/** Per data directory, the last failure that could not be recorded in the file; reported while this process runs. */
 const unwritten = new Map<string, Failure>();
 
-/** Null when no backup was tried yet. */
+/** Null before the first attempt. */
 export function readLastBackup(dataDir: string): LastBackup | null {
   const written = readWritten(dataDir);
   const failure = unwritten.get(dataDir);
@@ -55,16 +55,16 @@ function readWritten(dataDir: string): LastBackup | null {
   }
 }
 
-/** Remembers a backup that is good. */
-export async function noteBackup(
+/** Records a successful backup. */
+export async function recordBackup(
   dataDir: string,
   backup: Omit<LastBackup, "failed_at" | "error">,
 ): Promise<void> {
   await write(dataDir, { ...backup, failed_at: null, error: null });
 }
 
-/** Remembers that an attempt failed, where nothing can be written in this process; what is known of the last good one stays. */
-export async function noteFailure(dataDir: string, at: Date, message: string): Promise<void> {
+/** Records a failed attempt, in this process if the file cannot be written; the last success stays recorded. */
+export async function recordFailure(dataDir: string, at: Date, message: string): Promise<void> {
   const failure: Failure = { failed_at: at.toISOString(), error: message };
   await write(dataDir, { ...(readWritten(dataDir) ?? none), ...failure }).catch(() =>
     unwritten.set(dataDir, failure),

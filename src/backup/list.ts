@@ -1,37 +1,37 @@
-/** What is in a destination, read from the backups' beginnings and ends, and the removal of old ones. */
+/** Lists the backups of a destination by reading their first and last bytes, and deletes old ones. */
 
 import { type Static, Type } from "@sinclair/typebox";
-import { Count, exactly, orNull } from "../lib/schema.ts";
+import { NonNegativeInt, nullable, strictObject } from "../lib/schema.ts";
+import { type BackupIndex, readIndex } from "./chunk-index.ts";
+import { removeBackups } from "./chunks.ts";
 import { type Destination, isIndexName } from "./destination.ts";
-import { BackupNotFound } from "./errors.ts";
+import { BackupNotFoundError } from "./errors.ts";
 import { type Manifest, manifestMembers, parseManifest, totalEvents } from "./manifest.ts";
-import { type Index, readIndex } from "./piece-index.ts";
-import { removeBackups } from "./pieces.ts";
-import { kindOf, readManifest } from "./read-file.ts";
+import { getKind, readManifest } from "./read-file.ts";
 import { backupsToRemove, type Rules } from "./retention.ts";
 import type { BackupSource } from "./source.ts";
 import { endBytes, parseEndFrame } from "./write-file.ts";
 
 /** As `backup list --json` prints it. */
-export const ListedBackup = exactly({
+export const ListedBackup = strictObject({
   file: Type.String(),
   created_at: Type.String(),
-  bytes: Count,
-  /** It was verified before it got its name, and has its beginning, its end and its length. */
+  bytes: NonNegativeInt,
+  /** It was verified before it got its name, and its start, end and length are intact. */
   verified: Type.Boolean(),
-  /** What is in it can be read with its key only. */
+  /** Its contents require a key. */
   encrypted: Type.Boolean(),
-  /** It shares pieces with others; `bytes` is what all of its pieces take. */
+  /** It shares chunks with others; `bytes` is the size of all its chunks. */
   incremental: Type.Boolean(),
   /** Why it is not verified. */
-  problem: orNull(Type.String()),
-  version: orNull(Type.String()),
-  events: orNull(Count),
+  problem: nullable(Type.String()),
+  version: nullable(Type.String()),
+  events: nullable(NonNegativeInt),
   projects: manifestMembers.projects,
 });
 export type ListedBackup = Static<typeof ListedBackup>;
 
-/** Where a manifest ends in nearly every backup. */
+/** Nearly every manifest ends within this. */
 const beginningBytes = 1024 * 1024;
 const beginningBytesMax = 64 * 1024 * 1024;
 
@@ -39,40 +39,40 @@ const beginningBytesMax = 64 * 1024 * 1024;
 export async function listBackups(destination: Destination): Promise<ListedBackup[]> {
   const listed: ListedBackup[] = [];
   const names = (await destination.list()).sort().reverse();
-  const pieces = names.some(isIndexName) ? await destination.pieces() : new Map();
+  const pieces = names.some(isIndexName) ? await destination.chunks() : new Map();
   for (const name of names) {
     try {
       listed.push(await look(destination, name, pieces));
     } catch (error) {
-      // Removed in the meantime.
-      if (!(error instanceof BackupNotFound)) throw error;
+      // Deleted in the meantime.
+      if (!(error instanceof BackupNotFoundError)) throw error;
     }
   }
   return listed;
 }
 
-type Pieces = Awaited<ReturnType<Destination["pieces"]>>;
+type Chunks = Awaited<ReturnType<Destination["chunks"]>>;
 
-async function look(destination: Destination, name: string, pieces: Pieces): Promise<ListedBackup> {
+async function look(destination: Destination, name: string, pieces: Chunks): Promise<ListedBackup> {
   const source = await destination.open(name);
   const facts = {
     ...{ file: `${destination.name}/${name}`, bytes: source.bytes, encrypted: false, incremental: false },
   };
   try {
-    const kind = await kindOf(source);
+    const kind = await getKind(source);
     if (kind === "pieces") return lookAtIndex(facts, await readIndex(source), pieces);
     if (kind === "encrypted") {
-      // It came there whole, and nothing more can be said without its key.
+      // The upload was complete, and nothing more is known without the key.
       const unknown = { version: null, events: null, projects: [], problem: null };
-      return { ...facts, ...unknown, created_at: timeOf(name), verified: true, encrypted: true };
+      return { ...facts, ...unknown, created_at: toTime(name), verified: true, encrypted: true };
     }
-    const manifest = await beginningOf(source);
+    const manifest = await getBeginning(source);
     const { created_at, versions, projects } = manifest;
     const isWhole = await hasEnd(source);
     return {
       ...{ ...facts, created_at, projects },
       verified: isWhole,
-      problem: isWhole ? null : "it is cut off",
+      problem: isWhole ? null : "it is truncated",
       version: versions.flagkeep,
       events: totalEvents(manifest),
     };
@@ -80,14 +80,14 @@ async function look(destination: Destination, name: string, pieces: Pieces): Pro
     const { code, message } = error as { code?: string; message: string };
     if (code !== "backup_damaged" && code !== "backup_from_newer_version") throw error;
     const unknown = { version: null, events: null, projects: [] };
-    return { ...facts, created_at: timeOf(name), verified: false, problem: message, ...unknown };
+    return { ...facts, created_at: toTime(name), verified: false, problem: message, ...unknown };
   }
 }
 
 function lookAtIndex(
   facts: Pick<ListedBackup, "file" | "bytes" | "encrypted" | "incremental">,
-  index: Index,
-  pieces: Pieces,
+  index: BackupIndex,
+  pieces: Chunks,
 ): ListedBackup {
   const missing = index.pieces.filter(({ name, bytes }) => pieces.get(name)?.bytes !== bytes).length;
   const { content } = index;
@@ -98,13 +98,14 @@ function lookAtIndex(
     encrypted: manifest === undefined,
     incremental: true,
     verified: missing === 0,
-    problem: missing === 0 ? null : `${missing} of its ${index.pieces.length} pieces are missing or cut off`,
+    problem:
+      missing === 0 ? null : `${missing} of its ${index.pieces.length} chunks are missing or truncated`,
     events: manifest === undefined ? null : totalEvents(manifest),
     projects: manifest?.projects ?? [],
   };
 }
 
-async function beginningOf(source: BackupSource): Promise<Manifest> {
+async function getBeginning(source: BackupSource): Promise<Manifest> {
   try {
     return await readManifest(source.stream(0, beginningBytes));
   } catch (error) {
@@ -121,23 +122,23 @@ async function hasEnd(source: BackupSource): Promise<boolean> {
 }
 
 /** `flagkeep-2026-11-21T19-53-40.123Z.tar.zst` */
-function timeOf(name: string): string {
+function toTime(name: string): string {
   const [, day, hour, minute, second] = /^flagkeep-([\d-]{10})T(\d\d)-(\d\d)-([\d.]+)Z/.exec(name) ?? [];
   return `${day}T${hour}:${minute}:${second}Z`;
 }
 
 export interface PruneOptions {
   rules: Rules;
-  /** Says what would go, and removes nothing. */
+  /** Reports what would be deleted, and deletes nothing. */
   isDryRun: boolean;
-  /** The backup that was made last, which stays whatever its date; null: none is known of. */
+  /** The most recently created backup, kept whatever its date; null: unknown. */
   lastFile: string | null;
 }
 
 /**
- * Removes what the rules do not keep.
+ * Deletes the backups that the rules do not keep.
  *
- * @returns what went, or would go, and what stays.
+ * @returns the deleted backups (with a dry run, those that would be deleted) and the kept ones.
  */
 export async function pruneBackups(
   destination: Destination,

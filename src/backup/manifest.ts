@@ -1,16 +1,16 @@
-/** The first entry of a backup: what is in it, and how to check it. */
+/** The first entry of a backup: its contents, and how to verify them. */
 
 import { type Static, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { BackupDamaged, BackupFromNewerVersion } from "./errors.ts";
+import { BackupCorruptError, BackupFromNewerVersionError } from "./errors.ts";
 
-/** The newest format of backups that this version reads; it reads all older ones. */
+/** The newest backup format that this version reads; it reads all older ones. */
 export const backupFormat = 1;
 
 export const manifestName = "manifest.json";
 
 const count = Type.Integer({ minimum: 0 });
-/** Null: there was no such file. */
+/** Null: the file did not exist. */
 const schemaVersion = Type.Union([Type.Integer({ minimum: 0 }), Type.Null()]);
 const projectCounts = Type.Object({
   project_id: Type.Integer(),
@@ -23,9 +23,9 @@ const projectCounts = Type.Object({
 });
 const lanePosition = Type.Object({
   lane: Type.Union([Type.Literal("realtime"), Type.Literal("historical")]),
-  /** The last entry that is in the event store. */
+  /** The last entry in the event store. */
   loaded_seq: count,
-  /** The last entry that is in the store of persons. */
+  /** The last entry in the persons store. */
   applied_seq: count,
   /** The last entry of the backup, in a store or in its part of the journal. */
   last_seq: count,
@@ -51,7 +51,7 @@ const manifest = Type.Object({
   parts: Type.Array(part),
 });
 
-/** For what commands tell of a manifest. */
+/** Schema members for commands that print parts of a manifest. */
 export const manifestMembers = manifest.properties;
 export type Manifest = Static<typeof manifest>;
 export type Part = Static<typeof part>;
@@ -60,29 +60,29 @@ export type LanePosition = Static<typeof lanePosition>;
 export type Counts = Pick<Manifest, "organizations" | "users" | "keys" | "projects">;
 
 /**
- * @throws {BackupFromNewerVersion} this version cannot restore it.
- * @throws {BackupDamaged}          it is not a manifest.
+ * @throws {BackupFromNewerVersionError} this version cannot restore it.
+ * @throws {BackupCorruptError}          it is not a manifest.
  */
 export function parseManifest(text: string): Manifest {
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
-    throw new BackupDamaged(manifestName, "it is no JSON");
+    throw new BackupCorruptError(manifestName, "it is not valid JSON");
   }
   const { format, versions } = (value ?? {}) as { format?: unknown; versions?: { flagkeep?: unknown } };
-  // Of a newer format nothing else is known.
+  // A newer format may differ in everything else.
   if (typeof format === "number" && format > backupFormat) {
-    throw new BackupFromNewerVersion("format", format, backupFormat, String(versions?.flagkeep));
+    throw new BackupFromNewerVersionError("format", format, backupFormat, String(versions?.flagkeep));
   }
   if (!Value.Check(manifest, value)) {
     const first = Value.Errors(manifest, value).First();
-    throw new BackupDamaged(manifestName, `${first?.path ?? "it"} is not as it should be`);
+    throw new BackupCorruptError(manifestName, `${first?.path ?? "it"} is invalid`);
   }
   return value;
 }
 
-/** Bytes of all parts, unpacked. */
+/** Total size of all parts, unpacked. */
 export function unpackedBytes({ parts }: Manifest): number {
   return parts.reduce((sum, { bytes }) => sum + bytes, 0);
 }

@@ -1,7 +1,7 @@
 /**
- * Reads a backup and checks it on the way: every part's length and SHA-256, their order, and the whole file.
+ * Reads a backup and verifies it on the way: length and SHA-256 of every part, their order, and the whole file.
  *
- * Nothing in the file is believed before it is checked: names come from a fixed list, sizes are limits.
+ * Nothing in the file is trusted before verification: names come from a fixed list, sizes are limits.
  */
 
 import { createHash } from "node:crypto";
@@ -11,23 +11,23 @@ import { Readable } from "node:stream";
 import { createZstdDecompress } from "node:zlib";
 import { createTarDecoder, type ParsedTarEntry } from "modern-tar";
 import { syncFolder } from "../journal/disk.ts";
-import { BackupDamaged } from "./errors.ts";
+import { manifestOfIndex } from "./chunk-index.ts";
+import { openChunks } from "./chunks.ts";
+import { BackupCorruptError } from "./errors.ts";
 import { HashedFile } from "./hashed-file.ts";
 import { ageMagic, type BackupKeys } from "./keys.ts";
 import { type Manifest, manifestName, type Part, parseManifest } from "./manifest.ts";
-import { manifestOfIndex } from "./piece-index.ts";
-import { openPieces } from "./pieces.ts";
 import type { BackupSource } from "./source.ts";
 import { endBytes, parseEndFrame } from "./write-file.ts";
 
 type Bytes = AsyncIterable<Uint8Array>;
 
 const zstdMagic = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);
-/** A manifest of more than this is none. */
+/** Maximum size of a manifest. */
 const manifestBytesMax = 64 * 1024 * 1024;
 
 export interface UnpackOptions {
-  /** The folder goes again soon; else all of it is on the disk when it is unpacked. */
+  /** The folder is deleted soon; otherwise everything is synced to disk once unpacked. */
   isTemporary?: boolean;
   onBytes?: (bytes: number) => void;
 }
@@ -36,8 +36,8 @@ export interface UnpackOptions {
  * Unpacks a backup into a folder.
  *
  * @param folder     exists and is empty.
- * @param onManifest called before anything is written; what it throws ends it.
- * @throws {BackupDamaged} naming the first part that is wrong; what was unpacked so far stays in the folder.
+ * @param onManifest called before anything is written; an error it throws aborts.
+ * @throws {BackupCorruptError} naming the first corrupt part; parts unpacked so far stay in the folder.
  */
 export async function unpackBackup(
   bytes: Bytes,
@@ -62,9 +62,10 @@ export async function unpackBackup(
 }
 
 /**
- * As `unpackBackup`, whatever kind of backup it is: one file, that file encrypted, or an index with pieces.
+ * Like `unpackBackup` for any kind of backup: one file, an encrypted file, or an index with chunks.
  *
- * @throws {BackupEncrypted} @throws {WrongBackupKey} @throws {BackupDamaged} @throws {BackupFromNewerVersion}
+ * @throws {BackupEncryptedError} @throws {BackupKeyMismatchError} @throws {BackupCorruptError}
+ * @throws {BackupFromNewerVersionError}
  */
 export async function unpackFrom(
   source: BackupSource,
@@ -73,38 +74,38 @@ export async function unpackFrom(
   onManifest: (manifest: Manifest) => void | Promise<void>,
   options: UnpackOptions = {},
 ): Promise<Manifest> {
-  const kind = await kindOf(source);
+  const kind = await getKind(source);
   if (kind === "file") return await unpackBackup(source.stream(), folder, onManifest, options);
   if (kind === "encrypted") {
     return await unpackBackup(keys.decrypted(source.stream(), source.name), folder, onManifest, options);
   }
-  const { manifest, part: chunksOf } = await openPieces(source, keys);
+  const { manifest, part: chunksOf } = await openChunks(source, keys);
   await onManifest(manifest);
   for (const part of manifest.parts) await unpackPart(chunksOf(part.name), part, folder, options);
   return manifest;
 }
 
-/** As `readManifest`, whatever kind of backup it is. @throws as `unpackFrom` does. */
+/** Like `readManifest` for any kind of backup. @throws the errors of `unpackFrom`. */
 export async function manifestFrom(source: BackupSource, keys: BackupKeys): Promise<Manifest> {
-  const kind = await kindOf(source);
+  const kind = await getKind(source);
   if (kind === "pieces") return await manifestOfIndex(source, keys);
   return await readManifest(kind === "file" ? source.stream() : keys.decrypted(source.stream(), source.name));
 }
 
-/** By its first bytes, not by its name: files are renamed. */
-export async function kindOf(source: BackupSource): Promise<"file" | "encrypted" | "pieces"> {
+/** Detected by the first bytes, not by the name: files are renamed. */
+export async function getKind(source: BackupSource): Promise<"file" | "encrypted" | "pieces"> {
   const chunks: Uint8Array[] = [];
   for await (const chunk of source.stream(0, ageMagic.length)) chunks.push(chunk);
   const begin = Buffer.concat(chunks);
   if (begin.equals(ageMagic)) return "encrypted";
   if (begin[0] === "{".charCodeAt(0)) return "pieces";
   if (!begin.subarray(0, zstdMagic.length).equals(zstdMagic)) {
-    throw new BackupDamaged("beginning", `${source.name} does not begin like a backup of Flagkeep`);
+    throw new BackupCorruptError("beginning", `${source.name} is not a Flagkeep backup`);
   }
   return "file";
 }
 
-/** Reads the manifest alone; the bytes may end anywhere behind it. */
+/** Reads only the manifest; the bytes may end anywhere after it. */
 export async function readManifest(bytes: Bytes): Promise<Manifest> {
   const entries = new Entries(bytes);
   try {
@@ -120,12 +121,12 @@ async function readManifestEntry(entries: Entries): Promise<Manifest> {
   for await (const chunk of entries.next(manifestName)) {
     chunks.push(chunk);
     bytes += chunk.length;
-    if (bytes > manifestBytesMax) throw new BackupDamaged(manifestName, "it is far too long");
+    if (bytes > manifestBytesMax) throw new BackupCorruptError(manifestName, "it is too long");
   }
   return parseManifest(Buffer.concat(chunks).toString("utf8"));
 }
 
-/** Writes one part and checks it. @throws {BackupDamaged} */
+/** Writes one part and verifies it. @throws {BackupCorruptError} */
 async function unpackPart(
   chunks: Bytes,
   part: Part,
@@ -140,12 +141,12 @@ async function unpackPart(
     let left = part.bytes;
     for await (const chunk of chunks) {
       left -= chunk.length;
-      if (left < 0) throw new BackupDamaged(part.name, "it is longer than it should be");
+      if (left < 0) throw new BackupCorruptError(part.name, "it is longer than expected");
       await sink.write(chunk);
       onBytes?.(chunk.length);
     }
     if (sink.result().sha256 !== part.sha256) {
-      throw new BackupDamaged(part.name, "its content does not match its SHA-256");
+      throw new BackupCorruptError(part.name, "its content does not match its SHA-256");
     }
     if (!isTemporary) await file.sync();
   } finally {
@@ -154,13 +155,13 @@ async function unpackPart(
   if (!isTemporary) await syncFolder(dirname(path));
 }
 
-/** The entries of the tar archive, one after another, each under the name that is expected. */
+/** The entries of the tar archive in order, each with the expected name. */
 class Entries {
   private readonly decompress = createZstdDecompress();
   private readonly decoder = createTarDecoder({ strict: true });
   private readonly reader = this.decoder.readable.getReader();
   private readonly source: Readable;
-  /** Reads so far, and whether one waits for more bytes. */
+  /** Number of reads, and whether one waits for more bytes. */
   private reads = 0;
   private isWaiting = false;
   private isStopped = false;
@@ -175,12 +176,12 @@ class Entries {
   /** The content of the next entry. */
   async *next(name: string, size?: number): AsyncGenerator<Uint8Array> {
     const entry = await this.read(name);
-    if (entry === undefined) throw new BackupDamaged(name, "it is missing, the file ends before it");
+    if (entry === undefined) throw new BackupCorruptError(name, "it is missing: the file is truncated");
     if (entry.header.name !== name) {
-      throw new BackupDamaged(name, "something else is in its place");
+      throw new BackupCorruptError(name, "another part is in its position");
     }
     if (size !== undefined && entry.header.size !== size) {
-      throw new BackupDamaged(name, `it has ${entry.header.size} bytes and should have ${size}`);
+      throw new BackupCorruptError(name, `it has ${entry.header.size} bytes instead of ${size}`);
     }
     const body = entry.body.getReader();
     for (;;) {
@@ -190,10 +191,10 @@ class Entries {
     }
   }
 
-  /** @throws {BackupDamaged} there is more. */
+  /** @throws {BackupCorruptError} further entries follow. */
   async end(): Promise<void> {
     if ((await this.read("end of file")) !== undefined) {
-      throw new BackupDamaged("end of file", "there are more parts than the manifest names");
+      throw new BackupCorruptError("end of file", "the file has more parts than the manifest");
     }
   }
 
@@ -222,9 +223,12 @@ class Entries {
   }
 
   private fail(name: string, error: unknown): never {
-    // A source that cannot be read says nothing about the backup.
+    // An unreadable source says nothing about the backup.
     if (this.source.errored) throw this.source.errored;
-    throw new BackupDamaged(name, `it cannot be read (${error instanceof Error ? error.message : error})`);
+    throw new BackupCorruptError(
+      name,
+      `it cannot be read (${error instanceof Error ? error.message : error})`,
+    );
   }
 
   private async feed(): Promise<void> {
@@ -240,7 +244,7 @@ class Entries {
     }
   }
 
-  /** An error would overtake what is queued before it, and a part would be blamed that is whole. */
+  /** An error would overtake the bytes queued before it, and an intact part would be reported as corrupt. */
   private async everythingRead(): Promise<void> {
     for (let before = -1; !this.isStopped && !(this.isWaiting && before === this.reads); ) {
       before = this.reads;
@@ -249,7 +253,7 @@ class Entries {
   }
 }
 
-/** Passes the bytes of a backup on, and knows at the end whether they are all there, unchanged. */
+/** Passes the bytes of a backup through, and verifies at the end that they are complete and unchanged. */
 class WholeFile {
   private readonly hash = createHash("sha256");
   private bytes = 0;
@@ -268,13 +272,13 @@ class WholeFile {
     }
   }
 
-  /** @throws {BackupDamaged} */
+  /** @throws {BackupCorruptError} */
   check(): void {
     const end = parseEndFrame(this.last);
     if (end === undefined)
-      throw new BackupDamaged("end of file", "the file is cut off or its end is changed");
+      throw new BackupCorruptError("end of file", "the file is truncated or its end was changed");
     if (end.bytes !== this.bytes || end.sha256 !== this.hash.digest("hex")) {
-      throw new BackupDamaged("end of file", "the file does not match the SHA-256 at its end");
+      throw new BackupCorruptError("end of file", "the file does not match the SHA-256 at its end");
     }
   }
 }

@@ -1,38 +1,38 @@
-/** Restores a backup into a data directory: unpacked beside it, checked, opened, and only then put in its place. */
+/** Restores a backup into a data directory: unpacked next to it, verified, opened, and only then swapped in. */
 
 import { existsSync, realpathSync, rmSync } from "node:fs";
 import { chmod, mkdir, rm } from "node:fs/promises";
 import { basename, dirname, resolve } from "node:path";
 import { setNativeFolder } from "../events/duckdb/native-folder.ts";
 import { onInterrupt } from "../lib/interrupt.ts";
-import { type Lock, takeFolderLock, takeLock, takeStoresLock } from "../lock.ts";
+import { acquireLock, acquireStoresLock, type Lock, lockFolder } from "../lock.ts";
 import { paths } from "../paths.ts";
-import { TargetNotEmpty } from "./errors.ts";
+import { assertDiskSpace, type FreeSpace } from "./disk-space.ts";
+import { TargetNotEmptyError } from "./errors.ts";
 import { BackupKeys } from "./keys.ts";
-import { noteBackup } from "./last-backup.ts";
+import { recordBackup } from "./last-backup.ts";
 import { type Manifest, unpackedBytes } from "./manifest.ts";
-import { openRestored } from "./open-restored.ts";
 import { unpackFrom } from "./read-file.ts";
-import { noteRestore } from "./restore-note.ts";
-import { requireKnownSchemas } from "./schema-versions.ts";
+import { recordRestore } from "./restore-marker.ts";
+import { assertKnownSchemas } from "./schema-versions.ts";
 import { type BackupSource, openSource } from "./source.ts";
-import { requireSpace, type SpaceOf } from "./space.ts";
-import { entriesOf, planSwap, removeLeftovers, type SwapPlan, swap } from "./swap.ts";
+import { getEntries, planSwap, removeLeftovers, type SwapPlan, swap } from "./swap.ts";
+import { openRestored } from "./verify-restored.ts";
 
 export interface RestoreOptions {
-  /** Restores over a directory that is not empty; what is there is kept under another name. */
+  /** Restores over a non-empty directory, which is kept under another name. */
   force?: boolean;
-  /** What the backup is decrypted with; absent: it is not encrypted. */
+  /** Decrypt the backup; absent: it is not encrypted. */
   keys?: BackupKeys;
   onProgress?: (done: number, total: number) => void;
-  spaceOf?: SpaceOf;
-  /** Does more to the restored folder before it is put in place. */
+  spaceOf?: FreeSpace;
+  /** Completes the restored folder before the swap. */
   beforeSwap?: (folder: string, manifest: Manifest) => Promise<void>;
 }
 
 /**
- * What the new directory takes over from the old one: backups, so that who deletes the old one does not delete them with it;
- * and certificates, which are the machine's and of which an authority gives only a few a week.
+ * Entries moved from the old directory to the new one: backups, which would otherwise be deleted with the old
+ * directory, and certificates, which belong to the machine and are rate-limited by the authority per week.
  */
 function carriedNames(dataDir: string): string[] {
   const { backups, unsentBackups, certificates } = paths(dataDir);
@@ -42,16 +42,17 @@ function carriedNames(dataDir: string): string[] {
 export interface Restored {
   dataDir: string;
   manifest: Manifest;
-  /** What was there before, null when there was nothing. */
+  /** Path of the previous data; null if the directory was empty. */
   previous: string | null;
 }
 
 /**
- * Restores a backup; until the last step nothing in the data directory changes.
+ * Restores a backup; nothing in the data directory changes before the last step.
  *
  * @param file    a path, `s3://bucket/key`, or an opened source.
- * @throws {TargetNotEmpty} @throws {DirectoryInUse} @throws {BackupDamaged} @throws {BackupFromNewerVersion}
- * @throws {NotEnoughSpace} @throws {BackupNotFound}
+ * @throws {TargetNotEmptyError} @throws {DirectoryInUseError} @throws {BackupCorruptError}
+ * @throws {BackupFromNewerVersionError}
+ * @throws {DiskSpaceError} @throws {BackupNotFoundError}
  */
 export async function restoreBackup(
   file: string | BackupSource,
@@ -60,9 +61,9 @@ export async function restoreBackup(
 ): Promise<Restored> {
   const target = existsSync(dataDir) ? realpathSync(dataDir) : resolve(dataDir);
   const source = typeof file === "string" ? await openSource(file) : file;
-  const held = await lockOf(target);
+  const held = await getLock(target);
   try {
-    requireEmpty(target, options);
+    assertEmpty(target, options);
     const plan = planSwap(target, new Date());
     await removeLeftovers(plan);
     return await restoreWith(plan, source, held !== undefined, options);
@@ -80,8 +81,8 @@ async function restoreWith(
   const { target, staging } = plan;
   await mkdir(dirname(staging), { recursive: true, mode: 0o700 });
   await mkdir(staging, { mode: 0o700 });
-  // So that nobody takes it for a leftover, nor starts on it between the swap and the end.
-  const lock = takeLock(paths(staging).lock, target);
+  // Prevents a cleanup, and a server start between the swap and the end.
+  const lock = acquireLock(paths(staging).lock, target);
   const stop = onInterrupt(() => rmSync(staging, { recursive: true, force: true }));
   try {
     setNativeFolder(paths(staging).native);
@@ -91,9 +92,9 @@ async function restoreWith(
       options.keys ?? BackupKeys.none,
       staging,
       async (manifest) => {
-        requireKnownSchemas(manifest);
+        assertKnownSchemas(manifest);
         total = unpackedBytes(manifest);
-        await requireSpace(staging, total * 1.1, spaceOf);
+        await assertDiskSpace(staging, total * 1.1, spaceOf);
       },
       {
         onBytes: (bytes) => {
@@ -104,20 +105,20 @@ async function restoreWith(
     );
     await openRestored(staging, manifest, false);
     await beforeSwap?.(staging, manifest);
-    noteRestore(staging, target, {
+    recordRestore(staging, target, {
       backup_created_at: manifest.created_at,
       restored_at: new Date().toISOString(),
     });
-    // What the data directory holds now is covered by the backup that it was made of.
-    await noteBackup(staging, {
+    // The restored backup covers the data directory's new contents.
+    await recordBackup(staging, {
       ...{ file: source.name, destination: dirname(source.name), bytes: source.bytes },
       ...{ created_at: manifest.created_at, verified_at: new Date().toISOString() },
       positions: manifest.positions,
     });
     await chmod(staging, 0o700);
-    // Somebody may have begun something there in the meantime.
-    if (!isLocked) (await lockOf(target))?.release();
-    requireEmpty(target, options);
+    // Another process may have created files there meanwhile.
+    if (!isLocked) (await getLock(target))?.release();
+    assertEmpty(target, options);
     stop();
     const previous = await swap(plan, carriedNames(plan.target));
     return { dataDir: target, manifest, previous };
@@ -130,14 +131,14 @@ async function restoreWith(
   }
 }
 
-/** Takes the lock of the directory, when there is something in it. @throws {DirectoryInUse} */
-async function lockOf(target: string): Promise<Lock | undefined> {
-  const place = paths(target);
-  if (existsSync(place.lock)) return await takeStoresLock(place, target);
-  return existsSync(target) ? takeFolderLock(target) : undefined;
+/** Acquires the lock of a non-empty directory. @throws {DirectoryInUseError} */
+async function getLock(target: string): Promise<Lock | undefined> {
+  const dataPaths = paths(target);
+  if (existsSync(dataPaths.lock)) return await acquireStoresLock(dataPaths, target);
+  return existsSync(target) ? lockFolder(target) : undefined;
 }
 
-/** @throws {TargetNotEmpty} */
-function requireEmpty(target: string, { force }: RestoreOptions): void {
-  if (!force && entriesOf(target).length > 0) throw new TargetNotEmpty(target);
+/** @throws {TargetNotEmptyError} */
+function assertEmpty(target: string, { force }: RestoreOptions): void {
+  if (!force && getEntries(target).length > 0) throw new TargetNotEmptyError(target);
 }

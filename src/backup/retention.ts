@@ -1,30 +1,30 @@
-/** Which backups are old enough to go. Pure. */
+/** Selects the backups to delete. Pure. */
 
 import { dayMs } from "../lib/time.ts";
 
 export interface Rules {
-  /** The newest ones. */
+  /** Number of newest backups to keep. */
   last: number;
-  /** The newest one of each of so many days that have one; days and weeks are UTC. */
+  /** Number of days of which the newest backup is kept; days without one do not count. Days and weeks are UTC. */
   daily: number;
-  /** The newest one of each of so many weeks that have one; weeks begin on Monday. */
+  /** Number of weeks of which the newest backup is kept; weeks begin on Monday. */
   weekly: number;
 }
 
 export interface Candidate {
   /** ISO 8601. */
   createdAt: string;
-  /** One that is not is neither counted nor removed: a person should look at it. */
+  /** A bad one is neither counted nor deleted: an operator should examine it. */
   isGood: boolean;
-  /** It stays whatever the rules say, as the one that was made last: a clock that was wrong may have dated it long ago. */
+  /** Kept by every rule, as the most recently created one: a wrong clock may have dated it long ago. */
   isPinned?: boolean;
 }
 
 /**
- * The backups to remove, oldest first. The newest good one always stays.
+ * The backups to delete, oldest first. The newest good one is always kept.
  *
- * Those that are dated in the future, by a clock that was wrong, are neither counted nor removed: they would be the newest
- * for years, and everything made meanwhile would go.
+ * Future-dated backups, created with a wrong clock, are neither counted nor deleted: they would be the newest for
+ * years, and every other backup would be deleted.
  */
 export function backupsToRemove<One extends Candidate>(
   backups: readonly One[],
@@ -34,8 +34,8 @@ export function backupsToRemove<One extends Candidate>(
   const good = backups
     .filter(({ createdAt, isGood }) => isGood && Date.parse(createdAt) <= now.getTime())
     .sort((a, b) => (a.createdAt < b.createdAt ? 1 : a.createdAt > b.createdAt ? -1 : 0));
-  const kept = new Set(good.slice(0, Math.max(1, rules.last)));
-  for (const backup of good) if (backup.isPinned) kept.add(backup);
+  const retained = new Set(good.slice(0, Math.max(1, rules.last)));
+  for (const backup of good) if (backup.isPinned) retained.add(backup);
   const keepNewestOfEach = (periods: number, periodOf: (day: number) => number) => {
     const seen = new Set<number>();
     for (const backup of good) {
@@ -43,11 +43,11 @@ export function backupsToRemove<One extends Candidate>(
       const period = periodOf(Math.floor(Date.parse(backup.createdAt) / dayMs));
       if (seen.has(period)) continue;
       seen.add(period);
-      kept.add(backup);
+      retained.add(backup);
     }
   };
   keepNewestOfEach(rules.daily, (day) => day);
   // The first day of 1970 was a Thursday.
   keepNewestOfEach(rules.weekly, (day) => Math.floor((day + 3) / 7));
-  return good.filter((backup) => !kept.has(backup)).reverse();
+  return good.filter((backup) => !retained.has(backup)).reverse();
 }

@@ -1,7 +1,8 @@
 /**
- * How an S3-compatible store is reached.
+ * Access to an S3-compatible store.
  *
- * Secrets come from the environment or from a file, never from the command line, which every user of the machine can read.
+ * Secrets come from the environment or from a file, never from the command line, which every user of the machine can
+ * read.
  */
 
 import { readFileSync } from "node:fs";
@@ -10,15 +11,15 @@ import { join } from "node:path";
 import type { S3Client } from "bun";
 import type { Config } from "../config/settings.ts";
 import { parseS3Url, type S3Address } from "../lib/s3-address.ts";
-import { DestinationFailed } from "./errors.ts";
+import { DestinationError } from "./errors.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-export interface S3Settings {
-  /** Empty: AWS, or what the environment says. */
+export interface S3Options {
+  /** Empty: from the environment, or AWS. */
   endpoint: string;
   region: string;
-  /** A file such as `~/.aws/credentials`; empty: what the environment says. */
+  /** A file such as `~/.aws/credentials`; empty: from the environment. */
   credentialsFile: string;
 }
 
@@ -30,7 +31,7 @@ export interface S3Access {
   sessionToken?: string;
 }
 
-export function s3SettingsOf(config: Config): S3Settings {
+export function getS3Settings(config: Config): S3Options {
   return {
     endpoint: config["backup-s3-endpoint"],
     region: config["backup-s3-region"],
@@ -38,8 +39,8 @@ export function s3SettingsOf(config: Config): S3Settings {
   };
 }
 
-/** @throws {DestinationFailed} there are no credentials. */
-export function s3AccessFrom(settings: S3Settings, environment: Environment): S3Access {
+/** @throws {DestinationError} credentials are missing. */
+export function s3AccessFrom(settings: S3Options, environment: Environment): S3Access {
   return {
     endpoint:
       settings.endpoint || environment.AWS_ENDPOINT_URL_S3 || environment.AWS_ENDPOINT_URL || undefined,
@@ -50,7 +51,7 @@ export function s3AccessFrom(settings: S3Settings, environment: Environment): S3
 
 type Credentials = Pick<S3Access, "accessKeyId" | "secretAccessKey" | "sessionToken">;
 
-function credentials({ credentialsFile }: S3Settings, environment: Environment): Credentials {
+function credentials({ credentialsFile }: S3Options, environment: Environment): Credentials {
   const own = pair(
     environment.FLAGKEEP_BACKUP_S3_ACCESS_KEY_ID,
     environment.FLAGKEEP_BACKUP_S3_SECRET_ACCESS_KEY,
@@ -59,8 +60,8 @@ function credentials({ credentialsFile }: S3Settings, environment: Environment):
   if (credentialsFile !== "") {
     const found = fromFile(credentialsFile, environment);
     if (found !== undefined) return found;
-    throw new DestinationFailed(
-      `${credentialsFile} holds no aws_access_key_id and aws_secret_access_key.`,
+    throw new DestinationError(
+      `${credentialsFile} contains no aws_access_key_id and aws_secret_access_key.`,
       "Write them below a line [default].",
     );
   }
@@ -69,8 +70,8 @@ function credentials({ credentialsFile }: S3Settings, environment: Environment):
   const shared = environment.AWS_SHARED_CREDENTIALS_FILE || join(homedir(), ".aws", "credentials");
   const found = fromFile(shared, environment);
   if (found !== undefined) return found;
-  throw new DestinationFailed(
-    "There are no credentials for S3.",
+  throw new DestinationError(
+    "S3 credentials are missing.",
     "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or --backup-s3-credentials-file.",
   );
 }
@@ -79,7 +80,7 @@ function pair(accessKeyId: string | undefined, secretAccessKey: string | undefin
   return accessKeyId && secretAccessKey ? { accessKeyId, secretAccessKey } : undefined;
 }
 
-/** The profile's lines of a file as the AWS tools keep it; undefined when there is no such file. */
+/** The profile's credentials in a file of the AWS tools; undefined when the file does not exist. */
 function fromFile(path: string, environment: Environment): Credentials | undefined {
   let text: string;
   try {
@@ -100,15 +101,15 @@ function fromFile(path: string, environment: Environment): Credentials | undefin
   return found === undefined ? undefined : { ...found, sessionToken: values.aws_session_token };
 }
 
-export interface S3Place extends S3Address {
+export interface S3Location extends S3Address {
   client: S3Client;
 }
 
-/** Opens `s3://bucket/key`. @throws {DestinationFailed} */
-export function s3Place(url: string, access: S3Access): S3Place {
+/** Opens `s3://bucket/key`. @throws {DestinationError} */
+export function s3Location(url: string, access: S3Access): S3Location {
   const address = parseS3Url(url);
   if (address === undefined) {
-    throw new DestinationFailed(`${url} is no place in S3.`, "Write it as s3://bucket/prefix.");
+    throw new DestinationError(`Invalid S3 URL "${url}".`, "Use s3://bucket/prefix.");
   }
   return { ...address, client: new Bun.S3Client({ ...access, bucket: address.bucket }) };
 }
@@ -117,11 +118,11 @@ const attemptsMax = 3;
 const firstPauseMs = 200;
 
 /**
- * Asks a store, and again a little later when it fails: one that is asked too much says so, and means it for a moment.
+ * Sends a request and retries it: stores throttle only briefly.
  *
- * @param isAnswer says of an error that asking again would change nothing.
+ * @param isAnswer whether an error is final, so that a retry would change nothing.
  */
-export async function askStore<Answer>(
+export async function sendS3Request<Answer>(
   ask: () => Promise<Answer>,
   isAnswer: (error: unknown) => boolean = () => false,
 ): Promise<Answer> {
@@ -137,10 +138,10 @@ export async function askStore<Answer>(
 
 const messageLengthMax = 500;
 
-/** One sentence about what a store answered. */
-export function s3Failure(what: string, error: unknown): DestinationFailed {
+/** One sentence about a store's error. */
+export function s3Failure(what: string, error: unknown): DestinationError {
   const { code, message } = error as { code?: string; message?: string };
-  // What is no store, such as a gateway before it, answers with a page.
+  // A gateway in front of the store may answer with an HTML page.
   const told = (message ?? String(error)).replaceAll(/\s+/g, " ").slice(0, messageLengthMax);
-  return new DestinationFailed(`${what} failed (${code ?? "error"}: ${told}).`);
+  return new DestinationError(`${what} failed (${code ?? "error"}: ${told}).`);
 }

@@ -1,4 +1,7 @@
-/** Makes backups at the times of a cron expression: this executable is started again for each, so that it cannot disturb. */
+/**
+ * Creates backups on a cron schedule. Each runs this executable in a separate process, so that it cannot disturb the
+ * server.
+ */
 
 import type { Subprocess } from "bun";
 import { Cron } from "croner";
@@ -6,28 +9,28 @@ import { backupDestination } from "../config/read.ts";
 import type { Config, SettingName } from "../config/settings.ts";
 import { AppError } from "../lib/errors.ts";
 import type { Log } from "../log.ts";
-import { requireKeyFile } from "./keys.ts";
-import { noteFailure, readLastBackup } from "./last-backup.ts";
-import { s3AccessFrom, s3SettingsOf } from "./s3-access.ts";
+import { assertKeyFile } from "./keys.ts";
+import { readLastBackup, recordFailure } from "./last-backup.ts";
+import { getS3Settings, s3AccessFrom } from "./s3-access.ts";
 
-/** Somebody may verify a large backup at the time of the next one, which is not left out for that. */
+/** A scheduled backup waits for a running verification instead of being skipped. */
 const waitsFor = "1h";
 
-export interface ScheduleSettings {
+export interface ScheduleOptions {
   dataDir: string;
-  /** Such as `0 3 * * *`. */
+  /** For example `0 3 * * *`. */
   expression: string;
   /** How to start this executable, and the arguments of `backup create` and `backup prune`. */
   create: readonly string[];
-  /** Left out: nothing is removed. */
+  /** Absent: nothing is deleted. */
   prune?: readonly string[];
 }
 
 /**
- * Begins to make backups at the times that are set.
+ * Starts the backup schedule.
  *
  * @param executable how to start this executable.
- * @returns undefined when none are wanted.
+ * @returns undefined without a schedule.
  */
 export function startSchedule(
   config: Config,
@@ -55,18 +58,18 @@ export function startSchedule(
   );
 }
 
-/** What is known to be wrong before the first one is due, which may be at night. */
+/** Known problems, reported before the first backup is due, which may be at night. */
 function whatHinders(config: Config): string | undefined {
   try {
-    if (backupDestination(config).startsWith("s3://")) s3AccessFrom(s3SettingsOf(config), process.env);
-    requireKeyFile(config["backup-key-file"]);
+    if (backupDestination(config).startsWith("s3://")) s3AccessFrom(getS3Settings(config), process.env);
+    assertKeyFile(config["backup-key-file"]);
   } catch (error) {
     if (error instanceof AppError) return [error.message, error.hint].filter(Boolean).join(" ");
     throw error;
   }
 }
 
-/** The options of `backup create` alone. */
+/** Options of `backup create` alone. */
 export function creationArguments(config: Config): string[] {
   const recipients = config["backup-recipients"];
   return [
@@ -75,7 +78,7 @@ export function creationArguments(config: Config): string[] {
   ];
 }
 
-/** The options of the commands about backups, for this appliance. */
+/** Options of the backup commands for this server. */
 export function backupArguments(config: Config): string[] {
   const option = (name: SettingName, value: string) => (value === "" ? [] : [`--${name}`, value]);
   return [
@@ -97,17 +100,17 @@ class BackupSchedule {
   private isStopped = false;
 
   constructor(
-    private readonly settings: ScheduleSettings,
+    private readonly settings: ScheduleOptions,
     private readonly log: Log,
   ) {
-    // One that is late is left out; the next one comes.
+    // Missed and overlapping runs are skipped.
     this.cron = new Cron(settings.expression, { protect: true, unref: true }, () => {
       this.running = this.run();
       return this.running;
     });
   }
 
-  /** Ends a backup that is being made; the next one cleans up behind it. */
+  /** Ends a running backup; the next one removes its leftovers. */
   async stop(): Promise<void> {
     this.isStopped = true;
     this.cron.stop();
@@ -120,32 +123,32 @@ class BackupSchedule {
     const made = await this.start(this.settings.create);
     if (this.isStopped) return;
     if (made.code !== 0) {
-      this.log.error({ error: made.error }, "the scheduled backup failed");
+      this.log.error({ error: made.error }, "failed to create scheduled backup");
       await this.note(startedAt, made.error);
       return;
     }
     const { file, bytes, events } = JSON.parse(made.output) as Record<string, unknown>;
     const ms = Math.round(Date.now() - startedAt.getTime());
-    this.log.info({ file, bytes, events, ms }, "a scheduled backup was made");
+    this.log.info({ file, bytes, events, ms }, "created scheduled backup");
     if (this.settings.prune === undefined) return;
     const pruned = await this.start(this.settings.prune);
     if (this.isStopped) return;
     if (pruned.code !== 0) {
-      this.log.error({ error: pruned.error }, "old backups could not be removed");
+      this.log.error({ error: pruned.error }, "failed to delete old backups");
       return;
     }
     const { removed } = JSON.parse(pruned.output) as { removed: { file: string }[] };
     if (removed.length > 0) {
-      this.log.info({ files: removed.map((backup) => backup.file) }, "old backups were removed");
+      this.log.info({ files: removed.map((backup) => backup.file) }, "deleted old backups");
     }
   }
 
-  /** What ended before it could say so, or could write nothing, is told by this process. */
+  /** Records the failure of a backup process that ended without recording it. */
   private async note(startedAt: Date, error: string): Promise<void> {
     const { dataDir } = this.settings;
     const known = readLastBackup(dataDir)?.failed_at ?? "";
     if (known < startedAt.toISOString())
-      await noteFailure(dataDir, startedAt, error || "It ended without a word.");
+      await recordFailure(dataDir, startedAt, error || "The process exited without output.");
   }
 
   private async start(command: readonly string[]) {

@@ -1,14 +1,13 @@
 /**
- * Copies all stores of a data directory as they are at one point in time, while they are used.
+ * Copies all stores of a data directory in use, consistently at one point in time.
  *
- * The event store: what DuckDB's file refers to is not overwritten before its next checkpoint, or a crash would destroy
- * it. So while checkpoints are held back the file can simply be copied, and the copy is the state at the last one. (A copy
- * by SQL decompresses and compresses everything: 100 times the processor time.) The file's headers tell afterwards
- * whether there was a checkpoint all the same.
+ * Event store: DuckDB does not overwrite blocks that its file refers to before the next checkpoint, so a copy while
+ * checkpoints are held is the state of the last one. (A copy by SQL takes 100 times the processor time, to decompress
+ * and compress.) The file's headers show afterwards whether a checkpoint happened nevertheless.
  *
- * The journal: its files leave their folder only after a checkpoint. So what the copy of the event store lacks is there as
- * long as checkpoints are held, up to the last acknowledged event. The store of persons is copied later than the event
- * store and may be ahead of it, as after a crash.
+ * Journal: its files leave their folder only after a checkpoint, so while checkpoints are held every acknowledged entry
+ * that the copied event store does not have is there. The persons store is copied later and may be ahead of the event
+ * store, as after a crash.
  */
 
 import { Database } from "bun:sqlite";
@@ -17,35 +16,35 @@ import { copyFile, link, open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { hasPayloadKey, PayloadKeyError } from "../flags/store/payload-key.ts";
 import { firstOfFileName, lanes } from "../journal/segment.ts";
-import { removeSparingly } from "../lib/remove-files.ts";
+import { deleteIncrementally } from "../lib/remove-files.ts";
 import { paths } from "../paths.ts";
-import { SnapshotFailed } from "./errors.ts";
+import { SnapshotError } from "./errors.ts";
 import { HashedFile } from "./hashed-file.ts";
 
-/** Whoever has the event store open. */
+/** The process that has the event store open. */
 export interface CheckpointHolder {
-  /** Writes the file, if that is possible now, and then lets no checkpoint begin for so long. */
+  /** Writes a checkpoint, if that is possible now, and then holds checkpoints for this long. */
   begin(ms: number): Promise<void>;
-  /** Makes it this long from now. */
+  /** Extends the hold to this long from now. */
   hold(ms: number): Promise<void>;
   release(): Promise<void>;
 }
 
 const attemptsMax = 3;
-/** Where the headers of a DuckDB file end. */
+/** End of a DuckDB file's headers. */
 const headerBytes = 3 * 4096;
 const holdMs = 60_000;
-/** Copying an SQLite store cannot be interrupted to hold again. */
+/** Copying an SQLite store cannot be interrupted to extend the hold. */
 const longHoldMs = 600_000;
 
 /**
- * Copies the stores, under the names that they have in a data directory; journal segments are links.
+ * Copies the stores, under their names in a data directory; journal segments are links.
  *
  * @param folder exists and is empty.
- * @param holder left out when the appliance is stopped and its lock taken.
- * @throws {SnapshotFailed} there was a checkpoint in between, every time.
+ * @param holder absent when the server is stopped and its lock is held.
+ * @throws {SnapshotError} a checkpoint interfered with every attempt.
  */
-export async function takeSnapshot(
+export async function createSnapshot(
   dataDir: string,
   folder: string,
   holder: CheckpointHolder | undefined,
@@ -56,12 +55,12 @@ export async function takeSnapshot(
     } finally {
       await holder?.release();
     }
-    for (const name of readdirSync(folder)) await removeSparingly(join(folder, name));
+    for (const name of readdirSync(folder)) await deleteIncrementally(join(folder, name));
   }
-  throw new SnapshotFailed("The event store wrote its file while it was copied, several times.");
+  throw new SnapshotError("The event store changed during every copy attempt.");
 }
 
-/** @returns whether no checkpoint came in between. */
+/** @returns whether no checkpoint interfered. */
 async function copyStores(
   dataDir: string,
   folder: string,
@@ -74,7 +73,7 @@ async function copyStores(
   const holding = setInterval(() => void holder?.hold(holdMs).catch(() => undefined), holdMs / 4);
   try {
     if (before !== undefined) await copySparingly(from.events, to.events);
-    // A stopped appliance may have left it; of a running one it holds what the journal holds too.
+    // A stopped server may have left a log; that of a running one only repeats entries of the journal.
     const log = `${from.events}.wal`;
     if (holder === undefined && existsSync(log)) await copySparingly(log, `${to.events}.wal`);
   } finally {
@@ -101,7 +100,7 @@ async function headers(path: string): Promise<Buffer | undefined> {
   }
 }
 
-/** Shares the blocks where the file system can; else copies without disturbing the journal. */
+/** Clones the file if the file system can; otherwise copies without disturbing the journal. */
 async function copySparingly(from: string, to: string): Promise<void> {
   try {
     await copyFile(from, to, constants.COPYFILE_FICLONE_FORCE);
@@ -129,11 +128,11 @@ function copySqlite(from: string, to: string): void {
   const db = new Database(from, { readwrite: true, create: false });
   try {
     db.run("PRAGMA busy_timeout = 10000");
-    // The copy goes again soon: writing it to the disk would hold up the journal.
+    // The copy is deleted soon: syncing it would delay the journal.
     db.run("PRAGMA synchronous = OFF");
     db.run("VACUUM INTO ?", [to]);
   } finally {
-    // Of a stopped appliance the last connection moves the log into the file, which has to be on the disk.
+    // With a stopped server, closing the last connection checkpoints the log into the file, which must be durable.
     db.run("PRAGMA synchronous = FULL");
     db.close();
   }
@@ -146,13 +145,13 @@ async function linkSegments(from: string, to: string): Promise<void> {
     for (const name of names) {
       if (firstOfFileName(name) === undefined) continue;
       const [path, target] = [join(from, lane, name), join(to, lane, name)];
-      // On another disk, or where the file system knows no links.
-      await link(path, target).catch(() => copyFile(path, target).catch(unlessGone));
+      // Different disk, or a file system without links.
+      await link(path, target).catch(() => copyFile(path, target).catch(unlessDeleted));
     }
   }
 }
 
-/** What goes while checkpoints are held was in the event store's file before. */
-function unlessGone(error: NodeJS.ErrnoException): void {
+/** Files deleted while checkpoints are held were already loaded into the event store's file. */
+function unlessDeleted(error: NodeJS.ErrnoException): void {
   if (error.code !== "ENOENT") throw error;
 }

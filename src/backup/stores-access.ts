@@ -1,31 +1,31 @@
-/** Lets a backup read the stores: under the lock of a stopped appliance, or with the engine of a running one. */
+/** Gives a backup access to the stores: under the lock of a stopped server, or through the engine of a running one. */
 
 import { existsSync } from "node:fs";
-import { EngineClient, EngineUnavailable } from "../engine/client.ts";
-import { DirectoryInUse, type Lock, takeStoresLock } from "../lock.ts";
+import { EngineClient, EngineUnavailableError } from "../engine/client.ts";
+import { acquireStoresLock, DirectoryInUseError, type Lock } from "../lock.ts";
 import { paths } from "../paths.ts";
 import { controlSocketName } from "../rpc/control.ts";
 import type { CheckpointHolder } from "./snapshot.ts";
 
-/** How long an engine that is just starting is waited for. */
+/** How long to wait for a starting engine. */
 const engineStartMs = 20_000;
 
 /**
- * The working directory becomes the data directory: the name of the engine's socket is relative.
+ * The working directory becomes the data directory: the engine's socket name is relative.
  *
- * @throws {DirectoryInUse}    another command has the stores.
- * @throws {EngineUnavailable} an appliance runs, its engine does not answer.
+ * @throws {DirectoryInUseError}    another command uses the stores.
+ * @throws {EngineUnavailableError} a server is running, but its engine does not respond.
  */
-export async function withStoppedOrHeld<Result>(
+export async function withQuiescedStores<Result>(
   dataDir: string,
   work: (holder: CheckpointHolder | undefined) => Promise<Result>,
 ): Promise<Result> {
   process.chdir(dataDir);
   let lock: Lock;
   try {
-    lock = await takeStoresLock(paths(dataDir), dataDir);
+    lock = await acquireStoresLock(paths(dataDir), dataDir);
   } catch (error) {
-    if (!(error instanceof DirectoryInUse)) throw error;
+    if (!(error instanceof DirectoryInUseError)) throw error;
     return await work(engineHolder(error));
   }
   try {
@@ -35,25 +35,25 @@ export async function withStoppedOrHeld<Result>(
   }
 }
 
-function engineHolder(inUse: DirectoryInUse): CheckpointHolder {
+function engineHolder(inUse: DirectoryInUseError): CheckpointHolder {
   const engine = new EngineClient();
   return {
     async begin(ms) {
       try {
         await engine.askPatiently("holdCheckpoints", { ms, checkpointFirst: true }, engineStartMs);
       } catch (error) {
-        const isOther = error instanceof EngineUnavailable && !existsSync(controlSocketName);
+        const isOther = error instanceof EngineUnavailableError && !existsSync(controlSocketName);
         throw isOther ? inUse : error;
       }
     },
-    hold: (ms) => engine.ask("holdCheckpoints", { ms }).then(nothing, unlessGone),
-    release: () => engine.ask("holdCheckpoints", { ms: 0 }).then(nothing, unlessGone),
+    hold: (ms) => engine.ask("holdCheckpoints", { ms }).then(nothing, unlessDeleted),
+    release: () => engine.ask("holdCheckpoints", { ms: 0 }).then(nothing, unlessDeleted),
   };
 }
 
 function nothing(): void {}
 
-/** An engine that died holds nothing any more: if the next one writes the file, its headers tell. */
-function unlessGone(error: unknown): void {
-  if (!(error instanceof EngineUnavailable)) throw error;
+/** The hold ends with its engine: if the next engine writes the file, the headers show it. */
+function unlessDeleted(error: unknown): void {
+  if (!(error instanceof EngineUnavailableError)) throw error;
 }

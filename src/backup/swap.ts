@@ -1,8 +1,8 @@
 /**
- * Puts a restored folder in the place of a data directory, by renames alone.
+ * Swaps a restored folder with a data directory, only by renames.
  *
- * Usually the folder is made beside the data directory and the two change names. Where the directory cannot be renamed (it
- * is a mount point, or its parent belongs to somebody else) it is made inside, and the entries are renamed.
+ * Usually the folder is created next to the data directory and the two swap names. If the directory cannot be renamed
+ * (a mount point, or a parent of another user), the folder is created inside it, and the entries are renamed.
  */
 
 import { accessSync, constants, existsSync, readdirSync, readFileSync, realpathSync } from "node:fs";
@@ -10,22 +10,22 @@ import { chmod, mkdir, rename, rm, rmdir } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { syncFolder } from "../journal/disk.ts";
 import { onInterrupt } from "../lib/interrupt.ts";
-import { DirectoryInUse, takeLock } from "../lock.ts";
+import { acquireLock, DirectoryInUseError } from "../lock.ts";
 import { paths } from "../paths.ts";
 
 export interface SwapPlan {
   target: string;
   kind: "beside" | "inside";
-  /** Where the restored folder is made. */
+  /** Where the restored folder is created. */
   staging: string;
-  /** Where what is there now goes. */
+  /** Where the current contents are moved. */
   before: string;
 }
 
 /** They belong to the machine rather than to the data, and stay. */
 const machineNames = ["lost+found"];
 
-/** @param now names what is kept of the old directory. */
+/** @param now names the folder of the old contents. */
 export function planSwap(target: string, now: Date): SwapPlan {
   const time = now.toISOString().slice(0, 19).replaceAll(":", "-");
   const kind = canBeRenamed(target) ? "beside" : "inside";
@@ -38,15 +38,15 @@ export function planSwap(target: string, now: Date): SwapPlan {
   };
 }
 
-/** What is in a directory, without what a restore itself or the machine puts there. */
-export function entriesOf(folder: string): string[] {
+/** Entries of a directory, without those that a restore or the machine creates. */
+export function getEntries(folder: string): string[] {
   if (!existsSync(folder)) return [];
   return readdirSync(folder).filter(
     (name) => !machineNames.includes(name) && !/^\.(restoring|before-restore)-/.test(name),
   );
 }
 
-/** Removes what restores that were killed have left; those that still run hold the lock of their folder. */
+/** Deletes leftovers of killed restores; running ones hold the lock of their folder. */
 export async function removeLeftovers({ target, kind }: SwapPlan): Promise<void> {
   const folder = kind === "beside" ? dirname(target) : target;
   const start = kind === "beside" ? `${basename(target)}.restoring-` : ".restoring-";
@@ -54,24 +54,24 @@ export async function removeLeftovers({ target, kind }: SwapPlan): Promise<void>
     if (!name.startsWith(start)) continue;
     const path = join(folder, name);
     try {
-      takeLock(paths(path).lock, path).release();
+      acquireLock(paths(path).lock, path).release();
     } catch (error) {
-      if (error instanceof DirectoryInUse) continue;
-      // Not even a lock could be made in it.
+      if (error instanceof DirectoryInUseError) continue;
+      // A folder in which no lock can be created.
     }
     await rm(path, { recursive: true, force: true });
   }
 }
 
 /**
- * Swaps; on an error everything is as it was.
+ * Swaps the folders; on an error everything stays as it was.
  *
  * @param carried entries of the old directory that move into the new one.
- * @returns where the old directory's content is now, null when there was none.
+ * @returns the path of the old contents; null if the directory was empty.
  */
 export async function swap(plan: SwapPlan, carried: readonly string[]): Promise<string | null> {
   const { target, kind, staging, before } = plan;
-  const old = entriesOf(target);
+  const old = getEntries(target);
   const done: [from: string, to: string][] = [];
   const move = async (from: string, to: string) => {
     await rename(from, to);
@@ -124,7 +124,7 @@ function canBeRenamed(target: string): boolean {
 function mountPoints(): Set<string> {
   try {
     const lines = readFileSync("/proc/self/mountinfo", "utf8").split("\n");
-    // Blanks in names are written as octal numbers.
+    // Spaces in names are written as octal numbers.
     const unescaped = (text: string) =>
       text.replaceAll(/\\([0-7]{3})/g, (_, code: string) => String.fromCharCode(Number.parseInt(code, 8)));
     return new Set(lines.map((line) => unescaped(line.split(" ")[4] ?? "")));

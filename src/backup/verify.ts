@@ -1,28 +1,28 @@
-/** Checks a backup as a restore would: unpacked into a temporary folder, every hash, both databases, all counts. */
+/** Verifies a backup like a restore: unpacks it into a temporary folder and checks all hashes, stores and counts. */
 
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { removeSparingly } from "../lib/remove-files.ts";
+import { deleteIncrementally } from "../lib/remove-files.ts";
+import { assertDiskSpace, type FreeSpace } from "./disk-space.ts";
 import { BackupKeys } from "./keys.ts";
 import { type Manifest, unpackedBytes } from "./manifest.ts";
-import { openRestored } from "./open-restored.ts";
 import { unpackFrom } from "./read-file.ts";
-import { requireKnownSchemas } from "./schema-versions.ts";
+import { assertKnownSchemas } from "./schema-versions.ts";
 import type { BackupSource } from "./source.ts";
-import { requireSpace, type SpaceOf } from "./space.ts";
+import { openRestored } from "./verify-restored.ts";
 
 export interface VerifyOptions {
-  /** Takes the temporary folder; DuckDB's library must be set up. */
+  /** Parent of the temporary folder; DuckDB's library must be set up. */
   workFolder: string;
-  /** What it is decrypted with; absent: it is not encrypted. */
+  /** Decrypt the backup; absent: it is not encrypted. */
   keys?: BackupKeys;
   onProgress?: (done: number, total: number) => void;
-  spaceOf?: SpaceOf;
+  spaceOf?: FreeSpace;
 }
 
 /**
- * @returns the manifest of a backup that can be restored.
- * @throws {BackupDamaged} @throws {BackupFromNewerVersion} @throws {NotEnoughSpace}
+ * @returns the manifest of a restorable backup.
+ * @throws {BackupCorruptError} @throws {BackupFromNewerVersionError} @throws {DiskSpaceError}
  */
 export async function verifyBackup(source: BackupSource, options: VerifyOptions): Promise<Manifest> {
   const { workFolder, onProgress, spaceOf } = options;
@@ -35,9 +35,9 @@ export async function verifyBackup(source: BackupSource, options: VerifyOptions)
       options.keys ?? BackupKeys.none,
       folder,
       async (manifest) => {
-        requireKnownSchemas(manifest);
+        assertKnownSchemas(manifest);
         total = unpackedBytes(manifest);
-        await requireSpace(workFolder, total * 1.1, spaceOf);
+        await assertDiskSpace(workFolder, total * 1.1, spaceOf);
       },
       {
         isTemporary: true,
@@ -50,6 +50,6 @@ export async function verifyBackup(source: BackupSource, options: VerifyOptions)
     await openRestored(folder, manifest, true);
     return manifest;
   } finally {
-    await removeSparingly(folder);
+    await deleteIncrementally(folder);
   }
 }

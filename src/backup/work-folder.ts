@@ -1,21 +1,21 @@
-/** The folder in which a backup is made: one backup at a time, and nothing of a killed one stays. */
+/** The work folder of backups: one backup at a time, and leftovers of a killed one are deleted. */
 
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { onInterrupt } from "../lib/interrupt.ts";
-import { type Freeing, unlinkSparingly } from "../lib/remove-files.ts";
-import { DirectoryInUse, type Lock, takeLock } from "../lock.ts";
+import { type PendingDeletion, unlinkIncrementally } from "../lib/remove-files.ts";
+import { acquireLock, DirectoryInUseError, type Lock } from "../lock.ts";
 import { paths } from "../paths.ts";
-import { BackupRunning } from "./errors.ts";
+import { BackupRunningError } from "./errors.ts";
 
-/** How often it is looked whether another one has ended. */
+/** Polling interval while another process holds the lock. */
 const lookEveryMs = 200;
 
 /**
- * Does the work while no other process makes, verifies or removes backups of the data directory.
+ * Runs the work while no other process creates, verifies or deletes backups of the data directory.
  *
- * @param waitMs so long another one is waited for.
- * @throws {BackupRunning} another process still does.
+ * @param waitMs how long to wait for another process.
+ * @throws {BackupRunningError} another process still holds the lock.
  */
 export async function withBackupLock<Result>(
   dataDir: string,
@@ -24,8 +24,8 @@ export async function withBackupLock<Result>(
 ): Promise<Result> {
   const base = paths(dataDir).backupWork;
   mkdirSync(base, { recursive: true, mode: 0o700 });
-  const lock = await lockWithin(waitMs, () => takeLock(join(base, "lock"), dataDir));
-  if (lock === undefined) throw new BackupRunning(dataDir);
+  const lock = await lockWithin(waitMs, () => acquireLock(join(base, "lock"), dataDir));
+  if (lock === undefined) throw new BackupRunningError(dataDir);
   try {
     return await work();
   } finally {
@@ -33,23 +33,23 @@ export async function withBackupLock<Result>(
   }
 }
 
-/** @returns undefined when somebody else still has it. */
+/** @returns undefined if another process holds it. */
 async function lockWithin(waitMs: number, take: () => Lock): Promise<Lock | undefined> {
   for (const end = performance.now() + waitMs; ; await Bun.sleep(lookEveryMs)) {
     try {
       return take();
     } catch (error) {
-      if (!(error instanceof DirectoryInUse)) throw error;
+      if (!(error instanceof DirectoryInUseError)) throw error;
       if (performance.now() >= end) return undefined;
     }
   }
 }
 
 /**
- * Does the work with an empty folder of its own in the data directory, and removes it.
+ * Runs the work with an empty, dedicated folder in the data directory, and deletes the folder.
  *
- * @param waitMs so long another process that does the same is waited for.
- * @throws {BackupRunning} it still does.
+ * @param waitMs how long to wait for another process that does the same.
+ * @throws {BackupRunningError} it still does.
  */
 export async function withWorkFolder<Result>(
   dataDir: string,
@@ -57,13 +57,13 @@ export async function withWorkFolder<Result>(
   waitMs = 0,
 ): Promise<Result> {
   const base = paths(dataDir).backupWork;
-  let free: Freeing | undefined;
+  let free: PendingDeletion | undefined;
   const inFolder = async () => {
     try {
-      // Its room may be needed.
+      // Leftovers may take the disk space that the work needs.
       await (await clean(base))();
       const folder = join(base, crypto.randomUUID());
-      // Before there is anything to remove: a signal may come at any moment.
+      // Registered before the folder exists: a signal may arrive at any time.
       const stop = onInterrupt(() => dropFolder(folder));
       try {
         mkdirSync(folder, { mode: 0o700 });
@@ -78,34 +78,34 @@ export async function withWorkFolder<Result>(
   try {
     return await withBackupLock(dataDir, inFolder, waitMs);
   } finally {
-    // When others may begin: some gigabytes take half a minute.
+    // After the lock is released: deleting some gigabytes takes half a minute.
     await free?.();
   }
 }
 
 /**
- * Removes what a killed one has left, which may be as large as all the stores.
+ * Deletes leftovers of a killed process, which may be as large as all the stores.
  *
- * @returns without having done anything while another process works there.
+ * Does nothing while another process works there.
  */
-export async function dropLeftWork(dataDir: string): Promise<void> {
+export async function cleanUpWorkFolder(dataDir: string): Promise<void> {
   const base = paths(dataDir).backupWork;
   if (!existsSync(base)) return;
   const free = await withBackupLock(dataDir, () => clean(base)).catch((error: unknown) => {
-    if (!(error instanceof BackupRunning)) throw error;
+    if (!(error instanceof BackupRunningError)) throw error;
   });
   await free?.();
 }
 
-/** Under another name first: what is being written at this moment finds no folder then to be made in. */
+/** Renamed first, so that concurrent writes cannot create files in the folder. */
 function dropFolder(folder: string): void {
   const gone = `${folder}.gone`;
   if (existsSync(folder)) renameSync(folder, gone);
   rmSync(gone, { recursive: true, force: true });
 }
 
-async function clean(base: string): Promise<Freeing> {
-  // The lock's files stay, also those that SQLite keeps beside it.
+async function clean(base: string): Promise<PendingDeletion> {
+  // The lock's files stay, including those that SQLite keeps next to it.
   const names = readdirSync(base).filter((name) => !name.startsWith("lock"));
-  return await unlinkSparingly(...names.map((name) => join(base, name)));
+  return await unlinkIncrementally(...names.map((name) => join(base, name)));
 }

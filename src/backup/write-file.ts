@@ -1,9 +1,10 @@
 /**
- * Writes a backup: a tar archive, compressed with zstd, of a manifest and the parts it names.
+ * Writes a backup: a zstd-compressed tar archive of a manifest and the parts it names.
  *
  *   zstd( manifest.json, flagkeep.sqlite, … )  skippable zstd frame: length and SHA-256 of everything before
  *
- * `tar --zstd -xf` unpacks it. The last frame covers every byte of the file, the parts' own hashes tell which one is wrong.
+ * `tar --zstd -xf` unpacks it. The last frame covers every byte of the file, the hashes of the parts identify a corrupt
+ * one.
  */
 
 import { createReadStream } from "node:fs";
@@ -19,7 +20,7 @@ const chunkBytes = 1024 * 1024;
 
 const skippableMagic = 0x184d2a5e;
 const endPattern = /^flagkeep backup end (\d{20}) ([0-9a-f]{64})\n$/;
-/** Bytes of the last frame: its head, and its text. */
+/** Bytes of the last frame: its header and its text. */
 export const endBytes = 8 + "flagkeep backup end ".length + 20 + 1 + 64 + 1;
 
 /** The last frame of a backup. */
@@ -31,7 +32,7 @@ export function endFrame(bytes: number, sha256: string): Buffer {
   return Buffer.concat([head, Buffer.from(text)]);
 }
 
-/** What the last frame says; undefined when it is none. */
+/** Content of the last frame; undefined if invalid. */
 export function parseEndFrame(frame: Buffer): { bytes: number; sha256: string } | undefined {
   const match =
     frame.length === endBytes && frame.readUInt32LE(0) === skippableMagic
@@ -45,8 +46,8 @@ export function parseEndFrame(frame: Buffer): { bytes: number; sha256: string } 
  * Writes the file and makes it durable.
  *
  * @param path     must not exist.
- * @param fileOf   where the bytes of a part are; only as many as the manifest says are read.
- * @param onBytes  called with the bytes of parts that were taken, for progress.
+ * @param fileOf   returns the path of a part; only as many bytes as the manifest says are read.
+ * @param onBytes  called with the number of part bytes read, for progress.
  * @returns        size and hash of the whole file.
  */
 export async function writeBackupFile(

@@ -4,15 +4,15 @@ import { afterAll, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import type { ListedBackup } from "../../src/backup/list.ts";
-import { takeLock } from "../../src/lock.ts";
+import { acquireLock } from "../../src/lock.ts";
 import {
   executable,
   flagkeep,
   initialisedDirectory,
-  TestAppliance,
+  ServerProcess,
   temporaryFolder,
   until,
-} from "../support/appliance.ts";
+} from "../support/server.ts";
 import { testWhen } from "../support/skipped.ts";
 import { Volume } from "../support/volume.ts";
 import { create, json } from "./support.ts";
@@ -25,7 +25,7 @@ test("one at a time; what a killed one has left goes with the next", async () =>
   const work = join(dataDir, "backup-work");
   mkdirSync(join(work, "left-by-a-killed-one"), { recursive: true });
   writeFileSync(join(work, "left-by-a-killed-one", "events.duckdb"), "x");
-  const other = takeLock(join(work, "lock"), dataDir);
+  const other = acquireLock(join(work, "lock"), dataDir);
   const refused = await flagkeep(["backup", "create", "--data-dir", dataDir]);
   other.release();
   expect(refused).toMatchObject({ code: 1, stdout: "" });
@@ -40,12 +40,12 @@ test("what a killed one has left goes at a start of the server, too, unless anot
   const directory = await initialisedDirectory();
   const work = join(directory.dataDir, "backup-work");
   mkdirSync(join(work, "left-by-a-killed-one"), { recursive: true });
-  const other = takeLock(join(work, "lock"), directory.dataDir);
-  const first = await TestAppliance.start({ directory });
+  const other = acquireLock(join(work, "lock"), directory.dataDir);
+  const first = await ServerProcess.start({ directory });
   expect(inWork(directory.dataDir)).toEqual(["left-by-a-killed-one"]);
   await first.stop();
   other.release();
-  const second = await TestAppliance.start({ directory });
+  const second = await ServerProcess.start({ directory });
   await until(() => inWork(directory.dataDir).length === 0, "it is removed");
   await second.stop();
   rmSync(directory.dataDir, { recursive: true });
@@ -54,7 +54,7 @@ test("what a killed one has left goes at a start of the server, too, unless anot
 test("another one is waited for, as long as one is told to", async () => {
   const { dataDir } = await initialisedDirectory();
   mkdirSync(join(dataDir, "backup-work"));
-  const other = takeLock(join(dataDir, "backup-work", "lock"), dataDir);
+  const other = acquireLock(join(dataDir, "backup-work", "lock"), dataDir);
   const waiting = (command: string[], time: string) =>
     flagkeep(["backup", ...command, "--wait", time, "--data-dir", dataDir, "--json"]);
   for (const command of [["create"], ["prune", "--keep-last", "1"]]) {
@@ -137,44 +137,44 @@ test("there is nothing to back up; a wrong call", async () => {
 });
 
 test("a schedule makes them, removes old ones, says so in the log and in the status", async () => {
-  await using appliance = await TestAppliance.start({
+  await using server = await ServerProcess.start({
     args: [
       ...["--backup-schedule", "* * * * * *", "--backup-keep-last", "2"],
       ...["--backup-keep-daily", "0", "--backup-keep-weekly", "0"],
     ],
   });
-  const { dataDir, logs } = appliance;
-  await appliance.capture({ event: "seen", distinct_id: "a" });
-  await until(() => logs.some(({ msg }) => msg === "old backups were removed"), "three were made", 30_000);
-  const made = logs.filter(({ msg }) => msg === "a scheduled backup was made");
+  const { dataDir, logs } = server;
+  await server.capture({ event: "seen", distinct_id: "a" });
+  await until(() => logs.some(({ msg }) => msg === "deleted old backups"), "three were made", 30_000);
+  const made = logs.filter(({ msg }) => msg === "created scheduled backup");
   expect(made.length).toBeGreaterThanOrEqual(3);
   expect(existsSync(made[0]!.file as string)).toBe(false);
   expect(logs.filter(({ level }) => level === "error" || level === "warn")).toEqual([]);
   const { last_backup } = JSON.parse((await flagkeep(["status", "--data-dir", dataDir, "--json"])).stdout);
   expect(last_backup).toMatchObject({ file: expect.stringContaining(dataDir), error: null });
-  expect(await appliance.stop()).toBe(0);
+  expect(await server.stop()).toBe(0);
   const left = await json<ListedBackup[]>("list", "--data-dir", dataDir);
   expect(left.length).toBeGreaterThanOrEqual(2);
   expect(left.length).toBeLessThanOrEqual(3);
   expect(left.filter(({ verified }) => !verified)).toEqual([]);
 }, 60_000);
 
-test("a schedule that fails is logged as an error and does not end the appliance", async () => {
+test("a schedule that fails is logged as an error and does not end the server", async () => {
   const directory = await initialisedDirectory();
   const file = join(directory.dataDir, "a-file");
   writeFileSync(file, "", { mode: 0o600 });
-  const appliance = await TestAppliance.start({
+  const server = await ServerProcess.start({
     directory,
     args: ["--backup-schedule", "* * * * * *", "--backup-destination", join(file, "folder")],
   });
   const failure = await until(
-    () => appliance.logs.find(({ msg }) => msg === "the scheduled backup failed"),
+    () => server.logs.find(({ msg }) => msg === "failed to create scheduled backup"),
     "it failed",
     30_000,
   );
   expect(failure).toMatchObject({ level: "error", error: expect.stringContaining("cannot be written") });
-  expect((await appliance.capture({ event: "seen", distinct_id: "a" })).status).toBe(200);
-  expect(await appliance.stop()).toBe(0);
+  expect((await server.capture({ event: "seen", distinct_id: "a" })).status).toBe(200);
+  expect(await server.stop()).toBe(0);
   rmSync(directory.dataDir, { recursive: true });
 }, 60_000);
 
@@ -185,8 +185,8 @@ test("what will hinder a scheduled backup is said at the start, and flags are se
     { args: ["--backup-key-file", none], says: `The key file ${none} cannot be read (ENOENT).` },
   ];
   for (const { args, says } of cases) {
-    await using appliance = await TestAppliance.start({ args: ["--backup-schedule", "0 3 * * *", ...args] });
-    expect(appliance.logs).toContainEqual(
+    await using server = await ServerProcess.start({ args: ["--backup-schedule", "0 3 * * *", ...args] });
+    expect(server.logs).toContainEqual(
       expect.objectContaining({
         ...{ level: "error", msg: "scheduled backups will fail", error: expect.stringContaining(says) },
       }),
@@ -202,7 +202,7 @@ test("a destination that is neither a folder nor in S3 is refused, and makes no 
     ["prune", "s3:/acme/x", "--keep-last", "1"],
   ]) {
     const { code, stderr } = await flagkeep(["backup", ...command, "--data-dir", dataDir, "--json"]);
-    expect([code, stderr]).toEqual([1, expect.stringContaining("Name a folder, or s3://bucket/prefix.")]);
+    expect([code, stderr]).toEqual([1, expect.stringContaining("Use a folder or s3://bucket/prefix.")]);
     expect(existsSync(command[1]!.split("/")[0]!)).toBe(false);
   }
   rmSync(dataDir, { recursive: true });

@@ -5,8 +5,8 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { join } from "node:path";
 import type { Manifest } from "../../src/backup/manifest.ts";
 import { unpackBackup } from "../../src/backup/read-file.ts";
-import { flagkeep, initialisedDirectory, TestAppliance, temporaryFolder } from "../support/appliance.ts";
-import { contentOf, create, type Entry, entriesOf, pack, withManifest } from "./support.ts";
+import { flagkeep, initialisedDirectory, ServerProcess, temporaryFolder } from "../support/server.ts";
+import { create, type Entry, getContent, getEntries, pack, withManifest } from "./support.ts";
 
 const folder = temporaryFolder();
 let dataDir: string;
@@ -17,16 +17,16 @@ beforeAll(async () => {
   // Sealed late: the newest events are in the backup's journal, the first ones in its event store.
   const directory = await initialisedDirectory();
   ({ dataDir } = directory);
-  const first = await TestAppliance.start({ directory });
+  const first = await ServerProcess.start({ directory });
   await first.batch([{ event: "seen", distinct_id: "a", properties: { $set: { plan: "free" } } }]);
   await first.eventsWhenStored(1);
   expect(await first.stop()).toBe(0);
-  const second = await TestAppliance.start({ directory, args: ["--journal-seal-interval", "60s"] });
+  const second = await ServerProcess.start({ directory, args: ["--journal-seal-interval", "60s"] });
   await second.batch([{ event: "seen", distinct_id: "b" }]);
   await second.batch([{ event: "old", distinct_id: "b" }], { historical_migration: true });
   file = (await create(dataDir, folder)).file;
   await second.kill();
-  entries = await entriesOf(file);
+  entries = await getEntries(file);
 }, 30_000);
 afterAll(() => {
   rmSync(folder, { recursive: true });
@@ -97,11 +97,11 @@ describe("a part with one other bit, in a file that is whole otherwise", () => {
       });
       const damaged = await pack(join(folder, "damaged.tar.zst"), changed);
       // Of the manifest a bit may change what it says of another part.
-      const expected = name === "manifest.json" ? "in its part " : `in its part ${name}:`;
+      const expected = name === "manifest.json" ? "corrupt in " : `corrupt in ${name}:`;
       const target = join(folder, "target");
       mkdirSync(target, { recursive: true });
       writeFileSync(join(target, "mine"), "kept");
-      const before = contentOf(target);
+      const before = getContent(target);
       for (const args of [
         ["verify", damaged],
         ["restore", damaged, "--force"],
@@ -110,7 +110,7 @@ describe("a part with one other bit, in a file that is whole otherwise", () => {
         expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
         expect(stderr).toContain(expected);
       }
-      expect(contentOf(target)).toBe(before);
+      expect(getContent(target)).toBe(before);
       expect(readdirSync(folder).filter((other) => other.startsWith("target."))).toEqual([]);
     });
   }
@@ -132,7 +132,7 @@ describe("a file that is put together wrongly", () => {
       const target = join(folder, "new");
       const { code, stderr } = await flagkeep(["backup", "restore", path, "--data-dir", target]);
       expect(code).toBe(1);
-      expect(stderr).toContain("The backup is damaged in its part");
+      expect(stderr).toContain("The backup is corrupt in");
       expect(existsSync(target)).toBe(false);
       expect(existsSync(join(folder, "payload.key"))).toBe(false);
     });

@@ -1,27 +1,27 @@
-/** A restore that is practised beside a running appliance. */
+/** Restore drills while a server is running. */
 
 import { Database } from "bun:sqlite";
 import { afterAll, expect, test } from "bun:test";
 import { mkdirSync, readdirSync, rmSync, truncateSync } from "node:fs";
 import { join } from "node:path";
-import { flagkeep, initialisedDirectory, TestAppliance, temporaryFolder } from "../support/appliance.ts";
+import { flagkeep, initialisedDirectory, ServerProcess, temporaryFolder } from "../support/server.ts";
 
 const folder = temporaryFolder();
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 test("the newest backup is restored elsewhere, started and compared; nothing is left behind", async () => {
-  await using appliance = await TestAppliance.start();
-  const here = ["--data-dir", appliance.dataDir];
+  await using server = await ServerProcess.start();
+  const here = ["--data-dir", server.dataDir];
   const work = join(folder, "work");
   mkdirSync(work);
   const drill = (...args: string[]) => flagkeep(["backup", "drill", ...args, "--work-dir", work, ...here]);
-  expect(await drill()).toMatchObject({ code: 1, stderr: expect.stringContaining("no sound backup") });
+  expect(await drill()).toMatchObject({ code: 1, stderr: expect.stringContaining("no valid backup") });
 
-  await appliance.batch(Array.from({ length: 50 }, (_, i) => ({ event: "seen", distinct_id: `u${i}` })));
-  await appliance.eventsWhenStored(50);
+  await server.batch(Array.from({ length: 50 }, (_, i) => ({ event: "seen", distinct_id: `u${i}` })));
+  await server.eventsWhenStored(50);
   const made = await flagkeep(["backup", "create", "--json", ...here]);
   const { file } = JSON.parse(made.stdout) as { file: string };
-  await appliance.capture({ event: "later", distinct_id: "kim" });
+  await server.capture({ event: "later", distinct_id: "kim" });
   const done = await drill("--json");
   expect([done.stderr, done.code]).toEqual(["", 0]);
   expect(JSON.parse(done.stdout)).toMatchObject({
@@ -32,7 +32,7 @@ test("the newest backup is restored elsewhere, started and compared; nothing is 
   expect(shown.stdout).toContain("can be restored");
   expect(readdirSync(work)).toEqual([]);
   // The running one went on.
-  await appliance.eventsWhenStored(51);
+  await server.eventsWhenStored(51);
 
   truncateSync(file, 2_000);
   const broken = await drill(file);
@@ -41,9 +41,9 @@ test("the newest backup is restored elsewhere, started and compared; nothing is 
 }, 120_000);
 
 test("a backup whose events are in ClickHouse is restored and not started, and says so", async () => {
-  const appliance = await TestAppliance.start({ directory: await initialisedDirectory() });
-  const { dataDir } = appliance;
-  expect(await appliance.stop()).toBe(0);
+  const server = await ServerProcess.start({ directory: await initialisedDirectory() });
+  const { dataDir } = server;
+  expect(await server.stop()).toBe(0);
   const here = ["--data-dir", dataDir];
   // As a server with --events-url leaves it.
   const people = new Database(join(dataDir, "people.sqlite"));

@@ -16,8 +16,8 @@ import { zstdDecompressSync } from "node:zlib";
 import { Decrypter, generateIdentity, identityToRecipient } from "age-encryption";
 import type { ListedBackup } from "../../src/backup/list.ts";
 import { paths } from "../../src/paths.ts";
-import { flagkeep, initialisedDirectory, TestAppliance, temporaryFolder } from "../support/appliance.ts";
-import { contentOf, create, json, type Made } from "./support.ts";
+import { flagkeep, initialisedDirectory, ServerProcess, temporaryFolder } from "../support/server.ts";
+import { create, getContent, json, type Made } from "./support.ts";
 
 const folder = temporaryFolder();
 let directory: Awaited<ReturnType<typeof initialisedDirectory>>;
@@ -31,10 +31,10 @@ const file = (name: string, text: string) => {
 
 beforeAll(async () => {
   directory = await initialisedDirectory();
-  await using appliance = await TestAppliance.start({ directory });
-  await appliance.batch(Array.from({ length: 200 }, (_, n) => ({ event: `e${n}`, distinct_id: `d${n}` })));
-  await appliance.eventsWhenStored(200);
-  await appliance.stop();
+  await using server = await ServerProcess.start({ directory });
+  await server.batch(Array.from({ length: 200 }, (_, n) => ({ event: `e${n}`, distinct_id: `d${n}` })));
+  await server.eventsWhenStored(200);
+  await server.stop();
   identity = await generateIdentity();
   recipient = await identityToRecipient(identity);
 }, 60_000);
@@ -83,17 +83,17 @@ describe("for a public key alone", () => {
 
   test("the archive stays, and a broken event store is made again from it without the key", async () => {
     const own = await initialisedDirectory();
-    await using appliance = await TestAppliance.start({ directory: own });
-    await appliance.batch(Array.from({ length: 20 }, (_, n) => ({ event: `e${n}`, distinct_id: "d" })));
-    await appliance.eventsWhenStored(20);
-    await appliance.stop();
+    await using server = await ServerProcess.start({ directory: own });
+    await server.batch(Array.from({ length: 20 }, (_, n) => ({ event: `e${n}`, distinct_id: "d" })));
+    await server.eventsWhenStored(20);
+    await server.stop();
     const archived = () => readdirSync(join(paths(own.dataDir).archive, "realtime")).length;
     const before = archived();
     expect(before).toBeGreaterThan(0);
     await create(own.dataDir, join(folder, "own"), "--backup-recipients", recipient);
     expect(archived()).toBe(before);
     truncateSync(paths(own.dataDir).events, 4096);
-    await using again = await TestAppliance.start({ directory: own });
+    await using again = await ServerProcess.start({ directory: own });
     expect(await again.eventsWhenStored(20)).toHaveLength(20);
     await again.stop();
     // With the key here the backup serves instead.
@@ -110,22 +110,22 @@ describe("for a public key alone", () => {
   });
 
   const wrong: [name: string, args: () => string[], says: string][] = [
-    ["no key", () => [], "is encrypted. Give the file"],
+    ["no key", () => [], "is encrypted. Pass the file"],
     [
       "another key",
       () => ["--backup-key-file", file("other", `${"x".repeat(20)}\n`)],
-      "cannot be read with this key",
+      "cannot be decrypted with this key",
     ],
     [
       "a key file that is not there",
       () => ["--backup-key-file", join(folder, "none")],
       "cannot be read (ENOENT)",
     ],
-    ["an empty key file", () => ["--backup-key-file", file("empty", "\n")], "holds no key"],
+    ["an empty key file", () => ["--backup-key-file", file("empty", "\n")], "contains no key"],
     [
-      "a key that is none",
+      "contains an invalid age key",
       () => ["--backup-key-file", file("bad", "AGE-SECRET-KEY-1NONSENSE\n")],
-      "a key that is none",
+      "contains an invalid age key",
     ],
     ["two passphrases", () => ["--backup-key-file", file("two", "a\nb\n")], "more than one passphrase"],
   ];
@@ -146,7 +146,7 @@ describe("for a public key alone", () => {
   }
 
   test("a recipient that is none, or one beside a passphrase, is refused before anything is copied", async () => {
-    const before = contentOf(directory.dataDir);
+    const before = getContent(directory.dataDir);
     const at = [
       "backup",
       "create",
@@ -156,11 +156,11 @@ describe("for a public key alone", () => {
       "--backup-recipients",
     ];
     expect((await flagkeep([...at, "age1nonsense"])).stderr).toContain(
-      "age1nonsense is no public key of age.",
+      'Invalid age public key "age1nonsense".',
     );
     const both = await flagkeep([...at, recipient, "--backup-key-file", file("pass", "correct horse")]);
     expect(both.stderr).toContain("not both");
-    expect(contentOf(directory.dataDir)).toBe(before);
+    expect(getContent(directory.dataDir)).toBe(before);
   });
 
   test("a changed, cut or prolonged file is damaged, not a wrong key", async () => {
@@ -177,7 +177,7 @@ describe("for a public key alone", () => {
       writeFileSync(path, content);
       const { stderr, code } = await flagkeep(["backup", "verify", path, ...key]);
       expect({ name, code }).toEqual({ name, code: 1 });
-      expect(stderr).toContain("The backup is damaged");
+      expect(stderr).toContain("The backup is corrupt");
     }
     // A name says nothing.
     const renamed = join(folder, "renamed");

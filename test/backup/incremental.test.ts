@@ -13,14 +13,14 @@ import {
 import { join } from "node:path";
 import { generateIdentity, identityToRecipient } from "age-encryption";
 import type { ListedBackup } from "../../src/backup/list.ts";
+import { bucket, s3Environment, TestS3 } from "../support/s3.ts";
 import {
   executable,
   flagkeep,
   initialisedDirectory,
-  TestAppliance,
+  ServerProcess,
   temporaryFolder,
-} from "../support/appliance.ts";
-import { bucket, s3Environment, TestS3 } from "../support/s3.ts";
+} from "../support/server.ts";
 
 interface MadeOfPieces {
   file: string;
@@ -36,16 +36,16 @@ let events = 0;
 
 /** So that stores are larger than one piece. */
 async function addEvents(count: number) {
-  await using appliance = await TestAppliance.start({ directory });
+  await using server = await ServerProcess.start({ directory });
   const noise = () => Buffer.from(crypto.getRandomValues(new Uint8Array(3_000))).toString("base64");
   for (let done = 0; done < count; done += 500) {
     const batch = Array.from({ length: Math.min(500, count - done) }, () => ({
       ...{ event: "x", distinct_id: "kim", properties: { noise: noise() } },
     }));
-    await appliance.batch(batch);
+    await server.batch(batch);
   }
   events += count;
-  await appliance.stop();
+  await server.stop();
 }
 
 beforeAll(async () => {
@@ -65,7 +65,7 @@ async function run<Result>(args: readonly string[], env: Record<string, string> 
 }
 const make = (place: string, more: string[] = [], env = {}) =>
   run<MadeOfPieces>(["create", place, "--backup-mode", "incremental", ...at(), ...more], env);
-const piecesOf = (file: string) =>
+const getPieces = (file: string) =>
   (JSON.parse(readFileSync(file, "utf8")) as { pieces: { name: string }[] }).pieces.map(({ name }) => name);
 const isSound = async (file: string) => (await flagkeep(["backup", "verify", file, ...at()])).code === 0;
 
@@ -100,7 +100,7 @@ test("in a folder: the second sends little; both are restored; the first goes an
   expect(await run(["drill", second.file, ...at()])).toMatchObject({ ok: true, events });
   await run(["prune", place, "--keep-last", "1", ...at()]);
   expect(await isSound(second.file)).toBe(true);
-  expect(readdirSync(join(place, "pieces")).sort()).toEqual(piecesOf(second.file).sort());
+  expect(readdirSync(join(place, "pieces")).sort()).toEqual(getPieces(second.file).sort());
 }, 120_000);
 
 test("in a bucket, encrypted for an age key: pieces are shared, and mean nothing without the key", async () => {
@@ -173,7 +173,7 @@ describe("a store of pieces that is not as it should be", () => {
   test("a piece is missing, cut off, or changed: the backup is named as damaged, and the next one mends it", async () => {
     const place = join(folder, "damaged");
     const { file } = await make(place);
-    const [name] = piecesOf(file);
+    const [name] = getPieces(file);
     const path = join(place, "pieces", name!);
     const whole = readFileSync(path);
     const list = async () => (await run<ListedBackup[]>(["list", place, ...at()])).at(-1)!;
@@ -192,7 +192,7 @@ describe("a store of pieces that is not as it should be", () => {
     writeFileSync(path, changed);
     const { stderr, code } = await flagkeep(["backup", "verify", file, ...at()]);
     expect(code).toBe(1);
-    expect(stderr).toContain("The backup is damaged in its part");
+    expect(stderr).toContain("The backup is corrupt in");
     const mending = await make(place);
     expect(mending.mended_pieces).toBe(1);
     expect(await isSound(mending.file)).toBe(true);
@@ -207,7 +207,7 @@ describe("a store of pieces that is not as it should be", () => {
     writeFileSync(keyFile, `${identity}\n`);
     const recipients = ["--backup-recipients", await identityToRecipient(identity)];
     const { file } = await make(place, recipients);
-    const path = join(place, "pieces", piecesOf(file)[0]!);
+    const path = join(place, "pieces", getPieces(file)[0]!);
     const changed = readFileSync(path);
     changed[changed.length >> 1]! ^= 1;
     writeFileSync(path, changed);

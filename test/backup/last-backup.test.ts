@@ -3,16 +3,16 @@
 import { expect, test } from "bun:test";
 import { mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { noteBackup, noteFailure, readLastBackup } from "../../src/backup/last-backup.ts";
+import { readLastBackup, recordBackup, recordFailure } from "../../src/backup/last-backup.ts";
 import { paths } from "../../src/paths.ts";
-import { temporaryFolder } from "../support/appliance.ts";
+import { temporaryFolder } from "../support/server.ts";
 
 test("a failure that cannot be written down is told by its process, until a later backup is good", async () => {
   const dataDir = join(temporaryFolder(), "gone");
-  await noteFailure(dataDir, new Date("2026-01-02T03:04:05Z"), "no room");
+  await recordFailure(dataDir, new Date("2026-01-02T03:04:05Z"), "no room");
   expect(readLastBackup(dataDir)).toMatchObject({ failed_at: "2026-01-02T03:04:05.000Z", error: "no room" });
   mkdirSync(dirname(paths(dataDir).lastBackup), { recursive: true });
   const times = { created_at: "2026-01-03T00:00:00.000Z", verified_at: "2026-01-03T00:00:01.000Z" };
-  await noteBackup(dataDir, { ...times, file: "f", destination: null, bytes: 1, positions: [] });
+  await recordBackup(dataDir, { ...times, file: "f", destination: null, bytes: 1, positions: [] });
   expect(readLastBackup(dataDir)).toMatchObject({ ...times, failed_at: null, error: null });
 });

@@ -4,10 +4,10 @@ import { describe, expect, test } from "bun:test";
 import { copyFileSync, existsSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
-import { destinationOf } from "../../src/backup/destination.ts";
+import { getDestination } from "../../src/backup/destination.ts";
 import type { ListedBackup } from "../../src/backup/list.ts";
 import { backupsToRemove, type Rules } from "../../src/backup/retention.ts";
-import { flagkeep, initialisedDirectory, temporaryFolder } from "../support/appliance.ts";
+import { flagkeep, initialisedDirectory, temporaryFolder } from "../support/server.ts";
 import { create, json, withManifest } from "./support.ts";
 
 const good = (createdAt: string) => ({ createdAt, isGood: true });
@@ -122,7 +122,7 @@ test("the command removes, or only says what would go, and shows what is damaged
   const listed = await json<ListedBackup[]>("list", "--data-dir", dataDir);
   expect(listed.map(({ verified, problem }) => [verified, problem])).toEqual([
     [true, null],
-    [false, "it is cut off"],
+    [false, "it is truncated"],
     [true, null],
   ]);
   expect(listed[0]).toMatchObject({ file: made.file, bytes, events: 0, created_at: made.created_at });
@@ -165,7 +165,7 @@ test("a backup that is removed while it is read is read to its end", async () =>
   const content = crypto.getRandomValues(new Uint8Array(64 * 1024));
   const bytes = Buffer.alloc(16 * 1024 * 1024, content);
   writeFileSync(join(place, name), bytes);
-  const destination = destinationOf(place, { endpoint: "", region: "", credentialsFile: "" });
+  const destination = getDestination(place, { endpoint: "", region: "", credentialsFile: "" });
   const chunks: Uint8Array[] = [];
   for await (const chunk of (await destination.open(name)).stream()) {
     if (chunks.length === 0) await destination.remove(name);

@@ -1,4 +1,4 @@
-/** Restoring: what is refused, what is kept, and backups of stopped appliances and of older versions. */
+/** Restoring: what is refused, what is kept, and backups of stopped servers and of older versions. */
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
@@ -19,14 +19,14 @@ import { swap } from "../../src/backup/swap.ts";
 import { listArchive, readArchived } from "../../src/journal/archive.ts";
 import { scanSegment, segmentFileName } from "../../src/journal/segment.ts";
 import { paths } from "../../src/paths.ts";
-import { flagkeep, initialisedDirectory, TestAppliance, temporaryFolder } from "../support/appliance.ts";
-import { contentOf, create, type Entry, entriesOf, json, pack, withManifest } from "./support.ts";
+import { flagkeep, initialisedDirectory, ServerProcess, temporaryFolder } from "../support/server.ts";
+import { create, type Entry, getContent, getEntries, json, pack, withManifest } from "./support.ts";
 
 const folder = temporaryFolder();
-let source: TestAppliance;
+let source: ServerProcess;
 let file: string;
 beforeAll(async () => {
-  source = await TestAppliance.start();
+  source = await ServerProcess.start();
   await source.batch(Array.from({ length: 10 }, (_, n) => ({ event: "seen", distinct_id: `person-${n}` })));
   await source.eventsWhenStored(10);
   ({ file } = await create(source.dataDir, folder));
@@ -44,12 +44,12 @@ interface Restored {
 
 /** Expects a failure that changes nothing in the folder. */
 async function refused(dataDir: string, args: string[], message: string) {
-  const before = existsSync(dataDir) ? contentOf(dataDir) : undefined;
+  const before = existsSync(dataDir) ? getContent(dataDir) : undefined;
   const { code, stdout, stderr } = await flagkeep(["backup", "restore", ...args, "--data-dir", dataDir]);
   expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
   expect(stderr).toContain(message);
   expect(stderr.trimEnd()).not.toContain("\n");
-  expect(existsSync(dataDir) ? contentOf(dataDir) : undefined).toBe(before);
+  expect(existsSync(dataDir) ? getContent(dataDir) : undefined).toBe(before);
 }
 
 describe("refused", () => {
@@ -60,7 +60,7 @@ describe("refused", () => {
     writeFileSync(join(target, "notes"), "kept");
     writeFileSync(join(target, "certificates", "account.pem"), "a key", { mode: 0o600 });
     writeFileSync(join(target, "backups", "old"), "an older backup", { mode: 0o600 });
-    await refused(target, [file], "is not empty. Give an empty or new --data-dir, or --force");
+    await refused(target, [file], "is not empty. Use an empty --data-dir, or --force");
     const { previous, events } = await json<Restored>("restore", file, "--data-dir", target, "--force");
     expect(events).toBe(10);
     expect(previous).toStartWith(`${target}.before-restore-`);
@@ -78,7 +78,7 @@ describe("refused", () => {
     expect(JSON.parse(state.stdout).last_backup).toMatchObject({ file, error: null });
   });
 
-  test("over a running appliance, always", async () => {
+  test("over a running server, always", async () => {
     for (const args of [[file], [file, "--force"]]) {
       const { code, stderr } = await flagkeep(["backup", "restore", ...args, "--data-dir", source.dataDir]);
       expect(code).toBe(1);
@@ -94,13 +94,13 @@ describe("refused", () => {
       versions: { ...versions, flagkeep: "9.8.7" },
       future: true,
     }));
-    await refused(target, [format], "format has version 2, this Flagkeep knows versions up to 1");
+    await refused(target, [format], "format has version 2, but this Flagkeep supports versions up to 1");
     const schema = await withManifest(file, join(folder, "schema.tar.zst"), (manifest) => ({
       ...manifest,
       versions: { ...manifest.versions, flagkeep: "9.8.7" },
       schemas: { ...manifest.schemas, people: 99 },
     }));
-    await refused(target, [schema], "store of persons has version 99");
+    await refused(target, [schema], "person store has version 99");
     const { stderr } = await flagkeep(["backup", "verify", schema, "--data-dir", target]);
     expect(stderr).toContain("Flagkeep 9.8.7");
   });
@@ -111,22 +111,22 @@ describe("refused", () => {
     const error = await restoreBackup(file, target, { spaceOf }).catch((failure: unknown) => failure);
     expect(error).toMatchObject({
       code: "not_enough_space",
-      message: expect.stringContaining("free and has 1 MiB"),
+      message: expect.stringContaining("has 1 MiB free"),
     });
     expect(readdirSync(folder).filter((name) => name.startsWith("full"))).toEqual([]);
   });
 
   test("of no backup", async () => {
-    await refused(join(folder, "none"), [join(folder, "nothing.tar.zst")], "There is no backup");
+    await refused(join(folder, "none"), [join(folder, "nothing.tar.zst")], "does not exist");
     await refused(join(folder, "none"), [join(folder, "nothing.tar.zst")], `backup list ${folder}\``);
     mkdirSync(join(folder, "a place"));
     await refused(
       join(folder, "none"),
       [join(folder, "a place")],
-      `${join(folder, "a place")} is a folder and no backup. See \`flagkeep backup list '${join(folder, "a place")}'\``,
+      `${join(folder, "a place")} is a folder, not a backup. See \`flagkeep backup list '${join(folder, "a place")}'\``,
     );
     writeFileSync(join(folder, "text"), "no backup at all");
-    await refused(join(folder, "none"), [join(folder, "text")], "does not begin like a backup");
+    await refused(join(folder, "none"), [join(folder, "text")], "is not a Flagkeep backup");
   });
 });
 
@@ -157,10 +157,10 @@ describe("where the directory cannot be renamed", () => {
     const plan = inside("broken");
     // A folder that is not empty cannot be replaced by a file.
     mkdirSync(join(plan.before, "b", "in the way"), { recursive: true });
-    const before = contentOf(plan.target);
+    const before = getContent(plan.target);
     const error = await swap(plan, []).catch((failure: unknown) => failure);
     expect(error).toBeInstanceOf(Error);
-    expect(contentOf(plan.target)).toBe(before);
+    expect(getContent(plan.target)).toBe(before);
   });
 });
 
@@ -180,7 +180,7 @@ async function segmentsBehind(seq: number): Promise<Entry[]> {
 }
 
 test("stores of different moments: the copies of persons for analysis are made again", async () => {
-  const earlier = await entriesOf(file);
+  const earlier = await getEntries(file);
   await source.batch(
     Array.from({ length: 5 }, (_, n) => ({
       event: "later",
@@ -192,7 +192,7 @@ test("stores of different moments: the copies of persons for analysis are made a
   const segments = await segmentsBehind(10);
   // Asking makes the copies follow, and what they followed is forgotten.
   await flagkeep(["query", "SELECT count(*) FROM persons", "--data-dir", source.dataDir]);
-  const later = await entriesOf((await create(source.dataDir, folder)).file);
+  const later = await getEntries((await create(source.dataDir, folder)).file);
   const manifestOf = ([first]: Entry[]) => JSON.parse(first!.data.toString()) as Manifest;
   const [old, manifest] = [manifestOf(earlier), manifestOf(later)];
   const events = earlier.find(({ name }) => name === "events.duckdb")!;
@@ -215,16 +215,16 @@ test("stores of different moments: the copies of persons for analysis are made a
   expect(JSON.parse(stdout)).toMatchObject({ rows: [{ n: 15 }] });
 }, 30_000);
 
-test("a stopped appliance is backed up, also one that crashed", async () => {
+test("a stopped server is backed up, also one that crashed", async () => {
   const directory = await initialisedDirectory();
-  const crashed = await TestAppliance.start({ directory, args: ["--journal-seal-interval", "60s"] });
+  const crashed = await ServerProcess.start({ directory, args: ["--journal-seal-interval", "60s"] });
   await crashed.batch([{ event: "seen", distinct_id: "a" }]);
   await crashed.kill();
   const { file: made, positions } = await create(directory.dataDir, join(folder, "stopped"));
   expect(positions.find(({ lane }) => lane === "realtime")!.last_seq).toBe(1);
   const target = join(folder, "from-stopped");
   await json("restore", made, "--data-dir", target);
-  const copy = await TestAppliance.start({ directory: { dataDir: target, made: directory.made } });
+  const copy = await ServerProcess.start({ directory: { dataDir: target, made: directory.made } });
   expect((await copy.eventsWhenStored(1))[0]!.distinct_id).toBe("a");
   expect(await copy.stop()).toBe(0);
   rmSync(directory.dataDir, { recursive: true });
@@ -236,7 +236,7 @@ test("a backup of the first format restores, whatever the newest version is", as
   const target = join(folder, "old");
   expect(await flagkeep(["backup", "verify", old, "--data-dir", target])).toMatchObject({ code: 0 });
   await json("restore", old, "--data-dir", target);
-  const copy = await TestAppliance.start({ directory: { dataDir: target, made } });
+  const copy = await ServerProcess.start({ directory: { dataDir: target, made } });
   const events = await copy.eventsWhenStored(4);
   expect(events.map(({ event }) => event).sort()).toEqual(["$identify", "bought", "imported", "seen"]);
   const flags = await copy.post("/flags/?v=2", { api_key: copy.token, distinct_id: "ann" });
@@ -247,7 +247,7 @@ test("a backup of the first format restores, whatever the newest version is", as
 test("a journal whose newest segment is damaged before its end is not backed up as if it ended there", async () => {
   const directory = await initialisedDirectory();
   const { dataDir } = directory;
-  const crashed = await TestAppliance.start({ directory, args: ["--journal-seal-interval", "60s"] });
+  const crashed = await ServerProcess.start({ directory, args: ["--journal-seal-interval", "60s"] });
   for (const event of ["one", "two", "three"]) await crashed.capture({ event, distinct_id: "a" });
   await crashed.kill();
   const segment = join(dataDir, "journal", "realtime", segmentFileName(1));
@@ -255,9 +255,9 @@ test("a journal whose newest segment is damaged before its end is not backed up 
   writeFileSync(segment, whole.replace('"event":"two"', '"event":"TWO"'));
   const { code, stdout, stderr } = await flagkeep(["backup", "create", "--data-dir", dataDir]);
   expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-  expect(stderr).toContain(`realtime/${segmentFileName(1)} is damaged`);
+  expect(stderr).toContain(`realtime/${segmentFileName(1)} is corrupt`);
   // The next start loads what can be read, says what cannot, and then there is a backup again.
-  const next = await TestAppliance.start({ directory });
+  const next = await ServerProcess.start({ directory });
   expect((await next.eventsWhenStored(2)).map(({ event }) => event)).toEqual(["one", "three"]);
   expect(await next.stop()).toBe(0);
   expect((await create(dataDir)).events).toBe(2);

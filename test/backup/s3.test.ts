@@ -4,10 +4,10 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { destinationOf } from "../../src/backup/destination.ts";
+import { getDestination } from "../../src/backup/destination.ts";
 import type { ListedBackup } from "../../src/backup/list.ts";
-import { flagkeep, initialisedDirectory, temporaryFolder } from "../support/appliance.ts";
 import { bucket, s3Environment, TestS3 } from "../support/s3.ts";
+import { flagkeep, initialisedDirectory, temporaryFolder } from "../support/server.ts";
 
 let s3: TestS3;
 let dataDir: string;
@@ -103,7 +103,7 @@ describe("a bucket as the destination", () => {
     expect(without).toMatchObject({ code: 1, stdout: "" });
     expect(without.stderr).toContain("AWS_ACCESS_KEY_ID");
     const state = await flagkeep(["status", "--data-dir", dataDir, "--json"]);
-    expect(JSON.parse(state.stdout).last_backup.error).toContain("There are no credentials for S3.");
+    expect(JSON.parse(state.stdout).last_backup.error).toContain("S3 credentials are missing.");
     const nobody = await flagkeep(
       ["backup", "list", place, "--backup-s3-endpoint", "http://127.0.0.1:1", "--data-dir", dataDir],
       s3Environment,
@@ -111,13 +111,13 @@ describe("a bucket as the destination", () => {
     expect(nobody).toMatchObject({ code: 1, stdout: "" });
     expect(nobody.stderr.trimEnd()).not.toContain("\n");
     expect((await backup("create", "s3://")).code).toBe(1);
-    expect((await backup("verify", `${place}/nothing.tar.zst`)).stderr).toContain("There is no backup");
+    expect((await backup("verify", `${place}/nothing.tar.zst`)).stderr).toContain("does not exist");
   });
 
   test("what a store refuses or is too busy for is not taken for missing", async () => {
     const settings = { endpoint: s3.endpoint, region: "", credentialsFile: "" };
-    const destination = destinationOf(`s3://${bucket}/busy`, settings);
-    await destination.putPiece("pieces/x", Buffer.from("some bytes"));
+    const destination = getDestination(`s3://${bucket}/busy`, settings);
+    await destination.putChunk("pieces/x", Buffer.from("some bytes"));
     const opened = () =>
       destination.open("pieces/x").then(
         ({ bytes }) => bytes,
@@ -164,7 +164,7 @@ describe("an upload of several parts", () => {
   const put = async (prefix: string) => {
     s3.requests = [];
     const settings = { endpoint: s3.endpoint, region: "", credentialsFile: "" };
-    const destination = destinationOf(`s3://${bucket}/${prefix}`, settings);
+    const destination = getDestination(`s3://${bucket}/${prefix}`, settings);
     const error = await destination
       .put({ path, bytes: content.length, sha256 }, () => undefined)
       .then(
@@ -198,12 +198,12 @@ describe("an upload of several parts", () => {
 
   test("of a piece, too", async () => {
     const settings = { endpoint: s3.endpoint, region: "", credentialsFile: "" };
-    const destination = destinationOf(`s3://${bucket}/piece`, settings);
+    const destination = getDestination(`s3://${bucket}/piece`, settings);
     s3.requests = [];
     s3.fails = (number) => (number === 1 ? "error" : undefined);
-    await destination.putPiece(`pieces/${"0".repeat(64)}.zst`, content.subarray(0, 1_000));
+    await destination.putChunk(`pieces/${"0".repeat(64)}.zst`, content.subarray(0, 1_000));
     s3.fails = () => undefined;
-    expect(await destination.pieces()).toMatchObject(new Map([[`${"0".repeat(64)}.zst`, { bytes: 1_000 }]]));
+    expect(await destination.chunks()).toMatchObject(new Map([[`${"0".repeat(64)}.zst`, { bytes: 1_000 }]]));
   });
 
   for (const kind of ["cut", "flip"] as const) {

@@ -7,7 +7,7 @@ import { zstdCompressSync, zstdDecompressSync } from "node:zlib";
 import { packTar, unpackTar } from "modern-tar";
 import type { Manifest } from "../../src/backup/manifest.ts";
 import { endFrame } from "../../src/backup/write-file.ts";
-import { flagkeep } from "../support/appliance.ts";
+import { flagkeep } from "../support/server.ts";
 
 export interface Made {
   file: string;
@@ -40,7 +40,7 @@ export interface Entry {
   data: Buffer;
 }
 
-export async function entriesOf(file: string): Promise<Entry[]> {
+export async function getEntries(file: string): Promise<Entry[]> {
   const entries = await unpackTar(new Uint8Array(zstdDecompressSync(readFileSync(file))));
   return entries.map(({ header, data }) => ({ name: header.name, data: Buffer.from(data!) }));
 }
@@ -62,13 +62,13 @@ export async function withManifest(
   target: string,
   change: (manifest: Manifest) => object,
 ): Promise<string> {
-  const [first, ...rest] = await entriesOf(file);
+  const [first, ...rest] = await getEntries(file);
   const manifest = change(JSON.parse(first!.data.toString()) as Manifest);
   return await pack(target, [{ name: first!.name, data: Buffer.from(JSON.stringify(manifest)) }, ...rest]);
 }
 
 /** Every file below a folder with its hash, to see that nothing changed. */
-export function contentOf(folder: string): string {
+export function getContent(folder: string): string {
   return Bun.spawnSync(["sh", "-c", "find . -type f | sort | xargs -r sha256sum"], {
     cwd: folder,
   }).stdout.toString();

@@ -3,11 +3,11 @@
 import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { flagkeep, TestAppliance, temporaryFolder, until } from "../support/appliance.ts";
+import { flagkeep, ServerProcess, temporaryFolder, until } from "../support/server.ts";
 import { create } from "./support.ts";
 
 /** Writers that send small batches without a pause, and know what was acknowledged. */
-function startWriters(appliance: TestAppliance) {
+function startWriters(server: ServerProcess) {
   const acked: string[] = [];
   const sent = new Set<string>();
   let isStopped = false;
@@ -23,7 +23,7 @@ function startWriters(appliance: TestAppliance) {
       }));
       for (const { uuid } of batch) sent.add(uuid);
       try {
-        const reply = await appliance.batch(batch, isHistorical ? { historical_migration: true } : {});
+        const reply = await server.batch(batch, isHistorical ? { historical_migration: true } : {});
         if (reply.status === 200) acked.push(...batch.map(({ uuid }) => uuid));
       } catch {
         // Killed: nothing was acknowledged.
@@ -41,18 +41,18 @@ function startWriters(appliance: TestAppliance) {
   };
 }
 
-async function somePage(source: TestAppliance): Promise<unknown[]> {
+async function somePage(source: ServerProcess): Promise<unknown[]> {
   const reply = await source.api("/api/projects/1/events/?limit=1");
   return reply.ok ? ((await reply.json()) as { results: unknown[] }).results : [];
 }
 
-async function appliance() {
-  return await TestAppliance.start({ args: ["--journal-seal-interval", "100ms"] });
+async function server() {
+  return await ServerProcess.start({ args: ["--journal-seal-interval", "100ms"] });
 }
 
 describe("under load", () => {
   test("kill -9 after it, restored elsewhere: every event acknowledged before is there once, flags and keys work", async () => {
-    await using source = await appliance();
+    await using source = await server();
     const flag = { key: "new-checkout", filters: { groups: [{ rollout_percentage: 100 }] } };
     const made = await source.api("/api/projects/1/feature_flags/", { method: "POST", body: flag });
     expect(made.status).toBe(201);
@@ -73,7 +73,7 @@ describe("under load", () => {
     const dataDir = join(folder, "restored");
     const restored = await flagkeep(["backup", "restore", backup.file, "--data-dir", dataDir]);
     expect(restored).toMatchObject({ code: 0 });
-    const copy = await TestAppliance.start({ directory: { dataDir, made: source.made } });
+    const copy = await ServerProcess.start({ directory: { dataDir, made: source.made } });
     const entries = backup.positions.reduce((sum, { last_seq }) => sum + last_seq, 0);
     const events = await copy.eventsWhenStored(entries);
     const uuids = events.map(({ uuid }) => uuid);
@@ -101,7 +101,7 @@ describe("under load", () => {
   }, 180_000);
 
   test("the engine dies while it is made: it is made all the same", async () => {
-    await using source = await appliance();
+    await using source = await server();
     const writers = startWriters(source);
     await until(() => writers.acked.length > 1_000, "some events are acknowledged");
     const before = [...writers.acked];
@@ -113,7 +113,7 @@ describe("under load", () => {
     const { file } = JSON.parse(stdout) as { file: string };
     const dataDir = join(dirname(source.dataDir), "restored");
     expect(await flagkeep(["backup", "restore", file, "--data-dir", dataDir])).toMatchObject({ code: 0 });
-    const copy = await TestAppliance.start({ directory: { dataDir, made: source.made } });
+    const copy = await ServerProcess.start({ directory: { dataDir, made: source.made } });
     await until(async () => {
       const stored = new Set((await copy.events()).map(({ uuid }) => uuid));
       return before.every((uuid) => stored.has(uuid));

@@ -1,26 +1,26 @@
-/** Backups as what an event store can be made again from. */
+/** Backups as sources for rebuilding an event store. */
 
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Lane } from "../../journal/segment.ts";
 import { paths } from "../../paths.ts";
-import { destinationOf } from "../destination.ts";
+import { getDestination } from "../destination.ts";
 import { BackupKeys } from "../keys.ts";
 import { readLastBackup } from "../last-backup.ts";
 import { listBackups } from "../list.ts";
 import type { LanePosition } from "../manifest.ts";
 import { manifestFrom, unpackFrom } from "../read-file.ts";
-import { isOfThisHistory } from "../restore-note.ts";
-import { requireKnownSchemas } from "../schema-versions.ts";
+import { isOfThisHistory } from "../restore-marker.ts";
+import { assertKnownSchemas } from "../schema-versions.ts";
 import { type BackupSource, fileSource } from "../source.ts";
-import type { OlderCopy } from "./base.ts";
 import type { Cursors } from "./range.ts";
+import type { OlderCopy } from "./recovery-source.ts";
 
-/** The backups on this machine: those in the data directory, and the last one wherever it is; the newest first. */
+/** The backups in the data directory, and the last one if it is elsewhere on this machine; newest first. */
 export async function localCopies(dataDir: string, keys = BackupKeys.none): Promise<OlderCopy[]> {
   const { backups } = paths(dataDir);
   const listed = (
-    await listBackups(destinationOf(backups, { endpoint: "", region: "", credentialsFile: "" }))
+    await listBackups(getDestination(backups, { endpoint: "", region: "", credentialsFile: "" }))
   )
     .filter(({ verified }) => verified)
     .map(({ file, created_at }) => ({ file: resolve(file), created_at }));
@@ -35,8 +35,8 @@ export async function localCopies(dataDir: string, keys = BackupKeys.none): Prom
   return [...new Set(files)].map((file) => copyFrom(fileSource(file), keys));
 }
 
-/** The last entries that a backup has. */
-export function reachOf(positions: readonly LanePosition[]): Cursors {
+/** The last entry per lane in a backup. */
+export function getExtent(positions: readonly LanePosition[]): Cursors {
   const of = (lane: Lane) => positions.find((one) => one.lane === lane)?.last_seq ?? 0;
   return { realtime: of("realtime"), historical: of("historical") };
 }
@@ -45,8 +45,8 @@ export function copyFrom(source: BackupSource, keys: BackupKeys): OlderCopy {
   return {
     name: source.name,
     extract: async (folder) => {
-      await unpackFrom(source, keys, folder, requireKnownSchemas);
+      await unpackFrom(source, keys, folder, assertKnownSchemas);
     },
-    reach: async () => reachOf((await manifestFrom(source, keys)).positions),
+    reach: async () => getExtent((await manifestFrom(source, keys)).positions),
   };
 }

@@ -1,4 +1,4 @@
-/** What of the journal's entries is where: in the event store, in the archive, in the journal, or nowhere. */
+/** Locates journal entries: in the event store, in the archive, in the journal, or nowhere. */
 
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -7,7 +7,7 @@ import { firstOfFileName, type Lane, lanes, scanSegment } from "../../journal/se
 
 export type Cursors = Record<Lane, number>;
 
-/** Entries that are nowhere any more. */
+/** Entries that exist nowhere. */
 export interface Gap {
   lane: Lane;
   first: number;
@@ -15,9 +15,9 @@ export interface Gap {
 }
 
 /**
- * Per lane, the last entry that an event store must have for the journal to go on from there.
+ * Per lane, the last entry that an event store must have for the journal to continue from there.
  *
- * @param applied the cursors of the store of persons, which has everything that ever was in the event store.
+ * @param applied the cursors of the persons store, which covers everything that ever was in the event store.
  */
 export function neededUpTo(journalFolder: string, applied: Cursors): Cursors {
   const upTo = (lane: Lane) => {
@@ -27,12 +27,12 @@ export function neededUpTo(journalFolder: string, applied: Cursors): Cursors {
   return { realtime: upTo("realtime"), historical: upTo("historical") };
 }
 
-/** The archive's files that hold something behind the cursors. */
+/** The archive's files with entries after the cursors. */
 export function archivedAfter(archiveFolder: string, cursors: Cursors): ArchivedSegment[] {
   return lanes.flatMap((lane) => listArchive(archiveFolder, lane).filter(({ last }) => last > cursors[lane]));
 }
 
-/** The segments of a journal that nobody writes, such as a backup's. */
+/** The segments of a journal without a writer, such as a backup's. */
 export function segmentsIn(journalFolder: string): ArchivedSegment[] {
   return lanes.flatMap((lane) =>
     segmentNames(journalFolder, lane).flatMap((name) => {
@@ -45,7 +45,7 @@ export function segmentsIn(journalFolder: string): ArchivedSegment[] {
   );
 }
 
-/** Per lane, the last entry of a journal that nobody writes; 0 when there is none. */
+/** Per lane, the last entry of a journal without a writer; 0 if empty. */
 export function lastInJournal(journalFolder: string): Cursors {
   const last: Cursors = { realtime: 0, historical: 0 };
   for (const segment of segmentsIn(journalFolder)) last[segment.lane] = segment.last;
@@ -62,7 +62,7 @@ function segmentNames(journalFolder: string, lane: Lane): string[] {
   }
 }
 
-/** What is missing between the cursors and what is needed when these files are applied. */
+/** The entries missing between the cursors and what is needed after these files are applied. */
 export function gapsBetween(cursors: Cursors, needed: Cursors, files: readonly ArchivedSegment[]): Gap[] {
   return lanes.flatMap((lane) => {
     const gaps: Gap[] = [];
@@ -79,13 +79,13 @@ export function gapsBetween(cursors: Cursors, needed: Cursors, files: readonly A
   });
 }
 
-/** How many sequence numbers the gaps span; some may never have had an entry. */
+/** How many sequence numbers the gaps span; some may never have been used. */
 export function entriesIn(gaps: readonly Gap[]): number {
   return gaps.reduce((sum, { first, last }) => sum + last - first + 1, 0);
 }
 
 /** `realtime 1 to 500 and historical 3 to 9 (about 507 events)` */
-export function gapsText(gaps: readonly Gap[]): string {
+export function formatGaps(gaps: readonly Gap[]): string {
   const ranges = gaps.map(({ lane, first, last }) => `${lane} ${first} to ${last}`).join(" and ");
   return `${ranges} (about ${entriesIn(gaps)} events)`;
 }

@@ -1,18 +1,19 @@
-/** Makes the event store of a stopped appliance again, because an operator asked for it. */
+/** Rebuilds the event store of a stopped server on an operator's request. */
 
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { type Static, Type } from "@sinclair/typebox";
-import type { EventDatabaseSettings } from "../../events/duckdb/database.ts";
+import type { EventDatabaseOptions } from "../../events/duckdb/database.ts";
 import { setNativeFolder } from "../../events/duckdb/native-folder.ts";
-import { PersonMirror } from "../../events/duckdb/person-mirror.ts";
-import { Count, exactly, orNull } from "../../lib/schema.ts";
-import { takeStoresLock } from "../../lock.ts";
+import { DuckdbPersonReplica } from "../../events/duckdb/person-replica.ts";
+import { NonNegativeInt, nullable, strictObject } from "../../lib/schema.ts";
+import { acquireStoresLock } from "../../lock.ts";
 import { paths } from "../../paths.ts";
-import { openPeople } from "../../people/open.ts";
-import { requireEventsInside } from "../../people/outside-events.ts";
-import { laneCursors } from "../../people/reader.ts";
-import { PeopleStore } from "../../people/store.ts";
+import { assertLocalEvents } from "../../persons/external-events.ts";
+import { assertPeoplePresent } from "../../persons/missing.ts";
+import { openPeople } from "../../persons/open.ts";
+import { laneCursors } from "../../persons/reader.ts";
+import { PeopleStore } from "../../persons/store.ts";
 import type { BackupKeys } from "../keys.ts";
 import type { BackupSource } from "../source.ts";
 import { copyFrom, localCopies } from "./backup-copies.ts";
@@ -22,29 +23,29 @@ import { type Recovered, recoverEventStore } from "./recover.ts";
 const LaneName = Type.Union([Type.Literal("realtime"), Type.Literal("historical")]);
 
 /** As `rebuild --json` prints it. */
-export const Rebuilt = exactly({
+export const Rebuilt = strictObject({
   data_dir: Type.String(),
   /** The backup, or `the archive`. */
   from: Type.String(),
-  /** Where the file is that was there before. */
-  put_aside: orNull(Type.String()),
-  events: Count,
-  persons: Count,
-  /** Journal entries that were applied again: events, and notes about odd ones. */
-  entries_applied: Count,
+  /** Path of the quarantined previous file. */
+  put_aside: nullable(Type.String()),
+  events: NonNegativeInt,
+  persons: NonNegativeInt,
+  /** Replayed journal entries: events, and ingestion warnings. */
+  entries_applied: NonNegativeInt,
   /** Journal entries that the next start loads. */
-  entries_waiting: Count,
-  /** What was given up with `--accept-loss`. */
-  lost: Type.Array(exactly({ lane: LaneName, first_seq: Count, last_seq: Count })),
+  entries_waiting: NonNegativeInt,
+  /** Discarded with `--accept-loss`. */
+  lost: Type.Array(strictObject({ lane: LaneName, first_seq: NonNegativeInt, last_seq: NonNegativeInt })),
 });
 export type Rebuilt = Static<typeof Rebuilt>;
 
 export interface RebuildOptions {
   dataDir: string;
-  settings: Omit<EventDatabaseSettings, "temporaryFolder">;
-  /** The backup to make it from; else the best one on this machine, or the archive alone. */
+  settings: Omit<EventDatabaseOptions, "temporaryFolder">;
+  /** The backup to rebuild from; default: the best one on this machine, or the archive alone. */
   from?: BackupSource;
-  /** What backups are decrypted with. */
+  /** Decrypt backups. */
   keys: BackupKeys;
   acceptLoss: boolean;
   onStep: (message: string) => void;
@@ -53,20 +54,21 @@ export interface RebuildOptions {
 }
 
 /**
- * @throws {DirectoryInUse} an appliance runs.
- * @throws {EventsWouldBeLost} @throws {ArchiveDamaged} unless losses are accepted.
+ * @throws {DirectoryInUseError} a server is running.
+ * @throws {DataLossError} @throws {ArchiveDamaged} unless losses are accepted.
  */
 export async function rebuildEventStore(options: RebuildOptions): Promise<Rebuilt> {
   const { dataDir, from, keys } = options;
-  const place = paths(dataDir);
-  const lock = await takeStoresLock(place, dataDir);
+  const dataPaths = paths(dataDir);
+  const lock = await acquireStoresLock(dataPaths, dataDir);
   try {
-    setNativeFolder(place.native);
-    rmSync(place.work, { recursive: true, force: true });
-    mkdirSync(place.work, { recursive: true, mode: 0o700 });
-    const people = openPeople(place.people);
+    setNativeFolder(dataPaths.native);
+    rmSync(dataPaths.work, { recursive: true, force: true });
+    mkdirSync(dataPaths.work, { recursive: true, mode: 0o700 });
+    assertPeoplePresent(dataDir);
+    const people = openPeople(dataPaths.people);
     try {
-      requireEventsInside(people);
+      assertLocalEvents(people);
       const recovered = await recoverEventStore({
         ...{
           dataDir,
@@ -75,8 +77,8 @@ export async function rebuildEventStore(options: RebuildOptions): Promise<Rebuil
           mustBeCopy: from !== undefined,
           acceptLoss: options.acceptLoss,
         },
-        settings: { ...options.settings, temporaryFolder: join(place.work, "duckdb") },
-        // No events are counted here, so no spike can begin.
+        settings: { ...options.settings, temporaryFolder: join(dataPaths.work, "duckdb") },
+        // Events are not counted here, so no spike can start.
         people: () =>
           new PeopleStore(people, {
             ...{ factor: 10, minimumPerMinute: 1_000_000_000, historyMinutes: 60, historyMinutesMin: 2 },
@@ -89,7 +91,7 @@ export async function rebuildEventStore(options: RebuildOptions): Promise<Rebuil
       people.$client.close();
     }
   } finally {
-    rmSync(place.work, { recursive: true, force: true });
+    rmSync(dataPaths.work, { recursive: true, force: true });
     lock.release();
   }
 }
@@ -97,7 +99,7 @@ export async function rebuildEventStore(options: RebuildOptions): Promise<Rebuil
 async function finish({ dataDir, onStep }: RebuildOptions, recovered: Recovered): Promise<Rebuilt> {
   const { database, loader, people, base, putAside, gaps, replayed } = recovered;
   try {
-    const mirror = await PersonMirror.open(database, people.db);
+    const mirror = await DuckdbPersonReplica.open(database, people.db);
     onStep("copying persons");
     if (mirror.isCutOff) await mirror.refill();
     else await mirror.follow();

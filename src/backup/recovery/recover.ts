@@ -1,55 +1,61 @@
 /**
- * Opens the event store whatever has become of its file: as it is, or made again from a backup's copy and the archive.
+ * Opens the event store in any state of its file: as it is, or rebuilt from a backup's copy and the archive.
  *
- * Nothing is given up without being told to: when entries would be missing it says which, and leaves all as it is. A
- * broken file is put aside, not deleted. A crash at any moment is taken up by the next call.
+ * Never discards entries without consent: if entries would be missing, it throws with their ranges and changes nothing.
+ * A corrupt file is quarantined, not deleted. After a crash at any point, the next call resumes.
  */
 
 import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import type { RecoveryHooks } from "../../engine/stores.ts";
+import type { RecoveryCallbacks } from "../../engine/stores.ts";
 import {
   type EventDatabase,
-  type EventDatabaseSettings,
+  type EventDatabaseOptions,
   openEventDatabase,
 } from "../../events/duckdb/database.ts";
 import { EventLoader } from "../../events/duckdb/loader.ts";
-import { newerFormatOf, openFailureOf } from "../../events/duckdb/open-failure.ts";
+import { getNewerFormat, toOpenError } from "../../events/duckdb/open-error.ts";
 import { type ArchivedSegment, lastArchived } from "../../journal/archive.ts";
 import { type Lane, lanes } from "../../journal/segment.ts";
-import { AppError, firstLine, OperatorNeeded } from "../../lib/errors.ts";
+import { AppError, firstLine, OperatorActionError } from "../../lib/errors.ts";
 import { shellWord } from "../../lib/shell-text.ts";
-import { DataFromNewerVersion } from "../../lib/sqlite/migrate.ts";
+import { NewerDataVersionError } from "../../lib/sqlite/migrate.ts";
 import { paths } from "../../paths.ts";
-import type { PeopleStore } from "../../people/store.ts";
+import type { PeopleStore } from "../../persons/store.ts";
 import { readLastBackup } from "../last-backup.ts";
-import { chooseBase, cursorsOf, type OlderCopy, placeBase, wayFrom } from "./base.ts";
 import {
-  doneOpening,
-  noteOpening,
-  putAsideSince,
-  putEventStoreAside,
-  putLogAside,
+  openingStarted,
+  openingSucceeded,
+  quarantinedSince,
+  quarantineEventStore,
+  quarantineWal,
   readDamagedMark,
-} from "./put-aside.ts";
-import { type Cursors, entriesIn, type Gap, gapsText, neededUpTo } from "./range.ts";
+} from "./quarantine.ts";
+import { type Cursors, entriesIn, formatGaps, type Gap, neededUpTo } from "./range.ts";
+import {
+  chooseRecoverySource,
+  getCursors,
+  type OlderCopy,
+  planFrom,
+  restoreSource,
+} from "./recovery-source.ts";
 import { replayArchive } from "./replay.ts";
 
-/** The store of persons lacks what the event store or the archive has: going on from there would mix up numbers. */
-class PersonsBehind extends OperatorNeeded {
+/** The persons store is behind the event store or the archive: continuing from there would reuse sequence numbers. */
+class MatchingPersons extends OperatorActionError {
   readonly code = "persons_behind";
   override readonly hint =
     "Stop Flagkeep and restore the last backup over it: `flagkeep backup restore FILE --force --replay`.";
   constructor(lane: Lane, has: number, known: number) {
     super(
-      `The store of persons ends at the ${lane} entry ${has}, but entry ${known} was loaded: people.sqlite is missing or ` +
-        "older than the rest.",
+      `The person store ends at ${lane} entry ${has}, but entry ${known} was loaded: people.sqlite is missing or ` +
+        "older than the other stores.",
     );
   }
 }
 
-/** The event store cannot be made again in full. */
-export class EventsWouldBeLost extends OperatorNeeded {
+/** The event store cannot be rebuilt completely. */
+export class DataLossError extends OperatorActionError {
   readonly code = "events_would_be_lost";
   override readonly hint: string;
   constructor(
@@ -57,115 +63,116 @@ export class EventsWouldBeLost extends OperatorNeeded {
     readonly gaps: readonly Gap[],
     backup: string,
   ) {
-    super(`${reason} It can be made again only without the entries ${gapsText(gaps)}.`);
+    super(`${reason} It can only be rebuilt without entries ${formatGaps(gaps)}.`);
     const key = backup.endsWith(".age") ? " --backup-key-file KEY" : "";
     this.hint =
-      `Stop Flagkeep and name a backup that reaches further, \`flagkeep rebuild --from ${shellWord(backup)}${key}\`, or do without ` +
+      `Stop Flagkeep and rebuild from a newer backup, \`flagkeep rebuild --from ${shellWord(backup)}${key}\`, or without ` +
       "these entries, `flagkeep rebuild --accept-loss`.";
   }
 }
 
-/** It was made again several times just now, and is broken again: the disk or the memory may be. */
-class BrokenAgain extends OperatorNeeded {
+/** Recently rebuilt several times and corrupt again: the disk or the memory may be faulty. */
+class BrokenAgain extends OperatorActionError {
   readonly code = "broken_again";
   override readonly hint =
-    "Look at the disk and the memory of the machine, then start Flagkeep again; `flagkeep doctor` tells more.";
+    "Check the disk and memory of the machine, then restart Flagkeep; see also `flagkeep doctor`.";
   constructor(reason: string, times: number) {
-    super(`${reason} It was made again ${times} times within ten minutes, and does not stay whole.`);
+    super(`${reason} It was rebuilt ${times} times within ten minutes and is corrupt again.`);
   }
 }
 
 /** None of the backups can be used. */
-class NoUsableCopy extends AppError {
+class NoRecoverySourceError extends AppError {
   readonly code = "no_usable_copy";
-  override readonly hint = "Give another one with --from, or none, to make the event store from the archive.";
+  override readonly hint =
+    "Choose another backup with --from, or omit it to rebuild the event store from the archive.";
 }
 
-/** Openings that ended the process, one after another, after which the file is taken for damaged. */
+/** Consecutive openings that crashed the process, after which the file is considered corrupt. */
 const crashedOpeningsMax = 3;
-/** How often the file is made again within ten minutes. */
-const madeAgainMax = 3;
+/** Rebuilds allowed within ten minutes. */
+const rebuiltMax = 3;
 
 export interface Recovery {
   dataDir: string;
-  /** Who has it opened, again and again; see `noteOpening`. */
+  /** The process that restarts this one; see `openingStarted`. */
   opener: string;
-  settings: EventDatabaseSettings;
-  /** Opens the store of persons. Called when DuckDB has said that nobody else uses the data. */
+  settings: EventDatabaseOptions;
+  /** Opens the persons store. Called after DuckDB has locked the data. */
   people: () => PeopleStore;
-  /** Backups and the like, the newest first. */
+  /** Backups and similar copies, newest first. */
   copies: () => Promise<readonly OlderCopy[]>;
-  /** Makes it again even if it can be opened. */
+  /** Rebuilds the file even if it can be opened. */
   always?: boolean;
-  /** Makes it again from a copy even if the archive would do. */
+  /** Rebuilds from a copy even if the archive is complete. */
   mustBeCopy?: boolean;
   acceptLoss?: boolean;
-  /** Opens a file that is known to be damaged as it is. */
+  /** Opens a file that is marked as corrupt as it is. */
   ignoresMark?: boolean;
-  hooks: Omit<RecoveryHooks, "onIncomplete">;
+  hooks: Omit<RecoveryCallbacks, "onIncomplete">;
 }
 
 export interface Recovered {
   database: EventDatabase;
   loader: EventLoader;
   people: PeopleStore;
-  /** What was given up. */
+  /** Discarded entries. */
   gaps: readonly Gap[];
-  /** Journal entries that were applied again. */
+  /** Number of replayed journal entries. */
   replayed: number;
-  /** What it was made again from; undefined when it was not. */
+  /** Source of the rebuild; undefined without one. */
   base?: string;
-  /** Where the file is now that was there before. */
+  /** Path of the quarantined previous file. */
   putAside?: string;
 }
 
 /**
- * Opens the event store with everything that the journal does not hold any more.
+ * Opens the event store with every entry that the journal no longer holds.
  *
- * @throws {EventsWouldBeLost} nothing was changed.
- * @throws {ArchiveDamaged}    a file of the archive cannot be read; what is before it was applied.
- * @throws whatever DuckDB says when the file is in use, of a newer version, or memory or disk are short.
+ * @throws {DataLossError} nothing was changed.
+ * @throws {ArchiveDamaged}    an archive file is unreadable; the entries before it were applied.
+ * @throws DuckDB's error when the file is in use or of a newer version, or memory or disk space is short.
  */
 export async function recoverEventStore(recovery: Recovery): Promise<Recovered> {
   const { dataDir, settings, hooks } = recovery;
-  const place = paths(dataDir);
-  // Opening a file that is not there would make one.
-  const opened = existsSync(place.events) ? await openOrReason(recovery) : ({} as Opened);
+  const dataPaths = paths(dataDir);
+  // Opening a missing file would create one.
+  const opened = existsSync(dataPaths.events) ? await openOrReason(recovery) : ({} as Opened);
   const people = recovery.people();
-  const needed = neededUpTo(place.journal, {
+  const needed = neededUpTo(dataPaths.journal, {
     realtime: people.cursor("realtime"),
     historical: people.cursor("historical"),
   });
-  requirePersons(people, lastArchived(place.archive));
+  assertPersons(people, lastArchived(dataPaths.archive));
   let reason = opened.reason;
-  const isNew = !existsSync(place.events) && needed.realtime + needed.historical === 0;
+  const isNew = !existsSync(dataPaths.events) && needed.realtime + needed.historical === 0;
   const database =
-    isNew && !recovery.always ? await openEventDatabase(place.events, settings) : opened.database;
+    isNew && !recovery.always ? await openEventDatabase(dataPaths.events, settings) : opened.database;
   if (database !== undefined) {
     const loader = opened.loader ?? (await EventLoader.open(database));
-    requirePersons(people, cursorsOf(loader));
-    const { files, gaps } = wayFrom(dataDir, cursorsOf(loader), needed);
+    assertPersons(people, getCursors(loader));
+    const { files, gaps } = planFrom(dataDir, getCursors(loader), needed);
     if (gaps.length === 0 && reason === undefined) {
       return { database, loader, people, ...(await catchUp(recovery, { loader, people, needed, files })) };
     }
     database.close();
-    reason ??= "The event store lacks entries that are no longer in the journal.";
+    reason ??= "The event store misses entries that are no longer in the journal.";
   }
-  reason ??= "The event store's file is missing.";
+  reason ??= "events.duckdb is missing.";
 
-  const base = await chooseBase({
+  const base = await chooseRecoverySource({
     ...{ dataDir, settings, needed, copies: await recovery.copies(), onDamage: hooks.onDamage },
     mustBeCopy: recovery.mustBeCopy ?? false,
   });
-  if (base === undefined) throw new NoUsableCopy("There is no backup that can be used.");
+  if (base === undefined) throw new NoRecoverySourceError("No usable backup was found.");
   if (base.gaps.length > 0 && !recovery.acceptLoss) {
-    throw new EventsWouldBeLost(reason, base.gaps, readLastBackup(dataDir)?.file ?? "FILE");
+    throw new DataLossError(reason, base.gaps, readLastBackup(dataDir)?.file ?? "FILE");
   }
-  if (recovery.always !== true) requireHope(dataDir, reason);
-  const putAside = putEventStoreAside(dataDir);
-  hooks.onStep("the event store is made again", { reason, from: base.name, put_aside: putAside });
-  placeBase(dataDir, base);
-  const made = await openEventDatabase(place.events, settings);
+  if (recovery.always !== true) assertRecoverable(dataDir, reason);
+  const putAside = quarantineEventStore(dataDir);
+  hooks.onStep("rebuilding the event store", { reason, from: base.name, put_aside: putAside });
+  restoreSource(dataDir, base);
+  const made = await openEventDatabase(dataPaths.events, settings);
   const loader = await EventLoader.open(made);
   const { gaps, replayed } = await catchUp(recovery, { loader, people, needed, files: base.files });
   if (base.folder !== undefined) rmSync(base.folder, { recursive: true, force: true });
@@ -176,26 +183,26 @@ export async function recoverEventStore(recovery: Recovery): Promise<Recovered> 
 }
 
 /** @throws {BrokenAgain} */
-function requireHope(dataDir: string, reason: string): void {
-  const times = putAsideSince(dataDir, Date.now() - 600_000);
-  if (times >= madeAgainMax) throw new BrokenAgain(reason, times);
+function assertRecoverable(dataDir: string, reason: string): void {
+  const times = quarantinedSince(dataDir, Date.now() - 600_000);
+  if (times >= rebuiltMax) throw new BrokenAgain(reason, times);
 }
 
-/** Applies files behind the store's cursors. @returns how many entries, and what could not be read */
+/** Applies files after the store's cursors. @returns the number of entries, and what could not be read */
 async function catchUp(
   { dataDir, acceptLoss = false, hooks }: Recovery,
   way: { loader: EventLoader; people: PeopleStore; needed: Cursors; files: readonly ArchivedSegment[] },
 ): Promise<{ replayed: number; gaps: Gap[] }> {
   const { loader, people, needed, files } = way;
-  const place = paths(dataDir);
-  const before = cursorsOf(loader);
+  const storePaths = paths(dataDir);
+  const before = getCursors(loader);
   if (before.realtime >= needed.realtime && before.historical >= needed.historical) {
     return { replayed: 0, gaps: [] };
   }
   const gaps = await replayArchive({
     ...{ loader, needed, acceptLoss, identity: people, archived: files },
-    workFolder: join(place.work, "replay"),
-    quarantineFolder: place.quarantine,
+    workFolder: join(storePaths.work, "replay"),
+    quarantineFolder: storePaths.quarantine,
     onProgress: hooks.onProgress,
     onDamage: hooks.onDamage,
   });
@@ -204,57 +211,58 @@ async function catchUp(
   return { replayed: Math.max(0, passed - entriesIn(gaps)), gaps };
 }
 
-/** @throws {PersonsBehind} */
-function requirePersons(people: PeopleStore, loaded: Cursors): void {
+/** @throws {MatchingPersons} */
+function assertPersons(people: PeopleStore, loaded: Cursors): void {
   for (const lane of lanes) {
-    if (people.cursor(lane) < loaded[lane]) throw new PersonsBehind(lane, people.cursor(lane), loaded[lane]);
+    if (people.cursor(lane) < loaded[lane])
+      throw new MatchingPersons(lane, people.cursor(lane), loaded[lane]);
   }
 }
 
 interface Opened {
   database?: EventDatabase;
   loader?: EventLoader;
-  /** Why it has to be made again. */
+  /** Why it has to be rebuilt. */
   reason?: string;
 }
 
-/** @returns a reason to make the file again when there is one; without a database it cannot be opened. */
+/** @returns a reason to rebuild the file, if any; without a database the file cannot be opened. */
 async function openOrReason(recovery: Recovery): Promise<Opened> {
   const { dataDir, opener, settings, always, ignoresMark, hooks } = recovery;
-  const place = paths(dataDir);
+  const files = paths(dataDir);
   const mark = ignoresMark ? undefined : readDamagedMark(dataDir);
-  const crashes = noteOpening(dataDir, opener);
+  const crashes = openingStarted(dataDir, opener);
   if (crashes >= crashedOpeningsMax) {
-    doneOpening(dataDir);
-    return { reason: `The event store's file is damaged (opening it ended the process ${crashes} times).` };
+    openingSucceeded(dataDir);
+    return { reason: `events.duckdb is corrupt (opening it crashed the process ${crashes} times).` };
   }
   for (let attempt = 1; ; attempt++) {
     try {
-      const opened = await openWhole(place.events, settings);
-      doneOpening(dataDir);
-      if (mark !== undefined) return { ...opened, reason: `The event store's file is damaged (${mark}).` };
-      return always ? { ...opened, reason: "It was asked for." } : opened;
+      const opened = await openWhole(files.events, settings);
+      openingSucceeded(dataDir);
+      if (mark !== undefined) return { ...opened, reason: `events.duckdb is corrupt (${mark}).` };
+      return always ? { ...opened, reason: "Requested." } : opened;
     } catch (error) {
-      doneOpening(dataDir);
-      const newer = newerFormatOf(error);
+      openingSucceeded(dataDir);
+      const newer = getNewerFormat(error);
       if (newer !== undefined) {
-        throw new DataFromNewerVersion("file format of the event store", newer.found, newer.known);
+        throw new NewerDataVersionError("file format of the event store", newer.found, newer.known);
       }
-      const failure = openFailureOf(error, "opening");
+      const failure = toOpenError(error, "opening");
       if (failure === "other") throw error;
-      const reason = `The event store's file is damaged (${firstLine(error)}).`;
+      const reason = `events.duckdb is corrupt (${firstLine(error)}).`;
       if (failure === "file_broken" || attempt > 1) return { reason };
-      // What was in the log is in the journal, which keeps it until it is in the file.
-      const putAside = putLogAside(dataDir);
-      hooks.onStep("the event store's log was damaged; the journal has what was in it", {
+      // The journal keeps the entries in the log until they are in the file.
+      const putAside = quarantineWal(dataDir);
+      hooks.onStep("quarantined a corrupt write-ahead log of the event store", {
         put_aside: putAside,
       });
     }
   }
 }
 
-/** Opens the file, and reads what nothing goes on without. */
-async function openWhole(path: string, settings: EventDatabaseSettings) {
+/** Opens the file, and reads what every start needs. */
+async function openWhole(path: string, settings: EventDatabaseOptions) {
   const database = await openEventDatabase(path, settings);
   try {
     return { database, loader: await EventLoader.open(database) };

@@ -1,24 +1,24 @@
-/** Applies archived segments to an event store that lacks them, through the pipeline as at first. */
+/** Replays archived segments through the pipeline into an event store that does not have them. */
 
 import { mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Pipeline } from "../../engine/pipeline/pipeline.ts";
 import type { EventLoader } from "../../events/duckdb/loader.ts";
-import { type ArchivedSegment, type ArchivedText, readArchived } from "../../journal/archive.ts";
-import { batchOf, readSegment, type SegmentBatch, type SegmentCorruptError } from "../../journal/reader.ts";
+import { type ArchivedSegment, type ArchivedString, readArchived } from "../../journal/archive.ts";
+import { getBatch, readSegment, type SegmentBatch, type SegmentCorruptError } from "../../journal/reader.ts";
 import { lanes, type SealedSegment, segmentFileName, segmentHeader } from "../../journal/segment.ts";
-import { OperatorNeeded } from "../../lib/errors.ts";
-import { roomyPortionBytes, roomyStepBytes } from "../../lib/memory-budget.ts";
-import type { IdentityStore } from "../../people/batch.ts";
-import { type Cursors, type Gap, gapsText } from "./range.ts";
+import { OperatorActionError } from "../../lib/errors.ts";
+import { defaultBatchBytes, defaultStepBytes } from "../../lib/memory-budget.ts";
+import type { IdentityStore } from "../../persons/batch.ts";
+import { type Cursors, formatGaps, type Gap } from "./range.ts";
 
-/** A file of the archive cannot be read. */
-class ArchiveDamaged extends OperatorNeeded {
+/** An archive file cannot be read. */
+class ArchiveDamaged extends OperatorActionError {
   readonly code = "archive_damaged";
   override readonly hint =
-    "Restore the file from a copy of the disk, or stop Flagkeep and run `flagkeep rebuild --accept-loss`.";
+    "Restore the file from a copy, or stop Flagkeep and run `flagkeep rebuild --accept-loss`.";
   constructor(path: string, gap: Gap) {
-    super(`${path} is damaged: ${gapsText([gap])} cannot be read.`);
+    super(`${path} is corrupt: entries ${formatGaps([gap])} cannot be read.`);
   }
 }
 
@@ -27,22 +27,22 @@ export interface Replay {
   identity: IdentityStore;
   /** Files of the archive or of a journal. */
   archived: readonly ArchivedSegment[];
-  /** Where the cursors have to be in the end, whatever is missing on the way. */
+  /** Final cursors, even if entries before them are missing. */
   needed: Cursors;
-  /** Goes on behind what cannot be read. */
+  /** Continues after unreadable entries. */
   acceptLoss: boolean;
   /** For unpacked segments; emptied. */
   workFolder: string;
   quarantineFolder: string;
-  /** Entries applied so far, and all there are. */
+  /** Entries applied so far, and in total. */
   onProgress: (done: number, total: number) => void;
-  /** Something could not be read; it is said, and the rest goes on. */
+  /** Called for unreadable data; the replay continues. */
   onDamage: (error: Error) => void;
 }
 
 /**
- * @returns what could not be read, when losses are accepted.
- * @throws {ArchiveDamaged} unless losses are accepted; what is before it was applied.
+ * @returns the unreadable entries, when losses are accepted.
+ * @throws {ArchiveDamaged} unless losses are accepted; the entries before it were applied.
  */
 export async function replayArchive(replay: Replay): Promise<Gap[]> {
   const { loader, archived, workFolder } = replay;
@@ -66,7 +66,7 @@ export async function replayArchive(replay: Replay): Promise<Gap[]> {
   return lost;
 }
 
-/** A pipeline of its own: nothing is counted, reported or kept a second time. */
+/** A separate pipeline: nothing is counted, reported or archived a second time. */
 function applier({ loader, identity, quarantineFolder, onDamage }: Replay) {
   const failure = Promise.withResolvers<never>();
   failure.promise.catch(() => undefined);
@@ -81,8 +81,8 @@ function applier({ loader, identity, quarantineFolder, onDamage }: Replay) {
       idle: async () => undefined,
     },
     {
-      stepBytes: roomyStepBytes,
-      portionBytes: roomyPortionBytes,
+      stepBytes: defaultStepBytes,
+      portionBytes: defaultBatchBytes,
       bulkPauseMs: 0,
       checkpointBytes: 512 * 1024 * 1024,
       checkpointIntervalMs: 60_000,
@@ -97,12 +97,12 @@ function applier({ loader, identity, quarantineFolder, onDamage }: Replay) {
     },
   );
   return async (segments: readonly SealedSegment[]) => {
-    pipeline.offer(segments.map(batchOf));
+    pipeline.offer(segments.map(getBatch));
     await Promise.race([pipeline.settle(), failure.promise]);
   };
 }
 
-/** Across the lanes about as it was at first, so that of two equal events the same one stays. */
+/** Approximates the original order across lanes, so that the same one of two equal events is kept. */
 function inOrderOfArchiving(archived: readonly ArchivedSegment[]): ArchivedSegment[] {
   const at = (file: ArchivedSegment | undefined) =>
     file === undefined ? Number.POSITIVE_INFINITY : statSync(file.path).mtimeMs;
@@ -127,7 +127,7 @@ async function unpack(replay: Replay, file: ArchivedSegment, lost: Gap[]): Promi
     replay.onDamage(error);
     lost.push(gap);
   }
-  // An empty one stands for a file of which nothing can be read.
+  // An empty segment represents an unreadable file.
   const texts = segments.length > 0 ? segments : [{ first: file.first, bytes: undefined }];
   return texts.map(({ first, bytes }, index) =>
     workingCopy(replay.workFolder, { lane, first, last: (texts[index + 1]?.first ?? last + 1) - 1 }, bytes),
@@ -137,7 +137,7 @@ async function unpack(replay: Replay, file: ArchivedSegment, lost: Gap[]): Promi
 /** Reads a file of the archive or of a journal. */
 export async function readFile(
   file: ArchivedSegment,
-): Promise<{ segments: ArchivedText[]; damage?: SegmentCorruptError }> {
+): Promise<{ segments: ArchivedString[]; damage?: SegmentCorruptError }> {
   if (file.path.endsWith(".zst")) return await readArchived(file);
   const { bytes, damage } = await readSegment(file);
   return { segments: [{ first: file.first, last: file.last, bytes }], damage };

@@ -3,12 +3,11 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { flagkeep, TestAppliance, until } from "../../support/appliance.ts";
+import { flagkeep, ServerProcess, until } from "../../support/server.ts";
 import { withEventStore } from "./event-file.ts";
 import {
   answersOf,
   archiveFiles,
-  copyOf,
   type Filled,
   filledDirectory,
   messages,
@@ -17,6 +16,7 @@ import {
   remove,
   restarted,
   stop,
+  toCopy,
 } from "./support.ts";
 
 let filled: Filled;
@@ -66,14 +66,14 @@ const cases: {
 describe("the next start makes the event store again, with equal answers", () => {
   for (const { name, harm, putAside } of cases) {
     test(name, async () => {
-      const copy = copyOf(filled);
+      const copy = toCopy(filled);
       harm(join(copy.dataDir, "events.duckdb"));
-      await using appliance = await restarted(copy);
-      await appliance.eventsWhenStored(copy.answers.events.length);
-      expect(await answersOf(appliance)).toEqual(copy.answers);
+      await using server = await restarted(copy);
+      await server.eventsWhenStored(copy.answers.events.length);
+      expect(await answersOf(server)).toEqual(copy.answers);
       const names = quarantined(copy.dataDir);
       expect(names).toEqual(putAside.map((pattern) => expect.stringMatching(pattern)) as never);
-      expect(await usageOf(appliance)).toMatchObject({
+      expect(await usageOf(server)).toMatchObject({
         ...{ identified: 602, historical: 400, duplicates: 2, dropped: 2 },
       });
       remove(copy);
@@ -82,30 +82,28 @@ describe("the next start makes the event store again, with equal answers", () =>
 });
 
 test("meanwhile events are captured and flags answered, and a kill only delays it", async () => {
-  const copy = copyOf(filled);
+  const copy = toCopy(filled);
   const { dataDir } = copy;
   overwrite(join(dataDir, "events.duckdb"), 0, new Uint8Array(4_096));
   for (let kill = 0; kill < 2; kill++) {
-    await using appliance = await TestAppliance.start({ directory: copy.directory });
-    const reply = await appliance.capture({ event: "meanwhile", distinct_id: "user-0-1" });
+    await using server = await ServerProcess.start({ directory: copy.directory });
+    const reply = await server.capture({ event: "meanwhile", distinct_id: "user-0-1" });
     expect(reply.status).toBe(200);
-    expect((await appliance.post("/flags/?v=2", { token: appliance.token, distinct_id: "a" })).status).toBe(
-      200,
-    );
+    expect((await server.post("/flags/?v=2", { token: server.token, distinct_id: "a" })).status).toBe(200);
     const [pid] = await until(async () => {
-      const pids = await appliance.enginePids();
+      const pids = await server.enginePids();
       return pids.length === 1 && pids;
     }, "the engine runs");
     process.kill(pid!, "SIGKILL");
-    await appliance.kill();
+    await server.kill();
     await until(() => !existsSync(`/proc/${pid}`), "the engine is gone");
   }
-  await using appliance = await restarted(copy);
-  const events = await appliance.eventsWhenStored(copy.answers.events.length + 2);
+  await using server = await restarted(copy);
+  const events = await server.eventsWhenStored(copy.answers.events.length + 2);
   expect(new Set(events.map(({ uuid }) => uuid)).size).toBe(events.length);
   // It goes on as ever, and all is well at the start after it.
   const names = quarantined(dataDir);
-  await stop(appliance);
+  await stop(server);
   await using again = await restarted(copy);
   expect(await again.events()).toHaveLength(events.length);
   expect(quarantined(dataDir)).toEqual(names);
@@ -113,30 +111,32 @@ test("meanwhile events are captured and flags answered, and a kill only delays i
 }, 60_000);
 
 test("a damaged part that is noticed only when it is read is mended, too", async () => {
-  const copy = copyOf(filled);
+  const copy = toCopy(filled);
   const first = await restarted(copy);
   await first.eventsWhenStored(copy.answers.events.length);
   await stop(first);
   const events = join(copy.dataDir, "events.duckdb");
   // Behind the three headers: blocks of the tables.
   overwrite(events, 12_288 + 100, garbage(100_000));
-  await using appliance = await TestAppliance.start({ directory: copy.directory });
+  await using server = await ServerProcess.start({ directory: copy.directory });
   await until(
     async () => {
-      const found = await appliance.api("/api/projects/1/events/?limit=10000&order=seq");
-      return found.status === 200 && messages(appliance).some((msg) => msg.includes("made again"));
+      const found = await server.api("/api/projects/1/events/?limit=10000&order=seq");
+      return (
+        found.status === 200 && messages(server).some((msg) => msg.includes("rebuilding the event store"))
+      );
     },
-    "the event store is made again",
+    "rebuilding the event store",
     30_000,
   );
-  await appliance.eventsWhenStored(copy.answers.events.length);
-  expect(await answersOf(appliance)).toEqual(copy.answers);
+  await server.eventsWhenStored(copy.answers.events.length);
+  expect(await answersOf(server)).toEqual(copy.answers);
   expect(readdirSync(copy.dataDir)).not.toContain("events.duckdb.damaged");
   remove(copy);
 }, 60_000);
 
 test("a file of a newer DuckDB is not touched, and the versions are named", async () => {
-  const copy = copyOf(filled);
+  const copy = toCopy(filled);
   const events = join(copy.dataDir, "events.duckdb");
   rmSync(`${events}.wal`);
   // The version, behind the sum of its header and the name of the format.
@@ -152,7 +152,7 @@ test("a file of a newer DuckDB is not touched, and the versions are named", asyn
 }, 30_000);
 
 test("a file of a newer schema is not touched, and the versions are named", async () => {
-  const copy = copyOf(filled);
+  const copy = toCopy(filled);
   const first = await restarted(copy);
   await stop(first);
 
@@ -173,7 +173,7 @@ function sumOf(block: Buffer): bigint {
   return sum;
 }
 
-async function usageOf(appliance: TestAppliance): Promise<Record<string, number>> {
-  const response = await appliance.api("/api/projects/1/usage/");
+async function usageOf(server: ServerProcess): Promise<Record<string, number>> {
+  const response = await server.api("/api/projects/1/usage/");
   return ((await response.json()) as { totals: Record<string, number> }).totals;
 }

@@ -17,17 +17,16 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { noteOpening } from "../../../src/backup/recovery/put-aside.ts";
+import { openingStarted } from "../../../src/backup/recovery/quarantine.ts";
 import type { EngineStart } from "../../../src/engine/messages.ts";
 import { paths } from "../../../src/paths.ts";
-import { openPeople } from "../../../src/people/open.ts";
-import { PeopleStore } from "../../../src/people/store.ts";
+import { openPeople } from "../../../src/persons/open.ts";
+import { PeopleStore } from "../../../src/persons/store.ts";
 import { storeRecovery } from "../../../src/serve/engine-recovery.ts";
-import { flagkeep, TestAppliance, until } from "../../support/appliance.ts";
+import { flagkeep, ServerProcess, until } from "../../support/server.ts";
 import { withEventStore } from "./event-file.ts";
 import {
   answersOf,
-  copyOf,
   type Filled,
   filledDirectory,
   messages,
@@ -36,6 +35,7 @@ import {
   remove,
   restarted,
   stop,
+  toCopy,
 } from "./support.ts";
 
 /** DuckDB's three headers, and its blocks behind them. */
@@ -50,10 +50,10 @@ let crashed: Filled;
 let whole: Filled;
 beforeAll(async () => {
   crashed = await filledDirectory();
-  whole = copyOf(crashed);
-  const appliance = await restarted(whole);
-  await appliance.eventsWhenStored(whole.answers.events.length);
-  await stop(appliance);
+  whole = toCopy(crashed);
+  const server = await restarted(whole);
+  await server.eventsWhenStored(whole.answers.events.length);
+  await stop(server);
 }, 90_000);
 afterAll(() => {
   remove(crashed);
@@ -67,33 +67,33 @@ function garbage(bytes: number, seed: string): Buffer {
 }
 
 /** Asks for everything until all is answered as before, whatever the first questions meet. */
-async function expectHealed(copy: Filled): Promise<TestAppliance> {
-  const appliance = await TestAppliance.start({ directory: copy.directory });
+async function expectHealed(copy: Filled): Promise<ServerProcess> {
+  const server = await ServerProcess.start({ directory: copy.directory });
   const expected = JSON.stringify(copy.answers);
   await until(
     async () => {
-      const found = await answersOf(appliance).catch(() => undefined);
+      const found = await answersOf(server).catch(() => undefined);
       return JSON.stringify(found) === expected;
     },
     "everything is answered as before",
     40_000,
   );
-  return appliance;
+  return server;
 }
 
 async function heals(original: Filled, harm: (events: string) => void): Promise<void> {
-  const copy = copyOf(original);
+  const copy = toCopy(original);
   harm(join(copy.dataDir, "events.duckdb"));
-  await using appliance = await expectHealed(copy);
+  await using server = await expectHealed(copy);
   await until(async () => {
     const { stdout } = await flagkeep(["status", "--json", "--data-dir", copy.dataDir]);
     const { engine } = JSON.parse(stdout);
     return engine.up && engine.trouble === null;
   }, "nothing is wrong any more");
-  expect(await appliance.stop()).toBe(0);
+  expect(await server.stop()).toBe(0);
   // And it stays so.
   await using again = await expectHealed(copy);
-  expect(messages(again).filter((message) => message.includes("made again"))).toEqual([]);
+  expect(messages(again).filter((message) => message.includes("rebuilding the event store"))).toEqual([]);
   remove(copy);
 }
 
@@ -175,7 +175,7 @@ describe("other harm", () => {
 
 test("a table of cursors that is gone is mended as well", async () => {
   for (const statement of ["DROP TABLE load_cursor", "DROP TABLE mirror_cursor"]) {
-    const copy = copyOf(whole);
+    const copy = toCopy(whole);
     await withEventStore(copy.dataDir, (run) => run(statement));
     await using _ = await expectHealed(copy);
     remove(copy);
@@ -183,14 +183,20 @@ test("a table of cursors that is gone is mended as well", async () => {
 }, 60_000);
 
 test("opening that ends the process three times under one front: the file is made again", async () => {
-  const copy = copyOf(whole);
+  const copy = toCopy(whole);
   const { dataDir } = copy;
-  expect([1, 2, 3].map(() => noteOpening(dataDir, "a-front"))).toEqual([0, 1, 2]);
+  expect([1, 2, 3].map(() => openingStarted(dataDir, "a-front"))).toEqual([0, 1, 2]);
   const db = openPeople(paths(dataDir).people);
   const spikes = { factor: 10, minimumPerMinute: 1e9, historyMinutes: 60, historyMinutesMin: 2 };
   const nothing = () => undefined;
   const { database } = await storeRecovery.open(
-    { dataDir, front: "a-front", memoryLimitBytes: 256 * 1024 * 1024, threads: 1 } as EngineStart,
+    {
+      dataDir,
+      front: "a-front",
+      memoryLimitBytes: 256 * 1024 * 1024,
+      threads: 1,
+      spillLimitBytes: 2 ** 30,
+    } as EngineStart,
     () => new PeopleStore(db, spikes),
     { onStep: nothing, onProgress: nothing, onDamage: nothing, onIncomplete: nothing },
   );
@@ -205,8 +211,8 @@ test("opening that ends the process three times under one front: the file is mad
 }, 60_000);
 
 test("openings that ended with their front say nothing of the file", async () => {
-  const copy = copyOf(whole);
-  for (const _ of [1, 2, 3, 4]) noteOpening(copy.dataDir, "a-front-that-was-killed");
+  const copy = toCopy(whole);
+  for (const _ of [1, 2, 3, 4]) openingStarted(copy.dataDir, "a-front-that-was-killed");
   await using _ = await expectHealed(copy);
   expect(quarantined(copy.dataDir)).toEqual([]);
   expect(existsSync(join(copy.dataDir, "events.duckdb.opening"))).toBe(false);
@@ -214,24 +220,24 @@ test("openings that ended with their front say nothing of the file", async () =>
 }, 60_000);
 
 test("a file that is broken again and again is said, not made again for ever", async () => {
-  const copy = copyOf(whole);
+  const copy = toCopy(whole);
   const folder = join(copy.dataDir, "journal/quarantine");
   mkdirSync(folder, { recursive: true });
   const now = Date.now();
   for (let n = 0; n < 3; n++) writeFileSync(join(folder, `events.duckdb.${now - n}.broken`), "");
   overwrite(join(copy.dataDir, "events.duckdb"), 0, garbage(8_192, "again"));
-  await using appliance = await TestAppliance.start({ directory: copy.directory });
+  await using server = await ServerProcess.start({ directory: copy.directory });
   const status = async () =>
     JSON.parse((await flagkeep(["status", "--json", "--data-dir", copy.dataDir])).stdout).engine;
-  await until(async () => (await status()).trouble?.message.includes("made again 3 times"), "it is said");
+  await until(async () => (await status()).trouble?.message.includes("rebuilt 3 times"), "it is said");
   const { restarts } = await status();
-  await appliance.capture({ event: "waits", distinct_id: "a" });
+  await server.capture({ event: "waits", distinct_id: "a" });
   expect((await status()).restarts).toBe(restarts);
   remove(copy);
 }, 60_000);
 
 test("the doctor finds damage that shows only when a block is read, and changes nothing", async () => {
-  const copy = copyOf(whole);
+  const copy = toCopy(whole);
   const events = join(copy.dataDir, "events.duckdb");
   expect((await flagkeep(["doctor", "--data-dir", copy.dataDir])).stdout).toContain("can be opened and read");
   let block = -1;

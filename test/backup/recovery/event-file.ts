@@ -1,4 +1,4 @@
-/** Opens the event store of a stopped appliance, as a person with DuckDB at hand could. */
+/** Opens the event store of a stopped server, as a person with DuckDB at hand could. */
 
 import { join } from "node:path";
 import { DuckDBInstance } from "@duckdb/node-api";

@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
-import { gapsBetween, gapsText, neededUpTo } from "../../../src/backup/recovery/range.ts";
+import { formatGaps, gapsBetween, neededUpTo } from "../../../src/backup/recovery/range.ts";
 import type { ArchivedSegment } from "../../../src/journal/archive.ts";
 import type { Lane } from "../../../src/journal/segment.ts";
-import { temporaryFolder } from "../../support/appliance.ts";
 import { entryLines, writeSegment } from "../../support/segments.ts";
+import { temporaryFolder } from "../../support/server.ts";
 
 const file = (lane: Lane, first: number, last: number): ArchivedSegment => ({
   ...{ lane, first, last, bytes: 1, path: "" },
@@ -82,7 +82,7 @@ describe("what is missing between the cursors and what is needed", () => {
       file("historical", 1, 5),
       file("realtime", 2, 5),
     ]);
-    expect(gapsText(gaps)).toBe("realtime 1 to 1 and historical 6 to 9 (about 5 events)");
+    expect(formatGaps(gaps)).toBe("realtime 1 to 1 and historical 6 to 9 (about 5 events)");
   });
 });
 

@@ -3,11 +3,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { flagkeep, TestAppliance, until } from "../../support/appliance.ts";
+import { flagkeep, ServerProcess, until } from "../../support/server.ts";
 import {
   answersOf,
   archiveFiles,
-  copyOf,
   type Filled,
   fill,
   filledDirectory,
@@ -16,6 +15,7 @@ import {
   remove,
   restarted,
   stop,
+  toCopy,
 } from "./support.ts";
 
 let filled: Filled;
@@ -23,14 +23,14 @@ let filled: Filled;
 let backedUp: Filled;
 beforeAll(async () => {
   filled = await filledDirectory();
-  backedUp = copyOf(filled);
+  backedUp = toCopy(filled);
   const created = await flagkeep(["backup", "create", "--data-dir", backedUp.dataDir]);
   expect(created).toMatchObject({ code: 0 });
-  const appliance = await restarted(backedUp);
-  await appliance.eventsWhenStored(filled.answers.events.length);
-  await fill(appliance, 2);
-  backedUp.answers = await answersOf(appliance);
-  await stop(appliance);
+  const server = await restarted(backedUp);
+  await server.eventsWhenStored(filled.answers.events.length);
+  await fill(server, 2);
+  backedUp.answers = await answersOf(server);
+  await stop(server);
   // What the backup covers is no longer archived: the archive begins behind the first run.
   expect(archiveFiles(backedUp.dataDir, "realtime")[0]).not.toContain("/0000000000000001-");
 }, 90_000);
@@ -44,14 +44,14 @@ const rebuild = (dataDir: string, ...args: string[]) =>
   flagkeep(["rebuild", "--data-dir", dataDir, "--json", ...args]);
 
 async function expectAnswers(copy: Filled): Promise<void> {
-  await using appliance = await restarted(copy);
-  await appliance.eventsWhenStored(copy.answers.events.length);
-  expect(await answersOf(appliance)).toEqual(copy.answers);
+  await using server = await restarted(copy);
+  await server.eventsWhenStored(copy.answers.events.length);
+  expect(await answersOf(server)).toEqual(copy.answers);
 }
 
 describe("with a backup and an archive that begins behind it", () => {
   test("the next start makes the event store again by itself", async () => {
-    const copy = copyOf(backedUp);
+    const copy = toCopy(backedUp);
     zeroHeader(copy.dataDir);
     await expectAnswers(copy);
     expect(quarantined(copy.dataDir)).toEqual([
@@ -61,7 +61,7 @@ describe("with a backup and an archive that begins behind it", () => {
   }, 60_000);
 
   test("without a backup on this machine: captured and said, not loaded; --from mends it", async () => {
-    const copy = copyOf(backedUp);
+    const copy = toCopy(backedUp);
     const { dataDir } = copy;
     const [name] = readdirSync(join(dataDir, "backups"));
     const elsewhere = join(dataDir, "..", name!);
@@ -69,7 +69,7 @@ describe("with a backup and an archive that begins behind it", () => {
     rmSync(join(dataDir, "last-backup.json"));
     zeroHeader(dataDir);
     {
-      await using appliance = await TestAppliance.start({ directory: copy.directory });
+      await using server = await ServerProcess.start({ directory: copy.directory });
       const { trouble } = await until(async () => {
         const { stdout } = await flagkeep(["status", "--json", "--data-dir", dataDir]);
         const { engine } = JSON.parse(stdout) as {
@@ -79,19 +79,17 @@ describe("with a backup and an archive that begins behind it", () => {
       }, "the trouble is said");
       expect(trouble.message).toMatch(/realtime 1 to \d+ and historical 1 to \d+ \(about \d+ events\)/);
       expect(trouble.hint).toContain("flagkeep rebuild --from");
-      const reply = await appliance.capture({ event: "meanwhile", distinct_id: "user-0-1" });
+      const reply = await server.capture({ event: "meanwhile", distinct_id: "user-0-1" });
       expect(reply.status).toBe(200);
-      expect((await appliance.post("/flags/?v=2", { token: appliance.token, distinct_id: "a" })).status).toBe(
-        200,
-      );
-      expect((await appliance.api("/api/projects/1/events/")).status).toBe(503);
+      expect((await server.post("/flags/?v=2", { token: server.token, distinct_id: "a" })).status).toBe(200);
+      expect((await server.api("/api/projects/1/events/")).status).toBe(503);
       const { stdout, code } = await flagkeep(["doctor", "--json", "--data-dir", dataDir]);
       expect({ code, stdout }).toEqual({
         code: 1,
         stdout: expect.stringContaining("flagkeep rebuild --from"),
       });
       expect(await rebuild(dataDir)).toMatchObject({ code: 1, stderr: expect.stringContaining("in use") });
-      await stop(appliance);
+      await stop(server);
     }
     const stopped = await flagkeep(["doctor", "--json", "--data-dir", dataDir, "--port", "0"]);
     expect(stopped.stdout).toContain("flagkeep rebuild --from");
@@ -110,14 +108,14 @@ describe("with a backup and an archive that begins behind it", () => {
       entries_waiting: 1,
       lost: [],
     } as never);
-    await using appliance = await restarted(copy);
-    const events = await appliance.eventsWhenStored(copy.answers.events.length + 1);
+    await using server = await restarted(copy);
+    const events = await server.eventsWhenStored(copy.answers.events.length + 1);
     expect(events.filter(({ event }) => event !== "meanwhile")).toEqual(copy.answers.events);
     remove(copy);
   }, 60_000);
 
   test("a backup that cannot be read is passed over and named", async () => {
-    const copy = copyOf(backedUp);
+    const copy = toCopy(backedUp);
     const [name] = readdirSync(join(copy.dataDir, "backups"));
     // It names the file by its path, which is that of the directory that this one is a copy of.
     rmSync(join(copy.dataDir, "last-backup.json"));
@@ -132,17 +130,17 @@ describe("with a backup and an archive that begins behind it", () => {
 });
 
 test("the store of persons is lost: nothing is mixed up, and the backup to restore is asked for", async () => {
-  const copy = copyOf(backedUp);
+  const copy = toCopy(backedUp);
   const { dataDir } = copy;
   for (const end of ["", "-wal", "-shm"]) rmSync(join(dataDir, `people.sqlite${end}`), { force: true });
-  const appliance = await TestAppliance.start({ directory: copy.directory });
+  const server = await ServerProcess.start({ directory: copy.directory });
   const doctor = await until(async () => {
     const { stdout } = await flagkeep(["doctor", "--json", "--data-dir", dataDir]);
     return stdout.includes("people.sqlite is missing") && stdout;
   }, "the trouble is said");
   expect(doctor).toContain("--force --replay");
-  expect((await appliance.capture({ event: "meanwhile", distinct_id: "user-0-1" })).status).toBe(200);
-  await stop(appliance);
+  expect((await server.capture({ event: "meanwhile", distinct_id: "user-0-1" })).status).toBe(200);
+  await stop(server);
   expect(await rebuild(dataDir, "--accept-loss")).toMatchObject({ code: 1, stdout: "" });
   const [name] = readdirSync(join(dataDir, "backups"));
   const restored = await flagkeep([
@@ -158,7 +156,7 @@ test("the store of persons is lost: nothing is mixed up, and the backup to resto
 
 describe("with a gap in the archive", () => {
   test("it is refused with the range, and done only with --accept-loss", async () => {
-    const copy = copyOf(filled);
+    const copy = toCopy(filled);
     const { dataDir } = copy;
     const historical = archiveFiles(dataDir, "historical");
     for (const path of historical) rmSync(path);
@@ -173,26 +171,26 @@ describe("with a gap in the archive", () => {
     const lost = [{ lane: "historical", first_seq: 1, last_seq: 200 }];
     expect(JSON.parse(stdout)).toMatchObject({ from: "the archive", put_aside: null, lost });
     const without = copy.answers.events.filter(({ historical, seq }) => !historical || seq > 200);
-    await using appliance = await restarted(copy);
-    expect(await appliance.eventsWhenStored(without.length)).toEqual(without);
+    await using server = await restarted(copy);
+    expect(await server.eventsWhenStored(without.length)).toEqual(without);
     remove(copy);
   }, 60_000);
 
   test("a damaged file of the archive is a gap, too", async () => {
-    const copy = copyOf(filled);
+    const copy = toCopy(filled);
     const { dataDir } = copy;
     const [path] = archiveFiles(dataDir, "realtime");
     overwrite(path!, 200, new Uint8Array(50).fill(7));
     const refused = await rebuild(dataDir);
     expect(refused).toMatchObject({ code: 1, stdout: "" });
-    expect(refused.stderr).toContain(`${path} is damaged: realtime 1 to`);
+    expect(refused.stderr).toContain(`${path} is corrupt: entries realtime 1 to`);
     const { stdout, code } = await rebuild(dataDir, "--accept-loss");
     expect(code).toBe(0);
     expect(JSON.parse(stdout)).toMatchObject({ lost: [{ lane: "realtime", first_seq: 1 }] });
-    await using appliance = await restarted(copy);
+    await using server = await restarted(copy);
     const { last_seq } = (JSON.parse(stdout) as { lost: { last_seq: number }[] }).lost[0]!;
     const without = copy.answers.events.filter(({ historical, seq }) => historical || seq > last_seq);
-    expect(await appliance.eventsWhenStored(without.length)).toEqual(without);
+    expect(await server.eventsWhenStored(without.length)).toEqual(without);
     remove(copy);
   }, 60_000);
 });

@@ -4,18 +4,18 @@ import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { flagkeep, initialisedDirectory, TestAppliance, until } from "../../support/appliance.ts";
+import { flagkeep, initialisedDirectory, ServerProcess, until } from "../../support/server.ts";
 import {
   type Answers,
   answersOf,
   archiveFiles,
-  copyOf,
   type Filled,
   fill,
   messages,
   remove,
   restarted,
   stop,
+  toCopy,
 } from "./support.ts";
 
 let filled: Filled;
@@ -25,7 +25,7 @@ let backup: string;
 beforeAll(async () => {
   const directory = await initialisedDirectory();
   const { dataDir } = directory;
-  const first = await TestAppliance.start({ directory });
+  const first = await ServerProcess.start({ directory });
   await fill(first, 0);
   const created = await flagkeep(["backup", "create", "--data-dir", dataDir, "--json"]);
   expect(created.code).toBe(0);
@@ -33,7 +33,7 @@ beforeAll(async () => {
   await fill(first, 1);
   await stop(first);
 
-  const second = await TestAppliance.start({ directory });
+  const second = await ServerProcess.start({ directory });
   const made = await flagkeep(["projects", "create", "Later", "--data-dir", dataDir, "--json"]);
   expect(made.code).toBe(0);
   secondProject = JSON.parse(made.stdout) as typeof secondProject;
@@ -57,17 +57,17 @@ const restore = (dataDir: string, ...args: string[]) =>
   flagkeep(["backup", "restore", backup, "--data-dir", dataDir, "--json", ...args]);
 const destroy = (path: string) => writeFileSync(path, "no database at all".repeat(1_000));
 
-async function usageOf(appliance: TestAppliance): Promise<unknown> {
-  return ((await (await appliance.api("/api/projects/1/usage/")).json()) as { totals: unknown }).totals;
+async function usageOf(server: ServerProcess): Promise<unknown> {
+  return ((await (await server.api("/api/projects/1/usage/")).json()) as { totals: unknown }).totals;
 }
 
-async function answersWhenLoaded(appliance: TestAppliance): Promise<Answers> {
-  await appliance.eventsWhenStored(filled.answers.events.length);
-  return await answersOf(appliance);
+async function answersWhenLoaded(server: ServerProcess): Promise<Answers> {
+  await server.eventsWhenStored(filled.answers.events.length);
+  return await answersOf(server);
 }
 
 test("with events and persons destroyed: every event once, persons, usage and flags as they were", async () => {
-  const copy = copyOf(filled);
+  const copy = toCopy(filled);
   const { dataDir } = copy;
   destroy(join(dataDir, "events.duckdb"));
   destroy(join(dataDir, "people.sqlite"));
@@ -79,20 +79,20 @@ test("with events and persons destroyed: every event once, persons, usage and fl
   } as never);
   // Two runs of 503 entries and three of the other project, and what the backup holds is not among them.
   expect(replayed.entries).toBeGreaterThanOrEqual(1_009);
-  await using appliance = await restarted(copy);
-  expect(await answersWhenLoaded(appliance)).toEqual(filled.answers);
-  expect(await usageOf(appliance)).toEqual(usage as never);
-  const flags = (await (await appliance.api("/api/projects/1/feature_flags/")).json()) as {
+  await using server = await restarted(copy);
+  expect(await answersWhenLoaded(server)).toEqual(filled.answers);
+  expect(await usageOf(server)).toEqual(usage as never);
+  const flags = (await (await server.api("/api/projects/1/feature_flags/")).json()) as {
     results: { key: string }[];
   };
   expect(flags.results.map(({ key }) => key)).toEqual(["after-the-backup"]);
-  const reply = await appliance.post("/capture/", {
+  const reply = await server.post("/capture/", {
     ...{ api_key: secondProject.api_key, event: "goes on", distinct_id: "a" },
   });
   expect(reply.status).toBe(200);
-  expect(messages(appliance).filter((message) => message.includes("could not"))).toEqual([]);
+  expect(messages(server).filter((message) => message.includes("could not"))).toEqual([]);
   // And all of it is archived or backed up again.
-  await stop(appliance);
+  await stop(server);
   const doctor = await flagkeep(["doctor", "--json", "--data-dir", dataDir, "--port", "0"]);
   expect(doctor.stdout).toContain('"check":"archive","level":"ok"');
   remove(copy);
@@ -105,13 +105,13 @@ test("into a new directory, and again: the same", async () => {
   expect(code).toBe(0);
   expect(JSON.parse(stdout)).toMatchObject({ previous: null, replayed: { from: filled.dataDir, lost: [] } });
   const directory = { ...filled.directory, dataDir };
-  await using appliance = await restarted({ directory });
-  expect(await answersWhenLoaded(appliance)).toEqual(filled.answers);
+  await using server = await restarted({ directory });
+  expect(await answersWhenLoaded(server)).toEqual(filled.answers);
   remove({ dataDir });
 }, 60_000);
 
 test("without the old flagkeep.sqlite no key opens events of a project that the backup does not know", async () => {
-  const copy = copyOf(filled);
+  const copy = toCopy(filled);
   const { dataDir } = copy;
   destroy(join(dataDir, "flagkeep.sqlite"));
   const { stdout, code } = await restore(dataDir, "--force", "--replay");
@@ -119,18 +119,18 @@ test("without the old flagkeep.sqlite no key opens events of a project that the 
   expect(JSON.parse(stdout)).toMatchObject({ replayed: { metadata: "backup", put_aside: 3 } });
   const aside = readFileSync(join(dataDir, "journal/quarantine/unknown-projects-realtime.ndjson"), "utf8");
   expect(aside.match(/secret \d/g)).toEqual(["secret 1", "secret 2", "secret 3"]);
-  await using appliance = await restarted(copy);
-  expect(await answersWhenLoaded(appliance)).toEqual(filled.answers);
+  await using server = await restarted(copy);
+  expect(await answersWhenLoaded(server)).toEqual(filled.answers);
   // A project that is made now has the same number, and not those events.
   const made = await flagkeep(["projects", "create", "Other", "--data-dir", dataDir, "--json"]);
   expect((JSON.parse(made.stdout) as { id: number }).id).toBe(secondProject.id);
-  const found = await appliance.api(`/api/projects/${secondProject.id}/events/`);
+  const found = await server.api(`/api/projects/${secondProject.id}/events/`);
   expect(((await found.json()) as { results: unknown[] }).results).toEqual([]);
   remove(copy);
 }, 60_000);
 
 test("a gap is refused with the range, and nothing changes", async () => {
-  const copy = copyOf(filled);
+  const copy = toCopy(filled);
   const { dataDir } = copy;
   const [path] = archiveFiles(dataDir, "historical");
   rmSync(path!);
@@ -148,14 +148,14 @@ test("a gap is refused with the range, and nothing changes", async () => {
 
 test("a directory of other data, one in use and one without anything are refused", async () => {
   const { dataDir } = await initialisedDirectory();
-  await using other = await TestAppliance.start();
+  await using other = await ServerProcess.start();
   await other.capture({ event: "x", distinct_id: "a" });
   await other.eventsWhenStored(1);
   expect((await restore(dataDir, "--force", "--replay", other.dataDir)).stderr).toContain("in use");
   await stop(other);
   const foreign = await restore(dataDir, "--force", "--replay", other.dataDir);
   expect(foreign).toMatchObject({ code: 1, stdout: "" });
-  expect(foreign.stderr).toContain("different organisations");
+  expect(foreign.stderr).toContain("different organizations");
   const none = await restore(join(dataDir, "none"), "--replay");
   expect(none).toMatchObject({ code: 1, stdout: "" });
   expect(none.stderr).toContain("--replay OLD_DATA_DIR");

@@ -4,11 +4,11 @@ import { closeSync, cpSync, existsSync, openSync, readdirSync, rmSync, writeSync
 import { join } from "node:path";
 import {
   initialisedDirectory,
+  ServerProcess,
   type StoredEvent,
-  TestAppliance,
   temporaryFolder,
   until,
-} from "../../support/appliance.ts";
+} from "../../support/server.ts";
 
 export interface Filled {
   directory: Awaited<ReturnType<typeof initialisedDirectory>>;
@@ -27,10 +27,10 @@ const historicalCount = 200;
 /** Loads events in a run that ends in order, so that they are archived, and others in one that is killed. */
 export async function filledDirectory(args: readonly string[] = []): Promise<Filled> {
   const directory = await initialisedDirectory();
-  const first = await TestAppliance.start({ directory, args });
+  const first = await ServerProcess.start({ directory, args });
   await fill(first, 0);
   await stop(first);
-  const second = await TestAppliance.start({ directory, args });
+  const second = await ServerProcess.start({ directory, args });
   await fill(second, 1);
   const answers = await answersOf(second);
   const pids = await second.enginePids();
@@ -40,7 +40,7 @@ export async function filledDirectory(args: readonly string[] = []): Promise<Fil
 }
 
 /** The same in another folder. */
-export function copyOf({ directory, answers }: Filled): Filled {
+export function toCopy({ directory, answers }: Filled): Filled {
   const dataDir = join(temporaryFolder(), "data");
   cpSync(directory.dataDir, dataDir, {
     recursive: true,
@@ -51,8 +51,8 @@ export function copyOf({ directory, answers }: Filled): Filled {
 }
 
 /** Sends events of both lanes, duplicates, merges and properties, and waits until they are stored. */
-export async function fill(appliance: TestAppliance, run: number): Promise<void> {
-  const before = await appliance.events();
+export async function fill(server: ServerProcess, run: number): Promise<void> {
+  const before = await server.events();
   const uuid = (n: number) => `${String(run).padStart(8, "0")}-0000-4000-8000-${String(n).padStart(12, "0")}`;
   const event = (n: number) => ({
     event: `event ${n % 7}`,
@@ -77,20 +77,20 @@ export async function fill(appliance: TestAppliance, run: number): Promise<void>
     timestamp: new Date(1.7e12 + n * 1_000).toISOString(),
   }));
   const send = async (items: unknown[], more?: Record<string, unknown>) => {
-    const { status } = await appliance.batch(items, more);
+    const { status } = await server.batch(items, more);
     if (status !== 200) throw new Error("the events were refused");
   };
   await send([...realtime, ...odd]);
   // Live events go first, when they are read anew as well; here history could overtake them on its way to the engine.
-  await appliance.eventsWhenStored(before.length + realtimeCount + 2);
+  await server.eventsWhenStored(before.length + realtimeCount + 2);
   await send(historical, { historical_migration: true });
-  await appliance.eventsWhenStored(before.length + realtimeCount + historicalCount + 2);
+  await server.eventsWhenStored(before.length + realtimeCount + historicalCount + 2);
 }
 
 /** What the event store answers: all events, and persons by their copies in it. */
-export async function answersOf(appliance: TestAppliance): Promise<Answers> {
-  const events = await appliance.events();
-  const response = await appliance.api("/api/projects/1/query/", {
+export async function answersOf(server: ServerProcess): Promise<Answers> {
+  const events = await server.events();
+  const response = await server.api("/api/projects/1/query/", {
     method: "POST",
     body: {
       query: `SELECT e.event, p.properties ->> 'plan' AS plan, count(*) AS n, count(DISTINCT p.id) AS persons,
@@ -102,19 +102,19 @@ export async function answersOf(appliance: TestAppliance): Promise<Answers> {
   return { events, persons: ((await response.json()) as { rows: unknown[] }).rows };
 }
 
-export async function stop(appliance: TestAppliance): Promise<void> {
-  if ((await appliance.stop()) !== 0) throw new Error("it did not stop in order");
+export async function stop(server: ServerProcess): Promise<void> {
+  if ((await server.stop()) !== 0) throw new Error("it did not stop in order");
 }
 
 /** Starts on the directory and waits until queries are answered. */
 export async function restarted({ directory }: Pick<Filled, "directory">, args: readonly string[] = []) {
-  const appliance = await TestAppliance.start({ directory, args });
+  const server = await ServerProcess.start({ directory, args });
   await until(
-    async () => (await appliance.api("/api/projects/1/events/?limit=1")).status === 200,
+    async () => (await server.api("/api/projects/1/events/?limit=1")).status === 200,
     "queries are answered",
     30_000,
   );
-  return appliance;
+  return server;
 }
 
 /** Overwrites bytes of a file. */
@@ -142,6 +142,6 @@ export function remove({ dataDir }: Pick<Filled, "dataDir">): void {
   rmSync(join(dataDir, ".."), { recursive: true, force: true });
 }
 
-export function messages(appliance: TestAppliance): string[] {
-  return appliance.logs.map(({ msg }) => String(msg));
+export function messages(server: ServerProcess): string[] {
+  return server.logs.map(({ msg }) => String(msg));
 }

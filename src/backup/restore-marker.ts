@@ -1,25 +1,25 @@
 /**
- * Remembers restores: after one, numbers of journal entries are given out a second time, and backups that were taken
- * between the restored one and the restore belong to a history that did not go on.
+ * Records restores: a restore reuses sequence numbers, and backups created between the restored one and the restore
+ * belong to a history that did not continue.
  */
 
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { paths } from "../paths.ts";
 
 interface Restore {
-  /** When the restored backup was taken. */
+  /** When the restored backup was created. */
   backup_created_at: string;
   restored_at: string;
 }
 
 /** @param folder the restored one; @param previous the data directory that it replaces. */
-export function noteRestore(folder: string, previous: string, restore: Restore): void {
+export function recordRestore(folder: string, previous: string, restore: Restore): void {
   const path = paths(folder).restores;
   writeFileSync(`${path}.tmp`, JSON.stringify([...readRestores(previous), restore]), { mode: 0o600 });
   renameSync(`${path}.tmp`, path);
 }
 
-/** Whether a backup taken at this moment belongs to the history of what is in the data directory now. */
+/** Whether a backup created at this time belongs to the history of the current data. */
 export function isOfThisHistory(dataDir: string, createdAt: string): boolean {
   const at = Date.parse(createdAt);
   return !readRestores(dataDir).some(

@@ -2,20 +2,23 @@
 
 import { describe, expect, test } from "bun:test";
 import { zstdCompressSync } from "node:zlib";
-import { type Destination, pieceKey } from "../../src/backup/destination.ts";
-import { BackupNotFound, DestinationFailed } from "../../src/backup/errors.ts";
+import type { IndexedChunk } from "../../src/backup/chunk-index.ts";
+import { chunkKey, type Destination } from "../../src/backup/destination.ts";
+import { BackupNotFoundError, DestinationError } from "../../src/backup/errors.ts";
 import { BackupKeys } from "../../src/backup/keys.ts";
-import type { IndexPiece } from "../../src/backup/piece-index.ts";
-import { TrustedPieces, writtenPiece } from "../../src/backup/trusted-pieces.ts";
+import { VerifiedChunks, writtenChunk } from "../../src/backup/verified-chunks.ts";
 
 const chunk = Buffer.from("what the piece holds ".repeat(100));
 const stored = zstdCompressSync(chunk);
 const name = `${"a".repeat(64)}.zst`;
 const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString();
-const piece = (more: Partial<IndexPiece> = {}): IndexPiece => ({ ...writtenPiece(name, stored), ...more });
+const piece = (more: Partial<IndexedChunk> = {}): IndexedChunk => ({
+  ...writtenChunk(name, stored),
+  ...more,
+});
 
 /** A place with one piece and the indexes of backups that name it. */
-function place(isLocal: boolean, bytes: Uint8Array | Error, ...indexed: IndexPiece[]) {
+function place(isLocal: boolean, bytes: Uint8Array | Error, ...indexed: IndexedChunk[]) {
   const read: string[] = [];
   const indexes = indexed.map((one, n) => ({
     ...{ name: `flagkeep-${n}.index.json`, format: 1, flagkeep: "1", created_at: "" },
@@ -23,7 +26,7 @@ function place(isLocal: boolean, bytes: Uint8Array | Error, ...indexed: IndexPie
   }));
   const sourceOf = (of: string, bytes: Uint8Array) => ({
     ...{ name: of, bytes: bytes.length },
-    beside: () => Promise.reject(new BackupNotFound(of)),
+    sibling: () => Promise.reject(new BackupNotFoundError(of)),
     async *stream() {
       yield bytes;
     },
@@ -39,18 +42,18 @@ function place(isLocal: boolean, bytes: Uint8Array | Error, ...indexed: IndexPie
       return sourceOf(path, bytes);
     },
     put: () => Promise.reject(new Error("not asked for")),
-    putPiece: () => Promise.reject(new Error("not asked for")),
+    putChunk: () => Promise.reject(new Error("not asked for")),
     remove: () => Promise.reject(new Error("not asked for")),
-    pieces: async () => new Map([[name, { bytes: stored.length, modifiedAt: 0 }]]),
+    chunks: async () => new Map([[name, { bytes: stored.length, modifiedAt: 0 }]]),
   };
   return { destination, read };
 }
 
-async function look(isLocal: boolean, bytes: Uint8Array | Error, ...indexed: IndexPiece[]) {
+async function look(isLocal: boolean, bytes: Uint8Array | Error, ...indexed: IndexedChunk[]) {
   const { destination, read } = place(isLocal, bytes, ...indexed);
-  const pieces = await TrustedPieces.of(destination, BackupKeys.none);
+  const pieces = await VerifiedChunks.of(destination, BackupKeys.none);
   const found = await pieces.sound(name, chunk);
-  return { found, damaged: pieces.damaged, isRead: read.includes(pieceKey(name)) };
+  return { found, damaged: pieces.damaged, isRead: read.includes(chunkKey(name)) };
 }
 
 const changed = Buffer.from(stored);
@@ -88,6 +91,6 @@ describe("pieces of earlier backups", () => {
     });
 
   test("a place that does not answer now is no damage: the backup fails", async () => {
-    expect(look(true, new DestinationFailed("No answer."), piece())).rejects.toThrow("No answer.");
+    expect(look(true, new DestinationError("No answer."), piece())).rejects.toThrow("No answer.");
   });
 });

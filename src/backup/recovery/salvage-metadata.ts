@@ -1,4 +1,4 @@
-/** Takes the metadata store of an older data directory along, when it can be trusted. */
+/** Copies the metadata store of an older data directory, if it can be trusted. */
 
 import { copyFileSync, existsSync, renameSync, rmSync } from "node:fs";
 import { metadataSchemaVersion } from "../../accounts/db.ts";
@@ -7,11 +7,11 @@ import { listOrganizations } from "../../accounts/organizations.ts";
 import { patientClient } from "../../lib/sqlite/open.ts";
 import { paths } from "../../paths.ts";
 
-/** `ok`: it is in the place of the restored one now. Else why not; `foreign`: it knows none of the organisations. */
-export type TakenAlong = "ok" | "missing" | "damaged" | "newer" | "foreign";
+/** `ok`: it has replaced the restored one. Otherwise the reason; `foreign`: it contains none of the organizations. */
+export type MetadataSalvage = "ok" | "missing" | "damaged" | "newer" | "foreign";
 
-/** Puts a copy of the old metadata store, and of the key of its payloads, in the place of the restored ones. */
-export function takeMetadataAlong(oldDir: string, restoredDir: string): TakenAlong {
+/** Replaces the restored metadata store and payload key with copies of the old ones. */
+export function salvageMetadata(oldDir: string, restoredDir: string): MetadataSalvage {
   const [from, to] = [paths(oldDir), paths(restoredDir)];
   if (!existsSync(from.metadata)) return "missing";
   const copy = `${to.metadata}.old`;
@@ -25,7 +25,7 @@ export function takeMetadataAlong(oldDir: string, restoredDir: string): TakenAlo
   return result;
 }
 
-function copyIfUsable(path: string, copy: string, known: readonly string[]): TakenAlong {
+function copyIfUsable(path: string, copy: string, known: readonly string[]): MetadataSalvage {
   try {
     const db = patientClient(path, { readwrite: true, create: false });
     try {
@@ -39,7 +39,7 @@ function copyIfUsable(path: string, copy: string, known: readonly string[]): Tak
     } finally {
       db.close();
     }
-    // Opening it brings its schema up to date: of the copy alone.
+    // Opening migrates the schema: only that of the copy.
     return organizationIds(copy).some((id) => known.includes(id)) ? "ok" : "foreign";
   } catch {
     return "damaged";
@@ -50,7 +50,7 @@ function removeStore(path: string): void {
   for (const end of ["", "-wal", "-shm"]) rmSync(path + end, { force: true });
 }
 
-/** Of all projects, archived ones too. */
+/** IDs of all projects, including archived ones. */
 export function projectIds(dataDir: string): Set<number> {
   const metadata = openMetadata(paths(dataDir).metadata);
   try {

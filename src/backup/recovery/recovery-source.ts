@@ -1,8 +1,8 @@
-/** What the event store is made again from: from nothing, or from an older copy; the archive adds the rest. */
+/** Sources to rebuild the event store from: an empty one or an older copy, completed from the archive. */
 
 import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { type EventDatabaseSettings, openEventDatabase } from "../../events/duckdb/database.ts";
+import { type EventDatabaseOptions, openEventDatabase } from "../../events/duckdb/database.ts";
 import { EventLoader } from "../../events/duckdb/loader.ts";
 import type { ArchivedSegment } from "../../journal/archive.ts";
 import { firstLine } from "../../lib/errors.ts";
@@ -14,40 +14,40 @@ export interface OlderCopy {
   /** For messages. */
   name: string;
   /**
-   * Writes the copy into an empty folder as it would be in a data directory: the event store and journal segments.
+   * Writes the copy into an empty folder with the layout of a data directory: the event store and journal segments.
    *
    * @throws the copy cannot be used
    */
   extract(folder: string): Promise<void>;
-  /** The last entries that are in it, in a store or in its journal. */
+  /** The last entry per lane in it, in a store or in its journal. */
   reach(): Promise<Cursors>;
 }
 
-export interface Base {
+export interface RecoverySource {
   name: string;
-  /** The folder of the extracted copy; undefined: it is made from nothing. */
+  /** The folder of the extracted copy; undefined: rebuild from an empty store. */
   folder?: string;
-  /** What has to be applied on top of it. */
+  /** Files to apply on top of it. */
   files: readonly ArchivedSegment[];
   /** What is missing then. */
   gaps: readonly Gap[];
 }
 
-export interface BaseChoice {
+export interface RecoverySourceChoice {
   dataDir: string;
-  settings: EventDatabaseSettings;
+  settings: EventDatabaseOptions;
   needed: Cursors;
-  /** The newest first. */
+  /** Newest first. */
   copies: readonly OlderCopy[];
-  /** Only a copy will do. */
+  /** Requires a copy. */
   mustBeCopy: boolean;
   onDamage: (error: Error) => void;
 }
 
 const nothing: Cursors = { realtime: 0, historical: 0 };
 
-/** The files that lead from the cursors to what is needed, and what is missing between them. */
-export function wayFrom(
+/** The files that lead from the cursors to what is needed, and the gaps between them. */
+export function planFrom(
   dataDir: string,
   cursors: Cursors,
   needed: Cursors,
@@ -59,20 +59,22 @@ export function wayFrom(
 }
 
 /**
- * The base with which nothing is missing, or else as little as can be.
+ * The source without gaps, or the one with the fewest missing entries.
  *
- * @returns undefined when only a copy will do and none can be used.
+ * @returns undefined when a copy is required and none can be used.
  */
-export async function chooseBase(choice: BaseChoice): Promise<Base | undefined> {
+export async function chooseRecoverySource(
+  choice: RecoverySourceChoice,
+): Promise<RecoverySource | undefined> {
   const { dataDir, needed } = choice;
-  let best: Base | undefined = choice.mustBeCopy
+  let best: RecoverySource | undefined = choice.mustBeCopy
     ? undefined
-    : { name: "the archive", ...wayFrom(dataDir, nothing, needed) };
+    : { name: "the archive", ...planFrom(dataDir, nothing, needed) };
   for (const [index, copy] of choice.copies.entries()) {
     if (best?.gaps.length === 0) break;
     const folder = join(paths(dataDir).work, `base-${index}`);
     try {
-      const base = await baseOf(choice, copy, folder);
+      const base = await getBase(choice, copy, folder);
       if (best === undefined || entriesIn(base.gaps) < entriesIn(best.gaps)) {
         if (best?.folder !== undefined) rmSync(best.folder, { recursive: true, force: true });
         best = base;
@@ -86,38 +88,38 @@ export async function chooseBase(choice: BaseChoice): Promise<Base | undefined> 
   return best;
 }
 
-async function baseOf(
-  { dataDir, settings, needed }: BaseChoice,
+async function getBase(
+  { dataDir, settings, needed }: RecoverySourceChoice,
   copy: OlderCopy,
   folder: string,
-): Promise<Base> {
+): Promise<RecoverySource> {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   await copy.extract(folder);
-  const place = paths(folder);
+  const dataPaths = paths(folder);
   let cursors = nothing;
-  // Of an appliance whose event store had not been made yet.
-  if (existsSync(place.events)) {
-    const database = await openEventDatabase(place.events, settings);
+  // The copy may be of a server without an event store yet.
+  if (existsSync(dataPaths.events)) {
+    const database = await openEventDatabase(dataPaths.events, settings);
     try {
-      cursors = cursorsOf(await EventLoader.open(database));
+      cursors = getCursors(await EventLoader.open(database));
     } finally {
       database.close();
     }
   }
-  return { name: copy.name, folder, ...wayFrom(dataDir, cursors, needed, segmentsIn(place.journal)) };
+  return { name: copy.name, folder, ...planFrom(dataDir, cursors, needed, segmentsIn(dataPaths.journal)) };
 }
 
-/** Puts the copy's event store where the data directory's should be. */
-export function placeBase(dataDir: string, { folder }: Base): void {
+/** Moves the copy's event store into the data directory. */
+export function restoreSource(dataDir: string, { folder }: RecoverySource): void {
   if (folder === undefined) return;
   const [from, to] = [paths(folder).events, paths(dataDir).events];
-  // The log first: it means nothing without the file, but the file would lack what is in it.
+  // The log first: without the file it is ignored, but a file without its log is incomplete.
   for (const end of [".wal", ""]) if (existsSync(from + end)) renameSync(from + end, to + end);
 }
 
 /**
- * What would be missing if the event store were made again now, by names and descriptions alone.
+ * What would be missing if the event store were rebuilt now, judged by file names and manifests alone.
  *
  * @param needed see `neededUpTo`.
  */
@@ -126,17 +128,17 @@ export async function expectedGaps(
   needed: Cursors,
   copies: readonly OlderCopy[],
 ): Promise<readonly Gap[]> {
-  let best: readonly Gap[] = wayFrom(dataDir, nothing, needed).gaps;
+  let best: readonly Gap[] = planFrom(dataDir, nothing, needed).gaps;
   for (const copy of copies) {
     if (best.length === 0) break;
-    // What cannot be read is of no use.
+    // Unreadable copies are useless.
     const reach = await copy.reach().catch(() => nothing);
-    const { gaps } = wayFrom(dataDir, reach, needed);
+    const { gaps } = planFrom(dataDir, reach, needed);
     if (entriesIn(gaps) < entriesIn(best)) best = gaps;
   }
   return best;
 }
 
-export function cursorsOf(loader: EventLoader): Cursors {
+export function getCursors(loader: EventLoader): Cursors {
   return { realtime: loader.cursor("realtime"), historical: loader.cursor("historical") };
 }

@@ -1,8 +1,8 @@
 /**
  * Brings a restored backup up to the last acknowledged event of an older data directory.
  *
- * Whatever the old archive and journal hold behind the backup goes into the restored journal, as whole segments; the next
- * start applies it as at first. Nothing in the old directory changes.
+ * Entries after the backup are copied from the old archive and journal into the restored journal, as whole segments;
+ * the next start applies them. Nothing in the old directory changes.
  */
 
 import { appendFileSync, mkdirSync } from "node:fs";
@@ -22,71 +22,71 @@ import {
 } from "../../journal/segment.ts";
 import { AppError } from "../../lib/errors.ts";
 import { paths } from "../../paths.ts";
-import { openPeople } from "../../people/open.ts";
-import { laneCursors } from "../../people/reader.ts";
+import { openPeople } from "../../persons/open.ts";
+import { laneCursors } from "../../persons/reader.ts";
 import type { Manifest } from "../manifest.ts";
-import { isOfThisHistory } from "../restore-note.ts";
-import { reachOf } from "./backup-copies.ts";
-import { projectIds, takeMetadataAlong } from "./old-metadata.ts";
-import { archivedAfter, type Cursors, type Gap, gapsBetween, gapsText, segmentsIn } from "./range.ts";
+import { isOfThisHistory } from "../restore-marker.ts";
+import { getExtent } from "./backup-copies.ts";
+import { archivedAfter, type Cursors, formatGaps, type Gap, gapsBetween, segmentsIn } from "./range.ts";
 import { readFile } from "./replay.ts";
+import { projectIds, salvageMetadata } from "./salvage-metadata.ts";
 
-/** The old directory does not go on where the backup ends. */
-class ReplayIncomplete extends AppError {
+/** The old directory does not continue where the backup ends. */
+class ReplayIncompleteError extends AppError {
   readonly code = "replay_incomplete";
   override readonly hint =
-    "Restore a later backup, which has them, or go on without them: --accept-loss. Nothing was changed.";
+    "Restore a later backup that contains them, or continue without them: --accept-loss. Nothing was changed.";
   constructor(gaps: readonly Gap[]) {
-    super(`The entries ${gapsText(gaps)} are neither in the backup nor in the old archive and journal.`);
+    super(`Entries ${formatGaps(gaps)} are neither in the backup nor in the old archive and journal.`);
   }
 }
 
-/** The old directory belongs to other data than the backup. */
-class ReplayForeign extends AppError {
+/** The old directory and the backup belong to different data. */
+class ReplaySourceError extends AppError {
   readonly code = "replay_foreign";
-  override readonly hint = "Name the directory from which the backup was taken. Nothing was changed.";
+  override readonly hint = "Pass the directory that the backup was created from. Nothing was changed.";
 }
 
-export interface CarriedOver {
-  /** Entries that the next start applies: events, and notes about odd ones. */
+export interface SalvageResult {
+  /** Entries that the next start applies: events, and ingestion warnings. */
   entries: number;
-  /** Whether flags, keys and projects are those of the old directory; else they are the backup's. */
+  /** Whether flags, keys and projects are those of the old directory or of the backup. */
   metadata: "old" | "backup";
   /** Why they are the backup's. */
   reason: "missing" | "damaged" | "newer" | null;
-  /** Entries of projects that the backup does not know. */
+  /** Entries of projects that the backup does not contain. */
   put_aside: number;
   lost: readonly Gap[];
 }
 
 /**
  * @param restored the folder of the unpacked backup.
- * @throws {ReplayIncomplete} unless losses are accepted. @throws {ReplayForeign}
+ * @throws {ReplayIncompleteError} unless losses are accepted. @throws {ReplaySourceError}
  */
-export async function carryOver(
+export async function salvageEntries(
   oldDir: string,
   restored: string,
   manifest: Manifest,
   acceptLoss: boolean,
-): Promise<CarriedOver> {
+): Promise<SalvageResult> {
   if (!isOfThisHistory(oldDir, manifest.created_at)) {
-    throw new ReplayForeign(`${oldDir} was restored to an earlier time since the backup was taken.`);
+    throw new ReplaySourceError(`${oldDir} was restored to an earlier time after the backup was created.`);
   }
-  const reached = reachOf(manifest.positions);
+  const reached = getExtent(manifest.positions);
   const old = paths(oldDir);
   const files = [
     ...archivedAfter(old.archive, reached),
     ...segmentsIn(old.journal).filter(({ lane, last }) => last > reached[lane]),
   ];
-  const lost = gapsBetween(reached, lastOf(oldDir, files), files);
-  if (lost.length > 0 && !acceptLoss) throw new ReplayIncomplete(lost);
+  const lost = gapsBetween(reached, getLast(oldDir, files), files);
+  if (lost.length > 0 && !acceptLoss) throw new ReplayIncompleteError(lost);
 
-  const metadata = takeMetadataAlong(oldDir, restored);
+  const metadata = salvageMetadata(oldDir, restored);
   if (metadata === "foreign") {
-    throw new ReplayForeign(`${oldDir} and the backup belong to different organisations.`);
+    throw new ReplaySourceError(`${oldDir} and the backup belong to different organizations.`);
   }
   const known = projectIds(restored);
-  const carried: CarriedOver = {
+  const carried: SalvageResult = {
     ...{ entries: 0, put_aside: 0, lost },
     ...(metadata === "ok"
       ? { metadata: "old" as const, reason: null }
@@ -100,25 +100,25 @@ export async function carryOver(
       for (const { first, bytes } of segments) await writer.add(first, bytes);
       if (damage === undefined) continue;
       const gap = { lane, first: damage.lastGood + 1, last: file.last };
-      if (!acceptLoss) throw new ReplayIncomplete([gap]);
+      if (!acceptLoss) throw new ReplayIncompleteError([gap]);
       carried.lost = [...carried.lost, gap];
     }
     await syncFolder(join(paths(restored).journal, lane));
     carried.entries += writer.entries;
-    carried.put_aside += writer.putAside;
+    carried.put_aside += writer.quarantined;
   }
   return carried;
 }
 
-/** Per lane, the last entry that the old directory acknowledged, as far as it can be known. */
-function lastOf(oldDir: string, files: readonly ArchivedSegment[]): Cursors {
+/** Per lane, the last entry that the old directory acknowledged, as far as known. */
+function getLast(oldDir: string, files: readonly ArchivedSegment[]): Cursors {
   let applied: Cursors = { realtime: 0, historical: 0 };
   try {
     const people = openPeople(paths(oldDir).people, { readonly: true });
     applied = laneCursors(people);
     people.$client.close();
   } catch {
-    // Then the files alone tell.
+    // The files alone decide then.
   }
   const last = (lane: Lane) =>
     files.reduce((max, file) => (file.lane === lane ? Math.max(max, file.last) : max), applied[lane]);
@@ -128,12 +128,12 @@ function lastOf(oldDir: string, files: readonly ArchivedSegment[]): Cursors {
 /** Writes segments of one lane into the restored journal. */
 class LaneCopy {
   entries = 0;
-  putAside = 0;
+  quarantined = 0;
   private readonly folder: string;
   /** A crash may have left a segment in both the archive and the journal. */
   private seenTo: number;
 
-  /** @param reached the last entry that the backup has. */
+  /** @param reached the last entry in the backup. */
   constructor(
     private readonly restored: string,
     private readonly lane: Lane,
@@ -145,26 +145,29 @@ class LaneCopy {
     this.seenTo = reached;
   }
 
-  /** A segment that the backup has the beginning of replaces that. */
+  /** A segment replaces the part of it that is in the backup. */
   async add(first: number, bytes: Buffer): Promise<void> {
     const lines = bytes
       .toString("utf8")
       .split("\n")
       .filter((line) => line.startsWith(entryStart));
-    const kept: string[] = [];
+    const preserved: string[] = [];
     let last = first - 1;
     for (const line of lines) {
       const { seq, project_id } = JSON.parse(line) as { seq: number; project_id: number };
       last = seq;
       const isKnown = this.known.has(project_id);
-      if (isKnown) kept.push(line);
+      if (isKnown) preserved.push(line);
       if (seq <= this.seenTo) continue;
       if (isKnown) this.entries += 1;
-      else this.keepAside(line);
+      else this.setAside(line);
     }
     if (last <= this.seenTo) return;
     this.seenTo = last;
-    await this.write(first, kept.length === lines.length ? bytes : segmentOf(this.lane, first, kept, last));
+    await this.write(
+      first,
+      preserved.length === lines.length ? bytes : getSegment(this.lane, first, preserved, last),
+    );
   }
 
   private async write(first: number, bytes: Buffer): Promise<void> {
@@ -177,16 +180,16 @@ class LaneCopy {
     }
   }
 
-  private keepAside(line: string): void {
+  private setAside(line: string): void {
     const { quarantine } = paths(this.restored);
     mkdirSync(quarantine, { recursive: true, mode: 0o700 });
     appendFileSync(join(quarantine, `unknown-projects-${this.lane}.ndjson`), `${line}\n`, { mode: 0o600 });
-    this.putAside += 1;
+    this.quarantined += 1;
   }
 }
 
 /** A segment of these lines that covers the numbers up to `last`. */
-function segmentOf(lane: Lane, first: number, lines: readonly string[], last: number): Buffer {
+function getSegment(lane: Lane, first: number, lines: readonly string[], last: number): Buffer {
   const header = segmentHeader(lane, first);
   if (lines.length === 0) return Buffer.from(header);
   const entries = Buffer.from(lines.map((line) => `${line}\n`).join(""));

@@ -1,0 +1,220 @@
+/**
+ * Incremental backups: an index, and next to it the chunks of the stores, each named by the hash of its content.
+ *
+ *   flagkeep-2026-11-21T03-00-00.000Z.index.json      one backup: its manifest and its chunks
+ *   pieces/0b5c….zst                                  a chunk, shared by any number of backups
+ *
+ * An existing chunk is verified instead of sent again (verified-chunks.ts). The index is written last, so a listed
+ * backup is complete; a chunk is deleted once no index refers to it.
+ */
+
+import { createHash } from "node:crypto";
+import { join } from "node:path";
+import { zstdCompressSync, zstdDecompressSync } from "node:zlib";
+import { dayMs } from "../lib/time.ts";
+import {
+  type BackupIndex,
+  getIndexes,
+  type IndexContent,
+  type IndexedChunk,
+  indexFormat,
+  openContent,
+  readIndex,
+} from "./chunk-index.ts";
+import { chunkKey, type Destination, isIndexName } from "./destination.ts";
+import { BackupCorruptError, DestinationError, SnapshotError } from "./errors.ts";
+import type { BackupKeys } from "./keys.ts";
+import type { Manifest } from "./manifest.ts";
+import type { BackupSource } from "./source.ts";
+import { VerifiedChunks, writtenChunk } from "./verified-chunks.ts";
+import { readPart } from "./write-file.ts";
+
+/**
+ * Chunks start at multiples of this: the event store updates blocks in place, so unchanged data yields the same chunks.
+ * Smaller chunks would share more, but cost more requests.
+ */
+const chunkBytes = 4 * 1024 * 1024;
+
+/** Opens an incremental backup for `unpackBackup`: the bytes of each part, verified chunk by chunk. */
+export async function openChunks(source: BackupSource, keys: BackupKeys) {
+  const read = await readIndex(source);
+  const { manifest, parts } = await openContent(read, keys, source.name);
+  return {
+    manifest,
+    async *part(name: string): AsyncGenerator<Uint8Array> {
+      const pieces = parts.find((one) => one.name === name)?.pieces;
+      if (pieces === undefined) throw new BackupCorruptError(name, "it is missing in the index");
+      for (const number of pieces) {
+        const piece = read.pieces[number];
+        if (piece === undefined) throw new BackupCorruptError(name, "the index references a missing chunk");
+        yield await readChunk(source, piece, name, keys);
+      }
+    },
+  };
+}
+
+async function readChunk(
+  source: BackupSource,
+  { name, bytes }: IndexedChunk,
+  part: string,
+  keys: BackupKeys,
+): Promise<Uint8Array> {
+  const key = chunkKey(name);
+  const found = await source.sibling(key).catch((error: unknown) => {
+    if ((error as { code?: string }).code !== "backup_not_found") throw error;
+    throw new BackupCorruptError(part, `its chunk ${key} is missing`);
+  });
+  if (found.bytes !== bytes) {
+    throw new BackupCorruptError(part, `its chunk ${key} has ${found.bytes} bytes instead of ${bytes}`);
+  }
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of found.stream()) chunks.push(chunk);
+  let packed: Uint8Array = Buffer.concat(chunks);
+  if (name.endsWith(".age")) packed = await keys.decrypt(packed, source.name);
+  try {
+    return zstdDecompressSync(packed, { maxOutputLength: chunkBytes });
+  } catch (error) {
+    throw new BackupCorruptError(part, `its chunk ${key} cannot be read (${(error as Error).message})`);
+  }
+}
+
+export interface WrittenIndex {
+  index: BackupIndex;
+  /** Bytes of chunks that were not at the destination yet. */
+  sentBytes: number;
+  /** Existing chunks that were corrupt and were sent again. */
+  mendedPieces: number;
+}
+
+/**
+ * Uploads the chunks of a snapshot that the destination does not have.
+ *
+ * @param folder    contains the parts.
+ * @param onBytes   called with the number of part bytes processed.
+ * @throws {SnapshotError} a part does not match the manifest. @throws {DestinationError}
+ */
+export async function uploadChunks(
+  destination: Destination,
+  folder: string,
+  manifest: Manifest,
+  keys: BackupKeys,
+  onBytes: (bytes: number) => void,
+): Promise<WrittenIndex> {
+  const there = await VerifiedChunks.of(destination, keys);
+  const pieces: IndexedChunk[] = [];
+  const numbers = new Map<string, number>();
+  const parts: IndexContent["parts"] = [];
+  let sentBytes = 0;
+  for (const part of manifest.parts) {
+    const own: number[] = [];
+    const whole = createHash("sha256");
+    for await (const chunk of part.bytes === 0 ? [] : getChunks(join(folder, part.name), part.bytes)) {
+      whole.update(chunk);
+      const name = getName(chunk, keys);
+      let number = numbers.get(name);
+      if (number === undefined) {
+        let piece = await there.sound(name, chunk);
+        if (piece === undefined) {
+          const packed = zstdCompressSync(chunk);
+          const sealed = keys.encrypts ? await (await keys.encrypter()).encrypt(packed) : packed;
+          await destination.putChunk(chunkKey(name), sealed);
+          piece = writtenChunk(name, sealed);
+          sentBytes += piece.bytes;
+        }
+        number = pieces.push(piece) - 1;
+        numbers.set(name, number);
+      }
+      own.push(number);
+      onBytes(chunk.length);
+    }
+    if (whole.digest("hex") !== part.sha256) {
+      throw new SnapshotError(`The copy of ${part.name} changed during the backup.`);
+    }
+    parts.push({ name: part.name, pieces: own });
+  }
+  const open: IndexContent = { manifest, parts };
+  const index: BackupIndex = {
+    format: indexFormat,
+    flagkeep: manifest.versions.flagkeep,
+    created_at: manifest.created_at,
+    pieces,
+    content: keys.encrypts
+      ? {
+          encrypted: Buffer.from(await (await keys.encrypter()).encrypt(JSON.stringify(open))).toString(
+            "base64",
+          ),
+        }
+      : open,
+  };
+  return { index, sentBytes, mendedPieces: there.damaged };
+}
+
+/** Cuts a part at multiples of `pieceBytes`. */
+async function* getChunks(path: string, bytes: number): AsyncGenerator<Uint8Array> {
+  let held: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of readPart(path, bytes)) {
+    for (let from = 0; from < chunk.length; ) {
+      const taken = chunk.subarray(from, from + chunkBytes - size);
+      held.push(taken);
+      size += taken.length;
+      from += taken.length;
+      if (size < chunkBytes) continue;
+      yield Buffer.concat(held);
+      [held, size] = [[], 0];
+    }
+  }
+  if (size > 0) yield Buffer.concat(held);
+}
+
+/**
+ * Encrypted chunks have different names for different keys: the new key alone could not read a chunk of the old one.
+ */
+function getName(chunk: Uint8Array, keys: BackupKeys): string {
+  const hash = createHash("sha256");
+  if (keys.encrypts) hash.update(`${keys.recipients.join(",")}\n`);
+  return `${hash.update(chunk).digest("hex")}.zst${keys.encrypts ? ".age" : ""}`;
+}
+
+/** @throws {DestinationError} a chunk was deleted since it was found there, for example by another machine. */
+export async function assertChunks(destination: Destination, { pieces }: BackupIndex): Promise<void> {
+  const there = await destination.chunks();
+  const missing = pieces.find(({ name, bytes }) => there.get(name)?.bytes !== bytes);
+  if (missing === undefined) return;
+  throw new DestinationError(
+    `Chunk ${chunkKey(missing.name)} of the backup was deleted from ${destination.name}.`,
+    "Create the backup again.",
+  );
+}
+
+/** Age after which files of an interrupted backup are deleted. */
+const orphanMs = dayMs;
+
+/**
+ * Deletes backups, and the chunks that only they needed.
+ *
+ * An index is deleted before its chunks; while any backup is unreadable, no chunk is deleted.
+ */
+export async function removeBackups(
+  destination: Destination,
+  names: readonly string[],
+  now = Date.now(),
+): Promise<void> {
+  const freed = new Set<string>();
+  for (const name of names) {
+    const index = isIndexName(name)
+      ? await readIndex(await destination.open(name)).catch(() => undefined)
+      : undefined;
+    await destination.remove(name);
+    for (const piece of index?.pieces ?? []) freed.add(piece.name);
+  }
+  const there = await destination.chunks();
+  if (there.size === 0) return;
+  const left = await getIndexes(destination);
+  if (left.includes(undefined)) return;
+  const needed = new Set(left.flatMap((index) => index!.pieces.map(({ name }) => name)));
+  for (const [name, { modifiedAt }] of there) {
+    if (needed.has(name)) continue;
+    if (freed.has(name) || now - modifiedAt > orphanMs) await destination.remove(chunkKey(name));
+  }
+}

@@ -1,0 +1,94 @@
+/**
+ * Chunks of earlier incremental backups at a destination, verified before reuse.
+ *
+ * A backup is only as good as its oldest chunk, so a chunk is read again before it is reused: in a folder every time,
+ * in a bucket at most once a week, since reads there cost money and the store checks itself.
+ */
+
+import { createHash } from "node:crypto";
+import { zstdDecompressSync } from "node:zlib";
+import { dayMs } from "../lib/time.ts";
+import { getIndexes, type IndexedChunk } from "./chunk-index.ts";
+import { chunkKey, type Destination } from "./destination.ts";
+import { DestinationError } from "./errors.ts";
+import type { BackupKeys } from "./keys.ts";
+
+/** How long a verified chunk in a bucket is trusted. */
+const trustMs = 7 * dayMs;
+/** Maximum overhead of compression and encryption; longer chunks are invalid and not read. */
+const overheadMax = 256 * 1024;
+
+/** Index entry of a chunk that was just written. */
+export function writtenChunk(name: string, bytes: Uint8Array): IndexedChunk {
+  return { name, bytes: bytes.length, sha256: getSha256(bytes), checked_at: new Date().toISOString() };
+}
+
+export class VerifiedChunks {
+  /** Number of corrupt chunks. */
+  damaged = 0;
+
+  private constructor(
+    private readonly destination: Destination,
+    private readonly keys: BackupKeys,
+    private readonly pieces: ReadonlyMap<string, IndexedChunk>,
+  ) {}
+
+  /** Chunks that an index names and that have the right length; leftovers of an interrupted backup are sent again. */
+  static async of(destination: Destination, keys: BackupKeys): Promise<VerifiedChunks> {
+    const there = await destination.chunks();
+    const found = new Map<string, IndexedChunk>();
+    for (const index of await getIndexes(destination)) {
+      for (const piece of index?.pieces ?? []) {
+        if (there.get(piece.name)?.bytes !== piece.bytes) continue;
+        // The latest check wins: a chunk encrypted again after corruption has another hash.
+        const before = found.get(piece.name)?.checked_at ?? "";
+        if (!found.has(piece.name) || (piece.checked_at ?? "") > before) found.set(piece.name, piece);
+      }
+    }
+    return new VerifiedChunks(destination, keys, found);
+  }
+
+  /**
+   * @param chunk the expected content.
+   * @returns the chunk's index entry; undefined when it is missing or corrupt and must be sent.
+   * @throws {DestinationError} it cannot be read now.
+   */
+  async sound(name: string, chunk: Uint8Array): Promise<IndexedChunk | undefined> {
+    const piece = this.pieces.get(name);
+    if (piece === undefined) return undefined;
+    const age = Date.now() - Date.parse(piece.checked_at ?? "");
+    if (!this.destination.isLocal && age >= 0 && age < trustMs) return piece;
+    const bytes = piece.bytes > chunk.length + overheadMax ? undefined : await this.read(piece);
+    if (bytes !== undefined && (await this.holds(piece, bytes, chunk))) return writtenChunk(name, bytes);
+    this.damaged += 1;
+    return undefined;
+  }
+
+  private async read(piece: IndexedChunk): Promise<Uint8Array | undefined> {
+    try {
+      const source = await this.destination.open(chunkKey(piece.name));
+      if (source.bytes !== piece.bytes) return undefined;
+      const chunks: Uint8Array[] = [];
+      for await (const chunk of source.stream()) chunks.push(chunk);
+      return Buffer.concat(chunks);
+    } catch (error) {
+      if (error instanceof DestinationError) throw error;
+      return undefined;
+    }
+  }
+
+  private async holds(piece: IndexedChunk, bytes: Uint8Array, chunk: Uint8Array): Promise<boolean> {
+    if (piece.sha256 !== undefined) return piece.sha256 === getSha256(bytes);
+    try {
+      const packed = piece.name.endsWith(".age") ? await this.keys.decrypt(bytes, piece.name) : bytes;
+      return zstdDecompressSync(packed, { maxOutputLength: chunk.length }).equals(chunk);
+    } catch {
+      // Not verifiable without the key: upload it again.
+      return false;
+    }
+  }
+}
+
+function getSha256(bytes: Uint8Array): string {
+  return createHash("sha256").update(bytes).digest("hex");
+}
