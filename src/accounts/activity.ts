@@ -1,5 +1,5 @@
 /**
- * The activity log: who changed what. An entry is written in the transaction of the change it tells about.
+ * The activity log. An entry is written in the transaction of the change it describes.
  *
  * Source: contract, management-api 5.10.
  */
@@ -8,8 +8,9 @@ import { and, desc, eq, gte, isNull, lt, sql } from "drizzle-orm";
 import type { Json, JsonObject } from "../lib/json.ts";
 import type { MetadataTx, Reading } from "./db.ts";
 import { activity, user } from "./schema.ts";
+import { queueWebhooks } from "./webhooks/outbox.ts";
 
-/** One changed field. `before` is null when it was empty, `after` when it became empty. */
+/** One changed field. `before` is null if it was empty, `after` if it became empty. */
 export interface Change {
   type: string;
   action: "created" | "changed" | "deleted";
@@ -18,7 +19,7 @@ export interface Change {
   after: Json;
 }
 
-/** What caused a change that no person made by hand. */
+/** Cause of a change that no user made manually. */
 interface Trigger {
   job_type: string;
   job_id: string;
@@ -27,7 +28,7 @@ interface Trigger {
 
 export interface ActivityEntry {
   id: string;
-  /** Absent when the server itself acted, or the user is gone. */
+  /** Absent if the server acted or the user was deleted. */
   user: { firstName: string; email: string } | undefined;
   isSystem: boolean;
   /** `created`, `updated`, `deleted`, `restored`. */
@@ -40,7 +41,7 @@ export interface ActivityEntry {
     type: null;
     name: string;
     short_id: null;
-    /** Why, in the words of whoever did it. */
+    /** Reason given by the author. */
     note?: string;
   };
   createdAt: Date;
@@ -53,46 +54,54 @@ export interface NewActivity {
   activity: string;
   scope: string;
   itemId: string | number;
-  /** What people call the item, e.g. the key of a flag. */
+  /** Display name of the item, for example the key of a flag. */
   name: string;
   changes: Change[];
-  /** Why, in the words of whoever acts; empty: not told. */
+  /** Reason given by the author; empty: none. */
   note?: string | undefined;
   now: Date;
 }
 
 /** An operating system user who runs a command. */
 interface Operator extends Trigger {
-  /** The user to whom the objects that the command creates belong. */
+  /** Owner of the objects that the command creates. */
   creatorId: number;
 }
 
-/** Who makes a change: a user by id, the server itself (null), or what acts in place of a user. */
-export type Author = number | Trigger | Operator | null;
+/** A user who approves another user's change request. */
+interface Approver extends Trigger {
+  userId: number;
+  /** Name and e-mail of the user who requested it. */
+  proposed_by: JsonObject | null;
+}
 
-/** The user who acts, if it is one. */
+/** Author of a change: a user by id, the server itself (null), or an actor in place of a user. */
+export type Author = number | Trigger | Operator | Approver | null;
+
 export function userIdOf(by: Author): number | null {
+  if (typeof by === "object" && by !== null && "userId" in by) return by.userId;
   return typeof by === "number" ? by : null;
 }
 
-/** The user to whom what is created belongs: who acts, or the one for whom a command acts. */
-export function creatorIdOf(by: Author): number | null {
+/** Owner of created objects: the author, or the user on whose behalf a command acts. */
+export function getCreatorId(by: Author): number | null {
   return typeof by === "object" && by !== null && "creatorId" in by ? by.creatorId : userIdOf(by);
 }
 
-/** What the entry keeps of an author who is no user. */
-function triggerOf(by: Author): Trigger | null {
+/** What the entry stores of an author besides the user. */
+function getTrigger(by: Author): (Trigger & Partial<Pick<Approver, "proposed_by">>) | null {
   if (typeof by === "number" || by === null) return null;
   const { job_type, job_id, payload } = by;
-  return { job_type, job_id, payload };
+  return { job_type, job_id, payload, ...("proposed_by" in by ? { proposed_by: by.proposed_by } : {}) };
 }
 
-/** Writes one entry. Ids sort by time, so entries of the same millisecond keep their order. */
+/** Writes one entry. Ids sort by time, so entries of the same millisecond keep their order. Webhooks report those of flags. */
 export function recordActivity(t: MetadataTx, entry: NewActivity): void {
   const userId = userIdOf(entry.by);
+  const id = Bun.randomUUIDv7();
   t.insert(activity)
     .values({
-      id: Bun.randomUUIDv7(),
+      id,
       organizationId: entry.organizationId ?? null,
       projectId: entry.projectId ?? null,
       userId,
@@ -102,7 +111,7 @@ export function recordActivity(t: MetadataTx, entry: NewActivity): void {
       itemId: String(entry.itemId),
       detail: {
         changes: entry.changes as unknown as Json[],
-        trigger: triggerOf(entry.by) as unknown as Json,
+        trigger: getTrigger(entry.by) as unknown as Json,
         type: null,
         name: entry.name,
         short_id: null,
@@ -111,16 +120,22 @@ export function recordActivity(t: MetadataTx, entry: NewActivity): void {
       createdAt: entry.now,
     })
     .run();
+  if (entry.scope === "FeatureFlag" && entry.projectId !== undefined) {
+    const { projectId, name: item, now } = entry;
+    queueWebhooks(t, { projectId, event: "flag_changed", item, subject: { activity_id: id }, now });
+  }
 }
 
-/** Whose entries are meant: a project's, or those of an organisation that belong to no project but the projects themselves. */
+/**
+ * Owner of entries: a project, or an organization (entries outside of projects, and those about the projects
+ * themselves).
+ */
 export type ActivityOwner = { projectId: number } | { organizationId: string };
 
-/** What narrows a list of entries. */
 export interface ActivityFilter {
   scope?: string;
   itemId?: string | number;
-  /** Id of the user who acted; null: nobody, the server or the command line. */
+  /** Id of the author; null: the server or the command line. */
   userId?: number | null;
   activity?: string;
   after?: Date;
@@ -143,9 +158,7 @@ function chosenBy(of: ActivityOwner & ActivityFilter) {
   );
 }
 
-/**
- * The entries down to one of them, newest first; undefined when it is not among the first `max`.
- */
+/** The entries from the newest down to the given one; undefined if it is not among the first `max`. */
 export function activitiesSince(
   db: Reading,
   of: ActivityOwner & ActivityFilter,
@@ -157,7 +170,7 @@ export function activitiesSince(
   return last < 0 ? undefined : entries.slice(0, last + 1);
 }
 
-/** How long the details of a page of entries are, which need not be read for that; in bytes. */
+/** Size of the details of a page of entries in bytes, measured without reading them. */
 export function activityBytes(
   db: Reading,
   of: ActivityOwner & ActivityFilter,
@@ -177,7 +190,7 @@ export function activityBytes(
     .get()!.sum;
 }
 
-/** Entries of an owner, or of those about one scope or item, newest first, and how many there are in all. */
+/** Entries of an owner, or of one scope or item, newest first, and the total count. */
 export function listActivity(
   db: Reading,
   of: ActivityOwner & ActivityFilter,
@@ -194,23 +207,41 @@ export function listActivity(
     .limit(page.limit)
     .offset(page.offset)
     .all()
-    .map((row) => ({
-      id: row.activity.id,
-      user: row.user ? { firstName: row.user.firstName, email: row.user.email } : undefined,
-      isSystem: row.activity.isSystem,
-      activity: row.activity.activity,
-      scope: row.activity.scope,
-      itemId: row.activity.itemId,
-      detail: row.activity.detail as unknown as ActivityEntry["detail"],
-      createdAt: row.activity.createdAt,
-    }));
+    .map(toEntry);
   return { entries, total };
+}
+
+/** One entry; undefined if it does not exist. */
+export function findActivity(db: Reading, id: string): ActivityEntry | undefined {
+  const row = db
+    .select()
+    .from(activity)
+    .leftJoin(user, eq(user.id, activity.userId))
+    .where(eq(activity.id, id))
+    .get();
+  return row && toEntry(row);
+}
+
+function toEntry(row: {
+  activity: typeof activity.$inferSelect;
+  user: typeof user.$inferSelect | null;
+}): ActivityEntry {
+  return {
+    id: row.activity.id,
+    user: row.user ? { firstName: row.user.firstName, email: row.user.email } : undefined,
+    isSystem: row.activity.isSystem,
+    activity: row.activity.activity,
+    scope: row.activity.scope,
+    itemId: row.activity.itemId,
+    detail: row.activity.detail as unknown as ActivityEntry["detail"],
+    createdAt: row.activity.createdAt,
+  };
 }
 
 /**
  * The fields that differ, in the order of `fields`; values are compared as JSON.
  *
- * An empty value (null, `""`, `{}`, `[]`) counts as none: filling it is `created`, emptying it `deleted`.
+ * An empty value (null, `""`, `{}`, `[]`) counts as absent: filling it is `created`, emptying it `deleted`.
  */
 export function changesBetween(
   type: string,

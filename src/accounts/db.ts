@@ -1,9 +1,7 @@
 /**
- * The core of the metadata store: everything of Flagkeep that is neither an event nor a person.
- *
- * It opens the file, runs changes and notices them, also when another process (the command line) changed the file.
- * SQLite counts the commits of other connections in `PRAGMA data_version`, which costs about a microsecond and touches
- * no page. Only when that moved, or this process wrote itself, are the revisions read.
+ * Core of the metadata store: everything that is neither an event nor a person. `PRAGMA data_version` counts commits of
+ * other connections, costs about a microsecond and touches no page. Revisions are read only after it moved or after a
+ * write by this process.
  */
 
 import type { Database, Statement } from "bun:sqlite";
@@ -21,6 +19,13 @@ import tilesAndInsightsSql from "./migrations/008-tiles-and-insights.sql" with {
 import payloadKeySql from "./migrations/009-payload-key.sql" with { type: "text" };
 import cohortRequestsSql from "./migrations/010-cohort-requests.sql" with { type: "text" };
 import weekStartDaySql from "./migrations/011-week-start-day.sql" with { type: "text" };
+import webAnalyticsSql from "./migrations/012-web-analytics.sql" with { type: "text" };
+import webhooksSql from "./migrations/013-webhooks.sql" with { type: "text" };
+import experimentsSql from "./migrations/014-experiments.sql" with { type: "text" };
+import shareLinksSql from "./migrations/015-share-links.sql" with { type: "text" };
+import annotationsSql from "./migrations/016-annotations.sql" with { type: "text" };
+import surveysSql from "./migrations/017-surveys.sql" with { type: "text" };
+import rollbackConditionsSql from "./migrations/018-rollback-conditions.sql" with { type: "text" };
 import * as schema from "./schema.ts";
 
 export type Schema = typeof schema;
@@ -42,24 +47,31 @@ const metadataMigrations: readonly Migration[] = [
   { version: 9, name: "payload key", sql: payloadKeySql },
   { version: 10, name: "change requests for cohorts", sql: cohortRequestsSql },
   { version: 11, name: "week start day", sql: weekStartDaySql },
+  { version: 12, name: "web analytics", sql: webAnalyticsSql },
+  { version: 13, name: "webhooks", sql: webhooksSql },
+  { version: 14, name: "experiments", sql: experimentsSql },
+  { version: 15, name: "share links", sql: shareLinksSql },
+  { version: 16, name: "annotations", sql: annotationsSql },
+  { version: 17, name: "surveys", sql: surveysSql },
+  { version: 18, name: "rollback conditions", sql: rollbackConditionsSql },
 ];
 
-/** What several fronts share of it, in PostgreSQL. */
+/** The part that cluster nodes share in PostgreSQL. */
 export const metadataStore = { name: "metadata", migrations: metadataMigrations } as const;
 
-/** The newest schema this version knows. */
+/** The newest schema this version supports. */
 export const metadataSchemaVersion = metadataMigrations.length;
 
-/** The store without what is kept of it in memory. */
+/** The store without its in-memory indexes. */
 export class MetadataDb {
   readonly db: Sqlite<Schema>;
-  /** Notices changes, those of other processes included. */
+  /** Notices changes, including those of other processes. */
   readonly changes: Changes;
   private closed = false;
 
   constructor(path: string, options: Pick<OpenOptions, "synchronous"> = {}) {
     this.db = openSqlite(path, schema, options);
-    // What is deleted or replaced here may be a secret: its bytes are overwritten with zeros.
+    // Deleted or replaced values may be secrets: their bytes are overwritten with zeros.
     this.db.$client.run("PRAGMA secure_delete = ON");
     migrate(this.db.$client, "metadata store", metadataMigrations);
     this.changes = new Changes(this.db.$client);
@@ -68,7 +80,7 @@ export class MetadataDb {
   /**
    * Runs a synchronous change in one transaction that is on disk when this returns.
    *
-   * Whoever changes what other processes or this one keep in memory calls `bumpRevision` in it.
+   * Changes to data that processes cache must call `bumpRevision` in it.
    */
   change<Result>(run: (t: MetadataTx) => Result): Result {
     try {
@@ -78,7 +90,7 @@ export class MetadataDb {
     }
   }
 
-  /** For work that goes on after its answer: there is nothing to write its outcome to any more. */
+  /** For work that outlives its response: the result can no longer be written. */
   get isClosed(): boolean {
     return this.closed;
   }
@@ -89,11 +101,11 @@ export class MetadataDb {
   }
 }
 
-/** Name of the revision that moves whenever a flag or cohort of the project changes. */
+/** Name of the revision that changes with any flag or cohort of the project. */
 export const flagRevision = (projectId: number): string => `flags:${projectId}`;
 
 /**
- * Says that something changed, in the transaction that changes it.
+ * Records a change, in its transaction.
  *
  * @param name `keys`, `projects`, or `flags:<project id>` (flags and the cohorts they refer to).
  */
@@ -107,7 +119,7 @@ export function bumpRevision(t: MetadataTx, name: string): void {
 /** How long a change of another process may stay unnoticed, in milliseconds. */
 const checkEveryMs = 2;
 
-/** Tells whoever keeps something of the store in memory when to read it anew. Names are those of `bumpRevision`. */
+/** Invalidates in-memory caches of the store. Names are those of `bumpRevision`. */
 export class Changes {
   private readonly dataVersion: Statement<{ data_version: number }, []>;
   private readonly revisions: Statement<{ name: string; value: number }, []>;
@@ -122,27 +134,27 @@ export class Changes {
     this.revisions = client.query("SELECT name, value FROM revision");
   }
 
-  /** Tells that this process changed something: SQLite does not count a connection's own commits. */
+  /** Reports a change by this process: SQLite does not count a connection's own commits. */
   expect(): void {
     this.ownChange = true;
   }
 
   /**
-   * Tells that rows were taken over from other fronts. @param isBack some have become what they never were here, so that a
-   * revision that was known may now be that of other rows.
+   * Reports rows synced from other nodes. @param isBack some rows became what they never were here, so that a known
+   * revision may now belong to other rows.
    */
   retake(isBack: boolean): void {
     this.ownChange = true;
     if (isBack) this.retakings += 1;
   }
 
-  /** Another one whenever what `name` stands for may have changed: for whoever keeps that in memory. */
+  /** Changes whenever the data behind `name` may have changed: a cache key. */
   mark(name: string): string {
     const revision = this.revision(name);
     return `${this.retakings} ${revision}`;
   }
 
-  /** Present revision of `name`; 0 when it never changed. At most `checkEveryMs` behind other processes. */
+  /** Current revision of `name`; 0 if it never changed. At most `checkEveryMs` behind other processes. */
   revision(name: string): number {
     const now = performance.now();
     if (this.ownChange || now - this.checkedAt >= checkEveryMs) this.check(now);

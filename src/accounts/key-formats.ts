@@ -1,11 +1,11 @@
 /**
- * How keys look and how they are stored: never in clear, except the two keys of a project, which their
- * owner may read again.
+ * Formats of keys and what is stored of them: hashes only, except the two keys of a project, which their owner may read
+ * again.
  *
  * Source: contract, management-api 2.1.
  */
 
-import { InvalidField } from "../lib/errors.ts";
+import { InvalidFieldError } from "../lib/errors.ts";
 
 const base62Digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
@@ -28,25 +28,30 @@ export const newProjectKey = (): string => randomKey("phc_", 32);
 export const newSecretKey = (): string => randomKey("phs_", 35);
 /** A new personal key (`phx_`). */
 export const newPersonalKey = (): string => randomKey("phx_", 35);
+/** A new secret that signs the requests of a webhook. */
+export const newWebhookSecret = (): string => randomKey("whsec_", 32);
 
-/** What is stored of a personal key. Unsalted: the key itself has 280 random bits. */
+/** A new token of a share link. */
+export const newShareToken = (): string => randomKey("phl_", 32);
+
+/** Stored hash of a personal key. Unsalted: the key itself has 280 random bits. */
 export function hashOfKey(key: string): string {
   return `sha256$${new Bun.CryptoHasher("sha256").update(key).digest("hex")}`;
 }
 
-/** What people see of a key after its creation: `phx_...abcd`. */
+/** A key as displayed after its creation: `phx_...abcd`. */
 export function maskOfKey(key: string): string {
   return `${key.slice(0, 4)}...${key.slice(-4)}`;
 }
 
 /**
- * Accepts a project key that another server made, so that clients need not change theirs.
+ * Checks a project key that another server created, so that clients can keep theirs.
  *
- * @throws {InvalidField} not `phc_` and then 1 to 60 letters, digits, `_` or `-`.
+ * @throws {InvalidFieldError} not `phc_` and then 1 to 60 letters, digits, `_` or `-`.
  */
 export function checkAdoptedProjectKey(key: string): string {
   if (!/^phc_[A-Za-z0-9_-]{1,60}$/.test(key)) {
-    throw new InvalidField(
+    throw new InvalidFieldError(
       "api_token",
       "invalid_input",
       "A project key starts with phc_, followed by 1 to 60 letters, digits, hyphens or underscores.",

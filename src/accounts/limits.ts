@@ -1,33 +1,33 @@
-/** What a key, or a session created with one, may do: its scopes and its restrictions (contract: management-api 2.2). */
+/** Permissions of a key, or of a session created with one: scopes and restrictions (contract: management-api 2.2). */
 
 import type { Scope } from "./route-scopes.ts";
 
 /** Permissions of a key or session. Empty lists of ids: no restriction. No scopes: no access. */
-export interface Limits {
+export interface KeyRestrictions {
   scopes: string[];
   projectIds: number[];
   organizationIds: string[];
 }
 
-/** Those of a session that was not created with a key. */
-export const unlimited: Limits = { scopes: ["*"], projectIds: [], organizationIds: [] };
+/** Permissions of a session that was not created with a key. */
+export const unlimited: KeyRestrictions = { scopes: ["*"], projectIds: [], organizationIds: [] };
 
-/** Whether a key with these scopes may do what needs `wanted`. Writing implies reading. */
+/** Whether these scopes include `wanted`. Writing implies reading. */
 export function allows(scopes: readonly string[], wanted: Scope): boolean {
   return covers(scopes, wanted);
 }
 
-/** Whether everything is allowed, everywhere. */
-export function isUnlimited({ scopes, projectIds, organizationIds }: Limits): boolean {
+/** Whether everything is allowed everywhere. */
+export function isUnlimited({ scopes, projectIds, organizationIds }: KeyRestrictions): boolean {
   return scopes.includes("*") && projectIds.length === 0 && organizationIds.length === 0;
 }
 
 /**
- * Whether `inner` allows nothing that `outer` does not.
+ * Whether `inner` allows nothing beyond `outer`.
  *
  * Restrictions are compared by kind: a restriction to projects that replaces one to organizations is not within it.
  */
-export function isWithin(inner: Limits, outer: Limits): boolean {
+export function isWithin(inner: KeyRestrictions, outer: KeyRestrictions): boolean {
   return (
     inner.scopes.every((scope) => covers(outer.scopes, scope)) &&
     isRestrictedTo(inner.projectIds, outer.projectIds) &&

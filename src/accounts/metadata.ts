@@ -1,22 +1,20 @@
-/** The metadata store with what every request asks of it, in memory. */
+/** The metadata store with in-memory indexes for what every request reads. */
 
 import type { OpenOptions } from "../lib/sqlite/open.ts";
 import { MetadataDb } from "./db.ts";
-import { KeyRing } from "./key-ring.ts";
+import { ApiKeyIndex } from "./key-index.ts";
 import { ProjectDirectory } from "./project-directory.ts";
 
 export class Metadata extends MetadataDb {
-  /** The projects by id and by key. */
   readonly projects = new ProjectDirectory(this.db, this.changes);
-  /** The keys in use. */
-  readonly keyRing = new KeyRing(this.db, this.changes);
+  readonly keyRing = new ApiKeyIndex(this.db, this.changes);
 }
 
 /**
- * Opens the store and brings it to the newest schema.
+ * Opens the store and migrates it to the newest schema.
  *
  * @param path the SQLite file; created when missing.
- * @throws {DataFromNewerVersion} the file was written by a newer Flagkeep.
+ * @throws {NewerDataVersionError} the file was written by a newer Flagkeep.
  */
 export function openMetadata(path: string, options?: Pick<OpenOptions, "synchronous">): Metadata {
   return new Metadata(path, options);

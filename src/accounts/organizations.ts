@@ -1,52 +1,55 @@
-/** Organisations: who owns projects, and whether everybody in them may edit flags. */
+/** Organizations: owners of projects, with a default access level to flags. */
 
 import { asc, eq } from "drizzle-orm";
-import { InvalidField, NotFound, trimmedText } from "../lib/errors.ts";
+import { InvalidFieldError, NotFoundError, trimmedString } from "../lib/errors.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { type Author, changesBetween, recordActivity } from "./activity.ts";
 import { bumpRevision, type MetadataDb, type MetadataTx, type Reading } from "./db.ts";
 import { membership, organization } from "./schema.ts";
 
-/** Levels of access to flags: who has `view` edits only what a role allows (contract: management-api 3.7). */
+/** Access levels to flags: users with `view` edit only what a role allows (contract: management-api 3.7). */
 export const flagsAccessLevels = { view: 21, edit: 37 } as const;
 export type FlagsAccess = keyof typeof flagsAccessLevels;
-/** How the command line calls the levels. */
+/** Names of the levels on the command line. */
 export const flagsAccess = ["view", "edit"] as const satisfies FlagsAccess[];
 
-/** @param level one of `flagsAccessLevels`, as stored ones are. */
-export const flagsAccessOf = (level: number): FlagsAccess =>
+/** @param level one of `flagsAccessLevels`, as stored levels are. */
+export const getFlagsAccess = (level: number): FlagsAccess =>
   level === flagsAccessLevels.view ? "view" : "edit";
 
 const nameLengthMax = 64;
 
-/** A level of access to flags, if one is given. @throws {InvalidField} neither of the two. */
+/** @throws {InvalidFieldError} the level is given and is neither 21 nor 37. */
 export function checkedFlagsAccess(level: number | undefined): number | undefined {
   if (level === undefined || level === flagsAccessLevels.view || level === flagsAccessLevels.edit)
     return level;
-  throw new InvalidField("feature_flags_access_level", "invalid_choice", `"${level}" is not a valid choice.`);
+  throw new InvalidFieldError(
+    "feature_flags_access_level",
+    "invalid_choice",
+    `"${level}" is not a valid choice.`,
+  );
 }
 
 export interface Organization {
   id: string;
   name: string;
   slug: string;
-  /** 21: members may only look at flags unless a role says otherwise; 37: they may edit them. */
+  /** 21: members may only view flags unless a role allows more; 37: they may edit them. */
   featureFlagsAccessLevel: number;
   createdAt: Date;
 }
 
-/** The organisation with this id. */
 export function findOrganization(db: Reading, id: string): Organization | undefined {
   return db.select().from(organization).where(eq(organization.id, id)).get();
 }
 
-/** Every organisation, oldest first. */
+/** Oldest first. */
 export function listOrganizations(db: Reading): Organization[] {
   return db.select().from(organization).orderBy(asc(organization.createdAt), asc(organization.id)).all();
 }
 
-/** The organisations of a user with the user's level, oldest first. */
-export function organizationsOf(db: Reading, userId: number): (Organization & { level: number })[] {
+/** A user's organizations with the user's level, oldest first. */
+export function getOrganizations(db: Reading, userId: number): (Organization & { level: number })[] {
   return db
     .select()
     .from(organization)
@@ -57,10 +60,10 @@ export function organizationsOf(db: Reading, userId: number): (Organization & { 
     .map((row) => ({ ...row.organization, level: row.membership.level }));
 }
 
-/** Makes an organisation, inside a transaction. @throws {InvalidField} empty or overlong name. */
+/** Inserts an organization, inside a transaction. @throws {InvalidFieldError} empty or overlong name. */
 export function insertOrganization(t: MetadataTx, name: string, now: Date): Organization {
-  const checked = trimmedText("name", name, nameLengthMax);
-  const stem = slugOf(checked);
+  const checked = trimmedString("name", name, nameLengthMax);
+  const stem = toSlug(checked);
   let slug = stem;
   for (let n = 2; t.select().from(organization).where(eq(organization.slug, slug)).get(); n++) {
     slug = `${stem}-${n}`;
@@ -73,11 +76,10 @@ export function insertOrganization(t: MetadataTx, name: string, now: Date): Orga
 }
 
 /**
- * Renames an organisation, or says who in it may edit flags.
+ * Renames an organization or changes its default access level to flags.
  *
- * @param by who acts; see `Author`.
- * @throws {NotFound}     no such organisation.
- * @throws {InvalidField} a bad name, or a level other than 21 or 37.
+ * @throws {NotFoundError} no such organization.
+ * @throws {InvalidFieldError} an invalid name, or a level other than 21 or 37.
  */
 export function updateOrganization(
   metadata: MetadataDb,
@@ -89,8 +91,8 @@ export function updateOrganization(
   const level = checkedFlagsAccess(change.featureFlagsAccessLevel);
   return metadata.change((t) => {
     const before = findOrganization(t, id);
-    if (!before) throw new NotFound("Organization not found.");
-    const name = change.name === undefined ? before.name : trimmedText("name", change.name, nameLengthMax);
+    if (!before) throw new NotFoundError("Organization not found.");
+    const name = change.name === undefined ? before.name : trimmedString("name", change.name, nameLengthMax);
     const after = t
       .update(organization)
       .set({ name, featureFlagsAccessLevel: level ?? before.featureFlagsAccessLevel })
@@ -119,7 +121,7 @@ function shown(of: Organization): JsonObject {
   return { name: of.name, feature_flags_access_level: of.featureFlagsAccessLevel };
 }
 
-function slugOf(name: string): string {
+function toSlug(name: string): string {
   const slug = name
     .normalize("NFKD")
     .toLowerCase()

@@ -1,9 +1,10 @@
-/** The projects in memory. The capture and flag routes look a key up here for every request, without SQL. */
+/** The projects in memory. Capture and flag routes look up a key here on every request, without SQL. */
 
 import { eq } from "drizzle-orm";
 import type { Changes, Reading } from "./db.ts";
-import { type FormerKeyUse, formerKeyUseOf, KeyIndex, type KeyKind, keyKinds } from "./project-keys.ts";
+import { KeyIndex, type KeyKind, keyKinds, type PreviousKeyUsage, previousKeyUsage } from "./project-keys.ts";
 import { project } from "./schema.ts";
+import type { WebGoal } from "./web-goals.ts";
 
 export interface Project {
   id: number;
@@ -20,35 +21,39 @@ export interface Project {
   anonymizeIps: boolean;
   /** Whether an event has ever arrived. */
   ingestedEvent: boolean;
-  /** Changes of which flags somebody else has to agree to; `critical`: of those with this tag. */
+  /** Flags whose changes need another user's approval; `critical`: flags with this tag. */
   approvals: "off" | "critical" | "all";
-  /** The public key before this one; null when there is none, or its time was over when that was looked up. */
+  /** The predecessor of the public key; null if there was no rotation or it had expired when read. */
   formerApiToken: string | null;
-  /** Until then the former key counts too. */
+  /** Expiry of the predecessor. */
   formerApiTokenEndsAt: Date | null;
-  /** Null when nobody has used it since the key was rotated. */
+  /** Null if unused since the rotation. */
   formerApiTokenUsedAt: Date | null;
   /** Requests with the former key and with the present one since the rotation, as last stored. */
   formerApiTokenRequests: number;
   presentApiTokenRequests: number;
-  /** The same of the secret key. */
+  /** The same for the secret key. */
   formerSecretToken: string | null;
   formerSecretTokenEndsAt: Date | null;
   formerSecretTokenUsedAt: Date | null;
   formerSecretTokenRequests: number;
   presentSecretTokenRequests: number;
-  /** How many days events are kept: 0 for ever, null as the server's setting says. */
+  /** Event retention in days: 0 is unlimited, null is the server's setting. */
   eventsRetentionDays: number | null;
-  /** On which day the weeks of insights start: 0 Sunday, 1 Monday; null is Monday (contract, management-api 6.3). */
+  /** First day of the week in insights: 0 Sunday, 1 Monday; null is Monday (contract, management-api 6.3). */
   weekStartDay: 0 | 1 | null;
-  /** An archived project takes no events and answers no flags; its data stay. */
+  /** Goals of web analytics. */
+  webGoals: WebGoal[];
+  /** Whether web analytics counts `$screen` as a page view. */
+  countScreens: boolean;
+  /** An archived project accepts no events and evaluates no flags; its data is kept. */
   archivedAt: Date | null;
   createdAt: Date;
 }
 
 /**
- * Says what is stored, and what another process has changed a few milliseconds later. The projects it gives out are shared:
- * they are for reading only.
+ * Index of the stored projects. Changes of another process appear a few milliseconds later. The returned projects are
+ * shared: do not modify them.
  */
 export class ProjectDirectory {
   private mark = "";
@@ -63,40 +68,40 @@ export class ProjectDirectory {
   }
 
   /**
-   * The project of a public key, or of the one before it while that still counts; undefined when unknown or archived.
-   * Costs well under a microsecond. While two keys count, it counts how often each is used.
+   * The project of a public key or its valid predecessor; undefined when unknown or archived. Takes well under a
+   * microsecond. Counts the use of each key while two are valid.
    */
   findByToken(token: string): Project | undefined {
     this.refresh();
     return this.keys.public.find(token);
   }
 
-  /** Of every open project with two keys of a kind that count, how much each of them is used. */
-  formerKeyUses(now = new Date()): FormerKeyUse[] {
+  /** Key usage of every unarchived project with two valid keys of a kind. */
+  formerKeyUses(now = new Date()): PreviousKeyUsage[] {
     this.storeUses();
     return this.list().flatMap(({ id }) =>
       keyKinds.flatMap((kind) => this.formerKeyUse(id, kind, now) ?? []),
     );
   }
 
-  /** The same of one project; undefined when it has one key only. */
-  formerKeyUse(id: number, kind: KeyKind, now = new Date()): FormerKeyUse | undefined {
+  /** Key usage of one project; undefined when it has one valid key only. */
+  formerKeyUse(id: number, kind: KeyKind, now = new Date()): PreviousKeyUsage | undefined {
     this.storeUses();
     const row = this.db.select().from(project).where(eq(project.id, id)).get();
-    return row && formerKeyUseOf(row, kind, now);
+    return row && previousKeyUsage(row, kind, now);
   }
 
-  /** Whether something was counted since the last time. */
+  /** Whether requests were counted since the last store. */
   get hasUses(): boolean {
     return keyKinds.some((kind) => this.keys[kind].hasUses);
   }
 
-  /** Adds to the store what was counted since the last time; one small write for each project with two keys in use. */
+  /** Stores the counts since the last call: one small write for each project with two valid keys. */
   storeUses(): void {
     for (const kind of keyKinds) this.keys[kind].storeUses();
   }
 
-  /** The same of a secret key (`phs_`). */
+  /** The project of a secret key (`phs_`), as `findByToken`. */
   findBySecretToken(token: string): Project | undefined {
     this.refresh();
     return this.keys.secret.find(token);

@@ -1,4 +1,4 @@
-/** The two keys of a project, each of which may have one before it that still counts, and how much both are used. */
+/** The public and secret key of a project, their predecessors that are still valid, and usage counts of both. */
 
 import { eq, sql } from "drizzle-orm";
 import type { Reading } from "./db.ts";
@@ -6,7 +6,7 @@ import { project } from "./schema.ts";
 
 type Project = typeof project.$inferSelect;
 
-/** Where the keys of each kind stand in a project: `phc_` is public, `phs_` is secret. */
+/** Columns for each kind of key: `phc_` is public, `phs_` is secret. */
 const columns = {
   public: {
     present: "apiToken",
@@ -29,19 +29,19 @@ const columns = {
 export type KeyKind = keyof typeof columns;
 export const keyKinds: readonly KeyKind[] = ["public", "secret"];
 
-/** How much a key that was replaced is still used. */
-export interface FormerKeyUse {
+/** Usage of a replaced key. */
+export interface PreviousKeyUsage {
   readonly projectId: number;
   readonly kind: KeyKind;
   readonly endsAt: Date;
   readonly requests: number;
-  /** With the present key, in the same time. */
+  /** Requests with the present key in the same time. */
   readonly presentRequests: number;
   readonly lastUsedAt: Date | null;
 }
 
-/** The key before the present one while it still counts. */
-export function formerKeyOf(
+/** The predecessor of the present key while it is valid. */
+export function previousKey(
   entry: Project,
   kind: KeyKind,
   now: Date,
@@ -50,7 +50,7 @@ export function formerKeyOf(
   return token !== null && endsAt !== null && endsAt > now ? { token, endsAt } : undefined;
 }
 
-/** What makes a key of a project the present one. @param former the one before it, where it goes on to count. */
+/** Columns that make a key the present one. @param former its predecessor, if that stays valid. */
 export function withKey(
   kind: KeyKind,
   token: string,
@@ -58,30 +58,30 @@ export function withKey(
 ): Partial<Project> {
   const names = columns[kind];
   return {
-    ...withoutFormerKey(kind),
+    ...withoutPreviousKey(kind),
     ...(former === undefined ? {} : { [names.former]: former.token, [names.endsAt]: former.endsAt }),
     [names.present]: token,
   };
 }
 
-export function presentKeyOf(entry: Project, kind: KeyKind): string {
+export function currentKey(entry: Project, kind: KeyKind): string {
   return entry[columns[kind].present];
 }
 
-/** The columns by which a project forgets the key before the present one, and what was counted of both. */
-export function withoutFormerKey(kind: KeyKind): Partial<Project> {
+/** Columns that remove the predecessor of the present key and both usage counts. */
+export function withoutPreviousKey(kind: KeyKind): Partial<Project> {
   const { former, endsAt, usedAt, formerRequests, presentRequests } = columns[kind];
   return { [former]: null, [endsAt]: null, [usedAt]: null, [formerRequests]: 0, [presentRequests]: 0 };
 }
 
-/** Whose an unexpired or expired former key is kept as. */
+/** Whether a predecessor is stored, expired or not. */
 export function hasKeyBefore(entry: Project, kind: KeyKind): boolean {
   return entry[columns[kind].former] !== null;
 }
 
-/** How much the key before is used; undefined when there is none, or its time is over. */
-export function formerKeyUseOf(entry: Project, kind: KeyKind, now: Date): FormerKeyUse | undefined {
-  const former = formerKeyOf(entry, kind, now);
+/** Usage of the predecessor; undefined when it is absent or expired. */
+export function previousKeyUsage(entry: Project, kind: KeyKind, now: Date): PreviousKeyUsage | undefined {
+  const former = previousKey(entry, kind, now);
   if (former === undefined) return undefined;
   const { usedAt, formerRequests, presentRequests } = columns[kind];
   return {
@@ -90,17 +90,17 @@ export function formerKeyUseOf(entry: Project, kind: KeyKind, now: Date): Former
   };
 }
 
-/** Requests that are counted and not stored yet. */
+/** Requests counted but not yet stored. */
 interface Uses {
   former: number;
   present: number;
   lastUsedAt: Date | null;
 }
 
-/** Finds projects by keys of one kind, without SQL, and counts the requests with each while two count. */
+/** Finds projects by keys of one kind without SQL. Counts the requests with each key while two are valid. */
 export class KeyIndex {
   private byToken = new Map<string, Project>();
-  /** By former key, so that what was counted before another rotation is not taken for the new one's. */
+  /** By former key, so that counts from before another rotation are not attributed to the new key. */
   private uses = new Map<string, Uses>();
 
   constructor(
@@ -108,7 +108,7 @@ export class KeyIndex {
     private readonly kind: KeyKind,
   ) {}
 
-  /** @param usable projects that are open. */
+  /** @param usable unarchived projects. */
   refresh(usable: readonly Project[]): void {
     const { present, former } = columns[this.kind];
     this.byToken = new Map();
@@ -126,7 +126,7 @@ export class KeyIndex {
     const formerToken = found[former];
     if (formerToken === null) return found;
     const now = new Date();
-    if (formerKeyOf(found, this.kind, now) === undefined) return token === found[present] ? found : undefined;
+    if (previousKey(found, this.kind, now) === undefined) return token === found[present] ? found : undefined;
     let uses = this.uses.get(formerToken);
     if (uses === undefined) {
       uses = { former: 0, present: 0, lastUsedAt: null };
@@ -139,12 +139,12 @@ export class KeyIndex {
     return found;
   }
 
-  /** Whether something was counted since the last time. */
+  /** Whether requests were counted since the last store. */
   get hasUses(): boolean {
     return this.uses.size > 0;
   }
 
-  /** Adds to the store what was counted since the last time; one small write for each project with two keys in use. */
+  /** Stores the counts since the last call: one small write for each project with two valid keys. */
   storeUses(): void {
     const { uses, db } = this;
     const names = columns[this.kind];

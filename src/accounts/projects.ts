@@ -1,7 +1,7 @@
-/** Projects: every flag and every event belongs to one (contract: management-api 6.5). */
+/** Projects, which own flags and events (contract: management-api 6.5). */
 
 import { eq, or, sql } from "drizzle-orm";
-import { InvalidField, NotFound, trimmedText } from "../lib/errors.ts";
+import { InvalidFieldError, NotFoundError, trimmedString } from "../lib/errors.ts";
 import { zoneName } from "../lib/time-zone.ts";
 import { type Author, type Change, recordActivity } from "./activity.ts";
 import { bumpRevision, type MetadataTx } from "./db.ts";
@@ -9,23 +9,24 @@ import { checkAdoptedProjectKey, newProjectKey, newSecretKey } from "./key-forma
 import type { Metadata } from "./metadata.ts";
 import type { Project } from "./project-directory.ts";
 import {
-  formerKeyOf,
+  currentKey,
   hasKeyBefore,
   type KeyKind,
-  presentKeyOf,
+  previousKey,
   withKey,
-  withoutFormerKey,
+  withoutPreviousKey,
 } from "./project-keys.ts";
 import { organization, project } from "./schema.ts";
+import { checkWebGoals, type WebGoal } from "./web-goals.ts";
 
 export interface NewProject {
   organizationId: string;
   name: string;
-  /** IANA name; `UTC` when absent. */
+  /** IANA name; default: `UTC`. */
   timezone?: string;
   anonymizeIps?: boolean;
   weekStartDay?: Project["weekStartDay"];
-  /** A `phc_` key that clients use already; a new one when absent. */
+  /** A `phc_` key that clients already use; default: a new key. */
   projectApiKey?: string;
 }
 
@@ -34,20 +35,21 @@ export interface ProjectChange {
   timezone?: string;
   anonymizeIps?: boolean;
   approvals?: Project["approvals"];
-  /** Days; 0 for ever, null as the server's setting says. */
+  /** Days; 0: unlimited, null: the server's setting. */
   eventsRetentionDays?: number | null;
   weekStartDay?: Project["weekStartDay"];
+  webGoals?: readonly Partial<WebGoal>[];
+  countScreens?: boolean;
 }
 
 const projectsPerOrganizationMax = 2_000;
 const nameLengthMax = 200;
 
 /**
- * Makes a project with fresh keys.
+ * Creates a project with new keys.
  *
- * @param by who acts; see `Author`.
- * @throws {NotFound}     no such organisation.
- * @throws {InvalidField} name, time zone or adopted key; over `projectsPerOrganizationMax` in the organisation.
+ * @throws {NotFoundError} no such organization.
+ * @throws {InvalidFieldError} name, time zone or adopted key; over `projectsPerOrganizationMax` in the organization.
  */
 export function createProject(metadata: Metadata, input: NewProject, by: Author, now = new Date()): Project {
   return metadata.change((t) => insertProject(t, input, by, now));
@@ -56,7 +58,7 @@ export function createProject(metadata: Metadata, input: NewProject, by: Author,
 /** As `createProject`, inside a transaction. */
 export function insertProject(t: MetadataTx, input: NewProject, by: Author, now: Date): Project {
   if (!t.select().from(organization).where(eq(organization.id, input.organizationId)).get()) {
-    throw new NotFound("Organization not found.");
+    throw new NotFoundError("Organization not found.");
   }
   const count = t
     .select({ count: sql<number>`count(*)` })
@@ -64,7 +66,7 @@ export function insertProject(t: MetadataTx, input: NewProject, by: Author, now:
     .where(eq(project.organizationId, input.organizationId))
     .get()!.count;
   if (count >= projectsPerOrganizationMax) {
-    throw new InvalidField(
+    throw new InvalidFieldError(
       null,
       "invalid_input",
       `An organization can have at most ${projectsPerOrganizationMax} projects.`,
@@ -74,14 +76,14 @@ export function insertProject(t: MetadataTx, input: NewProject, by: Author, now:
     input.projectApiKey === undefined ? newProjectKey() : checkAdoptedProjectKey(input.projectApiKey);
   const isTaken = or(eq(project.apiToken, apiToken), eq(project.formerApiToken, apiToken));
   if (t.select().from(project).where(isTaken).get()) {
-    throw new InvalidField("api_token", "unique", "Another project has this key already.");
+    throw new InvalidFieldError("api_token", "unique", "Another project already uses this key.");
   }
   const created = t
     .insert(project)
     .values({
       uuid: Bun.randomUUIDv7(),
       organizationId: input.organizationId,
-      name: trimmedText("name", input.name, nameLengthMax),
+      name: trimmedString("name", input.name, nameLengthMax),
       apiToken,
       secretToken: newSecretKey(),
       timezone: checkTimezone(input.timezone ?? "UTC"),
@@ -96,7 +98,7 @@ export function insertProject(t: MetadataTx, input: NewProject, by: Author, now:
   return created;
 }
 
-/** Renames a project, moves its time zone, or (de)anonymises addresses. @throws {NotFound} @throws {InvalidField} */
+/** Changes the name, time zone or IP anonymization. @throws {NotFoundError} @throws {InvalidFieldError} */
 export function updateProject(
   metadata: Metadata,
   id: number,
@@ -105,34 +107,37 @@ export function updateProject(
   now = new Date(),
 ): Project {
   return save(metadata, id, by, now, () => ({
-    ...(change.name === undefined ? {} : { name: trimmedText("name", change.name, nameLengthMax) }),
+    ...(change.name === undefined ? {} : { name: trimmedString("name", change.name, nameLengthMax) }),
     ...(change.timezone === undefined ? {} : { timezone: checkTimezone(change.timezone) }),
     ...(change.approvals === undefined ? {} : { approvals: change.approvals }),
     ...(change.anonymizeIps === undefined ? {} : { anonymizeIps: change.anonymizeIps }),
     ...(change.eventsRetentionDays === undefined ? {} : { eventsRetentionDays: change.eventsRetentionDays }),
     ...(change.weekStartDay === undefined ? {} : { weekStartDay: change.weekStartDay }),
+    ...(change.webGoals === undefined ? {} : { webGoals: checkWebGoals(change.webGoals) }),
+    ...(change.countScreens === undefined ? {} : { countScreens: change.countScreens }),
   }));
 }
 
-/** How long a key may count beside the one that replaced it. */
+/** Maximum time that a replaced key stays valid. */
 export const graceSecondsMax = 90 * 86_400;
 
 interface Rotation {
-  /** How long the old key counts too; 0: it, and one before it that still counts, stop at once. */
+  /** How long the old key stays valid; 0: it and a still valid predecessor stop working immediately. */
   graceSeconds?: number;
   now?: Date;
 }
 
 /**
- * Gives a project a new public key.
+ * Rotates the public key.
  *
- * @throws {NotFound} @throws {InvalidField} a grace is asked for while the key before this one still counts.
+ * @throws {NotFoundError}
+ * @throws {InvalidFieldError} a grace period is requested while the predecessor of this key is still valid.
  */
 export function rotateProjectKey(metadata: Metadata, id: number, by: Author, how: Rotation = {}): Project {
   return rotate(metadata, id, by, { ...how, kind: "public", token: newProjectKey() });
 }
 
-/** Gives a project a new secret key; otherwise as `rotateProjectKey`. */
+/** Rotates the secret key; otherwise as `rotateProjectKey`. */
 export function rotateSecretKey(metadata: Metadata, id: number, by: Author, how: Rotation = {}): Project {
   return rotate(metadata, id, by, { ...how, kind: "secret", token: newSecretKey() });
 }
@@ -146,31 +151,33 @@ function rotate(
   metadata.projects.storeUses();
   return save(metadata, id, by, now, (before) => {
     if (graceSeconds === 0) return withKey(kind, token);
-    const former = formerKeyOf(before, kind, now);
+    const former = previousKey(before, kind, now);
     if (former !== undefined) {
-      throw new InvalidField(
+      throw new InvalidFieldError(
         "grace_seconds",
         "two_keys_count",
-        `The key before this one still counts until ${former.endsAt.toISOString()}, and there can be two: end it first, or rotate without a grace period.`,
+        `The previous key is valid until ${former.endsAt.toISOString()}, and a project can have two keys. Revoke it first, or rotate without a grace period.`,
       );
     }
     const endsAt = new Date(now.getTime() + graceSeconds * 1_000);
-    return withKey(kind, token, { token: presentKeyOf(before, kind), endsAt });
+    return withKey(kind, token, { token: currentKey(before, kind), endsAt });
   });
 }
 
-/** The key before the present one stops working now; nothing happens when it does not count any more. @throws {NotFound} */
-export function endFormerKey(
+/** Revokes the predecessor of the present key; does nothing if it is not valid. @throws {NotFoundError} */
+export function revokePreviousKey(
   metadata: Metadata,
   id: number,
   kind: KeyKind,
   by: Author,
   now = new Date(),
 ): Project {
-  return save(metadata, id, by, now, (before) => (hasKeyBefore(before, kind) ? withoutFormerKey(kind) : {}));
+  return save(metadata, id, by, now, (before) =>
+    hasKeyBefore(before, kind) ? withoutPreviousKey(kind) : {},
+  );
 }
 
-/** Closes a project: its keys stop working, its data stay. Or opens it again. @throws {NotFound} */
+/** Archives a project (its keys stop working, its data is kept) or restores it. @throws {NotFoundError} */
 export function archiveProject(
   metadata: Metadata,
   id: number,
@@ -183,20 +190,20 @@ export function archiveProject(
   }));
 }
 
-/** Before a project is archived. @throws {InvalidField} it is the last one of its organisation that is open. */
-export function requireAnotherProject(metadata: Pick<Metadata, "projects">, id: number): void {
+/** For archiving. @throws {InvalidFieldError} the project is the last unarchived one of its organization. */
+export function assertNotLastProject(metadata: Pick<Metadata, "projects">, id: number): void {
   const open = metadata.projects.list();
   const found = open.find((one) => one.id === id);
   if (found === undefined) return;
   if (open.some((one) => one.id !== id && one.organizationId === found.organizationId)) return;
-  throw new InvalidField(
+  throw new InvalidFieldError(
     "archived",
     "last_project",
-    "This is the last open project of its organization: make another one first.",
+    "This is the last active project of its organization. Create another project first.",
   );
 }
 
-/** Remembers that a first event arrived; does nothing when that is known. */
+/** Records that a first event arrived; does nothing if already recorded. */
 export function recordFirstEvent(metadata: Metadata, id: number): void {
   if (metadata.projects.find(id)?.ingestedEvent !== false) return;
   metadata.change((t) => {
@@ -214,18 +221,18 @@ function save(
 ): Project {
   return metadata.change((t) => {
     const before = t.select().from(project).where(eq(project.id, id)).get();
-    if (!before) throw new NotFound("Project not found.");
+    if (!before) throw new NotFoundError("Project not found.");
     const change = changeOf(before);
     if (Object.keys(change).length === 0) return before;
     const after = t.update(project).set(change).where(eq(project.id, id)).returning().get();
     bumpRevision(t, "projects");
-    recordProjectActivity(t, after, "updated", changesOf(before, after), by, now);
+    recordProjectActivity(t, after, "updated", getChanges(before, after), by, now);
     return after;
   });
 }
 
-/** Keys are named, never shown, in the log. */
-function changesOf(before: Project, after: Project): Change[] {
+/** The log names keys but never shows them. */
+function getChanges(before: Project, after: Project): Change[] {
   const shown = (entry: Project) => ({
     name: entry.name,
     timezone: entry.timezone,
@@ -233,12 +240,14 @@ function changesOf(before: Project, after: Project): Change[] {
     approvals: entry.approvals,
     events_retention_days: entry.eventsRetentionDays,
     week_start_day: entry.weekStartDay,
+    web_goals: entry.webGoals.map((goal) => ({ ...goal })),
+    count_screens: entry.countScreens,
     archived: entry.archivedAt !== null,
   });
   const [old, present] = [shown(before), shown(after)];
   const changes: Change[] = [];
   for (const field of Object.keys(old) as (keyof typeof old)[]) {
-    if (old[field] === present[field]) continue;
+    if (Bun.deepEquals(old[field], present[field])) continue;
     changes.push({ type: "Team", action: "changed", field, before: old[field], after: present[field] });
   }
   for (const [field, isSame] of [
@@ -276,6 +285,6 @@ function recordProjectActivity(
 function checkTimezone(timezone: string): string {
   const name = zoneName(timezone);
   if (name === undefined)
-    throw new InvalidField("timezone", "invalid_choice", `"${timezone}" is not a valid choice.`);
+    throw new InvalidFieldError("timezone", "invalid_choice", `"${timezone}" is not a valid choice.`);
   return name;
 }

@@ -1,9 +1,9 @@
-/** Roles of an organisation and who has them (contract: management-api 6.1). */
+/** Roles of an organization and their members (contract: management-api 6.1). */
 
 import { and, asc, eq, inArray, sql } from "drizzle-orm";
-import { InvalidField, NotFound, trimmedText } from "../lib/errors.ts";
+import { InvalidFieldError, NotFoundError, trimmedString } from "../lib/errors.ts";
 import type { JsonObject } from "../lib/json.ts";
-import { type Author, changesBetween, creatorIdOf, recordActivity } from "./activity.ts";
+import { type Author, changesBetween, getCreatorId, recordActivity } from "./activity.ts";
 import type { MetadataTx, Reading } from "./db.ts";
 import type { Metadata } from "./metadata.ts";
 import { checkedFlagsAccess, findOrganization } from "./organizations.ts";
@@ -32,7 +32,7 @@ export interface RoleMember {
   updatedAt: Date;
 }
 
-/** The roles of an organisation, oldest first. */
+/** Oldest first. */
 export function listRoles(
   db: Reading,
   organizationId: string,
@@ -51,7 +51,6 @@ export function listRoles(
   return { roles: withMembers(db, rows), count };
 }
 
-/** One role of an organisation. */
 export function findRole(db: Reading, organizationId: string, id: string): Role | undefined {
   const row = db
     .select()
@@ -61,18 +60,18 @@ export function findRole(db: Reading, organizationId: string, id: string): Role 
   return row && withMembers(db, [row])[0];
 }
 
-/** The role of this name, whatever its letter case. @throws {NotFound} */
+/** Letter case is ignored. @throws {NotFoundError} */
 export function getRoleByName(db: Reading, organizationId: string, name: string): Role {
   const row = db
     .select()
     .from(role)
     .where(and(eq(role.organizationId, organizationId), eq(role.name, name.trim())))
     .get();
-  if (!row) throw new NotFound(`There is no role with the name ${name}.`);
+  if (!row) throw new NotFoundError(`Role ${name} does not exist.`);
   return withMembers(db, [row])[0]!;
 }
 
-/** Roles by id, for answers that embed many. */
+/** For responses that embed many roles. */
 export function rolesById(db: Reading, ids: readonly string[]): Map<string, Role> {
   if (ids.length === 0) return new Map();
   const rows = db
@@ -83,7 +82,9 @@ export function rolesById(db: Reading, ids: readonly string[]): Map<string, Role
   return new Map(withMembers(db, rows).map((found) => [found.id, found]));
 }
 
-/** Makes a role with the organisation's default access to flags. @throws {InvalidField} name taken or bad. */
+/**
+ * Creates a role with the organization's default access to flags. @throws {InvalidFieldError} name taken or invalid.
+ */
 export function createRole(
   metadata: Metadata,
   input: { organizationId: string; name: string; by: Author },
@@ -91,7 +92,7 @@ export function createRole(
 ): Role {
   return metadata.change((t) => {
     const organization = findOrganization(t, input.organizationId);
-    if (!organization) throw new NotFound("Organization not found.");
+    if (!organization) throw new NotFoundError("Organization not found.");
     const { id } = t
       .insert(role)
       .values({
@@ -99,7 +100,7 @@ export function createRole(
         organizationId: organization.id,
         name: checkName(t, organization.id, input.name, undefined),
         featureFlagsAccessLevel: organization.featureFlagsAccessLevel,
-        createdById: creatorIdOf(input.by),
+        createdById: getCreatorId(input.by),
         createdAt: now,
       })
       .returning({ id: role.id })
@@ -110,7 +111,7 @@ export function createRole(
   });
 }
 
-/** Renames a role or changes its access to flags. @throws {NotFound} @throws {InvalidField} */
+/** Renames a role or changes its access to flags. @throws {NotFoundError} @throws {InvalidFieldError} */
 export function updateRole(
   metadata: Metadata,
   of: { organizationId: string; id: string; by: Author },
@@ -134,7 +135,7 @@ export function updateRole(
   });
 }
 
-/** Removes a role, its memberships and its access records. @throws {NotFound} */
+/** Deletes a role, its memberships and its access records. @throws {NotFoundError} */
 export function deleteRole(
   metadata: Metadata,
   of: { organizationId: string; id: string; by: Author },
@@ -154,7 +155,7 @@ export function deleteRole(
   });
 }
 
-/** Notes that a role may, or may no longer, edit a flag: part of the flag's own log (decision 24). */
+/** Records a change of a role's edit access in the flag's own activity log (decision 24). */
 export function recordRoleAccess(
   t: MetadataTx,
   flag: { id: number; key: string; projectId: number },
@@ -176,7 +177,9 @@ export function recordRoleAccess(
   });
 }
 
-/** Gives a role to a member of the organisation. @throws {NotFound} @throws {InvalidField} not about a field. */
+/**
+ * Adds a member of the organization to a role. @throws {NotFoundError} @throws {InvalidFieldError} not about a field.
+ */
 export function addRoleMember(
   metadata: Metadata,
   of: { organizationId: string; roleId: string; userUuid: string; by: Author },
@@ -190,9 +193,9 @@ export function addRoleMember(
       .innerJoin(membership, eq(membership.userId, user.id))
       .where(and(eq(user.uuid, of.userUuid), eq(membership.organizationId, of.organizationId)))
       .get()?.user;
-    if (!person) throw new InvalidField(null, "invalid_input", "User does not exist.");
+    if (!person) throw new InvalidFieldError(null, "invalid_input", "User does not exist.");
     if (found.members.some((member) => member.user.id === person.id)) {
-      throw new InvalidField(null, "invalid_input", "User is already part of the role.");
+      throw new InvalidFieldError(null, "invalid_input", "User is already part of the role.");
     }
     const row = t
       .insert(roleMembership)
@@ -210,7 +213,7 @@ export function addRoleMember(
   });
 }
 
-/** Takes a role away. @throws {NotFound} */
+/** @throws {NotFoundError} */
 export function removeRoleMember(
   metadata: Metadata,
   of: { organizationId: string; roleId: string; id: string; by: Author },
@@ -218,12 +221,12 @@ export function removeRoleMember(
 ): void {
   metadata.change((t) => {
     const found = getRole(t, of.organizationId, of.roleId);
-    if (!found.members.some((member) => member.id === of.id)) throw new NotFound();
+    if (!found.members.some((member) => member.id === of.id)) throw new NotFoundError();
     leaveRole(t, found, of.id, of.by, now);
   });
 }
 
-/** Takes every role of an organisation from somebody who is no member of it any more, inside a transaction. */
+/** Removes a former member from all roles of the organization, inside a transaction. */
 export function leaveRoles(
   t: MetadataTx,
   of: { organizationId: string; userId: number; by: Author },
@@ -245,7 +248,7 @@ function leaveRole(t: MetadataTx, before: Role, membershipId: string, by: Author
 
 function getRole(t: Reading, organizationId: string, id: string): Role {
   const found = findRole(t, organizationId, id);
-  if (!found) throw new NotFound();
+  if (!found) throw new NotFoundError();
   return found;
 }
 
@@ -267,21 +270,21 @@ function withMembers(db: Reading, rows: readonly (typeof role.$inferSelect)[]): 
   return rows.map((row) => ({ ...row, members: members.filter((member) => member.roleId === row.id) }));
 }
 
-/** Names differ by more than letter case (the column compares so). */
+/** Names must differ by more than letter case (the column's collation). */
 function checkName(t: MetadataTx, organizationId: string, name: string, ownId: string | undefined): string {
-  const trimmed = trimmedText("name", name, nameLengthMax);
+  const trimmed = trimmedString("name", name, nameLengthMax);
   const holder = t
     .select({ id: role.id })
     .from(role)
     .where(and(eq(role.organizationId, organizationId), eq(role.name, trimmed)))
     .get();
   if (holder && holder.id !== ownId) {
-    throw new InvalidField("name", "unique", "There is already a role with this name.");
+    throw new InvalidFieldError("name", "unique", "There is already a role with this name.");
   }
   return trimmed;
 }
 
-/** @param before the role so far, when it was changed. */
+/** @param before the previous state, for updates. */
 function record(t: MetadataTx, of: Role, activity: string, by: Author, now: Date, before: Role = of): void {
   recordActivity(t, {
     by,

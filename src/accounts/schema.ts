@@ -1,21 +1,22 @@
 /**
- * The tables of the metadata store as drizzle sees them. `migrations/` creates them; both must agree
+ * The tables of the metadata store for drizzle. They must agree with `migrations/`, which creates them
  * (test/accounts/schema.test.ts compares them).
  */
 
 import { customType, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import { parseExactJson } from "../lib/exact-json.ts";
 import type { Json, JsonObject } from "../lib/json.ts";
+import type { WebGoal } from "./web-goals.ts";
 
 const instant = (name: string) => integer(name, { mode: "timestamp_ms" });
 const flagged = (name: string) => integer(name, { mode: "boolean" });
-/** JSON as it was sent: an id of 64 bits in a condition keeps its digits. */
-const jsonText = customType<{ data: unknown; driverData: string }>({
+/** JSON as it was sent: a 64-bit id in a condition keeps its digits. */
+const toJsonString = customType<{ data: unknown; driverData: string }>({
   dataType: () => "text",
   toDriver: (value) => JSON.stringify(value),
   fromDriver: parseExactJson,
 });
-const json = <T>(name: string) => jsonText(name).$type<T>();
+const json = <T>(name: string) => toJsonString(name).$type<T>();
 
 export const organization = sqliteTable("organization", {
   id: text("id").primaryKey(),
@@ -49,6 +50,8 @@ export const project = sqliteTable("project", {
   presentSecretTokenRequests: integer("present_secret_token_requests").notNull().default(0),
   eventsRetentionDays: integer("events_retention_days"),
   weekStartDay: integer("week_start_day").$type<0 | 1>(),
+  webGoals: json<WebGoal[]>("web_goals").notNull().default([]),
+  countScreens: flagged("count_screens").notNull().default(false),
   createdAt: instant("created_at").notNull(),
 });
 
@@ -195,6 +198,7 @@ export const flag = sqliteTable("flag", {
   hasEnrichedAnalytics: flagged("has_enriched_analytics").default(false),
   performedRollback: flagged("performed_rollback"),
   rollbackConditions: json<Json>("rollback_conditions"),
+  rollbackConditionsAt: instant("rollback_conditions_at"),
   surveys: json<JsonObject>("surveys").notNull().default({}),
   features: json<JsonObject>("features").notNull().default({}),
   evaluationTags: json<string[]>("evaluation_tags").notNull().default([]),
@@ -270,10 +274,9 @@ export const scheduledChange = sqliteTable("scheduled_change", {
   createdAt: instant("created_at").notNull(),
 });
 
-/** What can become of a proposed change. */
 export const requestStates = ["pending", "applied", "rejected", "withdrawn"] as const;
 
-/** About a flag or a cohort. */
+/** For a flag or a cohort. */
 export const changeRequest = sqliteTable("change_request", {
   id: integer("id").primaryKey({ autoIncrement: true }),
   projectId: integer("project_id").notNull(),
@@ -290,6 +293,109 @@ export const changeRequest = sqliteTable("change_request", {
   decidedAt: instant("decided_at"),
 });
 
+export const experimentHoldout = sqliteTable("experiment_holdout", {
+  id: integer("id").primaryKey({ autoIncrement: true }),
+  projectId: integer("project_id").notNull(),
+  name: text("name").notNull(),
+  description: text("description").notNull().default(""),
+  filters: json<JsonObject[]>("filters").notNull(),
+  createdById: integer("created_by_id"),
+  createdAt: instant("created_at").notNull(),
+  updatedAt: instant("updated_at").notNull(),
+});
+
+export const experimentSavedMetric = sqliteTable("experiment_saved_metric", {
+  id: integer("id").primaryKey({ autoIncrement: true }),
+  projectId: integer("project_id").notNull(),
+  name: text("name").notNull(),
+  description: text("description").notNull().default(""),
+  query: json<JsonObject>("query").notNull(),
+  tags: json<string[]>("tags").notNull().default([]),
+  createdById: integer("created_by_id"),
+  createdAt: instant("created_at").notNull(),
+  updatedAt: instant("updated_at").notNull(),
+});
+
+export const experiment = sqliteTable("experiment", {
+  id: integer("id").primaryKey({ autoIncrement: true }),
+  projectId: integer("project_id").notNull(),
+  flagId: integer("flag_id").notNull(),
+  ownsFlag: flagged("owns_flag").notNull().default(false),
+  name: text("name").notNull(),
+  description: text("description").notNull().default(""),
+  type: text("type").$type<"product" | "web">().notNull().default("product"),
+  tags: json<string[]>("tags").notNull().default([]),
+  parameters: json<JsonObject>("parameters").notNull().default({}),
+  startDate: instant("start_date"),
+  endDate: instant("end_date"),
+  archived: flagged("archived").notNull().default(false),
+  deleted: flagged("deleted").notNull().default(false),
+  metrics: json<JsonObject[]>("metrics").notNull().default([]),
+  metricsSecondary: json<JsonObject[]>("metrics_secondary").notNull().default([]),
+  savedMetrics: json<JsonObject[]>("saved_metrics").notNull().default([]),
+  exposureCriteria: json<JsonObject>("exposure_criteria").notNull().default({}),
+  statsConfig: json<JsonObject>("stats_config").notNull().default({}),
+  onlyCountMaturedUsers: flagged("only_count_matured_users").notNull().default(false),
+  minimumExposures: integer("minimum_exposures").notNull().default(100),
+  runningTimeCalculation: json<JsonObject>("running_time_calculation").notNull().default({}),
+  holdoutId: integer("holdout_id"),
+  conclusion: text("conclusion"),
+  conclusionComment: text("conclusion_comment"),
+  version: integer("version").notNull().default(1),
+  createdById: integer("created_by_id"),
+  createdAt: instant("created_at").notNull(),
+  updatedAt: instant("updated_at").notNull(),
+});
+
+export const earlyAccessFeature = sqliteTable("early_access_feature", {
+  id: text("id").primaryKey(),
+  projectId: integer("project_id").notNull(),
+  flagId: integer("flag_id").notNull(),
+  ownsFlag: flagged("owns_flag").notNull().default(false),
+  name: text("name").notNull(),
+  description: text("description").notNull().default(""),
+  stage: text("stage").notNull(),
+  documentationUrl: text("documentation_url").notNull().default(""),
+  payload: json<JsonObject>("payload").notNull().default({}),
+  createdById: integer("created_by_id"),
+  createdAt: instant("created_at").notNull(),
+});
+
+export const survey = sqliteTable("survey", {
+  id: text("id").primaryKey(),
+  projectId: integer("project_id").notNull(),
+  name: text("name").notNull(),
+  description: text("description").notNull().default(""),
+  type: text("type").notNull(),
+  schedule: text("schedule").notNull().default("once"),
+  questions: json<JsonObject[]>("questions").notNull(),
+  conditions: json<JsonObject>("conditions").notNull().default({}),
+  appearance: json<JsonObject>("appearance").notNull().default({}),
+  linkedFlagId: integer("linked_flag_id"),
+  targetingFlagId: integer("targeting_flag_id"),
+  internalTargetingFlagId: integer("internal_targeting_flag_id").notNull(),
+  startDate: instant("start_date"),
+  endDate: instant("end_date"),
+  archived: flagged("archived").notNull().default(false),
+  enablePartialResponses: flagged("enable_partial_responses").notNull().default(false),
+  createdById: integer("created_by_id"),
+  createdAt: instant("created_at").notNull(),
+});
+
+/** Objects that use a flag. */
+export const flagLink = sqliteTable(
+  "flag_link",
+  {
+    kind: text("kind").$type<"experiment" | "feature" | "survey">().notNull(),
+    objectId: text("object_id").notNull(),
+    flagId: integer("flag_id").notNull(),
+    name: text("name").notNull(),
+    shown: json<JsonObject>("shown").notNull().default({}),
+    holds: flagged("holds").notNull().default(false),
+  },
+  (table) => [primaryKey({ columns: [table.kind, table.objectId, table.flagId] })],
+);
+
 export const activity = sqliteTable("activity", {
   id: text("id").primaryKey(),
   organizationId: text("organization_id"),
@@ -303,7 +409,83 @@ export const activity = sqliteTable("activity", {
   createdAt: instant("created_at").notNull(),
 });
 
-/** The key of encrypted payloads, in one row. */
+export const webhookFormats = ["json", "slack", "discord", "custom"] as const;
+export type WebhookFormat = (typeof webhookFormats)[number];
+
+/** `url` and `secret` are encrypted. */
+export const webhook = sqliteTable("webhook", {
+  id: integer("id").primaryKey({ autoIncrement: true }),
+  projectId: integer("project_id").notNull(),
+  name: text("name").notNull().default(""),
+  url: text("url").notNull(),
+  shownUrl: text("shown_url").notNull(),
+  format: text("format").$type<WebhookFormat>().notNull(),
+  template: json<JsonObject>("template"),
+  events: json<string[]>("events").notNull(),
+  secret: text("secret").notNull(),
+  active: flagged("active").notNull().default(true),
+  skipped: integer("skipped").notNull().default(0),
+  summaryWeek: text("summary_week").notNull().default(""),
+  createdById: integer("created_by_id"),
+  createdAt: instant("created_at").notNull(),
+  updatedAt: instant("updated_at").notNull(),
+});
+
+export const deliveryStates = ["pending", "delivered", "failed"] as const;
+
+export const webhookDelivery = sqliteTable("webhook_delivery", {
+  id: integer("id").primaryKey({ autoIncrement: true }),
+  uuid: text("uuid").notNull(),
+  webhookId: integer("webhook_id").notNull(),
+  event: text("event").notNull(),
+  item: text("item").notNull().default(""),
+  subject: json<JsonObject>("subject").notNull(),
+  state: text("state").$type<(typeof deliveryStates)[number]>().notNull().default("pending"),
+  attempts: integer("attempts").notNull().default(0),
+  createdAt: instant("created_at").notNull(),
+  nextAttemptAt: instant("next_attempt_at"),
+  lastAttemptAt: instant("last_attempt_at"),
+  durationMs: integer("duration_ms"),
+  status: integer("status"),
+  error: text("error"),
+});
+
+export const webhookReported = sqliteTable("webhook_reported", {
+  name: text("name").primaryKey(),
+  value: text("value").notNull(),
+});
+
+/** Shows one dashboard or insight to everyone who has the link. */
+export const shareLink = sqliteTable("share_link", {
+  id: integer("id").primaryKey({ autoIncrement: true }),
+  projectId: integer("project_id").notNull(),
+  dashboardId: integer("dashboard_id"),
+  insightId: integer("insight_id"),
+  name: text("name").notNull().default(""),
+  hash: text("hash").notNull(),
+  passwordHash: text("password_hash"),
+  expiresAt: instant("expires_at"),
+  createdById: integer("created_by_id"),
+  createdAt: instant("created_at").notNull(),
+});
+
+export const annotationScopes = ["project", "dashboard", "dashboard_item"] as const;
+
+export const annotation = sqliteTable("annotation", {
+  id: integer("id").primaryKey({ autoIncrement: true }),
+  projectId: integer("project_id").notNull(),
+  content: text("content").notNull(),
+  dateMarker: instant("date_marker").notNull(),
+  scope: text("scope").$type<(typeof annotationScopes)[number]>().notNull().default("project"),
+  dashboardId: integer("dashboard_id"),
+  insightId: integer("insight_id"),
+  deleted: flagged("deleted").notNull().default(false),
+  createdById: integer("created_by_id"),
+  createdAt: instant("created_at").notNull(),
+  updatedAt: instant("updated_at").notNull(),
+});
+
+/** The encryption key of payloads, in one row. */
 export const payloadKey = sqliteTable("payload_key", {
   id: integer("id").primaryKey(),
   fingerprint: text("fingerprint").notNull(),

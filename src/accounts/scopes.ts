@@ -1,8 +1,8 @@
-/** Which scopes a personal key may hold, (contract: management-api 2.2, 2.5). */
+/** Scopes of personal keys (contract: management-api 2.2, 2.5). */
 
-import { InvalidField } from "../lib/errors.ts";
+import { InvalidFieldError } from "../lib/errors.ts";
 
-/** Objects that this server has, and those that key presets made for PostHog name as well. */
+/** Objects that this server has, plus those that PostHog's key presets name. */
 const scopeObjects = new Set([
   "access_control",
   "action",
@@ -60,20 +60,18 @@ const scopeObjects = new Set([
 ]);
 
 /**
- * Checks the scopes of a key.
- *
  * @returns the scopes without duplicates.
- * @throws {InvalidField} on `scopes`: the list is empty, or names a scope that does not exist.
+ * @throws {InvalidFieldError} on `scopes`: the list is empty, or names a scope that does not exist.
  */
 export function checkScopes(scopes: readonly string[]): string[] {
   if (scopes.length === 0) {
-    throw new InvalidField("scopes", "invalid_input", "A key needs at least one scope.");
+    throw new InvalidFieldError("scopes", "invalid_input", "A key needs at least one scope.");
   }
   for (const scope of scopes) {
     if (scope === "*") continue;
     const [object = "", action = "", rest] = scope.split(":");
     if (rest !== undefined || !scopeObjects.has(object) || (action !== "read" && action !== "write")) {
-      throw new InvalidField("scopes", "invalid_input", `Invalid scope: ${scope}`);
+      throw new InvalidFieldError("scopes", "invalid_input", `Invalid scope: ${scope}`);
     }
   }
   return [...new Set(scopes)];

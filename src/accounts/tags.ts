@@ -4,7 +4,7 @@ import { and, asc, eq } from "drizzle-orm";
 import type { MetadataTx, Reading } from "./db.ts";
 import { type TaggedKind, tag } from "./schema.ts";
 
-/** Gives an item exactly these (normalised) tags. */
+/** Replaces the tags of an item with these (normalized) tags. */
 export function replaceTags(
   t: MetadataTx,
   projectId: number,
@@ -18,8 +18,8 @@ export function replaceTags(
   for (const name of names) t.insert(tag).values({ projectId, itemKind, itemId, name }).run();
 }
 
-/** The tags of one item, sorted. */
-export function tagsOf(db: Reading, itemKind: TaggedKind, itemId: number): string[] {
+/** The tags of an item, sorted. */
+export function getTags(db: Reading, itemKind: TaggedKind, itemId: number): string[] {
   return db
     .select({ name: tag.name })
     .from(tag)

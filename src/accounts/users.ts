@@ -1,7 +1,7 @@
-/** People who administer this server, and what they may do in an organisation. */
+/** Users of this server and their levels in organizations. */
 
 import { and, asc, eq, ne, or, sql } from "drizzle-orm";
-import { InvalidField, NotFound } from "../lib/errors.ts";
+import { InvalidFieldError, NotFoundError } from "../lib/errors.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { type Author, type Change, recordActivity } from "./activity.ts";
 import { bumpRevision, type MetadataDb, type MetadataTx, type Reading } from "./db.ts";
@@ -17,7 +17,7 @@ export interface User {
   isEmailVerified: boolean | null;
   roleAtOrganization: string | null;
   hedgehogConfig: JsonObject | null;
-  /** A deactivated user's keys and sessions do nothing. */
+  /** Keys and sessions of a deactivated user do not work. */
   isActive: boolean;
   currentProjectId: number | null;
   currentOrganizationId: string | null;
@@ -37,24 +37,23 @@ export interface Member {
   updatedAt: Date;
 }
 
-/** The user with this id. */
 export function findUser(db: Reading, id: number): User | undefined {
   return db.select().from(user).where(eq(user.id, id)).get();
 }
 
-/** The user with this address, whatever its letter case. */
+/** Letter case is ignored. */
 export function findUserByEmail(db: Reading, email: string): User | undefined {
   return db.select().from(user).where(eq(user.email, email.trim())).get();
 }
 
-/** Every user, in order of creation. */
+/** In order of creation. */
 export function listUsers(db: Reading): User[] {
   return db.select().from(user).orderBy(asc(user.id)).all();
 }
 
 export type UserFinder = (id: number | null) => User | undefined;
 
-/** Finds users by id, each once: for lists whose items name users. */
+/** Finds users by id, each read once: for lists whose items name users. */
 export function userFinder(db: Reading): UserFinder {
   const known = new Map<number, User | undefined>();
   return (id) => {
@@ -64,8 +63,8 @@ export function userFinder(db: Reading): UserFinder {
   };
 }
 
-/** Level of a user in an organisation; 0 when not a member. */
-export function levelOf(db: Reading, organizationId: string, userId: number): number {
+/** 0 when the user is not a member. */
+export function getLevel(db: Reading, organizationId: string, userId: number): number {
   const found = db
     .select({ level: membership.level })
     .from(membership)
@@ -74,7 +73,7 @@ export function levelOf(db: Reading, organizationId: string, userId: number): nu
   return found?.level ?? 0;
 }
 
-/** Whether a user looks after the whole server: an owner of the organisation that was there first. */
+/** Whether a user is an operator of the server: an owner of the oldest organization. */
 export function isOperator(db: Reading, userId: number): boolean {
   const first = db
     .select({ id: organization.id })
@@ -82,10 +81,10 @@ export function isOperator(db: Reading, userId: number): boolean {
     .orderBy(asc(organization.createdAt), asc(organization.id))
     .limit(1)
     .get();
-  return first !== undefined && levelOf(db, first.id, userId) >= membershipLevels.owner;
+  return first !== undefined && getLevel(db, first.id, userId) >= membershipLevels.owner;
 }
 
-/** The members of an organisation, in order of joining. */
+/** In order of joining. */
 export function listMembers(db: Reading, organizationId: string): Member[] {
   return db
     .select()
@@ -106,9 +105,9 @@ export interface NewUser {
 }
 
 /**
- * Adds a user to an organisation.
+ * Adds a user to an organization.
  *
- * @throws {InvalidField} the address is not one, or is taken.
+ * @throws {InvalidFieldError} the address is invalid or taken.
  */
 export function createUser(metadata: MetadataDb, input: NewUser & { by?: Author }, now = new Date()): User {
   const { by = null, ...fields } = input;
@@ -124,10 +123,10 @@ export function createUser(metadata: MetadataDb, input: NewUser & { by?: Author 
 export function insertUser(t: MetadataTx, input: NewUser, now: Date): User {
   const email = input.email.trim();
   if (!/^[^\s@]+@[^\s@]+$/.test(email)) {
-    throw new InvalidField("email", "invalid_input", "Enter a valid email address.");
+    throw new InvalidFieldError("email", "invalid_input", "Enter a valid email address.");
   }
   if (findUserByEmail(t, email)) {
-    throw new InvalidField("email", "unique", "There is already a user with this email address.");
+    throw new InvalidFieldError("email", "unique", "A user with this email address already exists.");
   }
   const created = t
     .insert(user)
@@ -156,9 +155,9 @@ export function insertUser(t: MetadataTx, input: NewUser, now: Date): User {
 }
 
 /**
- * Switches a user off (or on again); all keys and sessions of a switched-off user stop working at once.
+ * Deactivates or reactivates a user. Keys and sessions of a deactivated user stop working immediately.
  *
- * @throws {NotFound} nobody has this address.
+ * @throws {NotFoundError} no user has this address.
  */
 export function setUserActive(
   metadata: MetadataDb,
@@ -169,7 +168,7 @@ export function setUserActive(
 ): User {
   return metadata.change((t) => {
     const before = findUserByEmail(t, email);
-    if (!before) throw new NotFound(`There is no user with the address ${email}.`);
+    if (!before) throw new NotFoundError(`User ${email} does not exist.`);
     if (before.isActive === isActive) return before;
     const found = t.update(user).set({ isActive }).where(eq(user.id, before.id)).returning().get();
     if (!isActive) endSessionsAndLinks(t, found.id);
@@ -180,21 +179,23 @@ export function setUserActive(
   });
 }
 
-/** Ends the sessions of a deactivated user, inside a transaction: otherwise they would work again once the user is active. */
+/**
+ * Ends the sessions of a deactivated user, inside a transaction: otherwise they would work again after reactivation.
+ */
 export function endSessionsAndLinks(t: MetadataTx, userId: number): void {
   t.delete(session).where(eq(session.userId, userId)).run();
   endLinks(t, userId);
 }
 
-/** Revokes the one-time links for a user, and those that the user created, inside a transaction. */
+/** Revokes the one-time links for a user and those the user created, inside a transaction. */
 export function endLinks(t: MetadataTx, userId: number): void {
   t.delete(setupLink)
     .where(or(eq(setupLink.userId, userId), eq(setupLink.createdById, userId)))
     .run();
 }
 
-/** @throws {InvalidField} the member is the last active owner of the organisation. */
-export function requireAnotherOwner(
+/** @throws {InvalidFieldError} the member is the last active owner of the organization. */
+export function assertAnotherOwner(
   db: Reading,
   member: Pick<Member, "id" | "level" | "organizationId">,
 ): void {
@@ -213,18 +214,22 @@ export function requireAnotherOwner(
     )
     .all();
   if (others.length > 0) return;
-  throw new InvalidField(null, "last_owner", "An organization needs an owner: make somebody else one first.");
+  throw new InvalidFieldError(
+    null,
+    "last_owner",
+    "An organization requires an owner. Make another user an owner first.",
+  );
 }
 
-/** Before a user is switched off. @throws {InvalidField} it is the last active owner of one. */
-export function requireNotLastOwner(db: Reading, email: string): void {
+/** For deactivation. @throws {InvalidFieldError} the user is the last active owner of an organization. */
+export function assertNotLastOwner(db: Reading, email: string): void {
   const found = findUserByEmail(db, email);
   if (!found?.isActive) return;
   const own = db.select().from(membership).where(eq(membership.userId, found.id)).all();
-  for (const member of own) requireAnotherOwner(db, member);
+  for (const member of own) assertAnotherOwner(db, member);
 }
 
-/** What users may change about themselves. */
+/** Fields that users may change about themselves. */
 export type UserChange = Partial<
   Pick<
     User,
@@ -237,7 +242,7 @@ export type UserChange = Partial<
   >
 >;
 
-/** Changes a user; absent fields stay. The caller has checked that the user belongs to the project and organisation. */
+/** Changes a user; absent fields are unchanged. Callers check that the user belongs to the project and organization. */
 export function updateUser(metadata: MetadataDb, userId: number, change: UserChange): User {
   const set = Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined));
   return metadata.change((t) => {
@@ -248,7 +253,7 @@ export function updateUser(metadata: MetadataDb, userId: number, change: UserCha
   });
 }
 
-/** Writes an entry about a user. @param at.by who acts. */
+/** Records activity about a user. @param at.by the author. */
 export function recordUser(
   t: MetadataTx,
   of: User,
@@ -269,7 +274,7 @@ export function recordUser(
   });
 }
 
-/** How many keys that still work a user has. */
+/** Number of a user's valid keys. */
 export function countKeys(db: Reading, userId: number): number {
   return (
     db

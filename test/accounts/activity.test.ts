@@ -1,4 +1,4 @@
-/** The log of what was done to a project and an organisation. */
+/** The log of what was done to a project and an organization. */
 
 import { describe, expect, test } from "bun:test";
 import { flagsPath, TestServer } from "../support/management-server.ts";
@@ -29,7 +29,7 @@ describe("the log of everything", () => {
       (await server.ask("GET", "/api/projects/1/activity_log/?scope=Cohort&item_id=1")).body.total_count,
     ).toBe(1);
   });
-  test("tells what changed about roles, organisations and keys, without values of keys", async () => {
+  test("tells what changed about roles, organizations and keys, without values of keys", async () => {
     using server = new TestServer();
     const role = await server.ask("POST", "/api/organizations/@current/roles/", { body: { name: "R" } });
     await server.ask("PATCH", `/api/organizations/@current/roles/${role.body.id}/`, { body: { name: "S" } });

@@ -81,6 +81,72 @@ const expectedScopes: Record<string, string> = {
   [`POST ${P}/delete_secret_token_backup`]: "project:write",
   [`PATCH ${P}/rotate_secret_token`]: "full",
   [`POST ${P}/rotate_secret_token`]: "full",
+  [`GET ${P}/surveys`]: "survey:read",
+  [`POST ${P}/surveys`]: "survey:write",
+  [`GET ${P}/surveys/:id`]: "survey:read",
+  [`PATCH ${P}/surveys/:id`]: "survey:write",
+  [`DELETE ${P}/surveys/:id`]: "survey:write",
+  [`GET ${P}/early_access_feature`]: "early_access_feature:read",
+  [`POST ${P}/early_access_feature`]: "early_access_feature:write",
+  [`GET ${P}/early_access_feature/:id`]: "early_access_feature:read",
+  [`PATCH ${P}/early_access_feature/:id`]: "early_access_feature:write",
+  [`DELETE ${P}/early_access_feature/:id`]: "early_access_feature:write",
+  [`GET ${P}/early_access_feature/:id/enrollment`]: "early_access_feature:read",
+  [`POST ${P}/early_access_feature/:id/enroll`]: "early_access_feature:write",
+  [`GET ${P}/surveys/stats`]: "survey:read",
+  [`GET ${P}/surveys/responses_count`]: "survey:read",
+  [`GET ${P}/surveys/:id/stats`]: "survey:read",
+  [`GET ${P}/surveys/:id/responses`]: "survey:read",
+  [`GET ${P}/surveys/activity`]: "activity_log:read",
+  [`GET ${P}/surveys/:id/activity`]: "activity_log:read",
+  [`GET ${P}/experiment_holdouts`]: "experiment:read",
+  [`POST ${P}/experiment_holdouts`]: "experiment:write",
+  [`GET ${P}/experiment_holdouts/:id`]: "experiment:read",
+  [`PATCH ${P}/experiment_holdouts/:id`]: "experiment:write",
+  [`DELETE ${P}/experiment_holdouts/:id`]: "experiment:write",
+  [`GET ${P}/experiment_saved_metrics`]: "experiment_saved_metric:read",
+  [`POST ${P}/experiment_saved_metrics`]: "experiment_saved_metric:write",
+  [`GET ${P}/experiment_saved_metrics/:id`]: "experiment_saved_metric:read",
+  [`PATCH ${P}/experiment_saved_metrics/:id`]: "experiment_saved_metric:write",
+  [`DELETE ${P}/experiment_saved_metrics/:id`]: "experiment_saved_metric:write",
+  [`GET ${P}/experiments`]: "experiment:read",
+  [`POST ${P}/experiments`]: "experiment:write",
+  [`GET ${P}/experiments/:id`]: "experiment:read",
+  [`PATCH ${P}/experiments/:id`]: "experiment:write",
+  [`DELETE ${P}/experiments/:id`]: "experiment:write",
+  [`GET ${P}/experiments/:id/activity`]: "activity_log:read",
+  [`GET ${P}/experiments/activity`]: "activity_log:read",
+  [`GET ${P}/experiments/:id/results`]: "experiment:read",
+  [`GET ${P}/experiments/:id/timeseries_results`]: "experiment:read",
+  [`GET ${P}/experiments/eligible_feature_flags`]: "feature_flag:read",
+  [`GET ${P}/experiments/stats`]: "experiment:read",
+  [`POST ${P}/experiments/:id/archive`]: "experiment:write",
+  [`POST ${P}/experiments/:id/duplicate`]: "experiment:write",
+  [`POST ${P}/experiments/:id/end`]: "experiment:write",
+  [`POST ${P}/experiments/:id/launch`]: "experiment:write",
+  [`POST ${P}/experiments/:id/pause`]: "experiment:write",
+  [`POST ${P}/experiments/:id/reset`]: "experiment:write",
+  [`POST ${P}/experiments/:id/resume`]: "experiment:write",
+  [`POST ${P}/experiments/:id/ship_variant`]: "experiment:write",
+  [`POST ${P}/experiments/:id/unarchive`]: "experiment:write",
+  [`POST ${P}/experiments/calculate_running_time`]: "experiment:read",
+  [`GET ${P}/annotations`]: "annotation:read",
+  [`POST ${P}/annotations`]: "annotation:write",
+  [`GET ${P}/annotations/:id`]: "annotation:read",
+  [`PATCH ${P}/annotations/:id`]: "annotation:write",
+  [`DELETE ${P}/annotations/:id`]: "annotation:write",
+  [`GET ${P}/share_links`]: "sharing_configuration:read",
+  [`POST ${P}/share_links`]: "full",
+  [`DELETE ${P}/share_links/:id`]: "sharing_configuration:write",
+  [`GET ${P}/webhooks`]: "webhook:read",
+  [`POST ${P}/webhooks`]: "full",
+  [`GET ${P}/webhooks/:id`]: "webhook:read",
+  [`PATCH ${P}/webhooks/:id`]: "webhook:write",
+  [`DELETE ${P}/webhooks/:id`]: "webhook:write",
+  [`POST ${P}/webhooks/:id/rotate_secret`]: "full",
+  [`POST ${P}/webhooks/:id/test`]: "webhook:write",
+  [`GET ${P}/webhooks/:id/deliveries`]: "webhook:read",
+  [`GET ${P}/webhooks/:id/deliveries/:delivery_id`]: "webhook:read",
   [`GET ${P}/cohorts`]: "cohort:read",
   [`POST ${P}/cohorts`]: "cohort:write",
   [`GET ${P}/cohorts/:id`]: "cohort:read",
@@ -213,7 +279,7 @@ function prepared() {
   return { server, routes, [Symbol.dispose]: () => server[Symbol.dispose]() };
 }
 
-const nameOf = (route: Route, path = route.path) => `${route.method} ${path}`;
+const getName = (route: Route, path = route.path) => `${route.method} ${path}`;
 
 function addressOf(path: string, projectId: number | string = 1): string {
   return path
@@ -232,7 +298,7 @@ function isEnough(held: string, wanted: string): boolean {
 
 test("every route is in the table, and every row is a route", () => {
   using it = prepared();
-  expect(it.routes.map((route) => nameOf(route)).sort()).toEqual(Object.keys(expectedScopes).sort());
+  expect(it.routes.map((route) => getName(route)).sort()).toEqual(Object.keys(expectedScopes).sort());
 });
 
 test("the form for a new key offers what routes ask for, and nothing else", () => {
@@ -274,9 +340,9 @@ describe("every route, every alias", () => {
       for (const path of [route.path, ...route.aliases]) {
         for (const [kind, key] of Object.entries(keys)) {
           const { status, body } = await server.ask(route.method, addressOf(path), { key });
-          const isForConsole = expectedScopes[nameOf(route)] === "console";
-          expect([nameOf(route, path), kind, status]).toEqual([
-            nameOf(route, path),
+          const isForConsole = expectedScopes[getName(route)] === "console";
+          expect([getName(route, path), kind, status]).toEqual([
+            getName(route, path),
             kind,
             isForConsole ? 403 : 401,
           ]);
@@ -292,7 +358,7 @@ describe("every route, every alias", () => {
     const { server, routes } = it;
     const keys = allScopes.map((scope) => ({ scope, key: server.key([scope]) }));
     for (const route of routes) {
-      const name = nameOf(route);
+      const name = getName(route);
       for (const { scope, key } of keys) {
         const { status, body } = await server.ask(route.method, addressOf(route.path), { key });
         const isAllowed = isEnough(scope, expectedScopes[name] ?? "");
@@ -330,14 +396,14 @@ describe("every route, every alias", () => {
     const toStrangers = server.key(["*"], { organizationIds: [strangers.id] });
     for (const route of routes.filter(({ path }) => path.startsWith(P) || path.startsWith(O))) {
       const { status, body } = await server.ask(route.method, addressOf(route.path), { key: toStrangers });
-      expect([nameOf(route), status, body.detail]).toEqual([
-        nameOf(route),
+      expect([getName(route), status, body.detail]).toEqual([
+        getName(route),
         403,
         `API key does not have access to the requested organization: ID ${server.first.organization.id}.`,
       ]);
     }
     for (const route of routes) {
-      const name = nameOf(route);
+      const name = getName(route);
       const { status, body } = await server.ask(route.method, addressOf(route.path), { key: toOther });
       if (ignoresLimits.has(name)) {
         expect([name, status]).not.toEqual([name, 403]);
@@ -353,7 +419,7 @@ describe("every route, every alias", () => {
     }
   });
 
-  test("is closed to members of another organisation, and to keys of another project", async () => {
+  test("is closed to members of another organization, and to keys of another project", async () => {
     using it = prepared();
     const { server, routes } = it;
     const strangers = server.metadata.change((t) => insertOrganization(t, "Strangers", server.now));
@@ -365,7 +431,7 @@ describe("every route, every alias", () => {
       { now: server.now },
     ).value;
     for (const route of routes.filter(({ path }) => path.startsWith(P))) {
-      const name = nameOf(route);
+      const name = getName(route);
       const foreign = await server.ask(route.method, addressOf(route.path), { key: eve });
       expect([name, foreign.status, foreign.body.detail]).toEqual([
         name,
@@ -382,7 +448,7 @@ describe("every route, every alias", () => {
       const foreign = await server.ask(route.method, addressOf(route.path).replace(addressOf(O), path), {
         key: eve,
       });
-      expect([nameOf(route), foreign.status]).toEqual([nameOf(route), 403]);
+      expect([getName(route), foreign.status]).toEqual([getName(route), 403]);
     }
   });
 
@@ -391,7 +457,7 @@ describe("every route, every alias", () => {
     const { server, routes } = it;
     const key = server.first.project.secret_api_key;
     for (const route of routes) {
-      const name = nameOf(route);
+      const name = getName(route);
       const { status } = await server.ask(route.method, addressOf(route.path), { key });
       const isTaken = expectedScopes[name]?.endsWith("secret") === true;
       if (expectedScopes[name] === "console") expect([name, status]).toEqual([name, 403]);

@@ -4,6 +4,8 @@ import { describe, expect, test } from "bun:test";
 import { createKey } from "../../src/accounts/personal-keys.ts";
 import { routeScopes } from "../../src/accounts/route-scopes.ts";
 import { createUser } from "../../src/accounts/users.ts";
+import { createWebhook } from "../../src/accounts/webhooks/webhooks.ts";
+import { createDashboard } from "../../src/dashboards/store.ts";
 import type { Route } from "../../src/http/route.ts";
 import { type InstanceDeps, instanceRoutes } from "../../src/operate/api/instance.ts";
 import { managementRoutes } from "../../src/serve/routes.ts";
@@ -35,9 +37,23 @@ function prepared() {
   const keyOf = (userEmail: string, scopes: readonly string[] = ["*"]) =>
     createKey(server.metadata, { userEmail, label: "x", scopes }, { now: server.now });
   const carol = add("carol@example.com", "member");
+  const owner = server.first.user.id;
+  const dashboard = createDashboard(
+    server.metadata,
+    { projectId: 1, by: owner, fields: { name: "Orders" } },
+    server.now,
+  );
+  const { webhook } = createWebhook(
+    server.deps,
+    { projectId: 1, by: null, now: server.now },
+    {
+      ...{ name: "", url: "https://hooks.example.com/", format: "json", template: null },
+      ...{ events: ["flag_changed"], active: true },
+    },
+  );
   const reader = keyOf("ann@example.com", ["feature_flag:read"]).key;
   return {
-    ...{ server, add, keyOf, organizationId, carol, reader },
+    ...{ server, add, keyOf, organizationId, carol, reader, webhook, dashboard },
     routes: [...managementRoutes(server.deps), ...instance] as Route[],
     [Symbol.dispose]: () => server[Symbol.dispose](),
   };
@@ -72,6 +88,17 @@ const creating: Record<string, (it: Prepared) => { path: string; body?: object }
   "POST /api/projects/:project_id/rotate_secret_token": () => ({
     path: `${projectPath}rotate_secret_token/`,
   }),
+  "POST /api/projects/:project_id/share_links": ({ dashboard }) => ({
+    path: `${projectPath}share_links/`,
+    body: { dashboard_id: dashboard.id },
+  }),
+  "POST /api/projects/:project_id/webhooks": () => ({
+    path: `${projectPath}webhooks/`,
+    body: { url: "https://hooks.example.com/" },
+  }),
+  "POST /api/projects/:project_id/webhooks/:id/rotate_secret": ({ webhook }) => ({
+    path: `${projectPath}webhooks/${webhook.id}/rotate_secret/`,
+  }),
   "GET /api/instance/backups/:name/download": () => ({ path: "/api/instance/backups/one.tar.zst/download/" }),
   "POST /api/instance/backups/:name/ticket": () => ({ path: "/api/instance/backups/one.tar.zst/ticket/" }),
 };
@@ -97,14 +124,14 @@ const proven = [
   "POST /api/session/password",
 ];
 
-const nameOf = ({ method, path }: Route) => `${method} ${path}`;
+const getName = ({ method, path }: Route) => `${method} ${path}`;
 
 test("the marked routes are these, and the threat model lists each", async () => {
   using it = prepared();
   const marked = (is: (marker: Route["makesCredential"]) => boolean) =>
     it.routes
       .filter(({ makesCredential }) => is(makesCredential))
-      .map(nameOf)
+      .map(getName)
       .sort();
   expect(marked((marker) => marker === true || typeof marker === "function")).toEqual(
     Object.keys(creating).sort(),

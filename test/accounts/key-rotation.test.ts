@@ -1,20 +1,20 @@
 /** A project's key is replaced while a server runs and apps send with the old one. */
 
 import { expect, test } from "bun:test";
-import { flagkeep, TestAppliance, until } from "../support/appliance.ts";
+import { flagkeep, ServerProcess, until } from "../support/server.ts";
 
 test("the old key is taken until its time is over, status tells how much it is used, then it is refused", async () => {
-  await using appliance = await TestAppliance.start();
-  const old = appliance.token;
+  await using server = await ServerProcess.start();
+  const old = server.token;
   const run = async (...args: string[]) => {
-    const { stdout, stderr, code } = await flagkeep([...args, "--data-dir", appliance.dataDir]);
+    const { stdout, stderr, code } = await flagkeep([...args, "--data-dir", server.dataDir]);
     expect([code, stderr]).toEqual([0, ""]);
     return stdout;
   };
   const post = async (url: string, body: object) =>
     (await fetch(url, { method: "POST", body: JSON.stringify({ ...body, distinct_id: "kim" }) })).status;
-  const send = (api_key: string, { url } = appliance) => post(`${url}/capture/`, { api_key, event: "x" });
-  const flags = (api_key: string) => post(`${appliance.url}/flags/?v=2`, { api_key });
+  const send = (api_key: string, { url } = server) => post(`${url}/capture/`, { api_key, event: "x" });
+  const flags = (api_key: string) => post(`${server.url}/flags/?v=2`, { api_key });
   const rotated = JSON.parse(await run("projects", "rotate-key", "1", "--grace", "1h", "--json")) as {
     api_key: string;
   };
@@ -32,11 +32,11 @@ test("the old key is taken until its time is over, status tells how much it is u
     },
   ] as never);
   expect(await run("status")).toMatch(
-    /^Key {7}of project 1 \(public\) before the present one counts until \S+: 2 of 4 requests use it, the last at /m,
+    /^Key {7}of project 1 \(public\) before the current key is valid until \S+: 2 of 4 requests use it, the last at /m,
   );
   // What was counted outlives the process.
-  await appliance.stop();
-  await using again = await TestAppliance.start({ directory: appliance.directory });
+  await server.stop();
+  await using again = await ServerProcess.start({ directory: server.directory });
   const project = (await (await again.api("/api/projects/1/")).json()) as object;
   expect(project).toMatchObject({
     api_token: rotated.api_key,

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { AlreadyInitialised, initialise, isInitialised } from "../../src/accounts/initialise.ts";
+import { AlreadyInitializedError, initialize, isInitialised } from "../../src/accounts/initialize.ts";
 import {
   base62,
   hashOfKey,
@@ -10,14 +10,14 @@ import {
   newPersonalKey,
   newProjectKey,
 } from "../../src/accounts/key-formats.ts";
-import { authenticate } from "../../src/accounts/key-ring.ts";
+import { authenticate } from "../../src/accounts/key-index.ts";
 import { allows } from "../../src/accounts/limits.ts";
 import { openMetadata } from "../../src/accounts/metadata.ts";
 import { createKey, listKeys, revokeKey, rollKey } from "../../src/accounts/personal-keys.ts";
 import {
   archiveProject,
   createProject,
-  endFormerKey,
+  revokePreviousKey,
   rotateProjectKey,
   updateProject,
 } from "../../src/accounts/projects.ts";
@@ -25,7 +25,7 @@ import { checkScopes } from "../../src/accounts/scopes.ts";
 import { setUserActive } from "../../src/accounts/users.ts";
 import { FlagSets } from "../../src/flags/store/flag-sets.ts";
 import { createFlag } from "../../src/flags/store/flag-writes.ts";
-import { InvalidField, NotFound } from "../../src/lib/errors.ts";
+import { InvalidFieldError, NotFoundError } from "../../src/lib/errors.ts";
 import { plainPayloads } from "../support/payloads.ts";
 
 const ann = { organization: "Acme", project: "Shop", email: "ann@example.com" };
@@ -85,22 +85,22 @@ describe("initialise", () => {
   test("makes the first of everything, once", () => {
     using store = emptyStore();
     expect(isInitialised(store.metadata.db)).toBe(false);
-    const first = initialise(store.metadata, ann);
+    const first = initialize(store.metadata, ann);
     expect(first.project).toMatchObject({ id: 1, name: "Shop" });
     expect(isInitialised(store.metadata.db)).toBe(true);
     expect(authenticate(store.metadata, first.personal_api_key)?.user.email).toBe("ann@example.com");
-    expect(() => initialise(store.metadata, ann)).toThrow(AlreadyInitialised);
+    expect(() => initialize(store.metadata, ann)).toThrow(AlreadyInitializedError);
   });
   test("adopts a project key", () => {
     using store = emptyStore();
-    const adopted = initialise(store.metadata, { ...ann, projectApiKey: "phc_kept" });
+    const adopted = initialize(store.metadata, { ...ann, projectApiKey: "phc_kept" });
     expect(adopted.project.api_key).toBe("phc_kept");
     expect(store.metadata.projects.findByToken("phc_kept")?.id).toBe(1);
   });
   for (const wrong of ["kept", "phx_kept", "phc_", "phc_ä", `phc_${"a".repeat(61)}`, "phc_a b"]) {
     test(`refuses the project key ${wrong} and changes nothing`, () => {
       using store = emptyStore();
-      expect(() => initialise(store.metadata, { ...ann, projectApiKey: wrong })).toThrow(InvalidField);
+      expect(() => initialize(store.metadata, { ...ann, projectApiKey: wrong })).toThrow(InvalidFieldError);
       expect(isInitialised(store.metadata.db)).toBe(false);
     });
   }
@@ -109,7 +109,7 @@ describe("initialise", () => {
 describe("personal keys", () => {
   test("the clear value is nowhere in the store", () => {
     using store = emptyStore();
-    const first = initialise(store.metadata, ann);
+    const first = initialize(store.metadata, ann);
     store.metadata.db.$client.run("PRAGMA wal_checkpoint(TRUNCATE)");
     const dump = store.metadata.db.$client.serialize();
     expect(Buffer.from(dump).includes(first.personal_api_key)).toBe(false);
@@ -117,7 +117,7 @@ describe("personal keys", () => {
   });
   test("a revoked, expired, replaced or strange key does nothing", () => {
     using store = emptyStore();
-    initialise(store.metadata, ann);
+    initialize(store.metadata, ann);
     const now = new Date("2026-01-01T00:00:00Z");
     const make = (expiresAt?: Date) =>
       createKey(store.metadata, { userEmail: ann.email, label: "ci", scopes: ["*"], expiresAt }, { now });
@@ -132,12 +132,12 @@ describe("personal keys", () => {
     expect(authenticate(store.metadata, rolled.value, now)).toBeUndefined();
     expect(authenticate(store.metadata, next.value, now)).toBeDefined();
     expect(authenticate(store.metadata, "phx_strange", now)).toBeUndefined();
-    expect(() => revokeKey(store.metadata, revoked.key.id)).toThrow(NotFound);
+    expect(() => revokeKey(store.metadata, revoked.key.id)).toThrow(NotFoundError);
     expect(listKeys(store.metadata.db).map((key) => key.id)).not.toContain(revoked.key.id);
   });
   test("a deactivated user's keys do nothing", () => {
     using store = emptyStore();
-    const { personal_api_key } = initialise(store.metadata, ann);
+    const { personal_api_key } = initialize(store.metadata, ann);
     setUserActive(store.metadata, ann.email, false);
     expect(authenticate(store.metadata, personal_api_key)).toBeUndefined();
     setUserActive(store.metadata, ann.email, true);
@@ -145,7 +145,7 @@ describe("personal keys", () => {
   });
   test("last use is remembered once an hour", () => {
     using store = emptyStore();
-    const { personal_api_key } = initialise(store.metadata, ann);
+    const { personal_api_key } = initialize(store.metadata, ann);
     const lastUsed = () => listKeys(store.metadata.db)[0]?.lastUsedAt?.toISOString();
     authenticate(store.metadata, personal_api_key, new Date("2026-01-01T10:00:00Z"));
     authenticate(store.metadata, personal_api_key, new Date("2026-01-01T10:59:59Z"));
@@ -157,21 +157,21 @@ describe("personal keys", () => {
     ["unknown user", { userEmail: "bob@example.com" }, "user"],
     ["unknown scope", { scopes: ["flag:read"] }, "scopes"],
     ["unknown project", { projectIds: [9] }, "scoped_teams"],
-    ["unknown organisation", { organizationIds: ["x"] }, "scoped_organizations"],
+    ["unknown organization", { organizationIds: ["x"] }, "scoped_organizations"],
     ["empty label", { label: " " }, "label"],
     ["long label", { label: "x".repeat(41) }, "label"],
     ["expiry in the past", { expiresAt: new Date(0) }, "expires_at"],
   ] as const) {
     test(`refuses: ${name}`, () => {
       using store = emptyStore();
-      initialise(store.metadata, ann);
+      initialize(store.metadata, ann);
       const input = { userEmail: ann.email, label: "ci", scopes: ["*"], ...change };
       try {
         createKey(store.metadata, input as never);
         expect.unreachable();
       } catch (error) {
-        expect(error).toBeInstanceOf(InvalidField);
-        expect((error as InvalidField).field).toBe(field);
+        expect(error).toBeInstanceOf(InvalidFieldError);
+        expect((error as InvalidFieldError).field).toBe(field);
       }
       expect(listKeys(store.metadata.db)).toHaveLength(1);
     });
@@ -180,10 +180,10 @@ describe("personal keys", () => {
 
 describe("a public key that was replaced", () => {
   const day = 86_400_000;
-  /** An appliance whose project key was replaced `agoMs` ago, with a grace of a day. */
+  /** A server whose project key was replaced `agoMs` ago, with a grace of a day. */
   function rotated(agoMs: number) {
     const store = emptyStore();
-    const first = initialise(store.metadata, ann);
+    const first = initialize(store.metadata, ann);
     const now = new Date(Date.now() - agoMs);
     const { apiToken } = rotateProjectKey(store.metadata, 1, null, { graceSeconds: 86_400, now });
     const found = (token: string) => store.metadata.projects.findByToken(token)?.id;
@@ -217,17 +217,17 @@ describe("a public key that was replaced", () => {
     using store = rotated(0);
     const { organizationId } = store.metadata.projects.find(1)!;
     const second = { organizationId, name: "Second", projectApiKey: store.old };
-    expect(() => createProject(store.metadata, second, null)).toThrow("Another project has this key");
-    endFormerKey(store.metadata, 1, "public", null);
+    expect(() => createProject(store.metadata, second, null)).toThrow(
+      "Another project already uses this key",
+    );
+    revokePreviousKey(store.metadata, 1, "public", null);
     expect([store.found(store.old), store.found(store.apiToken)]).toEqual([undefined, 1]);
     expect(createProject(store.metadata, second, null).id).toBe(2);
     expect(store.found(store.old)).toBe(2);
   });
   test("is not put aside by another grace; without one both end", () => {
     using store = rotated(0);
-    expect(() => rotateProjectKey(store.metadata, 1, null, { graceSeconds: 60 })).toThrow(
-      "still counts until",
-    );
+    expect(() => rotateProjectKey(store.metadata, 1, null, { graceSeconds: 60 })).toThrow("is valid until");
     expect(store.found(store.old)).toBe(1);
     const last = rotateProjectKey(store.metadata, 1, null);
     expect([store.old, store.apiToken, last.apiToken].map(store.found)).toEqual([undefined, undefined, 1]);
@@ -256,7 +256,7 @@ async function eventually(check: () => void): Promise<void> {
 describe("another process changes the file", () => {
   test("keys and projects are seen at once", async () => {
     using store = emptyStore();
-    const first = initialise(store.metadata, ann);
+    const first = initialize(store.metadata, ann);
     const other = openMetadata(store.path);
     const found = (token: string) => store.metadata.projects.findByToken(token);
     const made = createKey(other, { userEmail: ann.email, label: "cli", scopes: ["*"] });
@@ -277,7 +277,7 @@ describe("another process changes the file", () => {
   });
   test("flags are evaluated anew", async () => {
     using store = emptyStore();
-    initialise(store.metadata, ann);
+    initialize(store.metadata, ann);
     const none: [] = [];
     const sets = new FlagSets(store.metadata, () => none);
     const other = openMetadata(store.path);
@@ -300,7 +300,7 @@ describe("another process changes the file", () => {
   });
   test("a change of this process is seen without waiting", () => {
     using store = emptyStore();
-    initialise(store.metadata, ann);
+    initialize(store.metadata, ann);
     const organizationId = store.metadata.projects.find(1)!.organizationId;
     const made = createProject(store.metadata, { organizationId, name: "Second" }, null);
     expect(store.metadata.projects.findByToken(made.apiToken)?.name).toBe("Second");

@@ -2,9 +2,13 @@
 
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { isUnlimited, isWithin, type Limits, unlimited } from "../../src/accounts/limits.ts";
+import { isUnlimited, isWithin, type KeyRestrictions, unlimited } from "../../src/accounts/limits.ts";
 
-const limits = (scopes: string[], projectIds: number[] = [], organizationIds: string[] = []): Limits => ({
+const limits = (
+  scopes: string[],
+  projectIds: number[] = [],
+  organizationIds: string[] = [],
+): KeyRestrictions => ({
   ...{ scopes, projectIds, organizationIds },
 });
 

@@ -1,4 +1,4 @@
-/** Who may do what with the people of an organisation. */
+/** Who may do what with the people of an organization. */
 
 import { describe, expect, test } from "bun:test";
 import { insertOrganization } from "../../src/accounts/organizations.ts";
@@ -10,7 +10,7 @@ import { TestServer } from "../support/management-server.ts";
 const members = "/api/organizations/@current/members/";
 
 /** Adds somebody and gives them a key. */
-function keyOf(server: TestServer, email: string, level: "member" | "admin" | "owner"): string {
+function getKey(server: TestServer, email: string, level: "member" | "admin" | "owner"): string {
   createUser(server.metadata, { email, organizationId: server.first.organization.id, level });
   const input = { userEmail: email, label: "x", scopes: ["*"] };
   return createKey(server.metadata, input, { now: server.now }).value;
@@ -65,8 +65,8 @@ describe("levels", () => {
   ];
   test.each(table)("%s: %s with %s is answered %d", async (by, does, to, status) => {
     using server = new TestServer();
-    const key = keyOf(server, "self@example.com", by);
-    for (const level of ["member", "admin", "owner"] as const) keyOf(server, `${level}@example.com`, level);
+    const key = getKey(server, "self@example.com", by);
+    for (const level of ["member", "admin", "owner"] as const) getKey(server, `${level}@example.com`, level);
     const [method, level] = does.split(" ");
     const target = `${members}${to === "new" ? "" : `${uuidOf(server, `${to}@example.com`)}/`}`;
     const asked =
@@ -95,7 +95,7 @@ test("the last owner stays one, stays active and stays", async () => {
     expect([status, body.code]).toEqual([400, "last_owner"]);
   }
   // A deactivated owner is none to rely on.
-  keyOf(server, "bob@example.com", "owner");
+  getKey(server, "bob@example.com", "owner");
   const bob = `${members}${uuidOf(server, "bob@example.com")}/`;
   expect((await server.ask("PATCH", bob, { body: { is_active: false } })).status).toBe(200);
   for (const { status } of await Promise.all(attempts())) expect(status).toBe(400);
@@ -106,7 +106,7 @@ test("the last owner stays one, stays active and stays", async () => {
 
 test("what is taken away works at once", async () => {
   using server = new TestServer();
-  const key = keyOf(server, "bob@example.com", "admin");
+  const key = getKey(server, "bob@example.com", "admin");
   const bob = `${members}${uuidOf(server, "bob@example.com")}/`;
   const status = async () => (await server.ask("GET", members, { key })).status;
   expect(await status()).toBe(200);
@@ -119,7 +119,7 @@ test("what is taken away works at once", async () => {
   expect((await server.ask("GET", bob)).status).toBe(404);
 });
 
-test("whoever belongs to another organisation too is theirs as well", async () => {
+test("whoever belongs to another organization too is theirs as well", async () => {
   using server = new TestServer();
   const other = server.metadata.change((t) => insertOrganization(t, "Other", server.now));
   createUser(server.metadata, { email: "eve@example.com", organizationId: other.id, level: "owner" });
@@ -134,7 +134,7 @@ test("whoever belongs to another organisation too is theirs as well", async () =
 test("a project is archived by admins and owners", async () => {
   using server = new TestServer();
   const path = "/api/projects/1/";
-  const key = keyOf(server, "bob@example.com", "member");
+  const key = getKey(server, "bob@example.com", "member");
   expect((await server.ask("PATCH", path, { key, body: { archived: true } })).status).toBe(403);
   const read = (await server.ask("GET", path, { key })).body;
   const sent = { ...read, name: "Named by a member" };
@@ -174,7 +174,7 @@ describe("whoever is taken out", () => {
 
   test("loses the roles with the membership, for good", async () => {
     using server = new TestServer();
-    const key = keyOf(server, "bob@example.com", "member");
+    const key = getKey(server, "bob@example.com", "member");
     const uuid = uuidOf(server, "bob@example.com");
     const { body: role } = await server.ask("POST", roles, { body: { name: "Editors" } });
     const given = { body: { user_uuid: uuid } };
@@ -192,9 +192,9 @@ describe("whoever is taken out", () => {
     expect((await server.ask("GET", "/api/projects/1/", { key })).status).toBe(200);
   });
 
-  test("sees neither the organisation nor its projects, and works on in another one", async () => {
+  test("sees neither the organization nor its projects, and works on in another one", async () => {
     using server = new TestServer();
-    const key = keyOf(server, "bob@example.com", "member");
+    const key = getKey(server, "bob@example.com", "member");
     const uuid = uuidOf(server, "bob@example.com");
     await server.ask("PATCH", "/api/users/@me/", { key, body: { set_current_team: 1 } });
     expect((await server.ask("DELETE", `${members}${uuid}/`)).status).toBe(204);

@@ -1,8 +1,9 @@
-/** Projects, organisations and the user behind a key, over the API. */
+/** Projects, organizations and the user behind a key, over the API. */
 
 import { describe, expect, test } from "bun:test";
 import { insertOrganization } from "../../src/accounts/organizations.ts";
 import { createKey } from "../../src/accounts/personal-keys.ts";
+import { createProject } from "../../src/accounts/projects.ts";
 import { createUser } from "../../src/accounts/users.ts";
 import { flagsPath, TestServer } from "../support/management-server.ts";
 
@@ -141,7 +142,7 @@ describe("projects", () => {
   }
 });
 
-test("a key that is limited to an organisation makes projects in no other", async () => {
+test("a key that is limited to an organization makes projects in no other", async () => {
   using server = new TestServer();
   const other = server.metadata.change((t) => insertOrganization(t, "Other", server.now));
   createUser(server.metadata, { email: "eve@example.com", organizationId: other.id, level: "owner" });
@@ -273,6 +274,47 @@ describe("the user behind a key", () => {
       });
     }
   });
+  test("shows and moves a restricted key only within its restriction", async () => {
+    using server = new TestServer();
+    const own = server.first.organization.id;
+    const other = server.metadata.change((t) => insertOrganization(t, "Other", server.now)).id;
+    server.metadata.db.$client.run(
+      "INSERT INTO membership (id, organization_id, user_id, level, joined_at, updated_at) VALUES ('m', ?, 1, 15, 1, 1)",
+      [other],
+    );
+    const two = (await server.ask("POST", "/api/projects/", { body: { name: "Two" } })).body.id as number;
+    const theirs = createProject(server.metadata, { organizationId: other, name: "Theirs" }, null).id;
+    const limits: [object, { teams: number[]; organizations: string[]; team: number | null }][] = [
+      [{}, { teams: [1, two, theirs], organizations: [own, other], team: 1 }],
+      [{ projectIds: [two] }, { teams: [two], organizations: [own], team: two }],
+      [{ projectIds: [two, theirs] }, { teams: [two, theirs], organizations: [own, other], team: null }],
+      [{ organizationIds: [own] }, { teams: [1, two], organizations: [own], team: 1 }],
+      [{ organizationIds: [other] }, { teams: [theirs], organizations: [other], team: null }],
+      [
+        { projectIds: [theirs], organizationIds: [other] },
+        { teams: [theirs], organizations: [other], team: theirs },
+      ],
+    ];
+    for (const [restriction, { teams, organizations, team }] of limits) {
+      const key = server.key(["user:write"], restriction);
+      const { body } = await server.ask("GET", "/api/users/@me/", { key });
+      const ids = body.organizations.map(({ id }: { id: string }) => id);
+      expect([restriction, body.team?.id ?? null, ids]).toEqual([restriction, team, organizations]);
+      const organization = organizations.includes(own) ? own : team === null ? null : other;
+      expect(body.organization?.id ?? null).toBe(organization);
+      const move = async (change: object) =>
+        (await server.ask("PATCH", "/api/users/@me/", { key, body: change })).status;
+      for (const id of [1, two, theirs]) {
+        const status = await move({ set_current_team: id });
+        expect([restriction, id, status]).toEqual([restriction, id, teams.includes(id) ? 200 : 403]);
+      }
+      for (const id of [own, other]) {
+        const status = await move({ set_current_organization: id });
+        expect([restriction, id, status]).toEqual([restriction, id, organizations.includes(id) ? 200 : 403]);
+      }
+      await server.ask("PATCH", "/api/users/@me/", { body: { set_current_team: 1 } });
+    }
+  });
   test("can be described", async () => {
     using server = new TestServer();
     const described = {
@@ -305,7 +347,7 @@ describe("the user behind a key", () => {
   });
 });
 
-describe("organisations", () => {
+describe("organizations", () => {
   test("are read, renamed and have members", async () => {
     using server = new TestServer();
     const id = server.first.organization.id;

@@ -9,7 +9,7 @@ const spellings: [string, (uuid: string) => string][] = [
 ];
 
 for (const [name, spelled] of spellings) {
-  test(`organisations, roles, members, keys and users: ${name}`, async () => {
+  test(`organizations, roles, members, keys and users: ${name}`, async () => {
     using server = new TestServer();
     const { organization } = server.first;
     const base = `/api/organizations/${spelled(organization.id)}`;

@@ -1,4 +1,4 @@
-/** Who changed what (requirement: activity endpoints; contract: management-api 5.10). */
+/** Routes of the activity log (requirement: activity endpoints; contract: management-api 5.10). */
 
 import type { Static } from "@sinclair/typebox";
 import { readInstant } from "../../http/query.ts";
@@ -6,20 +6,20 @@ import type { Route } from "../../http/route.ts";
 import {
   anyJson,
   bool,
-  choice,
-  dictionary,
-  instant,
+  dateTime,
+  enumeration,
   int,
   list,
   named,
   nullable,
   object,
   optional,
-  text,
+  record,
+  string,
   uuid,
-} from "../../http/shapes.ts";
-import { InvalidField } from "../../lib/errors.ts";
-import { toWire } from "../../lib/wire-time.ts";
+} from "../../http/schemas.ts";
+import { toApiTime } from "../../lib/api-time.ts";
+import { InvalidFieldError } from "../../lib/errors.ts";
 import {
   type ActivityEntry,
   type ActivityFilter,
@@ -29,7 +29,7 @@ import {
 } from "../activity.ts";
 import type { Metadata } from "../metadata.ts";
 import { findUserByEmail, listUsers } from "../users.ts";
-import { checkAdmin } from "./roles.ts";
+import { checkAdmin } from "./permissions.ts";
 import { organizationRoute, projectRoute } from "./routes.ts";
 
 export const activityTag = "Activity";
@@ -44,38 +44,38 @@ const EntryBody = named(
   object({
     id: uuid(),
     user: object({
-      first_name: text({ blank: true }),
-      email: nullable(text()),
+      first_name: string({ blank: true }),
+      email: nullable(string()),
       is_system: optional(
         bool({
           description:
-            "Not a user: the server itself, or what `detail.trigger` names, such as a command. `first_name` is `System` then, and `email` null.",
+            "Not a user: the server itself, or the trigger in `detail.trigger`, such as a command. Then `first_name` is `System` and `email` is null.",
         }),
       ),
     }),
-    activity: choice(activities),
-    scope: text(),
-    item_id: text(),
+    activity: enumeration(activities),
+    scope: string(),
+    item_id: string(),
     detail: object({
       changes: list(
         object({
-          type: text(),
-          action: choice(["created", "changed", "deleted"]),
-          field: text(),
+          type: string(),
+          action: enumeration(["created", "changed", "deleted"]),
+          field: string(),
           before: anyJson(),
           after: anyJson(),
         }),
       ),
-      trigger: nullable(dictionary(), {
+      trigger: nullable(record(), {
         description:
-          "What acted in place of a person: `job_type` is `command_line` (`job_id` is the operating system's user), `scheduled_change` or `sign_in` (the address).",
+          "Trigger of an automatic change: `job_type` is `command_line` (`job_id` is the operating system user), `scheduled_change` or `sign_in` (the address). With `change_request`, `user` approved what `proposed_by` requested.",
       }),
-      type: nullable(text()),
-      name: text({ description: "What people call the item, e.g. the key of a flag.", blank: true }),
-      short_id: nullable(text()),
-      note: optional(text({ description: "Why, in the words of whoever did it." })),
+      type: nullable(string()),
+      name: string({ description: "Display name of the item, for example the key of a flag.", blank: true }),
+      short_id: nullable(string()),
+      note: optional(string({ description: "Reason given by the author." })),
     }),
-    created_at: instant(),
+    created_at: dateTime(),
   }),
 );
 
@@ -83,8 +83,8 @@ const ActivityPage = named(
   "ActivityPage",
   object({
     results: list(EntryBody),
-    next: nullable(text()),
-    previous: nullable(text()),
+    next: nullable(string()),
+    previous: nullable(string()),
     total_count: int(),
   }),
 );
@@ -122,17 +122,17 @@ export const ActivityQuery = object({
 
 const FilterQuery = object({
   ...ActivityQuery.properties,
-  scope: optional(text({ description: "Only changes of this kind of item." })),
-  item_id: optional(text({ description: "Only changes of this item." })),
+  scope: optional(string({ description: "Only changes of this kind of item." })),
+  item_id: optional(string({ description: "Only changes of this item." })),
   user: optional(
-    text({
+    string({
       description:
-        "Only changes by this person: an id, a uuid or an e-mail address; `system` for those by nobody.",
+        "Only changes by this user: an id, a uuid or an e-mail address; `system` for changes without a user.",
     }),
   ),
-  activity: optional(choice(activities, { description: "Only changes of this kind." })),
-  date_from: optional(instant({ description: "Not earlier than this." })),
-  date_to: optional(instant({ description: "Earlier than this." })),
+  activity: optional(enumeration(activities, { description: "Only changes of this kind." })),
+  date_from: optional(dateTime({ description: "Start time, inclusive." })),
+  date_to: optional(dateTime({ description: "End time, exclusive." })),
 });
 
 export const activityAnswers = {
@@ -144,17 +144,17 @@ export function activityRoutes(deps: { metadata: Metadata }): Route[] {
     projectRoute("GET", "/activity_log", "activity_log:read", {
       summary: "List the activity of a project",
       description:
-        "Flags and who may edit them (`FeatureFlag`), cohorts (`Cohort`) and the project itself (`Team`).",
+        "Flags and their role access (`FeatureFlag`), cohorts (`Cohort`), webhooks (`Webhook`), share links (`ShareLink`), annotations (`Annotation`) and the project itself (`Team`).",
       tag: activityTag,
       query: FilterQuery,
       answers: activityAnswers,
       handle: (call) =>
-        activityPage(deps, call, { projectId: call.project.id, ...filterOf(deps.metadata, call.query) }),
+        activityPage(deps, call, { projectId: call.project.id, ...getFilter(deps.metadata, call.query) }),
     }),
     organizationRoute("GET", "/activity_log", "activity_log:read", {
       summary: "List the activity of an organization",
       description:
-        "Personal keys (`PersonalAPIKey`), roles (`Role`), people (`User`), the organisation (`Organization`) and its projects (`Team`). Admins and owners only.",
+        "Personal keys (`PersonalAPIKey`), roles (`Role`), users (`User`), the organization (`Organization`) and its projects (`Team`). Admins and owners only.",
       tag: activityTag,
       query: FilterQuery,
       answers: activityAnswers,
@@ -162,20 +162,55 @@ export function activityRoutes(deps: { metadata: Metadata }): Route[] {
         checkAdmin(deps, call);
         return activityPage(deps, call, {
           organizationId: call.organization.id,
-          ...filterOf(deps.metadata, call.query),
+          ...getFilter(deps.metadata, call.query),
         });
       },
     }),
   ];
 }
 
-/** Entries tell the filters of flags before and after: as many as fill a page would fill the memory. */
+/**
+ * The activity of a kind of objects, and of one of them.
+ *
+ * @param of.path below the project, such as `/experiments`. @param of.find the id of the object in the path
+ * @throws {NotFoundError} from `find`
+ */
+export function itemActivityRoutes(
+  deps: { metadata: Metadata },
+  of: {
+    path: string;
+    scope: string;
+    /** For the documentation: `flags` and `a flag`. */
+    names: readonly [all: string, one: string];
+    description?: string;
+    find: (call: { project: { id: number }; params: Record<string, string> }) => number | string;
+  },
+): Route[] {
+  const documented = { tag: activityTag, query: ActivityQuery, answers: activityAnswers };
+  const [all, one] = of.names;
+  return [
+    projectRoute("GET", `${of.path}/activity`, "activity_log:read", {
+      ...documented,
+      summary: `List the activity of all ${all}`,
+      handle: (call) => activityPage(deps, call, { projectId: call.project.id, scope: of.scope }),
+    }),
+    projectRoute("GET", `${of.path}/:id/activity`, "activity_log:read", {
+      ...documented,
+      summary: `List the activity of ${one}`,
+      description: of.description,
+      handle: (call) =>
+        activityPage(deps, call, { projectId: call.project.id, scope: of.scope, itemId: of.find(call) }),
+    }),
+  ];
+}
+
+/** Entries contain the filters of flags before and after, so a full page could exhaust memory. */
 const pageBytesMax = 64 * 1024 * 1024;
 
 /**
- * A page of the entries that a route is about.
+ * A page of the entries for a route.
  *
- * @throws {InvalidField} `limit` or `page` is none, or the page would be too long.
+ * @throws {InvalidFieldError} `limit` or `page` is invalid, or the page would be too long.
  */
 export function activityPage(
   { metadata }: { metadata: Metadata },
@@ -187,8 +222,8 @@ export function activityPage(
   const wanted = { limit, offset: (page - 1) * limit };
   const bytes = limit > limitDefault ? activityBytes(metadata.db, of, wanted) : 0;
   if (bytes > pageBytesMax) {
-    const detail = `This page has ${bytes} bytes; ask for fewer entries at once.`;
-    throw new InvalidField("limit", "max_value", detail);
+    const detail = `This page has ${bytes} bytes, which exceeds the limit. Request fewer entries per page.`;
+    throw new InvalidFieldError("limit", "max_value", detail);
   }
   const { entries, total } = listActivity(metadata.db, of, wanted);
   return {
@@ -199,8 +234,7 @@ export function activityPage(
   };
 }
 
-/** @throws {InvalidField} */
-function filterOf({ db }: Metadata, query: URLSearchParams): ActivityFilter {
+function getFilter({ db }: Metadata, query: URLSearchParams): ActivityFilter {
   return {
     scope: query.get("scope") || undefined,
     itemId: query.get("item_id") || undefined,
@@ -211,7 +245,7 @@ function filterOf({ db }: Metadata, query: URLSearchParams): ActivityFilter {
   };
 }
 
-/** @returns -1 for somebody there is not: nobody's changes. */
+/** @returns -1 for an unknown user, which matches no entry. */
 function userIn(db: Metadata["db"], name: string): number | null | undefined {
   if (name === "") return undefined;
   if (name === "system") return null;
@@ -225,7 +259,7 @@ function momentIn(query: URLSearchParams, name: string): Date | undefined {
   return micros === undefined ? undefined : new Date(micros / 1_000);
 }
 
-function entryBody(entry: ActivityEntry): Static<typeof EntryBody> {
+export function entryBody(entry: ActivityEntry): Static<typeof EntryBody> {
   return {
     id: entry.id,
     user: entry.user
@@ -235,7 +269,7 @@ function entryBody(entry: ActivityEntry): Static<typeof EntryBody> {
     scope: entry.scope,
     item_id: entry.itemId,
     detail: entry.detail as unknown as Static<typeof EntryBody>["detail"],
-    created_at: toWire(entry.createdAt),
+    created_at: toApiTime(entry.createdAt),
   };
 }
 
@@ -246,15 +280,17 @@ function pageAddress(url: string, page: number, limit: number): string {
   return target.href;
 }
 
-/** @throws {InvalidField} not a whole number, or under 1: unlike elsewhere, the contract has an error for that. */
+/**
+ * @throws {InvalidFieldError} not a whole number, or under 1: unlike elsewhere, the contract defines an error for that.
+ */
 function readAtLeastOne(query: URLSearchParams, name: string): number | undefined {
-  const given = query.get(name);
-  if (given === null || given === "") return undefined;
-  if (!/^-?\d{1,9}$/.test(given)) {
-    throw new InvalidField(name, "invalid_input", "A valid integer is required.");
+  const option = query.get(name);
+  if (option === null || option === "") return undefined;
+  if (!/^-?\d{1,9}$/.test(option)) {
+    throw new InvalidFieldError(name, "invalid_input", "A valid integer is required.");
   }
-  if (Number(given) < 1) {
-    throw new InvalidField(name, "min_value", "Ensure this value is greater than or equal to 1.");
+  if (Number(option) < 1) {
+    throw new InvalidFieldError(name, "min_value", "Ensure this value is greater than or equal to 1.");
   }
-  return Number(given);
+  return Number(option);
 }

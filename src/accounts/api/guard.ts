@@ -1,34 +1,33 @@
 /**
- * Who sends a request, and whether that one may do what the route does.
+ * Authentication and authorization of requests.
  *
- * Source: contract, management-api 2.1 to 2.3, decision 15; sdk-compat 4.4 for which project is meant.
+ * Source: contract, management-api 2.1 to 2.3, decision 15; sdk-compat 4.4 for the choice of the project.
  */
 
-import { authenticationFailed, notAuthenticated, notFound, permissionDenied } from "../../http/failure.ts";
+import { authenticationFailed, notAuthenticated, notFound, permissionDenied } from "../../http/http-error.ts";
 import { readUuid } from "../../http/path.ts";
 import type { Access, Credentials, Guard } from "../../http/route.ts";
 import { currentOrganization, currentProject } from "../current.ts";
-import { authenticate } from "../key-ring.ts";
-import { allows, isUnlimited, type Limits } from "../limits.ts";
+import { authenticate } from "../key-index.ts";
+import { isUnlimited, type KeyRestrictions } from "../limits.ts";
 import type { Metadata } from "../metadata.ts";
 import { findOrganization, type Organization } from "../organizations.ts";
 import type { PersonalKey } from "../personal-keys.ts";
 import type { Project } from "../project-directory.ts";
-import type { Scope } from "../route-scopes.ts";
-import { isFromConsole, sessionOf } from "../sessions/cookie.ts";
+import { getSession, isFromConsole } from "../sessions/cookie.ts";
 import { confirmedUntil, type Session } from "../sessions/sessions.ts";
-import { levelOf, type User } from "../users.ts";
+import { getLevel, type User } from "../users.ts";
+import { checkOrganizationLimit, checkScopes } from "./permissions.ts";
 
-/** Whoever proved to be somebody. */
+/** An authenticated caller. */
 export type Caller =
-  | { kind: "personal"; key: PersonalKey; user: User; limits: Limits }
-  /** Somebody who is signed in to the console. */
-  | { kind: "session"; session: Session; user: User; limits: Limits }
-  /** A project's secret key: only for what that key is made for. */
+  | { kind: "personal"; key: PersonalKey; user: User; limits: KeyRestrictions }
+  /** A user who is signed in to the console. */
+  | { kind: "session"; session: Session; user: User; limits: KeyRestrictions }
+  /** A project's secret key: only for its specific purpose. */
   | { kind: "project_secret"; project: Project };
 
-/** The guard of all routes, over the keys, sessions and users of a store. */
-export function guardOf(metadata: Metadata): Guard {
+export function getGuard(metadata: Metadata): Guard {
   return {
     identify(access, credentials) {
       identify(metadata, credentials, { takesSecretKey: access.on === "project" });
@@ -49,7 +48,7 @@ export function guardOf(metadata: Metadata): Guard {
   };
 }
 
-/** Outcome of `authorise`: what the route may rely on. */
+/** Result of `authorise`. */
 interface Authorised {
   caller: Caller | undefined;
   project: Project | undefined;
@@ -57,9 +56,10 @@ interface Authorised {
 }
 
 /**
- * Finds out who calls: by the Authorization header, else by the cookie of the console; addresses and bodies end in logs.
+ * Authenticates by the Authorization header, else by the console's cookie. Keys in URLs and bodies are not accepted:
+ * those end up in logs.
  *
- * @throws {HttpFailure} 401.
+ * @throws {HttpError} 401.
  */
 function identify(
   metadata: Metadata,
@@ -68,7 +68,7 @@ function identify(
 ): Caller {
   const authorization = request.headers.get("authorization");
   if (authorization === null) {
-    const signedIn = sessionOf(metadata, request, baseUrl, now);
+    const signedIn = getSession(metadata, request, baseUrl, now);
     if (signedIn !== undefined) return { kind: "session", ...signedIn };
   }
   const [, key] = /^Bearer\s+(\S+)\s*$/i.exec(authorization ?? "") ?? [];
@@ -84,7 +84,7 @@ function identify(
   const owner = authenticate(metadata, key, now);
   if (!owner) {
     const meant = key.startsWith("phc_")
-      ? " It is a project's public key: those are for events and flags, here a personal key (phx_…) is needed."
+      ? " It is the public key of a project, which is for events and flags. Use a personal key (phx_…)."
       : "";
     throw authenticationFailed(`Personal API key found in request Authorization header is invalid.${meant}`);
   }
@@ -92,9 +92,9 @@ function identify(
 }
 
 /**
- * Checks in the contract's order: somebody, the project, the limits of the key, its scopes, the membership.
+ * Checks in the contract's order: the caller, the project, the limits of the key, its scopes, the membership.
  *
- * @throws {HttpFailure} 401, 403 or 404.
+ * @throws {HttpError} 401, 403 or 404.
  */
 function authorise(metadata: Metadata, access: Access, credentials: Credentials): Authorised {
   if (access.on === "public") return nobody;
@@ -105,27 +105,26 @@ function authorise(metadata: Metadata, access: Access, credentials: Credentials)
   const takesSecretKey = access.on === "project" && access.takesSecretKey === true;
   const caller = identify(metadata, credentials, { takesSecretKey });
   if (access.on === "project") {
-    const project = projectOf(metadata, access, caller, credentials);
+    const project = getProject(metadata, access, caller, credentials);
     checkProject(metadata, access, caller, project);
     return { caller, project, organization: undefined };
   }
   if (caller.kind === "project_secret") throw notAuthenticated();
   if (access.on === "session") {
-    if (caller.kind !== "session")
-      throw permissionDenied("Only for somebody who is signed in to the console.");
+    if (caller.kind !== "session") throw permissionDenied("This endpoint requires a console session.");
     return { caller, project: undefined, organization: undefined };
   }
   if (access.on === "organization") {
-    const organization = organizationOf(metadata, caller, readUuid(credentials.params, "organization_id"));
+    const organization = getOrganization(metadata, caller, readUuid(credentials.params, "organization_id"));
     if (caller.limits.projectIds.length > 0) throw permissionDenied(onlyProjectRoutes);
     checkOrganizationLimit(caller.limits, organization.id);
     checkScopes(caller.limits, access.scopes);
-    if (levelOf(metadata.db, organization.id, caller.user.id) === 0) {
+    if (getLevel(metadata.db, organization.id, caller.user.id) === 0) {
       throw permissionDenied("You do not have permission to perform this action.");
     }
     return { caller, project: undefined, organization };
   }
-  if (!access.ignoresNarrowing && caller.limits.projectIds.length > 0) {
+  if (!access.allowsScopedKeys && caller.limits.projectIds.length > 0) {
     throw permissionDenied(onlyProjectRoutes);
   }
   if (access.needsFullAccess && !isUnlimited(caller.limits)) {
@@ -136,11 +135,12 @@ function authorise(metadata: Metadata, access: Access, credentials: Credentials)
 }
 
 const nobody: Authorised = { caller: undefined, project: undefined, organization: undefined };
-const onlyConsole = "Only the console may call this: send X-Flagkeep-Console: 1 from a page of this server.";
+const onlyConsole =
+  "This endpoint is for the console only: send X-Flagkeep-Console: 1 from a page of this server.";
 const onlyProjectRoutes = "API keys with scoped projects are only supported on project-based endpoints.";
 
-/** The project that is meant: `?token=` before the path, then what the caller works in. */
-function projectOf(
+/** The requested project: in reads `?token=` takes precedence over the path; default: the caller's current project. */
+function getProject(
   metadata: Metadata,
   access: Access & { on: "project" },
   caller: Caller,
@@ -192,12 +192,12 @@ function checkProject(
   checkOrganizationLimit(key, project.organizationId);
   checkScopes(key, access.scopes);
   if (access.alsoNeeds) checkScopes(key, [access.alsoNeeds]);
-  if (levelOf(metadata.db, project.organizationId, user.id) === 0) {
+  if (getLevel(metadata.db, project.organizationId, user.id) === 0) {
     throw permissionDenied("You don't have access to the project.");
   }
 }
 
-function organizationOf(
+function getOrganization(
   metadata: Metadata,
   caller: Exclude<Caller, { kind: "project_secret" }>,
   named: string,
@@ -210,21 +210,6 @@ function organizationOf(
   const current = currentOrganization(metadata, caller.user);
   if (!current) throw notFound("Organization not found.");
   return current;
-}
-
-/** @throws {HttpFailure} 403: the key is limited to other organisations. */
-export function checkOrganizationLimit(key: Limits, organizationId: string): void {
-  if (key.organizationIds.length === 0 || key.organizationIds.includes(organizationId)) return;
-  throw permissionDenied(`API key does not have access to the requested organization: ID ${organizationId}.`);
-}
-
-/** @throws {HttpFailure} 403: the key, or the session, has none of these scopes, or no scope at all. */
-export function checkScopes(key: Limits, wanted: readonly string[]): void {
-  if (wanted.length === 0 && key.scopes.length > 0) return;
-  if (wanted.some((scope) => allows(key.scopes, scope as Scope))) return;
-  throw permissionDenied(
-    wanted.length === 0 ? "API key has no scopes." : `API key missing required scope '${wanted[0]}'`,
-  );
 }
 
 function toId(text: string): number | undefined {

@@ -1,41 +1,37 @@
-/** Organisations (contract: README, "Who may edit"; management-api 2.6). */
+/** Organizations (contract: README, "Who may edit"; management-api 2.6). */
 
 import type { Static } from "@sinclair/typebox";
 import { pageAnswer, readPage } from "../../http/pagination.ts";
 import type { Route } from "../../http/route.ts";
 import {
-  instant,
-  intChoice,
+  dateTime,
+  intEnum,
   named,
   object,
-  onePage,
-  optional,
   PageQuery,
+  pageExample,
   pageOf,
-  text,
+  string,
   uuid,
-} from "../../http/shapes.ts";
-import { toWire } from "../../lib/wire-time.ts";
+} from "../../http/schemas.ts";
+import { toApiTime } from "../../lib/api-time.ts";
 import type { Metadata } from "../metadata.ts";
-import { type Organization, organizationsOf, updateOrganization } from "../organizations.ts";
-import { levelOf } from "../users.ts";
-import { checkAdmin, checkMayGrantFlags } from "./roles.ts";
-import { organizationRoute, userRoute } from "./routes.ts";
+import { getOrganizations, type Organization } from "../organizations.ts";
+import { userRoute } from "./routes.ts";
 
-const tagName = "Organisations";
+export const organizationTag = "Organizations";
 const levelWords = { description: "1 member, 8 admin, 15 owner." };
 
 export const OrganizationBody = named(
   "Organization",
   object({
     id: uuid(),
-    name: text(),
-    slug: text(),
-    created_at: instant(),
-    membership_level: intChoice([1, 8, 15], levelWords),
-    feature_flags_access_level: intChoice([21, 37], {
-      description:
-        "What members may do with flags: 21 view them, unless a role says otherwise; 37 edit them (default).",
+    name: string(),
+    slug: string(),
+    created_at: dateTime(),
+    membership_level: intEnum([1, 8, 15], levelWords),
+    feature_flags_access_level: intEnum([21, 37], {
+      description: "Default flag access of members: 21 view (roles can extend it), 37 edit (default).",
     }),
   }),
 );
@@ -49,22 +45,15 @@ export const exampleOrganization = {
   feature_flags_access_level: 37,
 };
 
-const oneAnswer = {
-  200: { description: "The organisation.", schema: OrganizationBody, example: exampleOrganization },
-};
-
-export function organizationRoutes(deps: { metadata: Metadata }): Route[] {
-  const { metadata } = deps;
-  const levelFor = (organization: Organization, userId: number) =>
-    levelOf(metadata.db, organization.id, userId);
+export function organizationRoutes({ metadata }: { metadata: Metadata }): Route[] {
   return [
     userRoute("GET", "/api/organizations", ["organization:read"], {
       summary: "List the organizations of the current user",
-      tag: tagName,
+      tag: organizationTag,
       query: PageQuery,
       answers: {
-        200: onePage(
-          "One page of organisations.",
+        200: pageExample(
+          "One page of organizations.",
           pageOf("OrganizationPage", OrganizationBody),
           exampleOrganization,
         ),
@@ -72,7 +61,7 @@ export function organizationRoutes(deps: { metadata: Metadata }): Route[] {
       handle: (call) => {
         const page = readPage(call.query);
         const limits = call.limits.organizationIds;
-        const own = organizationsOf(metadata.db, call.user.id).filter(
+        const own = getOrganizations(metadata.db, call.user.id).filter(
           ({ id }) => limits.length === 0 || limits.includes(id),
         );
         const shown = own.slice(page.offset, page.offset + page.limit);
@@ -84,50 +73,16 @@ export function organizationRoutes(deps: { metadata: Metadata }): Route[] {
         );
       },
     }),
-    organizationRoute("GET", "", "organization:read", {
-      summary: "Get an organization",
-      description: "`@current` in place of the id means the one you work in.",
-      tag: tagName,
-      answers: oneAnswer,
-      handle: ({ organization, user }) => organizationBody(organization, levelFor(organization, user.id)),
-    }),
-    organizationRoute("PATCH", "", "organization:write", {
-      summary: "Update an organization",
-      description:
-        "Admins and owners only. To raise the access to flags, a key needs `feature_flag:write` too.",
-      tag: tagName,
-      body: object({
-        name: optional(text({ max: 64 })),
-        feature_flags_access_level: optional(intChoice([21, 37])),
-      }),
-      isPartial: true,
-      bodyExample: { feature_flags_access_level: 21 },
-      answers: oneAnswer,
-      handle: (call) => {
-        checkAdmin(deps, call);
-        const { name, feature_flags_access_level: featureFlagsAccessLevel } = call.body;
-        const before = call.organization.featureFlagsAccessLevel;
-        if ((featureFlagsAccessLevel ?? before) > before) checkMayGrantFlags(call.limits);
-        const after = updateOrganization(
-          metadata,
-          call.organization.id,
-          { name, featureFlagsAccessLevel },
-          call.user.id,
-          call.now,
-        );
-        return organizationBody(after, levelFor(after, call.user.id));
-      },
-    }),
   ];
 }
 
-/** The wire form of an organisation for somebody with this level in it. */
+/** An organization in responses to a user with this level. */
 export function organizationBody(organization: Organization, level: number): Static<typeof OrganizationBody> {
   return {
     id: organization.id,
     name: organization.name,
     slug: organization.slug,
-    created_at: toWire(organization.createdAt),
+    created_at: toApiTime(organization.createdAt),
     membership_level: level as 1 | 8 | 15,
     feature_flags_access_level: organization.featureFlagsAccessLevel as 21 | 37,
   };

@@ -1,44 +1,45 @@
 /** Projects (contract: management-api 6.5; README, "Project time zone"). */
 
 import type { Static, TObject } from "@sinclair/typebox";
-import { notFound } from "../../http/failure.ts";
+import { notFound } from "../../http/http-error.ts";
 import { pageAnswer, readPage } from "../../http/pagination.ts";
 import { readBoolean } from "../../http/query.ts";
-import { type Method, Reply, type Route, type RouteSpec } from "../../http/route.ts";
+import { type Method, type Route, RouteResponse, type RouteSpec } from "../../http/route.ts";
 import {
   bool,
-  choice,
-  either,
+  enumeration,
   int,
   nullable,
   object,
-  onePage,
   optional,
+  pageExample,
   pageOf,
-  text,
+  string,
+  union,
   uuid,
   withPage,
-} from "../../http/shapes.ts";
-import { InvalidField, NotPermitted } from "../../lib/errors.ts";
-import { retentionDaysMax } from "../../lib/setting-kinds.ts";
+} from "../../http/schemas.ts";
+import { InvalidFieldError, PermissionDeniedError } from "../../lib/errors.ts";
+import { retentionDaysMax } from "../../lib/setting-types.ts";
 import { currentOrganization } from "../current.ts";
-import { allows } from "../limits.ts";
+import { allows, type KeyRestrictions } from "../limits.ts";
 import type { Metadata } from "../metadata.ts";
-import { findOrganization, organizationsOf } from "../organizations.ts";
+import { findOrganization } from "../organizations.ts";
 import type { Project } from "../project-directory.ts";
 import {
   archiveProject,
+  assertNotLastProject,
   createProject,
-  endFormerKey,
   graceSecondsMax,
-  requireAnotherProject,
+  revokePreviousKey,
   rotateProjectKey,
   rotateSecretKey,
   updateProject,
 } from "../projects.ts";
-import { levelOf, membershipLevels } from "../users.ts";
-import { checkOrganizationLimit } from "./guard.ts";
+import { getLevel, membershipLevels } from "../users.ts";
+import { checkAdmin, checkMayGrantFlags, checkOrganizationLimit } from "./permissions.ts";
 import {
+  CountScreens,
   exampleFullProject,
   exampleProject,
   FullProjectBody,
@@ -48,37 +49,39 @@ import {
   projectBody,
   ShortProjectBody,
   shortProjectBody,
+  WebGoals,
   WeekStartDay,
-} from "./project-shapes.ts";
-import { checkAdmin, checkMayGrantFlags } from "./roles.ts";
+} from "./project-schemas.ts";
 import { organizationRoute, type ProjectCall, projectRoute, type UserCall, userRoute } from "./routes.ts";
 
-const tagName = "Projects";
+export const projectTag = "Projects";
 const NewProjectInput = object({
-  name: text({ max: 200 }),
+  name: string({ max: 200 }),
   timezone: optional(
-    text({ max: 64, description: "IANA name in any letter case, no offset; UTC when absent." }),
+    string({ max: 64, description: "IANA time zone name, case-insensitive; default: UTC." }),
   ),
   anonymize_ips: optional(bool()),
   week_start_day: optional(WeekStartDay),
 });
 const ProjectEdit = object({
-  name: optional(text({ max: 200 })),
-  timezone: optional(text({ max: 64 })),
+  name: optional(string({ max: 200 })),
+  timezone: optional(string({ max: 64 })),
   anonymize_ips: optional(bool()),
   week_start_day: optional(WeekStartDay),
+  web_goals: optional(WebGoals),
+  count_screens: optional(CountScreens),
   approvals: optional(
-    choice(["off", "critical", "all"], {
-      description: "Changes of which flags somebody else has to agree to. Admins and owners only.",
+    enumeration(["off", "critical", "all"], {
+      description: "Flags whose changes require approval by another user. Admins and owners only.",
     }),
   ),
   events_retention_days: optional(
     nullable(int({ minimum: 0, maximum: retentionDaysMax }), {
-      description: "How long events are kept: 0 for ever, null as the server's setting says.",
+      description: "Event retention; 0: unlimited, null: the server's setting.",
     }),
   ),
   archived: optional(
-    bool({ description: "Archived, a project takes no events and answers no flags; its data stay." }),
+    bool({ description: "An archived project rejects events and flag requests; its data is kept." }),
   ),
 });
 const Rotation = object({
@@ -86,21 +89,19 @@ const Rotation = object({
     int({
       minimum: 0,
       maximum: graceSecondsMax,
-      description: "How long the old key counts beside the new one; 0 when absent.",
+      description: "Grace period during which the old key stays valid; default: 0.",
     }),
   ),
 });
-const ProjectQuery = withPage(
-  object({
-    archived: optional(bool({ description: "Those that are archived instead of the open ones." })),
-  }),
-);
+export const ProjectFilter = object({
+  archived: optional(bool({ description: "List archived projects instead of active ones." })),
+});
+export const readProjectQuery = (query: URLSearchParams) => ({
+  isArchived: readBoolean(query, "archived") ?? false,
+});
+export const ProjectPage = pageOf("ProjectPage", union(ProjectBody, ShortProjectBody));
 const projectPage = {
-  200: onePage(
-    "One page of projects.",
-    pageOf("ProjectPage", either(ProjectBody, ShortProjectBody)),
-    exampleProject,
-  ),
+  200: pageExample("One page of projects.", ProjectPage, exampleProject),
 };
 const oneAnswer = {
   200: { description: "The project.", schema: FullProjectBody, example: exampleFullProject },
@@ -109,23 +110,22 @@ const made = {
   201: { description: "The new project.", schema: FullProjectBody, example: exampleFullProject },
 };
 
-/** Where provisioning tools look for a project. */
+/** Paths that provisioning tools use for a project. */
 const ownAliases = ["/api/organizations/:organization_id/projects/:project_id"];
 
-/** What decides whether an answer shows the secret key. */
+/** Decides whether a response contains the secret key. */
 type Showing = Pick<UserCall, "user" | "session" | "seesCredentials" | "now">;
 
-/** What the routes of projects need. */
 export interface ProjectDeps {
   metadata: Metadata;
-  /** The group types of a project as answers show them. */
+  /** The group types of a project in responses. */
   groupTypesOf(projectId: number): Static<typeof GroupTypeBody>[];
 }
 
 export function projectRoutes(deps: ProjectDeps): Route[] {
   const { metadata } = deps;
   const full = (project: Project, { user, session, seesCredentials, now }: Showing) => {
-    const level = levelOf(metadata.db, project.organizationId, user.id);
+    const level = getLevel(metadata.db, project.organizationId, user.id);
     const levelNeeded = session === undefined ? membershipLevels.admin : membershipLevels.owner;
     return fullProjectBody(project, level, deps.groupTypesOf(project.id), {
       publicUse: metadata.projects.formerKeyUse(project.id, "public", now),
@@ -143,44 +143,25 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
     checkAdmin(deps, { user: call.user, organization: { id: organizationId } });
     const { name, timezone, anonymize_ips: anonymizeIps } = call.body;
     const input = { organizationId, name, timezone, anonymizeIps, weekStartDay: call.body.week_start_day };
-    return new Reply(201, full(createProject(metadata, input, call.user.id, call.now), call));
+    return new RouteResponse(201, full(createProject(metadata, input, call.user.id, call.now), call));
   };
-  /** One page of the projects that the caller's key or session may use, of these organizations. */
-  const list = (call: Pick<UserCall, "query" | "limits" | "url">, organizationIds: readonly string[]) => {
+  /** One page of the projects that the caller's key or session may use, of one organization. */
+  const list = (call: Pick<UserCall, "query" | "limits" | "url">, organizationId: string) => {
     const page = readPage(call.query);
-    const { projectIds, scopes } = call.limits;
-    const isArchived = readBoolean(call.query, "archived") ?? false;
-    const all = metadata.projects
-      .list({ includeArchived: isArchived })
-      .filter(({ archivedAt }) => (archivedAt !== null) === isArchived)
-      .filter(({ organizationId }) => organizationIds.includes(organizationId))
-      .filter(({ id }) => projectIds.length === 0 || projectIds.includes(id));
-    const shown = all.slice(page.offset, page.offset + page.limit);
-    const write = allows(scopes, "project:read") ? projectBody : shortProjectBody;
-    return pageAnswer<object>(call.url, page, all.length, shown.map(write));
+    const { isArchived } = readProjectQuery(call.query);
+    const all = usableProjects(metadata, {
+      isArchived,
+      organizationIds: [organizationId],
+      limits: call.limits,
+    });
+    const shown = all.slice(page.offset, page.offset + page.limit).map(projectWriter(call.limits));
+    return pageAnswer<object>(call.url, page, all.length, shown);
   };
   return [
-    userRoute("GET", "/api/projects", [], {
-      summary: "List projects",
-      description:
-        "The projects that your key may use, by id. Without the scope `project:read` in short form: `id`, `uuid`, `name`, `organization`, `api_token`.",
-      tag: tagName,
-      ignoresNarrowing: true,
-      query: ProjectQuery,
-      answers: projectPage,
-      handle: (call) => {
-        const { organizationIds } = call.limits;
-        const own = organizationsOf(metadata.db, call.user.id)
-          .map((organization) => organization.id)
-          .filter((id) => organizationIds.length === 0 || organizationIds.includes(id));
-        return list(call, own);
-      },
-    }),
     userRoute("POST", "/api/projects", ["project:write"], {
       summary: "Create a project",
-      description:
-        "In the organisation you work in, unless `organization` names another. Admins and owners only.",
-      tag: tagName,
+      description: "In your current organization, or the one in `organization`. Admins and owners only.",
+      tag: projectTag,
       makesCredential: "shown",
       body: object({ ...NewProjectInput.properties, organization: optional(uuid()) }),
       bodyExample: { name: "Web shop", timezone: "Europe/Berlin" },
@@ -188,7 +169,7 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
       handle: (call) => {
         const named = call.body.organization;
         if (named !== undefined && !findOrganization(metadata.db, named)) {
-          throw new InvalidField(
+          throw new InvalidFieldError(
             "organization",
             "does_not_exist",
             `Invalid pk "${named}" - object does not exist.`,
@@ -201,16 +182,16 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
     }),
     organizationRoute("GET", "/projects", "project:read", {
       summary: "List the projects of an organization",
-      description: "The projects that your key may use, by id.",
-      tag: tagName,
-      query: ProjectQuery,
+      description: "Projects that your key has access to, by id.",
+      tag: projectTag,
+      query: withPage(ProjectFilter),
       answers: projectPage,
-      handle: (call) => list(call, [call.organization.id]),
+      handle: (call) => list(call, call.organization.id),
     }),
     organizationRoute("POST", "/projects", "project:write", {
       summary: "Create a project in an organization",
       description: "Admins and owners only.",
-      tag: tagName,
+      tag: projectTag,
       makesCredential: "shown",
       body: NewProjectInput,
       bodyExample: { name: "Web shop" },
@@ -220,8 +201,8 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
     projectRoute("GET", "", "project:read", {
       aliases: ownAliases,
       summary: "Get a project",
-      description: "`@current` in place of the id means the one you work in.",
-      tag: tagName,
+      description: "`@current` instead of the id selects your current one.",
+      tag: projectTag,
       makesCredential: "shown",
       answers: oneAnswer,
       handle: (call) => full(call.project, call),
@@ -231,10 +212,10 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
       takesArchived: true,
       summary: "Update, archive or restore a project",
       description:
-        "Only admins and owners archive, change `approvals` or how long events are kept, and never the last open project. To let changes of more flags go without agreement, a key needs `feature_flag:write` too. An archived project is found nowhere but in `GET /api/projects/?archived=true`; `archived: false` opens it again.",
-      asksAgain: isForAdmins,
+        "Archiving, `approvals` and event retention: admins and owners only. The last active project cannot be archived. Relaxing `approvals` also requires the scope `feature_flag:write`. Only `GET /api/projects/?archived=true` lists archived projects; `archived: false` restores one.",
+      requiresReauthentication: isForAdmins,
       makesCredential: "shown",
-      tag: tagName,
+      tag: projectTag,
       body: ProjectEdit,
       isPartial: true,
       bodyExample: { timezone: "Europe/Berlin" },
@@ -242,14 +223,18 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
       handle: (call) => {
         const { name, timezone, anonymize_ips: anonymizeIps, approvals } = call.body;
         const { events_retention_days: eventsRetentionDays, week_start_day: weekStartDay } = call.body;
-        const change = { name, timezone, anonymizeIps, approvals, eventsRetentionDays, weekStartDay };
+        const { web_goals: webGoals, count_screens: countScreens } = call.body;
+        const change = {
+          ...{ name, timezone, anonymizeIps, approvals, eventsRetentionDays, weekStartDay },
+          ...{ webGoals, countScreens },
+        };
         const { id, organizationId, archivedAt } = call.project;
         if (archivedAt !== null && call.body.archived !== false) throw notFound("Project not found.");
         if (isForAdmins(saysAnew(call.body, call.project)) || archivedAt !== null) {
           checkAdmin(deps, { user: call.user, organization: { id: organizationId } });
         }
         if (isLoosened(call.project.approvals, approvals)) checkMayGrantFlags(call.limits);
-        if (call.body.archived === true) requireAnotherProject(metadata, id);
+        if (call.body.archived === true) assertNotLastProject(metadata, id);
         const changed = updateProject(metadata, id, change, call.user.id, call.now);
         const { archived } = call.body;
         if (archived === undefined || archived === (archivedAt !== null)) return full(changed, call);
@@ -260,24 +245,24 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
       aliases: ownAliases,
       summary: "Archive a project",
       description:
-        "The same as `archived: true`: the project takes no events and answers no flags, its data stay, and `archived: false` opens it again. Owners only, and never the last open project.",
-      // As for archiving by PATCH.
-      asksAgain: true,
-      tag: tagName,
+        "Same as `archived: true`: the project rejects events and flag requests, its data is kept, and `archived: false` restores it. Owners only. The last active project cannot be archived.",
+      // Same as archiving by PATCH.
+      requiresReauthentication: true,
+      tag: projectTag,
       answers: { 204: { description: "The project is archived." } },
       handle: ({ project: { id, organizationId }, user, now }) => {
-        if (levelOf(metadata.db, organizationId, user.id) < membershipLevels.owner) {
-          throw new NotPermitted("Only owners of the organization can delete a project.");
+        if (getLevel(metadata.db, organizationId, user.id) < membershipLevels.owner) {
+          throw new PermissionDeniedError("Only owners of the organization can delete a project.");
         }
-        requireAnotherProject(metadata, id);
+        assertNotLastProject(metadata, id);
         archiveProject(metadata, id, true, user.id, now);
-        return new Reply(204);
+        return new RouteResponse(204);
       },
     }),
     ...rotation("/reset_token", {
       summary: "Rotate the project key",
       description:
-        "The old key stops working at once, or with `grace_seconds` so much later; the project tells how much it is still used. Admins and owners only.",
+        "The old key becomes invalid immediately or after `grace_seconds`; the project shows how often it is still used. Admins and owners only.",
       body: Rotation,
       bodyExample: { grace_seconds: 604_800 },
       handle: ({ project, body, user, now }) =>
@@ -285,13 +270,13 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
     }),
     ...rotation("/delete_token_backup", {
       summary: "Revoke the previous public key of a project",
-      description: "It stops working at once. Admins and owners only.",
-      handle: ({ project, user, now }) => endFormerKey(metadata, project.id, "public", user.id, now),
+      description: "The key becomes invalid immediately. Admins and owners only.",
+      handle: ({ project, user, now }) => revokePreviousKey(metadata, project.id, "public", user.id, now),
     }),
     ...rotation("/rotate_secret_token", {
       summary: "Rotate the secret key",
       description:
-        "As `reset_token` does for the public key. Admins and owners only; the answer shows the key as reading the project does.",
+        "Like `reset_token` for the public key. Admins and owners only; the key in the response is visible as in the project.",
       makesCredential: true,
       body: Rotation,
       bodyExample: { grace_seconds: 86_400 },
@@ -300,12 +285,12 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
     }),
     ...rotation("/delete_secret_token_backup", {
       summary: "Revoke the previous secret key of a project",
-      description: "It stops working at once. Admins and owners only.",
-      handle: ({ project, user, now }) => endFormerKey(metadata, project.id, "secret", user.id, now),
+      description: "The key becomes invalid immediately. Admins and owners only.",
+      handle: ({ project, user, now }) => revokePreviousKey(metadata, project.id, "secret", user.id, now),
     }),
   ];
 
-  /** Clients know both methods for this. */
+  /** Clients use both methods. */
   function rotation<Body extends TObject>(
     path: string,
     { handle, ...spec }: Rotating<ProjectCall<Static<Body>>, Body>,
@@ -314,7 +299,7 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
       projectRoute<Body>(method, path, "project:write", {
         makesCredential: "shown",
         ...spec,
-        tag: tagName,
+        tag: projectTag,
         answers: oneAnswer,
         handle: (call) => {
           checkAdmin(deps, { user: call.user, organization: { id: call.project.organizationId } });
@@ -325,12 +310,34 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
   }
 }
 
+/** The projects of these organizations that a key or session may use; undefined: no restriction. */
+export function usableProjects(
+  { projects }: Pick<Metadata, "projects">,
+  of: {
+    isArchived: boolean;
+    organizationIds?: readonly string[] | undefined;
+    limits?: KeyRestrictions | undefined;
+  },
+): Project[] {
+  const { isArchived, organizationIds, limits } = of;
+  const projectIds = limits?.projectIds ?? [];
+  return projects
+    .list({ includeArchived: isArchived })
+    .filter(({ archivedAt }) => (archivedAt !== null) === isArchived)
+    .filter(({ organizationId }) => organizationIds?.includes(organizationId) ?? true)
+    .filter(({ id }) => projectIds.length === 0 || projectIds.includes(id));
+}
+
+/** Formats projects for a key or session: short form without `project:read`. */
+export const projectWriter = ({ scopes }: Pick<KeyRestrictions, "scopes">) =>
+  allows(scopes, "project:read") ? projectBody : shortProjectBody;
+
 type Rotating<Call, Body extends TObject> = Pick<
   RouteSpec<Call, Body>,
   "summary" | "description" | "body" | "bodyExample" | "makesCredential"
 > & { handle: (call: Call) => Project };
 
-/** A body without what it only repeats: clients send back the whole project that they read. */
+/** Drops unchanged fields of the body: clients send back the whole project that they read. */
 function saysAnew(body: Static<typeof ProjectEdit>, project: Project): Static<typeof ProjectEdit> {
   const { approvals, events_retention_days: days, ...others } = body;
   return {
@@ -340,7 +347,7 @@ function saysAnew(body: Static<typeof ProjectEdit>, project: Project): Static<ty
   };
 }
 
-/** From the strictest: changes of which flags need somebody else's agreement. */
+/** Strictest first: flags whose changes need another user's approval. */
 const approvalKinds: readonly Project["approvals"][] = ["all", "critical", "off"];
 
 /** Whether a change lets users edit flags that they could not edit alone before. */
@@ -348,7 +355,7 @@ function isLoosened(before: Project["approvals"], after: Project["approvals"] = 
   return approvalKinds.indexOf(after) > approvalKinds.indexOf(before);
 }
 
-/** What members may not change, and a session only after the password was asked for again. */
+/** Fields that members may not change, and a session only after re-authentication. */
 function isForAdmins(body: { archived?: unknown; approvals?: unknown; events_retention_days?: unknown }) {
   return body.archived === true || body.approvals !== undefined || body.events_retention_days !== undefined;
 }

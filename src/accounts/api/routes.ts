@@ -1,4 +1,4 @@
-/** Routes of users, organisations and projects: which guard they have, and what their handlers get. */
+/** Builders of guarded routes for users, organizations and projects, and the calls that their handlers receive. */
 
 import type { Static, TObject } from "@sinclair/typebox";
 import {
@@ -9,8 +9,8 @@ import {
   type Route,
   type RouteSpec,
 } from "../../http/route.ts";
-import { NotPermitted } from "../../lib/errors.ts";
-import type { Limits } from "../limits.ts";
+import { PermissionDeniedError } from "../../lib/errors.ts";
+import type { KeyRestrictions } from "../limits.ts";
 import type { Metadata } from "../metadata.ts";
 import type { Organization } from "../organizations.ts";
 import type { PersonalKey } from "../personal-keys.ts";
@@ -22,17 +22,17 @@ import type { Caller } from "./guard.ts";
 
 export interface UserCall<Body = unknown> extends Call<Body> {
   user: User;
-  /** Whether the caller may still do this; for answers that go on for long. */
+  /** Whether the caller is still authorized; for long-running responses. */
   isStillAllowed: () => boolean;
-  /** A key that may do everything, everywhere, or such a session with password re-authentication. */
+  /** An unrestricted key, or such a session with password re-authentication. */
   seesCredentials: boolean;
-  /** What the key, or the session, is limited to. */
-  limits: Limits;
-  /** The key that was sent; absent for somebody who is signed in. */
+  /** Limits of the key or session. */
+  limits: KeyRestrictions;
+  /** The key of the request; absent for a console session. */
   key?: PersonalKey;
   session?: Session;
 }
-/** A call of somebody who is signed in to the console. */
+/** A call of a user who is signed in to the console. */
 export interface SessionCall<Body = unknown> extends UserCall<Body> {
   session: Session;
 }
@@ -42,7 +42,7 @@ export interface OrganizationCall<Body = unknown> extends UserCall<Body> {
 export interface ProjectCall<Body = unknown> extends UserCall<Body> {
   project: Project;
 }
-/** A call on a route that also takes the project's secret key: there may be no user. */
+/** A call on a route that also accepts the project's secret key: `user` may be absent. */
 export interface ProjectOrSecretCall<Body = unknown> extends Call<Body> {
   project: Project;
   caller: Caller;
@@ -52,21 +52,21 @@ const projectPath = "/api/projects/:project_id";
 const environment = "/api/environments/:project_id";
 const organizationPath = "/api/organizations/:organization_id";
 
-/** The same route for clients of old: flags without a project in the path mean the current one. */
+/** Alias for old clients: flags without a project in the path belong to the current project. */
 const oldAlias = (path: string): string[] =>
   path.startsWith("/feature_flags") ? [path.replace("/feature_flags", "/api/feature_flag")] : [];
 
-const listOf = (scope: Scope | readonly Scope[]): readonly Scope[] =>
+const toList = (scope: Scope | readonly Scope[]): readonly Scope[] =>
   typeof scope === "string" ? [scope] : scope;
 
 /**
  * A route under `/api/projects/:project_id` (and its alias under `/api/environments`).
  *
- * @param scope what a key must hold; of several, any one.
+ * @param scope required of keys; of several, any one.
  * @param path  below the project, e.g. `/cohorts/:id`.
- * @param spec.alsoNeeds a scope that is needed as well.
- * @param spec.takesArchived an archived project is found, too.
- * @param spec.aliases   whole paths that mean the same; without `:project_id` the current project is meant.
+ * @param spec.alsoNeeds an additional required scope.
+ * @param spec.takesArchived also finds archived projects.
+ * @param spec.aliases   complete alternative paths; without `:project_id` the current project is used.
  */
 export function projectRoute<Body extends TObject>(
   method: Method,
@@ -79,14 +79,14 @@ export function projectRoute<Body extends TObject>(
   },
 ): Route {
   const { alsoNeeds, takesArchived, aliases = [], ...rest } = spec;
-  const access: Access = { on: "project", scopes: listOf(scope), alsoNeeds, takesArchived };
+  const access: Access = { on: "project", scopes: toList(scope), alsoNeeds, takesArchived };
   return {
     ...managementRoute(method, projectPath + path, access, rest),
     aliases: [environment + path, ...oldAlias(path), ...aliases],
   };
 }
 
-/** A route under `/api/projects/:project_id` that the project's secret key may use as well. */
+/** A route under `/api/projects/:project_id` that also accepts the project's secret key. */
 export function projectOrSecretRoute<Body extends TObject>(
   method: Method,
   path: string,
@@ -115,18 +115,18 @@ export function organizationRoute<Body extends TObject>(
   return managementRoute(method, organizationPath + path, { on: "organization", scopes: [scope] }, spec);
 }
 
-/** A route that belongs to no project and no organisation; `path` is whole. */
+/** A route outside of projects and organizations; `path` is complete. */
 export function userRoute<Body extends TObject>(
   method: Method,
   path: string,
   scopes: readonly Scope[],
-  spec: RouteSpec<UserCall<Static<Body>>, Body> & { ignoresNarrowing?: boolean; needsFullAccess?: boolean },
+  spec: RouteSpec<UserCall<Static<Body>>, Body> & { allowsScopedKeys?: boolean; needsFullAccess?: boolean },
 ): Route {
-  const { ignoresNarrowing, needsFullAccess, ...rest } = spec;
-  return managementRoute(method, path, { on: "user", scopes, ignoresNarrowing, needsFullAccess }, rest);
+  const { allowsScopedKeys, needsFullAccess, ...rest } = spec;
+  return managementRoute(method, path, { on: "user", scopes, allowsScopedKeys, needsFullAccess }, rest);
 }
 
-/** A route for owners of the first organisation only, below `/api/instance`. */
+/** A route below `/api/instance` for owners of the first organization only. */
 export function operatorRoute<Body extends TObject>(
   deps: { metadata: Metadata },
   method: Method,
@@ -134,20 +134,20 @@ export function operatorRoute<Body extends TObject>(
   spec: RouteSpec<UserCall<Static<Body>>, Body>,
 ): Route {
   return userRoute<Body>(method, `/api/instance${path}`, [], {
-    // They are about the server, and wait for its backups.
-    takesLong: true,
+    // These routes concern the server and wait for its backups.
+    isLongRunning: true,
     ...spec,
-    description: [spec.description, "Only for owners of the first organisation."].filter(Boolean).join(" "),
+    description: [spec.description, "Only for owners of the first organization."].filter(Boolean).join(" "),
     needsFullAccess: true,
     handle: (call) => {
       if (!isOperator(deps.metadata.db, call.user.id))
-        throw new NotPermitted("Only the server's operators may.");
+        throw new PermissionDeniedError("Only operators of the server have this permission.");
       return spec.handle(call);
     },
   });
 }
 
-/** A route for the console's page, signed in or not; `path` is whole. No key may call it. */
+/** A route for the console, signed in or not; `path` is complete. Keys may not call it. */
 export function consoleRoute<Body extends TObject>(
   method: Method,
   path: string,
@@ -156,7 +156,7 @@ export function consoleRoute<Body extends TObject>(
   return managementRoute(method, path, { on: "console" }, spec);
 }
 
-/** A route for somebody who is signed in; `path` is whole. No key may call it. */
+/** A route for signed-in users; `path` is complete. Keys may not call it. */
 export function sessionRoute<Body extends TObject>(
   method: Method,
   path: string,

@@ -1,62 +1,64 @@
-/** The routes of signing in: for the console's page only, no key may call them. */
+/** Routes for signing in. Only the console may call them; keys may not. */
 
 import type { Static } from "@sinclair/typebox";
-import { authenticationFailed, notFound, permissionDenied } from "../../http/failure.ts";
+import { authenticationFailed, notFound, permissionDenied } from "../../http/http-error.ts";
 import { readUuid } from "../../http/path.ts";
-import { type Call, Reply, type Route } from "../../http/route.ts";
+import { type Call, type Route, RouteResponse } from "../../http/route.ts";
 import {
   ApiFailure,
   bool,
-  instant,
+  dateTime,
   int,
   list,
   named,
   nullable,
   object,
   optional,
-  text,
+  string,
   uuid,
-} from "../../http/shapes.ts";
-import { InvalidField } from "../../lib/errors.ts";
-import { toWire, toWireOrNull } from "../../lib/wire-time.ts";
+} from "../../http/schemas.ts";
+import { toApiTime, toApiTimeOrNull } from "../../lib/api-time.ts";
+import { InvalidFieldError } from "../../lib/errors.ts";
 import { isUnlimited } from "../limits.ts";
 import type { Metadata } from "../metadata.ts";
 import { findOrganization } from "../organizations.ts";
-import { sessionOf, setCookie } from "../sessions/cookie.ts";
+import { getSession, setCookie } from "../sessions/cookie.ts";
 import {
+  type ClientInfo,
   confirmedUntil,
-  endOf,
   endSession,
   endSessions,
+  getEnd,
   listSessions,
-  type Place,
   type Session,
 } from "../sessions/sessions.ts";
 import { findSetup } from "../sessions/setup-links.ts";
-import { type Claim, type NewSession, SignIn } from "../sessions/sign-in.ts";
+import { type Credentials, type NewSession, SignIn } from "../sessions/sign-in.ts";
 import { consoleRoute, type SessionCall, sessionRoute } from "./routes.ts";
 
 const tagName = "Sessions";
-/** Longer ones are nobody's; they are refused in the same words as others. */
+/** Longer passwords are always wrong; they are rejected with the same message. */
 const passwordLengthMax = 1_024;
 
 const SessionBody = named(
   "Session",
   object({
     id: uuid(),
-    email: text({ description: "Of the person who is signed in." }),
-    created_at: instant(),
-    last_seen_at: instant({ description: "Exact to five minutes." }),
-    expires_at: instant({ description: "Seven days after it was last used, at most thirty in all." }),
-    address: text({ blank: true, description: "Where it was begun." }),
-    browser: text({ blank: true }),
+    email: string({ description: "ID of the signed-in user." }),
+    created_at: dateTime(),
+    last_seen_at: dateTime({ description: "Precision: five minutes." }),
+    expires_at: dateTime({
+      description: "Seven days after the last use, at most thirty days after creation.",
+    }),
+    address: string({ blank: true, description: "Client that created the session." }),
+    browser: string({ blank: true }),
     is_current: bool(),
     is_from_key: bool({
-      description: "Created with a personal key: has its current scopes, and ends with it.",
+      description: "The session was created with a personal key, has its current scopes and ends with it.",
     }),
-    scopes: list(text(), { description: "`*`: everything that the person may." }),
-    confirmed_until: nullable(instant(), {
-      description: "Until then nothing asks for the password again; null: some things do.",
+    scopes: list(string(), { description: "`*`: all permissions of the user." }),
+    confirmed_until: nullable(dateTime(), {
+      description: "Re-authentication is valid until this time; null: sensitive actions require it.",
     }),
   }),
 );
@@ -66,19 +68,19 @@ const StartedBody = named(
     ...SessionBody.properties,
     failed_sign_ins: int({
       minimum: 0,
-      description: "Attempts for this person that failed since the last success.",
+      description: "Failed attempts for this user since the last success.",
     }),
   }),
 );
 const SetupBody = named(
   "Setup",
   object({
-    email: text(),
-    first_name: text({ blank: true }),
-    last_name: text({ blank: true }),
-    organization: nullable(text()),
-    is_first: bool({ description: "No password was set yet." }),
-    expires_at: instant(),
+    email: string(),
+    first_name: string({ blank: true }),
+    last_name: string({ blank: true }),
+    organization: nullable(string()),
+    is_first: bool({ description: "The user has not set a password." }),
+    expires_at: dateTime(),
   }),
 );
 
@@ -106,7 +108,7 @@ const exampleSetup = {
 
 const refusals = {
   401: {
-    description: "Not who you say to be.",
+    description: "Wrong credentials.",
     schema: ApiFailure,
     example: {
       type: "authentication_error",
@@ -116,17 +118,17 @@ const refusals = {
     },
   },
   403: {
-    description: "Not from the console's own page.",
+    description: "The request does not come from the console page.",
     schema: ApiFailure,
     example: {
       type: "authentication_error",
       code: "permission_denied",
-      detail: "Only the console may call this: send X-Flagkeep-Console: 1 from a page of this server.",
+      detail: "This endpoint is for the console only: send X-Flagkeep-Console: 1 from a page of this server.",
       attr: null,
     },
   },
   429: {
-    description: "Too many attempts, or too many at once. Wait for the seconds in `Retry-After`.",
+    description: "Too many attempts or parallel sign-ins. Wait for the seconds in `Retry-After`.",
     schema: ApiFailure,
     example: {
       type: "throttled_error",
@@ -144,24 +146,24 @@ const startedAnswers = {
   },
   ...refusals,
 };
-const goneAnswer = { 204: { description: "Gone." } };
+const goneResponse = { 204: { description: "Gone." } };
 
 const ClaimInput = object({
-  email: optional(text({ max: 320 })),
-  password: optional(text({ max: passwordLengthMax })),
-  personal_api_key: optional(text({ max: 200 })),
+  email: optional(string({ max: 320 })),
+  password: optional(string({ max: passwordLengthMax })),
+  personal_api_key: optional(string({ max: 200 })),
 });
 
 export interface SessionDeps {
   metadata: Metadata;
-  /** How many servers people sign in to; left out: this one. */
+  /** Number of servers that users sign in to; default: 1. */
   fronts?: () => number;
 }
 
-export function sessionRoutes({ metadata, fronts }: SessionDeps): Route[] {
-  const signIn = new SignIn(metadata, fronts);
+export function sessionRoutes({ metadata, fronts: nodes }: SessionDeps): Route[] {
+  const signIn = new SignIn(metadata, nodes);
   const started = (call: Call, made: NewSession) =>
-    new Reply(
+    new RouteResponse(
       201,
       { ...sessionBody(made, made.session.id, call.now), failed_sign_ins: made.failedBefore },
       {
@@ -170,22 +172,23 @@ export function sessionRoutes({ metadata, fronts }: SessionDeps): Route[] {
       },
     );
   const signedOut = (call: Call) =>
-    new Reply(204, undefined, { "Set-Cookie": setCookie(metadata, call.request, call.baseUrl, "") });
+    new RouteResponse(204, undefined, { "Set-Cookie": setCookie(metadata, call.request, call.baseUrl, "") });
   return [
     consoleRoute("POST", "/api/session", {
       summary: "Sign in",
       description:
-        "With `email` and `password`, or with a `personal_api_key`: then the session has the key's current scopes and restrictions. It ends when the key is revoked, rolled, narrowed or expires. After five failures each further one waits 1, 2, 4 … 900 seconds.",
+        "With `email` and `password`, or with a `personal_api_key`: then the session has the key's current scopes and restrictions. It ends when the key is revoked, rolled, restricted or expires. After five failures, further attempts are delayed by 1, 2, 4 … 900 seconds.",
       tag: tagName,
       makesCredential: "proven",
       body: ClaimInput,
       bodyExample: { email: "ann@example.com", password: "correct horse battery staple" },
       answers: startedAnswers,
-      handle: async (call) => started(call, await signIn.signIn(claimOf(call.body), placeOf(call), call.now)),
+      handle: async (call) =>
+        started(call, await signIn.signIn(getClaim(call.body), getLocation(call), call.now)),
     }),
     consoleRoute("GET", "/api/session", {
       summary: "Get the current session",
-      description: "`session` is null when nobody is signed in.",
+      description: "`session` is null without a valid session.",
       tag: tagName,
       answers: {
         200: {
@@ -196,26 +199,26 @@ export function sessionRoutes({ metadata, fronts }: SessionDeps): Route[] {
         403: refusals[403],
       },
       handle: (call) => {
-        const found = sessionOf(metadata, call.request, call.baseUrl, call.now);
+        const found = getSession(metadata, call.request, call.baseUrl, call.now);
         return { session: found === undefined ? null : sessionBody(found, found.session.id, call.now) };
       },
     }),
     consoleRoute("DELETE", "/api/session", {
       summary: "Sign out",
-      description: "Also when the session is over already.",
+      description: "Also succeeds when the session has expired.",
       tag: tagName,
       answers: { 204: { description: "Signed out." }, 403: refusals[403] },
       handle: (call) => {
-        const found = sessionOf(metadata, call.request, call.baseUrl, call.now);
+        const found = getSession(metadata, call.request, call.baseUrl, call.now);
         if (found !== undefined) endSession(metadata, found.user.id, found.session.id);
         return signedOut(call);
       },
     }),
     consoleRoute("POST", "/api/session/setup/look", {
       summary: "Get a one-time link",
-      description: "Tells whom it is for; it works afterwards as before.",
+      description: "Shows the user of the link without using it up.",
       tag: tagName,
-      body: object({ token: text({ max: 200 }) }),
+      body: object({ token: string({ max: 200 }) }),
       bodyExample: { token: "3kVbT0qYfZ1mXcN8sLw5uJhR2dPaE7gQ6oIiStUyWzB" },
       answers: {
         200: { description: "The link works.", schema: SetupBody, example: exampleSetup },
@@ -223,29 +226,29 @@ export function sessionRoutes({ metadata, fronts }: SessionDeps): Route[] {
       },
       handle: (call) => {
         const setup = findSetup(metadata.db, call.body.token, call.now);
-        if (setup === undefined) throw authenticationFailed("This link is used up or has expired.");
+        if (setup === undefined) throw authenticationFailed("This link was used or has expired.");
         const { user, isFirst, expiresAt } = setup;
         const organization = findOrganization(metadata.db, user.currentOrganizationId ?? "");
         return {
           ...{ email: user.email, first_name: user.firstName, last_name: user.lastName },
           organization: organization?.name ?? null,
           is_first: isFirst,
-          expires_at: toWire(expiresAt),
+          expires_at: toApiTime(expiresAt),
         } satisfies Static<typeof SetupBody>;
       },
     }),
     consoleRoute("POST", "/api/session/setup", {
       summary: "Use a one-time link to set a password and sign in",
       description:
-        "The link is dead afterwards, and earlier sessions of the person end. 12 to 256 characters. The first owner may put the e-mail address right.",
+        "The link becomes invalid, and earlier sessions of the user end. Passwords have 12 to 256 characters. The first owner may correct the e-mail address.",
       tag: tagName,
       makesCredential: "proven",
       body: object({
-        token: text({ max: 200 }),
-        password: text({ max: passwordLengthMax }),
-        email: optional(text({ max: 320 })),
-        first_name: optional(text({ blank: true, max: 150 })),
-        last_name: optional(text({ blank: true, max: 150 })),
+        token: string({ max: 200 }),
+        password: string({ max: passwordLengthMax }),
+        email: optional(string({ max: 320 })),
+        first_name: optional(string({ blank: true, max: 150 })),
+        last_name: optional(string({ blank: true, max: 150 })),
       }),
       bodyExample: {
         token: "3kVbT0qYfZ1mXcN8sLw5uJhR2dPaE7gQ6oIiStUyWzB",
@@ -257,13 +260,13 @@ export function sessionRoutes({ metadata, fronts }: SessionDeps): Route[] {
       handle: async (call) => {
         const { token, password, email, first_name: firstName, last_name: lastName } = call.body;
         const answers = { token, password, email, firstName, lastName };
-        return started(call, await signIn.setUp(answers, placeOf(call), call.now));
+        return started(call, await signIn.setUp(answers, getLocation(call), call.now));
       },
     }),
     sessionRoute("POST", "/api/session/confirm", {
       summary: "Re-authenticate",
       description:
-        "Some things ask for it: secret keys, keys that may do everything, levels of members, deleting a backup, archiving a project. It holds for ten minutes. In a session made from a personal key, `personal_api_key`.",
+        "Required in a session for everything that creates or shows a credential, and for member levels, `approvals`, event retention, deleting a backup and archiving a project. Valid for ten minutes. A session created with a personal key sends `personal_api_key`.",
       tag: tagName,
       makesCredential: "proven",
       body: object({
@@ -276,8 +279,8 @@ export function sessionRoutes({ metadata, fronts }: SessionDeps): Route[] {
         ...refusals,
       },
       handle: async (call) => {
-        const claim = claimOf({ email: call.user.email, ...call.body });
-        const session = await signIn.confirm(call, claim, placeOf(call), call.now);
+        const claim = getClaim({ email: call.user.email, ...call.body });
+        const session = await signIn.confirm(call, claim, getLocation(call), call.now);
         return sessionBody({ ...call, session }, session.id, call.now);
       },
     }),
@@ -287,21 +290,21 @@ export function sessionRoutes({ metadata, fronts }: SessionDeps): Route[] {
       tag: tagName,
       makesCredential: "proven",
       body: object({
-        current_password: text({ max: passwordLengthMax }),
-        password: text({ max: passwordLengthMax }),
+        current_password: string({ max: passwordLengthMax }),
+        password: string({ max: passwordLengthMax }),
       }),
       bodyExample: { current_password: "correct horse battery staple", password: "another few quiet words" },
       answers: { 204: { description: "Changed." }, ...refusals },
       handle: async (call) => {
         const { current_password: current, password: wanted } = call.body;
-        await signIn.changePassword(call, { current, wanted }, placeOf(call), call.now);
-        return new Reply(204);
+        await signIn.changePassword(call, { current, wanted }, getLocation(call), call.now);
+        return new RouteResponse(204);
       },
     }),
     sessionRoute("GET", "/api/sessions", {
       summary: "List the sessions of the current user",
       description:
-        "The most recently used first, not in pages: at most 50 of your password and 50 of each key. A session that was created with a restricted key sees only itself.",
+        "Most recently used first, not paginated: at most 50 created with your password and 50 with each key. A session created with a restricted key lists only itself.",
       tag: tagName,
       answers: {
         200: { description: "Your sessions.", schema: list(SessionBody), example: [exampleSession] },
@@ -313,26 +316,26 @@ export function sessionRoutes({ metadata, fronts }: SessionDeps): Route[] {
     }),
     sessionRoute("DELETE", "/api/sessions", {
       summary: "Delete all other sessions of the current user",
-      description: "Not for a session that was created with a restricted key.",
+      description: "Not allowed in a session created with a restricted key.",
       tag: tagName,
-      answers: goneAnswer,
+      answers: goneResponse,
       handle: (call) => {
         if (!isUnlimited(call.limits)) {
-          throw permissionDenied("A session that was created with a restricted key ends only itself.");
+          throw permissionDenied("A session created with a restricted key can delete only itself.");
         }
         metadata.change((t) => endSessions(t, call.user.id, call.session.id));
-        return new Reply(204);
+        return new RouteResponse(204);
       },
     }),
     sessionRoute("DELETE", "/api/sessions/:id", {
       summary: "Delete a session of the current user",
-      description: "A session that was created with a restricted key ends only itself.",
+      description: "A session created with a restricted key can delete only itself.",
       tag: tagName,
-      answers: goneAnswer,
+      answers: goneResponse,
       handle: (call) => {
         const id = readUuid(call.params, "id");
         if (!mayEnd(call, id) || !endSession(metadata, call.user.id, id)) throw notFound();
-        return new Reply(204);
+        return new RouteResponse(204);
       },
     }),
   ];
@@ -343,15 +346,16 @@ function mayEnd({ limits, session }: SessionCall, id: string): boolean {
   return isUnlimited(limits) || id === session.id;
 }
 
-/** @throws {InvalidField} neither a password nor a key. */
-function claimOf(body: { email?: string; password?: string; personal_api_key?: string }): Claim {
+/** @throws {InvalidFieldError} neither a password nor a key. */
+function getClaim(body: { email?: string; password?: string; personal_api_key?: string }): Credentials {
   if (body.personal_api_key !== undefined) return { personalApiKey: body.personal_api_key };
-  if (body.email === undefined) throw new InvalidField("email", "required", "This field is required.");
-  if (body.password === undefined) throw new InvalidField("password", "required", "This field is required.");
+  if (body.email === undefined) throw new InvalidFieldError("email", "required", "This field is required.");
+  if (body.password === undefined)
+    throw new InvalidFieldError("password", "required", "This field is required.");
   return { email: body.email, password: body.password };
 }
 
-function placeOf({ request, address }: Call): Place {
+function getLocation({ request, address }: Call): ClientInfo {
   return { address, browser: request.headers.get("user-agent") };
 }
 
@@ -364,14 +368,14 @@ function sessionBody(
   return {
     id: session.id,
     email: of.user.email,
-    created_at: toWire(session.createdAt),
-    last_seen_at: toWire(session.lastSeenAt),
-    expires_at: toWire(endOf(session)),
+    created_at: toApiTime(session.createdAt),
+    last_seen_at: toApiTime(session.lastSeenAt),
+    expires_at: toApiTime(getEnd(session)),
     address: session.address,
     browser: session.browser,
     is_current: session.id === currentId,
     is_from_key: session.keyId !== null,
     scopes: of.limits.scopes,
-    confirmed_until: toWireOrNull(confirmedUntil(session, now)),
+    confirmed_until: toApiTimeOrNull(confirmedUntil(session, now)),
   };
 }

@@ -1,20 +1,20 @@
 /**
- * The cookie of a session, and which requests may use it.
+ * The session cookie, and which requests may use it.
  *
- * A cookie is sent by a browser whoever's page asks. It counts only with a header that a page of another origin can
- * not send without being asked first, and never against what the browser says about the page.
+ * Browsers send cookies with requests of any page. So it requires a header that other origins cannot send without a
+ * preflight, and the browser's own origin headers must not contradict.
  */
 
 import { consoleHeader } from "../../http/cors.ts";
 import type { Metadata } from "../metadata.ts";
 import { listOrganizations } from "../organizations.ts";
-import { findSession, type SignedIn } from "./sessions.ts";
+import { type AuthenticatedSession, findSession } from "./sessions.ts";
 
 const cookieLengthMax = 8_192;
 const maxAgeSeconds = 30 * 86_400;
 
 /**
- * Whether a request comes from the console itself: it says so, and the browser does not say otherwise.
+ * Whether a request comes from the console: it has the header, and the browser does not contradict.
  *
  * @param baseUrl where clients reach this server.
  */
@@ -26,26 +26,26 @@ export function isFromConsole(request: Request, baseUrl: string | undefined): bo
   return origin === null || isOwnOrigin(origin, request, baseUrl);
 }
 
-/** The scheme is the proxy's affair, so host and port are compared; a port that a scheme implies is none. */
+/** Proxies may change the scheme, so host and port are compared; a scheme's default port counts as absent. */
 function isOwnOrigin(origin: string, request: Request, baseUrl: string | undefined): boolean {
-  const asked = URL.parse(origin);
-  if (asked === null || !/^https?:$/.test(asked.protocol)) return false;
-  if (baseUrl !== undefined && URL.parse(baseUrl)?.origin === asked.origin) return true;
+  const requested = URL.parse(origin);
+  if (requested === null || !/^https?:$/.test(requested.protocol)) return false;
+  if (baseUrl !== undefined && URL.parse(baseUrl)?.origin === requested.origin) return true;
   const host = request.headers.get("host") ?? new URL(request.url).host;
-  return URL.parse(`${asked.protocol}//${host}`)?.host === asked.host;
+  return URL.parse(`${requested.protocol}//${host}`)?.host === requested.host;
 }
 
-/** The session whose cookie a request of the console carries. */
-export function sessionOf(
+/** The session of the cookie in a request of the console. */
+export function getSession(
   metadata: Metadata,
   request: Request,
   baseUrl: string | undefined,
   now: Date,
-): SignedIn | undefined {
+): AuthenticatedSession | undefined {
   return isFromConsole(request, baseUrl) ? sessionInCookie(metadata, request, baseUrl, now) : undefined;
 }
 
-/** Whether somebody is signed in who asks for the page itself, which allows nothing yet: a link carries no header. */
+/** Whether a request for the page itself comes from a signed-in user. Grants nothing: navigation carries no header. */
 export function isSignedIn(
   metadata: Metadata,
   request: Request,
@@ -60,11 +60,11 @@ function sessionInCookie(
   request: Request,
   baseUrl: string | undefined,
   now: Date,
-): SignedIn | undefined {
+): AuthenticatedSession | undefined {
   const cookies = request.headers.get("cookie");
   if (cookies === null || cookies.length > cookieLengthMax) return undefined;
   const name = cookieName(metadata);
-  // Whoever could set a cookie without the prefix, for a site that has https, shall not choose the session.
+  // On an HTTPS site, a cookie without the prefix could be set over HTTP or by another subdomain.
   const names = isSecure(request, baseUrl) ? [`__Host-${name}`] : [`__Host-${name}`, name];
   for (const wanted of names) {
     const secret = cookieValue(cookies, wanted);
@@ -74,7 +74,6 @@ function sessionInCookie(
   return undefined;
 }
 
-/** The header that gives a browser its cookie. */
 export function setCookie(
   metadata: Metadata,
   request: Request,
@@ -88,13 +87,13 @@ export function setCookie(
     : `${name}=${secret}; ${attributes}`;
 }
 
-/** Cookies are shared by the ports of a host: two servers on one machine would sign each other out. */
+/** Ports of a host share cookies: two servers on one machine would sign each other out. */
 function cookieName(metadata: Metadata): string {
   const id = listOrganizations(metadata.db)[0]?.id ?? "";
   return `flagkeep-${id.replaceAll("-", "").slice(-6)}`;
 }
 
-/** Browsers tell their scheme with everything but a GET; without, the operator's word counts. */
+/** Browsers send their scheme except with GET; without it, the operator's base URL decides. */
 function isSecure(request: Request, baseUrl: string | undefined): boolean {
   const origin = request.headers.get("origin") ?? baseUrl ?? request.url;
   return origin.startsWith("https:");

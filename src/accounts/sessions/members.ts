@@ -1,7 +1,7 @@
-/** Who belongs to an organisation, and as what: every change keeps to the level of whoever makes it. */
+/** Members of an organization and their levels: a user cannot change levels above their own. */
 
 import { and, eq, ne } from "drizzle-orm";
-import { InvalidField, NotFound, NotPermitted } from "../../lib/errors.ts";
+import { InvalidFieldError, NotFoundError, PermissionDeniedError } from "../../lib/errors.ts";
 import { type Author, changesBetween, recordActivity } from "../activity.ts";
 import { bumpRevision, type MetadataTx, type Reading } from "../db.ts";
 import type { Metadata } from "../metadata.ts";
@@ -9,31 +9,31 @@ import { listKeys, type PersonalKey } from "../personal-keys.ts";
 import { leaveRoles } from "../roles.ts";
 import { membership, setupLink, user } from "../schema.ts";
 import {
+  assertAnotherOwner,
   endLinks,
   endSessionsAndLinks,
   findUserByEmail,
+  getLevel,
   insertUser,
   type LevelName,
-  levelOf,
   type Member,
   membershipLevels,
   recordUser,
-  requireAnotherOwner,
   type User,
 } from "../users.ts";
-import { insertSetupLink, passwordOf } from "./setup-links.ts";
+import { getPassword, insertSetupLink } from "./setup-links.ts";
 
-/** Who makes a change, and where. */
-export interface Acting {
+/** Author and organization of a change. */
+export interface Actor {
   organizationId: string;
   by: User;
-  /** The personal key that was sent, or that the session was created with. */
+  /** The personal key of the request, or of its session. */
   keyId: string | null;
   now: Date;
 }
 
-/** The same for the server's operator, and for what is recorded. */
-type ByAuthor = Pick<Acting, "organizationId" | "now"> & { by: Author };
+/** The same for the server's operator, and for the activity log. */
+type ByAuthor = Pick<Actor, "organizationId" | "now"> & { by: Author };
 
 /** A one-time link's token. */
 export interface Invitation {
@@ -46,27 +46,28 @@ const levelNames = new Map<number, LevelName>(
 );
 
 /**
- * Adds somebody to an organisation.
+ * Adds a user to an organization.
  *
- * @returns with an invitation, unless the person can sign in already.
- * @throws {NotPermitted} not an admin, or the level is above one's own. @throws {InvalidField} the address.
+ * @returns with an invitation, unless the user could sign in already.
+ * @throws {PermissionDeniedError} not an admin, or the level is above one's own. @throws {InvalidFieldError} the
+ *   address.
  */
 export function addMember(
   metadata: Metadata,
-  { organizationId, by, keyId, now }: Acting,
+  { organizationId, by, keyId, now }: Actor,
   input: { email: string; level: number; firstName?: string; lastName?: string },
 ): { member: Member; invitation: Invitation | undefined } {
   return metadata.change((t) => {
-    const own = requireAdmin(t, organizationId, by);
-    requireLevel(own, input.level);
+    const own = assertAdmin(t, organizationId, by);
+    assertLevel(own, input.level);
     const known = findUserByEmail(t, input.email);
-    if (known !== undefined && levelOf(t, organizationId, known.id) > 0) {
-      throw new InvalidField("email", "unique", "This person is a member already.");
+    if (known !== undefined && getLevel(t, organizationId, known.id) > 0) {
+      throw new InvalidFieldError("email", "unique", "This user is already a member.");
     }
     const level = levelNames.get(input.level)!;
     const added = known ?? insertUser(t, { ...input, level, organizationId }, now);
     if (known !== undefined) {
-      // Earlier versions left the roles of whoever was taken out.
+      // Versions before this check kept the roles of removed members.
       leaveRoles(t, { organizationId, userId: known.id, by: by.id }, now);
       t.insert(membership)
         .values({
@@ -77,29 +78,30 @@ export function addMember(
     }
     bumpRevision(t, "keys");
     recordUser(t, added, "created", { organizationId, by: by.id }, now);
-    // A link signs in as the person: nobody gets one for somebody whom others have let in.
+    // A link signs in as its user, so existing users of other organizations never get one.
     const invitation =
       known === undefined ? insertSetupLink(t, added.id, { userId: by.id, keyId }, now) : undefined;
-    return { member: memberOf(t, organizationId, added.uuid), invitation };
+    return { member: getMember(t, organizationId, added.uuid), invitation };
   });
 }
 
 /**
  * Creates a one-time link for a member, and revokes the earlier ones.
  *
- * @throws {NotPermitted} not an admin, or the member is above one's own level, or belongs to another organization too.
+ * @throws {PermissionDeniedError} not an admin, or the member is above one's own level, or belongs to another
+ *   organization too.
  */
 export function inviteMember(
   metadata: Metadata,
-  { organizationId, by, keyId, now }: Acting,
+  { organizationId, by, keyId, now }: Actor,
   id: string,
 ): Invitation {
   return metadata.change((t) => {
-    const own = requireAdmin(t, organizationId, by);
-    const { user: of, level } = memberOf(t, organizationId, id);
-    requireLevel(own, level);
-    requireOnlyHere(t, organizationId, of);
-    if (!of.isActive) throw new InvalidField("user", "inactive", `${of.email} is switched off.`);
+    const own = assertAdmin(t, organizationId, by);
+    const { user: of, level } = getMember(t, organizationId, id);
+    assertLevel(own, level);
+    assertOnlyHere(t, organizationId, of);
+    if (!of.isActive) throw new InvalidFieldError("user", "inactive", `${of.email} is deactivated.`);
     t.delete(setupLink).where(eq(setupLink.userId, of.id)).run();
     recordUser(t, of, "link_created", { organizationId, by: by.id }, now);
     return insertSetupLink(t, of.id, { userId: by.id, keyId }, now);
@@ -107,9 +109,9 @@ export function inviteMember(
 }
 
 /**
- * Whether a change of a member gives the member permissions: a higher level, or the account back.
+ * Whether a change gives a member permissions: a higher level, or reactivation.
  *
- * @throws {NotFound} no such member.
+ * @throws {NotFoundError} no such member.
  */
 export function isGranting(
   db: Reading,
@@ -117,44 +119,44 @@ export function isGranting(
   id: string,
   change: { level?: number; isActive?: boolean },
 ): boolean {
-  const { level, user: of } = memberOf(db, organizationId, id);
+  const { level, user: of } = getMember(db, organizationId, id);
   return (change.level ?? level) > level || (change.isActive === true && !of.isActive);
 }
 
 /**
- * Changes the level of a member, or switches the person off or on.
+ * Changes the level of a member, or deactivates or reactivates the user.
  *
- * @throws {NotPermitted} not an admin, or the member or the wished level is above one's own.
- * @throws {InvalidField} the last owner would be none any more.
+ * @throws {PermissionDeniedError} not an admin, or the member or the new level is above one's own.
+ * @throws {InvalidFieldError} the organization would have no owner.
  */
 export function updateMember(
   metadata: Metadata,
-  { organizationId, by, now }: Acting,
+  { organizationId, by, now }: Actor,
   id: string,
   change: { level?: number; isActive?: boolean },
 ): Member {
   return metadata.change((t) => {
-    const own = requireAdmin(t, organizationId, by);
-    const before = memberOf(t, organizationId, id);
-    requireLevel(own, before.level);
+    const own = assertAdmin(t, organizationId, by);
+    const before = getMember(t, organizationId, id);
+    assertLevel(own, before.level);
     const level = change.level ?? before.level;
-    requireLevel(own, level);
+    assertLevel(own, level);
     const isActive = change.isActive ?? before.user.isActive;
-    if (level < membershipLevels.owner || !isActive) requireAnotherOwner(t, before);
+    if (level < membershipLevels.owner || !isActive) assertAnotherOwner(t, before);
     if (level !== before.level) changeLevel(t, before, level, { organizationId, by: by.id, now });
     if (isActive !== before.user.isActive) {
-      requireOnlyHere(t, organizationId, before.user);
+      assertOnlyHere(t, organizationId, before.user);
       t.update(user).set({ isActive }).where(eq(user.id, before.user.id)).run();
       if (!isActive) endSessionsAndLinks(t, before.user.id);
       const activity = isActive ? "activated" : "deactivated";
       recordUser(t, before.user, activity, { organizationId, by: by.id }, now);
     }
     bumpRevision(t, "keys");
-    return memberOf(t, organizationId, id);
+    return getMember(t, organizationId, id);
   });
 }
 
-/** The same for the level alone, by the server's operator. @throws {InvalidField} @throws {NotFound} no such member. */
+/** Changes the level as the server's operator. @throws {InvalidFieldError} @throws {NotFoundError} no such member. */
 export function setMemberLevel(
   metadata: Metadata,
   { organizationId, by, now }: ByAuthor,
@@ -163,14 +165,14 @@ export function setMemberLevel(
 ): Member {
   return metadata.change((t) => {
     const found = findUserByEmail(t, email);
-    if (found === undefined || levelOf(t, organizationId, found.id) === 0)
-      throw new NotFound(`${email} is no member of the organization.`);
-    const before = memberOf(t, organizationId, found.uuid);
+    if (found === undefined || getLevel(t, organizationId, found.id) === 0)
+      throw new NotFoundError(`${email} is not a member of the organization.`);
+    const before = getMember(t, organizationId, found.uuid);
     const level = membershipLevels[name];
-    if (level < membershipLevels.owner) requireAnotherOwner(t, before);
+    if (level < membershipLevels.owner) assertAnotherOwner(t, before);
     if (level !== before.level) changeLevel(t, before, level, { organizationId, by, now });
     bumpRevision(t, "keys");
-    return memberOf(t, organizationId, found.uuid);
+    return getMember(t, organizationId, found.uuid);
   });
 }
 
@@ -187,17 +189,16 @@ function changeLevel(
 }
 
 /**
- * Takes somebody out of an organisation; the roles go with the membership, and keys and sessions of that person reach
- * nothing in it any more.
+ * Removes a member from an organization and its roles; keys and sessions of that user lose access to it.
  *
- * @throws {NotPermitted} not an admin and not oneself, or the member is above one's own level.
- * @throws {InvalidField} it is the last owner.
+ * @throws {PermissionDeniedError} not an admin and not oneself, or the member is above one's own level.
+ * @throws {InvalidFieldError} it is the last owner.
  */
-export function removeMember(metadata: Metadata, { organizationId, by, now }: Acting, id: string): void {
+export function removeMember(metadata: Metadata, { organizationId, by, now }: Actor, id: string): void {
   metadata.change((t) => {
-    const member = memberOf(t, organizationId, id);
-    if (member.user.id !== by.id) requireLevel(requireAdmin(t, organizationId, by), member.level);
-    requireAnotherOwner(t, member);
+    const member = getMember(t, organizationId, id);
+    if (member.user.id !== by.id) assertLevel(assertAdmin(t, organizationId, by), member.level);
+    assertAnotherOwner(t, member);
     t.delete(membership).where(eq(membership.id, member.id)).run();
     endLinks(t, member.user.id);
     leaveRoles(t, { organizationId, userId: member.user.id, by: by.id }, now);
@@ -210,19 +211,19 @@ export function removeMember(metadata: Metadata, { organizationId, by, now }: Ac
 }
 
 /**
- * The keys of a member that work.
+ * The valid keys of a member.
  *
- * @throws {NotPermitted} not an admin, or the member is above one's own level.
+ * @throws {PermissionDeniedError} not an admin, or the member is above one's own level.
  */
-export function keysOfMember({ db }: Metadata, { organizationId, by }: Acting, id: string): PersonalKey[] {
-  const own = requireAdmin(db, organizationId, by);
-  const { user: of, level } = memberOf(db, organizationId, id);
-  requireLevel(own, level);
+export function keysOfMember({ db }: Metadata, { organizationId, by }: Actor, id: string): PersonalKey[] {
+  const own = assertAdmin(db, organizationId, by);
+  const { user: of, level } = getMember(db, organizationId, id);
+  assertLevel(own, level);
   return listKeys(db, { userId: of.id });
 }
 
-/** A member by the user's uuid, or by the membership's id. @throws {NotFound} */
-export function memberOf(db: Reading, organizationId: string, id: string): Member {
+/** Finds a member by the user's uuid or the membership's id. @throws {NotFoundError} */
+export function getMember(db: Reading, organizationId: string, id: string): Member {
   const rows = db
     .select()
     .from(membership)
@@ -230,34 +231,33 @@ export function memberOf(db: Reading, organizationId: string, id: string): Membe
     .where(eq(membership.organizationId, organizationId))
     .all();
   const row = rows.find((one) => one.user.uuid === id || one.membership.id === id);
-  if (row === undefined) throw new NotFound();
+  if (row === undefined) throw new NotFoundError();
   return { ...row.membership, user: row.user };
 }
 
-/** Whether a person has chosen a password. */
 export function hasPassword(db: Reading, userId: number): boolean {
-  return passwordOf(db, userId) !== undefined;
+  return getPassword(db, userId) !== undefined;
 }
 
-function requireAdmin(t: Reading, organizationId: string, by: User): number {
-  const level = levelOf(t, organizationId, by.id);
+function assertAdmin(t: Reading, organizationId: string, by: User): number {
+  const level = getLevel(t, organizationId, by.id);
   if (level >= membershipLevels.admin) return level;
-  throw new NotPermitted("You need to have admin level or higher.");
+  throw new PermissionDeniedError("You need to have admin level or higher.");
 }
 
-function requireLevel(own: number, level: number): void {
-  if (level > own) throw new NotPermitted("Only an owner can do this with an owner.");
+function assertLevel(own: number, level: number): void {
+  if (level > own) throw new PermissionDeniedError("Only owners can change an owner.");
 }
 
-/** What is done to the whole account is no affair of one organisation of several. */
-function requireOnlyHere(t: MetadataTx, organizationId: string, of: User): void {
+/** One of several organizations may not change the whole account. */
+function assertOnlyHere(t: MetadataTx, organizationId: string, of: User): void {
   const elsewhere = t
     .select()
     .from(membership)
     .where(and(eq(membership.userId, of.id), ne(membership.organizationId, organizationId)))
     .all();
   if (elsewhere.length === 0) return;
-  throw new NotPermitted(
-    "This person belongs to another organization too; use the command line of the server.",
+  throw new PermissionDeniedError(
+    "This user also belongs to another organization. Use the command line on the server.",
   );
 }

@@ -1,54 +1,53 @@
 /**
- * Passwords: what is accepted, and how they are hashed.
+ * Password policy and hashing.
  *
- * Hashing shares Bun's native threads with the journal's `fdatasync`: two verifications at once make captures wait
- * for tens of milliseconds, eight for most of a second. So there is one at a time in the process, and whoever comes
- * when many wait is sent away.
+ * Hashing shares Bun's native threads with the journal's `fdatasync`: two parallel verifications delay captures by tens
+ * of milliseconds, eight by most of a second. So one runs at a time per process, and a full queue rejects.
  */
 
-import { InvalidField, TooManyAttempts } from "../../lib/errors.ts";
-import { Semaphore, SemaphoreFull } from "../../lib/semaphore.ts";
+import { InvalidFieldError, TooManyAttemptsError } from "../../lib/errors.ts";
+import { CapacityExceededError, Semaphore } from "../../lib/semaphore.ts";
 
 const lengthMin = 12;
 const lengthMax = 256;
-/** Waiting for the one that is verified. */
+/** Queued behind the running verification. */
 const waitingMax = 20;
 const argon2 = { algorithm: "argon2id", memoryCost: 19_456, timeCost: 2 } as const;
 
-/** Of somebody who has none: takes as long to refuse as a real one. Nobody knows what it is the hash of. */
+/** Verified for users without a password, so that rejection takes equally long. Hash of an unknown value. */
 let dummyHash: string | undefined;
 
 const gate = new Semaphore({ total: 1, perKey: 1, waiting: waitingMax });
 
-/** @throws {TooManyAttempts} too many wait. */
-export async function hashOfPassword(password: string): Promise<string> {
+/** @throws {TooManyAttemptsError} the queue is full. */
+export async function hashPassword(password: string): Promise<string> {
   return await inTurn(() => Bun.password.hash(password, argon2));
 }
 
 /**
- * Whether the password is the one of the hash.
+ * Whether the password matches the hash.
  *
- * @param hash undefined: there is none; the answer is no, after the same time.
- * @throws {TooManyAttempts} too many wait.
+ * @param hash undefined: no password is set; returns false after the same time.
+ * @throws {TooManyAttemptsError} the queue is full.
  */
 export async function isPasswordOf(hash: string | undefined, password: string): Promise<boolean> {
   return await inTurn(async () => {
     dummyHash ??= await Bun.password.hash(crypto.randomUUID(), argon2);
-    // Longer ones can be nobody's; the time it takes to refuse them shall not depend on their length.
+    // Truncate over-long passwords, so that response time does not depend on length.
     const isRight = await Bun.password.verify(password.slice(0, lengthMax), hash ?? dummyHash);
     return isRight && hash !== undefined && password.length <= lengthMax;
   });
 }
 
-/** Whether a hash was made with other figures than those of today. */
+/** Whether a hash was created with parameters other than the current ones. */
 export function isOutdated(hash: string): boolean {
   return !hash.startsWith(`$argon2id$v=19$m=${argon2.memoryCost},t=${argon2.timeCost},`);
 }
 
 /**
- * Checks a new password: 12 to 256 characters, not the e-mail address, none of those that are guessed first.
+ * Checks a new password: 12 to 256 characters, not the e-mail address, and not easily guessed.
  *
- * @throws {InvalidField} on `password`.
+ * @throws {InvalidFieldError} on `password`.
  */
 export function checkNewPassword(password: string, email: string): void {
   const length = [...password].length;
@@ -64,12 +63,12 @@ export function checkNewPassword(password: string, email: string): void {
     throw refusedPassword("is_email", "Do not use your e-mail address as the password.");
   }
   if (isCommon(plain)) {
-    throw refusedPassword("too_common", "This password is among those that are guessed first.");
+    throw refusedPassword("too_common", "This password is too common.");
   }
 }
 
-function refusedPassword(code: string, message: string): InvalidField {
-  return new InvalidField("password", code, message);
+function refusedPassword(code: string, message: string): InvalidFieldError {
+  return new InvalidFieldError("password", code, message);
 }
 
 async function inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
@@ -77,8 +76,8 @@ async function inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
   try {
     leave = await gate.enter(0);
   } catch (error) {
-    if (error instanceof SemaphoreFull)
-      throw new TooManyAttempts(1, "Too many people sign in at once; try again.");
+    if (error instanceof CapacityExceededError)
+      throw new TooManyAttemptsError(1, "Too many parallel sign-ins. Try again.");
     throw error;
   }
   try {
@@ -88,7 +87,7 @@ async function inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
   }
 }
 
-/** Rows that fingers run along, there and back. */
+/** Keyboard rows; runs are matched in both directions. */
 const keyRows = [
   "abcdefghijklmnopqrstuvwxyz",
   "01234567890123456789",
@@ -102,7 +101,7 @@ const keyRows = [
 ];
 const keyRuns = keyRows.flatMap((row) => [row, [...row].reverse().join("")]);
 
-/** Words that the commonest passwords are made of; few of the thousand commonest have twelve characters otherwise. */
+/** Words in the most common passwords; few of the thousand most common have twelve characters otherwise. */
 const commonWords = [
   ..."password passwort passw0rd p@ssword p@ssw0rd pa$$word pass admin administrator root user guest login".split(
     " ",
@@ -116,7 +115,7 @@ const commonWords = [
   ..."internet qwerty qwertz azerty abc abcd flagkeep company summer winter spring autumn".split(" "),
 ];
 
-/** Nothing but common words, runs of keys and what is repeated. */
+/** Whether it consists of common words, keyboard runs and repetitions only. */
 function isCommon(plain: string): boolean {
   if (/^(.{1,6})\1+$/.test(plain)) return true;
   let rest = plain;
@@ -128,7 +127,7 @@ function isCommon(plain: string): boolean {
   return true;
 }
 
-/** Length of the common part that a text begins with; 0 when it is none. */
+/** Length of the common part at the start of `rest`; 0 if it does not start with one. */
 function commonStart(rest: string): number {
   const word = Math.max(
     0,
@@ -139,7 +138,7 @@ function commonStart(rest: string): number {
   return Math.max(word, repeated, tail, runLength(rest));
 }
 
-/** Length of the run of at least three keys that a text begins with. */
+/** Length of the run of at least three keys at the start of `rest`. */
 function runLength(rest: string): number {
   const start = rest.slice(0, 3);
   let longest = 0;

@@ -1,14 +1,14 @@
 /**
- * Sessions of the console: who is signed in in which browser.
+ * Console sessions, one per sign-in of a browser.
  *
- * A session has the permissions of its user or, created with a personal key, the current ones of that key; it ends with
- * either (contract: management-api 2.7).
+ * A session has the permissions of its user or, if created with a personal key, the current ones of that key; it ends
+ * with either (contract: management-api 2.7).
  */
 
 import { and, desc, eq, isNull, lte, ne, or } from "drizzle-orm";
 import { dayMs } from "../../lib/time.ts";
 import type { MetadataTx, Reading } from "../db.ts";
-import { type Limits, unlimited } from "../limits.ts";
+import { type KeyRestrictions, unlimited } from "../limits.ts";
 import type { Metadata } from "../metadata.ts";
 import type { PersonalKey } from "../personal-keys.ts";
 import { personalKey, session, user } from "../schema.ts";
@@ -17,54 +17,57 @@ import type { User } from "../users.ts";
 export interface Session {
   id: string;
   userId: number;
-  /** The personal key it was made from. */
+  /** The personal key it was created with. */
   keyId: string | null;
   createdAt: Date;
-  /** Exact to five minutes. */
+  /** Precision: five minutes. */
   lastSeenAt: Date;
-  /** When the password was last asked for again. */
+  /** Time of the last re-authentication. */
   confirmedAt: Date | null;
-  /** The client's address at signing in. */
+  /** The client's address at sign-in. */
   address: string;
-  /** What the browser calls itself, shortened. */
+  /** Shortened User-Agent. */
   browser: string;
 }
 
-export interface SignedIn {
+export interface AuthenticatedSession {
   session: Session;
   user: User;
-  limits: Limits;
+  limits: KeyRestrictions;
 }
 
-/** Where a session is made. */
-export interface Place {
+/** Client that creates a session. */
+export interface ClientInfo {
   address: string | undefined;
   browser: string | null;
 }
 
 const idleMs = 7 * dayMs;
 const wholeMs = 30 * dayMs;
-const seenEveryMs = 5 * 60_000;
+const lastSeenIntervalMs = 5 * 60_000;
 const confirmedMs = 10 * 60_000;
-/** Of a user's password, and of each key: a key ends no other sessions. */
+/** Per user's password and per key: sign-ins with a key do not end other sessions. */
 const sessionsPerCredentialMax = 50;
 const browserLengthMax = 200;
 
-/** What is stored of a secret of 256 random bits. */
+/** Stored hash of a secret of 256 random bits. */
 export function hashOfSecret(secret: string): string {
   return new Bun.CryptoHasher("sha256").update(secret).digest("hex");
 }
 
-/** 32 random bytes, for an address or a cookie. */
+/** 32 random bytes, for a URL or cookie. */
 export function newSecret(): string {
   return Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
 }
 
-/** Starts a session, inside a transaction; the oldest with the same credential ends when there are 50. Returns the cookie's value. */
+/**
+ * Starts a session, inside a transaction; of more than 50 with the same credential, the oldest ends. Returns the
+ * cookie's value.
+ */
 export function insertSession(
   t: MetadataTx,
   of: { userId: number; keyId?: string },
-  place: Place,
+  clientInfo: ClientInfo,
   now: Date,
 ): { session: Session; secret: string } {
   t.delete(session).where(isOver(now)).run();
@@ -91,8 +94,8 @@ export function insertSession(
       keyId: of.keyId ?? null,
       createdAt: now,
       lastSeenAt: now,
-      address: place.address ?? "",
-      browser: (place.browser ?? "").slice(0, browserLengthMax),
+      address: clientInfo.address ?? "",
+      browser: (clientInfo.browser ?? "").slice(0, browserLengthMax),
     })
     .returning()
     .get();
@@ -100,10 +103,10 @@ export function insertSession(
 }
 
 /**
- * The session of a cookie, while it lasts: seven days after it was last used, thirty in all, and no longer than its
- * user is active and its key works.
+ * The session of a cookie while it is valid: seven days after its last use, at most thirty days after creation, and
+ * only while its user is active and its key works.
  */
-export function findSession(metadata: Metadata, secret: string, now: Date): SignedIn | undefined {
+export function findSession(metadata: Metadata, secret: string, now: Date): AuthenticatedSession | undefined {
   const row = metadata.db
     .select()
     .from(session)
@@ -111,17 +114,21 @@ export function findSession(metadata: Metadata, secret: string, now: Date): Sign
     .leftJoin(personalKey, eq(personalKey.id, session.keyId))
     .where(eq(session.hash, hashOfSecret(secret)))
     .get();
-  if (!row?.user.isActive || endOf(row.session) <= now) return undefined;
+  if (!row?.user.isActive || getEnd(row.session) <= now) return undefined;
   if (row.session.keyId !== null && !isUsable(row.personal_key, row.session.createdAt, now)) return undefined;
-  if (now.getTime() - row.session.lastSeenAt.getTime() >= seenEveryMs) {
+  if (now.getTime() - row.session.lastSeenAt.getTime() >= lastSeenIntervalMs) {
     metadata.db.update(session).set({ lastSeenAt: now }).where(eq(session.id, row.session.id)).run();
     row.session.lastSeenAt = now;
   }
   return { session: withoutHash(row.session), user: row.user, limits: row.personal_key ?? unlimited };
 }
 
-/** The sessions of a user that work, with their current permissions, the most recently used first. */
-export function listSessions(db: Reading, userId: number, now: Date): { session: Session; limits: Limits }[] {
+/** Valid sessions of a user with their current permissions, the most recently used first. */
+export function listSessions(
+  db: Reading,
+  userId: number,
+  now: Date,
+): { session: Session; limits: KeyRestrictions }[] {
   return db
     .select()
     .from(session)
@@ -131,12 +138,12 @@ export function listSessions(db: Reading, userId: number, now: Date): { session:
     .all()
     .filter(
       ({ session: found, personal_key: key }) =>
-        endOf(found) > now && (found.keyId === null || isUsable(key, found.createdAt, now)),
+        getEnd(found) > now && (found.keyId === null || isUsable(key, found.createdAt, now)),
     )
     .map((row) => ({ session: withoutHash(row.session), limits: row.personal_key ?? unlimited }));
 }
 
-/** Ends one session of a user; false when there is none. */
+/** Ends one session of a user; false if not found. */
 export function endSession(metadata: Metadata, userId: number, id: string): boolean {
   return metadata.change(
     (t) =>
@@ -148,7 +155,7 @@ export function endSession(metadata: Metadata, userId: number, id: string): bool
   );
 }
 
-/** Ends the sessions of a user, inside a transaction. @param exceptId the one that stays. */
+/** Ends the sessions of a user, inside a transaction. @param exceptId the session to keep. */
 export function endSessions(t: MetadataTx, userId: number, exceptId?: string): number {
   return t
     .delete(session)
@@ -157,22 +164,22 @@ export function endSessions(t: MetadataTx, userId: number, exceptId?: string): n
     .all().length;
 }
 
-/** Records that the password was given again; undefined: the session has ended. */
+/** Records a re-authentication; undefined: the session has ended. */
 export function confirmSession(metadata: Metadata, id: string, now: Date): Session | undefined {
   const { db } = metadata;
   const found = db.update(session).set({ confirmedAt: now }).where(eq(session.id, id)).returning().get();
   return found === undefined ? undefined : withoutHash(found);
 }
 
-/** Until when a session needs no second asking; null when it does. */
+/** Until when a session needs no re-authentication; null if it needs one now. */
 export function confirmedUntil({ confirmedAt }: Session, now: Date): Date | null {
   if (confirmedAt === null) return null;
   const until = new Date(confirmedAt.getTime() + confirmedMs);
   return until > now ? until : null;
 }
 
-/** When a session ends if it is not used any more. */
-export function endOf({ createdAt, lastSeenAt }: Pick<Session, "createdAt" | "lastSeenAt">): Date {
+/** When a session expires if it is not used again. */
+export function getEnd({ createdAt, lastSeenAt }: Pick<Session, "createdAt" | "lastSeenAt">): Date {
   return new Date(Math.min(createdAt.getTime() + wholeMs, lastSeenAt.getTime() + idleMs));
 }
 
@@ -183,7 +190,7 @@ function isOver(now: Date) {
   );
 }
 
-/** Whether what was created with a key at a time works: the key does, and has had the same value since. */
+/** Whether objects created with a key at `createdAt` are valid: the key works and has not been rolled since. */
 export function isUsable(key: PersonalKey | null, createdAt: Date, now: Date): boolean {
   return (
     key !== null &&

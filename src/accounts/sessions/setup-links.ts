@@ -1,11 +1,11 @@
 /**
- * One-time links with which a person sets a password: the first owner, a new colleague, somebody who forgot it.
+ * One-time links for setting a password: the first owner, a new member, a user who forgot it.
  *
- * The token stands behind `#`, which browsers send to nobody, so that no proxy logs it.
+ * The token is in the URL fragment, which browsers do not send, so that no proxy logs it.
  */
 
 import { and, desc, eq, gt, lte } from "drizzle-orm";
-import { InvalidField, NotFound } from "../../lib/errors.ts";
+import { InvalidFieldError, NotFoundError } from "../../lib/errors.ts";
 import { type Author, recordActivity } from "../activity.ts";
 import { bumpRevision, type MetadataTx, type Reading } from "../db.ts";
 import { isUnlimited } from "../limits.ts";
@@ -16,7 +16,7 @@ import {
   endLinks,
   findUser,
   findUserByEmail,
-  levelOf,
+  getLevel,
   listMembers,
   membershipLevels,
   type User,
@@ -24,24 +24,24 @@ import {
 import { endSessions, hashOfSecret, isUsable, newSecret } from "./sessions.ts";
 
 const validMs = 24 * 3_600_000;
-/** Links of one user that work at a time; a newer one takes the place of the oldest. */
+/** Valid links per user; a newer one replaces the oldest. */
 const linksPerUserMax = 5;
 
 export interface Setup {
   user: User;
   expiresAt: Date;
-  /** Nobody has set this user's password yet, so that the address may be put right. */
+  /** No password has been set for this user yet, so the address may be corrected. */
   isFirst: boolean;
 }
 
-/** Who created a link, with which key; null for the server's operator. */
+/** Creator of a link and the key used; null for the server's operator. */
 export interface LinkCreator {
   userId: number;
-  /** The personal key that was sent, or that the session was created with. */
+  /** The personal key of the request, or of its session. */
   keyId: string | null;
 }
 
-/** Creates a link's token, inside a transaction; it works for 24 hours, once, while its creator may still create it. */
+/** Creates a link's token, inside a transaction. Valid once, for 24 hours, while its creator could still create it. */
 export function insertSetupLink(
   t: MetadataTx,
   userId: number,
@@ -72,7 +72,7 @@ export function insertSetupLink(
 /**
  * Creates a link for a user as the server's operator, and revokes the earlier ones.
  *
- * @throws {InvalidField} the user is deactivated.
+ * @throws {InvalidFieldError} the user is deactivated.
  */
 export function createSetupLink(
   metadata: Metadata,
@@ -81,7 +81,7 @@ export function createSetupLink(
   now = new Date(),
 ): { token: string; expiresAt: Date } {
   if (!of.isActive) {
-    throw new InvalidField("user", "inactive", `${of.email} is switched off; switch the user on first.`);
+    throw new InvalidFieldError("user", "inactive", `${of.email} is deactivated. Reactivate the user first.`);
   }
   return metadata.change((t) => {
     t.delete(setupLink).where(eq(setupLink.userId, of.id)).run();
@@ -90,12 +90,12 @@ export function createSetupLink(
   });
 }
 
-/** Where the page takes a token. @param base without a slash at the end. */
+/** URL at which the console redeems a token. @param base without a trailing slash. */
 export function setupAddress(base: string, token: string): string {
   return `${base}/console/setup#${token}`;
 }
 
-/** What a token is for, while it works. */
+/** The purpose of a token while it is valid. */
 export function findSetup(db: Reading, token: string, now: Date): Setup | undefined {
   const row = db
     .select()
@@ -107,15 +107,14 @@ export function findSetup(db: Reading, token: string, now: Date): Setup | undefi
   return {
     user: row.user,
     expiresAt: row.setup_link.expiresAt,
-    isFirst: passwordOf(db, row.user.id) === undefined,
+    isFirst: getPassword(db, row.user.id) === undefined,
   };
 }
 
 /**
- * Whether the creator of a link could create it now: whoever has the link signs in as its user.
- *
- * The creator is an active admin, of the user's level at least, of every organization that the user belongs to, and the
- * key in use, if any, still allows everything (contract: management-api 2.7).
+ * Whether the creator of a link could create it now, since it signs in as its user: the creator is an active admin, of
+ * the user's level at least, in every organization of the user, and the key used, if any, is still unrestricted
+ * (contract: management-api 2.7).
  */
 function isCreatorStillAllowed(
   db: Reading,
@@ -135,13 +134,12 @@ function isCreatorStillAllowed(
     .all()
     .every(
       ({ organizationId, level }) =>
-        levelOf(db, organizationId, createdById) >= Math.max(level, membershipLevels.admin),
+        getLevel(db, organizationId, createdById) >= Math.max(level, membershipLevels.admin),
     );
 }
 
-/** What the owner of a link says about himself. */
 export interface SetupAnswers {
-  /** Null: stays. */
+  /** Null: unchanged. */
   email: string | null;
   firstName: string | null;
   lastName: string | null;
@@ -149,14 +147,14 @@ export interface SetupAnswers {
 }
 
 /**
- * Uses a link up, inside a transaction: sets password and name, and ends the sessions there were.
+ * Redeems a link, inside a transaction: sets password and name, and ends existing sessions.
  *
- * @throws {NotFound}     the link does not work any more.
- * @throws {InvalidField} the address is another one than the user's and may not be changed, or is no address.
+ * @throws {NotFoundError}     the link is not valid.
+ * @throws {InvalidFieldError} the address differs from the user's and may not be changed, or is invalid.
  */
 export function useSetupLink(t: MetadataTx, token: string, answers: SetupAnswers, now: Date): User {
   const setup = findSetup(t, token, now);
-  if (setup === undefined) throw new NotFound("This link is used up or has expired.");
+  if (setup === undefined) throw new NotFoundError("This link was used or has expired.");
   const email = checkedEmail(t, setup, answers.email);
   const changed = t
     .update(user)
@@ -175,8 +173,8 @@ export function useSetupLink(t: MetadataTx, token: string, answers: SetupAnswers
 }
 
 /**
- * Sets a new password, inside a transaction. Ends the other sessions of the user, the links for the user, and those
- * that the user created: others may know the former password.
+ * Sets a new password, inside a transaction. Ends the user's other sessions, the links for the user, and those the user
+ * created: others may know the former password.
  *
  * @param exceptId the session that continues.
  */
@@ -192,7 +190,6 @@ export function changePassword(
   endSessions(t, userId, exceptId);
 }
 
-/** Stores the hash of a password, inside a transaction. */
 export function storePassword(t: MetadataTx, userId: number, hash: string, now: Date): void {
   const values = { hash, changedAt: now };
   t.insert(userPassword)
@@ -201,33 +198,32 @@ export function storePassword(t: MetadataTx, userId: number, hash: string, now: 
     .run();
 }
 
-/** The hash of a user's password; undefined when none was set. */
-export function passwordOf(db: Reading, userId: number): string | undefined {
+export function getPassword(db: Reading, userId: number): string | undefined {
   return db.select().from(userPassword).where(eq(userPassword.userId, userId)).get()?.hash;
 }
 
-/** The owner that has to set a password before anybody can sign in; undefined once one has. */
+/** The owner who must set a password before anyone can sign in; undefined once one has. */
 export function ownerToSetUp(db: Reading): User | undefined {
   const [first] = listOrganizations(db);
   if (first === undefined) return undefined;
   const owners = listMembers(db, first.id).filter(
     (one) => one.level >= membershipLevels.owner && one.user.isActive,
   );
-  return owners.some(({ user: { id } }) => passwordOf(db, id) !== undefined) ? undefined : owners[0]?.user;
+  return owners.some(({ user: { id } }) => getPassword(db, id) !== undefined) ? undefined : owners[0]?.user;
 }
 
-/** The first owner's password decides on the address; of others the one who invited them did. */
+/** The first owner may correct the address; addresses of invited users are fixed. */
 function checkedEmail(t: MetadataTx, { user: of, isFirst }: Setup, email: string | null): string {
   const wanted = email?.trim() ?? "";
   if (wanted === "" || wanted.toLowerCase() === of.email.toLowerCase()) return of.email;
   if (!isFirst || ownerToSetUp(t)?.id !== of.id) {
-    throw new InvalidField("email", "not_yours", `This link is for ${of.email}.`);
+    throw new InvalidFieldError("email", "not_yours", `This link is for ${of.email}.`);
   }
   if (!/^[^\s@]+@[^\s@]+$/.test(wanted)) {
-    throw new InvalidField("email", "invalid_input", "Enter a valid email address.");
+    throw new InvalidFieldError("email", "invalid_input", "Enter a valid email address.");
   }
   if (findUserByEmail(t, wanted)) {
-    throw new InvalidField("email", "unique", "There is already a user with this email address.");
+    throw new InvalidFieldError("email", "unique", "A user with this email address already exists.");
   }
   return wanted;
 }

@@ -1,12 +1,12 @@
 import { describe, expect, test } from "bun:test";
-import { Attempts } from "../../../src/accounts/sessions/attempts.ts";
 import {
   checkNewPassword,
-  hashOfPassword,
+  hashPassword,
   isOutdated,
   isPasswordOf,
 } from "../../../src/accounts/sessions/passwords.ts";
-import { failureOf } from "../../../src/http/errors.ts";
+import { SignInLimiter } from "../../../src/accounts/sessions/sign-in-rate-limit.ts";
+import { toHttpError } from "../../../src/http/error-mapping.ts";
 
 const refusal = (password: string, email = "ann@example.com") => {
   try {
@@ -52,7 +52,7 @@ describe("a new password", () => {
 
 describe("a password's hash", () => {
   test("is argon2id with the figures of today, and no other password's", async () => {
-    const hash = await hashOfPassword("correct horse battery staple");
+    const hash = await hashPassword("correct horse battery staple");
     expect(hash).toStartWith("$argon2id$v=19$m=19456,t=2,");
     expect(isOutdated(hash)).toBe(false);
     expect(
@@ -64,26 +64,31 @@ describe("a password's hash", () => {
   });
 
   test("is compared one at a time; of many that wait the rest is sent away", async () => {
-    const hash = await hashOfPassword("correct horse battery staple");
+    const hash = await hashPassword("correct horse battery staple");
     const outcomes = await Promise.allSettled(Array.from({ length: 40 }, () => isPasswordOf(hash, "wrong")));
     const refused = outcomes.filter((outcome) => outcome.status === "rejected");
     expect(refused).toHaveLength(40 - 21);
-    for (const { reason } of refused) expect(failureOf(reason).status).toBe(429);
+    for (const { reason } of refused) expect(toHttpError(reason).status).toBe(429);
     expect(await isPasswordOf(hash, "correct horse battery staple")).toBe(true);
   });
 });
 
 describe("attempts", () => {
-  const waitOf = (attempts: Attempts, now: number, address = "203.0.113.7", email = "ann@example.com") => {
+  const waitOf = (
+    attempts: SignInLimiter,
+    now: number,
+    address = "203.0.113.7",
+    email = "ann@example.com",
+  ) => {
     try {
       return attempts.begin(address, email, now);
     } catch (error) {
-      return Number(failureOf(error).headers["Retry-After"]);
+      return Number(toHttpError(error).headers["Retry-After"]);
     }
   };
 
   test("after five failures wait 1, 2, 4 … 900 seconds", () => {
-    const attempts = new Attempts();
+    const attempts = new SignInLimiter();
     let now = 0;
     const waits: number[] = [];
     for (let failure = 0; failure < 18; failure++) {
@@ -103,7 +108,7 @@ describe("attempts", () => {
   });
 
   test("are counted per address and e-mail in any case, and per network of IPv6", () => {
-    const attempts = new Attempts();
+    const attempts = new SignInLimiter();
     for (let failure = 0; failure < 5; failure++) {
       const attempt = waitOf(
         attempts,
@@ -120,7 +125,7 @@ describe("attempts", () => {
   });
 
   test("are twenty a minute for one address, successes not counted, whatever the e-mail", () => {
-    const attempts = new Attempts();
+    const attempts = new SignInLimiter();
     for (let count = 0; count < 50; count++) {
       const attempt = waitOf(attempts, 0);
       if (typeof attempt !== "number") attempt.succeeded(1);
@@ -135,7 +140,7 @@ describe("attempts", () => {
   });
 
   test("on several fronts each allows its share", () => {
-    const attempts = new Attempts(() => 2);
+    const attempts = new SignInLimiter(() => 2);
     const waits: unknown[] = [];
     let now = 0;
     for (let failure = 0; failure < 6; failure++) {
@@ -154,7 +159,7 @@ describe("attempts", () => {
   });
 
   test("take a bounded room, however many addresses try", () => {
-    const attempts = new Attempts();
+    const attempts = new SignInLimiter();
     for (let n = 0; n < 25_000; n++) {
       const attempt = waitOf(attempts, n, `10.${n >> 16}.${(n >> 8) & 255}.${n & 255}`);
       if (typeof attempt !== "number") attempt.failed(undefined);

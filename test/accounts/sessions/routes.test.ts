@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import { revokeKey } from "../../../src/accounts/personal-keys.ts";
-import { hashOfPassword } from "../../../src/accounts/sessions/passwords.ts";
+import { hashPassword } from "../../../src/accounts/sessions/passwords.ts";
 import { changePassword, createSetupLink, ownerToSetUp } from "../../../src/accounts/sessions/setup-links.ts";
 import { createUser, setUserActive } from "../../../src/accounts/users.ts";
 import { flagsPath, TestServer } from "../../support/management-server.ts";
@@ -160,7 +160,7 @@ describe("signing in", () => {
     using server = new TestServer();
     const cookie = await setUp(server);
     const own = as(cookie);
-    const hash = await hashOfPassword("another few quiet words");
+    const hash = await hashPassword("another few quiet words");
     const attempts = [
       signIn(server),
       server.ask("POST", "/api/session/password/", {

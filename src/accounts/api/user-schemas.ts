@@ -1,7 +1,7 @@
-/** A user as other objects embed it (requirement: User). */
+/** A user embedded in other objects (requirement: User). */
 
 import type { Static } from "@sinclair/typebox";
-import { bool, choice, dictionary, int, named, object, text, uuid } from "../../http/shapes.ts";
+import { bool, enumeration, int, named, object, record, string, uuid } from "../../http/schemas.ts";
 import type { User } from "../users.ts";
 
 export const rolesAtOrganization = [
@@ -20,19 +20,18 @@ export const UserBody = named(
   object({
     id: int(),
     uuid: uuid(),
-    distinct_id: text({ description: "The id under which this user's own events and flags are counted." }),
-    first_name: text({ blank: true }),
-    last_name: text({ blank: true }),
-    email: text(),
+    distinct_id: string({ description: "Distinct id of the user's own events and flag evaluations." }),
+    first_name: string({ blank: true }),
+    last_name: string({ blank: true }),
+    email: string(),
     is_email_verified: bool(),
-    hedgehog_config: dictionary(),
-    role_at_organization: choice(["", ...rolesAtOrganization], {
+    hedgehog_config: record(),
+    role_at_organization: enumeration(["", ...rolesAtOrganization], {
       description: "Empty when it is not set.",
     }),
   }),
 );
 
-/** The wire form of a user. */
 export function userBody(user: User): Static<typeof UserBody> {
   return {
     id: user.id,

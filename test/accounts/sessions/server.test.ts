@@ -2,21 +2,21 @@
 
 import { expect, test } from "bun:test";
 import { rmSync } from "node:fs";
-import { flagkeep, initialisedDirectory, TestAppliance, until } from "../../support/appliance.ts";
+import { flagkeep, initialisedDirectory, ServerProcess, until } from "../../support/server.ts";
 import { Browser } from "./browser.ts";
 
 test("serve prints a link until the first owner has chosen a password; users link makes another", async () => {
   const directory = await initialisedDirectory(["--email", "ann@example.com"]);
-  const linkOf = ({ logs }: TestAppliance) =>
+  const linkOf = ({ logs }: ServerProcess) =>
     logs.map(({ console_url: url }) => url as string | undefined).find((url) => url !== undefined);
   {
-    await using appliance = await TestAppliance.start({ directory });
-    const printed = await until(() => linkOf(appliance), "the link is printed");
-    expect(printed).toStartWith(`${appliance.url}/console/setup#`);
-    const browser = new Browser(appliance.url);
+    await using server = await ServerProcess.start({ directory });
+    const printed = await until(() => linkOf(server), "the link is printed");
+    expect(printed).toStartWith(`${server.url}/console/setup#`);
+    const browser = new Browser(server.url);
     // The link of `init` works as well as the one that was printed, and both die together.
     expect((await browser.setUp(directory.made.console_url)).status).toBe(201);
-    expect((await new Browser(appliance.url).setUp(printed)).status).toBe(401);
+    expect((await new Browser(server.url).setUp(printed)).status).toBe(401);
     expect((await browser.ask("GET", "/api/users/@me/")).status).toBe(200);
     const { stdout } = await flagkeep([
       ...["users", "link", "bob@example.com", "--level", "admin"],
@@ -24,14 +24,14 @@ test("serve prints a link until the first owner has chosen a password; users lin
     ]);
     const made = JSON.parse(stdout);
     expect(made).toMatchObject({ email: "bob@example.com", is_new: true });
-    expect(made.console_url).toStartWith(`${appliance.url}/console/setup#`);
-    const bob = new Browser(appliance.url);
+    expect(made.console_url).toStartWith(`${server.url}/console/setup#`);
+    const bob = new Browser(server.url);
     expect((await bob.setUp(made.console_url)).status).toBe(201);
     await flagkeep(["users", "deactivate", "bob@example.com", "--data-dir", directory.dataDir]);
     expect((await bob.ask("GET", "/api/users/@me/")).status).toBe(401);
-    await appliance.stop();
+    await server.stop();
   }
-  await using again = await TestAppliance.start({ directory });
+  await using again = await ServerProcess.start({ directory });
   const browser = new Browser(again.url);
   expect((await browser.signIn("ann@example.com")).status).toBe(201);
   expect(linkOf(again)).toBeUndefined();
@@ -41,15 +41,15 @@ test("serve prints a link until the first owner has chosen a password; users lin
 
 test("users link gives the address that the running server has from outside", async () => {
   const publicUrl = "https://flags.example.com/flags";
-  await using appliance = await TestAppliance.start({ args: ["--public-url", publicUrl] });
-  const call = ["users", "link", "new@example.com", "--data-dir", appliance.dataDir, "--json"];
+  await using server = await ServerProcess.start({ args: ["--public-url", publicUrl] });
+  const call = ["users", "link", "new@example.com", "--data-dir", server.dataDir, "--json"];
   const { stdout } = await flagkeep(call);
   expect(JSON.parse(stdout).console_url).toStartWith(`${publicUrl}/console/setup#`);
 });
 
 test("two servers on one host keep their sessions apart", async () => {
-  await using one = await TestAppliance.start();
-  await using two = await TestAppliance.start();
+  await using one = await ServerProcess.start();
+  await using two = await ServerProcess.start();
   const jar = new Map<string, string>();
   const [first, second] = [new Browser(one.url, jar), new Browser(two.url, jar)];
   expect((await first.setUp(one.made.console_url)).status).toBe(201);
@@ -66,9 +66,9 @@ test("two servers on one host keep their sessions apart", async () => {
 });
 
 test("capture and flags never read the cookie", async () => {
-  await using appliance = await TestAppliance.start();
-  const browser = new Browser(appliance.url);
-  await browser.setUp(appliance.made.console_url);
+  await using server = await ServerProcess.start();
+  const browser = new Browser(server.url);
+  await browser.setUp(server.made.console_url);
   for (const path of [
     "/capture/",
     "/batch/",
@@ -82,8 +82,8 @@ test("capture and flags never read the cookie", async () => {
 });
 
 test("a flood of attempts does not stop captures", async () => {
-  await using appliance = await TestAppliance.start();
-  await new Browser(appliance.url).setUp(appliance.made.console_url);
+  await using server = await ServerProcess.start();
+  await new Browser(server.url).setUp(server.made.console_url);
   // Counted and not timed: other tests run beside this one, and would slow both down.
   let captured = 0;
   let capturedBeside = 0;
@@ -91,7 +91,7 @@ test("a flood of attempts does not stop captures", async () => {
   let isOver = false;
   const capturing = (async () => {
     for (; !isOver; captured++) {
-      const { status } = await appliance.capture({ event: "e", distinct_id: `d${captured}` });
+      const { status } = await server.capture({ event: "e", distinct_id: `d${captured}` });
       expect(status).toBe(200);
     }
   })();
@@ -99,7 +99,7 @@ test("a flood of attempts does not stop captures", async () => {
   const begun = captured;
   await Promise.all(
     Array.from({ length: 50 }, async (_, worker) => {
-      const browser = new Browser(appliance.url);
+      const browser = new Browser(server.url);
       const { status } = await browser.signIn(`${worker}@example.com`, "wrong password here");
       statuses.set(status, (statuses.get(status) ?? 0) + 1);
       // The passwords that are looked at are what takes long.

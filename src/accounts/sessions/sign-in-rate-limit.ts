@@ -1,19 +1,17 @@
-/**
- * How often somebody may try to sign in: forgotten at a restart, and bounded however many addresses try.
- */
+/** Rate limit of sign-in attempts: in memory only, and bounded however many addresses try. */
 
 import ipaddr from "ipaddr.js";
-import { TooManyAttempts } from "../../lib/errors.ts";
+import { TooManyAttemptsError } from "../../lib/errors.ts";
 
-/** Failures of one address with one e-mail that cost no waiting. */
+/** Failures of one address and e-mail before delays start. */
 const freeFailures = 5;
 const waitSecondsMax = 900;
-/** Failures are forgotten after as long a quiet. */
+/** Failures expire after this time without another. */
 const forgottenMs = 3_600_000;
 /** Failed or unfinished attempts of one address in a minute. */
 const perAddressMax = 20;
 const minuteMs = 60_000;
-/** Entries of each table; the oldest goes first. */
+/** Entries of each table; the oldest is evicted first. */
 const entriesMax = 10_000;
 
 interface Failures {
@@ -26,39 +24,39 @@ interface Window {
   count: number;
 }
 
-export class Attempts {
+export class SignInLimiter {
   private readonly failures = new Map<string, Failures>();
   private readonly windows = new Map<string, Window>();
   /** Failures of a user since the last success. */
   private readonly ofUser = new Map<number, number>();
 
-  /** @param fronts among how many the attempts are spread: each counts what it sees, and takes it for its share. */
-  constructor(private readonly fronts: () => number = () => 1) {}
+  /** @param nodes number of servers that share the attempts: each multiplies its own count by it. */
+  constructor(private readonly nodes: () => number = () => 1) {}
 
   /**
-   * Begins an attempt.
+   * Starts an attempt.
    *
-   * @throws {TooManyAttempts} with the seconds to wait.
+   * @throws {TooManyAttemptsError} with the seconds to wait.
    */
-  begin(address: string | undefined, email: string, now: number): Attempt {
-    const place = networkOf(address);
-    const pair = `${place} ${email.trim().toLowerCase().slice(0, 320)}`;
+  begin(address: string | undefined, email: string, now: number): SignInAttempt {
+    const network = getNetwork(address);
+    const pair = `${network} ${email.trim().toLowerCase().slice(0, 320)}`;
     const failed = this.failures.get(pair);
     if (failed !== undefined && failed.waitUntil > now)
-      throw new TooManyAttempts(secondsUntil(failed.waitUntil, now));
-    let window = this.windows.get(place);
+      throw new TooManyAttemptsError(secondsUntil(failed.waitUntil, now));
+    let window = this.windows.get(network);
     if (window === undefined || window.endsAt <= now) {
       window = { endsAt: now + minuteMs, count: 0 };
-      put(this.windows, place, window);
+      put(this.windows, network, window);
     }
-    if (window.count * this.fronts() >= perAddressMax)
-      throw new TooManyAttempts(secondsUntil(window.endsAt, now));
+    if (window.count * this.nodes() >= perAddressMax)
+      throw new TooManyAttemptsError(secondsUntil(window.endsAt, now));
     window.count += 1;
     return {
       failed: (userId) => {
         const before = this.failures.get(pair);
         const count = before !== undefined && now - before.at < forgottenMs ? before.count + 1 : 1;
-        const all = count * this.fronts();
+        const all = count * this.nodes();
         const wait = all < freeFailures ? 0 : Math.min(waitSecondsMax, 2 ** (all - freeFailures));
         put(this.failures, pair, { count, at: now, waitUntil: now + wait * 1_000 });
         if (userId !== undefined) put(this.ofUser, userId, (this.ofUser.get(userId) ?? 0) + 1);
@@ -74,15 +72,15 @@ export class Attempts {
   }
 }
 
-export interface Attempt {
-  /** @param userId whose password it would have been; undefined when nobody's. */
+export interface SignInAttempt {
+  /** @param userId the user whose password was tried; undefined for an unknown user. */
   failed(userId: number | undefined): void;
   /** Returns how many attempts for this user failed before. */
   succeeded(userId: number): number;
 }
 
-/** Whoever has an IPv6 address has a network of them. */
-function networkOf(address: string | undefined): string {
+/** IPv6 clients have a whole /64 network, so it is limited as one address. */
+function getNetwork(address: string | undefined): string {
   if (address === undefined || !ipaddr.isValid(address)) return address ?? "";
   const parsed = ipaddr.process(address);
   return parsed.kind() === "ipv4" ? parsed.toString() : parsed.toByteArray().slice(0, 8).join(".");

@@ -1,30 +1,40 @@
-/** Roles in answers (requirement: Role; contract: README, `members` and `role_memberships`). */
+/** Roles in responses (requirement: Role; contract: README, `members` and `role_memberships`). */
 
 import type { Static } from "@sinclair/typebox";
-import { instant, intChoice, list, named, nullable, object, pageOf, text, uuid } from "../../http/shapes.ts";
-import { toWire } from "../../lib/wire-time.ts";
+import {
+  dateTime,
+  intEnum,
+  list,
+  named,
+  nullable,
+  object,
+  pageOf,
+  string,
+  uuid,
+} from "../../http/schemas.ts";
+import { toApiTime } from "../../lib/api-time.ts";
 import type { Role, RoleMember } from "../roles.ts";
 import type { User } from "../users.ts";
-import { exampleUser, UserBody, userBody } from "./user-shapes.ts";
+import { exampleUser, UserBody, userBody } from "./user-schemas.ts";
 
 const RoleFields = {
   id: uuid(),
-  name: text(),
-  feature_flags_access_level: intChoice([21, 37], { description: "21: views flags; 37: edits all flags." }),
-  created_at: instant(),
+  name: string(),
+  feature_flags_access_level: intEnum([21, 37], { description: "21: views flags; 37: edits all flags." }),
+  created_at: dateTime(),
   created_by: nullable(UserBody),
-  members: text({ blank: true, description: "The members' addresses with commas between." }),
+  members: string({ blank: true, description: "E-mail addresses of the members, separated by commas." }),
 };
 
-/** A role inside of a role access record. */
+/** A role embedded in a role access record. */
 export const RoleBody = named("Role", object(RoleFields));
 
 export const RoleMembershipBody = named(
   "RoleMembership",
-  object({ id: uuid(), role_id: uuid(), user: UserBody, joined_at: instant(), updated_at: instant() }),
+  object({ id: uuid(), role_id: uuid(), user: UserBody, joined_at: dateTime(), updated_at: dateTime() }),
 );
 
-/** A role of its own. */
+/** A single role. */
 export const FullRoleBody = named(
   "RoleWithMemberships",
   object({ ...RoleFields, role_memberships: list(RoleMembershipBody) }),
@@ -33,31 +43,30 @@ export const FullRoleBody = named(
 export const RolePage = pageOf("RolePage", FullRoleBody);
 export const RoleMembershipPage = pageOf("RoleMembershipPage", RoleMembershipBody);
 
-/** The wire form of a role. `creator` is whoever made it, when still known. */
+/** `creator` is the user who created the role, if still known. */
 export function roleBody(role: Role, creator: User | undefined): Static<typeof RoleBody> {
   return {
     id: role.id,
     name: role.name,
     feature_flags_access_level: role.featureFlagsAccessLevel as 21 | 37,
-    created_at: toWire(role.createdAt),
+    created_at: toApiTime(role.createdAt),
     created_by: creator ? userBody(creator) : null,
     members: role.members.map((member) => member.user.email).join(","),
   };
 }
 
-/** The wire form of a role with the people who have it. */
+/** A role in responses with its members. */
 export function fullRoleBody(role: Role, creator: User | undefined): Static<typeof FullRoleBody> {
   return { ...roleBody(role, creator), role_memberships: role.members.map(roleMembershipBody) };
 }
 
-/** The wire form of a membership of a role. */
 export function roleMembershipBody(member: RoleMember): Static<typeof RoleMembershipBody> {
   return {
     id: member.id,
     role_id: member.roleId,
     user: userBody(member.user),
-    joined_at: toWire(member.joinedAt),
-    updated_at: toWire(member.updatedAt),
+    joined_at: toApiTime(member.joinedAt),
+    updated_at: toApiTime(member.updatedAt),
   };
 }
 

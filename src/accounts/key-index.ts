@@ -1,4 +1,4 @@
-/** The personal keys that were used lately, in memory, so that a poll costs no SQL. */
+/** Recently used personal keys in memory, so that a poll needs no SQL. */
 
 import { eq } from "drizzle-orm";
 import type { Changes, Reading } from "./db.ts";
@@ -9,27 +9,27 @@ import type { User } from "./users.ts";
 
 const lastUsedEveryMs = 3_600_000;
 
-export interface KeyHolder {
+export interface KeyOwner {
   key: PersonalKey;
   user: User;
 }
 
 /**
- * Finds who holds a personal key by the key in clear, of which only a hash is kept. Says what is stored, and what another
- * process has changed a few milliseconds later; whether the key may be used is for the caller to judge.
+ * Finds the owner of a personal key by the clear key, of which only the hash is stored. Changes by another process are
+ * seen a few milliseconds later. Callers check whether the key is valid.
  */
-export class KeyRing {
+export class ApiKeyIndex {
   private mark = "";
-  /** By hash. Holds keys that exist only, so its size is bounded by the table's. */
-  private known = new Map<string, KeyHolder>();
+  /** By hash. Contains existing keys only, so the table bounds its size. */
+  private known = new Map<string, KeyOwner>();
 
   constructor(
     private readonly db: Reading,
     private readonly changes: Changes,
   ) {}
 
-  /** The holder of a key as it is stored now, also when the key is revoked, expired or its user inactive. */
-  find(clearKey: string): KeyHolder | undefined {
+  /** Owner of a key as stored now, even if the key is revoked or expired or its user inactive. */
+  find(clearKey: string): KeyOwner | undefined {
     const mark = this.changes.mark("keys");
     if (mark !== this.mark) {
       this.known = new Map();
@@ -53,15 +53,13 @@ export class KeyRing {
 }
 
 /**
- * Finds the owner of a key that works now: known, not revoked, not expired, the user active.
- *
- * Remembers that the key was used, at most once an hour.
+ * Finds the owner of a valid key: known, not revoked, not expired, user active. Records the use at most once an hour.
  */
 export function authenticate(
-  metadata: { db: Reading; keyRing: KeyRing },
+  metadata: { db: Reading; keyRing: ApiKeyIndex },
   clearKey: string,
   now = new Date(),
-): KeyHolder | undefined {
+): KeyOwner | undefined {
   const holder = metadata.keyRing.find(clearKey);
   if (!holder || holder.key.revokedAt || !holder.user.isActive) return undefined;
   const { expiresAt, lastUsedAt } = holder.key;

@@ -1,9 +1,9 @@
-/** The first organisation, project, user and key of an empty data directory. */
+/** Creates the first organization, project, user and key of an empty data directory. */
 
 import { type Static, Type } from "@sinclair/typebox";
 import { sql } from "drizzle-orm";
 import { AppError } from "../lib/errors.ts";
-import { exactly } from "../lib/schema.ts";
+import { strictObject } from "../lib/schema.ts";
 import { bumpRevision, type Reading } from "./db.ts";
 import type { Metadata } from "./metadata.ts";
 import { insertOrganization } from "./organizations.ts";
@@ -12,48 +12,47 @@ import { insertProject } from "./projects.ts";
 import { organization, user } from "./schema.ts";
 import { insertUser } from "./users.ts";
 
-/** What is printed once; the clear keys are not kept, except those of the project. */
-export const Initialised = exactly({
-  organization: exactly({ id: Type.String(), name: Type.String() }),
-  project: exactly({
+/** Printed once; clear keys are not stored, except those of the project. */
+export const Initialised = strictObject({
+  organization: strictObject({ id: Type.String(), name: Type.String() }),
+  project: strictObject({
     id: Type.Integer(),
     name: Type.String(),
     api_key: Type.String({ pattern: "^phc_" }),
     secret_api_key: Type.String({ pattern: "^phs_" }),
   }),
-  user: exactly({ id: Type.Integer(), email: Type.String() }),
+  user: strictObject({ id: Type.Integer(), email: Type.String() }),
   personal_api_key: Type.String({ pattern: "^phx_" }),
 });
 export type Initialised = Static<typeof Initialised>;
 
-/** The store has its first organisation already. */
-export class AlreadyInitialised extends AppError {
+/** The store already has an organization. */
+export class AlreadyInitializedError extends AppError {
   readonly code = "already_initialised";
   override readonly hint = "Use the existing keys, `flagkeep keys create`, or another data directory.";
   constructor() {
-    super("This data directory belongs to an organisation already.");
+    super("This data directory already contains an organization.");
   }
 }
 
-/** Whether `initialise` was done. */
 export function isInitialised(db: Reading): boolean {
   return (db.select({ count: sql<number>`count(*)` }).from(organization).get()?.count ?? 0) > 0;
 }
 
 /**
- * Makes the first organisation, its project, its owner and a key that may do everything.
+ * Creates the first organization, its project, its owner and an unrestricted key.
  *
- * @param input.projectApiKey a `phc_` key that clients use already.
- * @throws {AlreadyInitialised} there is an organisation; nothing was changed.
- * @throws {InvalidField}       a name is empty, the address is not one, the key is not a project key.
+ * @param input.projectApiKey a `phc_` key that clients already use.
+ * @throws {AlreadyInitializedError} an organization exists; nothing was changed.
+ * @throws {InvalidFieldError}       a name is empty, the address or the project key is invalid.
  */
-export function initialise(
+export function initialize(
   metadata: Metadata,
   input: { organization: string; project: string; email: string; timezone?: string; projectApiKey?: string },
   now = new Date(),
 ): Initialised {
   return metadata.change((t) => {
-    if (isInitialised(t)) throw new AlreadyInitialised();
+    if (isInitialised(t)) throw new AlreadyInitializedError();
     const owner = insertOrganization(t, input.organization, now);
     const person = insertUser(t, { email: input.email, organizationId: owner.id, level: "owner" }, now);
     const first = insertProject(

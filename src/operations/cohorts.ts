@@ -1,0 +1,132 @@
+/** Cohorts (contract: management-api 6.2). */
+
+import type { Metadata } from "../accounts/metadata.ts";
+import { userFinder } from "../accounts/users.ts";
+import {
+  CohortBody,
+  CohortInput,
+  cohortBody,
+  exampleCohort as example,
+} from "../cohorts/api/cohort-schemas.ts";
+import {
+  type CohortDeps,
+  createFromBody,
+  storedBody,
+  cohortTag as tag,
+  updateFromBody,
+  withCount,
+} from "../cohorts/api/cohorts.ts";
+import { listCohorts } from "../cohorts/cohorts.ts";
+import { assertCohortNeedsNoApproval } from "../flags/store/protected-flags.ts";
+import { readBoolean } from "../http/query.ts";
+import { bool, int, object, optional, pageOf, string } from "../http/schemas.ts";
+import type { PeopleDb } from "../persons/open.ts";
+import { getAuthor, listOperation, operation, type ProjectContext, type RawInput } from "./operation.ts";
+
+type Context = ProjectContext<{ metadata: Metadata; people: PeopleDb }>;
+type WriteContext = ProjectContext<CohortDeps & Parameters<typeof assertCohortNeedsNoApproval>[0]>;
+
+const uploadHint =
+  "A static cohort may be sent as `multipart/form-data` with the same fields and a file `csv`: one distinct id per line, or a table with a column `distinct_id`.";
+
+export const listAllCohorts = listOperation({
+  ...{ id: "cohorts.list", on: "project", scope: "cohort:read", tag },
+  summary: "List cohorts",
+  description: "Newest first, without deleted cohorts.",
+  http: { method: "GET", path: "/cohorts", answer: "One page of cohorts." },
+  mcp: { name: "list_cohorts" },
+  input: object({
+    search: optional(string({ description: "Part of the name." })),
+    hide_behavioral_cohorts: optional(bool({ description: "Exclude behavioral cohorts." })),
+  }),
+  output: pageOf("CohortPage", CohortBody),
+  example,
+  readQuery: (query) => ({
+    search: query.get("search") || undefined,
+    hidesBehavioral: readBoolean(query, "hide_behavioral_cohorts") ?? false,
+  }),
+  run: ({ stores, project }: Context, { limit, offset, ...filter }) => {
+    const { db } = stores.metadata;
+    const { cohorts, count } = listCohorts(db, project.id, filter, { limit, offset });
+    const users = userFinder(db);
+    return {
+      count,
+      results: cohorts.map((cohort) => cohortBody(withCount(stores, cohort), users(cohort.createdById))),
+    };
+  },
+});
+
+export const createNewCohort = operation({
+  ...{ id: "cohorts.create", on: "project", scope: "cohort:write", tag },
+  summary: "Create a cohort",
+  description: `Members are calculated in the background. ${uploadHint}`,
+  http: { method: "POST", path: "/cohorts", status: 201, answer: "The new cohort.", takesRawBody: true },
+  mcp: {
+    name: "create_cohort",
+    description: "Create a cohort; its members are calculated in the background.",
+  },
+  input: CohortInput,
+  inputExample: { name: example.name, filters: example.filters },
+  output: CohortBody,
+  example,
+  run: (context: WriteContext, { body }) => createFromBody(context.stores, getActor(context), body),
+});
+
+export const getOneCohort = operation({
+  ...{ id: "cohorts.get", on: "project", scope: "cohort:read", tag },
+  summary: "Get a cohort",
+  http: { method: "GET", path: "/cohorts/:id", answer: "The cohort." },
+  mcp: { name: "get_cohort" },
+  input: object({ id: int() }),
+  output: CohortBody,
+  example,
+  run: ({ stores, project }: Context, { id }) => storedBody(stores, { projectId: project.id, id }),
+});
+
+const CohortChange = object({ id: int(), ...CohortInput.properties });
+
+export const updateOneCohort = operation({
+  ...{ id: "cohorts.update", on: "project", scope: "cohort:write", tag },
+  summary: "Update or delete a cohort",
+  description: `\`deleted: true\` deletes it. A cohort that active flags use cannot be deleted, made static or cleared. ${uploadHint}`,
+  http: { method: "PATCH", path: "/cohorts/:id", answer: "The cohort.", takesRawBody: true },
+  input: CohortChange,
+  inputExample: { name: "Staff" },
+  output: CohortBody,
+  example,
+  run: (context: WriteContext, input) => update(context, input, true),
+});
+
+export const replaceOneCohort = operation({
+  ...{ id: "cohorts.replace", on: "project", scope: "cohort:write", tag },
+  summary: "Update a cohort",
+  description: "Like PATCH, but `name` is required. Omitted fields keep their values.",
+  http: { method: "PUT", path: "/cohorts/:id", answer: "The cohort.", takesRawBody: true },
+  input: CohortChange,
+  inputExample: { name: "Staff", description: "Employees" },
+  output: CohortBody,
+  example,
+  run: (context: WriteContext, input) => update(context, input, false),
+});
+
+const getActor = ({ project, actor, now }: WriteContext) => ({
+  projectId: project.id,
+  by: getAuthor(actor),
+  now,
+});
+
+function update(context: WriteContext, { id, body }: RawInput, isPartial: boolean) {
+  const { stores } = context;
+  const assertMayChange = (cohort: { projectId: number; id: number }) =>
+    assertCohortNeedsNoApproval(stores, cohort);
+  return updateFromBody(stores, getActor(context), id, body, { isPartial, assertMayChange });
+}
+
+/** In the order of the documentation. */
+export const cohortOperations = [
+  listAllCohorts,
+  createNewCohort,
+  getOneCohort,
+  updateOneCohort,
+  replaceOneCohort,
+];

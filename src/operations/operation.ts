@@ -1,0 +1,276 @@
+/**
+ * One user action as data. The route, its documentation, the command and the tool of MCP are derived from it.
+ *
+ * `run` knows nothing of HTTP or the command line: it gets stores, the actor and checked input.
+ * Source: docs/decisions/26-table-of-operations.md.
+ */
+
+import type { Static, TObject, TProperties, TSchema } from "@sinclair/typebox";
+import type { Author } from "../accounts/activity.ts";
+import type { KeyRestrictions } from "../accounts/limits.ts";
+import type { Organization } from "../accounts/organizations.ts";
+import type { Project } from "../accounts/project-directory.ts";
+import type { Scope } from "../accounts/route-scopes.ts";
+import type { User } from "../accounts/users.ts";
+import type { SettingName } from "../config/settings.ts";
+import type { Page } from "../http/pagination.ts";
+import type { Method, ResponseSpec } from "../http/route.ts";
+import type { JsonObject } from "../lib/json.ts";
+
+/** Who acts: a user within the limits of a key or session, or the operator at the data directory, who may do everything. */
+export type Actor =
+  | {
+      readonly kind: "user";
+      readonly user: User;
+      readonly limits: KeyRestrictions;
+      /** The personal key of the request, or of its session. */
+      readonly keyId: string | null;
+    }
+  | {
+      readonly kind: "operator";
+      readonly author: Author;
+      /** Applies changes of protected flags without a change request. */
+      readonly skipsApproval?: boolean;
+    };
+
+/** What `run` works with. @typeParam Stores what the subject reads and writes. */
+export interface Context<Stores> {
+  readonly stores: Stores;
+  readonly actor: Actor;
+  readonly now: Date;
+  /** URL by which browsers reach the server, without a trailing slash; a command asks the running server for it. */
+  readonly baseUrl: () => string | Promise<string>;
+}
+export interface OrganizationContext<Stores> extends Context<Stores> {
+  readonly organization: Organization;
+}
+export interface ProjectContext<Stores> extends Context<Stores> {
+  readonly project: Project;
+}
+
+/** What an operation belongs to, which is the beginning of its path: `/api/organizations/:organization_id` and so on. */
+export type Owner = "user" | "organization" | "project";
+
+export interface OperationHttp {
+  method: Method;
+  /** Below the owner; its `:members` are members of `input`. */
+  path: string;
+  /** Of success; default: 200, and 204 without an output. */
+  status?: number;
+  /** Describes the successful response. */
+  answer?: string;
+  /** Other responses that the route's kind does not imply. */
+  errors?: Record<number, ResponseSpec>;
+  /** A key that is restricted to projects may be used (owner `user`). */
+  allowsScopedKeys?: true;
+  /** The response contains a new credential, or the change grants permissions. */
+  makesCredential?: true | ((context: never, input: never) => boolean);
+  /** Whether a session must have re-authenticated recently. */
+  requiresReauthentication?: (input: Members) => boolean;
+  /** `run` gets the body as it was sent, unchecked, as its member `body`. */
+  takesRawBody?: true;
+}
+
+/** What the declarations of all operations have. */
+export interface OperationBase<Input extends TObject, Output extends TSchema | undefined> {
+  /** Such as `roles.update`. */
+  id: string;
+  on: Owner;
+  /** What a key must have; undefined: any key may. */
+  scope?: Scope;
+  /** Section of the documentation. */
+  tag: string;
+  summary: string;
+  description?: string;
+  http: OperationHttp;
+  cli?: CommandForm<Static<Input>>;
+  /** The tool of MCP; absent: none. Its arguments are the members of the input, and the project. */
+  mcp?: { name: string; description?: string };
+  /** Members of the path, and of the query (GET) or the body. */
+  input: Input;
+  inputExample?: unknown;
+  /** Absent: nothing is returned. */
+  output?: Output;
+  /** Of the output; of a list, of one of its results. */
+  example?: unknown;
+}
+
+/** An operation of unknown input and output, as the adapters see it. */
+export interface Operation<
+  Input extends TObject = TObject,
+  Output extends TSchema | undefined = TSchema | undefined,
+> extends OperationBase<Input, Output> {
+  /** Whether the output is a page: `run` gets a limit and an offset, and returns some of the results. */
+  readonly isList: boolean;
+  /** Maximum page size of a list that is computed from events; absent: none. */
+  readonly pageSizeMax?: number;
+  /** The file of a list that clients get with `Accept: text/csv`. */
+  readonly csv?: CsvForm;
+  /** Reads the query of a GET; its members are part of what `run` gets. */
+  readonly readQuery?: (query: URLSearchParams) => object;
+  run(context: never, input: never): unknown;
+}
+
+/** All results as CSV; the first row has the headings. */
+export interface CsvForm<On = never, Query = never> {
+  fileName: string;
+  rows(context: On, input: Query): AsyncIterable<readonly (string | number | boolean | null)[]>;
+}
+
+export type Input<Of extends Operation> = Static<Of["input"]>;
+export type Output<Of extends Operation> =
+  Of extends Operation<TObject, infer Schema> ? (Schema extends TSchema ? Static<Schema> : undefined) : never;
+
+/** What `run` gets where it reads the body itself: members of the path, and the body. */
+export interface RawInput {
+  id: number;
+  body: JsonObject;
+}
+
+type Returned<Output> = Output extends TSchema
+  ? Static<Output> | Promise<Static<Output>>
+  : void | Promise<void>;
+
+/** Declares an operation. */
+export function operation<
+  On extends Context<unknown>,
+  Input extends TObject,
+  Output extends TSchema | undefined = undefined,
+  Raw extends true | undefined = undefined,
+  Query extends object = object,
+>(
+  declared: OperationBase<Input, Output> & {
+    http: { takesRawBody?: Raw };
+    readQuery?: (query: URLSearchParams) => Query;
+    run: (context: On, input: Raw extends true ? RawInput : Static<Input> & Query) => Returned<Output>;
+  },
+): Operation<Input, Output> {
+  return { ...declared, isList: false };
+}
+
+type ResultOf<Output> = Output extends { results: (infer Result)[] } ? Result : never;
+
+interface ListResult<Output extends TSchema> {
+  count: number;
+  results: ResultOf<Static<Output>>[];
+}
+
+/** Declares an operation that lists: in pages over HTTP, all results on the command line. */
+export function listOperation<
+  On extends Context<unknown>,
+  Input extends TObject,
+  Output extends TSchema,
+  Query extends object = Static<Input>,
+>(
+  declared: OperationBase<Input, Output> & {
+    readQuery?: (query: URLSearchParams) => Query;
+    pageSizeMax?: number;
+    csv?: CsvForm<On, Query>;
+    run: (context: On, input: Query & Page) => ListResult<Output> | Promise<ListResult<Output>>;
+  },
+): Operation<Input, Output> {
+  return { ...declared, isList: true };
+}
+
+/** The names in a path such as `/roles/:id`. */
+export function pathMembers({ http }: Operation): string[] {
+  return [...http.path.matchAll(/:(\w+)/g)].map(([, name]) => name!);
+}
+
+/** The members of the input that are not in the path. */
+export function otherMembers(of: Operation): [name: string, schema: TSchema][] {
+  const inPath = pathMembers(of);
+  return Object.entries(of.input.properties).filter(([name]) => !inPath.includes(name));
+}
+
+/** Members of an input as the query of a request; objects and lists as JSON. */
+export function getQuery(members: Members): URLSearchParams {
+  const texts = Object.entries(members).map(([name, value]) => [
+    name,
+    typeof value === "object" ? JSON.stringify(value) : String(value),
+  ]);
+  return new URLSearchParams(texts as [string, string][]);
+}
+
+/** Whom the activity log names. */
+export function getAuthor(actor: Actor): Author {
+  return actor.kind === "user" ? actor.user.id : actor.author;
+}
+
+export type Members = Record<string, unknown>;
+
+/** `run` of any operation, as the adapters call it. */
+export type Run = (context: object, input: Members) => unknown;
+
+/** Runs another operation in the same place, a data directory or a server. */
+export interface Caller {
+  call(operation: Operation, input: Members): Promise<unknown>;
+  /** Every result of a list. */
+  list(operation: Operation, input?: Members): Promise<unknown[]>;
+  /** The same for a project, whatever the command was called for. */
+  in(projectId: number): Caller;
+  /** Runs an operation for several inputs: in a data directory for all of them or none, on a server one by one. */
+  callAll(operation: Operation, inputs: readonly Members[]): Promise<unknown[]>;
+}
+
+/** Finds the record that an argument names, such as a role by its name. */
+export interface Lookup {
+  /** The list that is searched. */
+  in: () => Operation;
+  /** The input of that list. @param found records of earlier arguments, by the names of the arguments. */
+  input?(found: Members): Members;
+  matches(record: never, argument: string): boolean;
+  /** The value of the operation's member. */
+  value(record: never): unknown;
+  /** What is wrong when no record matches. */
+  missing(argument: string, found: never): string;
+}
+
+/** A positional argument, which is one member of the operation's input. */
+export interface CommandArgument {
+  name: string;
+  description: string;
+  member: string;
+  /** Absent: the argument is the value. */
+  lookup?: Lookup;
+}
+
+/** An option for a member whose name, values or help differ from the API's. */
+export interface CommandOption {
+  /** Such as `--flags-access <level>`. */
+  flags: string;
+  description: string;
+  choices?: readonly string[];
+  /** Turns what was typed into the member's value. */
+  parse?(argument: string): unknown;
+  isRequired?: true;
+}
+
+/** What a command prints when it is not the operation's output. */
+export interface CommandResult {
+  schema: TSchema;
+  of(outcome: { output: never; found: never }, caller: Caller): unknown;
+}
+
+/** A command. Members of the input that are no arguments are options, with descriptions from the schema. */
+export interface CommandForm<Input = never> {
+  /** Such as `roles add-member`. */
+  name: string;
+  /** A sentence; default: the operation's summary. */
+  description?: string;
+  /** Behind `flagkeep `. */
+  examples: readonly string[];
+  arguments?: readonly CommandArgument[];
+  options?: { readonly [Member in keyof Input]?: CommandOption };
+  /** Settings of the server that apply in a data directory too, as options. */
+  settings?: readonly SettingName[];
+  /** `--user` names the creator of what the command creates. */
+  hasCreator?: true;
+  result?: CommandResult;
+  /** Members that `--json` had before it was the API's response; they stay for one version. */
+  formerJson?: { properties: TProperties; of(record: never): Members };
+  /** One sentence for people. @param result what `--json` prints. */
+  done?(result: never): string;
+  /** Lists: the columns and cells for people. */
+  table?: { headings: readonly string[]; row(result: never): readonly string[] };
+}

@@ -1,0 +1,116 @@
+import type { TObject, TSchema } from "@sinclair/typebox";
+import {
+  type OrganizationCall,
+  organizationRoute,
+  type ProjectCall,
+  projectRoute,
+  type UserCall,
+  userRoute,
+} from "../accounts/api/routes.ts";
+import { csvResponse } from "../http/csv.ts";
+import { getFileFormat } from "../http/file-formats.ts";
+import { pageAnswer, readPage } from "../http/pagination.ts";
+import { readId, readUuid } from "../http/path.ts";
+import { type ResponseSpec, type Route, RouteResponse } from "../http/route.ts";
+import { object, pageExample, withPage } from "../http/schemas.ts";
+import { type Members, type Operation, otherMembers, pathMembers, type Run } from "./operation.ts";
+
+type AnyCall = UserCall & Partial<Pick<OrganizationCall & ProjectCall, "organization" | "project">>;
+
+/** One route per operation, in order. @param stores what they read and write. */
+export function operationRoutes(operations: readonly Operation[], stores: object): Route[] {
+  return operations.map((of) => getRoute(of, stores));
+}
+
+function getRoute(of: Operation, stores: object): Route {
+  const { method, path } = of.http;
+  const others = object(Object.fromEntries(otherMembers(of)));
+  const spec = {
+    ...{ summary: of.summary, description: of.description, tag: of.tag },
+    ...(method === "GET" ? getQuery(of, others) : getBody(of, others)),
+    answers: { [getStatus(of)]: getAnswer(of), ...of.http.errors },
+    takesRawBody: of.http.takesRawBody,
+    requiresReauthentication: of.http.requiresReauthentication,
+    makesCredential: getMakesCredential(of, stores),
+    handle: (call: AnyCall) => handle(of, stores, call),
+  };
+  switch (of.on) {
+    case "organization":
+      return organizationRoute(method, path, of.scope!, spec);
+    case "project":
+      return projectRoute(method, path, of.scope!, spec);
+    case "user":
+      return userRoute(method, path, of.scope === undefined ? [] : [of.scope], {
+        ...spec,
+        allowsScopedKeys: of.http.allowsScopedKeys,
+      });
+  }
+}
+
+function getQuery({ isList }: Operation, others: TObject): { query?: TObject } {
+  if (isList) return { query: withPage(others) };
+  return Object.keys(others.properties).length === 0 ? {} : { query: others };
+}
+
+function getBody({ inputExample }: Operation, others: TObject): { body?: TObject; bodyExample?: unknown } {
+  if (Object.keys(others.properties).length === 0) return {};
+  return { body: others, bodyExample: inputExample };
+}
+
+const getStatus = ({ http, output }: Operation) => http.status ?? (output === undefined ? 204 : 200);
+
+function getAnswer({ http, output, example, isList }: Operation): ResponseSpec {
+  if (output === undefined) return { description: http.answer ?? "Gone." };
+  const description = http.answer ?? "The result.";
+  return isList ? pageExample(description, output, example) : { description, schema: output, example };
+}
+
+function getMakesCredential(of: Operation, stores: object) {
+  const { makesCredential } = of.http;
+  if (typeof makesCredential !== "function") return makesCredential;
+  const decide = makesCredential as (context: object, input: Members) => boolean;
+  return (call: AnyCall) => decide(getContext(stores, call), getInput(of, call));
+}
+
+function getContext(stores: object, call: AnyCall) {
+  const { user, limits, key, session, organization, project, now } = call;
+  return {
+    stores,
+    actor: { kind: "user", user, limits, keyId: key?.id ?? session?.keyId ?? null },
+    organization,
+    project,
+    now,
+    baseUrl: () => call.baseUrl,
+  };
+}
+
+function getInput(of: Operation, call: AnyCall): Members {
+  const input: Members = of.http.takesRawBody
+    ? { body: call.body }
+    : { ...(call.body as Members | undefined) };
+  if (of.readQuery !== undefined) Object.assign(input, of.readQuery(call.query));
+  for (const name of pathMembers(of)) {
+    input[name] = pathValue(of.input.properties[name]!, call.params, name);
+  }
+  return input;
+}
+
+async function handle(of: Operation, stores: object, call: AnyCall): Promise<unknown> {
+  const context = getContext(stores, call);
+  const input = getInput(of, call);
+  if (of.csv !== undefined && getFileFormat(call.request) === "csv")
+    return csvResponse(of.csv.fileName, of.csv.rows(context as never, input as never), call.isStillAllowed);
+  if (of.isList) {
+    const page = readPage(call.query, of.pageSizeMax);
+    const output = await (of.run as Run)(context, { ...input, ...page });
+    const { count, results } = output as { count: number; results: unknown[] };
+    return pageAnswer(call.url, page, count, results);
+  }
+  const output = await (of.run as Run)(context, input);
+  return getStatus(of) === 200 ? output : new RouteResponse(getStatus(of), output);
+}
+
+function pathValue(schema: TSchema, params: Record<string, string>, name: string): unknown {
+  if (schema.type === "integer") return readId(params, name);
+  return schema.format === "uuid" ? readUuid(params, name) : (params[name] ?? "");
+}

@@ -1,0 +1,44 @@
+/** Every operation. Its route, documentation, command and tool are derived from this table. */
+
+import { annotationOperations } from "./annotations.ts";
+import { cohortOperations } from "./cohorts.ts";
+import { earlyAccessOperations, setStage } from "./early-access.ts";
+import { holdoutOperations } from "./experiment-holdouts.ts";
+import { planningOperations } from "./experiment-planning.ts";
+import { savedMetricOperations } from "./experiment-saved-metrics.ts";
+import { experimentOperations } from "./experiments.ts";
+import { explainOperations, flagOperations } from "./flags.ts";
+import { memberOperations } from "./members.ts";
+import type { Operation } from "./operation.ts";
+import { organizationOperations } from "./organizations.ts";
+import { projectOperations } from "./projects.ts";
+import { roleOperations } from "./roles.ts";
+import { shareLinkOperations } from "./share-links.ts";
+import { surveyResultOperations } from "./survey-results.ts";
+import { surveyOperations } from "./surveys.ts";
+import { webhookOperations } from "./webhooks.ts";
+
+export const operations: readonly Operation[] = [
+  ...flagOperations,
+  ...explainOperations,
+  ...projectOperations,
+  ...organizationOperations,
+  ...memberOperations,
+  ...roleOperations,
+  ...cohortOperations,
+  ...webhookOperations,
+  ...experimentOperations,
+  ...earlyAccessOperations,
+  ...surveyOperations,
+  ...surveyResultOperations,
+  ...holdoutOperations,
+  ...savedMetricOperations,
+  ...planningOperations,
+  ...shareLinkOperations,
+  ...annotationOperations,
+];
+
+/** Operations with a tool of MCP. */
+export const toolOperations: readonly Operation[] = [...operations, setStage].filter(
+  ({ mcp }) => mcp !== undefined,
+);

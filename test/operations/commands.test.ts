@@ -1,0 +1,336 @@
+/** Commands of operations: the same in a data directory and on a server, with the API's response as `--json`. */
+
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { Operation } from "../../src/operations/operation.ts";
+import { operations } from "../../src/operations/table.ts";
+import { leaves } from "../cli/tree.ts";
+import { flagkeep, ServerProcess } from "../support/server.ts";
+
+let server: ServerProcess;
+beforeAll(async () => {
+  server = await ServerProcess.start();
+});
+afterAll(() => server[Symbol.asyncDispose]());
+
+const remote = () => ["--url", server.url, "--key", server.made.personal_api_key];
+const local = () => ["--data-dir", server.dataDir];
+
+async function json(args: string[], where: string[]): Promise<unknown> {
+  const { stdout, stderr, code } = await flagkeep([...args, ...where, "--json"]);
+  expect({ stderr, code }).toEqual({ stderr: "", code: 0 });
+  return JSON.parse(stdout);
+}
+
+async function api(path: string): Promise<unknown> {
+  return await (await server.api(path)).json();
+}
+
+/** Members that `--json` has in their former form. */
+const formerOf = ({ cli }: Operation) => Object.keys(cli?.formerJson?.properties ?? {});
+
+/** The results of a list of the API, without members that the command prints in another form. */
+function without(names: readonly string[], results: unknown[]): unknown[] {
+  return results.map((result) =>
+    Object.fromEntries(Object.entries(result as object).filter(([name]) => !names.includes(name))),
+  );
+}
+
+const newWebhook = ["webhooks", "create", "--webhook-url", "https://not-there.invalid/"];
+/** Calls that create what a list shows. */
+const preparations: Record<string, string[][]> = {
+  "roles.list": [["roles", "create", "Listed"]],
+  "webhooks.list": [newWebhook],
+  "experiments.list": [["experiments", "create", "Listed"]],
+  "features.list": [["features", "create", "Listed", "--stage", "beta"]],
+  "annotations.list": [["annotations", "create", "New checkout"]],
+  "share_links.list": [
+    // Its usage dashboard has the id 1.
+    ["flags", "create", "shared"],
+    ["share-links", "create", "--dashboard", "1"],
+  ],
+  // Waits for the first attempt, so that the delivery does not change for a while.
+  "webhooks.deliveries.list": [newWebhook, ["webhooks", "test", "1"]],
+};
+
+describe("lists", () => {
+  const lists = operations.filter(({ cli, isList }) => isList && cli !== undefined);
+  test("there are some", () => expect(lists.length).toBeGreaterThan(1));
+
+  for (const of of lists) {
+    test(`${of.cli!.name} prints the API's results, from the directory and from the server`, async () => {
+      for (const args of preparations[of.id] ?? [])
+        expect(await flagkeep([...args, ...local()])).toMatchObject({ stderr: "", code: 0 });
+      const owner = of.on === "organization" ? "/api/organizations/@current" : "/api/projects/@current";
+      const { results } = (await api(`${owner}${of.http.path.replace(":id", "1")}/`)) as {
+        results: unknown[];
+      };
+      const args = [...of.cli!.name.split(" "), ...(of.cli!.arguments ?? []).map(() => "1")];
+      const fromDirectory = (await json(args, local())) as unknown[];
+      expect(fromDirectory).toEqual((await json(args, remote())) as unknown[]);
+      expect(fromDirectory.length).toBeGreaterThan(0);
+      const former = formerOf(of);
+      expect(without(former, fromDirectory)).toEqual(without(former, results));
+      const people = await Promise.all([local(), remote()].map((where) => flagkeep([...args, ...where])));
+      expect(people[0]!.stdout).toBe(people[1]!.stdout);
+    });
+  }
+});
+
+describe("roles", () => {
+  for (const [place, where] of [
+    ["in a data directory", local],
+    ["on a server", remote],
+  ] as const) {
+    const name = `Role ${place}`;
+
+    test(`are created, updated, granted, revoked and deleted ${place}`, async () => {
+      const created = await json(["roles", "create", name], where());
+      expect(created).toMatchObject({ name, feature_flags_access_level: 37, flags_access: "edit" });
+      const { id } = created as { id: string };
+      const updated = await json(["roles", "set", name, "--flags-access", "view"], where());
+      expect(updated).toMatchObject({ id, name, feature_flags_access_level: 21, flags_access: "view" });
+      const added = await json(["roles", "add-member", name.toUpperCase(), "owner@example.com"], where());
+      expect(added).toMatchObject({ id, members: ["owner@example.com"] });
+      expect(await api(`/api/organizations/@current/roles/${id}/`)).toMatchObject({
+        members: "owner@example.com",
+      });
+      const removed = await json(["roles", "remove-member", name, "owner@example.com"], where());
+      expect(removed).toMatchObject({ id, members: [] });
+      const deleted = await flagkeep(["roles", "delete", name, ...where()]);
+      expect(deleted).toEqual({ stdout: `Role ${name} deleted.\n`, stderr: "", code: 0 });
+      expect((await server.api(`/api/organizations/@current/roles/${id}/`)).status).toBe(404);
+    });
+  }
+
+  const rejected: [args: string[], code: number, message: string][] = [
+    [["create", " "], 2, "The name may not be blank."],
+    [["create", "Twice"], 2, "There is already a role with this name."],
+    [["delete", "None"], 1, "Role None does not exist."],
+    [["add-member", "Twice", "x@example.com"], 1, "x@example.com is not a member of the organization."],
+    [["remove-member", "Twice", "x@example.com"], 1, "x@example.com does not have the role Twice."],
+    [["set", "Twice"], 2, "Nothing to change. Use at least one of --name, --flags-access."],
+  ];
+  test("errors have the same text and exit status in both places", async () => {
+    await json(["roles", "create", "Twice"], local());
+    for (const [args, code, message] of rejected) {
+      for (const where of [local(), remote()]) {
+        const called = await flagkeep(["roles", ...args, ...where]);
+        expect(called).toEqual({ stdout: "", stderr: `flagkeep: ${message}\n`, code });
+      }
+    }
+  });
+});
+
+describe("flags", () => {
+  const places = [
+    ["in a data directory", local],
+    ["on a server", remote],
+  ] as const;
+
+  for (const [index, [place, where]] of places.entries()) {
+    const key = `flag-${index}`;
+    const flags = (...args: string[]) => json(["flags", ...args], where());
+
+    test(`are created, updated, deleted and restored ${place}`, async () => {
+      const created = await flags(
+        "create",
+        key,
+        "--variant",
+        "a=50",
+        "--variant",
+        "b=50",
+        "--payload",
+        "a=1",
+      );
+      expect(created).toMatchObject({ key, active: true, version: 1, can_edit: true });
+      expect(await flags("set", key, "--rollout", "20", "--payload", "b=2", "--note", "why")).toMatchObject({
+        version: 2,
+        rollout_percentage: 20,
+        filters: { payloads: { a: "1", b: "2" } },
+      });
+      expect(await flags("disable", key)).toMatchObject([{ key, active: false, version: 3 }]);
+      expect(await flags("disable", key)).toMatchObject([{ key, active: false, version: 3 }]);
+      expect(await flags("enable", key)).toMatchObject([{ key, active: true, version: 4 }]);
+      const { id } = created as { id: number };
+      expect(await flags("get", key)).toEqual(
+        (await api(`/api/projects/@current/feature_flags/${id}/`)) as never,
+      );
+      expect(await flags("delete", key)).toMatchObject([{ id, deleted: true }]);
+      expect((await flagkeep(["flags", "get", key, ...where()])).stderr).toContain(
+        `Flag ${key} does not exist.`,
+      );
+      expect(await flags("list", "--deleted")).toContainEqual(expect.objectContaining({ id }));
+      expect(await flags("restore", key)).toMatchObject({ id, key, deleted: false });
+    });
+  }
+
+  test.each(places)("keep the digits of long numbers %s", async (_, where) => {
+    const key = `long-${Bun.randomUUIDv7()}`;
+    const filters = `{"groups":[{"properties":[{"key":"id","operator":"exact","value":[12345678901234567890],"type":"person"}],"rollout_percentage":10}]}`;
+    const headers = {
+      Authorization: `Bearer ${server.made.personal_api_key}`,
+      "Content-Type": "application/json",
+    };
+    const url = `${server.url}/api/projects/@current/feature_flags/`;
+    const created = await fetch(url, {
+      method: "POST",
+      headers,
+      body: `{"key":"${key}","filters":${filters}}`,
+    });
+    const { id } = (await created.json()) as { id: number };
+    const { code, stderr } = await flagkeep(["flags", "set", key, "--rollout", "20", ...where()]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    const stored = await (await fetch(`${url}${id}/`, { headers })).text();
+    expect(stored).toContain("12345678901234567890");
+    expect(stored).toContain('"rollout_percentage":20');
+  });
+
+  test("are listed alike in both places, and as the API lists them", async () => {
+    const { results } = (await api("/api/projects/@current/feature_flags/?order=key")) as {
+      results: unknown[];
+    };
+    for (const [, where] of places)
+      expect((await json(["flags", "list"], where())) as unknown[]).toEqual(results);
+    for (const args of [["list"], ["list", "--keys"], ["get", "flag-0"]]) {
+      const [inDirectory, onServer] = await Promise.all(
+        places.map(([, where]) => flagkeep(["flags", ...args, ...where()])),
+      );
+      expect(onServer).toEqual(inDirectory!);
+    }
+  });
+
+  test("of several keys, none is changed in a data directory when one is rejected", async () => {
+    await json(["flags", "create", "base"], local());
+    const { id } = (await json(["flags", "get", "base"], local())) as { id: number };
+    const property = { key: String(id), type: "flag", operator: "flag_evaluates_to", value: true };
+    const filters = JSON.stringify({ groups: [{ properties: [property], rollout_percentage: 100 }] });
+    await json(["flags", "create", "dependent", "--filters", filters], local());
+    const called = await flagkeep(["flags", "delete", "flag-1", "base", ...local()]);
+    expect(called).toMatchObject({ code: 2, stdout: "" });
+    expect(await json(["flags", "get", "flag-1"], local())).toMatchObject({ deleted: false });
+  });
+
+  test("are explained alike in both places; drafts in a data directory only", async () => {
+    const asked = ["flags", "explain", "flag-0", "--distinct-id", "ann", "--person-property", "plan=pro"];
+    const explained = await json(asked, local());
+    expect(explained).toMatchObject({ flag_key: "flag-0", distinct_id: "ann" });
+    expect(await json(asked, remote())).toEqual(explained as never);
+    const unknown = await flagkeep(["flags", "explain", "none", "--distinct-id", "ann", ...remote()]);
+    expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringContaining("Flag none does not exist.")]);
+    const draft = await flagkeep([...asked, "--filters", "{}", ...remote()]);
+    expect([draft.code, draft.stderr]).toEqual([2, "flagkeep: --filters needs the data directory.\n"]);
+  });
+
+  test("--confirm is for the data directory", async () => {
+    const called = await flagkeep(["flags", "disable", "flag-0", "--confirm", ...remote()]);
+    expect(called).toMatchObject({
+      ...{ code: 2, stdout: "" },
+      stderr: expect.stringContaining("--confirm needs the data directory"),
+    });
+  });
+});
+
+test("organization set updates what the API shows, from both places", async () => {
+  const path = "/api/organizations/@current/";
+  for (const [where, name] of [
+    [local(), "From here"],
+    [remote(), "From there"],
+  ] as const) {
+    const printed = await json(["organization", "set", "--name", name, "--flags-access", "edit"], [...where]);
+    expect(printed).toEqual({ ...((await api(path)) as object), flags_access: "edit" } as never);
+    expect(printed).toMatchObject({ name });
+  }
+});
+
+test("cohorts list prints those of all projects, or of one, from both places", async () => {
+  const second = await server.api("/api/projects/", { method: "POST", body: { name: "Second" } });
+  const { id: secondId } = (await second.json()) as { id: number };
+  for (const id of [1, secondId]) {
+    const body = { name: `Cohort ${id}`, is_static: true };
+    await server.api(`/api/projects/${id}/cohorts/`, { method: "POST", body });
+  }
+  const both = await json(["cohorts", "list"], local());
+  expect(both).toMatchObject([{ project_id: 1 }, { project_id: secondId }]);
+  expect(await json(["cohorts", "list"], remote())).toEqual(both as never);
+  const { results } = (await api(`/api/projects/${secondId}/cohorts/`)) as { results: object[] };
+  const expected = results.map((cohort) => ({ ...cohort, project_id: secondId }));
+  for (const where of [local(), remote()])
+    expect(await json(["cohorts", "list", "--project", String(secondId)], where)).toEqual(expected as never);
+});
+
+describe("servers", () => {
+  const list = (args: string[], env: Record<string, string> = {}) =>
+    flagkeep(["roles", "list", "--json", ...args], env);
+
+  test("come from the environment, unless a data directory is named", async () => {
+    const env = { FLAGKEEP_URL: server.url, FLAGKEEP_API_KEY: server.made.personal_api_key };
+    expect(await list([], env)).toMatchObject({ code: 0, stderr: "" });
+    const nowhere = { ...env, FLAGKEEP_URL: "http://127.0.0.1:9" };
+    expect(await list(local(), nowhere)).toMatchObject({ code: 0, stderr: "" });
+    expect(await list([], { ...nowhere, FLAGKEEP_DATA_DIR: server.dataDir })).toMatchObject({ code: 0 });
+  });
+
+  const wrong: [name: string, args: () => string[], code: number, says: string][] = [
+    ["no key", () => ["--url", server.url], 2, "FLAGKEEP_API_KEY"],
+    ["both places", () => [...remote(), ...local()], 2, "exclude each other"],
+    ["no URL", () => ["--url", "flags", "--key", "phx_x"], 2, "Invalid URL"],
+    ["nothing there", () => ["--url", "http://127.0.0.1:9", "--key", "phx_x"], 1, "does not respond"],
+    ["an invalid key", () => ["--url", server.url, "--key", "phx_x"], 1, "Check --key"],
+  ];
+  for (const [name, args, code, says] of wrong) {
+    test(`${name}: one sentence says so`, async () => {
+      const called = await list(args());
+      expect(called).toMatchObject({ stdout: "", code });
+      expect(called.stderr).toMatch(/^flagkeep: [^\n]+\n$/);
+      expect(called.stderr).toContain(says);
+    });
+  }
+
+  test("a creator cannot be named for a server", async () => {
+    const called = await flagkeep(["roles", "create", "X", "--user", "owner@example.com", ...remote()]);
+    expect(called).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("--user needs the data directory"),
+    });
+  });
+});
+
+test("a share link from the data directory has the address of the running server", async () => {
+  const inProject = [...local(), "--project", "1"];
+  await flagkeep(["flags", "create", "with-dashboard", ...inProject]);
+  const { url } = (await json(["share-links", "create", "--dashboard", "1"], inProject)) as { url: string };
+  expect(url).toStartWith(`${server.url}/console/shared#`);
+});
+
+test("commands that are no operations say that they need the data directory", async () => {
+  const named = operations.flatMap(({ cli }) => (cli === undefined ? [] : [cli.name]));
+  const others = [...leaves()].filter(
+    ([name, { options }]) =>
+      !named.includes(name) && options.every(({ long, hidden }) => long !== "--url" || hidden),
+  );
+  expect(others.map(([name]) => name)).toContain("backup list");
+  const called = await flagkeep(["scrub", "--url", server.url]);
+  expect(called).toMatchObject({
+    ...{ code: 2, stdout: "" },
+    stderr: "flagkeep: `scrub` needs the data directory and does not work with --url.\n",
+  });
+});
+
+test("ids, commands and routes of the table are unique", () => {
+  const unique = (values: unknown[]) => expect(new Set(values).size).toBe(values.length);
+  unique(operations.map(({ id }) => id));
+  unique(operations.flatMap(({ cli }) => (cli === undefined ? [] : [cli.name])));
+  unique(operations.map(({ on, http }) => `${http.method} ${on} ${http.path}`));
+});
+
+test("every operation with a command has one in the tree, with --url", () => {
+  const tree = leaves();
+  for (const { cli } of operations) {
+    if (cli === undefined) continue;
+    const options = tree.get(cli.name)?.options.filter(({ hidden }) => !hidden) ?? [];
+    expect(
+      options.map(({ long }) => long),
+      cli.name,
+    ).toContain("--url");
+  }
+});
