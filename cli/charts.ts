@@ -1,4 +1,4 @@
-/** Numbers as bars and lines of text. */
+/** Numbers as bars and sparklines in text. */
 
 import Chartscii from "chartscii";
 import sparkly from "sparkly";
@@ -7,7 +7,7 @@ import { inOneLine } from "../src/lib/terminal-text.ts";
 /** Wider charts are no easier to read. */
 const barsWidthMax = 60;
 const labelLengthMax = 40;
-/** As many values fit into a line of every terminal. */
+/** Fits into a line of any terminal. */
 const sparkLengthMax = 60;
 
 export interface Bar {
@@ -15,7 +15,7 @@ export interface Bar {
   value: number;
 }
 
-/** One horizontal bar a line, with its label and value; negative values have none. */
+/** One horizontal bar per line, with label and value; negative values have no bar. */
 export function bars(values: readonly Bar[], terminalColumns = 80): string[] {
   const largest = Math.max(...values.map(({ value }) => value));
   const labels = values.map(({ label }) => shortened(label));
@@ -23,7 +23,7 @@ export function bars(values: readonly Bar[], terminalColumns = 80): string[] {
   const numbers = values.map(({ value }) => String(value));
   const numberWidth = Math.max(...numbers.map((text) => text.length));
   const width = Math.max(10, Math.min(barsWidthMax, terminalColumns - labelWidth - numberWidth - 3));
-  // A chart without any length at all is drawn by hand: the library divides by the largest value.
+  // The library divides by the largest value, so an all-zero chart is drawn here.
   const drawn =
     largest > 0
       ? drawnBars(
@@ -50,14 +50,14 @@ function drawnBars(values: readonly number[], width: number): string[] {
   return lines.slice(first, first + values.length).map((line) => /█*$/.exec(line.trim())![0]);
 }
 
-/** A line of small columns; so many values at the end as fit. */
+/** A sparkline of the last values that fit. */
 export function spark(values: readonly number[]): string {
   const shown = values.slice(-sparkLengthMax);
   if (shown.length === 0) return "";
   return shown.every((value) => value === 0) ? "▁".repeat(shown.length) : sparkly([...shown], { minimum: 0 });
 }
 
-/** The values of a result as a chart: sparklines when the rows are moments, else bars. */
+/** Values of a result as a chart: sparklines if the rows are times, else bars. */
 export function chartLines(
   columns: readonly string[],
   rows: readonly Record<string, unknown>[],
@@ -66,20 +66,20 @@ export function chartLines(
   const measure = columns.findLast((column) => rows.some((row) => numberIn(row[column]) !== undefined));
   if (measure === undefined) return undefined;
   const others = columns.filter((column) => column !== measure);
-  const moment = others.find((column) => rows.every((row) => isMoment(row[column])));
+  const timestamp = others.find((column) => rows.every((row) => isMoment(row[column])));
   const labelOf = (row: Record<string, unknown>, names: readonly string[]) =>
-    names.map((name) => textOf(row[name])).join(", ");
-  if (moment === undefined || rows.length < 3) {
+    names.map((name) => toDisplayString(row[name])).join(", ");
+  if (timestamp === undefined || rows.length < 3) {
     const values = rows.map((row) => ({ label: labelOf(row, others), value: numberIn(row[measure]) ?? 0 }));
     return bars(values, terminalColumns);
   }
   const series = new Map<string, { at: string; value: number }[]>();
-  const rest = others.filter((column) => column !== moment);
+  const rest = others.filter((column) => column !== timestamp);
   for (const row of rows) {
     const name = labelOf(row, rest) || measure;
     series.set(name, [
       ...(series.get(name) ?? []),
-      { at: textOf(row[moment]), value: numberIn(row[measure]) ?? 0 },
+      { at: toDisplayString(row[timestamp]), value: numberIn(row[measure]) ?? 0 },
     ]);
   }
   const width = Math.max(...[...series.keys()].map((name) => Bun.stringWidth(shortened(name))));
@@ -94,13 +94,13 @@ export function chartLines(
 
 function numberIn(value: unknown): number | undefined {
   if (typeof value === "number") return value;
-  // Large numbers come as text, so that no digit is lost.
+  // Large numbers are strings, to keep all digits.
   return typeof value === "string" && /^-?\d+(\.\d+)?$/.test(value) ? Number(value) : undefined;
 }
 
 const isMoment = (value: unknown): boolean => typeof value === "string" && /^\d{4}-\d\d(-\d\d|$)/.test(value);
 
-function textOf(value: unknown): string {
+function toDisplayString(value: unknown): string {
   if (value === null || value === undefined) return "(none)";
   return typeof value === "string" ? value : JSON.stringify(value);
 }

@@ -1,29 +1,35 @@
-/** The tree of commands: one file per command under `commands/`, read when it is needed. */
+/** The command tree: one file per command under `commands/`, loaded on demand. */
 
 import type { Command } from "commander";
-import { programOf } from "./program.ts";
+import { createProgramFor } from "./program.ts";
 
-/** In the order in which help lists them. */
+/** In the order of help. */
 const loaders: Record<string, () => Promise<Command>> = {
   serve: async () => (await import("./commands/serve.ts")).serve,
   init: async () => (await import("./commands/init.ts")).init,
   flags: async () => (await import("./commands/flags.ts")).flags,
+  experiments: async () => (await import("./commands/experiments.ts")).experiments,
+  features: async () => (await import("./commands/features.ts")).features,
   keys: async () => (await import("./commands/keys.ts")).keys,
   projects: async () => (await import("./commands/projects.ts")).projects,
   users: async () => (await import("./commands/users.ts")).users,
   members: async () => (await import("./commands/members.ts")).members,
   roles: async () => (await import("./commands/roles.ts")).roles,
+  webhooks: async () => (await import("./commands/webhooks.ts")).webhooks,
+  annotations: async () => (await import("./commands/annotations.ts")).annotations,
+  "share-links": async () => (await import("./commands/share-links.ts")).shareLinks,
   cohorts: async () => (await import("./commands/cohorts.ts")).cohorts,
   persons: async () => (await import("./commands/persons.ts")).persons,
   organization: async () => (await import("./commands/organization.ts")).organization,
   query: async () => (await import("./commands/query.ts")).query,
+  web: async () => (await import("./commands/web.ts")).web,
   status: async () => (await import("./commands/status.ts")).status,
   top: async () => (await import("./commands/top.ts")).top,
   usage: async () => (await import("./commands/usage.ts")).usage,
   warnings: async () => (await import("./commands/warnings.ts")).warnings,
   healthcheck: async () => (await import("./commands/healthcheck.ts")).healthcheck,
   migrate: async () => (await import("./commands/migrate.ts")).migrate,
-  "migrate-events": async () => (await import("./commands/migrate-events.ts")).migrateEvents,
+  "migrate-events": async () => (await import("./commands/migrate-events.ts")).migrateEventsCommand,
   "migrate-to-cluster": async () => (await import("./commands/migrate-to.ts")).migrateTo,
   "migrate-from-cluster": async () => (await import("./commands/migrate-to.ts")).migrateFrom,
   doctor: async () => (await import("./commands/doctor.ts")).doctor,
@@ -37,7 +43,7 @@ const loaders: Record<string, () => Promise<Command>> = {
   version: async () => (await import("./commands/version.ts")).version,
 };
 
-/** Names of earlier versions, which still work; help and completions do not show them. */
+/** Names from earlier versions that still work; hidden in help and completions. */
 const renamed: Readonly<Record<string, string>> = {
   "migrate-to": "migrate-to-cluster",
   "migrate-from": "migrate-from-cluster",
@@ -45,7 +51,7 @@ const renamed: Readonly<Record<string, string>> = {
   "projects end-old-key": "projects revoke-old-key",
 };
 
-/** The arguments of a call, with the current name of a command that was renamed. */
+/** Replaces the former name of a renamed command in the arguments. */
 export function withCurrentName(args: readonly string[]): string[] {
   for (const words of [1, 2]) {
     const name = renamed[args.slice(0, words).join(" ")];
@@ -54,14 +60,14 @@ export function withCurrentName(args: readonly string[]): string[] {
   return [...args];
 }
 
-/** It prints a script that knows all the others. */
+/** Its script contains all other commands. */
 const describer = "completions";
 
-/** What the program needs of the tree when its first argument is this: that command alone, or where it is none, all of them. */
+/** Commands to load for this first argument: that command only, or all if it is not a command. */
 export async function commandsFor(name: string | undefined): Promise<Command[]> {
+  if (name === "--version") return [];
   const isOne = name !== undefined && name !== describer && Object.hasOwn(loaders, name);
   return await Promise.all(isOne ? [loaders[name]!()] : Object.values(loaders).map((load) => load()));
 }
 
-/** The tree of all commands. */
-export const createProgram = async () => programOf(await commandsFor(undefined));
+export const createProgram = async () => createProgramFor(await commandsFor(undefined));

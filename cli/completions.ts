@@ -1,4 +1,4 @@
-/** Completion scripts for shells, made from the tree of commands, so that they never lag behind it. */
+/** Shell completion scripts, generated from the command tree so that they always match it. */
 
 import type { Command } from "commander";
 import { inSingleQuotes } from "../src/lib/shell-text.ts";
@@ -6,14 +6,14 @@ import { inSingleQuotes } from "../src/lib/shell-text.ts";
 export const shells = ["bash", "zsh", "fish"] as const;
 export type Shell = (typeof shells)[number];
 
-/** What may follow at one place of the command line. */
-interface Place {
-  /** The commands up to here, such as `keys create`; empty for the program itself. */
+/** What may follow at one position of the command line. */
+interface CompletionStep {
+  /** The commands up to here, for example `keys create`; empty for the program itself. */
   path: string;
   commands: Word[];
-  /** What the first argument may be, where only certain words make sense. */
+  /** Possible values of the first argument, where the set is fixed. */
   words: readonly string[];
-  /** What lists the words that its arguments may be, as keys of flags; empty when nothing does. */
+  /** Command that lists possible arguments, for example flag keys; empty: none. */
   lister: string;
   options: (Word & { takesValue: boolean; choices: readonly string[] })[];
 }
@@ -23,18 +23,17 @@ interface Word {
   description: string;
 }
 
-/** The script that a shell loads. */
 export function completionScript(program: Command, shell: Shell): string {
-  const places = placesOf(program, "");
-  return { bash, zsh, fish }[shell](places);
+  const positions = getLocations(program, "");
+  return { bash, zsh, fish }[shell](positions);
 }
 
-function placesOf(command: Command, path: string): Place[] {
-  const help = { name: "--help", description: "show how to call it", takesValue: false, choices: [] };
-  const own: Place = {
+function getLocations(command: Command, path: string): CompletionStep[] {
+  const help = { name: "--help", description: "show help", takesValue: false, choices: [] };
+  const own: CompletionStep = {
     path,
     words: command.registeredArguments[0]?.argChoices ?? [],
-    lister: listerOf(path, command),
+    lister: getLister(path, command),
     commands: command.commands.map((child) => ({ name: child.name(), description: child.description() })),
     options: [
       ...command.options
@@ -50,26 +49,29 @@ function placesOf(command: Command, path: string): Place[] {
   };
   return [
     own,
-    ...command.commands.flatMap((child) => placesOf(child, `${path} ${child.name()}`.trimStart())),
+    ...command.commands.flatMap((child) => getLocations(child, `${path} ${child.name()}`.trimStart())),
   ];
 }
 
-/** The keys of flags come from the data directory that the line names. */
-function listerOf(path: string, command: Command): string {
+/** Flag keys come from the data directory that the command line names. */
+function getLister(path: string, command: Command): string {
   if (!path.startsWith("flags ") || path === "flags create") return "";
   if (command.registeredArguments[0]?.name() !== "key") return "";
   return `flags list --keys${path === "flags restore" ? " --deleted" : ""}`;
 }
 
-/** Lines of a `case` that follow the words typed so far down the tree. */
-function steps(places: readonly Place[], variable: string): string {
-  const known = places.filter(({ path }) => path !== "").map(({ path }) => `"${path}"`);
+/** `case` lines that walk down the command tree by the words typed so far. */
+function steps(completionSteps: readonly CompletionStep[], variable: string): string {
+  const known = completionSteps.filter(({ path }) => path !== "").map(({ path }) => `"${path}"`);
   return `      ${known.join("|")}) ${variable}="$next" ;;`;
 }
 
-/** Lines of a `case` over the place and the word before: what follows an option that takes a value. */
-function values(places: readonly Place[], line: (choices: readonly string[]) => string): string {
-  return places
+/** `case` lines by position and previous word: the values of an option. */
+function values(
+  completionSteps: readonly CompletionStep[],
+  line: (choices: readonly string[]) => string,
+): string {
+  return completionSteps
     .flatMap(({ path, options }) =>
       options
         .filter(({ takesValue }) => takesValue)
@@ -78,8 +80,8 @@ function values(places: readonly Place[], line: (choices: readonly string[]) => 
     .join("\n");
 }
 
-function bash(places: readonly Place[]): string {
-  const cases = places.map(({ path, commands, words, lister, options }) => {
+function bash(completionSteps: readonly CompletionStep[]): string {
+  const cases = completionSteps.map(({ path, commands, words, lister, options }) => {
     const names = [...words, ...[...commands, ...options].map(({ name }) => name)].join(" ");
     return `    "${path}") known="${names}"; lister="${lister}" ;;`;
   });
@@ -92,15 +94,15 @@ _flagkeep() {
     before="$word"
     next="\${at:+$at }$word"
     case "$next" in
-${steps(places, "at")}
+${steps(completionSteps, "at")}
     esac
   done
   case "$at" in
 ${cases.join("\n")}
   esac
-  # Nothing known is left to the names of files.
+  # File names complete everything else.
   case "$at|\${COMP_WORDS[COMP_CWORD-1]}" in
-${values(places, (choices) => `known="${choices.join(" ")}"; lister=""`)}
+${values(completionSteps, (choices) => `known="${choices.join(" ")}"; lister=""`)}
   esac
   if [[ -n "$lister" && "$current" != -* ]]; then
     known="$known $("\${COMP_WORDS[0]}" $lister "\${own[@]}" 2>/dev/null)"
@@ -111,10 +113,10 @@ complete -o default -F _flagkeep flagkeep
 `;
 }
 
-function zsh(places: readonly Place[]): string {
+function zsh(completionSteps: readonly CompletionStep[]): string {
   const described = (words: readonly Word[]) =>
     words.map(({ name, description }) => inSingleQuotes(`${name}:${description}`)).join(" ");
-  const cases = places.map(
+  const cases = completionSteps.map(
     ({ path, commands, words, lister, options }) =>
       `    "${path}") commands=(${[described(commands), ...words].join(" ").trim()}); options=(${described(options)}); lister="${lister}" ;;`,
   );
@@ -128,14 +130,14 @@ _flagkeep() {
     before="$word"
     next="\${at:+$at }$word"
     case "$next" in
-${steps(places, "at")}
+${steps(completionSteps, "at")}
     esac
   done
   case "$at" in
 ${cases.join("\n")}
   esac
   case "$at|\${words[CURRENT-1]}" in
-${values(places, (choices) => (choices.length > 0 ? `compadd -- ${choices.join(" ")}; return` : "_files; return"))}
+${values(completionSteps, (choices) => (choices.length > 0 ? `compadd -- ${choices.join(" ")}; return` : "_files; return"))}
   esac
   if [[ "\${words[CURRENT]}" == -* ]]; then
     _describe -o option options
@@ -155,8 +157,8 @@ fi
 `;
 }
 
-function fish(places: readonly Place[]): string {
-  const lines = places.flatMap(({ path, commands, words, lister, options }) => {
+function fish(completionSteps: readonly CompletionStep[]): string {
+  const lines = completionSteps.flatMap(({ path, commands, words, lister, options }) => {
     const here = `complete -c flagkeep -n ${inSingleQuotes(`__flagkeep_at ${inSingleQuotes(path)}`)}`;
     return [
       ...commands.map(({ name, description }) => `${here} -f -a ${name} -d ${inSingleQuotes(description)}`),
@@ -185,7 +187,7 @@ function __flagkeep_at
   for word in (commandline -opc)[2..]
     set -l next (string trim "$at $word")
     switch "$next"
-      case ${places
+      case ${completionSteps
         .filter(({ path }) => path !== "")
         .map(({ path }) => inSingleQuotes(path))
         .join(" ")}

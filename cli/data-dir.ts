@@ -1,4 +1,4 @@
-/** Whether a command can work with the data directory at all. */
+/** Checks whether a command can work with the data directory. */
 
 import { accessSync, constants, mkdtempSync, rmdirSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -6,11 +6,11 @@ import type { Command } from "commander";
 import { AppError } from "../src/lib/errors.ts";
 import { shellWord } from "../src/lib/shell-text.ts";
 import { paths } from "../src/paths.ts";
-import { requireMetadata } from "../src/serve/data-directory.ts";
-import { dataDirOf } from "./settings.ts";
+import { assertMetadataPresent } from "../src/serve/data-directory.ts";
+import { getDataDir } from "./settings.ts";
 
-/** The folder is there, but is another user's. */
-class NotYours extends AppError {
+/** The folder belongs to another user. */
+class NotOwnerError extends AppError {
   readonly code = "not_yours";
   constructor(
     folder: string,
@@ -20,62 +20,62 @@ class NotYours extends AppError {
   }
 }
 
-/** What root would make in it, the server of another user could neither write nor remove. */
-class OthersFiles extends AppError {
+/** Files created by root could not be written or removed by the server's user. */
+class ForeignFilesError extends AppError {
   readonly code = "others_files";
   override readonly hint: string;
   constructor(folder: string, owner: number) {
     super(
-      `The files in ${folder} belong to the user ${owner}: what root makes there, that user's server cannot write.`,
+      `The files in ${folder} belong to the user ${owner}, whose server cannot write files created by root.`,
     );
     this.hint =
-      `Run the command as that user, such as with: sudo -u '#${owner}' flagkeep …; ` +
+      `Run the command as that user, for example with: sudo -u '#${owner}' flagkeep …; ` +
       `or give everything to root: chown -R 0 ${shellWord(folder)}.`;
   }
 }
 
-/** Commands that help where a store is missing. */
+/** Commands that help when a store is missing. */
 const helpers = ["restore", "verify", "list", "prune"];
-/** Commands that leave nothing behind, whoever calls them. */
+/** Commands that create no files. */
 const lookers = ["status", "healthcheck", "doctor"];
 
 /**
- * Refuses a command on a folder that its caller may not read, where the stores would seem to be missing, on one whose
- * files root would make unusable for their owner, and on one where a store is missing indeed.
+ * Rejects a folder that the user may not read (stores would seem to be missing), one where files created by root would
+ * be unusable for the owner, and one where a store is missing.
  *
- * @throws {NotYours} @throws {OthersFiles} @throws {MetadataMissing}
+ * @throws {NotOwnerError} @throws {ForeignFilesError} @throws {MissingMetadataError}
  */
-export function requireUsable(command: Command): void {
+export function assertUsable(command: Command): void {
   const usesIt = command.options.some(({ long, hidden }) => long === "--data-dir" && !hidden);
   if (!usesIt) return;
-  const folder = dataDirOf(command.opts());
+  const folder = getDataDir(command.opts());
   try {
     accessSync(folder, constants.R_OK | constants.X_OK);
   } catch (error) {
-    // What else may be wrong with it, each command says by itself.
+    // Each command reports other problems itself.
     if ((error as { code?: string }).code === "EACCES" && !isFile(folder)) {
-      throw new NotYours(folder, hintFor(folder));
+      throw new NotOwnerError(folder, hintFor(folder));
     }
     return;
   }
-  if (!lookers.includes(command.name())) requireOwnFiles(folder);
+  if (!lookers.includes(command.name())) assertOwnFiles(folder);
   if (command.parent?.name() === "backup" && helpers.includes(command.name())) return;
-  requireMetadata(folder);
+  assertMetadataPresent(folder);
 }
 
 /**
- * Judges by the files: the folder itself may be any user's, such as one that is mounted into root's container.
+ * Checks the files only: the folder itself may belong to any user, for example when mounted into root's container.
  *
- * @throws {OthersFiles}
+ * @throws {ForeignFilesError}
  */
-function requireOwnFiles(folder: string): void {
+function assertOwnFiles(folder: string): void {
   if (process.geteuid?.() !== 0) return;
   const owner = ownerOfFiles(folder);
   if (owner === undefined || owner === 0 || owner === ownerOfNewFiles(folder)) return;
-  throw new OthersFiles(folder, owner);
+  throw new ForeignFilesError(folder, owner);
 }
 
-/** Undefined where there are none yet. */
+/** Undefined if there are no files yet. */
 function ownerOfFiles(folder: string): number | undefined {
   const { metadata, people, lock } = paths(folder);
   for (const path of [metadata, people, lock]) {
@@ -85,7 +85,7 @@ function ownerOfFiles(folder: string): number | undefined {
   return undefined;
 }
 
-/** A network's or a host's file system may give everything to one user, root's too. */
+/** Network or host file systems may assign all files to one user, even those of root. */
 function ownerOfNewFiles(folder: string): number | undefined {
   try {
     const probe = mkdtempSync(join(folder, "lock-"));
@@ -99,7 +99,7 @@ function ownerOfNewFiles(folder: string): number | undefined {
   }
 }
 
-/** A file cannot be entered, whoever owns it. */
+/** A file cannot be entered, regardless of its owner. */
 function isFile(path: string): boolean {
   try {
     return statSync(path).isFile();
@@ -110,7 +110,7 @@ function isFile(path: string): boolean {
 
 function hintFor(folder: string): string {
   try {
-    return `Run the command as its owner, such as with: sudo -u '#${statSync(folder).uid}'.`;
+    return `Run the command as its owner, for example with: sudo -u '#${statSync(folder).uid}'.`;
   } catch {
     return "Run the command as its owner.";
   }

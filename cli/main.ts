@@ -1,32 +1,37 @@
-/** The executable's entry: the engine's role or a command, each with its own part of the program in memory and no other. */
+/** Entry point: the engine process or a command; each loads only its own part of the program. */
 
 import { unpackRole } from "../src/events/duckdb/native-folder.ts";
-import { putProcessBehind } from "../src/lib/priority.ts";
-import { engineRole } from "./roles.ts";
+import { lowerProcessPriority } from "../src/lib/priority.ts";
+import { engineProcessKind, sqliteCheckRole } from "./subprocess.ts";
 
-// No `await` at the top level: the executable holds compiled bytecode, which does not know it.
+// No top-level `await`: compiled bytecode does not support it.
 if (import.meta.main) void main();
 
 async function main(): Promise<void> {
-  // Whatever is written is for its owner alone.
+  // New files are readable by their owner only.
   process.umask(0o077);
-  if (process.argv[2] === engineRole) {
+  if (process.argv[2] === engineProcessKind) {
     const { runEngine } = await import("../src/engine/process.ts");
     const { storeRecovery } = await import("../src/serve/engine-recovery.ts");
     return await runEngine(storeRecovery);
+  }
+  if (process.argv[2] === sqliteCheckRole) {
+    const { corruptSqliteFiles } = await import("../src/operate/sqlite-check.ts");
+    process.stdout.write(`${JSON.stringify(corruptSqliteFiles(process.argv[3]!))}\n`);
+    return;
   }
   if (process.argv[2] === unpackRole) {
     const { unpack } = await import("../src/events/duckdb/native-files.ts");
     try {
       return unpack(process.argv[3]!);
     } catch (error) {
-      // For the process that asked, which says where and what to do.
+      // For the parent process, which adds where and what to do.
       process.stderr.write(`${error instanceof Error ? error.message : error}\n`);
       process.exit(1);
     }
   }
-  // Loading the program takes a tenth of a second of a processor: already that yields to a running appliance.
-  if (process.argv[2] === "backup" && process.argv[3] === "create") putProcessBehind();
+  // Loading the program takes 0.1 s of CPU time: even that must yield to a running server.
+  if (process.argv[2] === "backup" && process.argv[3] === "create") lowerProcessPriority();
   const { runProgram } = await import("./program.ts");
   const { commandsFor, withCurrentName } = await import("./commands.ts");
   const args = withCurrentName(process.argv.slice(2));

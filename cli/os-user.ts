@@ -1,8 +1,8 @@
-/** The users of the operating system, as it knows them: no variable of the environment says who somebody is. */
+/** Operating system users; environment variables are not trusted for identity. */
 
 import { readFileSync } from "node:fs";
 
-/** A user's name; undefined for a number that has none, as in a container. */
+/** Undefined for a uid without a name, as in a container. */
 export function userName(uid: number): string | undefined {
   try {
     for (const line of readFileSync("/etc/passwd", "utf8").split("\n")) {
@@ -10,7 +10,7 @@ export function userName(uid: number): string | undefined {
       if (name && id === String(uid)) return name;
     }
   } catch {
-    // A container may hold nothing but the executable.
+    // A container may contain only the executable.
   }
   return undefined;
 }

@@ -1,19 +1,19 @@
-/** How every command ends: results on standard output, errors in one sentence on standard error, exit 0, 1 or 2. */
+/** Output of commands: results on standard output, errors in one sentence on standard error, exit status 0, 1 or 2. */
 
-import { InvalidArgumentError } from "commander";
-import { AppError, InvalidField, NotFound } from "../src/lib/errors.ts";
-import { WrongSetting } from "../src/lib/setting-kinds.ts";
+import { type Command, InvalidArgumentError } from "commander";
+import { AppError, InvalidFieldError, NotFoundError } from "../src/lib/errors.ts";
+import { InvalidSettingError } from "../src/lib/setting-types.ts";
 import { harmless, inOneLine } from "../src/lib/terminal-text.ts";
-import { systemSentence } from "./system-errors.ts";
+import { systemErrorMessage } from "./system-errors.ts";
 
-/** Exit status of a command that did what it was asked. */
+/** Exit status on success. */
 export const exitDone = 0;
-/** Exit status of a command that failed. */
+/** Exit status on failure. */
 export const exitFailed = 1;
-/** Exit status of a command that was called wrongly. */
+/** Exit status on a usage error. */
 export const exitUsage = 2;
 
-/** Wraps a command's action: whatever it throws becomes one sentence and an exit status. */
+/** Wraps a command's action: errors become one sentence and an exit status. */
 export function run<Arguments extends unknown[]>(
   action: (...args: Arguments) => Promise<void> | void,
 ): (...args: Arguments) => Promise<void> {
@@ -26,69 +26,69 @@ export function run<Arguments extends unknown[]>(
   };
 }
 
-/** Prints an error for a person and ends the process. */
+/** Prints an error and exits. */
 export function fail(error: unknown): never {
-  // As `head` does, once it has had enough of a result.
-  if (isOutputGone(error)) process.exit(exitDone);
+  // For example `head`, which closes the pipe early.
+  if (isOutputClosed(error)) process.exit(exitDone);
   return failServing(error);
 }
 
-/** Whoever read what was written has gone. */
-export function isOutputGone(error: unknown): boolean {
+/** Whether the reader of the output has exited. */
+export function isOutputClosed(error: unknown): boolean {
   return (error as { code?: unknown } | null)?.code === "EPIPE";
 }
 
-/** `fail` for a command that serves others: whoever reads its output has no say in how it ends. */
+/** `fail` for a server command: a closed output does not change its exit status. */
 export function failServing(error: unknown): never {
-  process.stderr.write(`flagkeep: ${harmless(sentenceOf(error))}\n`);
+  process.stderr.write(`flagkeep: ${harmless(toSentence(error))}\n`);
   process.exit(isWrongCall(error) ? exitUsage : exitFailed);
 }
 
 /** What went wrong and what to do about it. */
-function sentenceOf(error: unknown): string {
-  if (error instanceof InvalidField) return fieldSentence(error);
-  if (error instanceof NotFound && error.what !== undefined) return `There is no ${error.what}.`;
+function toSentence(error: unknown): string {
+  if (error instanceof InvalidFieldError) return fieldSentence(error);
+  if (error instanceof NotFoundError && error.what !== undefined)
+    return `${error.what[0]!.toUpperCase()}${error.what.slice(1)} does not exist.`;
   if (error instanceof AppError) {
     return error.hint === undefined ? error.message : `${error.message} ${error.hint}`;
   }
-  // Of a fault that nobody foresaw, its place in the program is worth more than a short message.
-  return systemSentence(error) ?? (error instanceof Error ? (error.stack ?? error.message) : String(error));
+  // For unexpected errors the stack trace is more useful than a short message.
+  return (
+    systemErrorMessage(error) ?? (error instanceof Error ? (error.stack ?? error.message) : String(error))
+  );
 }
 
 function isWrongCall(error: unknown): boolean {
-  return error instanceof WrongSetting || error instanceof InvalidField;
+  return error instanceof InvalidSettingError || error instanceof InvalidFieldError;
 }
 
-/** Messages of the API leave it to the body's field to say what they are about. */
-function fieldSentence({ field, message }: InvalidField): string {
+/** API messages rely on the response's field to name their subject. */
+function fieldSentence({ field, message }: InvalidFieldError): string {
   if (field === "scopes")
-    return `${message}. Scopes are such as feature_flag:read, project:write, or * for all.`;
+    return `${message}. Valid scopes are, for example, feature_flag:read, project:write, or * for all.`;
   if (field === null) return message;
   return message
     .replace(/^This field /, `The ${field} `)
     .replace(/^Ensure this field /, `Ensure that the ${field} `);
 }
 
-/** Prints a result as one line of JSON. */
 export function printJson(value: unknown): void {
   process.stdout.write(`${JSON.stringify(value)}\n`);
 }
 
-/** Prints lines for people. */
 export function print(text = ""): void {
   process.stdout.write(`${harmless(text)}\n`);
 }
 
-/** Prints rows below their headings. */
 export function printTable(headings: readonly string[], rows: readonly (readonly string[])[]): void {
   const columns = process.stdout.isTTY ? process.stdout.columns : Number.POSITIVE_INFINITY;
   for (const line of tableLines(headings, rows, columns)) print(line);
 }
 
 /**
- * Rows below their headings, in columns as wide as needed; where that is wider than the terminal, each row as a list.
+ * A table with columns as wide as needed; if wider than the terminal, each row becomes a list.
  *
- * @param terminalColumns how much fits into one line.
+ * @param terminalColumns width of the terminal.
  */
 export function tableLines(
   headings: readonly string[],
@@ -123,7 +123,7 @@ function padded(text: string, width: number): string {
 }
 
 /** `1.5 MiB` */
-export function bytesText(bytes: number): string {
+export function formatBytes(bytes: number): string {
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
   let [value, unit] = [bytes, 0];
   while (value >= 1024 && unit < units.length - 1) {
@@ -134,7 +134,7 @@ export function bytesText(bytes: number): string {
 }
 
 /** `3 d 4 h`, `5 min 6 s`: the two largest units. */
-export function durationText(seconds: number): string {
+export function formatDuration(seconds: number): string {
   const parts: [number, string][] = [
     [Math.floor(seconds / 86_400), "d"],
     [Math.floor(seconds / 3_600) % 24, "h"],
@@ -149,42 +149,50 @@ export function durationText(seconds: number): string {
     .join(" ");
 }
 
-/** Parses an option that is a positive whole number. */
+/** Parses an option as a positive integer. */
 export function positiveInteger(text: string): number {
-  if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError("It must be a positive whole number.");
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError("Expected a positive integer.");
   return Number(text);
 }
 
-/** An option that may be given again: its values in their order. */
+/** Collects the values of a repeatable option in order. */
 export const collect = <Value>(parse: (text: string) => Value) => {
   return (text: string, before: Value[] | undefined): Value[] => [...(before ?? []), parse(text)];
 };
 
-/** Takes the name of a file or folder as it is. An empty one, of a variable that is not set, would be the folder one is in. */
+/**
+ * Accepts a file or folder name. Rejects an empty one, for example from an unset variable, which would mean the current
+ * folder.
+ */
 export function fileName(text: string): string {
-  if (text === "") throw new InvalidArgumentError("It must be the name of a file or folder.");
+  if (text === "") throw new InvalidArgumentError("Expected the name of a file or folder.");
   return text;
 }
 
 export function wholeNumber(text: string): number {
-  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError("It must be a whole number, 0 or more.");
+  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError("Expected an integer, 0 or more.");
   return Number(text);
 }
 
-/** Parses `7d`, `12h`, `30m` or `10s`, and 0, to seconds. */
-export function secondsOf(text: string): number {
+/** Parses `7d`, `12h`, `30m`, `10s` or 0 to seconds. */
+export function parseDuration(text: string): number {
   const match = /^(\d{1,6})([smhd])$/.exec(text);
   if (text !== "0" && match === null) {
-    throw new InvalidArgumentError("It must be a time such as 7d, 12h or 30m, or 0.");
+    throw new InvalidArgumentError("Expected a duration, for example 7d, 12h or 30m, or 0.");
   }
   const unit = { s: 1, m: 60, h: 3_600, d: 86_400 }[(match?.[2] ?? "s") as "s"];
   return Number(match?.[1] ?? 0) * unit;
 }
 
-/** Parses `90d`, `12h` or `30m` to the moment that far from now. */
-export function momentAfter(text: string): Date {
+/** Parses `90d`, `12h` or `30m` to that time from now. */
+export function durationFromNow(text: string): Date {
   const match = /^([1-9]\d{0,5})([mhd])$/.exec(text);
-  if (match === null) throw new InvalidArgumentError("It must be a time such as 90d, 12h or 30m.");
+  if (match === null) throw new InvalidArgumentError("Expected a duration, for example 90d, 12h or 30m.");
   const unitMs = { m: 60_000, h: 3_600_000, d: 86_400_000 }[match[2] as "m"];
   return new Date(Date.now() + Number(match[1]) * unitMs);
+}
+
+/** `flagkeep keys create` */
+export function getPath(command: Command): string {
+  return command.parent === null ? command.name() : `${getPath(command.parent)} ${command.name()}`;
 }

@@ -1,16 +1,17 @@
-/** What all commands have in common: how they are called, what they check first, how they end. */
+/** Parsing, checks and exit status that all commands share. */
 
 import { Command, CommanderError } from "commander";
+import { closeClusterSession, openClusterSession, withSharedSettings } from "./cluster-stores.ts";
 import { printVersion } from "./commands/version.ts";
-import { requireUsable } from "./data-dir.ts";
-import { exitDone, exitUsage, fail } from "./output.ts";
-import { beginShared, endShared, withSharedSettings } from "./shared-stores.ts";
+import { assertUsable } from "./data-dir.ts";
+import { assertNoServer, isRemote, withoutServer } from "./operations/server.ts";
+import { exitDone, exitUsage, fail, getPath } from "./output.ts";
 
-/** Runs one of these commands with the arguments of the call. */
+/** Runs one of these commands with the process's arguments. */
 export async function runProgram(commands: readonly Command[], args: readonly string[]): Promise<void> {
   process.stdout.on("error", fail);
   try {
-    const program = programOf(commands);
+    const program = createProgramFor(commands);
     refuseUnknownHelp(program, args);
     await program.parseAsync(args, { from: "user" });
   } catch (error) {
@@ -19,8 +20,7 @@ export async function runProgram(commands: readonly Command[], args: readonly st
   }
 }
 
-/** The tree of these commands. */
-export function programOf(commands: readonly Command[]): Command {
+export function createProgramFor(commands: readonly Command[]): Command {
   const program = new Command("flagkeep")
     .description("Feature flags and product events for PostHog SDKs, in one executable.")
     .option("--version", "print the version, as `flagkeep version` does")
@@ -33,9 +33,10 @@ export function programOf(commands: readonly Command[]): Command {
       "\nStart with:\n  flagkeep serve\n\nExit status: 0 success, 1 failure, 2 invalid usage.",
     )
     .hook("preAction", async (_, command) => {
-      if (!(await beginShared(command))) requireUsable(command);
+      assertNoServer(command);
+      if (!isRemote(command) && !(await openClusterSession(command))) assertUsable(command);
     })
-    .hook("postAction", endShared);
+    .hook("postAction", closeClusterSession);
 
   for (const command of commands) program.addCommand(command);
   withSharedSettings(program);
@@ -43,16 +44,17 @@ export function programOf(commands: readonly Command[]): Command {
   return program;
 }
 
-/** commander prints the program's help for `help` with a command that is none, without a word about it. */
+/** commander prints the program's help for `help` with an unknown command, without an error. */
 function refuseUnknownHelp(program: Command, [first, name]: readonly string[]): void {
   if (first !== "help" || name === undefined || name.startsWith("-")) return;
   if (program.commands.some((command) => command.name() === name)) return;
   program.error(`error: unknown command '${name}'`, { exitCode: exitUsage });
 }
 
-/** A wrong call ends with our status and one line, for commands at every depth. */
+/** Makes usage errors end with our exit status and one line, for commands at every depth. */
 function prepare(command: Command): void {
   command.exitOverride();
+  if (command.commands.length === 0) withoutServer(command);
   command.configureOutput({
     outputError: (text, write) => {
       const complaint = text
@@ -60,13 +62,8 @@ function prepare(command: Command): void {
         .trim()
         .replaceAll("\n", " ")
         .replace(/\.$/, "");
-      write(`flagkeep: ${complaint}; \`${pathOf(command)} --help\` shows how to call it.\n`);
+      write(`flagkeep: ${complaint}; \`${getPath(command)} --help\` shows how to call it.\n`);
     },
   });
   for (const child of command.commands) prepare(child);
-}
-
-/** `flagkeep keys create` */
-function pathOf(command: Command): string {
-  return command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`;
 }

@@ -1,12 +1,11 @@
-/** Shows how far a long command is, on standard error: a bar on a terminal, else a line every few seconds. */
+/** Progress of long commands on standard error: a bar on a terminal, else a line every few seconds. */
 
-import { bytesText, durationText } from "./output.ts";
+import { formatBytes, formatDuration } from "./output.ts";
 
 const barWidth = 24;
 const redrawMs = 200;
 const lineMs = 5_000;
 
-/** Where it is shown. */
 export interface ProgressOutput {
   isTTY?: boolean;
   columns?: number;
@@ -18,14 +17,14 @@ export class Progress {
   private shownAt: number;
   private bytes = 0;
   private records = 0;
-  /** What earlier runs have done takes next to no time and would spoil the rate. */
+  /** Bytes done by earlier runs, which take almost no time and would distort the rate. */
   private earlierBytes = 0;
   private earlierRecords = 0;
   private isBarShown = false;
-  /** Entries that have to be loaded before it goes on. */
+  /** Entries to load before it continues. */
   private awaited = 0;
 
-  /** @param totalBytes undefined when it is not known. */
+  /** @param totalBytes undefined if unknown. */
   constructor(
     private readonly totalBytes: number | undefined,
     private readonly output: ProgressOutput = process.stderr,
@@ -56,13 +55,13 @@ export class Progress {
     this.showSometimes();
   }
 
-  /** What was sent is being loaded. */
+  /** Called while the sent entries are being loaded. */
   wait(entries: number): void {
     this.awaited = entries;
     this.showSometimes();
   }
 
-  /** How far it is, for programs. */
+  /** Progress for programs. */
   get figures() {
     return {
       records: this.earlierRecords + this.records,
@@ -79,7 +78,7 @@ export class Progress {
     this.output.write(`${line}\n`);
   }
 
-  /** Takes the bar away. */
+  /** Removes the bar. */
   end(): void {
     this.clear();
   }
@@ -97,7 +96,7 @@ export class Progress {
     this.isBarShown = true;
   }
 
-  /** As wide as there is room beside the figures. */
+  /** Fills the remaining width next to the figures. */
   private bar(room: number): string {
     const share = this.share();
     const width = Math.min(barWidth, room - "[] ".length);
@@ -112,10 +111,10 @@ export class Progress {
     const parts = share === undefined ? [] : [`${Math.floor(share * 100)} %`];
     parts.push(`${this.earlierRecords + this.records} records`, `${this.recordsPerSecond}/s`);
     if (this.awaited > 0) return [...parts, `${this.awaited} of them are being loaded`].join("  ");
-    if (this.totalBytes === undefined) return [...parts, bytesText(this.bytes)].join("  ");
-    parts.push(`${bytesText(Math.round(this.bytes))} of ${bytesText(this.totalBytes)}`);
+    if (this.totalBytes === undefined) return [...parts, formatBytes(this.bytes)].join("  ");
+    parts.push(`${formatBytes(Math.round(this.bytes))} of ${formatBytes(this.totalBytes)}`);
     const left = this.secondsLeft(this.totalBytes);
-    if (left !== undefined) parts.push(`${durationText(left)} left`);
+    if (left !== undefined) parts.push(`${formatDuration(left)} left`);
     return parts.join("  ");
   }
 

@@ -1,10 +1,16 @@
-/** The appliance's settings as options of a command. */
+/** The server's settings as options of a command. */
 
 import { type Command, Option } from "commander";
 import { fromStart, readConfig, readSetting } from "../src/config/read.ts";
-import { type Config, environmentName, type SettingName, settings } from "../src/config/settings.ts";
+import {
+  type Config,
+  environmentName,
+  type SettingName,
+  type SettingValue,
+  settings,
+} from "../src/config/settings.ts";
 
-/** Adds options for settings; their defaults and environment variables show in `--help`. */
+/** Adds options for settings, with defaults and environment variables in `--help`. */
 export function withSettings(command: Command, names: readonly SettingName[]): Command {
   for (const name of names) {
     const { unit, help, default: fallback } = settings[name];
@@ -14,23 +20,31 @@ export function withSettings(command: Command, names: readonly SettingName[]): C
   return command;
 }
 
-/** Lets scripts give `--data-dir` to a command that needs none. */
+/** Lets scripts pass `--data-dir` to a command that does not use it. */
 export function withUnusedDataDir(command: Command): Command {
   return command.addOption(new Option("--data-dir <path>", "not used").hideHelp());
 }
 
-/** All settings, from a command's options and the environment. */
-export function configOf(options: Record<string, unknown>): Config {
+/** Reads all settings from a command's options and the environment. */
+export function configFromOptions(options: Record<string, unknown>): Config {
   return readConfig(asFlags(options), process.env);
 }
 
 /** The absolute path of the data directory. */
-export function dataDirOf(options: Record<string, unknown>): string {
+export function getDataDir(options: Record<string, unknown>): string {
   return fromStart(readSetting("data-dir", asFlags(options), process.env));
 }
 
-/** Those of these settings that a command was called with, not by the environment, for calling another one so. */
-export function optionWords(options: Record<string, unknown>, names: readonly SettingName[]): string[] {
+/** One setting from a command's options and the environment. @throws {InvalidSettingError} */
+export function getSetting<Name extends SettingName>(
+  name: Name,
+  options: Record<string, unknown>,
+): SettingValue<Name> {
+  return readSetting(name, asFlags(options), process.env);
+}
+
+/** The given settings as arguments, for a suggested command; those from the environment are omitted. */
+export function optionHelp(options: Record<string, unknown>, names: readonly SettingName[]): string[] {
   const flags = asFlags(options);
   return names.flatMap((name) => (flags[name] === undefined ? [] : [`--${name}`, flags[name]]));
 }

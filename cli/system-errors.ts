@@ -1,13 +1,13 @@
-/** Faults of the system and of SQLite as sentences: what a stack trace would not tell an operator. */
+/** Errors of the operating system and SQLite as sentences for operators, instead of a stack trace. */
 
 const causes: Record<string, string> = {
   EACCES: "Permission was denied",
   EPERM: "Permission was denied",
-  EROFS: "The file system can only be read",
+  EROFS: "The file system is read-only",
   ENOSPC: "The disk is full",
-  EDQUOT: "The quota of the disk is used up",
+  EDQUOT: "The disk quota is exceeded",
   ENOENT: "A file or folder is missing",
-  ENOTDIR: "A part of the path is no folder",
+  ENOTDIR: "A part of the path is not a folder",
   EISDIR: "The path is a folder",
   EIO: "The disk reports an error",
   EMFILE: "Too many files are open",
@@ -16,13 +16,13 @@ const causes: Record<string, string> = {
   SQLITE_PERM: "A store cannot be opened",
   SQLITE_FULL: "The disk is full",
   SQLITE_IOERR: "The disk reports an error",
-  SQLITE_BUSY: "Another process keeps a store locked",
-  SQLITE_CORRUPT: "A store is damaged",
-  SQLITE_NOTADB: "A store is damaged",
+  SQLITE_BUSY: "Another process holds the lock of a store",
+  SQLITE_CORRUPT: "A store is corrupt",
+  SQLITE_NOTADB: "A store is corrupt",
 };
 const advice: Record<string, string> = {
-  EACCES: "Run the command as the owner of what it needs, or mend the permissions.",
-  ENOSPC: "Make room, then try again.",
+  EACCES: "Run the command as the owner of the files, or fix their permissions.",
+  ENOSPC: "Free disk space, then try again.",
   SQLITE_BUSY: "Try again.",
   SQLITE_CORRUPT: "Run `flagkeep doctor`, and restore a backup.",
 };
@@ -37,8 +37,8 @@ const sameAdvice: Record<string, string> = {
   SQLITE_NOTADB: "SQLITE_CORRUPT",
 };
 
-/** Undefined for a fault that is not of these kinds. */
-export function systemSentence(error: unknown): string | undefined {
+/** Undefined for other errors. */
+export function systemErrorMessage(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
   const { code } = error as { code?: unknown };
   if (typeof code !== "string") return undefined;

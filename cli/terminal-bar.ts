@@ -1,9 +1,9 @@
-/** A bar on a terminal with rate and time left; where there is none nothing is written. */
+/** A progress bar on a terminal with rate and time left; silent without a terminal. */
 
 import cliProgress from "cli-progress";
-import { bytesText } from "./output.ts";
+import { formatBytes } from "./output.ts";
 
-/** What is counted: bytes, or things by their name. */
+/** Unit of the progress. */
 export type Counted = "bytes" | "entries" | "rows";
 
 export class TerminalBar {
@@ -11,10 +11,10 @@ export class TerminalBar {
   private label = "";
   private startedAt = 0;
 
-  /** @param stream tests give another one. */
+  /** @param stream replaced in tests. */
   constructor(private readonly stream: NodeJS.WriteStream = process.stderr) {}
 
-  /** @param total 0 when it is not known. */
+  /** @param total 0 if unknown. */
   show(label: string, done: number, total: number, counted: Counted): void {
     if (this.stream.isTTY !== true) return;
     if (label !== this.label) {
@@ -23,17 +23,16 @@ export class TerminalBar {
       this.startedAt = performance.now();
       this.bar = this.begin(total);
     }
-    const text = (count: number) => (counted === "bytes" ? bytesText(count) : `${count} ${counted}`);
+    const text = (count: number) => (counted === "bytes" ? formatBytes(count) : `${count} ${counted}`);
     const seconds = Math.max((performance.now() - this.startedAt) / 1_000, 0.001);
     const rate = Math.round(done / seconds);
-    const of = total > 0 ? `${counted === "bytes" ? bytesText(done) : done} of ${text(total)}` : text(done);
+    const of = total > 0 ? `${counted === "bytes" ? formatBytes(done) : done} of ${text(total)}` : text(done);
     this.bar!.setTotal(Math.max(total, 1));
     this.bar!.update(total > 0 ? Math.min(done, total) : 0, {
-      ...{ label, of, rate: counted === "bytes" ? `${bytesText(rate)}/s` : `${rate}/s` },
+      ...{ label, of, rate: counted === "bytes" ? `${formatBytes(rate)}/s` : `${rate}/s` },
     });
   }
 
-  /** Takes it away. */
   end(): void {
     this.bar?.stop();
     this.bar = undefined;
@@ -48,7 +47,7 @@ export class TerminalBar {
             ? "{label} [{bar}] {percentage} %  {of}  {rate}  {eta_formatted} left"
             : "{label}  {of}  {rate}",
         ...{ stream: this.stream, fps: 5, barsize: 24, clearOnComplete: true, hideCursor: false },
-        // How the process ends on a signal is the command's own affair.
+        // Each command handles signals itself.
         gracefulExit: false,
       },
       cliProgress.Presets.shades_classic,

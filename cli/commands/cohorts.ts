@@ -1,49 +1,33 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Command } from "commander";
-import { readCohorts } from "../../src/cohorts/cohorts.ts";
-import { Count, exactly, Instant, orNull } from "../../src/lib/schema.ts";
-import { withJson } from "../json-shape.ts";
+import { CohortBody } from "../../src/cohorts/api/cohort-schemas.ts";
+import { listAllCohorts } from "../../src/operations/cohorts.ts";
+import type { Caller } from "../../src/operations/operation.ts";
+import { listAllProjects } from "../../src/operations/projects.ts";
+import { withJson } from "../json-schema.ts";
+import { withCaller } from "../operations/caller.ts";
+import { type CallOptions, getServer, withServer } from "../operations/server.ts";
 import { positiveInteger, printJson, printTable, run } from "../output.ts";
 import { withSettings } from "../settings.ts";
-import { chosenProjects, withMetadata } from "../stores.ts";
 
-const CohortRecord = exactly({
-  id: Type.Integer(),
-  project_id: Type.Integer(),
-  name: Type.String(),
-  description: Type.String(),
-  is_static: Type.Boolean(),
-  /** Persons; null as long as it was not counted. */
-  count: orNull(Count),
-  last_calculation: orNull(Instant),
-  created_at: Instant,
-});
+type CohortOfProject = Static<typeof CohortBody> & { project_id: number };
 
 const list = withJson(
   withSettings(new Command("list"), ["data-dir"]),
-  Type.Array(CohortRecord),
+  Type.Array(Type.Object({ ...CohortBody.properties, project_id: Type.Integer() })),
   "print the cohorts as JSON",
 )
   .description("List cohorts.")
   .option("--project <id>", "only this project", positiveInteger)
   .addHelpText("after", "\nExample:\n  flagkeep cohorts list --project 1 --json")
   .action(
-    run((options: { project?: number; json?: true }) =>
-      withMetadata(options, (metadata) => {
-        const found = chosenProjects(metadata, options.project)
-          .flatMap(({ id }) => readCohorts(metadata.db, id))
-          .map(
-            (cohort): Static<typeof CohortRecord> => ({
-              id: cohort.id,
-              project_id: cohort.projectId,
-              name: cohort.name,
-              description: cohort.description,
-              is_static: cohort.isStatic,
-              count: cohort.personCount,
-              last_calculation: cohort.lastCalculation?.toISOString() ?? null,
-              created_at: cohort.createdAt.toISOString(),
-            }),
-          );
+    run((options: CallOptions) =>
+      withCaller(listAllProjects, options, async (caller) => {
+        const found: CohortOfProject[] = [];
+        for (const id of await projectIds(caller, options)) {
+          const cohorts = (await caller.in(id).list(listAllCohorts)) as Static<typeof CohortBody>[];
+          found.push(...cohorts.map((cohort) => ({ ...cohort, project_id: id })));
+        }
         if (options.json) return printJson(found);
         printTable(
           ["id", "project", "name", "kind", "persons"],
@@ -58,6 +42,15 @@ const list = withJson(
       }),
     ),
   );
+withServer(list);
+
+/** The given project, or all; on a server, the unarchived ones. */
+async function projectIds(caller: Caller, options: CallOptions): Promise<number[]> {
+  if (options.project !== undefined) return [options.project];
+  const listed = [false, true].map((archived) => caller.list(listAllProjects, { archived }));
+  const [open, archived] = (await Promise.all(listed)) as { id: number }[][];
+  return [...open!, ...(getServer(options) === undefined ? archived! : [])].map(({ id }) => id);
+}
 
 export const cohorts = new Command("cohorts")
   .description("List cohorts; create them with the API or `flagkeep flags import`.")

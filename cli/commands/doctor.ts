@@ -1,20 +1,20 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Command } from "commander";
-import { Count, exactly } from "../../src/lib/schema.ts";
-import { examine } from "../../src/operate/doctor/examine.ts";
+import { NonNegativeInt, strictObject } from "../../src/lib/schema.ts";
 import { Finding } from "../../src/operate/doctor/finding.ts";
-import { withJson } from "../json-shape.ts";
+import { runChecks } from "../../src/operate/doctor/run-checks.ts";
+import { withJson } from "../json-schema.ts";
 import { exitFailed, print, printJson, run } from "../output.ts";
-import { configOf, withSettings } from "../settings.ts";
-import { requireInitialised } from "../stores.ts";
+import { configFromOptions, withSettings } from "../settings.ts";
+import { assertInitialized } from "../stores.ts";
 
 const marks = { ok: "ok     ", warning: "WARNING", error: "ERROR  " };
 
-const Report = exactly({
-  /** Nothing is wrong that counts as an error. */
+const Report = strictObject({
+  /** No problem has the level of an error. */
   ok: Type.Boolean(),
-  errors: Count,
-  warnings: Count,
+  errors: NonNegativeInt,
+  warnings: NonNegativeInt,
   findings: Type.Array(Finding),
 });
 
@@ -34,9 +34,9 @@ export const doctor = withJson(
   )
   .action(
     run(async (options: { json?: true }) => {
-      const config = configOf(options as never);
-      requireInitialised(config["data-dir"]);
-      const findings = await examine(config);
+      const config = configFromOptions(options as never);
+      assertInitialized(config["data-dir"]);
+      const findings = await runChecks(config);
       const errors = findings.filter(({ level }) => level === "error").length;
       const warnings = findings.filter(({ level }) => level === "warning").length;
       const report: Static<typeof Report> = { ok: errors === 0, errors, warnings, findings };

@@ -1,30 +1,28 @@
-/** Commands that change flags that are there: `set`, `enable`, `disable`, `delete`, `restore`. */
+/** Commands that change existing flags: `set`, `enable`, `disable`, `delete`, `restore`. */
 
 import { Type } from "@sinclair/typebox";
 import { Command } from "commander";
-import type { Metadata } from "../../src/accounts/metadata.ts";
-import { FlagEditInput } from "../../src/flags/api/flag-shapes.ts";
-import { type Flag, flagFields } from "../../src/flags/fields.ts";
-import { findFlag, readDeletedFlags } from "../../src/flags/store/flag.ts";
-import { updateFlag } from "../../src/flags/store/flag-writes.ts";
-import { ApprovalRequired, protectedBy } from "../../src/flags/store/protected-flags.ts";
-import { parseFields } from "../../src/http/fields.ts";
-import { InvalidField } from "../../src/lib/errors.ts";
+import { FlagBody } from "../../src/flags/api/flag-schemas.ts";
+import type { FlagAnswer } from "../../src/flags/fields.ts";
+import { keyOfReplaced } from "../../src/flags/rules/key.ts";
+import { withoutShown } from "../../src/flags/store/flag-conflicts.ts";
+import { InvalidFieldError } from "../../src/lib/errors.ts";
 import { isJsonObject, type JsonObject } from "../../src/lib/json.ts";
-import { FlagRecord, flagRecords } from "../flag-record.ts";
+import { listAllFlags, updateOneFlag } from "../../src/operations/flags.ts";
+import type { Caller } from "../../src/operations/operation.ts";
 import { collect, print, printJson, run } from "../output.ts";
-import { type ProjectStores, withProject } from "../stores.ts";
 import {
   type CommonOptions,
-  flagOf,
-  NoSuchFlag,
+  FlagNotFoundError,
+  flagByKey,
   nobodyHint,
   payload,
   percentage,
   rolloutFields,
   variant,
   withConfirm,
-  withProjectAndJson,
+  withFlagOptions,
+  withFlags,
 } from "./flags-common.ts";
 
 interface SetOptions extends CommonOptions {
@@ -36,10 +34,9 @@ interface SetOptions extends CommonOptions {
   name?: string;
   tag?: string[];
   note?: string;
-  confirm?: true;
 }
 
-export const set = withConfirm(withProjectAndJson(new Command("set"), FlagRecord))
+export const set = withConfirm(withFlagOptions(new Command("set"), FlagBody))
   .description("Update a flag: state, rollout, variants, payloads, in one change.")
   .argument("<key>", "flag key")
   .option("--on", "turn the flag on")
@@ -62,11 +59,10 @@ export const set = withConfirm(withProjectAndJson(new Command("set"), FlagRecord
   )
   .action(
     run((key: string, options: SetOptions) =>
-      withProject(options, (stores) => {
-        const flag = flagOf(stores, key);
-        const sent = changesOf(stores, flag, options);
-        const [after] = edited(stores, [flag], () => sent, options);
-        if (options.json) return printJson(flagRecords(stores)(after!));
+      withFlags(options, async (caller) => {
+        const flag = await flagByKey(caller, key);
+        const [after] = await edited(caller, [flag], () => getChanges(flag, options), options);
+        if (options.json) return printJson(after);
         const hint = after!.active ? nobodyHint(after!) : "";
         const state = `${after!.active ? "on" : "off"}, version ${after!.version}`;
         print(`Flag ${after!.key} is changed; it is ${state}${hint && `; ${hint}`}.`);
@@ -74,36 +70,37 @@ export const set = withConfirm(withProjectAndJson(new Command("set"), FlagRecord
     ),
   );
 
-/** The body that would be sent to the API. @throws {InvalidField} nothing is to be changed, or both of two opposites */
-function changesOf({ writing }: ProjectStores, flag: Flag, options: SetOptions): JsonObject {
+/** Body of the equivalent API request. @throws {InvalidFieldError} no change is given, or two contradict each other */
+function getChanges(flag: FlagAnswer, options: SetOptions): JsonObject {
+  const filters = withoutShown(flag.filters) as JsonObject;
   const { rollout, variant: variants, payload: payloads, name, tag: tags, on, off } = options;
-  if (on && off) throw new InvalidField(null, "invalid_input", "--on and --off contradict each other.");
+  if (on && off) throw new InvalidFieldError(null, "invalid_input", "--on and --off contradict each other.");
   const sent: JsonObject = {
     ...(on || off ? { active: on === true } : {}),
     ...(name === undefined ? {} : { name }),
     ...(tags === undefined ? {} : { tags }),
-    ...(rollout === undefined ? {} : rolloutFields(flag.filters, rollout)),
+    ...(rollout === undefined ? {} : rolloutFields(filters, rollout)),
   };
   if (variants !== undefined || payloads !== undefined) {
-    const opened = writing.payloads.open(flag);
-    const known = isJsonObject(opened.payloads) ? opened.payloads : {};
+    // Secret payloads are redacted here; sent back as read, they are unchanged.
+    const known = isJsonObject(filters.payloads) ? filters.payloads : {};
     const named = (payloads ?? []).map(([variantKey, json]) => [
       variantKey === "" ? "true" : variantKey,
       json,
     ]);
-    const multivariate = isJsonObject(opened.multivariate) ? opened.multivariate : {};
+    const multivariate = isJsonObject(filters.multivariate) ? filters.multivariate : {};
     sent.filters = {
-      ...opened,
+      ...filters,
       ...(sent.filters as JsonObject | undefined),
       ...(variants === undefined ? {} : { multivariate: { ...multivariate, variants } }),
       payloads: { ...known, ...Object.fromEntries(named) },
     };
   }
   if (Object.keys(sent).length > 0) return sent;
-  throw new InvalidField(
+  throw new InvalidFieldError(
     null,
     "invalid_input",
-    "Say what to change: --on, --off, --rollout, --variant, --payload, --name or --tag.",
+    "Nothing to change: use --on, --off, --rollout, --variant, --payload, --name or --tag.",
   );
 }
 
@@ -111,18 +108,18 @@ export const enable = switching("enable", "Turn flags on.", true);
 export const disable = switching("disable", "Turn flags off.", false);
 
 function switching(name: string, description: string, active: boolean): Command {
-  return withConfirm(withProjectAndJson(new Command(name), Type.Array(FlagRecord)))
+  return withConfirm(withFlagOptions(new Command(name), Type.Array(FlagBody)))
     .description(description)
     .argument("<key...>", "flag keys")
     .option("--note <text>", "reason for the change, stored in the activity log")
     .addHelpText("after", `\nExample:\n  flagkeep flags ${name} new-checkout`)
     .action(
-      run((keys: string[], options: CommonOptions & Pick<SetOptions, "note" | "confirm">) =>
-        withProject(options, (stores) => {
-          const before = keys.map((key) => flagOf(stores, key));
-          const change = (flag: Flag) => (flag.active === active ? undefined : { active });
-          const after = edited(stores, before, change, options);
-          if (options.json) return printJson(after.map(flagRecords(stores)));
+      run((keys: string[], options: CommonOptions & Pick<SetOptions, "note">) =>
+        withFlags(options, async (caller) => {
+          const before = await flagsByKey(caller, keys);
+          const change = (flag: FlagAnswer) => (flag.active === active ? undefined : { active });
+          const after = await edited(caller, before, change, options);
+          if (options.json) return printJson(after);
           for (const [index, flag] of after.entries()) {
             const was = before[index]!.active === active ? " already" : "";
             print(`Flag ${flag.key} is${was} switched ${active ? "on" : "off"}.`);
@@ -132,45 +129,51 @@ function switching(name: string, description: string, active: boolean): Command 
     );
 }
 
-export const deleteFlags = withConfirm(withProjectAndJson(new Command("delete"), Type.Array(FlagRecord)))
+export const deleteFlags = withConfirm(withFlagOptions(new Command("delete"), Type.Array(FlagBody)))
   .description("Delete flags; undo with `flags restore`.")
   .argument("<key...>", "flag keys")
   .addHelpText("after", "\nExample:\n  flagkeep flags delete old-checkout")
   .action(
-    run((keys: string[], options: CommonOptions & Pick<SetOptions, "confirm">) =>
-      withProject(options, (stores) => {
-        const before = keys.map((key) => flagOf(stores, key));
-        const after = edited(stores, before, () => ({ deleted: true }), options);
-        if (options.json) return printJson(after.map(flagRecords(stores)));
+    run((keys: string[], options: CommonOptions) =>
+      withFlags(options, async (caller) => {
+        const before = await flagsByKey(caller, keys);
+        const after = await edited(caller, before, () => ({ deleted: true }), options);
+        if (options.json) return printJson(after);
         for (const { key } of before)
-          print(`Flag ${key} is deleted; \`flagkeep flags restore ${key}\` brings it back.`);
+          print(`Flag ${key} is deleted; \`flagkeep flags restore ${key}\` restores it.`);
       }),
     ),
   );
 
-export const restore = withConfirm(withProjectAndJson(new Command("restore"), FlagRecord))
+export const restore = withConfirm(withFlagOptions(new Command("restore"), FlagBody))
   .description("Restore a deleted flag; under a new key if its own is in use.")
   .argument("<key>", "flag key or id")
   .addHelpText("after", "\nExample:\n  flagkeep flags restore old-checkout")
   .action(
-    run((key: string, options: CommonOptions & Pick<SetOptions, "confirm">) =>
-      withProject(options, (stores) => {
-        const [after] = edited(stores, [deletedFlag(stores, key)], () => ({ deleted: false }), options);
-        if (options.json) return printJson(flagRecords(stores)(after!));
-        print(`Flag ${after!.key} is back; it is ${after!.active ? "on" : "off"}.`);
+    run((key: string, options: CommonOptions) =>
+      withFlags(options, async (caller) => {
+        const flag = await deletedFlag(caller, key);
+        const [after] = await edited(caller, [flag], () => ({ deleted: false }), options);
+        if (options.json) return printJson(after);
+        print(`Flag ${after!.key} is restored; it is ${after!.active ? "on" : "off"}.`);
       }),
     ),
   );
 
-/** The flag that was deleted last of those that had the key. @throws {NoSuchFlag} */
-function deletedFlag({ metadata, project }: ProjectStores, key: string): Flag {
-  const had = (flag: Flag) =>
-    flag.key === key || flag.key === `${key}:deleted:${flag.id}` || String(flag.id) === key;
-  const found = readDeletedFlags(metadata.db, project.id)
-    .filter(had)
-    .sort((a, b) => b.updatedAt.getTime() - a.updatedAt.getTime() || b.id - a.id);
-  if (found[0] !== undefined) return found[0];
-  throw new NoSuchFlag(
+async function flagsByKey(caller: Caller, keys: readonly string[]): Promise<FlagAnswer[]> {
+  const found: FlagAnswer[] = [];
+  for (const key of keys) found.push(await flagByKey(caller, key));
+  return found;
+}
+
+/** The most recently deleted flag with the key. @throws {FlagNotFoundError} */
+async function deletedFlag(caller: Caller, key: string): Promise<FlagAnswer> {
+  const deleted = (await caller.list(listAllFlags, { deleted: true, order: "-updated_at" })) as FlagAnswer[];
+  const found = deleted.find(
+    (flag) => flag.key === key || flag.key === keyOfReplaced(key, flag.id) || String(flag.id) === key,
+  );
+  if (found !== undefined) return found;
+  throw new FlagNotFoundError(
     key,
     "deleted flag",
     "`flagkeep flags list --deleted` shows all that can be restored.",
@@ -178,41 +181,22 @@ function deletedFlag({ metadata, project }: ProjectStores, key: string): Flag {
 }
 
 /**
- * Changes flags as the API would, all of them or none: later ones may be refused because other flags depend on them.
+ * Changes flags. In a data directory this is atomic, because later ones may be rejected: other flags depend on them.
  *
- * @param change the body for a flag; undefined leaves it as it is.
- * @throws {ApprovalRequired} protected flags would change, and the command was not confirmed; nothing was changed.
+ * @param change the body for a flag; undefined leaves it unchanged.
+ * @throws {ApprovalRequiredError} protected flags would change, and the command was not confirmed; nothing was changed.
  */
-function edited(
-  { writing, project, by }: ProjectStores,
-  before: readonly Flag[],
-  change: (flag: Flag) => JsonObject | undefined,
-  { note, confirm }: Pick<SetOptions, "note" | "confirm">,
-): Flag[] {
-  return writing.metadata.change((t) => {
-    const inside = { ...writing, metadata: joining(writing.metadata, t) };
-    const edits = before.map((flag) => {
-      const sent = change(flag);
-      if (sent === undefined) return { flag };
-      const input = parseFields(FlagEditInput, note === undefined ? sent : { ...sent, note }, {
-        partial: true,
-      });
-      return { flag, edit: { note: input.note, fields: flagFields(input), sent } };
-    });
-    const affected = edits.flatMap(({ flag: { id }, edit }) =>
-      edit === undefined ? [] : protectedBy(inside, findFlag(t, project.id, id)!, edit.fields),
-    );
-    if (affected.length > 0 && !confirm) {
-      throw new ApprovalRequired([...new Set(affected.map(({ key }) => key))].sort());
-    }
-    return edits.map(({ flag, edit }) => {
-      if (edit === undefined) return flag;
-      return updateFlag(inside, { by, projectId: project.id, id: flag.id, now: new Date(), ...edit });
-    });
+async function edited(
+  caller: Caller,
+  before: readonly FlagAnswer[],
+  change: (flag: FlagAnswer) => JsonObject | undefined,
+  { note }: CommonOptions & Pick<SetOptions, "note">,
+): Promise<FlagAnswer[]> {
+  const inputs = before.flatMap((flag) => {
+    const sent = change(flag);
+    return sent === undefined ? [] : [{ id: flag.id, body: note === undefined ? sent : { ...sent, note } }];
   });
-}
-
-/** A view of the metadata whose changes take part in a transaction that runs already. */
-function joining(metadata: Metadata, t: Parameters<Parameters<Metadata["change"]>[0]>[0]): Metadata {
-  return Object.create(metadata, { change: { value: (work: (inner: typeof t) => unknown) => work(t) } });
+  const changed = (await caller.callAll(updateOneFlag, inputs)) as FlagAnswer[];
+  const byId = new Map(changed.map((flag) => [flag.id, flag]));
+  return before.map((flag) => byId.get(flag.id) ?? flag);
 }

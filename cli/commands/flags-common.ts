@@ -1,34 +1,36 @@
-/** What the commands about flags share: options, the flag that a key names, values of options. */
+/** Options, flag lookup and option parsers that the flag commands share. */
 
 import { readFileSync } from "node:fs";
 import type { TSchema } from "@sinclair/typebox";
 import { type Command, InvalidArgumentError } from "commander";
-import type { Flag } from "../../src/flags/fields.ts";
-import { groupsOf } from "../../src/flags/rules/types.ts";
+import type { Flag, FlagAnswer } from "../../src/flags/fields.ts";
+import { getGroups } from "../../src/flags/rules/types.ts";
 import { findFlagByKey } from "../../src/flags/store/flag.ts";
 import { AppError } from "../../src/lib/errors.ts";
+import { parseExactJson } from "../../src/lib/exact-json.ts";
 import { isJsonObject, type JsonObject } from "../../src/lib/json.ts";
-import { withJson } from "../json-shape.ts";
+import { listAllFlags } from "../../src/operations/flags.ts";
+import type { Caller } from "../../src/operations/operation.ts";
+import { withJson } from "../json-schema.ts";
+import { withCaller } from "../operations/caller.ts";
+import { FlagStores } from "../operations/flag-stores.ts";
+import { type CallOptions, withServer } from "../operations/server.ts";
 import { positiveInteger } from "../output.ts";
 import { withSettings } from "../settings.ts";
 import type { ProjectStores } from "../stores.ts";
 
-/** The project has no flag with this key. */
-export class NoSuchFlag extends AppError {
+export class FlagNotFoundError extends AppError {
   readonly code = "no_such_flag";
   constructor(
     key: string,
     what = "flag",
     override readonly hint = "`flagkeep flags list` shows all keys.",
   ) {
-    super(`There is no ${what} ${key}.`);
+    super(`${what[0]!.toUpperCase()}${what.slice(1)} ${key} does not exist.`);
   }
 }
 
-export interface CommonOptions {
-  project?: number;
-  json?: true;
-}
+export type CommonOptions = CallOptions;
 
 /** Adds the options that all these commands have. */
 export const withProjectAndJson = (command: Command, shape: TSchema): Command =>
@@ -38,14 +40,33 @@ export const withProjectAndJson = (command: Command, shape: TSchema): Command =>
     positiveInteger,
   );
 
+/** For commands that are operations: they work on a server too. */
+export function withFlagOptions(command: Command, shape: TSchema): Command {
+  withServer(withProjectAndJson(command, shape));
+  return command;
+}
+
+/** Runs flag operations where the options select. */
+export const withFlags = (options: CallOptions, work: (caller: Caller) => Promise<void>) =>
+  withCaller(listAllFlags, options, work, (metadata) => new FlagStores(metadata, options));
+
+/** Finds a flag by its key. @throws {FlagNotFoundError} */
+export async function flagByKey(caller: Caller, key: string): Promise<FlagAnswer> {
+  // The filter ignores letter case.
+  const found = (await caller.list(listAllFlags, { key })) as FlagAnswer[];
+  const flag = found.find((one) => one.key === key);
+  if (flag === undefined) throw new FlagNotFoundError(key);
+  return flag;
+}
+
 /** Help of the option that applies changes of protected flags. */
 export const confirmWords = "apply changes that need approval without a change request";
 export const withConfirm = (command: Command): Command => command.option("--confirm", confirmWords);
 
-/** @throws {NoSuchFlag} */
-export function flagOf({ metadata, project }: ProjectStores, key: string): Flag {
+/** @throws {FlagNotFoundError} */
+export function getFlag({ metadata, project }: ProjectStores, key: string): Flag {
   const flag = findFlagByKey(metadata.db, project.id, key);
-  if (flag === undefined) throw new NoSuchFlag(key);
+  if (flag === undefined) throw new FlagNotFoundError(key);
   return flag;
 }
 
@@ -53,19 +74,19 @@ export function flagOf({ metadata, project }: ProjectStores, key: string): Flag 
 export function percentage(text: string): number {
   const value = Number(text.replace(/%$/, ""));
   if (text.trim() === "" || !(value >= 0 && value <= 100)) {
-    throw new InvalidArgumentError("It must be a number from 0 to 100.");
+    throw new InvalidArgumentError("Expected a number from 0 to 100.");
   }
   return value;
 }
 
 /**
- * The fields that change the rollout of a flag's only condition set, or create one. Fractions are possible in filters only,
- * and there a number has an effect even if it is the stored one rounded (contract, decision 10).
+ * Fields that change the rollout of a flag's only condition set, or create one. Fractions are possible in filters only.
+ * There a percentage takes effect even if it equals the stored one after rounding (contract, decision 10).
  */
 export function rolloutFields(stored: JsonObject, rollout: number): JsonObject {
-  const groups = groupsOf(stored);
+  const groups = getGroups(stored);
   const [only = { properties: [] }, ...others] = groups;
-  // Refused by the rules, which name the other way.
+  // Rejected by validation, whose error names the alternative.
   if (others.length > 0) return { rollout_percentage: Math.round(rollout) };
   return {
     filters: { groups: [{ ...only, rollout_percentage: rollout }] },
@@ -73,37 +94,37 @@ export function rolloutFields(stored: JsonObject, rollout: number): JsonObject {
   };
 }
 
-/** What to do about a flag that matches no user; empty where it has a condition set. */
-export function nobodyHint({ filters }: Flag): string {
-  return groupsOf(filters).length === 0 ? "it matches nobody yet: add --rollout" : "";
+/** Hint for a flag that matches no user; empty if it has a condition set. */
+export function nobodyHint({ filters }: Pick<Flag, "filters">): string {
+  return getGroups(filters).length === 0 ? "it matches nobody yet: add --rollout" : "";
 }
 
 /** `control=50` */
 export function variant(text: string): { key: string; rollout_percentage: number } {
   const equals = text.lastIndexOf("=");
-  if (equals < 1) throw new InvalidArgumentError("It must be such as control=50.");
+  if (equals < 1) throw new InvalidArgumentError("Expected KEY=PERCENT, for example control=50.");
   return { key: text.slice(0, equals), rollout_percentage: percentage(text.slice(equals + 1)) };
 }
 
-/** `{"a":1}` or `control={"a":1}`; the text of the JSON is kept as it is. */
+/** `{"a":1}` or `control={"a":1}`; the JSON source is kept unchanged. */
 export function payload(text: string): [name: string, json: string] {
   const [, name = "", json = text] = /^([A-Za-z0-9_-]+)=(.*)$/s.exec(text) ?? [];
   try {
     JSON.parse(json);
   } catch {
-    throw new InvalidArgumentError("It must be JSON, or such as control=JSON.");
+    throw new InvalidArgumentError("Expected JSON or KEY=JSON, for example control=JSON.");
   }
   return [name, json];
 }
 
-/** JSON, or `@` and a file of it. */
-export function filtersOf(text: string): JsonObject {
+/** JSON, or `@` and a file that contains it. */
+export function getFilters(text: string): JsonObject {
   let filters: unknown;
   try {
-    filters = JSON.parse(text.startsWith("@") ? readFileSync(text.slice(1), "utf8") : text);
+    filters = parseExactJson(text.startsWith("@") ? readFileSync(text.slice(1), "utf8") : text);
   } catch (error) {
-    throw new InvalidArgumentError(`It must be JSON, or @ and a file of JSON (${(error as Error).message}).`);
+    throw new InvalidArgumentError(`Expected JSON or @FILE with JSON (${(error as Error).message}).`);
   }
-  if (!isJsonObject(filters)) throw new InvalidArgumentError("It must be a JSON object.");
+  if (!isJsonObject(filters)) throw new InvalidArgumentError("Expected a JSON object.");
   return filters;
 }

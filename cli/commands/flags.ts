@@ -1,84 +1,90 @@
 import { Type } from "@sinclair/typebox";
 import { Command } from "commander";
-import { writeDocument } from "../../src/flags/exchange/document.ts";
-import { storedFlag } from "../../src/flags/exchange/project-content.ts";
-import { documentText } from "../../src/flags/exchange/read-document.ts";
-import { type Flag, FlagInput, flagFields } from "../../src/flags/fields.ts";
+import { FlagBody } from "../../src/flags/api/flag-schemas.ts";
+import { exportedFields, type FlagAnswer } from "../../src/flags/fields.ts";
+import { type StoredFlag, writeDocument } from "../../src/flags/import-export/document.ts";
+import { serializeDocument } from "../../src/flags/import-export/read-document.ts";
 import { keyCharactersInWords } from "../../src/flags/rules/key-characters.ts";
-import { rolloutSummaryOf, statusFieldOf } from "../../src/flags/rules/status.ts";
-import { readDeletedFlags, readFlags } from "../../src/flags/store/flag.ts";
-import { createFlag } from "../../src/flags/store/flag-writes.ts";
-import { parseFields } from "../../src/http/fields.ts";
-import { InvalidField } from "../../src/lib/errors.ts";
+import { getRolloutSummary } from "../../src/flags/rules/status.ts";
+import { withoutShown } from "../../src/flags/store/flag-conflicts.ts";
+import { InvalidFieldError } from "../../src/lib/errors.ts";
 import type { JsonObject } from "../../src/lib/json.ts";
-import { FlagRecord, flagRecords } from "../flag-record.ts";
+import { createNewFlag, listAllFlags } from "../../src/operations/flags.ts";
 import { collect, print, printJson, printTable, run } from "../output.ts";
-import { creatingAuthor, creatorWords, withProject } from "../stores.ts";
+import { creatorWords } from "../stores.ts";
 import { deleteFlags, disable, enable, restore, set } from "./flags-change.ts";
 import {
   type CommonOptions,
-  filtersOf,
-  flagOf,
+  flagByKey,
+  getFilters,
   nobodyHint,
   payload,
   percentage,
   variant,
-  withProjectAndJson,
+  withFlagOptions,
+  withFlags,
 } from "./flags-common.ts";
-import { exportFlags, importFlags } from "./flags-exchange.ts";
 import { explain } from "./flags-explain.ts";
-import { approve, proposals, reject, schedule, scheduled, takeBack } from "./flags-later.ts";
+import { exportFlags, importFlags } from "./flags-import-export.ts";
+import { approve, cancelScheduled, changeRequests, reject, schedule, scheduled } from "./flags-pending.ts";
 
-const list = withProjectAndJson(new Command("list"), Type.Array(FlagRecord))
+const list = withFlagOptions(new Command("list"), Type.Array(FlagBody))
   .description("List the flags of a project.")
   .option("--deleted", "list deleted flags")
   .option("--keys", "print only the keys, one per line")
   .addHelpText("after", "\nExamples:\n  flagkeep flags list --json\n  flagkeep flags list --deleted")
   .action(
     run((options: CommonOptions & { deleted?: true; keys?: true }) =>
-      withProject(options, (stores) => {
-        const { metadata, project } = stores;
-        const read = options.deleted ? readDeletedFlags : readFlags;
-        const flags = read(metadata.db, project.id);
+      withFlags(options, async (caller) => {
+        const deleted = options.deleted === true;
+        const flags = (await caller.list(listAllFlags, { order: "key", deleted })) as FlagAnswer[];
         if (options.keys && !options.json)
           return void process.stdout.write(flags.map(({ key }) => `${key}\n`).join(""));
-        if (options.json) return printJson(flags.map(flagRecords(stores)));
+        if (options.json) return printJson(flags);
         printTable(["key", "on", "rollout", "variants", "version", "note", "description"], flags.map(row));
       }),
     ),
   );
 
-function row(flag: Flag): string[] {
-  const { maxRolloutPercentage, hasTargetingConditions } = rolloutSummaryOf(flag.filters);
+function row(flag: FlagAnswer): string[] {
+  const { maxRolloutPercentage, hasTargetingConditions } = getRolloutSummary(flag.filters);
   const { variants } = (flag.filters.multivariate ?? {}) as { variants?: { key: string }[] };
   return [
     flag.key,
     flag.active ? "yes" : "no",
-    `${maxRolloutPercentage}%${hasTargetingConditions ? " of some" : ""}`,
+    `${maxRolloutPercentage}%${hasTargetingConditions ? " of matching users" : ""}`,
     (variants ?? []).map(({ key }) => key).join(","),
     String(flag.version),
-    statusFieldOf(flag, new Date()) === "STALE" ? "stale" : "",
+    flag.status === "STALE" ? "stale" : "",
     flag.name,
   ];
 }
 
-const get = withProjectAndJson(new Command("get"), FlagRecord)
+const get = withFlagOptions(new Command("get"), FlagBody)
   .description("Show a flag in the format of `flags import`.")
   .argument("<key>", "flag key")
   .addHelpText("after", "\nExample:\n  flagkeep flags get new-checkout")
   .action(
     run((key: string, options: CommonOptions) =>
-      withProject(options, (stores) => {
-        const flag = flagOf(stores, key);
-        const record = flagRecords(stores)(flag);
-        if (options.json) return printJson(record);
-        const { flags } = writeDocument({ flags: [storedFlag(flag)], cohorts: [], groupTypes: [] });
-        print(documentText({ flagkeep_flags: 1, group_types: {}, cohorts: [], flags }, "yaml").trimEnd());
-        for (const issue of record.local_evaluation_issues)
+      withFlags(options, async (caller) => {
+        const flag = await flagByKey(caller, key);
+        if (options.json) return printJson(flag);
+        const { flags } = writeDocument({ flags: [documentFlag(flag)], cohorts: [], groupTypes: [] });
+        print(
+          serializeDocument({ flagkeep_flags: 1, group_types: {}, cohorts: [], flags }, "yaml").trimEnd(),
+        );
+        for (const issue of flag.local_evaluation_issues)
           print(`# SDKs cannot evaluate it locally. ${issue}`);
       }),
     ),
   );
+
+/** A flag for a document, without the names that responses add to conditions. */
+function documentFlag(flag: FlagAnswer): StoredFlag {
+  const fields = exportedFields.map(({ name }) => [name, flag[name as keyof FlagAnswer]]);
+  const { id, key } = flag;
+  return { id, key, fields: withoutShown(Object.fromEntries(fields)) as JsonObject };
+}
 
 interface CreateOptions extends CommonOptions {
   name?: string;
@@ -94,7 +100,7 @@ interface CreateOptions extends CommonOptions {
   user?: string;
 }
 
-const create = withProjectAndJson(new Command("create"), FlagRecord)
+const create = withFlagOptions(new Command("create"), FlagBody)
   .description("Create a flag; it is off for everyone without --rollout, --variant or --filters.")
   .argument("<key>", keyCharactersInWords)
   .option("--name <text>", "description")
@@ -105,7 +111,11 @@ const create = withProjectAndJson(new Command("create"), FlagRecord)
     collect(variant),
   )
   .option("--payload <json>", "payload, or <variant>=<json>; repeatable", collect(payload))
-  .option("--filters <json>", "complete filters JSON or @FILE, instead of the three options above", filtersOf)
+  .option(
+    "--filters <json>",
+    "complete filters JSON or @FILE, instead of the three options above",
+    getFilters,
+  )
   .option("--tag <name>", "tag; repeatable", collect(String))
   .option("--runtime <where>", "evaluation runtime: all, client or server")
   .option("--continuity", "persist the flag's value across identification")
@@ -120,34 +130,27 @@ const create = withProjectAndJson(new Command("create"), FlagRecord)
   )
   .action(
     run((key: string, options: CreateOptions) =>
-      withProject(options, (stores) => {
-        const { metadata, writing, project } = stores;
-        const input = parseFields(FlagInput, inputOf(key, options));
-        const flag = createFlag(writing, {
-          by: creatingAuthor(metadata, project.organizationId, options.user),
-          projectId: project.id,
-          fields: { ...flagFields(input), key: input.key },
-          createsUsageDashboard: options.dashboard,
-          now: new Date(),
-        });
-        if (options.json) return printJson(flagRecords(stores)(flag));
+      withFlags(options, async (caller) => {
+        const input = { ...getInput(key, options), _should_create_usage_dashboard: options.dashboard };
+        const flag = (await caller.call(createNewFlag, input)) as FlagAnswer;
+        if (options.json) return printJson(flag);
         const rollout =
-          nobodyHint(flag) || `its rollout is ${rolloutSummaryOf(flag.filters).maxRolloutPercentage}%`;
+          nobodyHint(flag) || `its rollout is ${getRolloutSummary(flag.filters).maxRolloutPercentage}%`;
         const off = flag.active ? "" : " and switched off";
         print(`Flag ${flag.key} is created${off}, with ID ${flag.id}; ${rollout}.`);
       }),
     ),
   );
 
-/** The body that would be sent to the API. */
-function inputOf(key: string, options: CreateOptions): JsonObject {
+/** Body of the equivalent API request. */
+function getInput(key: string, options: CreateOptions): JsonObject {
   const { rollout, variant: variants = [], payload: payloads = [], filters } = options;
   if (filters && (rollout !== undefined || variants.length > 0 || payloads.length > 0)) {
-    const detail = "--filters says everything; leave out --rollout, --variant and --payload.";
-    throw new InvalidField(null, "invalid_input", detail);
+    const detail = "--filters is complete: omit --rollout, --variant and --payload.";
+    throw new InvalidFieldError(null, "invalid_input", detail);
   }
   const named = payloads.map(([name, json]) => [name === "" ? "true" : name, json]);
-  // Percentages of variants are meant for everyone; a key alone matches no user (contract, decision 11).
+  // Variant percentages imply all users; a key alone matches no user (contract, decision 11).
   const percent = rollout ?? (variants.length > 0 ? 100 : undefined);
   return {
     key,
@@ -184,7 +187,7 @@ export const flags = new Command("flags")
   .addCommand(explain)
   .addCommand(schedule)
   .addCommand(scheduled)
-  .addCommand(takeBack)
-  .addCommand(proposals)
+  .addCommand(cancelScheduled)
+  .addCommand(changeRequests)
   .addCommand(approve)
   .addCommand(reject);

@@ -3,26 +3,25 @@ import { type Static, Type } from "@sinclair/typebox";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { type RoleName, type RoleReadiness, roleNames } from "../../src/http/probes.ts";
 import { AppError } from "../../src/lib/errors.ts";
-import { exactly } from "../../src/lib/schema.ts";
+import { strictObject } from "../../src/lib/schema.ts";
 import { isInUse } from "../../src/lock.ts";
-import type { Status } from "../../src/operate/status-shape.ts";
+import type { Status } from "../../src/operate/status-schema.ts";
 import { paths } from "../../src/paths.ts";
-import { askControl } from "../../src/rpc/control.ts";
-import { withJson } from "../json-shape.ts";
+import { callControl } from "../../src/rpc/control.ts";
+import { withJson } from "../json-schema.ts";
 import { exitDone, print, printJson, run } from "../output.ts";
-import { dataDirOf, withSettings } from "../settings.ts";
+import { getDataDir, withSettings } from "../settings.ts";
 
-/** The appliance cannot serve requests at this moment. */
-class NotReady extends AppError {
+class NotReadyError extends AppError {
   readonly code = "not_ready";
   override readonly hint = "See its log, or run `flagkeep doctor`.";
 }
 
 const timeoutMs = 5_000;
 
-const Health = exactly({
+const Health = strictObject({
   ready: Type.Boolean(),
-  /** `ready`, or what hinders it. */
+  /** `ready`, or the reason why not. */
   state: Type.String(),
 });
 
@@ -43,34 +42,34 @@ export const healthcheck = withJson(
   .action(
     run(async (options: { url?: string; role?: RoleName; json?: true }) => {
       const { url, role } = options;
-      const state = url ? await stateOver(url, role) : await stateIn(dataDirOf(options as never), role);
+      const state = url ? await stateOver(url, role) : await stateIn(getDataDir(options as never), role);
       const health: Static<typeof Health> = { ready: state === "ready", state };
       if (options.json) printJson(health);
       else if (health.ready) print("ready");
-      if (!health.ready) throw new NotReady(`The appliance is not ready (${state}).`);
+      if (!health.ready) throw new NotReadyError(`The server is not ready (${state}).`);
       process.exit(exitDone);
     }),
   );
 
 function httpAddress(text: string): string {
   if (/^https?:\/\//.test(text) && URL.canParse(text)) return text;
-  throw new InvalidArgumentError("It must be an address such as http://127.0.0.1:8000.");
+  throw new InvalidArgumentError("Expected a URL, for example http://127.0.0.1:8000.");
 }
 
 async function stateIn(dataDir: string, role: RoleName | undefined): Promise<string> {
-  const late = Bun.sleep(timeoutMs).then(() => "no answer in 5 s");
+  const late = Bun.sleep(timeoutMs).then(() => "no response in 5 s");
   return await Promise.race([
     late,
-    askControl<Status>(dataDir, "status").then((status) =>
-      status === undefined ? silence(dataDir) : stateOf(status.roles, role),
+    callControl<Status>(dataDir, "status").then((status) =>
+      status === undefined ? silence(dataDir) : getState(status.roles, role),
     ),
   ]);
 }
 
-/** Why the control socket does not answer. */
+/** Why the control socket does not respond. */
 function silence(dataDir: string): string {
   const used = existsSync(dataDir) && isInUse(paths(dataDir).lock, dataDir);
-  return used ? "the process that uses the data directory does not answer" : "not running";
+  return used ? "the process that uses the data directory does not respond" : "not running";
 }
 
 async function stateOver(url: string, role: RoleName | undefined): Promise<string> {
@@ -79,15 +78,17 @@ async function stateOver(url: string, role: RoleName | undefined): Promise<strin
     const response = await fetch(address, { signal: AbortSignal.timeout(timeoutMs) });
     if (response.ok) return "ready";
     const { roles } = (await response.json().catch(() => ({}))) as { roles?: RoleReadiness[] };
-    return roles === undefined ? `HTTP ${response.status}` : stateOf(roles, role);
+    return roles === undefined ? `HTTP ${response.status}` : getState(roles, role);
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
   }
 }
 
 /** `ready`, or what cannot be served and why. */
-function stateOf(roles: readonly RoleReadiness[], asked: RoleName | undefined): string {
-  const hindered = roles.filter(({ role, ready }) => !ready && (asked === undefined || role === asked));
+function getState(roles: readonly RoleReadiness[], requested: RoleName | undefined): string {
+  const hindered = roles.filter(
+    ({ role, ready }) => !ready && (requested === undefined || role === requested),
+  );
   if (hindered.length === 0) return "ready";
   return hindered.map(({ role, reason }) => `${role}: ${reason?.replace(/\.$/, "")}`).join("; ");
 }

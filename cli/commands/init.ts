@@ -1,21 +1,21 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Command } from "commander";
-import { Initialised, initialise, isInitialised } from "../../src/accounts/initialise.ts";
+import { Initialised, initialize, isInitialised } from "../../src/accounts/initialize.ts";
 import { openMetadata } from "../../src/accounts/metadata.ts";
 import { openPayloadKey } from "../../src/flags/store/payload-key.ts";
-import { exactly } from "../../src/lib/schema.ts";
+import { strictObject } from "../../src/lib/schema.ts";
 import { shellWord } from "../../src/lib/shell-text.ts";
 import { paths } from "../../src/paths.ts";
-import { requireNoEvents, takeDirectory } from "../../src/serve/data-directory.ts";
+import { assertNoEvents, openDataDirectory } from "../../src/serve/data-directory.ts";
 import { commandName } from "../command-name.ts";
 import { consoleSettings, ownerLink } from "../console-link.ts";
-import { withJson } from "../json-shape.ts";
+import { withJson } from "../json-schema.ts";
 import { print, printJson, run } from "../output.ts";
-import { configOf, dataDirOf, optionWords, withSettings } from "../settings.ts";
+import { configFromOptions, getDataDir, optionHelp, withSettings } from "../settings.ts";
 
-const Made = exactly({
+const Made = strictObject({
   ...Initialised.properties,
-  /** Where the owner chooses a password: for 24 hours, once. Empty where the console is off. */
+  /** One-time link for choosing the owner's password, valid for 24 hours. Empty if the console is off. */
   console_url: Type.String(),
 });
 
@@ -46,15 +46,15 @@ export const init = withJson(withSettings(new Command("init"), ["data-dir", ...c
   )
   .action(
     run((options: Options) => {
-      const dataDir = dataDirOf(options as never);
-      const lock = takeDirectory(dataDir);
+      const dataDir = getDataDir(options as never);
+      const lock = openDataDirectory(dataDir);
       const metadata = openMetadata(paths(dataDir).metadata);
-      if (!isInitialised(metadata.db)) requireNoEvents(dataDir);
-      const initialised = initialise(metadata, options);
+      if (!isInitialised(metadata.db)) assertNoEvents(dataDir);
+      const initialised = initialize(metadata, options);
       openPayloadKey(paths(dataDir).payloadKey, metadata);
       const made: Static<typeof Made> = {
         ...initialised,
-        console_url: ownerLink(metadata, configOf(options as never)) ?? "",
+        console_url: ownerLink(metadata, configFromOptions(options as never)) ?? "",
       };
       metadata.close();
       lock.release();
@@ -70,12 +70,12 @@ export const init = withJson(withSettings(new Command("init"), ["data-dir", ...c
       print("The personal key is shown only once. Start the server with");
       print(`  ${serveCommand(options as never)}`);
       if (made.console_url === "") return;
-      print("then open the console's link within 24 hours to choose a password; it works once.");
+      print("then open the console link within 24 hours to choose a password; it works once.");
     }),
   );
 
-/** With what this command was called with, and the server would otherwise not know. */
+/** Includes the settings of this call that `serve` would otherwise not have. */
 function serveCommand(options: Record<string, unknown>): string {
-  const given = optionWords(options, ["data-dir", ...consoleSettings]);
-  return [commandName(), "serve", ...given.map(shellWord)].join(" ");
+  const sent = optionHelp(options, ["data-dir", ...consoleSettings]);
+  return [commandName(), "serve", ...sent.map(shellWord)].join(" ");
 }

@@ -10,11 +10,11 @@ import {
 } from "../../src/accounts/personal-keys.ts";
 import { listUsers } from "../../src/accounts/users.ts";
 import { AppError } from "../../src/lib/errors.ts";
-import { exactly, Instant, orNull } from "../../src/lib/schema.ts";
-import { withJson } from "../json-shape.ts";
-import { collect, momentAfter, positiveInteger, print, printJson, printTable, run } from "../output.ts";
+import { DateTime, nullable, strictObject } from "../../src/lib/schema.ts";
+import { withJson } from "../json-schema.ts";
+import { collect, durationFromNow, positiveInteger, print, printJson, printTable, run } from "../output.ts";
 import { withSettings } from "../settings.ts";
-import { chosenProjects, operator, WhichOne, withMetadata } from "../stores.ts";
+import { AmbiguousSelectorError, osUserAuthor, resolveProjects, withMetadata } from "../stores.ts";
 
 const shownMembers = {
   id: Type.String(),
@@ -24,15 +24,15 @@ const shownMembers = {
   scopes: Type.Array(Type.String()),
   scoped_teams: Type.Array(Type.Integer()),
   scoped_organizations: Type.Array(Type.String()),
-  created_at: Instant,
-  last_used_at: orNull(Instant),
-  expires_at: orNull(Instant),
+  created_at: DateTime,
+  last_used_at: nullable(DateTime),
+  expires_at: nullable(DateTime),
 };
-/** A key; its clear value is there when it was made just now. */
-const KeyRecord = exactly({ ...shownMembers, value: orNull(Type.String()) });
-const NewKeyRecord = exactly({ ...shownMembers, value: Type.String({ pattern: "^phx_" }) });
-const ShownKey = exactly({ ...shownMembers, revoked_at: orNull(Instant) });
-const RevokedKey = exactly({ ...KeyRecord.properties, revoked: Type.Literal(true) });
+/** A key; with its clear value if it was just created. */
+const KeyRecord = strictObject({ ...shownMembers, value: nullable(Type.String()) });
+const NewKeyRecord = strictObject({ ...shownMembers, value: Type.String({ pattern: "^phx_" }) });
+const ShownKey = strictObject({ ...shownMembers, revoked_at: nullable(DateTime) });
+const RevokedKey = strictObject({ ...KeyRecord.properties, revoked: Type.Literal(true) });
 
 function record(key: PersonalKey, userEmail: string, value: string | null = null): Static<typeof KeyRecord> {
   return {
@@ -50,10 +50,10 @@ function record(key: PersonalKey, userEmail: string, value: string | null = null
   };
 }
 
-/** The id names no key, or none that could be meant. */
-class NoSuchKey extends AppError {
+/** The id matches no key, or no valid one. */
+class KeyNotFoundError extends AppError {
   readonly code = "no_such_key";
-  override readonly hint = "`flagkeep keys list` shows the ids.";
+  override readonly hint = "`flagkeep keys list` shows the IDs.";
 }
 
 interface CreateOptions {
@@ -72,13 +72,13 @@ const create = withJson(
 )
   .description("Create a personal API key and print its value, which is shown only once.")
   .option("--user <email>", "owner of the key; optional if there is one user")
-  .option("--label <text>", "description", "Made on the command line")
+  .option("--label <text>", "description", "Created on the command line")
   .requiredOption(
     "--scope <scope...>",
     "scope: * or <object>:<read|write>, for example feature_flag:read; repeatable",
   )
   .option("--project <id>", "restrict the key to this project; repeatable", collect(positiveInteger))
-  .option("--expires <time>", "lifetime, for example 90d or 12h; default: unlimited", momentAfter)
+  .option("--expires <time>", "lifetime, for example 90d or 12h; default: unlimited", durationFromNow)
   .addHelpText(
     "after",
     "\nExamples:\n  flagkeep keys create --scope '*' --label laptop\n" +
@@ -88,7 +88,7 @@ const create = withJson(
     run((options: CreateOptions) =>
       withMetadata(options, (metadata) => {
         const userEmail = options.user ?? onlyUser(metadata);
-        for (const id of options.project ?? []) chosenProjects(metadata, id);
+        for (const id of options.project ?? []) resolveProjects(metadata, id);
         const { key, value } = createKey(
           metadata,
           {
@@ -98,11 +98,11 @@ const create = withJson(
             projectIds: options.project,
             expiresAt: options.expires,
           },
-          { by: operator() },
+          { by: osUserAuthor() },
         );
         if (options.json) return printJson(record(key, userEmail, value));
         print(value);
-        print(`Key ${key.id} of ${userEmail} with ${key.scopes.join(", ")}. It is shown this once.`);
+        print(`Key ${key.id} of ${userEmail} with ${key.scopes.join(", ")}. It is shown only once.`);
       }),
     ),
   );
@@ -149,7 +149,7 @@ const revoke = withJson(
     run((id: string, options: { json?: true }) =>
       withMetadata(options, (metadata) => {
         const { userEmail } = workingKey(metadata, id);
-        const key = revokeKey(metadata, id, new Date(), operator());
+        const key = revokeKey(metadata, id, new Date(), osUserAuthor());
         if (options.json) return printJson({ ...record(key, userEmail), revoked: true });
         print(`Key ${key.id} (${key.mask}) is revoked.`);
       }),
@@ -164,7 +164,7 @@ const show = withJson(withSettings(new Command("show"), ["data-dir"]), ShownKey,
     run((id: string, options: { json?: true }) =>
       withMetadata(options, (metadata) => {
         const key = listKeys(metadata.db, { includeRevoked: true }).find((one) => one.id === id);
-        if (key === undefined) throw new NoSuchKey(`There is no key with the id ${id}.`);
+        if (key === undefined) throw new KeyNotFoundError(`Key ${id} does not exist.`);
         const { value: _, ...shown } = record(key, key.userEmail);
         const all = { ...shown, revoked_at: key.revokedAt?.toISOString() ?? null };
         if (options.json) return printJson(all);
@@ -185,10 +185,10 @@ const roll = withJson(
     run((id: string, options: { json?: true }) =>
       withMetadata(options, (metadata) => {
         const { userEmail } = workingKey(metadata, id);
-        const { key, value } = rollKey(metadata, id, new Date(), operator());
+        const { key, value } = rollKey(metadata, id, new Date(), osUserAuthor());
         if (options.json) return printJson(record(key, userEmail, value));
         print(value);
-        print(`Key ${key.id} of ${userEmail} has this new value. It is shown this once.`);
+        print(`Key ${key.id} of ${userEmail} is rolled. It is shown only once.`);
       }),
     ),
   );
@@ -207,15 +207,16 @@ export const keys = new Command("keys")
   .addCommand(revoke)
   .addCommand(roll);
 
-/** A key that was not revoked. @throws {NoSuchKey} */
+/** An unrevoked key. @throws {KeyNotFoundError} */
 function workingKey(metadata: Metadata, id: string) {
   const key = listKeys(metadata.db).find((one) => one.id === id);
-  if (key === undefined) throw new NoSuchKey(`There is no working key with the id ${id}.`);
+  if (key === undefined) throw new KeyNotFoundError(`Key ${id} does not exist or is revoked.`);
   return key;
 }
 
 function onlyUser(metadata: Metadata): string {
   const users = listUsers(metadata.db);
-  if (users.length !== 1) throw new WhichOne("There is more than one user.", "Name one with --user EMAIL.");
+  if (users.length !== 1)
+    throw new AmbiguousSelectorError("Several users exist.", "Name one with --user EMAIL.");
   return users[0]!.email;
 }

@@ -5,8 +5,8 @@ import { AppError } from "../../src/lib/errors.ts";
 import { run } from "../output.ts";
 import { withUnusedDataDir } from "../settings.ts";
 
-/** Tools act with a key's scopes, so one is needed. */
-class NoKey extends AppError {
+/** Tools act with a key's scopes, so a key is required. */
+class MissingKeyError extends AppError {
   readonly code = "no_key";
   override readonly hint =
     "Create one with `flagkeep keys create --scope feature_flag:read --scope query:read`.";
@@ -26,8 +26,8 @@ export const mcp = withUnusedDataDir(new Command("mcp"))
     run(async (options: { url?: string }) => {
       const base = (options.url ?? process.env.FLAGKEEP_URL ?? urlDefault).replace(/\/+$/, "");
       const apiKey = process.env.FLAGKEEP_API_KEY;
-      if (!apiKey) throw new NoKey("FLAGKEEP_API_KEY is not set.");
-      // Loaded for this command alone.
+      if (!apiKey) throw new MissingKeyError("FLAGKEEP_API_KEY is not set.");
+      // Loaded lazily: only this command needs it.
       const { StdioServerTransport } = await import("@modelcontextprotocol/sdk/server/stdio.js");
       const { mcpServer } = await import("../../src/mcp/tools.ts");
       const server = mcpServer((method, path, body, signal) =>
@@ -51,9 +51,9 @@ export const mcp = withUnusedDataDir(new Command("mcp"))
   );
 
 /**
- * Keeps account of the calls that were not answered yet.
+ * Tracks calls without a response.
  *
- * @returns resolves once there are none: whoever has nothing more to ask still waits for what was asked.
+ * @returns resolves once all calls have responses, also after the input has ended.
  */
 function openCalls(transport: Transport): () => Promise<void> {
   const open = new Set<RequestId>();
@@ -66,7 +66,7 @@ function openCalls(transport: Transport): () => Promise<void> {
   const send = transport.send.bind(transport);
   transport.onmessage = (message: JSONRPCMessage, extra) => {
     if ("method" in message && "id" in message) open.add(message.id);
-    // Such a call gets no answer.
+    // Cancelled calls get no response.
     if ("method" in message && message.method === "notifications/cancelled")
       close(message.params?.requestId as RequestId);
     onmessage?.(message, extra);

@@ -4,51 +4,54 @@ import { eventsAddress } from "../../src/config/secrets.ts";
 import { setNativeFolder } from "../../src/events/duckdb/native-folder.ts";
 import { lanes } from "../../src/journal/segment.ts";
 import { parseClickHouseUrl } from "../../src/lib/clickhouse-address.ts";
-import { InvalidField } from "../../src/lib/errors.ts";
-import { Count, exactly } from "../../src/lib/schema.ts";
-import { DirectoryInUse } from "../../src/lock.ts";
+import { InvalidFieldError } from "../../src/lib/errors.ts";
+import { NonNegativeInt, strictObject } from "../../src/lib/schema.ts";
+import { DirectoryInUseError } from "../../src/lock.ts";
 import {
   clickhouseTarget,
   duckdbTarget,
-  type MoveTarget,
-  moveEvents,
-} from "../../src/operate/move-events.ts";
+  type MigrationTarget,
+  migrateEvents,
+} from "../../src/operate/migrate-events.ts";
 import { paths } from "../../src/paths.ts";
-import { analysisOf, analysisSettings, waitUntilAllIsLoaded } from "../analysis.ts";
-import { withJson } from "../json-shape.ts";
+import { engineSessionSettings, openEngineSession, waitForIngestion } from "../engine-session.ts";
+import { withJson } from "../json-schema.ts";
 import { print, printJson, run } from "../output.ts";
-import { configOf, withSettings } from "../settings.ts";
-import { requireInitialised } from "../stores.ts";
+import { configFromOptions, withSettings } from "../settings.ts";
+import { assertInitialized } from "../stores.ts";
 import { EntriesProgress } from "./rebuild.ts";
 
-const Migrated = exactly({
-  /** Events that are in both stores, compared byte by byte. */
-  events: Count,
-  /** The other store is in use from the next start on; else the command has to be run again without a running Flagkeep. */
+const Migrated = strictObject({
+  /** Events in both stores, compared byte by byte. */
+  events: NonNegativeInt,
+  /** True: the other store is used from the next start on. False: run the command again while Flagkeep is stopped. */
   finished: Type.Boolean(),
 });
 
-export const migrateEvents = withJson(withSettings(new Command("migrate-events"), analysisSettings), Migrated)
+export const migrateEventsCommand = withJson(
+  withSettings(new Command("migrate-events"), engineSessionSettings),
+  Migrated,
+)
   .description("Migrate all events to ClickHouse or back to DuckDB; most of them while the server runs.")
   .requiredOption("--to <store>", "target store: clickhouse://user:password@host:8123/database, or duckdb")
   .addHelpText(
     "after",
     "\nRun it once while the server runs to copy most events, then stop the server and run it again to copy\n" +
-      "the rest, compares both stores and switches over. Broken off it goes on where it was. The password may be given as\n" +
-      "FLAGKEEP_EVENTS_PASSWORD or by --events-password-file.\n\n" +
+      "the rest, compares both stores and switches over. An interrupted migration resumes. The password may be set in\n" +
+      "FLAGKEEP_EVENTS_PASSWORD or in --events-password-file.\n\n" +
       "Examples:\n  flagkeep migrate-events --to clickhouse://flagkeep@ch.internal:8123/flagkeep\n" +
       "  flagkeep migrate-events --to duckdb --events-url clickhouse://flagkeep@ch.internal:8123/flagkeep",
   )
   .action(
     run(async (options: { to: string; json?: true }) => {
-      const config = configOf(options as never);
-      const dataDir = requireInitialised(config["data-dir"]);
+      const config = configFromOptions(options as never);
+      const dataDir = assertInitialized(config["data-dir"]);
       setNativeFolder(paths(dataDir).native);
       const progress = new EntriesProgress(options.json === true);
-      let target: MoveTarget | undefined;
+      let target: MigrationTarget | undefined;
       try {
         const open = async () => {
-          target ??= await targetOf(options.to, config);
+          target ??= await getTarget(options.to, config);
           return target;
         };
         const { moved, isOwn } = await moveTo(open, options, progress);
@@ -64,68 +67,71 @@ export const migrateEvents = withJson(withSettings(new Command("migrate-events")
   );
 
 /**
- * Moves all events to the ClickHouse of the settings, and uses it from then on.
+ * Migrates all events to the configured ClickHouse, which is used from then on.
  *
- * @throws {DirectoryInUse} Flagkeep runs.
+ * @throws {DirectoryInUseError} Flagkeep runs.
  */
 export async function moveToClickHouse(
   options: object,
-  config: ReturnType<typeof configOf>,
+  config: ReturnType<typeof configFromOptions>,
   progress: EntriesProgress,
 ): Promise<void> {
-  let target: MoveTarget | undefined;
+  let target: MigrationTarget | undefined;
   try {
     const open = async () => {
       target ??= await clickhouseTarget(config["data-dir"], eventsAddress(config, process.env)!);
       return target;
     };
-    // The events are read where they are.
+    // The source is the local event store.
     const { isOwn } = await moveTo(open, { ...options, eventsUrl: "" }, progress);
     if (isOwn) await target!.finish();
-    else throw new DirectoryInUse(config["data-dir"], "");
+    else throw new DirectoryInUseError(config["data-dir"], "");
   } finally {
     await target?.close().catch(() => undefined);
   }
 }
 
-async function moveTo(open: () => Promise<MoveTarget>, options: object, progress: EntriesProgress) {
-  return await analysisOf(options, async (appliance) => {
+async function moveTo(open: () => Promise<MigrationTarget>, options: object, progress: EntriesProgress) {
+  return await openEngineSession(options, async (server) => {
     const target = await open();
-    await waitUntilAllIsLoaded(appliance);
+    await waitForIngestion(server);
     const source = {
-      loadedSeqs: () => appliance.ask("loadedSeqs", {}),
-      page: (request: Parameters<typeof appliance.ask<"movePage">>[1]) => appliance.ask("movePage", request),
-      sums: (until: Parameters<typeof appliance.ask<"eventSums">>[1]) => appliance.ask("eventSums", until),
+      loadedSeqs: () => server.ask("loadedSeqs", {}),
+      page: (request: Parameters<typeof server.ask<"movePage">>[1]) => server.ask("movePage", request),
+      sums: (until: Parameters<typeof server.ask<"eventSums">>[1]) => server.ask("eventSums", until),
     };
     progress.step("copying events");
-    const moved = await moveEvents(source, target, (done, total) => progress.show(done, total));
-    return { moved, isOwn: appliance.isOwn };
+    const moved = await migrateEvents(source, target, (done, total) => progress.show(done, total));
+    return { moved, isOwn: server.isOwn };
   }).finally(() => progress.end());
 }
 
-async function targetOf(to: string, config: ReturnType<typeof configOf>): Promise<MoveTarget> {
+async function getTarget(to: string, config: ReturnType<typeof configFromOptions>): Promise<MigrationTarget> {
   if (to === "duckdb") {
     const settings = { memoryLimitBytes: config["duckdb-memory-limit"], threads: config["duckdb-threads"] };
     return await duckdbTarget(config["data-dir"], settings);
   }
   const named = parseClickHouseUrl(to);
   if (named === undefined) {
-    const message = "It must be duckdb, or an address such as clickhouse://user@host:8123/database.";
-    throw new InvalidField("to", "invalid_input", message);
+    const message = "Expected duckdb or a URL, for example clickhouse://user@host:8123/database.";
+    throw new InvalidFieldError("to", "invalid_input", message);
   }
   const address = eventsAddress({ ...config, "events-url": named }, process.env);
   return await clickhouseTarget(config["data-dir"], address!);
 }
 
 function show(
-  { events, seqs }: Awaited<ReturnType<typeof moveEvents>>,
+  { events, seqs }: Awaited<ReturnType<typeof migrateEvents>>,
   isFinished: boolean,
   to: string,
 ): void {
   const entries = lanes.map((lane) => `${seqs[lane]} ${lane}`).join(", ");
-  print(`${events} events are in both stores, the same byte by byte (entries: ${entries}).`);
+  print(`${events} events are in both stores and identical (entries: ${entries}).`);
   if (!isFinished)
-    print("Stop Flagkeep and run the command again: it copies what has come since and switches over.");
+    print("Stop Flagkeep and run the command again: it copies newer events and switches over.");
   else if (to === "duckdb") print("They are in events.duckdb again: start Flagkeep without --events-url.");
-  else print("Start Flagkeep with --events-url from now on; events.duckdb.moved may go when all is well.");
+  else
+    print(
+      "Start Flagkeep with --events-url from now on; delete events.duckdb.moved after a successful start.",
+    );
 }

@@ -1,27 +1,27 @@
 import { Type } from "@sinclair/typebox";
 import { Command } from "commander";
-import { Count, exactly } from "../../src/lib/schema.ts";
-import { takeLock } from "../../src/lock.ts";
+import { NonNegativeInt, strictObject } from "../../src/lib/schema.ts";
+import { acquireLock } from "../../src/lock.ts";
 import { paths } from "../../src/paths.ts";
-import { areEventsOutside } from "../../src/people/outside-events.ts";
-import { requireEventsUrl } from "../../src/serve/own-data.ts";
-import { bringBack, requireTarget, takeOverDirectory } from "../../src/serve/take-over.ts";
-import { analysisOf, analysisSettings, waitUntilAllIsLoaded } from "../analysis.ts";
-import { withJson } from "../json-shape.ts";
+import { hasExternalEvents } from "../../src/persons/external-events.ts";
+import { assertTarget, migrateFromCluster, migrateToCluster } from "../../src/serve/cluster-migration";
+import { assertEventsUrl } from "../../src/serve/local-data.ts";
+import { engineSessionSettings, openEngineSession, waitForIngestion } from "../engine-session.ts";
+import { withJson } from "../json-schema.ts";
 import { print, printJson, run } from "../output.ts";
-import { configOf, withSettings } from "../settings.ts";
-import { requireInitialised, withPeople } from "../stores.ts";
+import { configFromOptions, withSettings } from "../settings.ts";
+import { assertInitialized, withPeople } from "../stores.ts";
 import { moveToClickHouse } from "./migrate-events.ts";
 import { EntriesProgress } from "./rebuild.ts";
 
-const Taken = exactly({
+const Taken = strictObject({
   /** Rows of flags, keys, projects and users. */
-  metadata_rows: Count,
-  /** Rows of persons, groups and what belongs to them. */
-  people_rows: Count,
+  metadata_rows: NonNegativeInt,
+  /** Rows of persons, groups and related tables. */
+  people_rows: NonNegativeInt,
 });
 
-const sharedSettings = [...analysisSettings, "postgres-url", "postgres-password-file"] as const;
+const sharedSettings = [...engineSessionSettings, "postgres-url", "postgres-password-file"] as const;
 
 export const migrateTo = withJson(withSettings(new Command("migrate-to-cluster"), sharedSettings), Taken)
   .description("Migrate a data directory to a cluster (PostgreSQL and ClickHouse).")
@@ -33,38 +33,36 @@ export const migrateTo = withJson(withSettings(new Command("migrate-to-cluster")
   )
   .action(
     run(async (options: { json?: true }) => {
-      const config = configOf(options as never);
-      const dataDir = requireInitialised(config["data-dir"]);
-      requireEventsUrl(config);
-      requireTarget(config);
+      const config = configFromOptions(options as never);
+      const dataDir = assertInitialized(config["data-dir"]);
+      assertEventsUrl(config);
+      assertTarget(config);
       // Fail before hours of copying.
-      takeLock(paths(dataDir).lock, dataDir).release();
+      acquireLock(paths(dataDir).lock, dataDir).release();
       const progress = new EntriesProgress(options.json === true);
       try {
-        if (withPeople(options, areEventsOutside)) await analysisOf(options, waitUntilAllIsLoaded);
+        if (withPeople(options, hasExternalEvents)) await openEngineSession(options, waitForIngestion);
         else await moveToClickHouse(options, config, progress);
         progress.step("sending rows");
         let most = 0;
-        const taken = await takeOverDirectory(config, (left) => {
+        const taken = await migrateToCluster(config, (left) => {
           most = Math.max(most, left);
           progress.show(most - left, most);
         });
         progress.end();
         if (options.json) return printJson({ metadata_rows: taken.metadata, people_rows: taken.people });
         print(
-          `${taken.metadata} rows of flags, keys and projects and ${taken.people} of persons are in PostgreSQL, the same each.`,
+          `PostgreSQL contains ${taken.metadata} rows of flags, keys and projects and ${taken.people} of persons, all compared.`,
         );
-        print(
-          "Start every front with --postgres-url and --events-url from now on, this directory among them.",
-        );
+        print("Start every node, including this one, with --postgres-url and --events-url from now on.");
       } finally {
         progress.end();
       }
     }),
   );
 
-const Brought = exactly({
-  /** The directory that was made. */
+const Brought = strictObject({
+  /** The created directory. */
   data_dir: Type.String(),
 });
 
@@ -82,9 +80,9 @@ export const migrateFrom = withJson(withSettings(new Command("migrate-from-clust
   )
   .action(
     run(async (options: { json?: true }) => {
-      const config = configOf(options as never);
-      await bringBack(config);
+      const config = configFromOptions(options as never);
+      await migrateFromCluster(config);
       if (options.json) return printJson({ data_dir: config["data-dir"] });
-      print(`${config["data-dir"]} is ready: start it with --events-url alone.`);
+      print(`${config["data-dir"]} is ready: start it with --events-url only.`);
     }),
   );

@@ -1,16 +1,16 @@
 import { Type } from "@sinclair/typebox";
 import { Command } from "commander";
 import { SchemaVersion, schemaVersions } from "../../src/backup/schema-versions.ts";
-import { withJson } from "../json-shape.ts";
+import { withJson } from "../json-schema.ts";
 import { exitFailed, printJson, printTable, run } from "../output.ts";
-import { dataDirOf, withSettings } from "../settings.ts";
-import { requireInitialised } from "../stores.ts";
+import { getDataDir, withSettings } from "../settings.ts";
+import { assertInitialized } from "../stores.ts";
 
 const meanings = {
   current: "up to date",
-  older: "will be brought up to date by the next `flagkeep serve`",
-  newer: "written by a newer Flagkeep: use that one",
-  absent: "will be made by the next `flagkeep serve`",
+  older: "will be migrated by the next `flagkeep serve`",
+  newer: "written by a newer version of Flagkeep: use that version",
+  absent: "will be created by the next `flagkeep serve`",
 };
 
 export const migrate = withJson(
@@ -23,7 +23,7 @@ export const migrate = withJson(
   .addHelpText("after", "\nExample:\n  flagkeep migrate --check --json")
   .action(
     run(async (options: { json?: true }) => {
-      const found = await schemaVersions(requireInitialised(dataDirOf(options as never)));
+      const found = await schemaVersions(assertInitialized(getDataDir(options as never)));
       if (options.json) printJson(found);
       else {
         printTable(

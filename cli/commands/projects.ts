@@ -1,54 +1,60 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Command, InvalidArgumentError, Option } from "commander";
 import type { Project } from "../../src/accounts/project-directory.ts";
-import { formerKeyOf, type KeyKind } from "../../src/accounts/project-keys.ts";
+import { type KeyKind, previousKey } from "../../src/accounts/project-keys.ts";
 import {
   archiveProject,
+  assertNotLastProject,
   createProject,
-  endFormerKey,
   graceSecondsMax,
-  requireAnotherProject,
+  revokePreviousKey,
   rotateProjectKey,
   rotateSecretKey,
   updateProject,
 } from "../../src/accounts/projects.ts";
-import { exactly, Instant, orNull } from "../../src/lib/schema.ts";
-import { retentionDaysMax } from "../../src/lib/setting-kinds.ts";
-import { withJson } from "../json-shape.ts";
-import { positiveInteger, print, printJson, printTable, run, secondsOf } from "../output.ts";
+import { DateTime, nullable, strictObject } from "../../src/lib/schema.ts";
+import { retentionDaysMax } from "../../src/lib/setting-types.ts";
+import { withJson } from "../json-schema.ts";
+import { parseDuration, positiveInteger, print, printJson, printTable, run } from "../output.ts";
 import { withSettings } from "../settings.ts";
-import { chosenOrganization, chosenProject, chosenProjects, operator, withMetadata } from "../stores.ts";
+import {
+  osUserAuthor,
+  resolveOrganization,
+  resolveProject,
+  resolveProjects,
+  withMetadata,
+} from "../stores.ts";
 
 interface Options {
   json?: true;
 }
 
-const ProjectRecord = exactly({
+const ProjectRecord = strictObject({
   id: Type.Integer(),
   uuid: Type.String(),
   organization: Type.String(),
   name: Type.String(),
   api_key: Type.String({ pattern: "^phc_" }),
   timezone: Type.String(),
-  /** The key before this one, while it counts as well. */
-  api_key_backup: orNull(Type.String()),
-  api_key_backup_ends_at: orNull(Instant),
-  /** Until when the secret key before the present one counts as well. */
-  secret_api_key_backup_ends_at: orNull(Instant),
-  /** How long events are kept: 0 for ever, null as the server's setting says. */
-  events_retention_days: orNull(Type.Integer({ minimum: 0 })),
-  created_at: Instant,
-  archived_at: orNull(Instant),
+  /** Predecessor of this key while it is valid. */
+  api_key_backup: nullable(Type.String()),
+  api_key_backup_ends_at: nullable(DateTime),
+  /** Until when the predecessor of the secret key is valid. */
+  secret_api_key_backup_ends_at: nullable(DateTime),
+  /** Event retention; 0: unlimited, null: the server's setting. */
+  events_retention_days: nullable(Type.Integer({ minimum: 0 })),
+  created_at: DateTime,
+  archived_at: nullable(DateTime),
 });
-/** With the secret key, where that was made just now. */
-const ProjectWithSecret = exactly({
+/** Includes the secret key if it was just created. */
+const ProjectWithSecret = strictObject({
   ...ProjectRecord.properties,
   secret_api_key: Type.String({ pattern: "^phs_" }),
 });
 
 function record(project: Project): Static<typeof ProjectRecord> {
   const now = new Date();
-  const former = formerKeyOf(project, "public", now);
+  const former = previousKey(project, "public", now);
   return {
     id: project.id,
     uuid: project.uuid,
@@ -58,7 +64,7 @@ function record(project: Project): Static<typeof ProjectRecord> {
     timezone: project.timezone,
     api_key_backup: former?.token ?? null,
     api_key_backup_ends_at: former?.endsAt.toISOString() ?? null,
-    secret_api_key_backup_ends_at: formerKeyOf(project, "secret", now)?.endsAt.toISOString() ?? null,
+    secret_api_key_backup_ends_at: previousKey(project, "secret", now)?.endsAt.toISOString() ?? null,
     events_retention_days: project.eventsRetentionDays,
     created_at: project.createdAt.toISOString(),
     archived_at: project.archivedAt?.toISOString() ?? null,
@@ -108,11 +114,11 @@ const create = withJson(
   .action(
     run((name: string, options: Options & { timezone: string; organization?: string }) =>
       withMetadata(options, (metadata) => {
-        const organizationId = chosenOrganization(metadata, options.organization).id;
+        const organizationId = resolveOrganization(metadata, options.organization).id;
         const made = createProject(
           metadata,
           { organizationId, name, timezone: options.timezone },
-          operator(),
+          osUserAuthor(),
         );
         if (options.json) return printJson({ ...record(made), secret_api_key: made.secretToken });
         print(`Project          ${made.name} (${made.id})`);
@@ -134,8 +140,8 @@ const rename = withJson(
   .action(
     run((id: number, name: string, options: Options) =>
       withMetadata(options, (metadata) => {
-        chosenProjects(metadata, id);
-        const project = updateProject(metadata, id, { name }, operator());
+        resolveProjects(metadata, id);
+        const project = updateProject(metadata, id, { name }, osUserAuthor());
         if (options.json) return printJson(record(project));
         print(`Project ${project.id} is now called ${project.name}.`);
       }),
@@ -157,7 +163,7 @@ const showKey = withJson(
   .action(
     run((id: number | undefined, options: Options & { secret?: true }) =>
       withMetadata(options, (metadata) => {
-        const project = chosenProject(metadata, id, "its ID behind `show-key`");
+        const project = resolveProject(metadata, id, "its ID after `show-key`");
         if (options.json) return printJson({ ...record(project), secret_api_key: project.secretToken });
         print(options.secret ? project.secretToken : project.apiToken);
       }),
@@ -167,18 +173,18 @@ const showKey = withJson(
 const graceOption = (fallback: string) =>
   new Option("--grace <time>", "time the old key stays valid; 0 revokes it immediately")
     .argParser((text) => {
-      const seconds = secondsOf(text);
+      const seconds = parseDuration(text);
       if (seconds <= graceSecondsMax) return seconds;
-      throw new InvalidArgumentError("It can be 90d at most.");
+      throw new InvalidArgumentError("The maximum is 90d.");
     })
-    .default(secondsOf(fallback), fallback);
+    .default(parseDuration(fallback), fallback);
 
 function printOldKey(project: Project, kind: KeyKind): void {
-  const former = formerKeyOf(project, kind, new Date());
+  const former = previousKey(project, kind, new Date());
   print(
     former === undefined
-      ? "The old key is refused from now on."
-      : `The old key counts until ${former.endsAt.toISOString()}; \`flagkeep status\` tells how much it is used.`,
+      ? "The old key is rejected from now on."
+      : `The old key is valid until ${former.endsAt.toISOString()}; \`flagkeep status\` shows its usage.`,
   );
 }
 
@@ -197,8 +203,8 @@ const rotateKey = withJson(
   .action(
     run((id: number, options: Options & { grace: number }) =>
       withMetadata(options, (metadata) => {
-        chosenProjects(metadata, id);
-        const project = rotateProjectKey(metadata, id, operator(), { graceSeconds: options.grace });
+        resolveProjects(metadata, id);
+        const project = rotateProjectKey(metadata, id, osUserAuthor(), { graceSeconds: options.grace });
         if (options.json) return printJson(record(project));
         print(project.apiToken);
         printOldKey(project, "public");
@@ -221,11 +227,11 @@ const endOldKey = withJson(
   .action(
     run((id: number, options: Options & { secret?: true }) =>
       withMetadata(options, (metadata) => {
-        chosenProjects(metadata, id);
-        const project = endFormerKey(metadata, id, options.secret ? "secret" : "public", operator());
+        resolveProjects(metadata, id);
+        const project = revokePreviousKey(metadata, id, options.secret ? "secret" : "public", osUserAuthor());
         if (options.json) return printJson(record(project));
         print(
-          `Only the present ${options.secret ? "secret " : ""}key of project ${project.id} counts from now on.`,
+          `Only the current ${options.secret ? "secret " : ""}key of project ${project.id} is valid from now on.`,
         );
       }),
     ),
@@ -250,16 +256,16 @@ const retention = withJson(
   .action(
     run((id: number, days: { days: number | null }, options: Options) =>
       withMetadata(options, (metadata) => {
-        chosenProjects(metadata, id);
-        const project = updateProject(metadata, id, { eventsRetentionDays: days.days }, operator());
+        resolveProjects(metadata, id);
+        const project = updateProject(metadata, id, { eventsRetentionDays: days.days }, osUserAuthor());
         if (options.json) return printJson(record(project));
-        const kept =
+        const retained =
           days.days === null
-            ? "as long as the server's setting --events-retention says"
+            ? "as set by the server's --events-retention"
             : days.days === 0
-              ? "for ever"
-              : `${days.days} days; older ones go within a minute of a running server, and cannot be brought back`;
-        print(`Events of project ${project.id} are kept ${kept}.`);
+              ? "forever"
+              : `${days.days} days; a running server deletes older ones permanently within a minute`;
+        print(`Events of project ${project.id} are kept ${retained}.`);
       }),
     ),
   );
@@ -269,7 +275,7 @@ function retentionDays(text: string): { days: number | null } {
   if (text === "never") return { days: 0 };
   const days = Number(/^([1-9]\d{0,4})d$/.exec(text)?.[1] ?? Number.NaN);
   if (days <= retentionDaysMax) return { days };
-  throw new InvalidArgumentError("It must be days such as 400d, never or default.");
+  throw new InvalidArgumentError("Expected days, for example 400d, never or default.");
 }
 
 const rotateSecret = withJson(
@@ -287,8 +293,8 @@ const rotateSecret = withJson(
   .action(
     run((id: number, options: Options & { grace: number }) =>
       withMetadata(options, (metadata) => {
-        chosenProjects(metadata, id);
-        const project = rotateSecretKey(metadata, id, operator(), { graceSeconds: options.grace });
+        resolveProjects(metadata, id);
+        const project = rotateSecretKey(metadata, id, osUserAuthor(), { graceSeconds: options.grace });
         if (options.json) return printJson({ ...record(project), secret_api_key: project.secretToken });
         print(project.secretToken);
         printOldKey(project, "secret");
@@ -304,16 +310,16 @@ const archive = withJson(
   .description("Archive a project: its keys stop working, its data is kept.")
   .argument("<id>", "project id", positiveInteger)
   .option("--undo", "restore an archived project")
-  .option("--force", "archive the last active project, too")
+  .option("--force", "also archive the last active project")
   .addHelpText("after", "\nExamples:\n  flagkeep projects archive 2\n  flagkeep projects archive 2 --undo")
   .action(
     run((id: number, options: Options & { undo?: true; force?: true }) =>
       withMetadata(options, (metadata) => {
-        chosenProjects(metadata, id);
-        if (!options.undo && !options.force) requireAnotherProject(metadata, id);
-        const project = archiveProject(metadata, id, !options.undo, operator());
+        resolveProjects(metadata, id);
+        if (!options.undo && !options.force) assertNotLastProject(metadata, id);
+        const project = archiveProject(metadata, id, !options.undo, osUserAuthor());
         if (options.json) return printJson(record(project));
-        print(`Project ${project.id} (${project.name}) is ${options.undo ? "open again" : "archived"}.`);
+        print(`Project ${project.id} (${project.name}) is ${options.undo ? "active again" : "archived"}.`);
       }),
     ),
   );

@@ -1,12 +1,12 @@
 import { extname, resolve } from "node:path";
 import { Command, Option } from "commander";
-import { columnsInWords } from "../../src/events/export/columns.ts";
-import { checkPlace, intoFile, ontoOutput } from "../../src/events/export/place.ts";
+import { columnsInWords, csvCaution } from "../../src/events/export/columns.ts";
+import { validateOutput, writeToFile, writeToStdout } from "../../src/events/export/output.ts";
 import { QueryResult, rowsDefault, rowsMax } from "../../src/events/query/run-query.ts";
-import { InvalidField } from "../../src/lib/errors.ts";
-import { analysisOf, analysisSettings, waitUntilAllIsLoaded } from "../analysis.ts";
+import { InvalidFieldError } from "../../src/lib/errors.ts";
 import { chartLines } from "../charts.ts";
-import { withJson } from "../json-shape.ts";
+import { engineSessionSettings, openEngineSession, waitForIngestion } from "../engine-session.ts";
+import { withJson } from "../json-schema.ts";
 import { fileName, positiveInteger, print, printJson, printTable, run } from "../output.ts";
 import { withSettings } from "../settings.ts";
 import { withProject } from "../stores.ts";
@@ -22,7 +22,7 @@ interface QueryOptions {
 }
 
 export const query = withJson(
-  withSettings(new Command("query"), analysisSettings),
+  withSettings(new Command("query"), engineSessionSettings),
   QueryResult,
   "the same as --format json",
 )
@@ -40,7 +40,7 @@ export const query = withJson(
   .addHelpText(
     "after",
     `\nViews:\n  events   ${columnsInWords("events")}\n  persons  ${columnsInWords("persons")}\n` +
-      `  groups   ${columnsInWords("groups")}\n` +
+      `  groups   ${columnsInWords("groups")}\n\n${csvCaution}\n` +
       "\nExamples:\n  flagkeep query 'SELECT event, count(*) AS times FROM events GROUP BY ALL ORDER BY times DESC'\n" +
       "  flagkeep query \"SELECT properties->>'plan' AS plan, count(*) FROM persons GROUP BY ALL\" --project 1 --format json\n" +
       "  flagkeep query --chart \"SELECT date_trunc('day', timestamp) AS day, count(*) FROM events GROUP BY ALL ORDER BY day\"\n" +
@@ -49,20 +49,20 @@ export const query = withJson(
   .action(
     run(async (sql: string, options: QueryOptions, command: Command) => {
       if (options.chart && (options.json || command.getOptionValueSource("format") === "cli")) {
-        throw new InvalidField(
+        throw new InvalidFieldError(
           "chart",
           "invalid_input",
-          "--chart is for reading; leave out --json and --format.",
+          "--chart cannot be combined with --json or --format.",
         );
       }
       const projectId = withProject(options, ({ project }) => project.id);
-      const file = fileOf(options, (name) => command.getOptionValueSource(name) === "cli");
+      const file = getFile(options, (name) => command.getOptionValueSource(name) === "cli");
       if (file !== undefined) return await download(sql, projectId, file, options);
       const limit = Math.min(options.limit, rowsMax);
-      const result = await analysisOf(options, async (appliance) => {
-        // What a crash has left in the journal; a running appliance has it within a second.
-        if (appliance.isOwn) await waitUntilAllIsLoaded(appliance);
-        return await appliance.ask("query", { projectId, sql, limit });
+      const result = await openEngineSession(options, async (server) => {
+        // Entries that a crash left in the journal; a running server loads them within a second.
+        if (server.isOwn) await waitForIngestion(server);
+        return await server.ask("query", { projectId, sql, limit });
       });
       if (result.truncated) process.stderr.write(`flagkeep: only the first ${limit} rows are shown.\n`);
       if (options.chart) return printChart(result);
@@ -73,16 +73,16 @@ export const query = withJson(
     }),
   );
 
-/** What is written as a file, and where to. */
+/** Output file of a query. */
 interface OutFile {
-  /** Standard output when left out. */
+  /** Default: standard output. */
   path?: string;
   format: "csv" | "parquet";
   limit?: number;
 }
 
-/** @throws {InvalidField} the options contradict each other. */
-function fileOf(
+/** @throws {InvalidFieldError} the options contradict each other. */
+function getFile(
   { output, format, limit, json, chart }: QueryOptions,
   isGiven: (option: "format" | "limit") => boolean,
 ): OutFile | undefined {
@@ -90,14 +90,14 @@ function fileOf(
   if (output === undefined) {
     if (format !== "parquet" || json) return undefined;
     if (!process.stdout.isTTY) return { format, ...rows };
-    throw new InvalidField("format", "invalid_input", "Parquet is for a file: name it with --output.");
+    throw new InvalidFieldError("format", "invalid_input", "Parquet requires a file: use --output.");
   }
   const named = extname(output).toLowerCase().slice(1);
   if (named !== "csv" && named !== "parquet")
-    throw new InvalidField("output", "invalid_input", "A file's name ends in .csv or .parquet.");
+    throw new InvalidFieldError("output", "invalid_input", "The file extension must be .csv or .parquet.");
   if (json || chart || (isGiven("format") && format !== named)) {
-    const message = `A file that ends in .${named} is written as that: leave out --format, --json and --chart.`;
-    throw new InvalidField("output", "invalid_input", message);
+    const message = `The file extension .${named} selects the format: omit --format, --json and --chart.`;
+    throw new InvalidFieldError("output", "invalid_input", message);
   }
   return { path: resolve(output), format: named, ...rows };
 }
@@ -108,17 +108,17 @@ async function download(
   { path, ...how }: OutFile,
   options: QueryOptions,
 ): Promise<void> {
-  if (path !== undefined) checkPlace(path);
-  await analysisOf(
+  if (path !== undefined) validateOutput(path);
+  await openEngineSession(
     options,
-    async (appliance) => {
-      if (appliance.isOwn) await waitUntilAllIsLoaded(appliance);
-      const write = async (sink: typeof ontoOutput) => {
-        for await (const bytes of await appliance.download({ projectId, sql, ...how })) await sink(bytes);
+    async (server) => {
+      if (server.isOwn) await waitForIngestion(server);
+      const write = async (sink: typeof writeToStdout) => {
+        for await (const bytes of await server.download({ projectId, sql, ...how })) await sink(bytes);
       };
-      await (path === undefined ? write(ontoOutput) : intoFile(path, write));
+      await (path === undefined ? write(writeToStdout) : writeToFile(path, write));
     },
-    // What is on standard output cannot be taken back.
+    // Standard output cannot be undone.
     { mayStartAgain: path !== undefined },
   );
   if (path !== undefined) process.stderr.write(`The rows are in ${path}.\n`);
@@ -128,7 +128,11 @@ function printChart({ columns, rows }: QueryResult): void {
   const terminalColumns = process.stdout.isTTY ? process.stdout.columns : undefined;
   const lines = rows.length === 0 ? ["No rows."] : chartLines(columns, rows, terminalColumns);
   if (lines === undefined) {
-    throw new InvalidField("chart", "invalid_input", "--chart needs a column of numbers, such as count(*).");
+    throw new InvalidFieldError(
+      "chart",
+      "invalid_input",
+      "--chart requires a numeric column, for example count(*).",
+    );
   }
   for (const line of lines) print(line);
 }
@@ -143,7 +147,7 @@ function textRows({ columns, rows }: QueryResult): string[][] {
 }
 
 async function printCsv(result: QueryResult): Promise<void> {
-  // Loaded late: the formats' libraries would be in memory for nothing.
+  // Loaded lazily to save the memory of the format libraries.
   const { csvLine } = await import("../../src/events/export/writer.ts");
   process.stdout.write([result.columns, ...textRows(result)].map(csvLine).join(""));
 }

@@ -1,13 +1,13 @@
 import { Command } from "commander";
 import { Rebuilt, rebuildEventStore } from "../../src/backup/recovery/rebuild.ts";
-import { s3SettingsOf } from "../../src/backup/s3-access.ts";
+import { getS3Settings } from "../../src/backup/s3-access.ts";
 import { openSource } from "../../src/backup/source.ts";
-import { withJson } from "../json-shape.ts";
+import { withJson } from "../json-schema.ts";
 import { fileName, print, printJson, run } from "../output.ts";
-import { configOf, withSettings } from "../settings.ts";
-import { requireInitialised } from "../stores.ts";
+import { configFromOptions, withSettings } from "../settings.ts";
+import { assertInitialized } from "../stores.ts";
 import { TerminalBar } from "../terminal-bar.ts";
-import { keysOf, sourceSettings } from "./backup-common.ts";
+import { getKeys, sourceSettings } from "./backup-common.ts";
 
 interface RebuildOptions {
   from?: string;
@@ -29,19 +29,19 @@ export const rebuild = withJson(
   .addHelpText(
     "after",
     "\nThe server does this at startup if events.duckdb is corrupt or missing and no event would be lost. Otherwise the ranges\n" +
-      "that are missing are named, and nothing is done without --accept-loss. The old file is moved to journal/quarantine.\n\n" +
+      "that are missing are printed, and nothing is done without --accept-loss. The old file is moved to journal/quarantine.\n\n" +
       "Examples:\n  flagkeep rebuild --data-dir /var/lib/flagkeep\n" +
       "  flagkeep rebuild --from /mnt/backups/flagkeep-2026-11-21T03-00-00.000Z.tar.zst --json",
   )
   .action(
     run(async (options: RebuildOptions) => {
-      const config = configOf(options as never);
-      const dataDir = requireInitialised(config["data-dir"]);
+      const config = configFromOptions(options as never);
+      const dataDir = assertInitialized(config["data-dir"]);
       const progress = new EntriesProgress(options.json === true);
       const from =
-        options.from === undefined ? undefined : await openSource(options.from, s3SettingsOf(config));
+        options.from === undefined ? undefined : await openSource(options.from, getS3Settings(config));
       const rebuilt = await rebuildEventStore({
-        ...{ dataDir, from, keys: await keysOf(config), acceptLoss: options.acceptLoss === true },
+        ...{ dataDir, from, keys: await getKeys(config), acceptLoss: options.acceptLoss === true },
         settings: { memoryLimitBytes: config["duckdb-memory-limit"], threads: config["duckdb-threads"] },
         onStep: (message) => progress.step(message),
         onProgress: (done, total) => progress.show(done, total),
@@ -53,8 +53,9 @@ export const rebuild = withJson(
   );
 
 function show({ from, events, persons, entries_waiting, put_aside, lost }: Rebuilt): void {
-  print(`The event store was made again from ${from}: ${events} events, ${persons} persons.`);
-  if (entries_waiting > 0) print(`${entries_waiting} journal entries wait; the next start loads them.`);
+  print(`The event store was rebuilt from ${from}: ${events} events, ${persons} persons.`);
+  if (entries_waiting > 0)
+    print(`${entries_waiting} journal entries are pending; the next start loads them.`);
   if (put_aside !== null) print(`The old file is ${put_aside}.`);
   for (const { lane, first_seq, last_seq } of lost) {
     print(`Lost: the ${lane} entries ${first_seq} to ${last_seq}.`);
@@ -63,7 +64,7 @@ function show({ from, events, persons, entries_waiting, put_aside, lost }: Rebui
 
 const linesApartMs = 5_000;
 
-/** A bar on a terminal, plain lines elsewhere; programs are told of trouble only. */
+/** A bar on a terminal, plain lines elsewhere; programs only get problems. */
 export class EntriesProgress {
   private shownAt = Number.NEGATIVE_INFINITY;
   private readonly isTerminal = process.stderr.isTTY === true;
@@ -94,7 +95,7 @@ export class EntriesProgress {
     process.stderr.write(`flagkeep: ${message}\n`);
   }
 
-  /** Takes the bar away. */
+  /** Removes the bar. */
   end(): void {
     this.bar.end();
   }

@@ -1,26 +1,30 @@
 import { Command } from "commander";
-import { type Initialised, initialise, isInitialised } from "../../src/accounts/initialise.ts";
+import { MetadataCorruptError } from "../../src/accounts/corrupt-metadata.ts";
+import { type Initialised, initialize, isInitialised } from "../../src/accounts/initialize.ts";
 import type { Metadata } from "../../src/accounts/metadata.ts";
 import { listKeys, revokeKey } from "../../src/accounts/personal-keys.ts";
 import type { Project } from "../../src/accounts/project-directory.ts";
 import { startSchedule } from "../../src/backup/schedule.ts";
 import { unknownVariables } from "../../src/config/read.ts";
 import { type Config, type SettingName, settings } from "../../src/config/settings.ts";
-import { requireFreeAddress } from "../../src/http/address.ts";
+import { assertAddressAvailable } from "../../src/http/listen-address.ts";
+import { isCorruptSqlite } from "../../src/lib/errors.ts";
 import { postgresUrl } from "../../src/lib/postgres-address.ts";
 import { shellWord } from "../../src/lib/shell-text.ts";
 import { createLog, type Log } from "../../src/log.ts";
+import { restoreAdvice } from "../../src/operate/people-damage.ts";
 import { startScrubs } from "../../src/operate/scrub/schedule.ts";
-import { Appliance } from "../../src/serve/appliance.ts";
-import { requireNoEvents, takeDirectory } from "../../src/serve/data-directory.ts";
-import type { SharedFront } from "../../src/serve/shared-front.ts";
+import { paths } from "../../src/paths.ts";
+import type { ClusterNode } from "../../src/serve/cluster-node";
+import { assertNoEvents, openDataDirectory } from "../../src/serve/data-directory.ts";
+import { FlagkeepServer } from "../../src/serve/flagkeep-server.ts";
 import { commandName } from "../command-name.ts";
 import { ownerLink } from "../console-link.ts";
-import { fail, failServing, isOutputGone, print, printJson, run } from "../output.ts";
-import { engineCommand, ownCommand } from "../roles.ts";
-import { configOf, withSettings } from "../settings.ts";
+import { fail, failServing, isOutputClosed, print, printJson, run } from "../output.ts";
+import { configFromOptions, withSettings } from "../settings.ts";
+import { engineCommand, selfCommand, sqliteCheckCommand } from "../subprocess.ts";
 
-/** The personal key is printed only where a person sees it. */
+/** The personal key is printed only on a terminal. */
 const isForPerson = process.stdout.isTTY === true;
 
 export const serve = withSettings(new Command("serve"), Object.keys(settings) as SettingName[])
@@ -37,80 +41,92 @@ export const serve = withSettings(new Command("serve"), Object.keys(settings) as
   .action(
     run(async (options: Record<string, unknown>) => {
       outliveReaders();
-      const config = configOf(options);
-      const log = createLog(config["log-level"], config["log-format"]);
-      const unknown = unknownVariables(process.env);
-      if (unknown.length > 0)
-        log.warn({ variables: unknown }, "these variables are no settings and do nothing");
-      // Before the data directory is made: a start that fails leaves nothing.
-      await requireFreeAddress(config.host, config.port);
-      const directory = takeDirectory(config["data-dir"]);
-      const shared = await sharedFrontOf(config, log);
-      const appliance = new Appliance(
-        config,
-        log,
-        directory,
-        { own: ownCommand(), engine: engineCommand() },
-        failServing,
-        shared,
-      );
-      await shared?.attach(appliance.metadata);
-      const made = await appliance.together(() =>
-        firstStart(appliance.metadata, config["data-dir"], options.projectApiKey as string | undefined),
-      );
-      const waiting = made === undefined ? projectWithoutEvents(appliance.metadata) : undefined;
-      if (shared !== undefined && config["backup-schedule"] !== "")
-        log.warn(
-          "the backup schedule does nothing: back up PostgreSQL and ClickHouse, see docs/operations/cluster.md",
-        );
-      const schedule = startSchedule(
-        shared === undefined ? config : { ...config, "backup-schedule": "" },
-        ownCommand(),
-        log,
-      );
-      stopOnSignals(appliance, [schedule, startScrubs(config, ownCommand(), log)]);
-      const url = await appliance.start().catch((error: unknown) => {
-        appliance.kill();
-        return failServing(error);
-      });
-      const link = await appliance.together(() => ownerLink(appliance.metadata, config, url));
-      announce({ made, waiting, link }, url, config);
+      const config = configFromOptions(options);
+      try {
+        await start(config, options);
+      } catch (error) {
+        // A corrupt people.sqlite does not prevent the start.
+        throw isCorruptSqlite(error) ? metadataCorrupt(config["data-dir"], error) : error;
+      }
     }),
   );
 
-/** Loaded where there are several: elsewhere PostgreSQL's client would be in memory for nothing. */
-async function sharedFrontOf(config: Config, log: Log): Promise<SharedFront | undefined> {
-  if (config["postgres-url"] === null) return undefined;
-  const { SharedFront } = await import("../../src/serve/shared-front.ts");
-  return await SharedFront.open(config, log);
+function metadataCorrupt(dataDir: string, error: unknown): MetadataCorruptError {
+  return new MetadataCorruptError(paths(dataDir).metadata, error, restoreAdvice(dataDir));
 }
 
-/** Makes the first organisation of an empty data directory. @throws {MetadataMissing} */
+async function start(config: Config, options: Record<string, unknown>): Promise<void> {
+  const log = createLog(config["log-level"], config["log-format"]);
+  const unknown = unknownVariables(process.env);
+  if (unknown.length > 0) log.warn({ variables: unknown }, "ignored unknown environment variables");
+  // Before creating the data directory: a failed start leaves nothing behind.
+  await assertAddressAvailable(config.host, config.port);
+  const directory = openDataDirectory(config["data-dir"]);
+  const shared = await getClusterNode(config, log);
+  const server = new FlagkeepServer(
+    config,
+    log,
+    directory,
+    { own: selfCommand(), engine: engineCommand(), sqliteCheck: sqliteCheckCommand() },
+    failServing,
+    shared,
+  );
+  await shared?.attach(server.metadata);
+  const made = await server.together(() =>
+    firstStart(server.metadata, config["data-dir"], options.projectApiKey as string | undefined),
+  );
+  const waiting = made === undefined ? projectWithoutEvents(server.metadata) : undefined;
+  if (shared !== undefined && config["backup-schedule"] !== "")
+    log.warn(
+      "the backup schedule does nothing: back up PostgreSQL and ClickHouse, see docs/operations/cluster.md",
+    );
+  const schedule = startSchedule(
+    shared === undefined ? config : { ...config, "backup-schedule": "" },
+    selfCommand(),
+    log,
+  );
+  stopOnSignals(server, [schedule, startScrubs(config, selfCommand(), log)]);
+  const url = await server.start().catch((error: unknown) => {
+    server.kill();
+    return failServing(isCorruptSqlite(error) ? metadataCorrupt(config["data-dir"], error) : error);
+  });
+  const link = await server.together(() => ownerLink(server.metadata, config, url));
+  announce({ made, waiting, link }, url, config);
+}
+
+/** Loaded for clusters only, to save the memory of PostgreSQL's client. */
+async function getClusterNode(config: Config, log: Log): Promise<ClusterNode | undefined> {
+  if (config["postgres-url"] === null) return undefined;
+  const { ClusterNode } = await import("../../src/serve/cluster-node");
+  return await ClusterNode.open(config, log);
+}
+
+/** Creates the first organization of an empty data directory. @throws {MissingMetadataError} */
 function firstStart(metadata: Metadata, dataDir: string, projectApiKey?: string): Initialised | undefined {
   if (isInitialised(metadata.db)) return undefined;
-  requireNoEvents(dataDir);
-  const made = initialise(metadata, {
+  assertNoEvents(dataDir);
+  const made = initialize(metadata, {
     organization: "Default Organization",
     project: "Default Project",
     email: "owner@example.com",
     projectApiKey,
   });
-  // Where no person reads it, a key that nobody knows would stay behind.
+  // If no user sees the output, an unknown key would stay valid.
   if (!isForPerson) for (const { id } of listKeys(metadata.db)) revokeKey(metadata, id);
   return made;
 }
 
-/** The first project, as long as no project has had an event. */
+/** The first project, while no project has an event. */
 function projectWithoutEvents({ projects }: Metadata): Project | undefined {
   const open = projects.list();
   return open.some(({ ingestedEvent }) => ingestedEvent) ? undefined : open[0];
 }
 
-/** What a start has to say besides the address. */
+/** Start messages in addition to the URL. */
 interface News {
   made: Initialised | undefined;
   waiting: Project | undefined;
-  /** Where the first owner chooses a password, if there is a console. */
+  /** URL at which the first owner chooses a password; undefined without the console. */
   link: string | undefined;
 }
 
@@ -123,40 +139,40 @@ function announce({ made, waiting, link }: News, url: string, config: Config): v
     if (waiting !== undefined) remind(waiting, url, config);
     if (link !== undefined) invite(link, config);
   } catch (error) {
-    if (!isOutputGone(error)) throw error;
+    if (!isOutputClosed(error)) throw error;
   }
 }
 
-/** Nobody can sign in before the first owner has chosen a password. */
+/** Sign-in is impossible before the first owner has chosen a password. */
 function invite(link: string, config: Config): void {
   if (config["log-format"] === "json") {
     const time = new Date().toISOString();
-    printJson({ level: "info", time, msg: "nobody has signed in yet", console_url: link });
+    printJson({ level: "info", time, msg: "no user has signed in yet", console_url: link });
     return;
   }
   print(`Open ${link}`);
-  print("to choose a password for the console; the link works once, for 24 hours.");
+  print("to choose a password for the console; the link works once within 24 hours.");
 }
 
-/** Whoever reads the output may go away; capture and flags go on. */
+/** The reader of the output may exit; capture and flags continue. */
 function outliveReaders(): void {
   process.stdout.removeListener("error", fail);
   process.stdout.on("error", () => undefined);
 }
 
-/** A first signal stops in order; a second one ends the process at once. */
+/** The first signal stops gracefully; a second one exits immediately. */
 function stopOnSignals(
-  appliance: Appliance,
+  server: FlagkeepServer,
   schedules: readonly ({ stop(): Promise<void> } | undefined)[],
 ): void {
   let isStopping = false;
   const onSignal = () => {
     if (isStopping) {
-      appliance.kill();
+      server.kill();
       process.exit(1);
     }
     isStopping = true;
-    Promise.all([...schedules.map((schedule) => schedule?.stop()), appliance.stop()]).then(
+    Promise.all([...schedules.map((schedule) => schedule?.stop()), server.stop()]).then(
       () => process.exit(0),
       failServing,
     );
@@ -223,9 +239,9 @@ function welcome(made: Initialised, url: string, config: Config): void {
 /** On a cluster node the data directory has only copies. */
 function keyCommand(config: Config): string {
   const address = config["postgres-url"];
-  const place =
+  const dataOption =
     address === null
       ? `--data-dir ${shellWord(config["data-dir"])}`
       : `--postgres-url '${postgresUrl({ ...address, password: "" })}'`;
-  return `${commandName()} keys create --scope '*' ${place}`;
+  return `${commandName()} keys create --scope '*' ${dataOption}`;
 }

@@ -1,34 +1,32 @@
 import { type TObject, TypeGuard } from "@sinclair/typebox";
 import { Command } from "commander";
+import { describeSkipped } from "../../src/journal/skipped-entries.ts";
 import { AppError } from "../../src/lib/errors.ts";
 import { readHolder } from "../../src/lock.ts";
 import type { RetentionState } from "../../src/operate/retention.ts";
 import { currentStatus } from "../../src/operate/status.ts";
-import { Status } from "../../src/operate/status-shape.ts";
+import { Status } from "../../src/operate/status-schema.ts";
 import { paths } from "../../src/paths.ts";
-import { withJson } from "../json-shape.ts";
-import { bytesText, durationText, print, printJson, printTable, run } from "../output.ts";
-import { dataDirOf, withSettings } from "../settings.ts";
-import { requireInitialised } from "../stores.ts";
+import { withJson } from "../json-schema.ts";
+import { formatBytes, formatDuration, print, printJson, printTable, run } from "../output.ts";
+import { getDataDir, withSettings } from "../settings.ts";
+import { assertInitialized } from "../stores.ts";
 
-/** Its answer has not all that this version shows. */
-class OtherVersion extends AppError {
+/** The response has fewer members than this version shows. */
+class VersionMismatchError extends AppError {
   readonly code = "other_version";
-  override readonly hint = "Start it again, so that it is of the same version as this command.";
+  override readonly hint = "Restart it with the same version as this command.";
   constructor({ state, version }: Partial<Status>) {
-    super(
-      `The running appliance (${state}) is of another version (${version}), and tells its state otherwise.`,
-    );
+    super(`The running server (${state}) has another version (${version}) with a different status format.`);
   }
 }
 
-/** What several fronts share. */
-function printShared({ postgres, trouble, fronts }: NonNullable<Status["shared"]>): void {
+function printShared({ postgres, trouble: problem, fronts }: NonNullable<Status["shared"]>): void {
   print(`Shared in ${postgres}`);
-  if (trouble !== null) print(`          ${trouble}`);
+  if (problem !== null) print(`          ${problem}`);
   for (const front of fronts) {
     const notes = [front.version, front.is_this ? "this one" : "", front.loads_events ? "loads events" : ""];
-    print(`Front     ${front.name} (${notes.filter((note) => note !== "").join(", ")})`);
+    print(`Node      ${front.name} (${notes.filter((note) => note !== "").join(", ")})`);
   }
 }
 
@@ -44,15 +42,15 @@ export const status = withJson(
   )
   .action(
     run(async (options: { json?: true }) => {
-      const dataDir = requireInitialised(dataDirOf(options as never));
+      const dataDir = assertInitialized(getDataDir(options as never));
       const state = await currentStatus(dataDir);
-      if (lacksMembers(Status, state)) throw new OtherVersion(state);
+      if (lacksMembers(Status, state)) throw new VersionMismatchError(state);
       if (options.json) printJson(state);
       else show(state, dataDir);
     }),
   );
 
-/** What it has besides is of no account, and neither is what files of other versions hold, which may be null. */
+/** Ignores additional members. Members from files of other versions may be null. */
 function lacksMembers({ properties }: TObject, value: object): boolean {
   return Object.entries(properties).some(([name, member]) => {
     const found = (value as Record<string, unknown>)[name];
@@ -60,34 +58,36 @@ function lacksMembers({ properties }: TObject, value: object): boolean {
   });
 }
 
-function retentionText({ days, projects, last_run_at, events_removed }: RetentionState): string {
-  const kept = (of: number | null) => (of === null ? "for ever" : `${of} days`);
-  const own = projects.map((project) => `, of project ${project.project_id} ${kept(project.days)}`).join("");
+function formatRetention({ days, projects, last_run_at, events_removed }: RetentionState): string {
+  const retained = (of: number | null) => (of === null ? "forever" : `${of} days`);
+  const own = projects
+    .map((project) => `, of project ${project.project_id} ${retained(project.days)}`)
+    .join("");
   const looked = last_run_at === null ? "" : `; ${events_removed} removed since the start`;
-  return `kept ${kept(days)}${own}${looked}`;
+  return `kept ${retained(days)}${own}${looked}`;
 }
 
-function stateText({ running, state, uptime_seconds: seconds }: Status, dataDir: string): string {
+function formatState({ running, state, uptime_seconds: seconds }: Status, dataDir: string): string {
   if (!running) return "stopped";
-  if (state !== "unreachable") return `${state}, for ${durationText(seconds ?? 0)}`;
+  if (state !== "unreachable") return `${state}, for ${formatDuration(seconds ?? 0)}`;
   const holder = readHolder(paths(dataDir).lock);
-  return `in use by ${holder === "" ? "a process" : `process ${holder}`}, which does not answer; see its log`;
+  return `in use by ${holder === "" ? "a process" : `process ${holder}`}, which does not respond; see its log`;
 }
 
 function show(state: Status, dataDir: string): void {
   const answers = state.running && state.state !== "unreachable";
-  print(`State     ${stateText(state, dataDir)}`);
+  print(`State     ${formatState(state, dataDir)}`);
   print(`Version   ${state.version}`);
   if (answers) {
     print(`Address   ${state.url ?? "not listening yet"}`);
     print(`Events    ${state.events_per_second} per second`);
     const { up, restarts, rebuilding, trouble } = state.engine;
-    print(`Engine    ${up ? "up" : "down"}, started again ${restarts} times`);
+    print(`Engine    ${up ? "up" : "down"}, restarted ${restarts} times`);
     if (rebuilding !== null) {
-      print(`          makes the event store again: ${rebuilding.done} of ${rebuilding.total} entries`);
+      print(`          rebuilding the event store: ${rebuilding.done} of ${rebuilding.total} entries`);
     }
     if (trouble !== null) print(`          ${trouble.message} ${trouble.hint}`);
-    if (state.events_at !== null) print(`Kept in   ${state.events_at}`);
+    if (state.events_at !== null) print(`Stored in ${state.events_at}`);
     if (state.shared !== null) printShared(state.shared);
   }
   const { properties } = state.engine;
@@ -95,32 +95,37 @@ function show(state: Status, dataDir: string): void {
     const texts = properties.map(({ name, filled }) =>
       filled === 1 ? name : `${name} (${Math.floor(filled * 100)} % filled)`,
     );
-    print(`Columns   of properties that are asked for: ${texts.join(", ")}`);
+    print(`Columns   of materialized properties: ${texts.join(", ")}`);
   }
   for (const { role, ready, reason } of state.roles) {
-    if (!ready) print(`REFUSED   ${role}: ${reason}`);
+    if (!ready) print(`REJECTED  ${role}: ${reason}`);
   }
+  if (
+    state.sqlite_corruption !== null &&
+    !state.roles.some(({ reason }) => reason === state.sqlite_corruption)
+  )
+    print(`CORRUPT   ${state.sqlite_corruption}`);
   const { disk, volume } = state;
   print(
-    `Volume    ${bytesText(volume.free_bytes)} of ${bytesText(volume.total_bytes)} free` +
-      (volume.needed_bytes === null ? "" : `, events are refused below ${bytesText(volume.needed_bytes)}`),
+    `Volume    ${formatBytes(volume.free_bytes)} of ${formatBytes(volume.total_bytes)} free` +
+      (volume.needed_bytes === null ? "" : `, events are rejected below ${formatBytes(volume.needed_bytes)}`),
   );
   print(
-    `Disk      metadata ${bytesText(disk.metadata_bytes)}, persons ${bytesText(disk.people_bytes)}, ` +
-      `events ${bytesText(disk.events_bytes)}, journal ${bytesText(disk.journal_bytes)}` +
-      (disk.quarantine_bytes === 0 ? "" : `, quarantine ${bytesText(disk.quarantine_bytes)}`) +
-      (disk.archive_bytes === 0 ? "" : `, archive ${bytesText(disk.archive_bytes)}`) +
-      `, library ${bytesText(disk.library_bytes)}` +
-      (disk.backups_bytes === 0 ? "" : `, backups ${bytesText(disk.backups_bytes)}`) +
-      (disk.other_bytes === 0 ? "" : `, other ${bytesText(disk.other_bytes)}`),
+    `Disk      metadata ${formatBytes(disk.metadata_bytes)}, persons ${formatBytes(disk.people_bytes)}, ` +
+      `events ${formatBytes(disk.events_bytes)}, journal ${formatBytes(disk.journal_bytes)}` +
+      (disk.quarantine_bytes === 0 ? "" : `, quarantine ${formatBytes(disk.quarantine_bytes)}`) +
+      (disk.archive_bytes === 0 ? "" : `, archive ${formatBytes(disk.archive_bytes)}`) +
+      `, library ${formatBytes(disk.library_bytes)}` +
+      (disk.backups_bytes === 0 ? "" : `, backups ${formatBytes(disk.backups_bytes)}`) +
+      (disk.other_bytes === 0 ? "" : `, other ${formatBytes(disk.other_bytes)}`),
   );
   const { events, bytes_per_event: each } = state.stored;
   const all = Object.values(disk).reduce((sum, bytes) => sum + bytes, 0);
   print(
-    `          ${bytesText(all)} together` +
+    `          ${formatBytes(all)} together` +
       (each === null ? "" : `; stores, journal and archive: ${each} bytes for each of ${events} events`),
   );
-  if (state.retention !== null) print(`Events    ${retentionText(state.retention)}`);
+  if (state.retention !== null) print(`Events    ${formatRetention(state.retention)}`);
   for (const {
     project_id,
     kind,
@@ -131,7 +136,7 @@ function show(state: Status, dataDir: string): void {
   } of state.replaced_keys) {
     const last = last_used_at === null ? "" : `, the last at ${last_used_at.slice(0, 19)}Z`;
     print(
-      `Key       of project ${project_id} (${kind}) before the present one counts until ${ends_at.slice(0, 19)}Z: ` +
+      `Key       of project ${project_id} (${kind}) before the current key is valid until ${ends_at.slice(0, 19)}Z: ` +
         `${requests} of ${requests + requests_with_new} requests use it${last}`,
     );
   }
@@ -143,11 +148,14 @@ function show(state: Status, dataDir: string): void {
   const scrubbed = state.last_scrub;
   if (scrubbed !== null) {
     const damaged = scrubbed.parts.filter(({ damage }) => damage.length > 0).map(({ part }) => part);
-    const found = scrubbed.ok ? "no damage" : `DAMAGE in ${damaged.join(", ")}; see \`flagkeep scrub\``;
-    print(`Scrub     ${scrubbed.at}, ${bytesText(scrubbed.bytes)}: ${found}`);
+    const found = scrubbed.ok
+      ? "no corruption"
+      : `CORRUPTION in ${damaged.join(", ")}; see \`flagkeep scrub\``;
+    print(`Scrub     ${scrubbed.at}, ${formatBytes(scrubbed.bytes)}: ${found}`);
   }
   const next = state.next_backup;
   if (next !== null) print(`Backup    next ${next.at} (${next.schedule}, time zone ${next.time_zone})`);
+  for (const skipped of state.skipped_entries) print(`SKIPPED   ${describeSkipped(skipped)}`);
   for (const { lane, first_seq, last_seq, reason } of state.given_up) {
     const why = reason === "size" ? "the archive is full" : "the disk was almost full";
     print(`Archive   without ${lane} entries ${first_seq} to ${last_seq} (${why}), which no backup covers`);

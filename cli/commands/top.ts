@@ -3,19 +3,26 @@ import { Command, InvalidArgumentError } from "commander";
 import { EngineClient } from "../../src/engine/client.ts";
 import { SlowQuery } from "../../src/engine/query-types.ts";
 import { AppError } from "../../src/lib/errors.ts";
-import { exactly } from "../../src/lib/schema.ts";
+import { strictObject } from "../../src/lib/schema.ts";
 import { isInUse } from "../../src/lock.ts";
-import { Status } from "../../src/operate/status-shape.ts";
+import { Status } from "../../src/operate/status-schema.ts";
 import { paths } from "../../src/paths.ts";
-import { askControl } from "../../src/rpc/control.ts";
+import { callControl } from "../../src/rpc/control.ts";
 import { spark } from "../charts.ts";
-import { withJson } from "../json-shape.ts";
-import { bytesText, durationText, exitDone, positiveInteger, printJson, run, tableLines } from "../output.ts";
-import { dataDirOf, withSettings } from "../settings.ts";
-import { chosenProjects, requireInitialised, withMetadata } from "../stores.ts";
+import { withJson } from "../json-schema.ts";
+import {
+  exitDone,
+  formatBytes,
+  formatDuration,
+  positiveInteger,
+  printJson,
+  run,
+  tableLines,
+} from "../output.ts";
+import { getDataDir, withSettings } from "../settings.ts";
+import { assertInitialized, resolveProjects, withMetadata } from "../stores.ts";
 
-/** There is nothing to watch. */
-class NotRunning extends AppError {
+class NotRunningError extends AppError {
   readonly code = "not_running";
   constructor(
     message: string,
@@ -30,14 +37,14 @@ const slowQueriesShown = 5;
 const ratesKept = 60;
 const intervalDefault = 2;
 
-/** One look at everything. */
-const Frame = exactly({
+/** One snapshot of everything. */
+const Frame = strictObject({
   status: Status,
-  /** Of the last hour, the slowest first; empty while the engine is down. */
+  /** Of the last hour, slowest first; empty while the engine is down. */
   slow_queries: Type.Array(SlowQuery),
-  /** Of the last ten minutes, the newest first. */
+  /** Of the last ten minutes, newest first. */
   last_events: Type.Array(
-    exactly({
+    strictObject({
       project_id: Type.Integer(),
       received_at: Type.String(),
       event: Type.String(),
@@ -57,7 +64,7 @@ interface TopOptions {
 export const top = withJson(
   withSettings(new Command("top"), ["data-dir"]),
   Frame,
-  "print one look as JSON, and leave",
+  "print one sample as JSON and exit",
 )
   .description(
     "Watch a running server: rates, lag, engine, disk, slowest queries, last events. Quit with q or Ctrl-C.",
@@ -68,11 +75,11 @@ export const top = withJson(
   .addHelpText("after", "\nExamples:\n  flagkeep top\n  flagkeep top --count 1 | head -20")
   .action(
     run(async (options: TopOptions) => {
-      const dataDir = requireInitialised(dataDirOf(options as never));
+      const dataDir = assertInitialized(getDataDir(options as never));
       const projectIds = withMetadata(options, (metadata) =>
-        chosenProjects(metadata, options.project).map(({ id }) => id),
+        resolveProjects(metadata, options.project).map(({ id }) => id),
       );
-      // The names of the sockets are relative.
+      // Socket names are relative.
       process.chdir(dataDir);
       if (options.json) return printJson(await look(dataDir, projectIds));
       await watch(() => look(dataDir, projectIds), options);
@@ -80,15 +87,18 @@ export const top = withJson(
     }),
   );
 
-/** @throws {NotRunning} */
+/** @throws {NotRunningError} */
 async function look(dataDir: string, projectIds: readonly number[]): Promise<Frame> {
-  const status = await askControl<Status>(dataDir, "status");
+  const status = await callControl<Status>(dataDir, "status");
   if (status === undefined) {
     throw isInUse(paths(dataDir).lock, dataDir)
-      ? new NotRunning(`The process that uses ${dataDir} does not answer.`, "See its log; then try again.")
-      : new NotRunning(
-          `No Flagkeep runs on ${dataDir}.`,
-          "Start it with `flagkeep serve`; `flagkeep status` shows the data of one that is stopped.",
+      ? new NotRunningError(
+          `The process that uses ${dataDir} does not respond.`,
+          "See its log; then try again.",
+        )
+      : new NotRunningError(
+          `No server runs on ${dataDir}.`,
+          "Start it with `flagkeep serve`; `flagkeep status` shows the data of a stopped server.",
         );
   }
   const engine = new EngineClient();
@@ -119,7 +129,7 @@ async function lastEvents(engine: EngineClient, projectId: number): Promise<Fram
   }));
 }
 
-/** Draws again and again: in place on a terminal, one look below the other elsewhere. */
+/** Draws repeatedly: in place on a terminal, appended elsewhere. */
 async function watch(see: () => Promise<Frame>, { interval, count }: TopOptions): Promise<void> {
   const isTerminal = process.stdout.isTTY === true;
   const leaving = isTerminal ? takeTerminal() : new Promise<void>(() => {});
@@ -147,7 +157,7 @@ async function watch(see: () => Promise<Frame>, { interval, count }: TopOptions)
   }
 }
 
-/** The other screen, without a cursor; resolves when somebody wants to leave. */
+/** The alternate screen without a cursor; resolves when the user quits. */
 function takeTerminal(): Promise<void> {
   process.stdout.write("\x1b[?1049h\x1b[?25l");
   process.once("exit", giveTerminalBack);
@@ -175,17 +185,17 @@ function frameLines(
   const { up, restarts, rebuilding } = status.engine;
   const { disk } = status;
   const inAll = Object.values(disk).reduce((sum, bytes) => sum + bytes, 0);
-  const rebuildingText = rebuilding === null ? "" : `, made again: ${rebuilding.done} of ${rebuilding.total}`;
+  const rebuildingText = rebuilding === null ? "" : `, rebuilding: ${rebuilding.done} of ${rebuilding.total}`;
   return [
-    `flagkeep ${status.version}  ${status.state}, for ${durationText(status.uptime_seconds ?? 0)}  ${status.url ?? ""}`,
+    `flagkeep ${status.version}  ${status.state}, for ${formatDuration(status.uptime_seconds ?? 0)}  ${status.url ?? ""}`,
     `Events   ${status.events_per_second} per second  ${spark(rates)}`,
     ...status.journal.map(
       ({ lane, last_seq, lag_entries, queued_bytes }) =>
-        `Lane     ${lane}: ${last_seq} accepted, ${lag_entries} wait to be loaded, ${bytesText(queued_bytes)} for the disk`,
+        `Lane     ${lane}: ${last_seq} accepted, ${lag_entries} waiting to load, ${formatBytes(queued_bytes)} queued for fsync`,
     ),
-    `Engine   ${up ? "up" : "down"}, started again ${restarts} times${rebuildingText}`,
-    `Disk     ${bytesText(inAll)}: events ${bytesText(disk.events_bytes)}, persons ${bytesText(disk.people_bytes)}, ` +
-      `journal ${bytesText(disk.journal_bytes)}, archive ${bytesText(disk.archive_bytes)}`,
+    `Engine   ${up ? "up" : "down"}, restarted ${restarts} times${rebuildingText}`,
+    `Disk     ${formatBytes(inAll)}: events ${formatBytes(disk.events_bytes)}, persons ${formatBytes(disk.people_bytes)}, ` +
+      `journal ${formatBytes(disk.journal_bytes)}, archive ${formatBytes(disk.archive_bytes)}`,
     ...(status.spikes.length === 0 ? [] : [`Spikes   ${status.spikes.length} ongoing`]),
     "",
     "Slowest queries of the last hour",
@@ -214,7 +224,7 @@ function frameLines(
 function seconds(text: string): number {
   const value = Number(text);
   if (!(value >= 0.2 && value <= 3_600)) {
-    throw new InvalidArgumentError("It must be a number of seconds from 0.2 to 3600.");
+    throw new InvalidArgumentError("Expected a number of seconds from 0.2 to 3600.");
   }
   return value;
 }

@@ -1,12 +1,12 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Command, InvalidArgumentError } from "commander";
-import { InvalidField } from "../../src/lib/errors.ts";
-import { Count, exactly } from "../../src/lib/schema.ts";
-import { listUsage } from "../../src/people/usage.ts";
-import { withJson } from "../json-shape.ts";
+import { InvalidFieldError } from "../../src/lib/errors.ts";
+import { NonNegativeInt, strictObject } from "../../src/lib/schema.ts";
+import { listUsage } from "../../src/persons/usage.ts";
+import { withJson } from "../json-schema.ts";
 import { positiveInteger, printJson, printTable, run } from "../output.ts";
 import { withSettings } from "../settings.ts";
-import { chosenProjects, withMetadata, withPeople } from "../stores.ts";
+import { resolveProjects, withMetadata, withPeople } from "../stores.ts";
 
 interface Options {
   project?: number;
@@ -17,20 +17,20 @@ interface Options {
 
 const kinds = ["identified", "anonymous", "historical", "billable", "duplicates", "dropped"] as const;
 type Counts = Static<typeof Counts>;
-const Counts = exactly({
-  identified: Count,
-  anonymous: Count,
-  historical: Count,
-  /** Identified and anonymous. */
-  billable: Count,
-  duplicates: Count,
-  dropped: Count,
+const Counts = strictObject({
+  identified: NonNegativeInt,
+  anonymous: NonNegativeInt,
+  historical: NonNegativeInt,
+  /** Identified and anonymous events. */
+  billable: NonNegativeInt,
+  duplicates: NonNegativeInt,
+  dropped: NonNegativeInt,
 });
-const Usage = exactly({
+const Usage = strictObject({
   results: Type.Array(
-    exactly({
+    strictObject({
       project_id: Type.Integer(),
-      /** Of UTC. */
+      /** In UTC. */
       date: Type.String({ pattern: "^\\d{4}-\\d\\d-\\d\\d$" }),
       ...Counts.properties,
     }),
@@ -54,9 +54,9 @@ export const usage = withJson(
   .action(
     run((options: Options) => {
       if (options.from !== undefined && options.to !== undefined && options.from > options.to) {
-        throw new InvalidField("from", "invalid_input", "--from is a later day than --to.");
+        throw new InvalidFieldError("from", "invalid_input", "--from is a later day than --to.");
       }
-      const projects = withMetadata(options, (metadata) => chosenProjects(metadata, options.project));
+      const projects = withMetadata(options, (metadata) => resolveProjects(metadata, options.project));
       const counted = withPeople(options, (people) =>
         projects.map(({ id }) => ({
           id,
@@ -85,7 +85,7 @@ export const usage = withJson(
 function day(text: string): string {
   const date = new Date(`${text}T00:00:00Z`);
   if (Number.isNaN(date.getTime()) || date.toISOString().slice(0, 10) !== text) {
-    throw new InvalidArgumentError("It must be a day such as 2026-11-01.");
+    throw new InvalidArgumentError("Expected a day, for example 2026-11-01.");
   }
   return text;
 }

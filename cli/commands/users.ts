@@ -3,35 +3,35 @@ import { Argument, Command, Option } from "commander";
 import { setMemberLevel } from "../../src/accounts/sessions/members.ts";
 import { createSetupLink, setupAddress } from "../../src/accounts/sessions/setup-links.ts";
 import {
+  assertNotLastOwner,
   createUser,
   findUserByEmail,
   type LevelName,
   listUsers,
-  requireNotLastOwner,
   setUserActive,
   type User,
 } from "../../src/accounts/users.ts";
-import { exactly, Instant } from "../../src/lib/schema.ts";
-import { consoleSettings, requireConsole, whereConsoleIs } from "../console-link.ts";
-import { withJson } from "../json-shape.ts";
+import { DateTime, strictObject } from "../../src/lib/schema.ts";
+import { assertConsole, consoleSettings, whereConsoleIs } from "../console-link.ts";
+import { withJson } from "../json-schema.ts";
 import { print, printJson, printTable, run } from "../output.ts";
-import { configOf, withSettings } from "../settings.ts";
-import { chosenOrganization, operator, withMetadata } from "../stores.ts";
+import { configFromOptions, withSettings } from "../settings.ts";
+import { osUserAuthor, resolveOrganization, withMetadata } from "../stores.ts";
 
 interface Options {
   json?: true;
 }
 
-const UserRecord = exactly({
+const UserRecord = strictObject({
   id: Type.Integer(),
   uuid: Type.String(),
   email: Type.String(),
   first_name: Type.String(),
   is_active: Type.Boolean(),
-  created_at: Instant,
+  created_at: DateTime,
 });
 const levels = ["member", "admin", "owner"] as const;
-const NewUser = exactly({
+const NewUser = strictObject({
   ...UserRecord.properties,
   level: Type.Union(levels.map((level) => Type.Literal(level))),
 });
@@ -58,8 +58,13 @@ const create = withJson(withSettings(new Command("create"), ["data-dir"]), NewUs
   .action(
     run((email: string, options: Options & { level: LevelName; organization?: string }) =>
       withMetadata(options, (metadata) => {
-        const organizationId = chosenOrganization(metadata, options.organization).id;
-        const user = createUser(metadata, { by: operator(), email, organizationId, level: options.level });
+        const organizationId = resolveOrganization(metadata, options.organization).id;
+        const user = createUser(metadata, {
+          by: osUserAuthor(),
+          email,
+          organizationId,
+          level: options.level,
+        });
         if (options.json) return printJson({ ...record(user), level: options.level });
         print(`${user.email} is ${options.level === "member" ? "a" : "an"} ${options.level}.`);
       }),
@@ -99,15 +104,15 @@ const switching = (name: "activate" | "deactivate", description: string) =>
     .action(
       run((email: string, options: Options & { force?: true }) =>
         withMetadata(options, (metadata) => {
-          if (name === "deactivate" && !options.force) requireNotLastOwner(metadata.db, email);
-          const user = setUserActive(metadata, email, name === "activate", operator());
+          if (name === "deactivate" && !options.force) assertNotLastOwner(metadata.db, email);
+          const user = setUserActive(metadata, email, name === "activate", osUserAuthor());
           if (options.json) return printJson(record(user));
           print(`${user.email} is ${user.isActive ? "active" : "inactive"}.`);
         }),
       ),
     );
 
-const MemberLevel = exactly({ email: Type.String(), level: NewUser.properties.level });
+const MemberLevel = strictObject({ email: Type.String(), level: NewUser.properties.level });
 
 const level = withJson(
   withSettings(new Command("level"), ["data-dir"]),
@@ -122,8 +127,8 @@ const level = withJson(
   .action(
     run((email: string, wanted: LevelName, options: Options & { organization?: string }) =>
       withMetadata(options, (metadata) => {
-        const organizationId = chosenOrganization(metadata, options.organization).id;
-        const acting = { organizationId, by: operator(), now: new Date() };
+        const organizationId = resolveOrganization(metadata, options.organization).id;
+        const acting = { organizationId, by: osUserAuthor(), now: new Date() };
         const { user } = setMemberLevel(metadata, acting, email, wanted);
         if (options.json) return printJson({ email: user.email, level: wanted });
         print(`${user.email} is ${wanted === "member" ? "a" : "an"} ${wanted}.`);
@@ -131,11 +136,11 @@ const level = withJson(
     ),
   );
 
-const SetupLink = exactly({
+const SetupLink = strictObject({
   email: Type.String(),
   console_url: Type.String(),
-  expires_at: Instant,
-  /** Nobody had this address: a user was made. */
+  expires_at: DateTime,
+  /** True if the user was created. */
   is_new: Type.Boolean(),
 });
 
@@ -155,21 +160,21 @@ const link = withJson(
   )
   .action(
     run(async (email: string, options: Options & { level: LevelName; organization?: string }) => {
-      const config = configOf(options as never);
-      requireConsole(config);
+      const config = configFromOptions(options as never);
+      assertConsole(config);
       const base = await whereConsoleIs(config);
       withMetadata(options, (metadata) => {
         const known = findUserByEmail(metadata.db, email);
-        const organizationId = () => chosenOrganization(metadata, options.organization).id;
+        const organizationId = () => resolveOrganization(metadata, options.organization).id;
         const user =
           known ??
           createUser(metadata, {
-            by: operator(),
+            by: osUserAuthor(),
             email,
             organizationId: organizationId(),
             level: options.level,
           });
-        const { token, expiresAt } = createSetupLink(metadata, user, operator());
+        const { token, expiresAt } = createSetupLink(metadata, user, osUserAuthor());
         const made: Static<typeof SetupLink> = {
           email: user.email,
           console_url: setupAddress(base, token),
@@ -178,7 +183,7 @@ const link = withJson(
         };
         if (options.json) return printJson(made);
         if (made.is_new)
-          print(`${user.email} is new: ${options.level === "member" ? "a" : "an"} ${options.level}.`);
+          print(`${user.email} is created: ${options.level === "member" ? "a" : "an"} ${options.level}.`);
         print(made.console_url);
       });
     }),
@@ -197,7 +202,7 @@ export const users = new Command("users")
   .addCommand(
     switching("deactivate", "Deactivate a user and revoke their keys and sessions.").option(
       "--force",
-      "deactivate the last owner, too",
+      "also deactivate the last owner",
     ),
   )
   .addCommand(switching("activate", "Reactivate a user and their keys."));

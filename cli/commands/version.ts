@@ -1,6 +1,6 @@
 import { Command } from "commander";
 import { Versions, versions } from "../../src/version.ts";
-import { withJson } from "../json-shape.ts";
+import { withJson } from "../json-schema.ts";
 import { print, printJson, run } from "../output.ts";
 import { withUnusedDataDir } from "../settings.ts";
 
@@ -19,7 +19,7 @@ export const version = withJson(
     }),
   );
 
-/** In one line, for people. */
+/** In one line. */
 export function printVersion(all = versions()): void {
   print(`flagkeep ${all.version} (Bun ${all.bun}, DuckDB ${all.duckdb}, SQLite ${all.sqlite})`);
 }

@@ -1,25 +1,25 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Command } from "commander";
-import { Count, exactly, Instant, orNull } from "../../src/lib/schema.ts";
+import { DateTime, NonNegativeInt, nullable, strictObject } from "../../src/lib/schema.ts";
 import { isoFromMicros } from "../../src/lib/time.ts";
 import type { UnknownKey } from "../../src/operate/unknown-keys.ts";
-import { listWarnings } from "../../src/people/warnings.ts";
-import { askControl } from "../../src/rpc/control.ts";
-import { withJson } from "../json-shape.ts";
+import { listWarnings } from "../../src/persons/warnings.ts";
+import { callControl } from "../../src/rpc/control.ts";
+import { withJson } from "../json-schema.ts";
 import { positiveInteger, printJson, printTable, run } from "../output.ts";
-import { dataDirOf, withSettings } from "../settings.ts";
-import { chosenProjects, withMetadata, withPeople } from "../stores.ts";
+import { getDataDir, withSettings } from "../settings.ts";
+import { resolveProjects, withMetadata, withPeople } from "../stores.ts";
 
-const WarningRecord = exactly({
-  /** Null for `unknown_project_key`: nobody knows whose it should be. */
-  project_id: orNull(Type.Integer()),
+const WarningRecord = strictObject({
+  /** Null for `unknown_project_key`: its project is unknown. */
+  project_id: nullable(Type.Integer()),
   type: Type.String(),
-  /** What it is about, usually a distinct id. */
+  /** Subject of the warning, usually a distinct id. */
   subject: Type.String(),
-  count: Count,
-  first_at: Instant,
-  last_at: Instant,
-  /** Differs by type. */
+  count: NonNegativeInt,
+  first_at: DateTime,
+  last_at: DateTime,
+  /** Depends on the type. */
   details: Type.Record(Type.String(), Type.Unknown()),
 });
 
@@ -35,8 +35,8 @@ export const warnings = withJson(
   .action(
     run(async (options: { project?: number; limit: number; json?: true }) => {
       const { limit } = options;
-      const projects = withMetadata(options, (metadata) => chosenProjects(metadata, options.project));
-      const unknown = options.project === undefined ? await unknownKeys(dataDirOf(options as never)) : [];
+      const projects = withMetadata(options, (metadata) => resolveProjects(metadata, options.project));
+      const unknown = options.project === undefined ? await unknownKeys(getDataDir(options as never)) : [];
       const stored = withPeople(options, (people) =>
         projects.flatMap(({ id }) => listWarnings(people, id, { limit })),
       )
@@ -67,9 +67,9 @@ export const warnings = withJson(
     }),
   );
 
-/** What apps send that were set up with a wrong key, or one that was replaced. */
+/** Warnings for apps that use an unknown or replaced key. */
 async function unknownKeys(dataDir: string): Promise<Static<typeof WarningRecord>[]> {
-  const found = (await askControl<UnknownKey[]>(dataDir, "unknown_keys")) ?? [];
+  const found = (await callControl<UnknownKey[]>(dataDir, "unknown_keys")) ?? [];
   return found.map(({ mask, count, first_at, last_at }) => ({
     ...{ project_id: null, type: "unknown_project_key", subject: mask, count, first_at, last_at },
     details: {},

@@ -4,17 +4,17 @@ import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { flagkeep, TestAppliance, temporaryFolder } from "../support/appliance.ts";
+import { flagkeep, ServerProcess, temporaryFolder } from "../support/server.ts";
 
-let appliance: TestAppliance;
+let server: ServerProcess;
 const folder = temporaryFolder();
-const flags = (...args: string[]) => flagkeep(["flags", ...args, "--data-dir", appliance.dataDir]);
+const flags = (...args: string[]) => flagkeep(["flags", ...args, "--data-dir", server.dataDir]);
 
 async function api(method: string, path: string, body?: object) {
-  const response = await fetch(`${appliance.url}/api/projects/1/${path}`, {
+  const response = await fetch(`${server.url}/api/projects/1/${path}`, {
     method,
     headers: {
-      authorization: `Bearer ${appliance.made.personal_api_key}`,
+      authorization: `Bearer ${server.made.personal_api_key}`,
       "content-type": "application/json",
     },
     body: body && JSON.stringify(body),
@@ -25,7 +25,7 @@ async function api(method: string, path: string, body?: object) {
 const group = (property: object) => ({ groups: [{ properties: [property], rollout_percentage: 100 }] });
 
 beforeAll(async () => {
-  appliance = await TestAppliance.start();
+  server = await ServerProcess.start();
   const filters = (value: string) => ({
     properties: {
       type: "OR",
@@ -48,7 +48,7 @@ beforeAll(async () => {
   await api("PATCH", "", { approvals: "critical" });
 }, 60_000);
 afterAll(async () => {
-  await appliance[Symbol.asyncDispose]();
+  await server[Symbol.asyncDispose]();
   rmSync(folder, { recursive: true });
 });
 
@@ -147,6 +147,67 @@ describe("an import", () => {
   });
 });
 
+describe("change requests for cohorts", () => {
+  const change = {
+    filters: {
+      properties: {
+        type: "OR",
+        values: [
+          { type: "AND", values: [{ key: "email", type: "person", operator: "exact", value: "new@a.com" }] },
+        ],
+      },
+    },
+  };
+  const records = async (...args: string[]) => JSON.parse((await flags(...args, "--json")).stdout);
+  const approver = ["--user", "approver@example.com"];
+  const ask = async (cohortId: number, changes: object) =>
+    (await api("POST", "change_requests/", { cohort_id: cohortId, changes, note: "please" })).id;
+  let list: number;
+
+  beforeAll(async () => {
+    const member = { email: "approver@example.com", first_name: "Bo", level: 1 };
+    const path = "/api/organizations/@current/members/";
+    expect((await server.api(path, { method: "POST", body: member })).status).toBe(201);
+    list = (await api("POST", "cohorts/", { name: "List", is_static: true })).id;
+    await api("POST", "feature_flags/", {
+      ...{ key: "listed", tags: ["critical"] },
+      filters: group({ key: "id", type: "cohort", value: list }),
+    });
+  });
+
+  test("are listed with the cohort, both values and the protected flags", async () => {
+    const id = await ask(1, change);
+    const [first] = await records("change-requests", "--state", "pending");
+    expect(first).toMatchObject({
+      ...{ id, flag: "", cohort: "Staff", cohort_id: 1, affected_flags: ["careful"], state: "pending" },
+      ...{ changes: change, note: "please" },
+    });
+    expect(JSON.stringify(first.original)).toContain("a@a.com");
+    const { stdout } = await flags("change-requests", "--state", "pending");
+    for (const part of ["cohort Staff", "careful", "a@a.com", "new@a.com"]) expect(stdout).toContain(part);
+  });
+
+  test("are approved by another member, once, and not by the author or a stranger", async () => {
+    const [{ id }] = await records("change-requests", "--state", "pending");
+    const own = await flags("approve", String(id), "--user", "owner@example.com");
+    expect([own.code, own.stderr.includes("another user")]).toEqual([1, true]);
+    const { code, stdout } = await flags("approve", String(id), ...approver);
+    expect([code, stdout]).toEqual([0, `Change request ${id} for cohort Staff is applied.\n`]);
+    expect(await exported()).toContain("new@a.com");
+    expect((await flags("approve", String(id), ...approver)).stderr).toContain("already decided");
+    const text = JSON.stringify(await api("GET", "activity_log/?scope=Cohort"));
+    expect(text).toContain("change_request");
+  });
+
+  test("are rejected; what adds members is left to the server", async () => {
+    const id = await ask(list, { csv: "kim" });
+    const refused = await flags("approve", String(id), ...approver);
+    expect([refused.code, refused.stderr.includes("in the console or over the API")]).toEqual([1, true]);
+    const { code, stdout } = await flags("reject", String(id), ...approver);
+    expect([code, stdout]).toEqual([0, `Change request ${id} for cohort List is rejected.\n`]);
+  });
+});
+
 test("an unreadable payload fails an export with secrets, and is named", async () => {
   await api("POST", "feature_flags/", {
     key: "sealed",
@@ -155,7 +216,7 @@ test("an unreadable payload fails an export with secrets, and is named", async (
     filters: { groups: [{ properties: [], rollout_percentage: 100 }], payloads: { true: '"secret"' } },
   });
   expect((await flags("export", "--with-secrets")).stdout).toContain("secret");
-  const db = new Database(join(appliance.dataDir, "flagkeep.sqlite"));
+  const db = new Database(join(server.dataDir, "flagkeep.sqlite"));
   db.run("UPDATE flag SET filters = replace(filters, 'sealed:', 'sealed:AAAA') WHERE key = 'sealed'");
   db.close();
   const output = join(folder, "secrets.yaml");
@@ -167,15 +228,15 @@ test("an unreadable payload fails an export with secrets, and is named", async (
 });
 
 test("doctor names a missing and a different payload.key", async () => {
-  const path = join(appliance.dataDir, "payload.key");
-  const doctor = async () => (await flagkeep(["doctor", "--data-dir", appliance.dataDir])).stdout;
+  const path = join(server.dataDir, "payload.key");
+  const doctor = async () => (await flagkeep(["doctor", "--data-dir", server.dataDir])).stdout;
   expect(await doctor()).toContain("payload.key is the key of this data directory.");
   renameSync(path, `${path}.kept`);
   try {
     expect(await doctor()).toMatch(/ERROR .*payload\.key is missing/);
     expect(() => readFileSync(path)).toThrow();
     writeFileSync(path, Buffer.alloc(32, 1), { mode: 0o600 });
-    expect(await doctor()).toMatch(/ERROR .*payload\.key holds another key/);
+    expect(await doctor()).toMatch(/ERROR .*payload\.key contains another key/);
   } finally {
     renameSync(`${path}.kept`, path);
   }

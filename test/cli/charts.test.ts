@@ -2,9 +2,9 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { bars, chartLines, spark } from "../../cli/charts.ts";
-import { executable, flagkeep, TestAppliance } from "../support/appliance.ts";
+import { executable, flagkeep, ServerProcess } from "../support/server.ts";
 
-const lengthOf = (line: string) => [...line].filter((character) => character === "█").length;
+const getLength = (line: string) => [...line].filter((character) => character === "█").length;
 
 describe("charts", () => {
   test("bars are as long as their values, beside their labels", () => {
@@ -18,7 +18,7 @@ describe("charts", () => {
     );
     expect(lines.map((line) => line.split(" ")[0])).toEqual(["signed", "paid", "left"]);
     expect(lines.map((line) => line.split(" ").at(-1))).toEqual(["120", "60", "0"]);
-    const [first, second, third] = lines.map(lengthOf);
+    const [first, second, third] = lines.map(getLength);
     expect(first).toBeGreaterThan(30);
     expect(Math.abs(second! - first! / 2)).toBeLessThanOrEqual(1);
     expect(third).toBeLessThanOrEqual(1);
@@ -27,7 +27,7 @@ describe("charts", () => {
 
   test("nothing but zeros, one value, and labels that would steer a terminal", () => {
     expect(bars([{ label: "a", value: 0 }])).toEqual([expect.stringMatching(/^a .*0$/)]);
-    expect(lengthOf(bars([{ label: "a", value: 5 }])[0]!)).toBeGreaterThan(10);
+    expect(getLength(bars([{ label: "a", value: 5 }])[0]!)).toBeGreaterThan(10);
     expect(bars([{ label: "\u001b[31m".repeat(20), value: 1 }])[0]).not.toContain("\u001b");
     expect([spark([]), spark([0, 0]), spark([0, 5, 10])]).toEqual(["", "▁▁", "▁▄█"]);
     expect(spark(Array.from({ length: 500 }, (_, i) => i)).length).toBe(60);
@@ -47,23 +47,23 @@ describe("charts", () => {
 });
 
 describe("on the command line", () => {
-  let appliance: TestAppliance;
+  let server: ServerProcess;
   beforeAll(async () => {
-    appliance = await TestAppliance.start();
-    await appliance.batch(["a", "a", "b"].map((event) => ({ event, distinct_id: "kim" })));
-    await appliance.eventsWhenStored(3);
+    server = await ServerProcess.start();
+    await server.batch(["a", "a", "b"].map((event) => ({ event, distinct_id: "kim" })));
+    await server.eventsWhenStored(3);
   });
-  afterAll(() => appliance[Symbol.asyncDispose]());
-  const run = (...args: string[]) => flagkeep([...args, "--data-dir", appliance.dataDir]);
+  afterAll(() => server[Symbol.asyncDispose]());
+  const run = (...args: string[]) => flagkeep([...args, "--data-dir", server.dataDir]);
 
   test("query --chart", async () => {
     const sql = "SELECT event, count(*) AS n FROM events GROUP BY ALL ORDER BY n DESC";
     const { stdout, stderr, code } = await run("query", "--chart", sql);
     expect([stderr, code]).toEqual(["", 0]);
     expect(stdout).toMatch(/^a {2}█+ 2\nb {2}█+ 1\n$/);
-    expect((await run("query", "--chart", "--json", sql)).stderr).toContain("leave out --json");
+    expect((await run("query", "--chart", "--json", sql)).stderr).toContain("cannot be combined");
     expect((await run("query", "--chart", "--format", "csv", sql)).code).toBe(2);
-    expect((await run("query", "--chart", "SELECT event FROM events")).stderr).toContain("column of numbers");
+    expect((await run("query", "--chart", "SELECT event FROM events")).stderr).toContain("a numeric column");
     expect((await run("query", "--chart", `${sql} LIMIT 0`)).stdout).toBe("No rows.\n");
   });
 
@@ -89,7 +89,7 @@ describe("on the command line", () => {
   });
 
   test("top leaves when nobody reads, and when it is told to", async () => {
-    const command = `'${executable}' top --interval 0.2 --data-dir '${appliance.dataDir}'`;
+    const command = `'${executable}' top --interval 0.2 --data-dir '${server.dataDir}'`;
     const piped = Bun.spawn(["bash", "-c", `set -o pipefail; ${command} | head -3`], {
       stdout: "pipe",
       stderr: "pipe",

@@ -2,14 +2,15 @@ import { Database } from "bun:sqlite";
 import { afterAll, describe, expect, test } from "bun:test";
 import { chmodSync, copyFileSync, existsSync, mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { openPeople } from "../../src/persons/open.ts";
 import {
   executable,
   flagkeep,
   initialisedDirectory,
-  TestAppliance,
+  ServerProcess,
   temporaryFolder,
   until,
-} from "../support/appliance.ts";
+} from "../support/server.ts";
 
 const folders: string[] = [];
 afterAll(() => {
@@ -100,9 +101,9 @@ describe("a wrong call", () => {
     ].map((command) => ({
       name: `an empty name of a file (${command})`,
       args: [...command.split(" "), ""],
-      says: "It must be the name of a file or folder",
+      says: "Expected the name of a file or folder",
     })),
-    { name: "an address that is none", args: ["healthcheck", "--url", "foo"], says: "an address such as" },
+    { name: "an address that is none", args: ["healthcheck", "--url", "foo"], says: "Expected a URL" },
     { name: "a missing option", args: ["keys", "create"], says: "--scope" },
     {
       name: "an expiry that makes no sense",
@@ -183,9 +184,9 @@ describe("init", () => {
 });
 
 describe("keys", () => {
-  test("work in a running appliance at once, until they are revoked", async () => {
-    await using appliance = await TestAppliance.start();
-    const dir = ["--data-dir", appliance.dataDir];
+  test("work in a running server at once, until they are revoked", async () => {
+    await using server = await ServerProcess.start();
+    const dir = ["--data-dir", server.dataDir];
     const created = await flagkeep([
       "keys",
       "create",
@@ -201,7 +202,7 @@ describe("keys", () => {
     expect(created.code).toBe(0);
     const key = JSON.parse(created.stdout) as { id: string; value: string; mask_value: string };
     const status = async (method: string) => {
-      const response = await appliance.api("/api/projects/1/feature_flags/", {
+      const response = await server.api("/api/projects/1/feature_flags/", {
         method,
         key: key.value,
         body: method === "POST" ? { key: "a" } : undefined,
@@ -259,13 +260,13 @@ describe("serve", () => {
   test("a second process on the directory is refused while the first lives, and not after a crash", async () => {
     const { dataDir, made } = await initialisedDirectory();
     folders.push(dataDir);
-    const first = await TestAppliance.start({ directory: { dataDir, made } });
+    const first = await ServerProcess.start({ directory: { dataDir, made } });
     const second = await flagkeep(["serve", "--data-dir", dataDir, "--port", "0"]);
     expect(second.code).toBe(1);
     expect(second.stderr).toContain("in use");
     expect((await fetch(`${first.url}/_liveness`)).status).toBe(200);
     await first.kill();
-    await using third = await TestAppliance.start({ directory: { dataDir, made } });
+    await using third = await ServerProcess.start({ directory: { dataDir, made } });
     await until(async () => (await fetch(`${third.url}/_readiness`)).status === 200, "it is ready");
   });
 
@@ -281,7 +282,7 @@ describe("serve", () => {
   });
 
   test("a port that is taken: one clear line, exit 1", async () => {
-    await using appliance = await TestAppliance.start();
+    await using server = await ServerProcess.start();
     const { dataDir } = await initialisedDirectory();
     folders.push(dataDir);
     const { code, stderr } = await flagkeep([
@@ -289,7 +290,7 @@ describe("serve", () => {
       "--data-dir",
       dataDir,
       "--port",
-      new URL(appliance.url).port,
+      new URL(server.url).port,
     ]);
     expect(code).toBe(1);
     expect(stderr.trim().split("\n")).toHaveLength(1);
@@ -316,15 +317,15 @@ describe("serve", () => {
     mkdirSync(long);
     const directory = join(long, "data");
     const made = JSON.parse((await flagkeep(["init", "--data-dir", directory, "--json"])).stdout);
-    await using appliance = await TestAppliance.start({ directory: { dataDir: directory, made } });
-    expect((await appliance.capture({ event: "x", distinct_id: "y" })).status).toBe(200);
-    await appliance.eventsWhenStored(1);
+    await using server = await ServerProcess.start({ directory: { dataDir: directory, made } });
+    expect((await server.capture({ event: "x", distinct_id: "y" })).status).toBe(200);
+    await server.eventsWhenStored(1);
   });
 
   test("is ready within 300 ms on existing data, or as much longer as the machine is slower", async () => {
     const directory = await initialisedDirectory();
     folders.push(directory.dataDir);
-    const first = await TestAppliance.start({ directory });
+    const first = await ServerProcess.start({ directory });
     await first.capture({ event: "x", distinct_id: "y" });
     await first.stop();
     // The best of several, and beside each one the start of the executable that prints its version, some 80 ms on a
@@ -337,9 +338,9 @@ describe("serve", () => {
       await flagkeep(["version"]);
       alone.push(performance.now() - started);
       started = performance.now();
-      const appliance = await TestAppliance.start({ directory });
+      const server = await ServerProcess.start({ directory });
       times.push(performance.now() - started);
-      await appliance.stop();
+      await server.stop();
     }
     expect(Math.min(...times)).toBeLessThan(Math.max(300, 4 * Math.min(...alone)));
   });
@@ -356,6 +357,7 @@ test("a file in place of the data directory is refused with a clear message", as
 test("serve refuses an event store of a newer version with one line", async () => {
   const { dataDir } = await initialisedDirectory();
   folders.push(dataDir);
+  openPeople(join(dataDir, "people.sqlite")).$client.close();
   const { DuckDBInstance } = await import("@duckdb/node-api");
   const instance = await DuckDBInstance.create(join(dataDir, "events.duckdb"));
   const connection = await instance.connect();

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { rmSync } from "node:fs";
-import { executable, flagkeep, initialisedDirectory } from "../support/appliance.ts";
+import { executable, flagkeep, initialisedDirectory } from "../support/server.ts";
 
 /** What bash offers for a line. */
 async function bashOffers(...words: string[]): Promise<string[]> {
@@ -22,6 +22,8 @@ test("bash completes commands at every depth, and options", async () => {
     "--data-dir",
     "--json",
     "--organization",
+    "--url",
+    "--key",
     "--postgres-url",
     "--postgres-password-file",
     "--help",

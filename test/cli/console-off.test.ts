@@ -4,7 +4,7 @@ import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { flagkeep, type Initialised, TestAppliance, temporaryFolder } from "../support/appliance.ts";
+import { flagkeep, type Initialised, ServerProcess, temporaryFolder } from "../support/server.ts";
 
 const off = { FLAGKEEP_CONSOLE: "off" };
 
@@ -24,7 +24,7 @@ test("init and serve make no link, and users link says what to do instead", asyn
     ["on", 1],
   ] as const) {
     const directory = { dataDir, made };
-    await using _ = await TestAppliance.start({ directory, args: ["--console", console] });
+    await using _ = await ServerProcess.start({ directory, args: ["--console", console] });
     expect([console, linksIn(dataDir)]).toEqual([console, links]);
   }
   const refused = await flagkeep(["users", "link", "new@example.com", "--data-dir", dataDir], off);

@@ -3,28 +3,28 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { flagkeep, TestAppliance } from "../support/appliance.ts";
+import { flagkeep, ServerProcess } from "../support/server.ts";
 
-let appliance: TestAppliance;
+let server: ServerProcess;
 let file: string;
 const second = "second-owner@example.com";
 const member = "member@example.com";
 
 beforeAll(async () => {
-  appliance = await TestAppliance.start();
+  server = await ServerProcess.start();
   for (const [email, level] of [
     [second, "owner"],
     [member, "member"],
   ])
     expect((await run("users", "create", email!, "--level", level!)).code).toBe(0);
-  file = join(appliance.dataDir, "..", `created-by-${process.pid}.json`);
+  file = join(server.dataDir, "..", `created-by-${process.pid}.json`);
 });
 afterAll(async () => {
   rmSync(file, { force: true });
-  await appliance[Symbol.asyncDispose]();
+  await server[Symbol.asyncDispose]();
 });
 
-const run = (...args: string[]) => flagkeep([...args, "--data-dir", appliance.dataDir]);
+const run = (...args: string[]) => flagkeep([...args, "--data-dir", server.dataDir]);
 
 interface Created {
   id: number | string;
@@ -33,7 +33,7 @@ interface Created {
   usage_dashboard?: number;
 }
 async function read<Body>(path: string): Promise<Body> {
-  const response = await appliance.api(path);
+  const response = await server.api(path);
   if (response.status !== 200) throw new Error(`${path}: ${response.status} ${await response.text()}`);
   return (await response.json()) as Body;
 }
@@ -77,7 +77,7 @@ const kinds: Record<string, { args: (name: string) => string[]; made: (name: str
     },
     "flags schedule": {
       args: (name) => {
-        Bun.spawnSync([flagkeepPath, "flags", "create", name, "--data-dir", appliance.dataDir]);
+        Bun.spawnSync([flagkeepPath, "flags", "create", name, "--data-dir", server.dataDir]);
         return ["flags", "schedule", name, "--at", "2099-01-01", "--on"];
       },
       made: async (name) => {
@@ -109,7 +109,7 @@ function imported(name: string): string[] {
 let number = 0;
 for (const [kind, { args, made }] of Object.entries(kinds)) {
   test(`${kind}: the first owner, or who is named`, async () => {
-    const owner = appliance.directory.made.user.email;
+    const owner = server.directory.made.user.email;
     const isScheduled = kind === "flags schedule";
     // A member may not schedule what only owners may edit by default: the second owner is named there.
     const named = isScheduled ? second : member;
@@ -147,7 +147,7 @@ test("the activity names the operating system user, and nobody else", async () =
 });
 
 test("an owner who is deactivated is passed over", async () => {
-  const owner = appliance.directory.made.user.email;
+  const owner = server.directory.made.user.email;
   expect((await run("users", "deactivate", owner)).code).toBe(0);
   try {
     const { stdout } = await run("flags", "create", "later", "--json");

@@ -5,16 +5,16 @@ import { spawn } from "node:child_process";
 import { chmodSync, closeSync, copyFileSync, openSync, readdirSync, rmSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { tableLines } from "../../cli/output.ts";
-import { systemSentence } from "../../cli/system-errors.ts";
-import type { Status } from "../../src/operate/status-shape.ts";
+import { systemErrorMessage } from "../../cli/system-errors.ts";
+import type { Status } from "../../src/operate/status-schema.ts";
 import {
   executable,
   flagkeep,
   initialisedDirectory,
-  TestAppliance,
+  ServerProcess,
   temporaryFolder,
   until,
-} from "../support/appliance.ts";
+} from "../support/server.ts";
 
 let dataDir: string;
 const folder = temporaryFolder();
@@ -57,11 +57,11 @@ for (const args of results) {
     const { stderr, code } = await ending([...args, "--data-dir", dataDir], { stdout: full });
     closeSync(full);
     expect(code).toBe(1);
-    expect(stderr).toMatch(/^flagkeep: The disk is full \(.*\)\. Make room, then try again\.\n$/);
+    expect(stderr).toMatch(/^flagkeep: The disk is full \(.*\)\. Free disk space, then try again\.\n$/);
   });
 }
 
-test("the appliance goes on when nobody reads its log any more", async () => {
+test("the server goes on when nobody reads its log any more", async () => {
   const { dataDir: own, made } = await initialisedDirectory();
   const args = ["serve", "--data-dir", own, "--port", "0", "--log-level", "trace"];
   const child = spawn(executable, args, { stdio: ["ignore", "pipe", "pipe"], env: {} });
@@ -97,14 +97,14 @@ test("the appliance goes on when nobody reads its log any more", async () => {
 });
 
 test("an export that is interrupted says so and leaves nothing", async () => {
-  await using appliance = await TestAppliance.start();
-  await appliance.capture({ event: "seen", distinct_id: "a" });
-  await appliance.eventsWhenStored(1);
-  const [engine] = await appliance.enginePids();
+  await using server = await ServerProcess.start();
+  await server.capture({ event: "seen", distinct_id: "a" });
+  await server.eventsWhenStored(1);
+  const [engine] = await server.enginePids();
   const out = temporaryFolder();
   // It asks the engine, which does not answer for now.
   process.kill(engine!, "SIGSTOP");
-  const args = ["export", "events", join(out, "events.ndjson"), "--data-dir", appliance.dataDir];
+  const args = ["export", "events", join(out, "events.ndjson"), "--data-dir", server.dataDir];
   const child = Bun.spawn([executable, ...args], { stdout: "pipe", stderr: "pipe", env: {} });
   await until(() => readdirSync(out).some((name) => name.endsWith(".part")), "it has begun");
   child.kill("SIGTERM");
@@ -138,13 +138,13 @@ describe("the folder of another user", () => {
 
 test("faults of the system and of SQLite are sentences, others are not", () => {
   const fault = (code: string) => Object.assign(new Error("what it says"), { code });
-  expect(systemSentence(fault("SQLITE_READONLY_DIRECTORY"))).toStartWith(
+  expect(systemErrorMessage(fault("SQLITE_READONLY_DIRECTORY"))).toStartWith(
     "The data directory cannot be written (",
   );
-  expect(systemSentence(fault("SQLITE_CORRUPT_INDEX"))).toEndWith("and restore a backup.");
-  expect(systemSentence(fault("EIO"))).toBe("The disk reports an error (what it says).");
-  expect(systemSentence(fault("ERR_INVALID_ARG_TYPE"))).toBeUndefined();
-  expect(systemSentence(new Error("what it says"))).toBeUndefined();
+  expect(systemErrorMessage(fault("SQLITE_CORRUPT_INDEX"))).toEndWith("and restore a backup.");
+  expect(systemErrorMessage(fault("EIO"))).toBe("The disk reports an error (what it says).");
+  expect(systemErrorMessage(fault("ERR_INVALID_ARG_TYPE"))).toBeUndefined();
+  expect(systemErrorMessage(new Error("what it says"))).toBeUndefined();
 });
 
 describe("tables", () => {
@@ -168,18 +168,18 @@ describe("tables", () => {
 });
 
 test("what clients have named is shown, and nothing of it steers a terminal or makes lines of its own", async () => {
-  await using appliance = await TestAppliance.start();
+  await using server = await ServerProcess.start();
   const wild = "kim\u001b[2J\u009b31m\r\u0007";
   const filters = {
     groups: [{ properties: [{ key: "plan", value: "pro", type: "person" }], rollout_percentage: 100 }],
   };
-  await appliance.api("/api/projects/1/feature_flags/", { method: "POST", body: { key: "one", filters } });
-  await appliance.capture({
+  await server.api("/api/projects/1/feature_flags/", { method: "POST", body: { key: "one", filters } });
+  await server.capture({
     event: wild,
     distinct_id: wild,
     properties: { $set: { name: wild, plan: wild } },
   });
-  await appliance.eventsWhenStored(1);
+  await server.eventsWhenStored(1);
   const commands = [
     ["persons", "get", wild],
     ["flags", "explain", "one", "--distinct-id", wild],
@@ -191,7 +191,7 @@ test("what clients have named is shown, and nothing of it steers a terminal or m
     ["status"],
   ];
   for (const command of commands) {
-    const { stdout, stderr } = await flagkeep([...command, "--data-dir", appliance.dataDir]);
+    const { stdout, stderr } = await flagkeep([...command, "--data-dir", server.dataDir]);
     expect(stdout + stderr).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/);
   }
 });

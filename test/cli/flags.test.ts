@@ -1,22 +1,22 @@
-/** `flagkeep flags …` beside a running appliance, as a user would call it. */
+/** `flagkeep flags …` while a server is running, as a user would call it. */
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { flagkeep, initialisedDirectory, TestAppliance, temporaryFolder } from "../support/appliance.ts";
+import { flagkeep, initialisedDirectory, ServerProcess, temporaryFolder } from "../support/server.ts";
 
-let appliance: TestAppliance;
+let server: ServerProcess;
 const folder = temporaryFolder();
 beforeAll(async () => {
-  appliance = await TestAppliance.start();
+  server = await ServerProcess.start();
 });
 afterAll(async () => {
-  await appliance[Symbol.asyncDispose]();
+  await server[Symbol.asyncDispose]();
   rmSync(folder, { recursive: true });
 });
 
-/** Runs a command on the appliance's data directory. */
-const flags = (...args: string[]) => flagkeep(["flags", ...args, "--data-dir", appliance.dataDir]);
+/** Runs a command on the server's data directory. */
+const flags = (...args: string[]) => flagkeep(["flags", ...args, "--data-dir", server.dataDir]);
 async function json<Result>(...args: string[]): Promise<Result> {
   const { stdout, stderr, code } = await flags(...args, "--json");
   if (code !== 0) throw new Error(`${args.join(" ")}: ${stderr}`);
@@ -30,7 +30,7 @@ interface Record {
   filters: object;
 }
 async function valuesFor(distinct_id: string) {
-  const response = await appliance.post("/flags/?v=2", { api_key: appliance.token, distinct_id });
+  const response = await server.post("/flags/?v=2", { api_key: server.token, distinct_id });
   const body = (await response.json()) as {
     flags: { [key: string]: { enabled: boolean; variant: string | null } };
   };
@@ -92,7 +92,7 @@ test("create, list, get, disable and enable: each counts in the very next answer
     expect(again.stdout).toContain("already");
   }
   expect((await json<Record>("get", "button")).version).toBe(3);
-  const log = await appliance.api(`/api/projects/1/feature_flags/${created.id}/activity/`);
+  const log = await server.api(`/api/projects/1/feature_flags/${created.id}/activity/`);
   const { results } = (await log.json()) as {
     results: { activity: string; user: unknown; detail: { trigger: object; note?: string } }[];
   };
@@ -117,11 +117,11 @@ test("the rules are those of the API", async () => {
     [["create", "x", "--filters", "[]"], "JSON object"],
     [["create", "x", "--filters", "{}", "--rollout", "5"], "--filters"],
     [["create", "x", "--filters", '{"groups":[{"rollout_percentage":"x"}]}'], "rollout_percentage"],
-    [["get", "nothing"], "no flag nothing"],
-    [["enable", "button", "nothing"], "no flag nothing"],
-    [["list", "--project", "7"], "no project 7"],
+    [["get", "nothing"], "Flag nothing does not exist"],
+    [["enable", "button", "nothing"], "Flag nothing does not exist"],
+    [["list", "--project", "7"], "Project 7 does not exist"],
     [["explain", "button"], "--distinct-id"],
-    [["explain", "button", "--distinct-id", "a", "--group", "acme"], "name=value"],
+    [["explain", "button", "--distinct-id", "a", "--group", "acme"], "NAME=VALUE"],
     [["import", join(folder, "nowhere.yaml")], "cannot be read"],
   ];
   for (const [args, says] of refusals) {
@@ -134,8 +134,8 @@ test("the rules are those of the API", async () => {
 });
 
 test("explain says the same as the API, by words and as JSON", async () => {
-  await appliance.capture({ event: "$set", distinct_id: "ann", properties: { $set: { plan: "pro" } } });
-  await appliance.eventsWhenStored(1);
+  await server.capture({ event: "$set", distinct_id: "ann", properties: { $set: { plan: "pro" } } });
+  await server.eventsWhenStored(1);
   const filters = {
     groups: [
       {
@@ -146,7 +146,7 @@ test("explain says the same as the API, by words and as JSON", async () => {
   };
   const { id } = await json<Record>("create", "pro", "--filters", JSON.stringify(filters));
   const explained = await json<object>("explain", "pro", "--distinct-id", "ann");
-  const response = await appliance.api(`/api/projects/1/feature_flags/${id}/explain/?distinct_id=ann`);
+  const response = await server.api(`/api/projects/1/feature_flags/${id}/explain/?distinct_id=ann`);
   expect(explained).toEqual((await response.json()) as object);
   const text = await flags("explain", "pro", "--distinct-id", "ann");
   expect(text.stdout).toStartWith('pro is on for "ann".\nWhy: Matched condition set 1.\n');
@@ -159,7 +159,7 @@ test("explain says the same as the API, by words and as JSON", async () => {
 });
 
 test("export and import between two projects; a dry run says what would change", async () => {
-  const made = await appliance.api("/api/organizations/@current/projects/", {
+  const made = await server.api("/api/organizations/@current/projects/", {
     method: "POST",
     body: { name: "Two" },
   });
@@ -184,7 +184,7 @@ test("export and import between two projects; a dry run says what would change",
   const done = await flags("import", file, ...two);
   expect(done.stdout).toBe("+ flag button\n+ flag pro\n2 created, 0 changed.\n");
   expect((await flags("export", ...two)).stdout).toBe(printed.stdout);
-  expect((await flags("import", file, ...two)).stdout).toBe("Nothing differs.\n");
+  expect((await flags("import", file, ...two)).stdout).toBe("No differences.\n");
 
   writeFileSync(file, printed.stdout.replace("The button", "A button"));
   const difference = await json<{ dry_run: boolean; differences: unknown[] }>(
@@ -299,11 +299,15 @@ test("flags of another product, with what could not be taken over", async () => 
   expect(inFile.code).toBe(0);
   expect(inFile.stdout).toContain("LaunchDarkly, environment production: 2 flags read.");
   expect(inFile.stderr.trim().split("\n")).toEqual([
-    'Not taken over: flag ld-user, its key: was "ld.user": ask for the new one.',
-    "Not taken over: flag ld-org, rule 1: it is about contexts of the kind organization.",
-    "Not taken over: flag ld-org, the flag: is switched off until you have looked at it.",
+    'Not taken over: flag ld-user, its key: was "ld.user": use the new key in your code.',
+    "Not taken over: flag ld-org, rule 1: it uses contexts of kind organization.",
   ]);
-  expect(await json("import", file, ...one)).toMatchObject({ differences: [], not_mapped: [{}, {}, {}] });
+  expect(inFile.stdout).toContain("Imported turned off: ld-org. Review them before you enable them.");
+  expect(await json("import", file, ...one)).toMatchObject({
+    differences: [],
+    turned_off: ["ld-org"],
+    not_mapped: [{}, {}],
+  });
   expect(await json("import", file, "--environment", "test", "--dry-run", ...one)).toMatchObject({
     ...{ format: "LaunchDarkly", environment: "test", dry_run: true },
     differences: [{ name: "ld-org" }, { name: "ld-user" }],
@@ -313,7 +317,7 @@ test("flags of another product, with what could not be taken over", async () => 
   expect(wrong.stderr).toContain("production, test");
   const none = join(folder, "none.json");
   writeFileSync(none, '{"hello": 1}');
-  expect((await flags("import", none, ...one)).stderr).toContain("no other product's form is recognised");
+  expect((await flags("import", none, ...one)).stderr).toContain("no other product's format is detected");
   expect(await valuesFor("u")).toMatchObject({ "ld-user": false });
 });
 

@@ -17,7 +17,7 @@ export interface Invocation {
   args: (world: World) => string[];
   /** Exit status, 0 unless said otherwise. */
   code?: (world: World) => number;
-  /** It does not go together with others of its kind: without an appliance only one can open the events. */
+  /** It does not go together with others of its kind: without a server only one can open the events. */
   isAlone?: true;
   wrong: WrongCall[];
 }
@@ -29,29 +29,29 @@ export interface WrongCall {
   says: string;
 }
 
-const unknownProject: WrongCall = { args: ["--project", "99"], code: 1, says: "There is no project 99." };
-const projectNotANumber: WrongCall = { args: ["--project", "one"], code: 2, says: "positive whole number" };
+const unknownProject: WrongCall = { args: ["--project", "99"], code: 1, says: "Project 99 does not exist." };
+const projectNotANumber: WrongCall = { args: ["--project", "one"], code: 2, says: "positive integer" };
 const missing = (name: string): WrongCall => ({
   args: [],
   code: 2,
   says: `missing required argument '${name}'`,
 });
-const unknownKey = (says = "There is no working key with the id nope."): WrongCall[] => [
+const unknownKey = (says = "Key nope does not exist or is revoked."): WrongCall[] => [
   { args: ["nope"], code: 1, says },
   missing("id"),
 ];
 const changedProject = (more: string[] = []): WrongCall[] => [
-  { args: ["99", ...more], code: 1, says: "There is no project 99." },
-  { args: ["one", ...more], code: 2, says: "positive whole number" },
+  { args: ["99", ...more], code: 1, says: "Project 99 does not exist." },
+  { args: ["one", ...more], code: 2, says: "positive integer" },
 ];
 const exported = (subject: string): Invocation => ({
   args: ({ folder }) => [`${folder}/${subject}.ndjson`, "--project", "1"],
   isAlone: true,
   wrong: [
-    { args: ["--json"], code: 2, says: "name the file" },
+    { args: ["--json"], code: 2, says: "requires a file" },
     { args: ["--format", "xml"], code: 2, says: "Allowed choices" },
-    { args: ["/tmp/x.csv", "--format", "parquet", "--project", "1"], code: 2, says: "ends in .csv" },
-    { args: ["/tmp/x.ndjson.gz", "--project", "1"], code: 2, says: "ends in .gz" },
+    { args: ["/tmp/x.csv", "--format", "parquet", "--project", "1"], code: 2, says: "extension .csv" },
+    { args: ["/tmp/x.ndjson.gz", "--project", "1"], code: 2, says: "extension .gz" },
     unknownProject,
   ],
 });
@@ -59,9 +59,12 @@ const inProject = (...args: string[]) => [...args, "--project", "1"];
 
 /** Commands whose work other tests look at: they do not end, or are no use without a shell. */
 export const triedElsewhere: Record<string, string> = {
+  "persons recreate": "test/serve/people-damage.test.ts",
   serve: "test/cli/cli.test.ts",
   completions: "test/cli/completions.test.ts",
   mcp: "test/mcp/executable.test.ts",
+  "experiments results": "test/experiments/lifecycle.test.ts",
+  "features enroll": "test/early-access/features.test.ts",
 };
 
 export const invocations: Record<string, Invocation> = {
@@ -75,7 +78,7 @@ export const invocations: Record<string, Invocation> = {
   "flags list": { args: () => inProject(), wrong: [unknownProject, projectNotANumber] },
   "flags get": {
     args: () => inProject("first"),
-    wrong: [{ args: inProject("nope"), code: 1, says: "There is no flag nope." }, missing("key")],
+    wrong: [{ args: inProject("nope"), code: 1, says: "Flag nope does not exist." }, missing("key")],
   },
   "flags create": {
     args: () => inProject("second", "--rollout", "10", "--tag", "new"),
@@ -87,8 +90,8 @@ export const invocations: Record<string, Invocation> = {
   "flags set": {
     args: () => inProject("switched-on", "--rollout", "30", "--on", "--payload", '{"a":1}'),
     wrong: [
-      { args: inProject("nope", "--on"), code: 1, says: "There is no flag nope." },
-      { args: inProject("first"), code: 2, says: "Say what to change" },
+      { args: inProject("nope", "--on"), code: 1, says: "Flag nope does not exist." },
+      { args: inProject("first"), code: 2, says: "Nothing to change" },
       { args: inProject("first", "--on", "--off"), code: 2, says: "contradict" },
       { args: inProject("first", "--rollout", "101"), code: 2, says: "from 0 to 100" },
       { args: inProject("first", "--variant", "blue=70"), code: 2, says: "sum to 100" },
@@ -97,19 +100,22 @@ export const invocations: Record<string, Invocation> = {
   },
   "flags delete": {
     args: () => inProject("deleted-now"),
-    wrong: [{ args: inProject("nope"), code: 1, says: "There is no flag nope." }, missing("key")],
+    wrong: [{ args: inProject("nope"), code: 1, says: "Flag nope does not exist." }, missing("key")],
   },
   "flags restore": {
     args: () => inProject("deleted-before"),
-    wrong: [{ args: inProject("first"), code: 1, says: "There is no deleted flag first." }, missing("key")],
+    wrong: [
+      { args: inProject("first"), code: 1, says: "Deleted flag first does not exist." },
+      missing("key"),
+    ],
   },
   "flags enable": {
     args: () => inProject("switched-on"),
-    wrong: [{ args: inProject("nope"), code: 1, says: "There is no flag nope." }],
+    wrong: [{ args: inProject("nope"), code: 1, says: "Flag nope does not exist." }],
   },
   "flags disable": {
     args: () => inProject("switched-off"),
-    wrong: [{ args: inProject("nope"), code: 1, says: "There is no flag nope." }],
+    wrong: [{ args: inProject("nope"), code: 1, says: "Flag nope does not exist." }],
   },
   "flags export": { args: () => inProject(), wrong: [unknownProject] },
   "flags import": {
@@ -126,7 +132,7 @@ export const invocations: Record<string, Invocation> = {
   "flags schedule": {
     args: () => inProject("first", "--at", "2099-01-02T03:04:05Z", "--off", "--user", "owner@example.com"),
     wrong: [
-      { args: inProject("nope", "--at", "2099-01-02", "--on"), code: 1, says: "There is no flag nope." },
+      { args: inProject("nope", "--at", "2099-01-02", "--on"), code: 1, says: "Flag nope does not exist." },
       { args: inProject("first", "--on"), code: 2, says: "--at" },
       { args: inProject("first", "--at", "soon", "--on"), code: 2, says: "a date and time" },
       {
@@ -137,12 +143,12 @@ export const invocations: Record<string, Invocation> = {
       {
         args: inProject("first", "--at", "2001-01-02", "--on", "--user", "owner@example.com"),
         code: 2,
-        says: "must lie in the future",
+        says: "must be in the future",
       },
       {
         args: inProject("first", "--at", "2099-01-02", "--user", "owner@example.com"),
         code: 2,
-        says: "Say what",
+        says: "Nothing to change",
       },
       {
         args: inProject("first", "--at", "2099-01-02", "--on", "--user", "bob@example.com"),
@@ -155,7 +161,7 @@ export const invocations: Record<string, Invocation> = {
   "flags scheduled": { args: () => inProject(), wrong: [unknownProject] },
   "flags unschedule": {
     args: () => inProject("1"),
-    wrong: [{ args: inProject("99"), code: 1, says: "There is no " }, missing("id")],
+    wrong: [{ args: inProject("99"), code: 1, says: "does not exist" }, missing("id")],
   },
   "flags change-requests": {
     args: () => inProject("--state", "pending"),
@@ -164,23 +170,27 @@ export const invocations: Record<string, Invocation> = {
   "flags approve": {
     args: () => inProject("1", "--user", "owner@example.com"),
     wrong: [
-      { args: inProject("99", "--user", "owner@example.com"), code: 1, says: "There is no " },
-      { args: inProject("2", "--user", "nobody@example.com"), code: 1, says: "no user nobody@example.com" },
+      { args: inProject("99", "--user", "owner@example.com"), code: 1, says: "does not exist" },
+      {
+        args: inProject("2", "--user", "nobody@example.com"),
+        code: 1,
+        says: "User nobody@example.com does not exist",
+      },
       missing("id"),
     ],
   },
   "flags reject": {
     args: () => inProject("3", "--user", "owner@example.com"),
-    wrong: [{ args: inProject("99", "--user", "owner@example.com"), code: 1, says: "There is no " }],
+    wrong: [{ args: inProject("99", "--user", "owner@example.com"), code: 1, says: "does not exist" }],
   },
   "persons get": {
     args: () => inProject("y".repeat(300)),
-    wrong: [{ args: inProject("nobody"), code: 1, says: "There is no person nobody." }, missing("person")],
+    wrong: [{ args: inProject("nobody"), code: 1, says: "Person nobody does not exist." }, missing("person")],
   },
   "persons delete": {
     args: () => inProject("z"),
     isAlone: true,
-    wrong: [{ args: inProject("nobody"), code: 1, says: "There is no person nobody." }, missing("person")],
+    wrong: [{ args: inProject("nobody"), code: 1, says: "Person nobody does not exist." }, missing("person")],
   },
   "keys create": {
     args: () => ["--user", "owner@example.com", "--label", "new", "--scope", "*", "--expires", "90d"],
@@ -193,12 +203,12 @@ export const invocations: Record<string, Invocation> = {
       {
         args: ["--scope", "*", "--user", "owner@example.com", "--project", "99"],
         code: 1,
-        says: "project 99",
+        says: "Project 99",
       },
     ],
   },
   "keys list": { args: () => [], wrong: [{ args: ["--jsn"], code: 2, says: "Did you mean --json?" }] },
-  "keys show": { args: ({ keys }) => [keys.show!], wrong: unknownKey("There is no key with the id nope.") },
+  "keys show": { args: ({ keys }) => [keys.show!], wrong: unknownKey("Key nope does not exist.") },
   "keys revoke": { args: ({ keys }) => [keys.revoke!], wrong: unknownKey() },
   "keys roll": { args: ({ keys }) => [keys.roll!], wrong: unknownKey() },
   "projects list": { args: () => ["--all"], wrong: [{ args: ["all"], code: 2, says: "too many arguments" }] },
@@ -216,8 +226,8 @@ export const invocations: Record<string, Invocation> = {
     args: () => ["2", "--grace", "0"],
     wrong: [
       ...changedProject(),
-      { args: ["2", "--grace", "soon"], code: 2, says: "a time such as 7d" },
-      { args: ["2", "--grace", "91d"], code: 2, says: "90d at most" },
+      { args: ["2", "--grace", "soon"], code: 2, says: "for example 7d" },
+      { args: ["2", "--grace", "91d"], code: 2, says: "maximum is 90d" },
     ],
   },
   "projects revoke-old-key": { args: () => ["2"], wrong: changedProject() },
@@ -225,8 +235,8 @@ export const invocations: Record<string, Invocation> = {
     args: () => ["2", "400d"],
     wrong: [
       ...changedProject(["400d"]),
-      { args: ["2", "400"], code: 2, says: "days such as 400d" },
-      { args: ["2", "0d"], code: 2, says: "days such as 400d" },
+      { args: ["2", "400"], code: 2, says: "days, for example 400d" },
+      { args: ["2", "0d"], code: 2, says: "days, for example 400d" },
     ],
   },
   "projects rotate-secret": { args: () => ["2"], wrong: changedProject() },
@@ -252,8 +262,8 @@ export const invocations: Record<string, Invocation> = {
     args: () => ["ann@example.com", "admin"],
     wrong: [
       { args: ["ann@example.com", "king"], code: 2, says: "Allowed choices" },
-      { args: ["nobody@example.com", "admin"], code: 1, says: "nobody@example.com is no member" },
-      { args: ["owner@example.com", "member"], code: 2, says: "An organization needs an owner" },
+      { args: ["nobody@example.com", "admin"], code: 1, says: "nobody@example.com is not a member" },
+      { args: ["owner@example.com", "member"], code: 2, says: "An organization requires an owner" },
       missing("email"),
     ],
   },
@@ -274,6 +284,15 @@ export const invocations: Record<string, Invocation> = {
     args: () => [],
     wrong: [{ args: ["--organization", "none"], code: 1, says: "--organization" }],
   },
+  "roles set": {
+    args: () => ["Has", "--flags-access", "view"],
+    wrong: [
+      { args: ["Has"], code: 2, says: "Use at least one of --name, --flags-access." },
+      { args: ["Has", "--flags-access", "all"], code: 2, says: "view, edit" },
+      { args: ["Has", "--name", "x".repeat(201)], code: 2, says: "no more than 200 characters" },
+      { args: ["None", "--name", "x"], code: 1, says: "None" },
+    ],
+  },
   "roles delete": {
     args: () => ["Gone"],
     wrong: [{ args: ["None"], code: 1, says: "None" }, missing("name")],
@@ -289,6 +308,191 @@ export const invocations: Record<string, Invocation> = {
   "roles remove-member": {
     args: () => ["Has", "ann@example.com"],
     wrong: [{ args: ["Has", "nobody@example.com"], code: 1, says: "does not have the role" }],
+  },
+  "experiments list": {
+    args: () => inProject("--status", "running"),
+    wrong: [
+      unknownProject,
+      projectNotANumber,
+      { args: inProject("--status", "odd"), code: 2, says: "Allowed choices" },
+    ],
+  },
+  "experiments show": {
+    args: () => inProject("To launch"),
+    wrong: [
+      { args: inProject("nope"), code: 1, says: "Experiment nope does not exist." },
+      missing("experiment"),
+    ],
+  },
+  "experiments create": {
+    args: () => inProject("Checkout", "--feature-flag-key", "checkout-test"),
+    wrong: [
+      {
+        args: inProject("x", "--primary-metrics", "{"),
+        code: 2,
+        says: "--primary-metrics is not valid JSON.",
+      },
+      { args: inProject("x", "--feature-flag-key", "first"), code: 2, says: "2 to 20 variants" },
+      missing("name"),
+    ],
+  },
+  "experiments launch": {
+    args: () => inProject("To launch"),
+    wrong: [
+      { args: inProject("Ended"), code: 2, says: "must be reset" },
+      { args: inProject("nope"), code: 1, says: "Experiment nope does not exist." },
+    ],
+  },
+  "experiments pause": {
+    args: () => inProject("To pause"),
+    wrong: [
+      { args: inProject("Ended"), code: 2, says: "must be reset" },
+      { args: inProject("nope"), code: 1, says: "Experiment nope does not exist." },
+    ],
+  },
+  "experiments resume": {
+    args: () => inProject("Paused"),
+    wrong: [
+      { args: inProject("Ended"), code: 2, says: "must be reset" },
+      { args: inProject("nope"), code: 1, says: "Experiment nope does not exist." },
+    ],
+  },
+  "experiments end": {
+    args: () => inProject("To end"),
+    wrong: [
+      { args: inProject("Ended"), code: 2, says: "has already ended" },
+      { args: inProject("nope"), code: 1, says: "Experiment nope does not exist." },
+    ],
+  },
+  "experiments ship": {
+    args: () => inProject("To ship", "test"),
+    wrong: [
+      { args: inProject("To ship", "none"), code: 2, says: 'has no variant "none"' },
+      missing("experiment"),
+    ],
+  },
+  "experiments reset": {
+    args: () => inProject("To reset"),
+    wrong: [{ args: inProject("Draft"), code: 2, says: "must be launched" }, missing("experiment")],
+  },
+  "experiments archive": {
+    args: () => inProject("Ended"),
+    wrong: [
+      { args: inProject("Draft"), code: 2, says: "Experiment must be launched" },
+      missing("experiment"),
+    ],
+  },
+  "experiments unarchive": {
+    args: () => inProject("Archived"),
+    wrong: [{ args: inProject("Draft"), code: 2, says: "is not archived" }, missing("experiment")],
+  },
+  "features list": { args: () => inProject(), wrong: [unknownProject, projectNotANumber] },
+  "features create": {
+    args: () => inProject("New editor", "--stage", "beta"),
+    wrong: [
+      { args: inProject("x"), code: 2, says: "required option '--stage <value>'" },
+      { args: inProject("x", "--stage", "gamma"), code: 2, says: "Allowed choices" },
+      {
+        args: inProject("x", "--stage", "beta", "--payload", "{"),
+        code: 2,
+        says: "--payload must be a JSON object.",
+      },
+    ],
+  },
+  "features stage": {
+    args: () => inProject("Staged", "alpha"),
+    wrong: [
+      { args: inProject("nope", "alpha"), code: 1, says: "Early access feature nope does not exist." },
+      { args: inProject("Staged", "gamma"), code: 2, says: "gamma" },
+      missing("feature"),
+    ],
+  },
+  "annotations list": { args: () => inProject(), wrong: [unknownProject, projectNotANumber] },
+  "annotations create": {
+    args: () => inProject("New checkout", "--at", "2026-03-04T12:00:00Z"),
+    wrong: [
+      { args: inProject(" "), code: 2, says: "may not be blank" },
+      { args: inProject("x", "--scope", "all"), code: 2, says: "Allowed choices" },
+      { args: inProject("x", "--scope", "dashboard"), code: 2, says: "This scope requires it." },
+      missing("content"),
+    ],
+  },
+  "annotations update": {
+    args: () => inProject("1", "--content", "Newer checkout"),
+    wrong: [
+      { args: inProject("1"), code: 2, says: "Use at least one of --content" },
+      { args: inProject("99", "--content", "x"), code: 1, says: "Annotation 99 does not exist." },
+    ],
+  },
+  "annotations delete": {
+    args: () => inProject("2"),
+    wrong: [{ args: inProject("99"), code: 1, says: "Annotation 99 does not exist." }, missing("id")],
+  },
+  "share-links list": { args: () => inProject(), wrong: [unknownProject, projectNotANumber] },
+  "share-links create": {
+    args: () => inProject("--dashboard", "1", "--name", "Wall"),
+    wrong: [
+      { args: inProject(), code: 2, says: "Send either" },
+      { args: inProject("--dashboard", "999"), code: 2, says: 'Invalid pk "999"' },
+      { args: inProject("--dashboard", "1", "--password", "short"), code: 2, says: "at least 8" },
+    ],
+  },
+  "share-links revoke": {
+    args: () => inProject("1"),
+    wrong: [{ args: inProject("99"), code: 1, says: "Share link 99 does not exist." }, missing("id")],
+  },
+  "webhooks list": { args: () => inProject(), wrong: [unknownProject, projectNotANumber] },
+  "webhooks create": {
+    args: () =>
+      inProject(
+        "--webhook-url",
+        "https://93.184.215.14/hook",
+        "--events",
+        "flag_changed,spike",
+        "--no-active",
+      ),
+    wrong: [
+      { args: inProject(), code: 2, says: "required option '--webhook-url <url>'" },
+      { args: inProject("--webhook-url", "ftp://x"), code: 2, says: "Enter a URL such as" },
+      { args: inProject("--webhook-url", "http://127.0.0.1/"), code: 2, says: "127.0.0.1 is an address of" },
+      { args: inProject("--webhook-url", "https://8.8.8.8/", "--events", "none"), code: 2, says: "none" },
+      {
+        args: inProject("--webhook-url", "https://8.8.8.8/", "--template", "{"),
+        code: 2,
+        says: "not valid JSON",
+      },
+    ],
+  },
+  "webhooks update": {
+    args: () => inProject("1", "--name", "Releases"),
+    wrong: [
+      { args: inProject("1"), code: 2, says: "Use at least one of --name, --webhook-url" },
+      { args: inProject("99", "--name", "x"), code: 1, says: "Webhook 99 does not exist." },
+    ],
+  },
+  "webhooks enable": {
+    args: () => inProject("1"),
+    wrong: [{ args: inProject("99"), code: 1, says: "Webhook 99 does not exist." }, missing("id")],
+  },
+  "webhooks disable": {
+    args: () => inProject("1"),
+    wrong: [{ args: inProject("99"), code: 1, says: "Webhook 99 does not exist." }, missing("id")],
+  },
+  "webhooks delete": {
+    args: () => inProject("2"),
+    wrong: [{ args: inProject("99"), code: 1, says: "Webhook 99 does not exist." }, missing("id")],
+  },
+  "webhooks rotate-secret": {
+    args: () => inProject("1"),
+    wrong: [{ args: inProject("99"), code: 1, says: "Webhook 99 does not exist." }, missing("id")],
+  },
+  "webhooks test": {
+    args: () => inProject("3"),
+    wrong: [{ args: inProject("99"), code: 1, says: "Webhook 99 does not exist." }, missing("id")],
+  },
+  "webhooks deliveries": {
+    args: () => inProject("3"),
+    wrong: [{ args: inProject("99"), code: 1, says: "Webhook 99 does not exist." }, missing("id")],
   },
   "cohorts list": { args: () => [], wrong: [unknownProject, projectNotANumber] },
   "organization set": {
@@ -308,9 +512,28 @@ export const invocations: Record<string, Invocation> = {
       {
         args: inProject("SELECT 1", "-o", "rows.csv", "--format", "json"),
         code: 2,
-        says: "leave out --format",
+        says: "omit --format",
       },
-      { args: inProject("SELECT 1", "-o", "/nowhere/rows.csv"), code: 1, says: "There is no folder" },
+      {
+        args: inProject("SELECT 1", "-o", "/nowhere/rows.csv"),
+        code: 1,
+        says: "Folder /nowhere does not exist",
+      },
+    ],
+  },
+  web: {
+    args: () => inProject("--range", "7d", "--compare", "previous"),
+    isAlone: true,
+    wrong: [
+      unknownProject,
+      projectNotANumber,
+      { args: ["--range", "soon"], code: 2, says: "30d" },
+      { args: ["--range", "0d"], code: 2, says: "30d" },
+      { args: ["--range", "2026-02-30..2026-03-01"], code: 2, says: "30d" },
+      { args: ["--range", "2026-03-02..2026-03-01"], code: 2, says: "30d" },
+      { args: ["--by", "Page"], code: 2, says: "pages" },
+      { args: ["--compare", "always"], code: 2, says: "previous, year" },
+      { args: ["--limit", "0"], code: 2, says: "positive integer" },
     ],
   },
   status: { args: () => [], wrong: [{ args: ["now"], code: 2, says: "too many arguments" }] },
@@ -324,7 +547,7 @@ export const invocations: Record<string, Invocation> = {
   },
   warnings: {
     args: () => ["--limit", "10"],
-    wrong: [unknownProject, { args: ["--limit", "0"], code: 2, says: "positive whole number" }],
+    wrong: [unknownProject, { args: ["--limit", "0"], code: 2, says: "positive integer" }],
   },
   top: {
     args: () => ["--project", "1"],
@@ -388,7 +611,7 @@ export const invocations: Record<string, Invocation> = {
   "backup create": {
     args: ({ folder }) => [`${folder}/backups`],
     isAlone: true,
-    wrong: [{ args: ["s3://a/b"], code: 1, says: "There are no credentials for S3." }],
+    wrong: [{ args: ["s3://a/b"], code: 1, says: "S3 credentials are missing." }],
   },
   "backup list": {
     args: ({ folder }) => [`${folder}/backups`],
@@ -410,7 +633,7 @@ export const invocations: Record<string, Invocation> = {
     isAlone: true,
     wrong: [
       { args: [], code: 2, says: "--keep-last" },
-      { args: ["--keep-last", "some"], code: 2, says: "whole number" },
+      { args: ["--keep-last", "some"], code: 2, says: "an integer" },
     ],
   },
   "backup restore": {
@@ -419,7 +642,7 @@ export const invocations: Record<string, Invocation> = {
     wrong: [{ args: ["/nowhere.tar.zst"], code: 1, says: "/nowhere.tar.zst" }, missing("backup")],
   },
   rebuild: {
-    // An import without an appliance is in no backup.
+    // An import without a server is in no backup.
     args: ({ backup }) => ["--from", backup, "--accept-loss"],
     code: ({ isRunning }) => (isRunning ? 1 : 0),
     isAlone: true,

@@ -7,16 +7,16 @@ import {
   executable,
   flagkeep,
   initialisedDirectory,
-  TestAppliance,
+  ServerProcess,
   temporaryFolder,
-} from "../support/appliance.ts";
+} from "../support/server.ts";
 import { installedProgram, testWhen } from "../support/skipped.ts";
 
 const folder = temporaryFolder();
-let appliance: TestAppliance;
+let server: ServerProcess;
 let stopped: string;
 beforeAll(async () => {
-  appliance = await TestAppliance.start();
+  server = await ServerProcess.start();
   stopped = (await initialisedDirectory()).dataDir;
   for (const [name, text] of Object.entries({
     "cut.json": '{"event": ',
@@ -35,12 +35,12 @@ beforeAll(async () => {
   writeFileSync(join(folder, "no-database", "flagkeep.sqlite"), "x".repeat(200));
 });
 afterAll(async () => {
-  await appliance[Symbol.asyncDispose]();
+  await server[Symbol.asyncDispose]();
   rmSync(stopped, { recursive: true });
   rmSync(folder, { recursive: true });
 });
 
-/** In arguments DATA is a running appliance's directory, IDLE one that is stopped, HERE a folder of files. */
+/** In arguments DATA is a running server's directory, IDLE one that is stopped, HERE a folder of files. */
 const commands: [args: string, code: 1 | 2, says: string[]][] = [
   // Misspelt.
   ["statsu", 2, ["unknown command 'statsu'", "Did you mean status?"]],
@@ -68,29 +68,33 @@ const commands: [args: string, code: 1 | 2, says: string[]][] = [
   ],
   ["serve --data-dir HERE/new --port PORT", 1, ["cannot be listened on", "choose another --host or --port"]],
   ["serve --data-dir DATA --port 0", 1, ["in use by another Flagkeep", "another --data-dir"]],
-  ["serve --data-dir HERE/a-file --port 0", 1, ["is a file and no folder", "Give another --data-dir"]],
+  ["serve --data-dir HERE/a-file --port 0", 1, ["is a file, not a folder", "Use another --data-dir"]],
   ["serve --data-dir HERE/full --port 0", 1, ["thesis.doc", "an empty folder"]],
   ["serve --data-dir HERE/no-database --port 0", 1, ["flagkeep.sqlite", "flagkeep doctor"]],
-  ["status --data-dir HERE/none", 1, ["is not a data directory of Flagkeep", "flagkeep init"]],
-  ["top --data-dir IDLE", 1, ["No Flagkeep runs", "flagkeep serve"]],
-  ["migrate-to --data-dir IDLE", 1, ["not said where PostgreSQL and ClickHouse are", "--postgres-url"]],
+  ["status --data-dir HERE/none", 1, ["is not a Flagkeep data directory", "flagkeep init"]],
+  ["top --data-dir IDLE", 1, ["No server runs", "flagkeep serve"]],
+  [
+    "migrate-to-cluster --data-dir IDLE",
+    1,
+    ["addresses of PostgreSQL and ClickHouse are missing", "--postgres-url"],
+  ],
   [
     `keys create --scope * --label ${"l".repeat(41)} --data-dir IDLE`,
     2,
     ["Ensure that the label has no more than 40"],
   ],
   ["healthcheck --data-dir IDLE", 1, ["not running", "flagkeep doctor"]],
-  ["init --data-dir IDLE", 1, ["belongs to an organisation already", "flagkeep keys create"]],
+  ["init --data-dir IDLE", 1, ["already contains an organization", "flagkeep keys create"]],
   ["init --data-dir HERE/x --email nobody", 2, ["valid email"]],
   ["rebuild --data-dir DATA", 1, ["in use by another Flagkeep"]],
   // Flags.
   ["flags get --data-dir IDLE", 2, ["missing required argument 'key'"]],
-  ["flags get nope --data-dir IDLE", 1, ["There is no flag nope", "flagkeep flags list"]],
+  ["flags get nope --data-dir IDLE", 1, ["Flag nope does not exist", "flagkeep flags list"]],
   ["flags create my.flag! --data-dir IDLE", 2, ["letters, numbers, hyphens"]],
   ["flags create a --rollout 200 --data-dir IDLE", 2, ["from 0 to 100"]],
-  ["flags list --project 9 --data-dir IDLE", 1, ["There is no project 9", "1 ("]],
-  ["flags import HERE/flags-cut.json --data-dir IDLE", 1, ["no YAML or JSON"]],
-  ["flags import HERE/other.json --data-dir IDLE", 1, ["no export of flags"]],
+  ["flags list --project 9 --data-dir IDLE", 1, ["Project 9 does not exist", "1 ("]],
+  ["flags import HERE/flags-cut.json --data-dir IDLE", 1, ["not valid YAML or JSON"]],
+  ["flags import HERE/other.json --data-dir IDLE", 1, ["not a flag export"]],
   // Queries and exports.
   ["export events --from 2026-02-01 --to 2026-01-01 --data-dir IDLE", 2, ["--from is later than --to"]],
   ["query --data-dir IDLE", 2, ["missing required argument 'sql'"]],
@@ -100,31 +104,31 @@ const commands: [args: string, code: 1 | 2, says: string[]][] = [
   ["query SELECT\u00a0nope\u00a0FROM\u00a0events --data-dir DATA", 1, ["nope", "Candidate bindings"]],
   ["export events HERE/x.foo --data-dir IDLE", 2, ["--format", ".parquet"]],
   ["export events HERE/x.csv --format parquet --data-dir IDLE", 2, [".csv", "parquet"]],
-  ["export events HERE/none/x.csv --data-dir IDLE", 1, ["There is no folder"]],
+  ["export events HERE/none/x.csv --data-dir IDLE", 1, ["/none does not exist"]],
   // Imports.
   ["import HERE/none.json --data-dir IDLE", 1, ["does not exist"]],
   ["import HERE/empty --data-dir IDLE", 1, ["holds no files"]],
   ["import http://127.0.0.1:9/ --data-dir IDLE", 1, ["POSTHOG_PERSONAL_API_KEY"]],
   // Backups.
-  ["backup restore HERE/none --data-dir HERE/r", 1, ["There is no backup", "flagkeep backup list"]],
-  ["backup restore HERE/text.txt --data-dir HERE/r", 1, ["does not begin like a backup of Flagkeep"]],
-  ["backup verify HERE/empty.json --data-dir IDLE", 1, ["does not begin like a backup of Flagkeep"]],
+  ["backup restore HERE/none --data-dir HERE/r", 1, ["does not exist", "flagkeep backup list"]],
+  ["backup restore HERE/text.txt --data-dir HERE/r", 1, ["is not a Flagkeep backup"]],
+  ["backup verify HERE/empty.json --data-dir IDLE", 1, ["is not a Flagkeep backup"]],
   [
     "backup create s3://bucket/x --data-dir IDLE --backup-s3-credentials-file HERE/a-file",
     1,
     ["aws_access_key_id"],
   ],
-  ["backup create --data-dir IDLE --backup-recipients age1x", 1, ["age1x is no public key of age"]],
+  ["backup create --data-dir IDLE --backup-recipients age1x", 1, ["Invalid age public key"]],
   ["backup prune --data-dir IDLE", 2, ["--keep-last"]],
   // Keys, people, projects.
   ["keys create --data-dir IDLE", 2, ["--scope"]],
   ["keys create --scope flags --label x --data-dir IDLE", 2, ["Invalid scope: flags", "feature_flag:read"]],
   ["keys revoke nope --data-dir IDLE", 1, ["flagkeep keys list"]],
   ["users create nobody --data-dir IDLE", 2, ["valid email"]],
-  ["users deactivate no@body.example --data-dir IDLE", 1, ["There is no user with the address"]],
+  ["users deactivate no@body.example --data-dir IDLE", 1, ["no@body.example"]],
   ["users deactivate OWNER --data-dir IDLE", 2, ["owner"]],
-  ["projects archive 1 --data-dir IDLE", 2, ["last open project", "make another one first"]],
-  ["projects archive 7 --data-dir IDLE", 1, ["There is no project 7", "projects list"]],
+  ["projects archive 1 --data-dir IDLE", 2, ["last active project", "Create another project first"]],
+  ["projects archive 7 --data-dir IDLE", 1, ["Project 7 does not exist", "projects list"]],
   ["projects rotate-key 1 --grace soon --data-dir IDLE", 2, ["7d"]],
   ["mcp --data-dir IDLE", 1, ["FLAGKEEP_API_KEY", "flagkeep keys create"]],
 ];
@@ -133,8 +137,8 @@ describe("on the command line", () => {
   for (const [call, code, says] of commands) {
     test(`flagkeep ${call.replaceAll("\u00a0", " ")}`, async () => {
       const places: Record<string, string> = {
-        ...{ DATA: appliance.dataDir, IDLE: stopped, HERE: folder, PORT: new URL(appliance.url).port },
-        OWNER: appliance.made.user.email,
+        ...{ DATA: server.dataDir, IDLE: stopped, HERE: folder, PORT: new URL(server.url).port },
+        OWNER: server.made.user.email,
       };
       const args = call
         .split(" ")
@@ -174,7 +178,7 @@ describe("a data directory that another user cannot read", () => {
 
 describe("over HTTP", () => {
   const item = { event: "x", distinct_id: "kim" };
-  const key = () => ({ Authorization: `Bearer ${appliance.made.personal_api_key}` });
+  const key = () => ({ Authorization: `Bearer ${server.made.personal_api_key}` });
   const mistakes: [
     name: string,
     path: string,
@@ -192,7 +196,7 @@ describe("over HTTP", () => {
     [
       "a personal key for events",
       "/capture/",
-      () => ({ json: { ...item, api_key: appliance.made.personal_api_key } }),
+      () => ({ json: { ...item, api_key: server.made.personal_api_key } }),
       401,
       "personal_api_key",
     ],
@@ -209,21 +213,21 @@ describe("over HTTP", () => {
     [
       "a batch that is none",
       "/batch/",
-      () => ({ json: { api_key: appliance.token, batch: {} } }),
+      () => ({ json: { api_key: server.token, batch: {} } }),
       400,
       "`batch` must be an array",
     ],
     [
       "events under another name",
       "/batch/",
-      () => ({ json: { api_key: appliance.token, events: [] } }),
+      () => ({ json: { api_key: server.token, events: [] } }),
       400,
       "neither a `batch` of events nor an `event`",
     ],
     [
       "properties that are a list",
       "/capture/",
-      () => ({ json: { ...item, api_key: appliance.token, properties: [] } }),
+      () => ({ json: { ...item, api_key: server.token, properties: [] } }),
       400,
       "`properties` must be an object",
     ],
@@ -244,7 +248,7 @@ describe("over HTTP", () => {
     [
       "flags for nobody",
       "/flags/?v=2",
-      () => ({ json: { api_key: appliance.token } }),
+      () => ({ json: { api_key: server.token } }),
       400,
       "distinct_id field is missing",
     ],
@@ -252,16 +256,16 @@ describe("over HTTP", () => {
     [
       "a key without Bearer",
       "/api/projects/",
-      () => ({ headers: { Authorization: appliance.made.personal_api_key } }),
+      () => ({ headers: { Authorization: server.made.personal_api_key } }),
       401,
       'Write "Bearer " before the key',
     ],
     [
       "a project key for the API",
       "/api/projects/",
-      () => ({ headers: { Authorization: `Bearer ${appliance.token}` } }),
+      () => ({ headers: { Authorization: `Bearer ${server.token}` } }),
       401,
-      "a personal key (phx_…) is needed",
+      "Use a personal key (phx_…)",
     ],
     [
       "a wrong personal key",
@@ -321,7 +325,7 @@ describe("over HTTP", () => {
         ...(json === undefined ? {} : { "Content-Type": "application/json" }),
         ...rest.headers,
       };
-      const answer = await fetch(`${appliance.url}${path}`, { ...rest, ...body, headers } as RequestInit);
+      const answer = await fetch(`${server.url}${path}`, { ...rest, ...body, headers } as RequestInit);
       const text = await answer.text();
       expect({ status: answer.status, text }).toMatchObject({ status });
       const sentence = text.startsWith("{") ? (JSON.parse(text) as { detail: string }).detail : text;
@@ -331,12 +335,12 @@ describe("over HTTP", () => {
   }
 
   test("unknown keys that apps send are told by `warnings`", async () => {
-    const { stdout } = await flagkeep(["warnings", "--data-dir", appliance.dataDir, "--json"]);
+    const { stdout } = await flagkeep(["warnings", "--data-dir", server.dataDir, "--json"]);
     expect(JSON.parse(stdout)).toContainEqual({
       ...{ project_id: null, type: "unknown_project_key", subject: "phc_...rong", details: {} },
       ...{ count: 2, first_at: expect.any(String), last_at: expect.any(String) },
     });
-    const shown = await flagkeep(["warnings", "--data-dir", appliance.dataDir]);
+    const shown = await flagkeep(["warnings", "--data-dir", server.dataDir]);
     expect(shown.stdout).toMatch(/^- +unknown_project_key +phc_\.\.\.rong +2 /m);
   });
 });

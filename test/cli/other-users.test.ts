@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, chownSync, lstatSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { paths } from "../../src/paths.ts";
-import { executable, flagkeep, initialisedDirectory, TestAppliance } from "../support/appliance.ts";
+import { executable, flagkeep, initialisedDirectory, ServerProcess } from "../support/server.ts";
 import { installedProgram } from "../support/skipped.ts";
 
 const other = 65_534;
@@ -75,9 +75,9 @@ describe.skipIf(!canBeOther)("root beside another user's files", () => {
   });
 
   test("that user's server starts, and root looks at it", async () => {
-    await using appliance = await TestAppliance.start({ directory, through: asOther });
-    await appliance.capture({ event: "seen", distinct_id: "a" });
-    await appliance.eventsWhenStored(1);
+    await using server = await ServerProcess.start({ directory, through: asOther });
+    await server.capture({ event: "seen", distinct_id: "a" });
+    await server.eventsWhenStored(1);
     expect((await flagkeep(["status", "--data-dir", directory.dataDir])).code).toBe(0);
     expect(foreign()).toEqual([]);
   });

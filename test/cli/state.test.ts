@@ -1,4 +1,4 @@
-/** Commands that tell how the appliance is, while it runs and when it does not. */
+/** Commands that tell how the server is, while it runs and when it does not. */
 
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -17,14 +17,14 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { controlSocketName } from "../../src/rpc/control.ts";
 import { RpcServer } from "../../src/rpc/server.ts";
-import { flagkeep, initialisedDirectory, TestAppliance, until } from "../support/appliance.ts";
+import { flagkeep, initialisedDirectory, ServerProcess, until } from "../support/server.ts";
 
 const instant = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z$/);
 const count = expect.any(Number);
-let running: TestAppliance;
+let running: ServerProcess;
 const stopped: string[] = [];
 beforeAll(async () => {
-  running = await TestAppliance.start();
+  running = await ServerProcess.start();
   await running.batch([
     ...Array.from({ length: 5 }, (_, n) => ({ event: "seen", distinct_id: `person-${n}` })),
     { event: "x".repeat(5), distinct_id: "y", uuid: "none" },
@@ -71,7 +71,7 @@ const disk = {
 };
 
 describe("status", () => {
-  test("of a running appliance", async () => {
+  test("of a running server", async () => {
     const { code, value } = await json(running.dataDir, "status");
     expect(code).toBe(0);
     expect(value).toEqual({
@@ -99,37 +99,39 @@ describe("status", () => {
       last_scrub: null,
       warnings: [{ project_id: 1, type: "invalid_uuid", count: 1 }],
       spikes: [],
+      skipped_entries: [],
+      sqlite_corruption: null,
     } as never);
     expect(statSync(join(running.dataDir, "control.sock")).mode & 0o777).toBe(0o600);
   });
 
   test("of a stopped one, and after a crash left a socket behind", async () => {
-    const appliance = await TestAppliance.start({ directory: await initialisedDirectory() });
-    stopped.push(appliance.dataDir);
-    await appliance.capture({ event: "x", distinct_id: "a" });
-    await appliance.kill();
-    const { value } = await json(appliance.dataDir, "status");
+    const server = await ServerProcess.start({ directory: await initialisedDirectory() });
+    stopped.push(server.dataDir);
+    await server.capture({ event: "x", distinct_id: "a" });
+    await server.kill();
+    const { value } = await json(server.dataDir, "status");
     expect(value).toMatchObject({ running: false, state: "stopped", url: null, uptime_seconds: null });
     expect((value as { journal: { last_seq: number }[] }).journal[0]!.last_seq).toBe(1);
-    const again = await TestAppliance.start({ directory: appliance.directory });
+    const again = await ServerProcess.start({ directory: server.directory });
     expect((await json(again.dataDir, "status")).value).toMatchObject({ running: true });
     expect(await again.stop()).toBe(0);
     expect(existsSync(join(again.dataDir, "control.sock"))).toBe(false);
   });
 
   test("without a control socket: the lock tells that a process uses the data directory", async () => {
-    await using silent = await TestAppliance.start();
+    await using silent = await ServerProcess.start();
     const { dataDir } = silent;
     unlinkSync(join(dataDir, "control.sock"));
     const { code, value } = await json(dataDir, "status");
     expect([code, value]).toEqual([0, expect.objectContaining({ running: true, state: "unreachable" })]);
     const { stdout } = await flagkeep(["status", "--data-dir", dataDir]);
     const holder = readFileSync(join(dataDir, "lock.pid"), "utf8");
-    expect(stdout).toContain(`State     in use by process ${holder}, which does not answer; see its log\n`);
+    expect(stdout).toContain(`State     in use by process ${holder}, which does not respond; see its log\n`);
     expect(stdout).not.toMatch(/stopped|Address|Engine/);
     for (const [command, text] of [
-      ["healthcheck", "the process that uses the data directory does not answer"],
-      ["top", "does not answer"],
+      ["healthcheck", "the process that uses the data directory does not respond"],
+      ["top", "does not respond"],
     ] as const) {
       const failed = await flagkeep([command, "--data-dir", dataDir]);
       expect([command, failed.code, failed.stderr]).toEqual([command, 1, expect.stringContaining(text)]);
@@ -142,8 +144,8 @@ describe("status", () => {
     const { made } = await initialisedDirectory();
     const dataDir = join(base, "long".repeat(40));
     await flagkeep(["init", "--data-dir", dataDir]);
-    await using appliance = await TestAppliance.start({ directory: { dataDir, made } });
-    expect((await json(appliance.dataDir, "status")).value).toMatchObject({ running: true });
+    await using server = await ServerProcess.start({ directory: { dataDir, made } });
+    expect((await json(server.dataDir, "status")).value).toMatchObject({ running: true });
     const { stdout, stderr, code } = await flagkeep(["status", "--data-dir", join(base, "none")]);
     expect({ stdout, code }).toEqual({ stdout: "", code: 1 });
     expect(stderr).toContain("flagkeep init");
@@ -157,7 +159,7 @@ describe("status", () => {
       for (const args of [["status"], ["status", "--json"]]) {
         const { code, stdout, stderr } = await flagkeep([...args, "--data-dir", dataDir]);
         expect([code, stdout]).toEqual([1, ""]);
-        expect(stderr).toMatch(/^flagkeep: .*another version \(0\.0\.9\).*Start it again.*\n$/);
+        expect(stderr).toMatch(/^flagkeep: .*another version \(0\.0\.9\).*Restart it.*\n$/);
       }
     } finally {
       await server.stop();
@@ -264,15 +266,15 @@ describe("doctor", () => {
   });
 
   test("finds damage in files, gaps in the journal, the quarantine and a port in use", async () => {
-    const appliance = await TestAppliance.start({
+    const server = await ServerProcess.start({
       directory: await initialisedDirectory(),
       args: ["--journal-seal-interval", "60s"],
     });
-    const { dataDir } = appliance;
+    const { dataDir } = server;
     stopped.push(dataDir);
-    await appliance.capture({ event: "x", distinct_id: "a" });
+    await server.capture({ event: "x", distinct_id: "a" });
     await until(() => existsSync(join(dataDir, "events.duckdb")), "the event store is made");
-    await appliance.kill();
+    await server.kill();
     await until(async () => !(await isLocked(dataDir)), "the engine is gone");
     const lane = join(dataDir, "journal/realtime");
     const segment = join(lane, readdirSync(lane)[0]!);

@@ -7,9 +7,9 @@ import {
   executable,
   flagkeep,
   initialisedDirectory,
-  TestAppliance,
+  ServerProcess,
   temporaryFolder,
-} from "../support/appliance.ts";
+} from "../support/server.ts";
 import { installedProgram, testWhen } from "../support/skipped.ts";
 
 const folder = temporaryFolder();
@@ -17,11 +17,11 @@ let dataDir: string;
 beforeAll(async () => {
   const directory = await initialisedDirectory();
   dataDir = directory.dataDir;
-  const appliance = await TestAppliance.start({ directory });
+  const server = await ServerProcess.start({ directory });
   const batch = Array.from({ length: 3_000 }, (_, n) => ({ event: "x", distinct_id: `d${n % 50}` }));
-  await appliance.batch(batch);
-  await appliance.eventsWhenStored(3_000);
-  await appliance.stop();
+  await server.batch(batch);
+  await server.eventsWhenStored(3_000);
+  await server.stop();
 }, 60_000);
 afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
@@ -59,7 +59,7 @@ onTerminals(
     const file = /Backup +(\S+)/.exec(made)![1]!;
     const restored = await onTerminal("backup", "restore", file, "--data-dir", join(folder, "restored"));
     expect(restored).toMatch(bar("Unpacking", "MiB"));
-    expect(await onTerminal("rebuild", "--data-dir", join(folder, "restored"))).toContain("was made again");
+    expect(await onTerminal("rebuild", "--data-dir", join(folder, "restored"))).toContain("was rebuilt");
   },
   120_000,
 );

@@ -4,7 +4,7 @@ import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import type { Command } from "commander";
 import { commandsFor } from "../../cli/commands.ts";
-import { jsonShapeOf } from "../../cli/json-shape.ts";
+import { getJsonShape } from "../../cli/json-schema.ts";
 import { invocations, triedElsewhere } from "./invocations.ts";
 import { groups, leaves } from "./tree.ts";
 
@@ -67,7 +67,7 @@ function unknownOptions(command: Command, name: string, call: string): string[] 
 test("a command with --json says what it prints; one without is not for scripts", () => {
   const withOption = [...found].filter(([, { options }]) => options.some(({ long }) => long === "--json"));
   expect(
-    withOption.filter(([, command]) => jsonShapeOf(command) === undefined).map(([name]) => name),
+    withOption.filter(([, command]) => getJsonShape(command) === undefined).map(([name]) => name),
   ).toEqual([]);
   const without = [...found.keys()].filter((name) => !withOption.some(([one]) => one === name));
   expect(without).toEqual(["serve", "mcp", "completions"]);
@@ -91,4 +91,5 @@ test("a call reads the program of the command that it names, and of all where it
   const all = await named(undefined);
   for (const name of all.filter((name) => name !== "completions")) expect(await named(name)).toEqual([name]);
   for (const name of ["completions", "help", "--help", "toString"]) expect(await named(name)).toEqual(all);
+  expect(await named("--version")).toEqual([]);
 });

@@ -1,49 +1,54 @@
-/** Calls every command of the executable, rightly and wrongly, beside a running appliance and without one. */
+/** Calls every command of the executable with valid and invalid arguments, with and without a running server. */
 
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { cpSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import { TypeRegistry } from "@sinclair/typebox";
+import { FormatRegistry, TypeRegistry } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { jsonShapeOf } from "../../cli/json-shape.ts";
-import { openMetadata } from "../../src/accounts/metadata.ts";
+import { getJsonShape } from "../../cli/json-schema.ts";
+import { type Metadata, openMetadata } from "../../src/accounts/metadata.ts";
 import { listOrganizations } from "../../src/accounts/organizations.ts";
 import { createKey } from "../../src/accounts/personal-keys.ts";
 import { createProject } from "../../src/accounts/projects.ts";
 import { addRoleMember, createRole } from "../../src/accounts/roles.ts";
 import { createUser, setUserActive } from "../../src/accounts/users.ts";
+import { createWebhook } from "../../src/accounts/webhooks/webhooks.ts";
+import { createAnnotation } from "../../src/dashboards/annotations.ts";
+import { createShareLink } from "../../src/dashboards/share-links.ts";
+import { createDashboard } from "../../src/dashboards/store.ts";
+import { createFeature } from "../../src/early-access/features.ts";
+import { createExperiment, transitExperiment } from "../../src/experiments/actions.ts";
+import type { Transition } from "../../src/experiments/states.ts";
 import { findFlagByKey } from "../../src/flags/store/flag.ts";
+import { openPayloadKey } from "../../src/flags/store/payload-key.ts";
 import { flagTarget, requestChange, scheduleChange } from "../../src/flags/store/pending-changes.ts";
+import { secretCipher } from "../../src/lib/sealed-text.ts";
 import { paths } from "../../src/paths.ts";
-import { faultOf } from "../http/json-schema.ts";
-import {
-  flagkeep,
-  initialisedDirectory,
-  osUser,
-  TestAppliance,
-  temporaryFolder,
-} from "../support/appliance.ts";
+import { getError } from "../http/json-schema.ts";
 import { plainPayloads } from "../support/payloads.ts";
+import { flagkeep, initialisedDirectory, osUser, ServerProcess, temporaryFolder } from "../support/server.ts";
 import { type Invocation, invocations, type World } from "./invocations.ts";
 import { leaves } from "./tree.ts";
 
 // Schemas of the API, which are for its documentation, are checked as such.
 TypeRegistry.Set(
   "Unsafe",
-  (schema, value) => faultOf(value, schema as Record<string, unknown>, {}) === undefined,
+  (schema, value) => getError(value, schema as Record<string, unknown>, {}) === undefined,
 );
+for (const format of ["uuid", "date-time"])
+  FormatRegistry.Set(format, (value) => getError(value, { type: "string", format }, {}) === undefined);
 
 const folder = temporaryFolder();
 const running = {} as World;
 const stopped = {} as World;
-let appliance: TestAppliance;
+let server: ServerProcess;
 
 beforeAll(async () => {
   const directory = await initialisedDirectory();
   const keys = fill(directory.dataDir);
   const files = { "flags.yaml": flagsFile, "old.ndjson": oldEvents };
-  const first = await TestAppliance.start({ directory });
+  const first = await ServerProcess.start({ directory });
   await first.batch(["y".repeat(300), "z"].map((distinct_id) => ({ event: "seen", distinct_id })));
   await first.eventsWhenStored(2);
   await first.stop();
@@ -89,12 +94,12 @@ beforeAll(async () => {
     leaveForLater(world.dataDir);
   }
   rmSync(directory.dataDir, { recursive: true });
-  appliance = await TestAppliance.start({ directory: { dataDir: running.dataDir, made: directory.made } });
+  server = await ServerProcess.start({ directory: { dataDir: running.dataDir, made: directory.made } });
   // `healthcheck` is one of the first calls.
-  await appliance.query("SELECT 1 AS one");
+  await server.query("SELECT 1 AS one");
 });
 afterAll(async () => {
-  await appliance[Symbol.asyncDispose]();
+  await server[Symbol.asyncDispose]();
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -120,12 +125,53 @@ function fill(dataDir: string): Record<string, string> {
     createProject(metadata, { organizationId, name, timezone: "UTC" }, null);
   for (const name of ["Empty", "Gone"]) role(name);
   addRoleMember(metadata, { organizationId, roleId: role("Has").id, userUuid: ann.uuid, by: null }, now);
+  const secrets = secretCipher(openPayloadKey(paths(dataDir).payloadKey, metadata));
+  const board = createDashboard(metadata, { projectId: 1, by: 1, fields: { name: "Orders" } }, now);
+  createShareLink(metadata, {
+    ...{ projectId: 1, item: { dashboardId: board.id }, name: "", passwordHash: null, expiresAt: null },
+    ...{ by: null, now },
+  });
+  for (const content of ["kept", "deleted"]) {
+    createAnnotation(
+      metadata,
+      { projectId: 1, by: null, now },
+      { content, dateMarker: now, scope: "project", dashboardId: null, insightId: null },
+    );
+  }
+  for (const name of ["kept", "deleted", "tested"]) {
+    createWebhook(
+      { metadata, secrets },
+      { projectId: 1, by: null, now },
+      {
+        ...{ name, url: "https://192.88.99.1/", format: "json", template: null },
+        ...{ events: ["flag_changed"], active: true },
+      },
+    );
+  }
+  prepareExperiments(metadata, now);
   const keys = ["show", "revoke", "roll"].map((label) => {
     const { key } = createKey(metadata, { userEmail: "owner@example.com", label, scopes: ["*"] });
     return [label, key.id];
   });
   metadata.close();
   return Object.fromEntries(keys);
+}
+
+/** An experiment for every transition, and a feature. */
+function prepareExperiments(metadata: Metadata, now: Date): void {
+  const deps = { metadata, payloads: plainPayloads };
+  const project = metadata.projects.find(1)!;
+  const actor = { project, now, by: null, limits: undefined, skipsApproval: true };
+  const ways: Record<string, Transition[]> = {
+    ...{ Draft: [], "To launch": [], "To pause": ["launch"], "To end": ["launch"], "To ship": ["launch"] },
+    ...{ "To reset": ["launch"], Paused: ["launch", "pause"], Ended: ["launch", "end"] },
+    Archived: ["launch", "end", "archive"],
+  };
+  for (const [name, way] of Object.entries(ways)) {
+    const { id } = createExperiment(deps, actor, { name });
+    for (const transition of way) transitExperiment(deps, actor, id, transition);
+  }
+  createFeature(deps, actor, { name: "Staged", stage: "draft" });
 }
 
 /** Three proposals and a scheduled change of a flag. */
@@ -145,7 +191,14 @@ function leaveForLater(dataDir: string): void {
 
 /** What the commands log, each under the name of the operating system's user. */
 const logged = [
+  "Annotation created",
+  "Annotation deleted",
+  "Annotation updated",
   "Cohort created",
+  "EarlyAccessFeature created",
+  "EarlyAccessFeature updated",
+  "Experiment created",
+  "Experiment updated",
   "FeatureFlag created",
   "FeatureFlag deleted",
   "FeatureFlag restored",
@@ -158,6 +211,8 @@ const logged = [
   "Role created",
   "Role deleted",
   "Role updated",
+  "ShareLink created",
+  "ShareLink deleted",
   "Team created",
   "Team updated",
   "User activated",
@@ -165,6 +220,9 @@ const logged = [
   "User deactivated",
   "User link_created",
   "User updated",
+  "Webhook created",
+  "Webhook deleted",
+  "Webhook updated",
 ];
 
 function loggedIn({ dataDir }: World): string[] {
@@ -202,13 +260,13 @@ async function faultsOf(name: string, { args, code }: Invocation, world: World):
   if (called.code !== expected) return [`${name}: exit status ${called.code}: ${called.stderr}`];
   if (expected === 0 && called.stderr !== "") return [`${name}: ${called.stderr}`];
   if (expected !== 0 && called.stdout === "") return [];
-  const shape = jsonShapeOf(commands.get(name)!)!;
+  const shape = getJsonShape(commands.get(name)!)!;
   const printed = JSON.parse(called.stdout) as unknown;
   return [...Value.Errors(shape, printed)].map(({ path, message }) => `${name}: ${path} ${message}`);
 }
 
 for (const world of [running, stopped]) {
-  const name = world === running ? "beside a running appliance" : "without an appliance";
+  const name = world === running ? "with a running server" : "without a server";
   test(
     `right calls ${name} print what their schemas say`,
     async () => {

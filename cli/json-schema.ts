@@ -1,11 +1,11 @@
-/** What `--json` prints, described beside the code that makes it: scripts, types and tests rely on the same schema. */
+/** Schemas of `--json` output, next to the code that creates it: scripts, types and tests use the same schema. */
 
 import type { TSchema } from "@sinclair/typebox";
 import type { Command } from "commander";
 
 const shapes = new WeakMap<Command, TSchema>();
 
-/** Adds `--json` to a command, and says what it prints then. */
+/** Adds `--json` with the schema of its output to a command. */
 export function withJson(
   command: Command,
   shape: TSchema,
@@ -15,11 +15,11 @@ export function withJson(
   return command.option("--json", description);
 }
 
-/** Says what a command prints that has its own option `--json`. */
+/** Sets the output schema of a command that defines `--json` itself. */
 export function describeJson(command: Command, shape: TSchema): void {
   shapes.set(command, shape);
 }
 
-export function jsonShapeOf(command: Command): TSchema | undefined {
+export function getJsonShape(command: Command): TSchema | undefined {
   return shapes.get(command);
 }

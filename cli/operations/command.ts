@@ -1,0 +1,194 @@
+/** Commands of operations: arguments and options from their input, `--json` from their output. */
+
+import { type TProperties, type TSchema, Type } from "@sinclair/typebox";
+import { Command, Option } from "commander";
+import { InvalidFieldError, NotFoundError } from "../../src/lib/errors.ts";
+import {
+  type Caller,
+  type CommandArgument,
+  type CommandForm,
+  type CommandOption,
+  type Members,
+  type Operation,
+  otherMembers,
+  pathMembers,
+} from "../../src/operations/operation.ts";
+import { withJson } from "../json-schema.ts";
+import { collect, positiveInteger, print, printJson, printTable, run, wholeNumber } from "../output.ts";
+import { withSettings } from "../settings.ts";
+import { creatorWords } from "../stores.ts";
+import { withCaller } from "./caller.ts";
+import type { OpenStores } from "./local-stores.ts";
+import { type CallOptions, withServer } from "./server.ts";
+
+/** A group with a command for each of these operations that has one. @param open stores other than the default ones */
+export function operationGroup(
+  name: string,
+  description: string,
+  examples: readonly string[],
+  operations: readonly Operation[],
+  open?: OpenStores,
+): Command {
+  const group = new Command(name).description(description).addHelpText("after", examplesHelp(examples));
+  for (const of of operations) if (of.cli !== undefined) group.addCommand(operationCommand(of, open));
+  return group;
+}
+
+/** The command of one operation. @param open opens the stores that it needs beyond the metadata */
+export function operationCommand(of: Operation, open?: OpenStores): Command {
+  const form = getForm(of);
+  const name = form.name.split(" ").at(-1)!;
+  const command = withJson(
+    withSettings(new Command(name), ["data-dir", ...(form.settings ?? [])]),
+    printedSchema(of),
+  );
+  command.description(form.description ?? `${of.summary}.`);
+  for (const { name: argument, description } of form.arguments ?? [])
+    command.argument(`<${argument}>`, description);
+  for (const { option } of getOptions(of)) command.addOption(option);
+  if (of.on === "organization")
+    command.option("--organization <id>", "organization id; optional if there is one");
+  if (of.on === "project")
+    command.option("--project <id>", "project id; optional if there is one", positiveInteger);
+  if (form.hasCreator) command.option("--user <email>", creatorWords);
+  withServer(command);
+  return command.addHelpText("after", examplesHelp(form.examples)).action(
+    run(async (...args: unknown[]) => {
+      const options = args.at(-2) as CallOptions & Members;
+      const call = async (caller: Caller) => {
+        const { input, found } = await readInput(of, args.slice(0, -2) as string[], options, caller);
+        await callAndPrint(of, { input, found, isJson: options.json === true }, caller);
+      };
+      await withCaller(of, options, call, open);
+    }),
+  );
+}
+
+const getForm = (of: Operation): CommandForm => of.cli! as CommandForm;
+
+function examplesHelp(examples: readonly string[]): string {
+  const lines = examples.map((example) => `  flagkeep ${example}`).join("\n");
+  return `\nExample${examples.length === 1 ? "" : "s"}:\n${lines}`;
+}
+
+/** The schema of what `--json` prints. */
+function printedSchema(of: Operation): TSchema {
+  const { result, formerJson } = getForm(of);
+  const whole = result?.schema ?? of.output ?? Type.Object({});
+  const one: TSchema = of.isList ? whole.properties.results.items : whole;
+  if (formerJson === undefined) return of.isList ? Type.Array(one) : one;
+  const printed = Type.Object({ ...(one.properties as TProperties), ...formerJson.properties });
+  return of.isList ? Type.Array(printed) : printed;
+}
+
+interface MemberOption {
+  member: string;
+  option: Option;
+  parse: CommandOption["parse"];
+}
+
+/** An option for each member of the input that is no argument. */
+function getOptions(of: Operation): MemberOption[] {
+  const { arguments: positional = [], options = {} } = getForm(of);
+  const taken = new Set(positional.map(({ member }) => member));
+  const required = new Set<string>(of.input.required ?? []);
+  return otherMembers(of)
+    .filter(([member]) => !taken.has(member))
+    .flatMap(([member, schema]) => {
+      const form = (options as Record<string, CommandOption | undefined>)[member];
+      const isRequired = form?.isRequired ?? required.has(member);
+      return derivedOptions(member, schema, form).map((option) => ({
+        member,
+        option: option.makeOptionMandatory(isRequired),
+        parse: form?.parse,
+      }));
+    });
+}
+
+function derivedOptions(member: string, schema: TSchema, form: CommandOption | undefined): Option[] {
+  const name = member.replaceAll("_", "-");
+  const description = form?.description ?? (schema.description as string | undefined) ?? name;
+  if (form !== undefined) {
+    const option = new Option(form.flags, description);
+    return [form.choices === undefined ? option : option.choices(form.choices)];
+  }
+  if (schema.type === "boolean")
+    return [new Option(`--${name}`, description), new Option(`--no-${name}`, `not: ${description}`)];
+  const option = new Option(`--${name} <${schema.type === "integer" ? "number" : "value"}>`, description);
+  if (Array.isArray(schema.enum)) return [option.choices(schema.enum.map(String))];
+  if (schema.type === "integer") return [option.argParser(wholeNumber)];
+  if (schema.type === "array") return [option.argParser(collect((value: string) => value))];
+  return [option];
+}
+
+async function readInput(
+  of: Operation,
+  args: readonly string[],
+  options: Members,
+  caller: Caller,
+): Promise<{ input: Members; found: Members }> {
+  const [input, found]: Members[] = [{}, {}];
+  const { arguments: positional = [] } = getForm(of);
+  const typed = getOptions(of);
+  for (const { member, option, parse } of typed) {
+    const value = options[option.attributeName()];
+    if (value !== undefined) input![member] = parse === undefined ? value : parse(value as string);
+  }
+  const inPath = pathMembers(of);
+  const hasChange =
+    Object.keys(input!).length > 0 || positional.some(({ member }) => !inPath.includes(member));
+  if (of.http.method === "PATCH" && !hasChange) throw nothingToChange(typed);
+  for (const [index, argument] of positional.entries()) {
+    const text = args[index]!;
+    input![argument.member] =
+      argument.lookup === undefined ? text : await findByArgument(argument, text, found!, caller);
+  }
+  return { input: input!, found: found! };
+}
+
+function nothingToChange(typed: readonly MemberOption[]): InvalidFieldError {
+  const names = [...new Set(typed.map(({ option }) => option.long))].join(", ");
+  return new InvalidFieldError(null, "invalid_input", `Nothing to change. Use at least one of ${names}.`);
+}
+
+/** The value of an argument with a lookup. @param found receives the record @throws {NotFoundError} */
+export async function findByArgument(
+  { name, lookup }: CommandArgument,
+  text: string,
+  found: Members,
+  caller: Caller,
+): Promise<unknown> {
+  const { in: list, input, matches, value, missing } = lookup!;
+  const records = await caller.list(list(), input?.(found));
+  const record = records.find((one) => matches(one as never, text));
+  if (record === undefined) throw new NotFoundError(missing(text, found as never));
+  found[name] = record;
+  return value(record as never);
+}
+
+async function callAndPrint(
+  of: Operation,
+  { input, found, isJson }: { input: Members; found: Members; isJson: boolean },
+  caller: Caller,
+): Promise<void> {
+  const { result, formerJson, done, table } = getForm(of);
+  const printed = (record: unknown) =>
+    formerJson === undefined ? record : { ...(record as Members), ...formerJson.of(record as never) };
+  if (of.isList) {
+    const records = await caller.list(of, input);
+    if (isJson) printJson(records.map(printed));
+    else
+      printTable(
+        table!.headings,
+        records.map((record) => table!.row(record as never)),
+      );
+    return;
+  }
+  const output = await caller.call(of, input);
+  const record =
+    result === undefined
+      ? output
+      : await result.of({ output: output as never, found: found as never }, caller);
+  if (isJson) printJson(printed(record));
+  else print(done!(record as never));
+}

@@ -1,0 +1,128 @@
+/** Runs operations on a server, over its API. */
+
+import { AppError, InvalidFieldError } from "../../src/lib/errors.ts";
+import { parseExactJson } from "../../src/lib/exact-json.ts";
+import { InvalidSettingError } from "../../src/lib/setting-types.ts";
+import {
+  type Caller,
+  getQuery,
+  type Members,
+  type Operation,
+  otherMembers,
+  pathMembers,
+} from "../../src/operations/operation.ts";
+import type { CallOptions, Server } from "./server.ts";
+
+const pageSize = 500;
+const timeoutMs = 60_000;
+
+/** `--url` does not respond, or is not a Flagkeep server. */
+class RemoteServerError extends AppError {
+  readonly code = "server_unreachable";
+  override readonly hint = "Check --url, and that the server runs.";
+}
+
+/** The server rejected the request. */
+class RemoteRequestError extends AppError {
+  constructor(
+    readonly code: string,
+    detail: string,
+    override readonly hint?: string,
+  ) {
+    super(detail);
+  }
+}
+
+/** Options that only the operator at the data directory has. */
+const localOptions = [
+  ["user", "on a server, the user of the key is the creator"],
+  ["confirm", "on a server, changes of protected flags need a change request"],
+] as const;
+
+/** @throws {InvalidSettingError} an option that only a data directory has. */
+export function remoteCaller(server: Server, options: CallOptions): Caller {
+  for (const [name, consequence] of localOptions) {
+    if (options[name] !== undefined)
+      throw new InvalidSettingError(`--${name} needs the data directory: ${consequence}.`);
+  }
+  const call = (of: Operation, input: Members) => request(server, of, options, input);
+  return {
+    call,
+    list: async (of, input = {}) => {
+      const all: unknown[] = [];
+      for (;;) {
+        const page = { limit: pageSize, offset: all.length };
+        const { count, results } = (await call(of, { ...input, ...page })) as {
+          count: number;
+          results: unknown[];
+        };
+        all.push(...results);
+        if (results.length === 0 || all.length >= count) return all;
+      }
+    },
+    in: (project) => remoteCaller(server, { ...options, project }),
+    callAll: async (of, inputs) => {
+      const outputs: unknown[] = [];
+      for (const input of inputs) outputs.push(await call(of, input));
+      return outputs;
+    },
+  };
+}
+
+async function request(
+  server: Server,
+  of: Operation,
+  options: CallOptions,
+  input: Members,
+): Promise<unknown> {
+  const inPath = pathMembers(of);
+  const others = Object.entries(input).filter(([name]) => !inPath.includes(name));
+  const isRead = of.http.method === "GET";
+  const body = of.http.takesRawBody ? input.body : Object.fromEntries(others);
+  const query = isRead ? `?${getQuery(Object.fromEntries(others))}` : "";
+  const hasBody = !isRead && otherMembers(of).length > 0;
+  let response: Response;
+  try {
+    response = await fetch(`${server.url}${getPath(of, options, input)}/${query}`, {
+      method: of.http.method,
+      headers: {
+        Authorization: `Bearer ${server.key}`,
+        ...(hasBody ? { "Content-Type": "application/json" } : {}),
+      },
+      body: hasBody ? JSON.stringify(body) : undefined,
+      signal: AbortSignal.timeout(timeoutMs),
+    });
+  } catch (error) {
+    throw new RemoteServerError(`${server.url} does not respond (${(error as Error).message}).`);
+  }
+  const text = await response.text();
+  if (!response.ok) throw rejection(server, response.status, text);
+  return text === "" ? undefined : parsed(server, text);
+}
+
+function getPath({ on, http }: Operation, { organization, project }: CallOptions, input: Members): string {
+  const owner = {
+    user: "",
+    organization: `/api/organizations/${encodeURIComponent(organization ?? "@current")}`,
+    project: `/api/projects/${project ?? "@current"}`,
+  }[on];
+  return owner + http.path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(String(input[name])));
+}
+
+function parsed({ url }: Server, text: string): unknown {
+  try {
+    return parseExactJson(text);
+  } catch {
+    throw new RemoteServerError(`${url} is not a Flagkeep server: its response is not JSON.`);
+  }
+}
+
+/** The error that the operation would throw in the data directory. */
+function rejection(server: Server, status: number, text: string): AppError {
+  const { type, code, detail, attr } = parsed(server, text) as Record<string, string | null>;
+  if (typeof detail !== "string" || typeof code !== "string")
+    return new RemoteServerError(`${server.url} is not a Flagkeep server: it answered ${status}.`);
+  if (type === "validation_error") return new InvalidFieldError(attr ?? null, code, detail);
+  const hint = status === 401 ? "Check --key or FLAGKEEP_API_KEY." : undefined;
+  return new RemoteRequestError(code, detail, hint);
+}

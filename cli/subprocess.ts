@@ -1,0 +1,25 @@
+/**
+ * Process kinds of the executable besides the command line, which the server process starts: the engine, and the check
+ * of the SQLite files.
+ */
+
+/** Hidden command of the engine process. */
+export const engineProcessKind = "engine-process";
+
+/** Hidden command that checks the SQLite files. */
+export const sqliteCheckRole = "sqlite-check-process";
+
+/** Command that starts this executable again; in a checkout Bun runs the sources. */
+export function selfCommand(): string[] {
+  return Bun.main.startsWith("/$bunfs/") ? [process.execPath] : [process.execPath, Bun.main];
+}
+
+/** Command that starts the check of the SQLite files. */
+export function sqliteCheckCommand(): string[] {
+  return [...selfCommand(), sqliteCheckRole];
+}
+
+/** Command that starts the engine process. */
+export function engineCommand(): string[] {
+  return [...selfCommand(), engineProcessKind];
+}
