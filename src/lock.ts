@@ -1,7 +1,7 @@
 /**
  * One process at a time uses a data directory.
  *
- * Two locks, and both have to be free. One is on the folder itself (`flock`): nobody can take it away by removing a
+ * Two locks, and both have to be free. One is on the folder itself (`flock`): it cannot be bypassed by removing a
  * file. The other is an SQLite file in an exclusive transaction, for volumes whose folders know no locks, such as some
  * network file systems. The system gives both back when the process ends, however it ends, so a crash leaves no
  * stale lock.
@@ -14,12 +14,12 @@ import { cLibrary } from "./lib/c-library.ts";
 import { AppError } from "./lib/errors.ts";
 
 /** Another process uses the data directory. */
-export class DirectoryInUse extends AppError {
+export class DirectoryInUseError extends AppError {
   readonly code = "directory_in_use";
-  override readonly hint = "Stop the other process, or give this one another --data-dir.";
+  override readonly hint = "Stop the other process, or use another --data-dir.";
   constructor(folder: string, holder: string) {
     super(
-      `The data directory ${folder} is in use by another Flagkeep${holder === "" ? "" : ` (process ${holder})`}.`,
+      `The data directory ${folder} is in use by another Flagkeep process${holder === "" ? "" : ` (process ${holder})`}.`,
     );
   }
 }
@@ -31,12 +31,12 @@ export interface Lock {
 /**
  * Takes the lock of a data directory.
  *
- * @param path   the lock's file, in the folder that is locked; a file beside it names the holder.
+ * @param path   the lock's file, in the folder that is locked; a file next to it names the holder.
  * @param folder what the error names.
- * @throws {DirectoryInUse}
+ * @throws {DirectoryInUseError}
  */
-export function takeLock(path: string, folder: string): Lock {
-  const held = takeFolderLock(dirname(path), folder, path);
+export function acquireLock(path: string, folder: string): Lock {
+  const held = lockFolder(dirname(path), folder, path);
   const db = new Database(path, { create: true });
   try {
     db.run("PRAGMA busy_timeout = 0");
@@ -46,7 +46,7 @@ export function takeLock(path: string, folder: string): Lock {
     db.close();
     held?.release();
     throw (error as { code?: string }).code === "SQLITE_BUSY"
-      ? new DirectoryInUse(folder, readHolder(path))
+      ? new DirectoryInUseError(folder, readHolder(path))
       : error;
   }
   writeFileSync(holderPath(path), String(process.pid), { mode: 0o600 });
@@ -64,24 +64,24 @@ const waitMs = 50;
 
 /**
  * Takes the lock that an engine holds while it has the stores open: that of a front that was killed may live for a moment, and
- * is waited for. Whoever writes to a store that was an engine's holds it. Nothing is written: a full disk is no hindrance.
+ * is waited for. Required to write to a store that an engine used. Nothing is written: a full disk is no hindrance.
  *
  * @param engine  the engine's folder.
  * @param dataDir what the error names.
  * @param onWait  called once, when another engine has it.
  * @returns undefined where no engine has been, or folders cannot be locked.
- * @throws {DirectoryInUse}
+ * @throws {DirectoryInUseError}
  */
-export async function takeEngineLock(
+export async function acquireEngineLock(
   engine: string,
   dataDir: string,
   onWait?: () => void,
 ): Promise<Lock | undefined> {
   if (!existsSync(engine)) return undefined;
-  let held = lockFolder(engine);
+  let held = flockFolder(engine);
   if (held === "in use") onWait?.();
-  for (const end = performance.now() + formerEngineMs; held === "in use"; held = lockFolder(engine)) {
-    if (performance.now() > end) throw new DirectoryInUse(dataDir, "");
+  for (const end = performance.now() + formerEngineMs; held === "in use"; held = flockFolder(engine)) {
+    if (performance.now() > end) throw new DirectoryInUseError(dataDir, "");
     await Bun.sleep(waitMs);
   }
   return held;
@@ -90,12 +90,15 @@ export async function takeEngineLock(
 /**
  * Takes both locks of a data directory, for who opens its stores instead of a front and its engine.
  *
- * @throws {DirectoryInUse}
+ * @throws {DirectoryInUseError}
  */
-export async function takeStoresLock(place: { lock: string; engine: string }, folder: string): Promise<Lock> {
-  const lock = takeLock(place.lock, folder);
+export async function acquireStoresLock(
+  files: { lock: string; engine: string },
+  folder: string,
+): Promise<Lock> {
+  const lock = acquireLock(files.lock, folder);
   try {
-    const engine = await takeEngineLock(place.engine, folder);
+    const engine = await acquireEngineLock(files.engine, folder);
     return {
       release() {
         engine?.release();
@@ -108,12 +111,12 @@ export async function takeStoresLock(place: { lock: string; engine: string }, fo
   }
 }
 
-/** Takes the lock of a data directory that nobody uses; undefined when somebody does. */
-export function tryLock(path: string, folder: string): Lock | undefined {
+/** Acquires the lock of an unused data directory; undefined if it is in use. */
+export function tryAcquireLock(path: string, folder: string): Lock | undefined {
   try {
-    return takeLock(path, folder);
+    return acquireLock(path, folder);
   } catch (error) {
-    if (error instanceof DirectoryInUse) return undefined;
+    if (error instanceof DirectoryInUseError) return undefined;
     throw error;
   }
 }
@@ -123,18 +126,18 @@ export function tryLock(path: string, folder: string): Lock | undefined {
  *
  * @param path the lock's file.
  */
-export function lockToLook(path: string, folder: string): Lock | undefined {
+export function acquireSharedLock(path: string, folder: string): Lock | undefined {
   try {
-    return takeFolderLock(folder) ?? takeLock(path, folder);
+    return lockFolder(folder) ?? acquireLock(path, folder);
   } catch (error) {
-    if (error instanceof DirectoryInUse) return undefined;
+    if (error instanceof DirectoryInUseError) return undefined;
     throw error;
   }
 }
 
 /** Whether a process uses a data directory; nothing is left in the folder where folders can be locked. @param path the lock's file. */
 export function isInUse(path: string, folder: string): boolean {
-  const lock = lockToLook(path, folder);
+  const lock = acquireSharedLock(path, folder);
   lock?.release();
   return lock === undefined;
 }
@@ -143,11 +146,11 @@ export function isInUse(path: string, folder: string): boolean {
  * Takes the lock on the folder alone, which leaves nothing in it: for a folder that may not be ours.
  *
  * @returns undefined where folders cannot be locked.
- * @throws {DirectoryInUse}
+ * @throws {DirectoryInUseError}
  */
-export function takeFolderLock(path: string, folder = path, file = join(path, "lock")): Lock | undefined {
-  const held = lockFolder(path);
-  if (held === "in use") throw new DirectoryInUse(folder, readHolder(file));
+export function lockFolder(path: string, folder = path, file = join(path, "lock")): Lock | undefined {
+  const held = flockFolder(path);
+  if (held === "in use") throw new DirectoryInUseError(folder, readHolder(file));
   return held;
 }
 
@@ -160,7 +163,7 @@ type Flock = (fd: number, operation: number) => number;
 let flock: Flock | null | undefined;
 
 /** @returns undefined where folders cannot be locked. */
-function lockFolder(folder: string): Lock | "in use" | undefined {
+function flockFolder(folder: string): Lock | "in use" | undefined {
   flock ??= loadFlock();
   if (flock === null) return undefined;
   // Closed in child processes: the engine does not hold the lock when its front has gone.

@@ -19,7 +19,7 @@ export function createLog(
   };
   return format === "json"
     ? pino(options, { write: (line) => void output.write(line) })
-    : pino(options, { write: (line) => void output.write(asText(line)) });
+    : pino(options, { write: (line) => void output.write(stringify(line)) });
 }
 
 // pino's own destinations start a worker, which a compiled executable does not find.
@@ -28,13 +28,13 @@ const standardOutput = {
     try {
       process.stdout.write(line);
     } catch {
-      // Nobody reads the log any more, or its disk is full: that must not end what it tells about.
+      // A closed reader or a full disk must not end the process that logs.
     }
   },
 };
 
 /** `02:31:07.123 INFO  listening url=http://127.0.0.1:8000` */
-function asText(line: string): string {
+function stringify(line: string): string {
   const { level, time, msg, ...fields } = JSON.parse(line) as Record<string, unknown>;
   const details = Object.entries(fields).map(
     ([key, value]) =>

@@ -9,7 +9,7 @@ import { join } from "node:path";
  */
 export function paths(dataDir: string) {
   return {
-    /** Organisations, projects, users, keys, flags, activity: SQLite. */
+    /** Organizations, projects, users, keys, flags, activity: SQLite. */
     metadata: join(dataDir, "flagkeep.sqlite"),
     /** Persons, groups, warnings, usage: SQLite, written by the engine alone. */
     people: join(dataDir, "people.sqlite"),

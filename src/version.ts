@@ -2,7 +2,7 @@
 
 import { Database } from "bun:sqlite";
 import { type Static, Type } from "@sinclair/typebox";
-import { exactly } from "./lib/schema.ts";
+import { strictObject } from "./lib/schema.ts";
 
 // biome-ignore lint/style/useNamingConvention: the name that build.ts replaces
 declare const FLAGKEEP_VERSION: string | undefined;
@@ -13,7 +13,7 @@ declare const FLAGKEEP_DUCKDB_VERSION: string | undefined;
 export const version: string = typeof FLAGKEEP_VERSION === "string" ? FLAGKEEP_VERSION : "0.0.0-source";
 
 /** What `flagkeep version --json` prints. */
-export const Versions = exactly({
+export const Versions = strictObject({
   version: Type.String(),
   bun: Type.String(),
   duckdb: Type.String(),

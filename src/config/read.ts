@@ -1,30 +1,32 @@
 /**
- * Works out the settings: a value comes from the command line, else from the environment, else from the default.
+ * Resolves settings: the command line takes precedence over the environment, then the default.
  *
- * A wrong one fails at start with the setting, the value and what would be right.
+ * An invalid value fails at start with the setting, the value and what is expected.
  */
 
 import { resolve } from "node:path";
-import { type MemoryShares, memoryBudget, memoryShares } from "../lib/memory-budget.ts";
-import { type Setting, WrongSetting } from "../lib/setting-kinds.ts";
+import { type MemoryAllocation, memoryBudget, memoryShares } from "../lib/memory-budget.ts";
+import { InvalidSettingError, type Setting } from "../lib/setting-types.ts";
 import { paths } from "../paths.ts";
 import { type Config, environmentName, type SettingName, type SettingValue, settings } from "./settings.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Variables that are no settings of `serve` but are read: secrets, which have no flag, and those of other commands. */
+/**
+ * Variables that are read but are not settings of `serve`: secrets, which have no flag, and those of other commands.
+ */
 const otherVariables = [
   "FLAGKEEP_BACKUP_S3_ACCESS_KEY_ID",
   "FLAGKEEP_BACKUP_S3_SECRET_ACCESS_KEY",
   "FLAGKEEP_BACKUP_PASSPHRASE",
   "FLAGKEEP_EVENTS_PASSWORD",
   "FLAGKEEP_POSTGRES_PASSWORD",
-  // Of `flagkeep mcp`.
+  // For `flagkeep mcp`.
   "FLAGKEEP_API_KEY",
   "FLAGKEEP_URL",
 ];
 
-/** Variables that look like ours and are none: misspelt, or of another version. */
+/** Unknown FLAGKEEP_ variables: misspelled, or for another version. */
 export function unknownVariables(environment: Environment): string[] {
   const known = new Set([...Object.keys(settings).map(environmentName), ...otherVariables]);
   return Object.keys(environment)
@@ -32,24 +34,24 @@ export function unknownVariables(environment: Environment): string[] {
     .sort();
 }
 
-/** Their values say so, or their names: FLAGKEEP_PORT=tcp://10.0.0.1:80, FLAGKEEP_SERVICE_HOST=10.0.0.1. */
+/** Recognized by value or name: FLAGKEEP_PORT=tcp://10.0.0.1:80, FLAGKEEP_SERVICE_HOST=10.0.0.1. */
 const linkValue = /^(?:tcp|udp|sctp):\/\//;
 const linkName =
   /_SERVICE_(?:HOST|PORT(?:_[A-Z0-9_]+)?)$|_PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?$/;
 
-/** Kubernetes tells every pod the address of a service called `flagkeep`, in variables that look like ours. */
+/** Kubernetes gives every pod the address of a service called `flagkeep` in variables that look like ours. */
 function isServiceLink(name: string, environment: Environment): boolean {
   return linkValue.test(environment[name] ?? "") || linkName.test(name);
 }
 
-function variableOf(name: string, environment: Environment): string | undefined {
+function getVariable(name: string, environment: Environment): string | undefined {
   return isServiceLink(name, environment) ? undefined : environment[name];
 }
 
 /**
- * Works out one setting.
+ * Resolves one setting.
  *
- * @throws {WrongSetting} with a sentence for the operator.
+ * @throws {InvalidSettingError} with a sentence for the operator.
  */
 export function readSetting<Name extends SettingName>(
   name: Name,
@@ -58,17 +60,17 @@ export function readSetting<Name extends SettingName>(
 ): SettingValue<Name> {
   const { parse, default: fallback } = settings[name] as Setting<SettingValue<Name>>;
   const fromFlag = flags[name];
-  const fromEnvironment = variableOf(environmentName(name), environment) || undefined;
+  const fromEnvironment = getVariable(environmentName(name), environment) || undefined;
   const value = fromFlag ?? fromEnvironment ?? fallback;
   try {
     return parse(value);
   } catch (error) {
-    if (!(error instanceof WrongSetting)) throw error;
+    if (!(error instanceof InvalidSettingError)) throw error;
     const source = fromFlag !== undefined ? `--${name}` : environmentName(name);
-    // There may be a password in it.
+    // The value may contain a password.
     if (name === "events-url" || name === "postgres-url")
-      throw new WrongSetting(`${source} must be ${error.message}.`);
-    throw new WrongSetting(`${source} is "${value}", but it must be ${error.message}.`);
+      throw new InvalidSettingError(`${source} must be ${error.message}.`);
+    throw new InvalidSettingError(`${source} is "${value}", but it must be ${error.message}.`);
   }
 }
 
@@ -77,16 +79,16 @@ const filePaths = [
   ...(["events-password-file", "postgres-password-file", "metrics-token-file"] as const),
 ];
 
-/** Commands that work in the data directory make it the working directory, and paths go on to mean what they meant. */
+/** Commands that work in the data directory make it the working directory; paths stay relative to the initial one. */
 const startedIn = process.cwd();
 
-/** The absolute path of what somebody named who called this process. */
+/** The absolute path of an argument, relative to the caller's folder. */
 export const fromStart = (path: string): string => resolve(startedIn, path);
 
 /**
- * Works out all settings; the data directory becomes an absolute path.
+ * Resolves all settings; the data directory becomes an absolute path.
  *
- * @throws {WrongSetting} for the first one that cannot be used.
+ * @throws {InvalidSettingError} for the first invalid one.
  */
 export function readConfig(
   flags: Readonly<Record<string, string | undefined>>,
@@ -99,16 +101,16 @@ export function readConfig(
   const budget = memoryBudget(config.memory);
   for (const [name, share] of Object.entries(budget === null ? {} : memoryShares(budget))) {
     const isGiven = flags[name] !== undefined || Boolean(environment[environmentName(name)]);
-    if (!isGiven) config[name as keyof MemoryShares] = share;
+    if (!isGiven) config[name as keyof MemoryAllocation] = share;
   }
-  // The working directory becomes another one.
+  // Made absolute because the working directory changes later.
   for (const name of filePaths) {
     if (config[name] !== "" && !config[name].startsWith("s3://")) config[name] = fromStart(config[name]);
   }
   return config;
 }
 
-/** Where backups go: what is set, else a folder in the data directory. */
+/** Backup location: the setting, else a folder in the data directory. */
 export function backupDestination(config: Config): string {
   return config["backup-destination"] || paths(config["data-dir"]).backups;
 }

@@ -1,32 +1,32 @@
-/** Every setting, once: flag, environment variable, default, unit, help text and check. */
+/** All settings: flag, environment variable, default, unit, help text and validation. */
 
 import { availableParallelism } from "node:os";
-import { isPlaceForFiles } from "../lib/s3-address.ts";
+import { isFileLocation } from "../lib/s3-address.ts";
 import {
   bytes,
-  choice,
+  cidrList,
   clickhouse,
+  enumeration,
   integer,
   isCron,
   milliseconds,
-  networks,
   parseDomains,
   parseRetention,
   parseSize,
   postgres,
   setting,
-  text,
+  string,
   url,
-} from "../lib/setting-kinds.ts";
+} from "../lib/setting-types.ts";
 
-/** The settings of `flagkeep serve`, in the order in which they are shown. The key is the flag without `--`. */
+/** Settings of `flagkeep serve` in display order. The key is the flag without `--`. */
 export const settings = {
-  "data-dir": text("path", {
+  "data-dir": string("path", {
     default: "./data",
     help: "Data directory.",
     check: (value) => (value === "" ? "the path of a folder" : undefined),
   }),
-  host: text("address", {
+  host: string("address", {
     default: "127.0.0.1",
     help: "Address to listen on; 0.0.0.0 for all interfaces.",
     check: (value) => (/^[0-9A-Za-z.:_-]+$/.test(value) ? undefined : "an IP address or a host name"),
@@ -39,11 +39,11 @@ export const settings = {
     default: "",
     help: "Base URL clients use to reach this server; default: derived from the request.",
   }),
-  "log-level": choice(["trace", "debug", "info", "warn", "error"], {
+  "log-level": enumeration(["trace", "debug", "info", "warn", "error"], {
     default: "info",
     help: "Minimum log level.",
   }),
-  "log-format": choice(["text", "json"], {
+  "log-format": enumeration(["text", "json"], {
     default: "text",
     help: "Log format: text, or one JSON object per line.",
   }),
@@ -55,11 +55,11 @@ export const settings = {
     default: "1MiB",
     help: "Maximum body size of flag requests and the management API; file uploads are exempt.",
   }),
-  console: choice(["on", "off"], {
+  console: enumeration(["on", "off"], {
     default: "on",
     help: "Serve the console at /console/.",
   }),
-  mcp: choice(["on", "off"], {
+  mcp: enumeration(["on", "off"], {
     default: "off",
     help: "Serve the Model Context Protocol at /mcp.",
   }),
@@ -67,19 +67,19 @@ export const settings = {
     default: "256MiB",
     help: "Maximum bytes of request bodies in memory; further requests wait, then get 503.",
   }),
-  "rate-limits": choice(["on", "off"], {
+  "rate-limits": enumeration(["on", "off"], {
     default: "off",
     help: "Limit the request rate of each personal API key.",
   }),
-  metrics: choice(["local", "open", "off"], {
+  metrics: enumeration(["local", "open", "off"], {
     default: "local",
     help: "Access to /metrics: local (same machine), open (everyone), off.",
   }),
-  "metrics-token": text("token", {
+  "metrics-token": string("token", {
     default: "",
     help: "Bearer token required for /metrics; default: none.",
   }),
-  "metrics-token-file": text("path", {
+  "metrics-token-file": string("path", {
     default: "",
     help: "File with the bearer token for /metrics, read at startup; default: --metrics-token.",
   }),
@@ -87,7 +87,7 @@ export const settings = {
     default: "",
     help: "Domain names to serve HTTPS for with certificates from ACME; needs ports 80 and 443. Default: no HTTPS.",
   }),
-  "acme-email": text("address", {
+  "acme-email": string("address", {
     default: "",
     help: "Contact e-mail for the ACME account; default: none.",
     check: (value) => (value === "" || /^[^@\s]+@[^@\s]+$/.test(value) ? undefined : "an e-mail address"),
@@ -100,7 +100,7 @@ export const settings = {
     default: "80",
     help: "Port for ACME HTTP-01 challenges; redirects all other requests to HTTPS.",
   }),
-  "https-host": text("address", {
+  "https-host": string("address", {
     default: "0.0.0.0",
     help: "Address to listen on for HTTPS and ACME challenges, with --acme-domain.",
     check: (value) => (/^[0-9A-Za-z.:_-]+$/.test(value) ? undefined : "an IP address or a host name"),
@@ -117,7 +117,7 @@ export const settings = {
     default: "100",
     help: "Trace sampling rate in percent; a traceparent header decides for its own request.",
   }),
-  "trusted-proxies": networks({
+  "trusted-proxies": cidrList({
     default: "",
     help: "CIDR ranges of reverse proxies whose Forwarded and X-Forwarded-* headers are trusted.",
   }),
@@ -162,13 +162,17 @@ export const settings = {
     default: "512MiB",
     help: "Memory limit of the event store.",
   }),
+  "duckdb-spill-limit": bytes("64MiB", "100000GiB", {
+    default: "16GiB",
+    help: "Maximum size of temporary files of queries that exceed the memory limit; at most half of the disk space that is free at the start.",
+  }),
   "duckdb-threads": integer("number", 1, 256, {
     default: String(Math.max(1, availableParallelism() - 1)),
     help: "Query threads; default: CPUs minus one.",
   }),
   "property-columns": integer("number", 0, 64, {
     default: "16",
-    help: "Maximum number of frequently queried event properties to materialize as columns; 0 disables it.",
+    help: "Maximum number of frequently queried event properties to materialize as columns, in addition to those of web analytics; 0 disables it.",
   }),
   "query-timeout": milliseconds(100, 3_600_000, {
     default: "30s",
@@ -182,7 +186,7 @@ export const settings = {
     default: "",
     help: "ClickHouse database for events, for example clickhouse://user@host:8123/database; default: the embedded DuckDB.",
   }),
-  "events-password-file": text("path", {
+  "events-password-file": string("path", {
     default: "",
     help: "File with the ClickHouse password; default: FLAGKEEP_EVENTS_PASSWORD, else the password in the URL.",
   }),
@@ -190,7 +194,7 @@ export const settings = {
     default: "",
     help: "PostgreSQL database that the nodes of a cluster share, for example postgres://user@host1,host2/database; requires --events-url.",
   }),
-  "postgres-password-file": text("path", {
+  "postgres-password-file": string("path", {
     default: "",
     help: "File with the PostgreSQL password; default: FLAGKEEP_POSTGRES_PASSWORD, else the password in the URL.",
   }),
@@ -202,7 +206,15 @@ export const settings = {
     default: "1000",
     help: "Minimum event rate of a spike.",
   }),
+  "rollback-interval": milliseconds(1_000, 86_400_000, {
+    default: "10m",
+    help: "Interval at which guardrails and rollback conditions of flags are checked; two violations in a row act.",
+  }),
   "spike-webhook": url({ default: "", help: "URL that receives a POST when a spike starts or ends." }),
+  "webhook-allowed-networks": cidrList({
+    default: "",
+    help: "Private addresses and networks that webhooks of projects may call, such as 10.1.0.0/16; default: none.",
+  }),
   "events-retention": setting(
     "rules",
     parseRetention,
@@ -212,17 +224,17 @@ export const settings = {
       help: "Age at which events are deleted, by event time: 400d, or 400d,2=30d with a rule for project 2; default: never.",
     },
   ),
-  "backup-destination": text("folder|s3://…", {
+  "backup-destination": string("folder|s3://…", {
     default: "",
     help: "Backup destination: a folder, or s3://bucket/prefix; default: backups in the data directory.",
-    check: (value) => (isPlaceForFiles(value) ? undefined : "a folder, or s3://bucket/prefix"),
+    check: (value) => (isFileLocation(value) ? undefined : "a folder, or s3://bucket/prefix"),
   }),
-  "backup-schedule": text("cron", {
+  "backup-schedule": string("cron", {
     default: "",
     help: "Cron schedule for automatic backups, for example `0 3 * * *` for every night at 03:00; default: never.",
     check: (value) => (value === "" || isCron(value) ? undefined : "a cron expression such as 0 3 * * *"),
   }),
-  "scrub-schedule": text("cron", {
+  "scrub-schedule": string("cron", {
     default: "",
     help: "Cron schedule for scrubs, which verify all checksums on disk, for example `0 4 * * 0` for Sundays at 04:00; default: never.",
     check: (value) => (value === "" || isCron(value) ? undefined : "a cron expression such as 0 4 * * 0"),
@@ -243,19 +255,19 @@ export const settings = {
     default: "",
     help: "Endpoint URL of an S3-compatible store; default: AWS_ENDPOINT_URL, else AWS.",
   }),
-  "backup-s3-region": text("name", {
+  "backup-s3-region": string("name", {
     default: "",
     help: "S3 region; default: AWS_REGION, else us-east-1.",
   }),
-  "backup-s3-credentials-file": text("path", {
+  "backup-s3-credentials-file": string("path", {
     default: "",
     help: "File with aws_access_key_id and aws_secret_access_key; default: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.",
   }),
-  "backup-mode": choice(["full", "incremental"], {
+  "backup-mode": enumeration(["full", "incremental"], {
     default: "full",
     help: "full: one file per backup; incremental: only chunks that changed since earlier backups.",
   }),
-  "backup-recipients": text("age1…,…", {
+  "backup-recipients": string("age1…,…", {
     default: "",
     help: "age public keys to encrypt backups for; default: those of --backup-key-file, else no encryption.",
     check: (value) =>
@@ -263,7 +275,7 @@ export const settings = {
         ? undefined
         : "public keys of age, age1…",
   }),
-  "backup-key-file": text("path", {
+  "backup-key-file": string("path", {
     default: "",
     help: "File with the passphrase or age keys to encrypt and read backups.",
   }),
@@ -277,7 +289,7 @@ export type SettingName = keyof typeof settings;
 export type SettingValue<Name extends SettingName> = ReturnType<(typeof settings)[Name]["parse"]>;
 export type Config = { readonly [Name in SettingName]: SettingValue<Name> };
 
-/** `FLAGKEEP_DATA_DIR` for `data-dir`. */
+/** For example `FLAGKEEP_DATA_DIR` for `data-dir`. */
 export function environmentName(name: string): string {
   return `FLAGKEEP_${name.replaceAll("-", "_").toUpperCase()}`;
 }

@@ -2,38 +2,40 @@
 
 import { once } from "../lib/once.ts";
 import { version } from "../version.ts";
-import { Bodies, type BodyLimits } from "./body.ts";
-import { ownFilesDialect } from "./dialect.ts";
+import { type BodyLimits, BodyReader } from "./body.ts";
 import { docsPage } from "./docs-page.ts";
 import type { EdgeApp } from "./edge.ts";
-import type { Connection, EdgeDeps, Places, RegisteredPaths } from "./edge-deps.ts";
-import type { ErrorLog } from "./errors.ts";
+import type { Connection, EdgeDeps, OriginResolver, RegisteredPaths } from "./edge-deps.ts";
+import type { ErrorLog } from "./error-mapping.ts";
 import { openApiDocument } from "./openapi.ts";
 import { prefixIn } from "./path.ts";
 import { groupByPath } from "./paths.ts";
 import { probeRoutes, type RoleReadiness } from "./probes.ts";
 import type { RateLimiter } from "./rate-limit.ts";
-import { Reply } from "./reply.ts";
 import { clientRoutes, publicRoute, type Route } from "./route.ts";
-import { dictionary, object, text } from "./shapes.ts";
+import { uiFilesProfile } from "./route-profile.ts";
+import { RouteResponse } from "./route-response.ts";
+import { object, record, string } from "./schemas.ts";
 
 export interface AppDeps {
   guard: EdgeDeps["guard"];
   log: ErrorLog;
-  /** Everything that is served, except probes and documentation. */
+  /** All routes except probes and documentation. */
   routes: readonly Route[];
-  /** What can be served; absent: everything. */
+  /** Readiness per role; absent: everything is ready. */
   roles?: () => readonly RoleReadiness[];
+  /** Warnings that readiness reports without failing; absent: none. */
+  warnings?: () => readonly string[];
   limits?: BodyLimits;
-  places: Places;
+  origins: OriginResolver;
   rateLimiter?: RateLimiter;
-  /** Absent: this front is alone. */
+  /** Absent: single node. */
   shared?: EdgeDeps["shared"];
   onSeen?: EdgeDeps["onSeen"];
   onError?: EdgeDeps["onError"];
-  /** Path of the page that browsers are sent to from `/`; absent: there is none. */
+  /** Path of the page that browsers are redirected to from `/`; absent: no redirect. */
   homePage?: string;
-  /** Address in the documentation; absent: the path by which clients come. */
+  /** URL in the documentation; absent: the base path of the request. */
   publicUrl?: string;
   now?: () => Date;
 }
@@ -44,19 +46,18 @@ const defaultLimits: BodyLimits = {
   apiBytesMax: 1024 * 1024,
   inFlightBytesMax: 256 * 1024 * 1024,
 };
-/** Of a request that came over no connection, as in tests. */
+/** For requests without a connection, as in tests. */
 const noConnection: Connection = { peer: () => undefined, allowSilence: () => undefined };
 
-/** The application: answers requests wherever they come from. */
 export interface App {
-  /** Answers a request; never throws. */
+  /** Handles a request; never throws. */
   handle(request: Request): Promise<Response>;
-  /** Where requests come from, from now on. */
+  /** Sets where to look up the connection of a request. */
   connect(connectionOf: (request: Request) => Connection): void;
 }
 
 /**
- * Assembles the application; it listens nowhere yet.
+ * Assembles the application without listening.
  *
  * Tests call `app.handle(new Request("http://localhost/..."))`.
  */
@@ -65,23 +66,27 @@ export function createApp(deps: AppDeps): App {
   const edge: EdgeDeps = {
     guard: deps.guard,
     log: deps.log,
-    places: deps.places,
+    origins: deps.origins,
     rateLimiter: deps.rateLimiter,
     shared: deps.shared,
     onSeen: deps.onSeen,
     onError: deps.onError,
-    bodies: new Bodies(deps.limits ?? defaultLimits),
+    bodies: new BodyReader(deps.limits ?? defaultLimits),
     now: deps.now ?? (() => new Date()),
     connectionOf: (request) => connectionOf(request),
   };
-  const served = [...deps.routes, rootRoute(deps.homePage), ...probeRoutes(deps.roles ?? (() => []))];
+  const served = [
+    ...deps.routes,
+    rootRoute(deps.homePage),
+    ...probeRoutes(deps.roles ?? (() => []), deps.warnings ?? (() => [])),
+  ];
   const paths = [...groupByPath([...served, ...documentationRoutes(served, deps.publicUrl)])];
   // A server that only receives events never composes the management API.
   const parts = [true, false].map((isManagement) => {
     const own = new Map(paths.filter(([path]) => path.startsWith(managementPrefix) === isManagement));
     return {
-      open: once(() => applicationOf(own, false, edge)),
-      secure: once(() => applicationOf(own, true, edge)),
+      open: once(() => getApplication(own, false, edge)),
+      secure: once(() => getApplication(own, true, edge)),
     };
   });
   const [management, client] = parts as [Part, Part];
@@ -100,46 +105,46 @@ export function createApp(deps: AppDeps): App {
   };
 }
 
-/** Of all paths of the management API, and of few others. */
+/** Covers the management API and few other paths. */
 const managementPrefix = "/api/";
 
-/** One part of the paths: an application for plain connections, and one for TLS. */
+/** A set of paths: one application for plain connections, and one for TLS. */
 interface Part {
   open: () => Promise<EdgeApp>;
   secure: () => Promise<EdgeApp>;
 }
 
 /** Elysia is loaded with the first request, so that the server listens sooner. */
-async function applicationOf(paths: RegisteredPaths, isSecure: boolean, deps: EdgeDeps): Promise<EdgeApp> {
+async function getApplication(paths: RegisteredPaths, isSecure: boolean, deps: EdgeDeps): Promise<EdgeApp> {
   const { createEdge } = await import("./edge.ts");
   return createEdge(paths, isSecure, deps);
 }
 
-/** What somebody meets who knows nothing but the address. */
+/** Entry points for clients that only know the server's URL. */
 function rootRoute(homePage: string | undefined): Route {
-  return clientRoutes(ownFilesDialect)("GET", "/", {
+  return clientRoutes(uiFilesProfile)("GET", "/", {
     summary: "Get the server's name and version",
     tag: "Documentation",
     answers: {
       200: {
         description: "Name, version and where the documentation is; browsers are sent to the console.",
-        schema: object({ name: text(), version: text(), documentation: text() }),
+        schema: object({ name: string(), version: string(), documentation: string() }),
         example: { name: "Flagkeep", version: "0.2.0", documentation: "/docs" },
       },
     },
     handle({ request, baseUrl }) {
       const headers = { Vary: "Accept", "Cache-Control": "no-store" };
       if (homePage !== undefined && /\btext\/html\b/.test(request.headers.get("accept") ?? "")) {
-        return new Reply(302, undefined, { ...headers, Location: prefixIn(baseUrl) + homePage });
+        return new RouteResponse(302, undefined, { ...headers, Location: prefixIn(baseUrl) + homePage });
       }
       const body = { name: "Flagkeep", version, documentation: `${baseUrl}/docs` };
-      return new Reply(200, body, headers);
+      return new RouteResponse(200, body, headers);
     },
   });
 }
 
-/** Writes a text once for clients that come by one way; few servers have a second. */
-function lastOf(write: (prefix: string) => string): (prefix: string) => string {
+/** Caches the string for the last prefix; few servers are reached by a second one. */
+function getLast(write: (prefix: string) => string): (prefix: string) => string {
   let last: { prefix: string; text: string } | undefined;
   return (prefix) => {
     if (last?.prefix !== prefix) last = { prefix, text: write(prefix) };
@@ -147,26 +152,26 @@ function lastOf(write: (prefix: string) => string): (prefix: string) => string {
   };
 }
 
-/** The document is written at the first request: most processes are never asked for it. */
+/** The document is generated on the first request: most processes never need it. */
 function documentationRoutes(described: readonly Route[], publicUrl: string | undefined): Route[] {
   const routes: Route[] = [];
   const serverOf = (prefix: string) => publicUrl ?? (prefix || "/");
   const documentBelow = (prefix: string) => openApiDocument([...described, ...routes], serverOf(prefix));
-  const schemaText = lastOf((prefix) => JSON.stringify(documentBelow(prefix)));
-  const page = lastOf((prefix) => docsPage(documentBelow(prefix), prefix));
+  const schemaText = getLast((prefix) => JSON.stringify(documentBelow(prefix)));
+  const page = getLast((prefix) => docsPage(documentBelow(prefix), prefix));
   routes.push(
     publicRoute("GET", "/api/schema", {
       summary: "Get the OpenAPI 3.1 document",
       tag: "Documentation",
-      answers: { 200: { description: "The document.", schema: dictionary(), example: { openapi: "3.1.0" } } },
-      handle: ({ baseUrl }) => Reply.json(schemaText(prefixIn(baseUrl))),
+      answers: { 200: { description: "The document.", schema: record(), example: { openapi: "3.1.0" } } },
+      handle: ({ baseUrl }) => RouteResponse.json(schemaText(prefixIn(baseUrl))),
     }),
     publicRoute("GET", "/docs", {
       summary: "Get this documentation as a page",
       tag: "Documentation",
       answers: { 200: { description: "HTML." } },
       handle: ({ baseUrl }) =>
-        Reply.of("text/html; charset=utf-8", page(prefixIn(baseUrl)), {
+        RouteResponse.of("text/html; charset=utf-8", page(prefixIn(baseUrl)), {
           "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
         }),
     }),

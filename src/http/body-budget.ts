@@ -1,8 +1,8 @@
-/** Bounds the bytes of request bodies that are held at once, whoever sends them. */
+/** Bounds the bytes of request bodies in memory, across all clients. */
 
-import { HttpFailure } from "./failure.ts";
+import { HttpError } from "./http-error.ts";
 
-/** How long a body waits for its place before its client is asked to come again. */
+/** How long a body waits for capacity before the request is rejected with 503. */
 const waitMsMax = 20_000;
 const retryAfterSeconds = 5;
 
@@ -15,17 +15,17 @@ export class BodyBudget {
   private used = 0;
   private readonly queue: Waiting[] = [];
 
-  /** @param waitMs how long a body waits; 20 s unless a test is in a hurry. */
+  /** @param waitMs maximum wait; shorter in tests. */
   constructor(
     private readonly bytesMax: number,
     private readonly waitMs = waitMsMax,
   ) {}
 
   /**
-   * Waits until there is room; those who asked before come first. A body larger than the whole budget has it alone.
+   * Waits for capacity, first come, first served. A body larger than the whole budget gets all of it.
    *
-   * @returns gives the room back; to be called once.
-   * @throws {HttpFailure} 503 when there is none for too long.
+   * @returns releases the capacity; to be called once.
+   * @throws {HttpError} 503 after the maximum wait.
    */
   async take(bytes: number): Promise<() => void> {
     const wanted = Math.min(bytes, this.bytesMax);
@@ -65,11 +65,11 @@ export class BodyBudget {
   }
 }
 
-function overloaded(): HttpFailure {
-  const detail = "Too many large requests are being read at this moment; send this one again.";
-  return new HttpFailure(503, "server_error", "overloaded", detail, null, {
+function overloaded(): HttpError {
+  const detail = "Too many large requests are in progress. Retry the request.";
+  return new HttpError(503, "server_error", "overloaded", detail, null, {
     "Retry-After": String(retryAfterSeconds),
-    // What is left of a body that was not waited for must not be taken for the next request.
+    // The unread rest of the body must not be parsed as the next request.
     Connection: "close",
   });
 }

@@ -1,41 +1,41 @@
-/** Reads request bodies without ever holding more of them than is allowed. */
+/** Reads request bodies within memory limits. */
 
 import { BodyBudget } from "./body-budget.ts";
-import { PayloadTooLarge } from "./decode/failures.ts";
-import { SlowBodies } from "./decode/slow-bodies.ts";
+import { BodyTimeoutMonitor } from "./decode/body-timeout.ts";
+import { PayloadTooLargeError } from "./decode/errors.ts";
 
-/** Longer bodies are read piece by piece, so that their progress can be seen. */
+/** Longer bodies are read in chunks, so that their progress is visible. */
 const wholeBytesMax = 64 * 1024;
-/** How long a body may go without progress worth the name. */
+/** How long a body may make too little progress. */
 const patienceDefaultMs = 10_000;
 
 export interface BodyLimits {
-  /** Largest body in bytes, as sent and unpacked. */
+  /** Maximum size of a body in bytes, as sent and decompressed. */
   readonly bytesMax: number;
-  /** The largest one of flag requests and of the management API, uploads aside. */
+  /** Maximum for flag requests and the management API, except uploads. */
   readonly apiBytesMax: number;
-  /** Bytes of bodies that are held at once; more wait. */
+  /** Bytes of bodies in memory at the same time; further bodies wait. */
   readonly inFlightBytesMax: number;
-  /** How long a body may go without progress; 10 s when left out. */
+  /** How long a body may make too little progress; default 10 s. */
   readonly patienceMs?: number;
 }
 
 /**
- * Batches up to this size have a quarter of the budget for themselves: large bodies must not keep them out. Large ones have
- * half of it; the rest is for what reading one of them takes.
+ * Bodies up to this size have a separate quarter of the budget: large ones must not block them. Large ones have half of
+ * it; the rest covers the memory for parsing one of them.
  */
 const usualBytesMax = 1024 * 1024;
 
-/** Gives back, when the request is over, what was taken for it. */
-export type Hold = (release: () => void) => void;
+/** Registers the release of a reservation, which is called when the request ends. */
+export type MemoryReservation = (release: () => void) => void;
 
-export class Bodies {
-  private readonly slowBodies: SlowBodies;
+export class BodyReader {
+  private readonly slowBodies: BodyTimeoutMonitor;
   private readonly usual: BodyBudget;
   private readonly large: BodyBudget;
 
   constructor(readonly limits: BodyLimits) {
-    this.slowBodies = new SlowBodies(limits.patienceMs ?? patienceDefaultMs);
+    this.slowBodies = new BodyTimeoutMonitor(limits.patienceMs ?? patienceDefaultMs);
     this.usual = new BodyBudget(limits.inFlightBytesMax / 4);
     this.large = new BodyBudget(limits.inFlightBytesMax / 2);
   }
@@ -43,17 +43,16 @@ export class Bodies {
   /**
    * The whole body.
    *
-   * @param bytesMax most bytes that it may have; a larger one is refused before it is read where its length is
-   *                 announced, and at the limit where it is not.
-   * @param hold gets what gives the body's room back.
-   * @throws {PayloadTooLarge} the body is larger; nothing of it is kept.
-   * @throws {BodyInterrupted} the client went away, or dribbles.
-   * @throws {HttpFailure} 503: there is no room for so many bodies at once.
+   * @param bytesMax a larger body is rejected: before it is read if it declares its length, else at the limit.
+   * @param hold receives the function that releases the body's memory reservation.
+   * @throws {PayloadTooLargeError} the body is larger; nothing of it is kept.
+   * @throws {IncompleteBodyError} the client disconnected, or sends too slowly.
+   * @throws {HttpError} 503: no capacity within the maximum wait.
    */
-  async read(request: Request, bytesMax: number, hold: Hold): Promise<Uint8Array> {
+  async read(request: Request, bytesMax: number, hold: MemoryReservation): Promise<Uint8Array> {
     const declared = declaredBytes(request);
-    if (declared !== undefined && declared > bytesMax) throw new PayloadTooLarge(bytesMax);
-    // Without a look at `request.body`: that alone makes Bun build a stream, which costs more than the rest.
+    if (declared !== undefined && declared > bytesMax) throw new PayloadTooLargeError(bytesMax);
+    // `request.body` is not accessed here: that alone makes Bun create a stream, which costs more than the rest.
     if (declared !== undefined && declared <= wholeBytesMax)
       return this.slowBodies.whole(request.bytes(), declared);
     const room = new Room(this.usual, this.large, bytesMax);
@@ -62,27 +61,27 @@ export class Bodies {
     if (request.body === null) return new Uint8Array();
     let bytes = Buffer.allocUnsafeSlow(declared ?? wholeBytesMax);
     let length = 0;
-    const keep = (piece: Uint8Array) => {
-      if (length + piece.length > bytes.length) bytes = grown(bytes, length + piece.length, bytesMax);
-      bytes.set(piece, length);
-      length += piece.length;
+    const keep = (chunk: Uint8Array) => {
+      if (length + chunk.length > bytes.length) bytes = grown(bytes, length + chunk.length, bytesMax);
+      bytes.set(chunk, length);
+      length += chunk.length;
       return true;
     };
-    const isWhole = await this.slowBodies.pieces(request.body, (piece) => {
+    const isWhole = await this.slowBodies.chunks(request.body, (piece) => {
       const needed = length + piece.length;
       if (needed > bytesMax) return false;
       return room.has(needed) ? keep(piece) : room.grow(needed).then(() => keep(piece));
     });
-    if (!isWhole) throw new PayloadTooLarge(bytesMax);
+    if (!isWhole) throw new PayloadTooLargeError(bytesMax);
     return length === bytes.length ? bytes : bytes.subarray(0, length);
   }
 
   /**
-   * Reads a body to its end and keeps nothing.
+   * Reads a body to its end and discards it.
    *
    * @param bytesMax where to stop.
-   * @throws {PayloadTooLarge} the body is larger.
-   * @throws {BodyInterrupted} the client went away, or dribbles.
+   * @throws {PayloadTooLargeError} the body is larger.
+   * @throws {IncompleteBodyError} the client disconnected, or sends too slowly.
    */
   async drain(request: Request, bytesMax: number): Promise<void> {
     if (request.body === null) return;
@@ -92,14 +91,14 @@ export class Bodies {
       length += piece.length;
       return length <= bytesMax;
     };
-    if (isTooLarge || !(await this.slowBodies.pieces(request.body, count)))
-      throw new PayloadTooLarge(bytesMax);
+    if (isTooLarge || !(await this.slowBodies.chunks(request.body, count)))
+      throw new PayloadTooLargeError(bytesMax);
   }
 }
 
 /**
- * What a body takes of the budgets. One whose length was not announced takes it when it turns out to need it: whole
- * families of clients announce none, and nearly all they send is small.
+ * Memory reservation of a body. A body of undeclared length reserves more as it grows: many client libraries declare no
+ * length, and nearly all of their bodies are small.
  */
 class Room {
   private bytes = wholeBytesMax;
@@ -111,17 +110,17 @@ class Room {
     private readonly bytesMax: number,
   ) {}
 
-  /** Whether so many bytes need nothing more than was taken. */
+  /** Whether this size is within the reservation. */
   has(bytes: number): boolean {
     return bytes <= this.bytes;
   }
 
-  /** Waits for room for so many bytes, or some more. @throws {HttpFailure} 503: there is none. */
+  /** Waits for capacity for at least this many bytes. @throws {HttpError} 503 after the maximum wait. */
   grow(bytes: number): Promise<void> {
     return this.take(Math.min(bytes <= usualBytesMax ? usualBytesMax : this.bytesMax, this.bytesMax));
   }
 
-  /** Waits for room for exactly so many bytes. @throws {HttpFailure} 503: there is none. */
+  /** Waits for capacity for exactly this many bytes. @throws {HttpError} 503 after the maximum wait. */
   async take(bytes: number): Promise<void> {
     const leave = await (bytes > usualBytesMax ? this.large : this.usual).take(bytes);
     this.leave();
@@ -129,21 +128,21 @@ class Room {
     this.bytes = bytes;
   }
 
-  /** Gives back what was taken. */
+  /** Releases the reservation. */
   leave(): void {
     this.taken?.();
     this.taken = undefined;
   }
 }
 
-/** The same bytes with room for twice as many, within the limit. */
+/** A copy with at least double capacity, within the limit. */
 function grown(bytes: Buffer<ArrayBuffer>, needed: number, bytesMax: number): Buffer<ArrayBuffer> {
   const larger = Buffer.allocUnsafeSlow(Math.min(bytesMax, Math.max(needed, bytes.length * 2)));
   larger.set(bytes);
   return larger;
 }
 
-/** The same length said more than once comes as a list; the server has refused lengths that differ, and what is none. */
+/** A repeated length arrives as a list; the server has already rejected differing and invalid lengths. */
 function declaredBytes(request: Request): number | undefined {
   const header = request.headers.get("content-length");
   return header === null ? undefined : Number.parseInt(header, 10);

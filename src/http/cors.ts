@@ -1,29 +1,29 @@
 /**
- * What pages on other origins may read.
+ * CORS: what pages on other origins may read.
  *
- * The origin is mirrored and never `*`. Every answer carries the headers, refusals too: without them a browser library
- * cannot tell a refusal from a broken connection and sends again.
- * Source: contract, README (CORS), ingestion 1.2, management-api 1.5; sdk-compat 4.1.
+ * The origin is mirrored and never `*`. Every response carries the headers, including errors: without them a browser
+ * library cannot distinguish an error from a broken connection, and retries. Source: contract, README (CORS), ingestion
+ * 1.2, management-api 1.5; sdk-compat 4.1.
  */
 
-/** The rules of a kind of route. */
+/** CORS rules of a kind of route. */
 export interface CorsRules {
   readonly methods: string;
-  /** Request headers that are allowed where the browser names none. */
+  /** Allowed request headers when the browser requests none. */
   readonly headers: string;
   /** Beacons are sent with credentials; keys never travel in cookies. */
   readonly takesCredentials: boolean;
-  /** Status of the answer to a browser's question. */
+  /** Status of the preflight response. */
   readonly preflightStatus: 200 | 204;
 }
 
-/** The header of the console's own requests. A page of another origin cannot send it: no preflight allows it. */
+/** Header of the console's own requests. Pages of other origins cannot send it: no preflight allows it. */
 export const consoleHeader = "x-flagkeep-console";
 
 const exposedHeaders = "ETag, Retry-After, X-Request-Id, PostHog-Request-Id";
 const maxAgeSeconds = "86400";
 
-/** Management: a key is sent by the caller's own code. */
+/** Management API: keys are sent by the caller's own code. */
 export const apiCors: CorsRules = {
   methods: "DELETE, GET, OPTIONS, PATCH, POST, PUT",
   headers: "accept, authorization, content-type, user-agent, x-csrftoken, x-requested-with",
@@ -40,7 +40,7 @@ export const publicCors: CorsRules = {
   preflightStatus: 204,
 };
 
-/** Whether a request is a browser's question before the real one. */
+/** Whether a request is a CORS preflight. */
 export function isPreflight(request: Request): boolean {
   return (
     request.method === "OPTIONS" &&
@@ -49,9 +49,9 @@ export function isPreflight(request: Request): boolean {
   );
 }
 
-/** Puts the headers that let the page that asks read the answer beside the others. */
+/** Adds the headers that let the requesting page read the response. */
 export function addCors(headers: Record<string, string>, request: Request, rules: CorsRules): void {
-  // Also without an origin: a cache must not hand this answer to a page that has one.
+  // Even without an Origin: a cache must not return this response to a page that sends one.
   headers.Vary = "Origin";
   const origin = request.headers.get("origin");
   if (origin === null) return;
@@ -60,7 +60,7 @@ export function addCors(headers: Record<string, string>, request: Request, rules
   if (rules.takesCredentials) headers["Access-Control-Allow-Credentials"] = "true";
 }
 
-/** The headers of the answer to a preflight besides those of every answer: requested headers are allowed, the console's own never. */
+/** Additional headers of a preflight response: requested headers are allowed, the console's own never. */
 export function preflightHeaders(request: Request, rules: CorsRules): Record<string, string> {
   return {
     "Access-Control-Allow-Methods": rules.methods,

@@ -1,4 +1,4 @@
-/** The documentation as one page that needs no script and nothing from the internet. Pure. */
+/** Renders the documentation as one page without scripts or external resources. Pure. */
 
 import type { JsonSchema, OpenApiDocument, Operation } from "./openapi.ts";
 
@@ -14,7 +14,7 @@ td,th{text-align:left;padding:.15rem .8rem .15rem 0;vertical-align:top}nav a{mar
 details,h2{border-color:#333c46}a{color:#8ab8ff}b.get{color:#4c9}b.post{color:#7af}b.patch,b.put{color:#eb6}b.delete{color:#f77}}
 `;
 
-/** The whole page. @param prefix what a reverse proxy has before every path. */
+/** The whole page. @param prefix path prefix of a reverse proxy. */
 export function docsPage(document: OpenApiDocument, prefix: string): string {
   const sections = document.tags.map(({ name }) => {
     const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
@@ -58,7 +58,7 @@ function answerHtml(answer: JsonSchema): string {
   return `${prose(String(answer.description ?? ""))}${answer.content ? contentHtml(answer) : ""}`;
 }
 
-/** The example, and the name of the schema when it has one. */
+/** The example, and the name of the schema if it has one. */
 function contentHtml(holder: JsonSchema): string {
   const content = (holder.content as Record<string, JsonSchema>)["application/json"]!;
   const name = String((content.schema as JsonSchema).$ref ?? "")
@@ -74,7 +74,7 @@ function schemaHtml(name: string, schema: JsonSchema): string {
   return `<details id="schema-${anchor(name)}"><summary><code>${escaped(name)}</code></summary><div><pre>${body}</pre></div></details>`;
 }
 
-/** Text with `code` in it. */
+/** Escapes text and renders `code` spans. */
 function prose(text: string): string {
   return escaped(text)
     .replace(/`([^`]+)`/g, "<code>$1</code>")

@@ -1,24 +1,24 @@
-/** What the HTTP edge needs of the server, and what it reports. Types only. */
+/** Dependencies and reports of the HTTP layer. Types only. */
 
-import type { Bodies } from "./body.ts";
-import type { Dialect } from "./dialect.ts";
-import type { ErrorLog } from "./errors.ts";
+import type { BodyReader } from "./body.ts";
+import type { ErrorLog } from "./error-mapping.ts";
 import type { RateLimiter } from "./rate-limit.ts";
 import type { Guard, Method, Route } from "./route.ts";
+import type { RouteProfile } from "./route-profile.ts";
 
-/** What the server knows about a connection. */
+/** A connection of the server. */
 export interface Connection {
-  /** Address of the other end; undefined where there is none. */
+  /** Address of the peer, if known. */
   peer(): string | undefined;
-  /** Changes how many seconds may pass without a byte in either direction; 0 for any time. */
+  /** Sets the idle timeout of the connection in seconds; 0 for none. */
   allowSilence(seconds: number): void;
 }
 
-/** Where a request comes from and what it was sent to, as the operator's settings tell. */
-export interface Places {
+/** Resolves the client address and base URL of a request by the operator's settings. */
+export interface OriginResolver {
   isTrusted(peer: string): boolean;
   clientOf(peer: string | undefined, headers: Headers): string | undefined;
-  /** Where clients reach this server, without a slash at the end. */
+  /** URL by which clients reach this server, without a trailing slash. */
   baseUrlOf(requested: URL, peer: string | undefined, headers: Headers): string;
 }
 
@@ -33,10 +33,10 @@ export interface SharedState {
 }
 
 export interface EdgeDeps {
-  readonly bodies: Bodies;
-  readonly places: Places;
+  readonly bodies: BodyReader;
+  readonly origins: OriginResolver;
   readonly now: () => Date;
-  /** Absent: there is one node. */
+  /** Absent: single node. */
   readonly shared?: SharedState;
   readonly guard: Guard;
   readonly log: ErrorLog;
@@ -50,7 +50,7 @@ export interface EdgeDeps {
   readonly connectionOf: (request: Request) => Connection;
 }
 
-/** A request that has its response. */
+/** A request with a complete response. */
 export interface CompletedRequest {
   readonly request: Request;
   readonly requestId: string;
@@ -59,18 +59,18 @@ export interface CompletedRequest {
   /** Whether it carried events. */
   readonly isCapture: boolean;
   readonly status: number;
-  /** Why it was rejected, for people. */
+  /** Human-readable reason of a rejection. */
   readonly reason: string | undefined;
   /** By the clock of `performance.now`. */
   readonly startedAt: number;
   readonly address: () => string | undefined;
 }
 
-/** A path and its methods, which all have one dialect. */
+/** A path and its methods, which all have one profile. */
 export interface RegisteredPath {
-  /** As the route record has it; aliases name it in metrics, too. */
+  /** As in the route record; also names its aliases in metrics. */
   readonly path: string;
-  readonly dialect: Dialect;
+  readonly profile: RouteProfile;
   readonly methods: ReadonlyMap<Method, Route>;
 }
 

@@ -1,29 +1,30 @@
 /**
- * The Elysia application: the life cycle that every route shares.
+ * The Elysia application: the lifecycle of all routes.
  *
- * `onRequest` creates the request's context, the route's hooks authorize and read the body (`route-handler.ts`), `onError`
- * turns errors into responses, `mapResponse` adds common headers and records the request. `docs/decisions/07-own-http-layer.md` says why.
+ * `onRequest` creates the request's context, the route's hooks authorize and read the body (`route-handler.ts`),
+ * `onError` turns errors into responses, `mapResponse` adds common headers and records the request. Rationale:
+ * `docs/decisions/07-own-http-layer.md`.
  */
 
 import { Elysia, NotFoundError } from "elysia";
 import { BunAdapter } from "elysia/adapter/bun";
-import { isCallerGone } from "../lib/caller.ts";
-import { managementDialect } from "./dialect.ts";
+import { isClientDisconnected } from "../lib/client-abort.ts";
 import type { CompletedRequest, EdgeDeps, RegisteredPath, RegisteredPaths } from "./edge-deps.ts";
-import { failureOf, logDefect } from "./errors.ts";
-import { Exchange } from "./exchange.ts";
-import { callerGone, notFound } from "./failure.ts";
+import { logUnexpectedError, toHttpError } from "./error-mapping.ts";
 import { finishResponse } from "./finish-response.ts";
+import { clientDisconnected, notFound } from "./http-error.ts";
 import { registerPaths } from "./paths.ts";
+import { RequestContext } from "./request-context.ts";
+import { managementProfile } from "./route-profile.ts";
 
-const unknownPath: RegisteredPath = { path: "other", dialect: managementDialect, methods: new Map() };
+const unknownPath: RegisteredPath = { path: "other", profile: managementProfile, methods: new Map() };
 
 export type EdgeApp = ReturnType<typeof createLifecycle>;
 
 /**
- * An application that serves these paths; Elysia composes it at its first request.
+ * An application that serves these paths; Elysia composes it on its first request.
  *
- * @param isSecure whether its requests come over TLS.
+ * @param isSecure whether its requests arrive over TLS.
  */
 export function createEdge(paths: RegisteredPaths, isSecure: boolean, deps: EdgeDeps): EdgeApp {
   const app = createLifecycle(isSecure, deps);
@@ -34,18 +35,18 @@ export function createEdge(paths: RegisteredPaths, isSecure: boolean, deps: Edge
 function createLifecycle(isSecure: boolean, deps: EdgeDeps) {
   return new Elysia({
     name: "flagkeep",
-    // Elysia's HEAD routes run the GET and read its body to count the bytes, also of an endless stream.
+    // Elysia's HEAD routes run the GET and read its body to count the bytes, even of an endless stream.
     adapter: { ...BunAdapter, isWebStandard: false },
     normalize: false,
     strictPath: true,
-    // With true, Elysia looks for the path after a host of usual length and fails for `http://api/`; with false it looks
-    // after `http://`, which in `https://` would find the second slash.
+    // With true, Elysia searches the path after a host of typical length and fails for `http://api/`; with false it
+    // searches after `http://`, which in `https://` would find the second slash.
     handler: { standardHostname: isSecure },
   })
-    .decorate("exchange", undefined as unknown as Exchange)
+    .decorate("exchange", undefined as unknown as RequestContext)
     .onRequest((context) => {
       const { request } = context;
-      context.exchange = new Exchange(request, deps.connectionOf(request), unknownPath, deps);
+      context.exchange = new RequestContext(request, deps.connectionOf(request), unknownPath, deps);
     })
     .onError({ as: "global" }, ({ error: thrown, exchange, set }) => {
       // Otherwise Elysia rebuilds the response with its own status.
@@ -53,27 +54,27 @@ function createLifecycle(isSecure: boolean, deps: EdgeDeps) {
       const error = thrown instanceof NotFoundError ? notFound() : thrown;
       deps.onError?.(error);
       const { request, requestId, registered } = exchange;
-      const failure = isCallerGone(error, request.signal) ? callerGone() : failureOf(error);
+      const failure = isClientDisconnected(error, request.signal) ? clientDisconnected() : toHttpError(error);
       exchange.reason = failure.message;
-      if (failure.status === 500) logDefect(error, { request, requestId, log: deps.log });
-      return registered.dialect.refuse(failure, error, exchange);
+      if (failure.status === 500) logUnexpectedError(error, { request, requestId, log: deps.log });
+      return registered.profile.refuse(failure, error, exchange);
     })
     .mapResponse({ as: "global" }, async ({ exchange, responseValue }) => {
       exchange.end();
-      const finished = finishResponse(responseValue, exchange.registered.dialect, exchange);
+      const finished = finishResponse(responseValue, exchange.registered.profile, exchange);
       const response = finished instanceof Promise ? await finished : finished;
       deps.onSeen?.(completed(exchange, response.status));
       return response;
     });
 }
 
-function completed(exchange: Exchange, status: number): CompletedRequest {
+function completed(exchange: RequestContext, status: number): CompletedRequest {
   const { request, requestId, registered, reason, startedAt } = exchange;
   return {
     request,
     requestId,
     route: registered.path,
-    isCapture: registered.dialect.isCapture ?? false,
+    isCapture: registered.profile.isCapture ?? false,
     status,
     reason,
     startedAt,

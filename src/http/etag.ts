@@ -1,11 +1,11 @@
-/** Entity tags: clients that have the content already get 304. */
+/** Entity tags: clients that have the current content get 304. */
 
-/** The tag of a content; weak, because compressed bytes have the same one. */
+/** Weak ETag of a content: gzip and identity share it. */
 export function weakTag(content: string | Uint8Array): string {
   return `W/"${new Bun.CryptoHasher("sha256").update(content).digest("hex").slice(0, 32)}"`;
 }
 
-/** Whether an `If-None-Match` header names a tag; strong and weak forms of the same tag are equal. */
+/** Whether an `If-None-Match` header contains a tag; strong and weak forms of a tag are equal. */
 export function isNotModified(ifNoneMatch: string | null | undefined, etag: string): boolean {
   if (!ifNoneMatch) return false;
   if (ifNoneMatch.trim() === "*") return true;

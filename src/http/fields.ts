@@ -1,20 +1,20 @@
 /**
- * Checks a body against its schema and answers in the words that clients of a PostHog server know.
+ * Validates a body against its schema, with the error messages of a PostHog server.
  *
- * Lenient where the original is: unknown fields are dropped, numbers are taken for text and text for
- * numbers and booleans; times come out in UTC, which is meant where they name no zone. Reports the first fault only.
- * Source: contract, management-api 1.2 and 1.3.
+ * As lenient as the original: unknown fields are dropped, numbers are accepted as strings, and strings as numbers and
+ * booleans; times are returned in UTC, the default zone. Reports only the first fault. Source: contract, management-api
+ * 1.2 and 1.3.
  */
 
 import type { Static, TObject } from "@sinclair/typebox";
-import { InvalidField } from "../lib/errors.ts";
-import { numberText } from "../lib/exact-json.ts";
+import { microsToApiTime } from "../lib/api-time.ts";
+import { InvalidFieldError } from "../lib/errors.ts";
+import { formatNumber } from "../lib/exact-json.ts";
 import { isJsonObject, typeName } from "../lib/json.ts";
 import { isRepresentable, parseInstant } from "../lib/timestamp.ts";
 import { canonicalUuid } from "../lib/uuid.ts";
-import { microsToWire } from "../lib/wire-time.ts";
 
-/** The parts of a JSON schema that are looked at here. */
+/** The supported parts of a JSON schema. */
 interface Shape {
   type?: string;
   enum?: readonly unknown[];
@@ -35,10 +35,10 @@ const trueWords = new Set<unknown>([true, "true", "True", "TRUE", "t", "1", 1, "
 const falseWords = new Set<unknown>([false, "false", "False", "FALSE", "f", "0", 0, "no", "off"]);
 
 /**
- * Takes the fields of `schema` out of a parsed body.
+ * Extracts the fields of `schema` from a parsed body.
  *
- * @param options.partial a missing field is no fault (PATCH).
- * @throws {InvalidField} the first fault, in the order of the schema.
+ * @param options.partial fields may be missing (PATCH).
+ * @throws {InvalidFieldError} the first fault, in the order of the schema.
  */
 export function parseFields<Schema extends TObject>(
   schema: Schema,
@@ -46,7 +46,7 @@ export function parseFields<Schema extends TObject>(
   options: { partial?: boolean } = {},
 ): Static<Schema> {
   if (!isJsonObject(body)) {
-    throw new InvalidField(
+    throw new InvalidFieldError(
       null,
       "invalid_input",
       `Invalid data. Expected a dictionary, but got ${typeName(body)}.`,
@@ -72,7 +72,7 @@ function parseObject(
     const attr = prefix === "" ? name : `${prefix}__${name}`;
     if (!Object.hasOwn(value, name)) {
       if (!isPartial && shape.required?.includes(name)) {
-        throw new InvalidField(attr, "required", "This field is required.");
+        throw new InvalidFieldError(attr, "required", "This field is required.");
       }
       continue;
     }
@@ -88,25 +88,25 @@ function parseValue(shape: Shape, value: unknown, attr: string): unknown {
     return branch ? parseValue(branch, value, attr) : value;
   }
   if (shape.type === undefined) return value;
-  if (value === null) throw new InvalidField(attr, "null", "This field may not be null.");
+  if (value === null) throw new InvalidFieldError(attr, "null", "This field may not be null.");
   switch (shape.type) {
     case "string":
-      return parseText(shape, value, attr);
+      return parseString(shape, value, attr);
     case "boolean":
       if (trueWords.has(value)) return true;
       if (falseWords.has(value)) return false;
-      throw new InvalidField(attr, "invalid_input", "Must be a valid boolean.");
+      throw new InvalidFieldError(attr, "invalid_input", "Must be a valid boolean.");
     case "integer":
     case "number":
       return parseNumber(shape, value, attr);
     case "array":
       if (!Array.isArray(value)) {
         const found = typeName(value);
-        throw new InvalidField(attr, "not_a_list", `Expected a list of items but got type "${found}".`);
+        throw new InvalidFieldError(attr, "not_a_list", `Expected a list of items but got type "${found}".`);
       }
       if (shape.maxItems !== undefined && value.length > shape.maxItems) {
         const detail = `Ensure this field has no more than ${shape.maxItems} elements.`;
-        throw new InvalidField(attr, "max_length", detail);
+        throw new InvalidFieldError(attr, "max_length", detail);
       }
       return shape.items
         ? value.map((item, index) => parseValue(shape.items!, item, `${attr}__${index}`))
@@ -114,7 +114,11 @@ function parseValue(shape: Shape, value: unknown, attr: string): unknown {
     case "object":
       if (!isJsonObject(value)) {
         const found = typeName(value);
-        throw new InvalidField(attr, "not_a_dict", `Expected a dictionary of items but got type "${found}".`);
+        throw new InvalidFieldError(
+          attr,
+          "not_a_dict",
+          `Expected a dictionary of items but got type "${found}".`,
+        );
       }
       return shape.properties ? parseObject(shape, value as Record<string, unknown>, attr, false) : value;
     default:
@@ -122,58 +126,58 @@ function parseValue(shape: Shape, value: unknown, attr: string): unknown {
   }
 }
 
-function parseText(shape: Shape, value: unknown, attr: string): string {
+function parseString(shape: Shape, value: unknown, attr: string): string {
   if (shape.enum) {
     if (shape.enum.includes(value)) return value as string;
     const shown = typeof value === "string" ? value : JSON.stringify(value);
-    throw new InvalidField(attr, "invalid_choice", `"${shown}" is not a valid choice.`);
+    throw new InvalidFieldError(attr, "invalid_choice", `"${shown}" is not a valid choice.`);
   }
-  const given = numberText(value) ?? value;
-  if (typeof given !== "string" && typeof given !== "number") {
-    throw new InvalidField(attr, "invalid_input", "Not a valid string.");
+  const sent = formatNumber(value) ?? value;
+  if (typeof sent !== "string" && typeof sent !== "number") {
+    throw new InvalidFieldError(attr, "invalid_input", "Not a valid string.");
   }
-  const found = String(given).trim();
+  const found = String(sent).trim();
   if (found.includes("\0")) {
-    throw new InvalidField(attr, "null_characters_not_allowed", "Null characters are not allowed.");
+    throw new InvalidFieldError(attr, "null_characters_not_allowed", "Null characters are not allowed.");
   }
   if (found === "" && (shape.minLength ?? 0) > 0) {
-    throw new InvalidField(attr, "blank", "This field may not be blank.");
+    throw new InvalidFieldError(attr, "blank", "This field may not be blank.");
   }
   if (shape.maxLength !== undefined && found.length > shape.maxLength) {
     const detail = `Ensure this field has no more than ${shape.maxLength} characters.`;
-    throw new InvalidField(attr, "max_length", detail);
+    throw new InvalidFieldError(attr, "max_length", detail);
   }
   if (shape.format === "uuid") {
     const uuid = canonicalUuid(found);
-    if (uuid === undefined) throw new InvalidField(attr, "invalid_input", "Must be a valid UUID.");
+    if (uuid === undefined) throw new InvalidFieldError(attr, "invalid_input", "Must be a valid UUID.");
     return uuid;
   }
   if (shape.format === "date-time") {
     const micros = parseInstant(found);
-    if (micros !== undefined && isRepresentable(micros)) return microsToWire(micros);
-    throw new InvalidField(attr, "invalid_input", "Datetime has wrong format.");
+    if (micros !== undefined && isRepresentable(micros)) return microsToApiTime(micros);
+    throw new InvalidFieldError(attr, "invalid_input", "Datetime has wrong format.");
   }
   return found;
 }
 
 function parseNumber(shape: Shape, value: unknown, attr: string): number {
   const isInteger = shape.type === "integer";
-  const given = numberText(value) ?? value;
-  const found = typeof given === "string" && given.trim() !== "" ? Number(given) : given;
+  const sent = formatNumber(value) ?? value;
+  const found = typeof sent === "string" && sent.trim() !== "" ? Number(sent) : sent;
   if (typeof found !== "number" || !Number.isFinite(found) || (isInteger && !Number.isSafeInteger(found))) {
     const detail = isInteger ? "A valid integer is required." : "A valid number is required.";
-    throw new InvalidField(attr, "invalid_input", detail);
+    throw new InvalidFieldError(attr, "invalid_input", detail);
   }
   if (shape.enum && !shape.enum.includes(found)) {
-    throw new InvalidField(attr, "invalid_choice", `"${found}" is not a valid choice.`);
+    throw new InvalidFieldError(attr, "invalid_choice", `"${found}" is not a valid choice.`);
   }
   if (shape.minimum !== undefined && found < shape.minimum) {
     const detail = `Ensure this value is greater than or equal to ${shape.minimum}.`;
-    throw new InvalidField(attr, "min_value", detail);
+    throw new InvalidFieldError(attr, "min_value", detail);
   }
   if (shape.maximum !== undefined && found > shape.maximum) {
     const detail = `Ensure this value is less than or equal to ${shape.maximum}.`;
-    throw new InvalidField(attr, "max_value", detail);
+    throw new InvalidFieldError(attr, "max_value", detail);
   }
   return found;
 }

@@ -3,32 +3,32 @@
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import { addCors } from "./cors.ts";
-import type { Dialect } from "./dialect.ts";
-import { Reply } from "./reply.ts";
+import type { RouteProfile } from "./route-profile.ts";
+import { RouteResponse } from "./route-response.ts";
 
 /**
  * Adds the headers that every response has, and compresses it where that pays.
  *
- * @param result what a handler returned: a `Reply`, a `Response`, or JSON for a 200.
+ * @param result what a handler returned: a `RouteResponse`, a `Response`, or JSON for a 200.
  * @returns a promise only if the response is compressed.
  */
 export function finishResponse(
   result: unknown,
-  dialect: Dialect,
+  profile: RouteProfile,
   { request, requestId }: { request: Request; requestId: string },
 ): Response | Promise<Response> {
   const common: Record<string, string> = {
     "X-Request-Id": requestId,
     "X-Content-Type-Options": "nosniff",
   };
-  if (dialect.cors !== undefined) addCors(common, request, dialect.cors);
-  if (dialect.caching !== undefined) common["Cache-Control"] = dialect.caching;
+  if (profile.cors !== undefined) addCors(common, request, profile.cors);
+  if (profile.caching !== undefined) common["Cache-Control"] = profile.caching;
   const isHead = request.method === "HEAD";
   if (result instanceof Response) {
     if (isHead) return withHeaders(withoutBody(result), common);
     return compressResponse(result, request).then((response) => withHeaders(response, common));
   }
-  const reply = result instanceof Reply ? result : new Reply(200, result);
+  const reply = result instanceof RouteResponse ? result : new RouteResponse(200, result);
   const written = reply.written();
   if (written !== undefined) common["Content-Type"] = written.contentType;
   if (isHead && written !== undefined) common["Content-Length"] = String(Buffer.byteLength(written.bytes));

@@ -1,22 +1,22 @@
 /**
- * The one place where the JSON of a request is parsed.
+ * The only place that parses the JSON of requests.
  *
- * Parsing cannot be interrupted, and millions of brackets keep it busy for seconds: what is nested deeper, or holds
- * more objects and arrays, than any honest body is refused before.
+ * Parsing cannot be interrupted, and millions of brackets take seconds: JSON nested deeper, or with more objects and
+ * arrays, than any honest body is rejected first.
  */
 
 import { AppError } from "../lib/errors.ts";
 import { closingQuote } from "../lib/json-strings.ts";
 
-/** What a text may hold at most. */
+/** Limits of a JSON text. */
 export interface JsonLimits {
-  /** Levels of nesting: whatever reads stored JSON recursively must not run out of stack. */
+  /** Levels of nesting: code that reads stored JSON recursively must not overflow its stack. */
   readonly levels: number;
-  /** Objects and arrays. */
+  /** Number of objects and arrays. */
   readonly containers: number;
 }
 
-/** How deep the list of a batch can stand. */
+/** Maximum depth of a batch's list. */
 const listDepthMax = 2;
 
 const quote = 34;
@@ -26,11 +26,10 @@ const openBrace = 123;
 const closeBrace = 125;
 const comma = 44;
 
-/** The text holds more levels than is allowed. */
-export class NestedTooDeep extends AppError {
+export class NestingTooDeepError extends AppError {
   readonly code = "nested_too_deep";
   constructor(
-    /** Counted from 0: the element of the outermost list that is at fault; 0 outside of a list. */
+    /** 0-based index of the faulty element in the outermost list; 0 outside of a list. */
     readonly position: number,
     levels: number,
   ) {
@@ -38,8 +37,7 @@ export class NestedTooDeep extends AppError {
   }
 }
 
-/** The text holds more objects and arrays than is allowed. */
-export class TooManyContainers extends AppError {
+export class JsonTooComplexError extends AppError {
   readonly code = "too_many_containers";
   constructor(readonly limit: number) {
     super(`more than ${limit} objects and arrays`);
@@ -47,37 +45,37 @@ export class TooManyContainers extends AppError {
 }
 
 /**
- * Parses JSON of a client.
+ * Parses a client's JSON.
  *
- * @throws {NestedTooDeep} @throws {TooManyContainers} @throws {SyntaxError} not JSON.
+ * @throws {NestingTooDeepError} @throws {JsonTooComplexError} @throws {SyntaxError} not JSON.
  */
 export function parseJson(text: string, limits: JsonLimits): unknown {
   checkJson(text, limits);
   return JSON.parse(text);
 }
 
-/** What the parser did not like, in its own words. @param error what parsing threw */
-export function parserWords(error: unknown): string {
+/** The parser's message. @param error what parsing threw */
+export function parserMessage(error: unknown): string {
   return error instanceof Error ? error.message.replace(/^JSON Parse error: /, "") : "not JSON";
 }
 
 /**
- * Checks that parsing a text takes no longer than its length lets expect; the text need not be JSON.
+ * Ensures that parsing takes no longer than the length suggests; the text need not be JSON.
  *
- * @throws {NestedTooDeep} @throws {TooManyContainers}
+ * @throws {NestingTooDeepError} @throws {JsonTooComplexError}
  */
 export function checkJson(text: string, { levels, containers }: JsonLimits): void {
   if (text.length <= levels) return;
-  // A few brackets cannot be deep, and to count them is much faster than to follow them.
+  // Few brackets cannot be nested deeply, and counting is much faster than tracking the depth.
   const most = Math.max(levels, containers);
-  const count = countOf(text, "{", most) + countOf(text, "[", most);
+  const count = getCount(text, "{", most) + getCount(text, "[", most);
   if (count > levels && isDeeper(text, levels))
-    throw new NestedTooDeep(positionOfDepth(text, levels), levels);
-  if (count > containers) throw new TooManyContainers(containers);
+    throw new NestingTooDeepError(positionOfDepth(text, levels), levels);
+  if (count > containers) throw new JsonTooComplexError(containers);
 }
 
-/** @returns at most one more than `most`. */
-function countOf(text: string, searched: string, most: number): number {
+/** @returns at most `most` + 1. */
+function getCount(text: string, searched: string, most: number): number {
   let found = 0;
   for (let at = text.indexOf(searched); at !== -1 && found <= most; at = text.indexOf(searched, at + 1)) {
     found++;
@@ -100,7 +98,7 @@ function isDeeper(text: string, levels: number): boolean {
   return false;
 }
 
-/** Which element of the outermost list goes too deep. */
+/** Index of the element in the outermost list that is nested too deeply. */
 function positionOfDepth(text: string, levels: number): number {
   let [depth, listDepth, position] = [0, 0, 0];
   for (let at = 0; at < text.length && depth <= levels; at++) {

@@ -1,13 +1,13 @@
 /**
- * Writes the OpenAPI 3.1 document from the route records, so that it cannot disagree with what is served.
+ * Generates the OpenAPI 3.1 document from the route records, so that it always matches the served routes.
  *
  * Pure.
  */
 
 import type { TObject, TSchema } from "@sinclair/typebox";
 import { version } from "../version.ts";
-import type { Access, Answer, Route } from "./route.ts";
-import { ApiFailure } from "./shapes.ts";
+import type { Access, ResponseSpec, Route } from "./route.ts";
+import { ApiFailure } from "./schemas.ts";
 
 export type JsonSchema = { [name: string]: unknown };
 
@@ -32,10 +32,10 @@ export interface OpenApiDocument {
 }
 
 const apiDescription =
-  "Every path answers with and without a slash at its end. `/api/environments/…` means the same as `/api/projects/…`. " +
-  "`@current` in place of a project id means the project the key's user works in; `?token=` with a project's public key names a project as well. " +
-  "Uuids are read in either letter case, with and without hyphens. " +
-  "Every failure has the same envelope, except where an answer says otherwise.";
+  "The trailing slash of every path is optional. `/api/environments/…` is an alias of `/api/projects/…`. " +
+  "`@current` instead of a project id selects the user's current project; `?token=` with a project's public key selects that project. " +
+  "UUIDs are case-insensitive, with or without hyphens. " +
+  "All errors have the same envelope unless a response documents another.";
 
 /** The document of all routes. */
 export function openApiDocument(routes: readonly Route[], serverUrl: string): OpenApiDocument {
@@ -45,7 +45,7 @@ export function openApiDocument(routes: readonly Route[], serverUrl: string): Op
     const path = `${route.path.replace(/:(\w+)/g, "{$1}").replace(/\/$/, "")}/`;
     const operations = paths[path] ?? {};
     paths[path] = operations;
-    operations[route.method.toLowerCase()] = operationOf(route, schemas);
+    operations[route.method.toLowerCase()] = getOperation(route, schemas);
   }
   return {
     openapi: "3.1.0",
@@ -68,29 +68,29 @@ const securitySchemeTable = {
     in: "cookie",
     name: "flagkeep-ID",
     description:
-      "The cookie of the console, over https `__Host-flagkeep-ID`. It counts with the header `X-Flagkeep-Console: 1` from a page of this server only, wherever a personal key does as well.",
+      "The cookie of the console, over https `__Host-flagkeep-ID`. Valid only with the header `X-Flagkeep-Console: 1` from a page of this server, wherever a personal key is valid.",
   },
   projectSecretKey: { type: "http", scheme: "bearer", description: "The secret key of a project (`phs_…`)." },
 };
 
-function operationOf(route: Route, schemas: Record<string, JsonSchema>): Operation {
+function getOperation(route: Route, schemas: Record<string, JsonSchema>): Operation {
   const access = route.access;
   const answers = { ...commonFailures(route, access), ...route.answers };
   return {
-    operationId: operationIdOf(route),
+    operationId: getOperationId(route),
     summary: route.summary,
     description: [route.description, scopeSentence(route)].filter(Boolean).join("\n\n") || undefined,
     tags: [route.tag],
-    security: securityOf(route),
+    security: getSecurity(route),
     parameters: [...pathParameters(route.path), ...queryParameters(route.query, schemas)],
-    ...(route.body ? { requestBody: requestBodyOf(route, schemas) } : {}),
+    ...(route.body ? { requestBody: getRequestBody(route, schemas) } : {}),
     responses: Object.fromEntries(
-      Object.entries(answers).map(([status, answer]) => [status, responseOf(answer, schemas)]),
+      Object.entries(answers).map(([status, answer]) => [status, getResponse(answer, schemas)]),
     ),
   };
 }
 
-function operationIdOf({ method, path }: Route): string {
+function getOperationId({ method, path }: Route): string {
   const words = path.split(/[/_:.@-]+/).filter((word) => word !== "" && word !== "api");
   return method.toLowerCase() + words.map((word) => word[0]!.toUpperCase() + word.slice(1)).join("");
 }
@@ -99,17 +99,17 @@ function scopeSentence({ access, makesCredential }: Route): string {
   if (access.on === "public") return "";
   if (access.on === "console")
     return "Only for the console's page (`X-Flagkeep-Console: 1`); no key is read.";
-  if (access.on === "session") return "Only for somebody who is signed in; no key may call it.";
+  if (access.on === "session") return "Requires a session; keys are not accepted.";
   if (makesCredential === true)
-    return "Creates a credential: needs a personal key with `*` and no restriction, or a session with password re-authentication that was not created with a restricted key.";
+    return "Creates a credential: requires a personal key with `*` and no restriction, or a session with password re-authentication that was not created with a restricted key.";
   if (access.on === "user" && access.needsFullAccess)
-    return "Needs a key that may do everything, everywhere.";
+    return "Requires a personal key with the scope `*` and no restriction.";
   const wanted = access.scopes.map((scope) => `\`${scope}\``).join(" or ");
   const also = access.on === "project" && access.alsoNeeds ? ` and \`${access.alsoNeeds}\`` : "";
-  return wanted === "" ? "Any personal key will do." : `Needs the scope ${wanted}${also}.`;
+  return wanted === "" ? "Requires any personal key." : `Requires the scope ${wanted}${also}.`;
 }
 
-function securityOf({ access, makesCredential }: Route): Record<string, string[]>[] {
+function getSecurity({ access, makesCredential }: Route): Record<string, string[]>[] {
   if (access.on === "public" || access.on === "console") return [];
   if (access.on === "session") return [{ session: [] }];
   if (makesCredential === true) return [{ personalApiKey: ["*"] }];
@@ -144,7 +144,7 @@ function queryParameters(query: TObject | undefined, schemas: Record<string, Jso
   });
 }
 
-function requestBodyOf(route: Route, schemas: Record<string, JsonSchema>): JsonSchema {
+function getRequestBody(route: Route, schemas: Record<string, JsonSchema>): JsonSchema {
   const isPartial = route.method === "PATCH";
   const { required, ...schema } = referenced(route.body!, schemas);
   const shown = isPartial || required === undefined ? schema : { ...schema, required };
@@ -154,7 +154,7 @@ function requestBodyOf(route: Route, schemas: Record<string, JsonSchema>): JsonS
   };
 }
 
-function responseOf(answer: Answer, schemas: Record<string, JsonSchema>): JsonSchema {
+function getResponse(answer: ResponseSpec, schemas: Record<string, JsonSchema>): JsonSchema {
   if (!answer.schema) return { description: answer.description };
   return {
     description: answer.description,
@@ -162,7 +162,7 @@ function responseOf(answer: Answer, schemas: Record<string, JsonSchema>): JsonSc
   };
 }
 
-/** A plain copy of a schema; those that have a name stand under `components` and are referred to. */
+/** A plain copy of a schema; named ones are listed under `components` and referenced. */
 function referenced(schema: TSchema, schemas: Record<string, JsonSchema>): JsonSchema {
   return copied(schema as unknown, schemas) as JsonSchema;
 }
@@ -177,17 +177,17 @@ function copied(value: unknown, schemas: Record<string, JsonSchema>): unknown {
   return { $ref: `#/components/schemas/${name}` };
 }
 
-function commonFailures(route: Route, access: Access): Record<number, Answer> {
-  const failures: Record<number, Answer> = {};
+function commonFailures(route: Route, access: Access): Record<number, ResponseSpec> {
+  const failures: Record<number, ResponseSpec> = {};
   const add = (status: number, description: string, type: string, code: string, detail: string) => {
     failures[status] = { description, schema: ApiFailure, example: { type, code, detail, attr: null } };
   };
   if (route.query && !route.body) {
     const detail = "A valid integer is required.";
-    add(400, "A parameter makes no sense.", "validation_error", "invalid_input", detail);
+    add(400, "Invalid parameter.", "validation_error", "invalid_input", detail);
   }
   if (route.body) {
-    add(400, "The body is not acceptable.", "invalid_request", "parse_error", "JSON parse error - …");
+    add(400, "Invalid body.", "invalid_request", "parse_error", "JSON parse error - …");
     add(
       413,
       "The body is too large.",
@@ -198,14 +198,14 @@ function commonFailures(route: Route, access: Access): Record<number, Answer> {
   }
   if (access.on !== "public") {
     const credentials = "Authentication credentials were not provided.";
-    add(401, "No key, or not a usable one.", "authentication_error", "not_authenticated", credentials);
+    add(401, "The key is missing or invalid.", "authentication_error", "not_authenticated", credentials);
     const scope = "scopes" in access ? access.scopes[0] : undefined;
     const denied = scope ? `API key missing required scope '${scope}'` : "You do not have permission.";
-    add(403, "The key or its user may not do this.", "authentication_error", "permission_denied", denied);
-    add(429, "Too many requests; only when limits are switched on.", "throttled_error", "throttled", "…");
+    add(403, "The key or its user lacks permission.", "authentication_error", "permission_denied", denied);
+    add(429, "Too many requests, if rate limits are enabled.", "throttled_error", "throttled", "…");
   }
   if (route.path.includes(":")) {
-    add(404, "There is no such thing.", "invalid_request", "not_found", "Not found.");
+    add(404, "Not found.", "invalid_request", "not_found", "Not found.");
   }
   return failures;
 }

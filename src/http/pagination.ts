@@ -1,4 +1,4 @@
-/** Pages of a list (contract: management-api 1.4). */
+/** Pagination of lists (contract: management-api 1.4). */
 
 const limitDefault = 100;
 
@@ -16,9 +16,9 @@ export interface PageAnswer<Item> {
 }
 
 /**
- * The page a query asks for. A limit or offset that makes no sense falls back to its default.
+ * The requested page. An invalid limit or offset falls back to its default.
  *
- * @param limitMax a page has no more, whatever is asked for; `next` leads on.
+ * @param limitMax maximum page size; `next` links to the rest.
  */
 export function readPage(query: URLSearchParams, limitMax = Number.POSITIVE_INFINITY): Page {
   return {
@@ -30,8 +30,8 @@ export function readPage(query: URLSearchParams, limitMax = Number.POSITIVE_INFI
 /**
  * Wraps one page of results.
  *
- * @param url   absolute address of this page as clients see it; its other parameters are kept.
- * @param count how many results there are on all pages.
+ * @param url   absolute URL of this page as clients see it; its other parameters are preserved.
+ * @param count number of results on all pages.
  */
 export function pageAnswer<Item>(url: string, page: Page, count: number, results: Item[]): PageAnswer<Item> {
   const { limit, offset } = page;
@@ -46,13 +46,13 @@ export function pageAnswer<Item>(url: string, page: Page, count: number, results
 function address(url: string, limit: number, offset: number): string {
   const target = new URL(url);
   target.searchParams.set("limit", String(limit));
-  // The first page carries no offset.
+  // The first page has no offset.
   if (offset <= 0) target.searchParams.delete("offset");
   else target.searchParams.set("offset", String(offset));
   return target.href;
 }
 
-/** A number of digits only, at least `minimum`, else undefined. */
+/** A string of digits with a value of at least `minimum`, else undefined. */
 function whole(text: string | null, minimum: number): number | undefined {
   if (text === null || !/^\s*\d{1,15}\s*$/.test(text)) return undefined;
   const value = Number(text);

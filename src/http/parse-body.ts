@@ -1,21 +1,21 @@
-/** Takes the body of a management request apart: JSON, a form or an upload. */
+/** Parses the body of a management request: JSON, a form or an upload. */
 
 import { parseExactJson } from "../lib/exact-json.ts";
-import { parseError, unsupportedMediaType } from "./failure.ts";
-import { checkJson, type JsonLimits, parserWords } from "./json.ts";
+import { parseError, unsupportedMediaType } from "./http-error.ts";
+import { checkJson, type JsonLimits, parserMessage } from "./json.ts";
 
-/** Less deep than events: conditions of flags and cohorts are stored and read back recursively. */
+/** Less nesting than for events: conditions of flags and cohorts are stored and read recursively. */
 const jsonLimits: JsonLimits = { levels: 200, containers: 100_000 };
 
-/** Bytes of another encoding are refused: replaced, they would be stored as a text that nobody wrote. */
+/** Other encodings are rejected: with replacement characters, the stored text would differ from the sent one. */
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
 /**
- * Parses a body that is decompressed already.
+ * Parses a decompressed body.
  *
  * @returns an object for an empty body, a form or an upload (files as text); any JSON value otherwise, long integers as
- *          `parseExactJson` keeps them.
- * @throws {HttpFailure} 400 not JSON, not UTF-8 or nested too deep, 415 another media type.
+ * by `parseExactJson`.
+ * @throws {HttpError} 400 not JSON, not UTF-8 or nested too deep, 415 another media type.
  */
 export async function parseBody(bytes: Uint8Array, contentType: string): Promise<unknown> {
   const mediaType = contentType.split(";", 1)[0]!.trim().toLowerCase();
@@ -26,9 +26,9 @@ export async function parseBody(bytes: Uint8Array, contentType: string): Promise
     throw unsupportedMediaType(mediaType);
   }
   const text = decoded(bytes);
-  // `curl -d '{...}'` sends JSON under the type of a form.
+  // `curl -d '{...}'` sends JSON with the content type of a form.
   const isJson = !isForm || /^\s*[[{]/.test(text);
-  return isJson ? parseText(text) : Object.fromEntries(new URLSearchParams(text));
+  return isJson ? parseString(text) : Object.fromEntries(new URLSearchParams(text));
 }
 
 function decoded(bytes: Uint8Array): string {
@@ -39,12 +39,12 @@ function decoded(bytes: Uint8Array): string {
   }
 }
 
-function parseText(text: string): unknown {
+function parseString(text: string): unknown {
   try {
     checkJson(text, jsonLimits);
     return parseExactJson(text);
   } catch (error) {
-    throw parseError(parserWords(error));
+    throw parseError(parserMessage(error));
   }
 }
 

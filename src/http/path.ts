@@ -1,20 +1,20 @@
-/** Parts of a path. */
+/** Path parameters. */
 
 import { canonicalUuid } from "../lib/uuid.ts";
 
-/** A part as a positive integer; one that is none is the id of nothing. */
+/** Parses a path parameter as a positive integer; invalid values match no record. */
 export function readId(params: Record<string, string | undefined>, name: string): number {
   const text = params[name] ?? "";
   return /^\d{1,15}$/.test(text) ? Number(text) : -1;
 }
 
-/** A part as a uuid in the spelling of the stores; one that is none comes as it is, for `@current` and the like. */
+/** A path parameter as a UUID in the stored spelling; other values are returned unchanged, for example `@current`. */
 export function readUuid(params: Record<string, string | undefined>, name: string): string {
   const text = params[name] ?? "";
   return canonicalUuid(text) ?? text;
 }
 
-/** What stands before every path that clients see, behind a reverse proxy; empty or without a slash at the end. */
+/** Path prefix of client URLs behind a reverse proxy; empty or without a trailing slash. */
 export function prefixIn(baseUrl: string): string {
   return new URL(baseUrl).pathname.replace(/\/$/, "");
 }

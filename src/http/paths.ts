@@ -1,24 +1,25 @@
 /**
- * Registers paths with Elysia so that a path answers 405 to methods it does not have, and never with a sibling's route.
+ * Registers paths with Elysia so that a path returns 405 for methods it does not have, and never uses a sibling's
+ * route.
  *
- * Elysia looks up the method first: `GET …/explain`, where only POST exists, would reach `GET …/:id`.
+ * Elysia looks up the method first: `GET …/explain`, where only POST exists, would match `GET …/:id`.
  */
 
-import type { Dialect } from "./dialect.ts";
 import type { RegisteredPath, RegisteredPaths } from "./edge-deps.ts";
-import type { Exchange } from "./exchange.ts";
+import type { RequestContext } from "./request-context.ts";
 import type { Method, Route } from "./route.ts";
 import { type EdgeHandler, type PathParams, routeHandler, unroutedHandler } from "./route-handler.ts";
+import type { RouteProfile } from "./route-profile.ts";
 
-/** Groups routes by path, aliases included. @throws {Error} two routes share method and path, or a path has two dialects. */
+/** Groups routes by path, aliases included. @throws {Error} two routes share method and path, or a path has two profiles. */
 export function groupByPath(routes: readonly Route[]): RegisteredPaths {
-  const byPath = new Map<string, { path: string; dialect: Dialect; methods: Map<Method, Route> }>();
+  const byPath = new Map<string, { path: string; profile: RouteProfile; methods: Map<Method, Route> }>();
   for (const route of routes) {
-    const { dialect, method } = route;
+    const { profile, method } = route;
     for (const path of [route.path, ...route.aliases]) {
-      const registered = byPath.get(path) ?? { path: route.path, dialect, methods: new Map() };
+      const registered = byPath.get(path) ?? { path: route.path, profile, methods: new Map() };
       if (registered.methods.has(method)) throw new Error(`${method} ${path} is registered twice.`);
-      if (registered.dialect !== dialect) throw new Error(`${path} has two dialects.`);
+      if (registered.profile !== profile) throw new Error(`${path} has two route profiles.`);
       registered.methods.set(method, route);
       byPath.set(path, registered);
     }
@@ -26,7 +27,7 @@ export function groupByPath(routes: readonly Route[]): RegisteredPaths {
   return byPath;
 }
 
-/** What is used of Elysia here. */
+/** The part of Elysia that is used here. */
 interface RouteRegistry {
   route(method: string, path: string, handler: never, hooks: never): unknown;
 }
@@ -48,7 +49,7 @@ export function registerPaths(app: RouteRegistry, paths: RegisteredPaths): void 
   }
 }
 
-/** Whether a path with parameters also matches what another path is written for. */
+/** Whether a path with parameters also matches another, more specific path. */
 function matches(parts: readonly string[], path: string): boolean {
   const others = path.split("/");
   for (const [index, part] of parts.entries()) {
@@ -61,13 +62,13 @@ function matches(parts: readonly string[], path: string): boolean {
 interface PathRegistration {
   path: string;
   registered: RegisteredPath;
-  /** Methods that other paths, less exact than this one, have. */
+  /** Methods of other, less specific paths. */
   shadowed: ReadonlySet<string>;
 }
 
 function registerPath(app: RouteRegistry, { path, registered, shadowed }: PathRegistration): void {
   const names = [...path.matchAll(pathParamPattern)].map(([all, name]) => name ?? all);
-  const enter = (exchange: Exchange, params: PathParams) => {
+  const enter = (exchange: RequestContext, params: PathParams) => {
     exchange.registered = registered;
     if (names.length > 0) exchange.params = namedParams(params, names);
   };
@@ -75,7 +76,7 @@ function registerPath(app: RouteRegistry, { path, registered, shadowed }: PathRe
   for (const [method, route] of registered.methods) {
     const handler = routeHandler(route, enter);
     addRoute(app, method, pattern, handler);
-    if (method === "GET" && registered.dialect.headIsGet) addRoute(app, "HEAD", pattern, handler);
+    if (method === "GET" && registered.profile.headIsGet) addRoute(app, "HEAD", pattern, handler);
   }
   const own = new Set(servedMethods(registered));
   const unrouted = unroutedHandler(registered, enter);
@@ -84,8 +85,8 @@ function registerPath(app: RouteRegistry, { path, registered, shadowed }: PathRe
 }
 
 /**
- * @throws {Error} a function is not async. Elysia finds out by the source text whether to await a function, and hands the
- *   promise of any other one on as its result.
+ * @throws {Error} a function is not async. Elysia decides by the source text whether to await a function, and uses the
+ * promise of any other one as its result.
  */
 function addRoute(
   app: RouteRegistry,
@@ -95,7 +96,7 @@ function addRoute(
 ): void {
   for (const used of [...beforeHandle, handle])
     if (!(used instanceof AsyncFunction)) throw new Error(`A handler of ${method} ${path} is not async.`);
-  // Bodies are read by `Exchange`, with a limit and a budget.
+  // Bodies are read by `RequestContext`, with a limit and a budget.
   const hooks =
     beforeHandle.length === 0 ? { parse: "none" } : { parse: "none", beforeHandle: [...beforeHandle] };
   app.route(method, path, handle as never, hooks as never);
@@ -103,17 +104,17 @@ function addRoute(
 
 const AsyncFunction = (async () => undefined).constructor as FunctionConstructor;
 
-function servedMethods({ methods, dialect }: RegisteredPath): string[] {
-  return methods.has("GET") && dialect.headIsGet ? [...methods.keys(), "HEAD"] : [...methods.keys()];
+function servedMethods({ methods, profile }: RegisteredPath): string[] {
+  return methods.has("GET") && profile.headIsGet ? [...methods.keys(), "HEAD"] : [...methods.keys()];
 }
 
-/** Elysia wants one name per position; routes call the same position `id` and `feature_flag_id`. */
+/** Elysia requires one name per position; routes name the same position `id` and `feature_flag_id`. */
 function numbered(path: string): string {
   let position = 0;
   return path.replace(/:\w+/g, () => `:p${position++}`);
 }
 
-/** Stands for a part that is not valid text, such as `%ff`: no record has this name. */
+/** Replaces a part that is not valid text, such as `%ff`: it matches no record. */
 const unreadable = "\uFFFD";
 
 function namedParams(params: PathParams, names: readonly string[]): Record<string, string> {

@@ -1,11 +1,11 @@
-/** Probes for process supervisors and load balancers: whether the process lives, and what each of its roles can do. */
+/** Probes for process supervisors and load balancers: liveness, and readiness per role. */
 
-import { InvalidField } from "../lib/errors.ts";
-import { Reply } from "./reply.ts";
+import { InvalidFieldError } from "../lib/errors.ts";
 import { publicRoute, type Route } from "./route.ts";
-import { bool, choice, list, nullable, object, optional, text } from "./shapes.ts";
+import { RouteResponse } from "./route-response.ts";
+import { bool, enumeration, list, nullable, object, optional, string } from "./schemas.ts";
 
-/** What the server does: takes events, answers flags and manages them, answers questions about events. */
+/** Server roles: capture of events, evaluation and management of flags, queries of events. */
 export const roleNames = ["capture", "flags", "query"] as const;
 export type RoleName = (typeof roleNames)[number];
 
@@ -16,16 +16,22 @@ export interface RoleReadiness {
   reason: string | null;
 }
 
-const Alive = object({ status: text() });
+const Alive = object({ status: string() });
 const Readiness = object({
-  status: choice(["ready", "not_ready"]),
-  roles: list(object({ role: choice(roleNames), ready: bool(), reason: nullable(text()) })),
+  status: enumeration(["ready", "not_ready"]),
+  roles: list(object({ role: enumeration(roleNames), ready: bool(), reason: nullable(string()) })),
+  warnings: optional(
+    list(string(), { description: "What an operator has to look at; absent if there is nothing." }),
+  ),
 });
 const ready = { status: "ready", roles: roleNames.map((role) => ({ role, ready: true, reason: null })) };
-const rebuilding = "The event store is made again: 1000 of 5000 entries.";
+const rebuilding = "Rebuilding the event store: 1000 of 5000 entries.";
 
-/** @param roles all of them. */
-export function probeRoutes(roles: () => readonly RoleReadiness[]): Route[] {
+/** @param roles all of them. @param warnings of the server, included for every role. */
+export function probeRoutes(
+  roles: () => readonly RoleReadiness[],
+  warnings: () => readonly string[],
+): Route[] {
   return [
     publicRoute("GET", "/_liveness", {
       summary: "Liveness probe",
@@ -36,27 +42,29 @@ export function probeRoutes(roles: () => readonly RoleReadiness[]): Route[] {
     publicRoute("GET", "/_readiness", {
       summary: "Readiness probe",
       description:
-        "Ready when everything can be served, or, with `role`, when that can: flags and captures go on while the event " +
-        "store is opened or made again, flags and queries while the disk is full.",
+        "Ready if all roles can be served, or the one in `role`: flags and capture work while the event " +
+        "store opens or rebuilds, flags and queries while the disk is full.",
       tag: "Probes",
-      query: object({ role: optional(choice(roleNames, { description: "Only this role counts." })) }),
+      query: object({ role: optional(enumeration(roleNames, { description: "Check only this role." })) }),
       answers: {
         200: { description: "Ready.", schema: Readiness, example: ready },
         503: {
-          description: "Something cannot be served, and why.",
+          description: "Roles that cannot be served, with the reason.",
           schema: Readiness,
           example: { status: "not_ready", roles: [{ role: "query", ready: false, reason: rebuilding }] },
         },
       },
       handle: ({ query }) => {
-        const asked = query.get("role");
-        if (asked !== null && !roleNames.some((name) => name === asked)) {
-          throw new InvalidField("role", "invalid_choice", `"${asked}" is not a valid choice.`);
+        const requested = query.get("role");
+        if (requested !== null && !roleNames.some((name) => name === requested)) {
+          throw new InvalidFieldError("role", "invalid_choice", `"${requested}" is not a valid choice.`);
         }
-        const counted = roles().filter(({ role }) => asked === null || role === asked);
+        const counted = roles().filter(({ role }) => requested === null || role === requested);
+        const found = warnings();
+        const body = { roles: counted, ...(found.length > 0 && { warnings: found }) };
         return counted.every(({ ready }) => ready)
-          ? { status: "ready", roles: counted }
-          : new Reply(503, { status: "not_ready", roles: counted });
+          ? { status: "ready", ...body }
+          : new RouteResponse(503, { status: "not_ready", ...body });
       },
     }),
   ];

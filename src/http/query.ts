@@ -1,12 +1,12 @@
-/** The parameters of an address. */
+/** Query parameters. */
 
-import { InvalidField } from "../lib/errors.ts";
+import { InvalidFieldError } from "../lib/errors.ts";
 import { isJsonObject, type JsonObject } from "../lib/json.ts";
-import { testFault } from "../lib/operator-values.ts";
-import { withPresentOperator } from "../lib/operators.ts";
+import { validateFilterValue } from "../lib/operator-values.ts";
+import { normalizeOperator } from "../lib/operators.ts";
 import { isRepresentable, parseInstant } from "../lib/timestamp.ts";
 
-/** Of a parameter that is repeated, the last one counts (contract: management-api 5.1). */
+/** The last value of a repeated parameter counts (contract: management-api 5.1). */
 export class Query extends URLSearchParams {
   override get(name: string): string | null {
     return this.getAll(name).at(-1) ?? null;
@@ -17,65 +17,92 @@ const trueWords = new Set(["true", "1", "yes", "on"]);
 const falseWords = new Set(["false", "0", "no", "off"]);
 
 /**
- * A filter that is true or false, in any case; undefined when it is absent or empty.
+ * A boolean filter in any letter case; undefined when absent or empty.
  *
- * @throws {InvalidField} any other word. Source: decision 23.
+ * @throws {InvalidFieldError} any other word. Source: decision 23.
  */
 export function readBoolean(query: URLSearchParams, name: string): boolean | undefined {
   const word = query.get(name)?.trim().toLowerCase() ?? "";
   if (word === "") return undefined;
   if (trueWords.has(word)) return true;
   if (falseWords.has(word)) return false;
-  throw new InvalidField(name, "invalid_input", "Must be a valid boolean: true or false.");
+  throw new InvalidFieldError(name, "invalid_input", "Must be a valid boolean: true or false.");
 }
 
 /**
- * A time in epoch microseconds, UTC where it names no zone; undefined when it is absent or empty.
+ * A time in epoch microseconds, UTC by default; undefined when absent or empty.
  *
- * @throws {InvalidField} it is none.
+ * @throws {InvalidFieldError} invalid.
  */
 export function readInstant(query: URLSearchParams, name: string): number | undefined {
-  const given = query.get(name);
-  if (!given) return undefined;
-  const micros = parseInstant(given);
+  const option = query.get(name);
+  if (!option) return undefined;
+  const micros = parseInstant(option);
   if (micros !== undefined && isRepresentable(micros)) return micros;
-  throw new InvalidField(name, "invalid_input", "It is not a date and time that can be read.");
+  throw new InvalidFieldError(name, "invalid_input", "Invalid date and time.");
 }
 
 /**
- * The filters on properties of the parameter `properties`; undefined without any (contract: management-api 6.4, sdk-compat 4.10).
+ * The property filters of the parameter `properties`; undefined without any (contract: management-api 6.4, sdk-compat
+ * 4.10).
  *
- * @param type what a filter is about that does not say it.
- * @returns with present names of operators.
- * @throws {InvalidField} neither a JSON list of filters nor one filter, or one with an operator or a value that cannot
- *                        be used (contract, third round B1).
+ * @param type default type of a filter.
+ * @returns filters with the current operator names.
+ * @throws {InvalidFieldError} neither a JSON list of filters nor a single filter, or a filter with an unusable operator
+ * or value (contract, third round B1).
  */
 export function readPropertyFilters(
   query: URLSearchParams,
   type: "event" | "person",
 ): JsonObject[] | undefined {
-  const given = query.get("properties");
-  if (!given) return undefined;
-  const refused = new InvalidField(
+  const option = query.get("properties");
+  if (!option) return undefined;
+  const rejected = new InvalidFieldError(
     "properties",
     "invalid_input",
     "Properties must be a JSON list of filters.",
   );
   let parsed: unknown;
   try {
-    parsed = JSON.parse(given);
+    parsed = JSON.parse(option);
   } catch {
-    throw refused;
+    throw rejected;
   }
   const filters = Array.isArray(parsed) ? parsed : [parsed];
-  if (!filters.every(isJsonObject) || filters.some(({ key }) => typeof key !== "string")) throw refused;
+  if (!filters.every(isJsonObject) || filters.some(({ key }) => typeof key !== "string")) throw rejected;
   return filters.length === 0
     ? undefined
-    : filters.map((filter) => checkedFilter(withPresentOperator({ type, ...filter })));
+    : filters.map((filter) => checkedFilter(normalizeOperator({ type, ...filter })));
 }
 
 function checkedFilter(filter: JsonObject): JsonObject {
-  const fault = filter.type === "person" || filter.type === "event" ? testFault(filter) : undefined;
-  if (fault !== undefined) throw new InvalidField("properties", fault.code, fault.detail);
+  const problem =
+    filter.type === "person" || filter.type === "event" ? validateFilterValue(filter) : undefined;
+  if (problem !== undefined) throw new InvalidFieldError("properties", problem.code, problem.detail);
   return filter;
+}
+
+/** The id that a list is filtered by; undefined without it. @throws {InvalidFieldError} not an integer. */
+export function readIdFilter(query: URLSearchParams, field: string): number | undefined {
+  const option = query.get(field);
+  if (option === null || option === "") return undefined;
+  if (/^\d{1,15}$/.test(option)) return Number(option);
+  throw new InvalidFieldError(field, "invalid_input", "A valid integer is required.");
+}
+
+/** One of several values that a list is filtered by; undefined without it. @throws {InvalidFieldError} */
+export function readChoice<Choice extends string>(
+  query: URLSearchParams,
+  field: string,
+  choices: readonly Choice[],
+): Choice | undefined {
+  const option = query.get(field);
+  if (option === null || option === "") return undefined;
+  const found = choices.find((choice) => choice === option);
+  if (found !== undefined) return found;
+  throw new InvalidFieldError(
+    field,
+    "invalid_choice",
+    `"${option}" is not a valid choice: ${choices.join(", ")}.`,
+  );
 }

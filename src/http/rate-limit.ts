@@ -1,10 +1,10 @@
 /**
- * Rate limits of personal keys: fixed windows in memory, forgotten at a restart. Off unless switched on.
+ * Rate limits of personal keys: fixed windows in memory, reset by a restart. Off by default.
  *
  * Source: contract, management-api 1.6.
  */
 
-import { TooManyAttempts } from "../lib/errors.ts";
+import { TooManyAttemptsError } from "../lib/errors.ts";
 import type { Route } from "./route.ts";
 
 /** Requests per window. */
@@ -17,7 +17,7 @@ export interface RateLimit {
 type Bucket = Exclude<Route["bucket"], "none">;
 export type RateLimits = Record<Bucket, readonly RateLimit[]>;
 
-/** The numbers of the contract. */
+/** The limits of the contract. */
 export const defaultRateLimits: RateLimits = {
   management: [
     { name: "burst", requestsMax: 480, windowMs: 60_000 },
@@ -35,23 +35,23 @@ interface Window {
 export class RateLimiter {
   private readonly windows = new Map<string, Window>();
 
-  /** @param fronts among how many the limits are divided: each counts what it sees. */
+  /** @param nodes number of nodes that the limits are divided among: each counts its own requests. */
   constructor(
     private readonly limits: RateLimits,
-    private readonly fronts: () => number = () => 1,
+    private readonly nodes: () => number = () => 1,
   ) {}
 
   /**
    * Counts a request.
    *
-   * @param keyId one counter per key; only keys that exist get here, so their number is bounded.
-   * @throws {TooManyAttempts} with the seconds to wait; the refused request is not counted.
+   * @param keyId one counter per key; only existing keys get here, so their number is bounded.
+   * @throws {TooManyAttemptsError} with the seconds to wait; the rejected request is not counted.
    */
   count(keyId: string, bucket: Bucket, now: number): void {
     const open = this.limits[bucket].map((limit) => this.window(keyId, limit, now));
     for (const [index, window] of open.entries()) {
-      if (window.count < this.limits[bucket][index]!.requestsMax / this.fronts()) continue;
-      throw new TooManyAttempts(Math.max(1, Math.ceil((window.endsAt - now) / 1_000)));
+      if (window.count < this.limits[bucket][index]!.requestsMax / this.nodes()) continue;
+      throw new TooManyAttemptsError(Math.max(1, Math.ceil((window.endsAt - now) / 1_000)));
     }
     for (const window of open) window.count++;
   }

@@ -1,13 +1,13 @@
-/** What Elysia calls for a route: authorization, the body, re-authentication, then the subject's function. */
+/** Elysia handlers of a route: authorization, body, re-authentication, then the module's function. */
 
-import { forCaller } from "../lib/caller.ts";
+import { withAbortSignal } from "../lib/client-abort.ts";
 import { isPreflight, preflightHeaders } from "./cors.ts";
 import type { EdgeDeps, RegisteredPath, SharedState } from "./edge-deps.ts";
-import type { Exchange } from "./exchange.ts";
-import { confirmationRequired, fullAccessRequired, methodNotAllowed } from "./failure.ts";
 import { parseFields } from "./fields.ts";
-import { Reply } from "./reply.ts";
+import { confirmationRequired, fullAccessRequired, methodNotAllowed } from "./http-error.ts";
+import type { RequestContext } from "./request-context.ts";
 import type { Access, Call, Credentials, Guard, Method, Route } from "./route.ts";
+import { RouteResponse } from "./route-response.ts";
 
 /** As Elysia calls it. */
 export interface EdgeHandler {
@@ -17,12 +17,12 @@ export interface EdgeHandler {
 type ElysiaFunction = (context: never) => Promise<unknown>;
 
 export type PathParams = Readonly<Record<string, string | null>> | undefined;
-/** Puts the path and its parameters into the request's context. */
-export type EnterPath = (exchange: Exchange, params: PathParams) => void;
+/** Stores the path and its parameters in the request's context. */
+export type EnterPath = (exchange: RequestContext, params: PathParams) => void;
 
-/** What handlers and hooks use of Elysia's context. */
+/** The part of Elysia's context that handlers and hooks use. */
 export interface EdgeContext {
-  readonly exchange: Exchange;
+  readonly exchange: RequestContext;
   readonly params: PathParams;
 }
 
@@ -46,23 +46,23 @@ export function routeHandler(route: Route, enter: EnterPath): EdgeHandler {
       },
     };
   }
-  // The engine may take as long as a query may; routes that ask it declare 503.
+  // The engine may take as long as a query; routes that use it declare 503.
   const asksEngine = route.answers[503] !== undefined;
   return {
     beforeHandle: [
       async function authorize({ exchange, params }: EdgeContext) {
         enter(exchange, params);
-        await forCaller(exchange.request.signal, () => authorizeCall(route, exchange));
+        await withAbortSignal(exchange.request.signal, () => authorizeCall(route, exchange));
       },
       async function readBody({ exchange }: EdgeContext) {
-        exchange.body = await bodyOf(route, exchange);
-        if (!exchange.admission?.isConfirmed) requireConfirmation(route, exchange);
+        exchange.body = await getBody(route, exchange);
+        if (!exchange.admission?.isConfirmed) assertConfirmation(route, exchange);
       },
     ],
     async handle({ exchange }: EdgeContext) {
-      const work = () => forCaller(exchange.request.signal, () => runRoute(route, exchange));
+      const work = () => withAbortSignal(exchange.request.signal, () => runRoute(route, exchange));
       try {
-        return await (asksEngine ? exchange.unhurried(work) : work());
+        return await (asksEngine ? exchange.withoutIdleTimeout(work) : work());
       } catch (error) {
         throw asError(error);
       }
@@ -73,7 +73,7 @@ export function routeHandler(route: Route, enter: EnterPath): EdgeHandler {
 /** Elysia fails on a thrown undefined or null before its error handler runs. */
 const asError = (thrown: unknown) => thrown ?? new Error(`A route threw ${thrown}.`);
 
-async function authorizeCall(route: Route, exchange: Exchange): Promise<void> {
+async function authorizeCall(route: Route, exchange: RequestContext): Promise<void> {
   const { guard, rateLimiter, shared } = exchange.deps;
   if (shared !== undefined) await shared.look();
   const admission = guard.authorise(route.access, exchange);
@@ -85,7 +85,7 @@ async function authorizeCall(route: Route, exchange: Exchange): Promise<void> {
   exchange.admission = admission;
 }
 
-async function runRoute(route: Route, exchange: Exchange): Promise<unknown> {
+async function runRoute(route: Route, exchange: RequestContext): Promise<unknown> {
   const { deps, request, params, query } = exchange;
   const { parts, hasFullAccess, isConfirmed } = exchange.admission!;
   // Only sessions, which have a cookie, compare the base URL, and computing it is not free.
@@ -96,7 +96,7 @@ async function runRoute(route: Route, exchange: Exchange): Promise<unknown> {
     isStillAllowed: () => isAllowed(deps, route.access, credentials()),
   });
   const run = () => {
-    if (makesCredential(route, call)) requireCredentialRights(deps.guard, route.access, credentials());
+    if (makesCredential(route, call)) assertCredentialRights(deps.guard, route.access, credentials());
     return (route.handle as (call: Call) => unknown)(call);
   };
   return deps.shared === undefined ? await run() : await runShared(route, run, deps.shared);
@@ -104,7 +104,7 @@ async function runRoute(route: Route, exchange: Exchange): Promise<unknown> {
 
 async function runShared(route: Route, run: () => unknown, shared: SharedState): Promise<unknown> {
   if (!canChange(route)) return await run();
-  if (route.takesLong !== true) return await shared.change(run);
+  if (route.isLongRunning !== true) return await shared.change(run);
   const result = await run();
   await shared.settle();
   return result;
@@ -126,20 +126,21 @@ function makesCredential({ makesCredential: marker }: Route, call: Call): boolea
 }
 
 /**
- * Checks the caller once more, together with the change: the body may have taken minutes, and its key may have expired.
+ * Authorizes the caller again, together with the change: the body may have taken minutes, and the key may have expired.
  *
- * @throws {HttpFailure} 401, 403.
+ * @throws {HttpError} 401, 403.
  */
-function requireCredentialRights(guard: Guard, access: Access, credentials: Credentials): void {
+function assertCredentialRights(guard: Guard, access: Access, credentials: Credentials): void {
   const { hasFullAccess, isConfirmed } = guard.authorise(access, credentials);
   if (!hasFullAccess) throw fullAccessRequired();
   if (!isConfirmed) throw confirmationRequired();
 }
 
-/** @throws {HttpFailure} the route requires password re-authentication. */
-function requireConfirmation({ asksAgain }: Route, { body }: Exchange): void {
-  if (asksAgain === undefined) return;
-  if (asksAgain === true || asksAgain((body ?? {}) as Record<string, unknown>)) throw confirmationRequired();
+/** @throws {HttpError} the route requires password re-authentication. */
+function assertConfirmation({ requiresReauthentication }: Route, { body }: RequestContext): void {
+  if (requiresReauthentication === undefined) return;
+  if (requiresReauthentication === true || requiresReauthentication((body ?? {}) as Record<string, unknown>))
+    throw confirmationRequired();
 }
 
 function isAllowed({ guard }: EdgeDeps, access: Access, credentials: Credentials): boolean {
@@ -151,8 +152,10 @@ function isAllowed({ guard }: EdgeDeps, access: Access, credentials: Credentials
   }
 }
 
-/** Reads and checks the body of a request. @throws {RequestRefused | HttpFailure} 400, 413, 415. */
-async function bodyOf(route: Route, exchange: Exchange): Promise<unknown> {
+/**
+ * Reads and validates the body of a request. @throws {RequestRejectedError | HttpError} 400, 413, 415.
+ */
+async function getBody(route: Route, exchange: RequestContext): Promise<unknown> {
   if (route.method === "GET") return undefined;
   if (!route.body && !route.takesRawBody) return undefined;
   const body = await exchange.parsedBody(route.takesRawBody === true);
@@ -160,7 +163,7 @@ async function bodyOf(route: Route, exchange: Exchange): Promise<unknown> {
   return parseFields(route.body, body, { partial: route.isPartial });
 }
 
-/** The handler of a path's other methods: OPTIONS and preflights are answered, the rest is 405. */
+/** The handler of a path's other methods: OPTIONS and preflights are handled, all others get 405. */
 export function unroutedHandler(registered: RegisteredPath, enter: EnterPath): EdgeHandler {
   return {
     async handle({ exchange, params }: EdgeContext) {
@@ -170,19 +173,19 @@ export function unroutedHandler(registered: RegisteredPath, enter: EnterPath): E
   };
 }
 
-function answerUnrouted({ dialect, methods }: RegisteredPath, exchange: Exchange): Reply {
+function answerUnrouted({ profile, methods }: RegisteredPath, exchange: RequestContext): RouteResponse {
   const { request, deps } = exchange;
-  const allowed = allowedMethods({ dialect, methods });
+  const allowed = allowedMethods({ profile, methods });
   const headers = { Allow: allowed.join(", ") };
-  if (dialect.cors !== undefined && isPreflight(request)) {
-    const preflight = { ...headers, ...preflightHeaders(request, dialect.cors) };
-    return new Reply(dialect.cors.preflightStatus, undefined, preflight);
+  if (profile.cors !== undefined && isPreflight(request)) {
+    const preflight = { ...headers, ...preflightHeaders(request, profile.cors) };
+    return new RouteResponse(profile.cors.preflightStatus, undefined, preflight);
   }
   const any = methods.get("GET") ?? [...methods.values()][0]!;
   if (request.method === "OPTIONS") {
-    if (dialect.options !== undefined) {
-      const reply = dialect.options();
-      return new Reply(reply.status, reply.body, { ...headers, ...reply.headers });
+    if (profile.options !== undefined) {
+      const reply = profile.options();
+      return new RouteResponse(reply.status, reply.body, { ...headers, ...reply.headers });
     }
     deps.guard.authorise(forReading(any.access), exchange);
     const description = {
@@ -191,13 +194,13 @@ function answerUnrouted({ dialect, methods }: RegisteredPath, exchange: Exchange
       renders: ["application/json"],
       parses: ["application/json"],
     };
-    return new Reply(200, description, headers);
+    return new RouteResponse(200, description, headers);
   }
   if (any.access.on !== "public" && any.access.on !== "console") deps.guard.identify(any.access, exchange);
   throw methodNotAllowed(request.method, allowed);
 }
 
-/** OPTIONS needs only the right to read (contract: management-api 2.4). */
+/** OPTIONS requires only read permission (contract: management-api 2.4). */
 function forReading(access: Access): Access {
   if (!("scopes" in access)) return access;
   return { ...access, scopes: access.scopes.map((scope) => scope.replace(/:write$/, ":read")) };
@@ -205,8 +208,8 @@ function forReading(access: Access): Access {
 
 const methodOrder: readonly Method[] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 
-/** Methods as an `Allow` header lists them. */
-function allowedMethods({ dialect, methods }: Pick<RegisteredPath, "dialect" | "methods">): string[] {
-  const hasHead = methods.has("GET") && dialect.headIsGet;
+/** Methods for an `Allow` header. */
+function allowedMethods({ profile, methods }: Pick<RegisteredPath, "profile" | "methods">): string[] {
+  const hasHead = methods.has("GET") && profile.headIsGet;
   return [...methodOrder.filter((method) => methods.has(method)), ...(hasHead ? ["HEAD"] : []), "OPTIONS"];
 }

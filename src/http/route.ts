@@ -1,107 +1,107 @@
 /**
- * A route as data: path, dialect, guard, schemas, documentation and the function behind it.
+ * A route as data: path, dialect, guard, schemas, documentation and handler.
  *
- * The same records serve requests (`edge.ts`), write the OpenAPI document (`openapi.ts`) and are
- * walked by the authorisation test, so none of the three can forget a route.
+ * The same records serve requests (`edge.ts`), generate the OpenAPI document (`openapi.ts`) and are covered by the
+ * authorization test, so none of the three can miss a route.
  */
 
 import type { Static, TObject, TSchema } from "@sinclair/typebox";
-import type { WrappedBody } from "./decode/unwrap.ts";
-import { type Dialect, managementDialect } from "./dialect.ts";
+import type { EncodedBody } from "./decode/decode-body.ts";
+import { managementProfile, type RouteProfile } from "./route-profile.ts";
 
-export { Reply } from "./reply.ts";
+export { RouteResponse } from "./route-response.ts";
 
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
-/** What a handler gets. */
+/** What a handler receives. */
 export interface Call<Body = unknown> {
   readonly request: Request;
-  /** Address as clients see it, with the query. */
+  /** URL as clients see it, with the query. */
   url: string;
-  /** Where clients reach this server, without a slash at the end. */
+  /** URL by which clients reach this server, without a trailing slash. */
   baseUrl: string;
   requestId: string;
   /** Whether the request came through a trusted proxy, so that `address` is not the proxy's own. */
-  readonly isVouchedFor: boolean;
-  /** Address of the client; undefined where there is no connection. */
+  readonly isViaTrustedProxy: boolean;
+  /** Address of the client; undefined without a connection. */
   address: string | undefined;
   now: Date;
   params: Record<string, string>;
   query: URLSearchParams;
   body: Body;
   /**
-   * Reads the body as it was sent, for routes without a `body` of their own.
+   * Reads the body as sent, for routes without a `body` schema.
    *
-   * @param kind which limit of size holds.
-   * @throws {RequestRefused} it cannot be read or is too large.
+   * @param kind selects the size limit.
+   * @throws {RequestRejectedError} it cannot be read or is too large.
    */
-  wrapped(kind: "events" | "api"): Promise<WrappedBody & { limitBytes: number }>;
-  /** The JSON text in such a body, with all wrappings taken off. @throws {RequestRefused} */
+  wrapped(kind: "events" | "api"): Promise<EncodedBody & { limitBytes: number }>;
+  /** The JSON text of such a body, fully decoded. @throws {RequestRejectedError} */
   text(): Promise<string>;
-  /** Reads the body to its end and keeps nothing. @throws {RequestRefused} */
+  /** Reads the body to its end and discards it. @throws {RequestRejectedError} */
   discard(bytesMax: number): Promise<void>;
 }
-/** What a route needs. Several scopes: any of them is enough. */
+/** Access requirement of a route. Any one of several scopes is sufficient. */
 export type Access =
   | { on: "public" }
-  /** For the console's page before anybody is signed in: no key, and no other page. */
+  /** For the console page without a session: no key, no other origin. */
   | { on: "console" }
-  /** Only for somebody who is signed in; no key. */
+  /** Requires a session; keys are not accepted. */
   | { on: "session" }
   | {
       on: "user";
       scopes: readonly string[];
-      /** A key that is limited to projects may be used all the same. */
-      ignoresNarrowing?: boolean;
-      /** Only a key that may do everything, everywhere. */
+      /** Also allows keys limited to projects. */
+      allowsScopedKeys?: boolean;
+      /** Requires a key with unrestricted permissions. */
       needsFullAccess?: boolean;
     }
   | { on: "organization"; scopes: readonly string[] }
   | {
       on: "project";
       scopes: readonly string[];
-      /** Needed besides one of `scopes`. */
+      /** Required in addition to one of `scopes`. */
       alsoNeeds?: string;
-      /** The project's own secret key is as good as a personal one. */
+      /** Accepts the project's secret key like a personal one. */
       takesSecretKey?: boolean;
-      /** An archived project is found, too. */
+      /** Also finds archived projects. */
       takesArchived?: boolean;
-      /** Where the path names no project, and for SDKs: the header that names one. */
+      /** For paths without a project and for SDKs: the header that names the project. */
       takesProjectHeader?: boolean;
     };
 
-/** The parts of a request that say who and what for. */
+/** The parts of a request that identify the caller and the target. */
 export interface Credentials {
   request: Request;
   params: Record<string, string | undefined>;
   query: URLSearchParams;
   now: Date;
-  /** Where clients reach this server; absent: what the request says. */
+  /** URL by which clients reach this server; absent: from the request. */
   baseUrl?: string;
 }
 
-/** Decides who may call which route; given by the subject that knows keys and users. */
+/** Decides who may call which route; implemented by the module that knows keys and users. */
 export interface Guard {
-  /** @throws {HttpFailure} 401, 403 or 404. */
+  /** @throws {HttpError} 401, 403 or 404. */
   authorise(access: Access, credentials: Credentials): Admission;
-  /** Only finds out who calls. @throws {HttpFailure} 401. */
+  /** Only identifies the caller. @throws {HttpError} 401. */
   identify(access: Access, credentials: Credentials): void;
 }
 
-/** What a call may rely on once it is admitted. */
+/** What an admitted call may rely on. */
 export interface Admission {
-  /** What the handler gets besides the request: the user, the project and the like. */
+  /** Additional input of the handler, such as the user and the project. */
   parts: Record<string, unknown>;
-  /** By whom requests are counted; absent: they are not. */
+  /** Owner of the rate limit; absent: no limit. */
   callerId?: string;
-  /** The caller has been asked for the password lately, or is none who has one. */
+  /** The caller has re-authenticated recently or has no password. */
   isConfirmed: boolean;
-  /** The key, or the session, may do everything its user may, everywhere. */
+  /** The key or the session has all permissions of its user, everywhere. */
   hasFullAccess: boolean;
 }
 
-/** One status a route can answer with. */
-export interface Answer {
+/** One possible status of a route. */
+export interface ResponseSpec {
   description: string;
   schema?: TSchema;
   example?: unknown;
@@ -113,71 +113,71 @@ interface Documentation {
   /** Section of the documentation. */
   tag: string;
   query?: TObject;
-  answers: Record<number, Answer>;
+  answers: Record<number, ResponseSpec>;
   bodyExample?: unknown;
 }
 
-/** A route as it is written down; `handle` answers with JSON, a `Reply`, or a `Response` of its own. */
+/** A route declaration; `handle` returns JSON, a `RouteResponse`, or its own `Response`. */
 export interface RouteSpec<AnyCall, Body extends TObject = TObject> extends Documentation {
-  /** Checked before `handle`. Absent: the body is ignored. */
+  /** Validated before `handle`. Absent: the body is ignored. */
   body?: Body;
-  /** Missing fields of the body are no fault. */
+  /** Fields of the body may be missing. */
   isPartial?: boolean;
-  /** `handle` gets the body unchecked: uploads, and bodies that only the subject understands. */
+  /** `handle` receives the body without validation: uploads, and bodies that only the module understands. */
   takesRawBody?: boolean;
-  /** What somebody who is signed in has to be asked the password for again; of some routes it is the body that decides. */
-  asksAgain?: AsksAgain;
+  /** Whether a session requires re-authentication; for some routes this depends on the body. */
+  requiresReauthentication?: RequiresReauthentication;
   makesCredential?: MakesCredential<AnyCall>;
-  /** `handle` waits for its caller or for others, so that nobody may wait for it: other fronts change things meanwhile. */
-  takesLong?: true;
+  /** `handle` may wait long, so it must not block others: other nodes change data meanwhile. */
+  isLongRunning?: true;
   handle: (call: AnyCall) => unknown;
 }
 
-/** Whether a session must have been confirmed lately. @param body checked, or raw where the route takes it so. */
-type AsksAgain = true | ((body: Record<string, unknown>) => boolean);
+/** Whether a session must have re-authenticated recently. @param body validated, or raw if the route takes it raw. */
+type RequiresReauthentication = true | ((body: Record<string, unknown>) => boolean);
 
 /**
  * Whether the result of a route is a credential: a key, a link, a token, or more permissions for an account.
  *
- * `true`: always; a function: where it returns true. Both need a key with `*` and no restriction, or such a session with
- * password re-authentication. `shown`: the answer has credentials that exist already; without these rights they are null.
- * `proven`: the body is the proof (a password, a key, a link), and the result allows no more than that.
- * Source: contract, management-api 2.7.
+ * `true`: always; a function: where it returns true. Both require a key with `*` and no restriction, or such a session
+ * with password re-authentication. `shown`: the response contains existing credentials; without these rights they are
+ * null. `proven`: the body is the proof (a password, a key, a link), and the result allows no more than that. Source:
+ * contract, management-api 2.7.
  */
 export type MakesCredential<AnyCall = never> = true | ((call: AnyCall) => boolean) | "shown" | "proven";
 
 export interface Route extends Documentation {
-  dialect: Dialect;
+  profile: RouteProfile;
   method: Method;
-  /** With `:names`, without a slash at the end. */
+  /** With `:names`, without a trailing slash. */
   path: string;
-  /** Other paths that mean the same. */
+  /** Alternative paths. */
   aliases: readonly string[];
   access: Access;
-  /** Group of the rate limit; none: the requests that it makes are counted instead. */
+  /** Group of the rate limit; none: only the requests that it makes are counted. */
   bucket: "management" | "local_evaluation" | "remote_config" | "none";
   body?: TObject;
   isPartial?: boolean;
   takesRawBody?: boolean;
-  asksAgain?: AsksAgain;
+  requiresReauthentication?: RequiresReauthentication;
   makesCredential?: MakesCredential;
-  takesLong?: true;
-  /** `handle` reads the body by itself; `body` documents it and checks nothing. */
+  isLongRunning?: true;
+  /** `handle` reads the body itself; `body` is only documentation. */
   readsBody?: boolean;
   handle: (call: never) => unknown;
 }
 
-/** A route of the management API; `path` is whole. */
+/** A route of the management API; `path` is complete. */
 export function managementRoute<AnyCall extends Call, Body extends TObject>(
   method: Method,
   path: string,
   access: Access,
   spec: RouteSpec<AnyCall, Body>,
 ): Route {
-  return { ...spec, dialect: managementDialect, method, path, aliases: [], access, bucket: "management" };
+  return { ...spec, profile: managementProfile, method, path, aliases: [], access, bucket: "management" };
 }
 
-/** One for everybody. */
+/** A route without authentication. */
 export function publicRoute<Body extends TObject>(
   method: Method,
   path: string,
@@ -186,7 +186,7 @@ export function publicRoute<Body extends TObject>(
   return managementRoute(method, path, { on: "public" }, spec);
 }
 
-/** A route of client libraries: the project's public key, if anything, says who calls. `path` is whole. */
+/** A route of client libraries, identified by the project's public key, if at all. `path` is complete. */
 export interface ClientRouteSpec extends Documentation {
   body?: TObject;
   aliases?: readonly string[];
@@ -194,16 +194,16 @@ export interface ClientRouteSpec extends Documentation {
 }
 
 /**
- * Makes the function that writes routes of client libraries down in one dialect.
+ * Creates the function that declares routes of client libraries in one dialect.
  *
- * Their bodies are laxer than any schema: `handle` reads them by itself.
+ * Their bodies are laxer than any schema: `handle` reads them itself.
  */
 export const clientRoutes =
-  (dialect: Dialect) =>
+  (profile: RouteProfile) =>
   (method: Method, path: string, spec: ClientRouteSpec): Route => ({
     aliases: [],
     ...spec,
-    dialect,
+    profile,
     method,
     path,
     access: { on: "public" },

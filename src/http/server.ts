@@ -1,4 +1,4 @@
-/** The server: hands requests to the application, and answers those that no application could. */
+/** The HTTP server: passes requests to the application, and answers those that it cannot handle. */
 
 import type { Server } from "bun";
 import type { App } from "./app.ts";
@@ -6,20 +6,20 @@ import type { Connection } from "./edge-deps.ts";
 
 /** Longest time without a byte in either direction, in seconds. */
 const idleSeconds = 30;
-/** Replay bodies are drained up to 64 MiB; what is larger than this is cut off by the server itself. */
+/** Replay bodies are drained up to 64 MiB; the server itself cuts off larger ones than this. */
 const drainedBytesMax = 65 * 1024 * 1024;
 
 export interface Listening {
   readonly hostname: string;
   readonly port: number;
-  /** Largest body that a route takes; routes refuse larger ones in their own words. */
+  /** Largest body that any route accepts; routes reject larger ones with their own message. */
   readonly bodyBytesMax: number;
-  /** For https. */
+  /** For HTTPS. */
   readonly tls?: { readonly key: string; readonly cert: string };
 }
 
 /**
- * Listens.
+ * Starts listening.
  *
  * @throws {Error} the address cannot be listened on.
  */
@@ -30,9 +30,9 @@ export function listen(app: App, { hostname, port, bodyBytesMax, tls }: Listenin
     ...(tls === undefined ? {} : { tls }),
     maxRequestBodySize: Math.max(bodyBytesMax + 1024, drainedBytesMax),
     idleTimeout: idleSeconds,
-    // Otherwise two servers on one port would share the requests between them.
+    // Otherwise two servers on one port would share its requests.
     reusePort: false,
-    // Else an error would be answered with a page that shows sources and paths.
+    // Otherwise an error page would expose sources and paths.
     development: false,
     fetch: (request) => {
       if (!hasValidHost(request) || (tls !== undefined && shortHost.test(request.url))) return unreadable();
@@ -46,18 +46,18 @@ export function listen(app: App, { hostname, port, bodyBytesMax, tls }: Listenin
   return server;
 }
 
-/** A host that no certificate is for, and behind which the router would look for the path in vain. */
+/** A host too short for any certificate, after which the router would not find the path. */
 const shortHost = /^https:\/\/[^/]{0,2}(\/|$)/;
 
-/** Requests that came to another server than that for plain HTTP. */
+/** Requests that arrived at the TLS server. */
 const overTls = new WeakMap<Request, Server<undefined>>();
 
-/** Origins that can be parsed, as clients write them: a server has few, and parsing costs more than the look-up. */
+/** Valid origins as clients write them: a server has few, and parsing costs more than the lookup. */
 const knownOrigins = new Set<string>();
 const knownOriginsMax = 1_000;
 const schemeLength = "https://".length;
 
-/** Whether there is one Host header, and a host in it that can be parsed (contract, ingestion 1.4). */
+/** Whether there is exactly one Host header, with a valid host (contract, ingestion 1.4). */
 function hasValidHost({ url, headers }: Request): boolean {
   const end = url.indexOf("/", schemeLength);
   const origin = end === -1 ? url : url.slice(0, end);
@@ -66,7 +66,7 @@ function hasValidHost({ url, headers }: Request): boolean {
     if (knownOrigins.size >= knownOriginsMax) knownOrigins.clear();
     knownOrigins.add(origin);
   }
-  // The runtime joins two headers with a comma, which no host has, and takes the first one for the address.
+  // The runtime joins two headers with a comma, which no host contains, and uses the first one for the URL.
   return headers.get("host")?.includes(",") !== true;
 }
 
@@ -86,7 +86,7 @@ class SocketConnection implements Connection {
 }
 
 function unreadable(): Response {
-  return refusal(
+  return rejection(
     400,
     "invalid_request",
     "invalid_host",
@@ -95,10 +95,10 @@ function unreadable(): Response {
 }
 
 function broken(): Response {
-  return refusal(500, "server_error", "error", "A server error occurred.");
+  return rejection(500, "server_error", "error", "A server error occurred.");
 }
 
-function refusal(status: number, type: string, code: string, detail: string): Response {
+function rejection(status: number, type: string, code: string, detail: string): Response {
   return Response.json(
     { type, code, detail, attr: null },
     { status, headers: { "X-Request-Id": Bun.randomUUIDv7(), "X-Content-Type-Options": "nosniff" } },

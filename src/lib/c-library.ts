@@ -2,14 +2,14 @@
 
 import { dlopen, type FFIFunction } from "bun:ffi";
 
-/** Undefined where there is another library, or where these functions are not in it. */
+/** Undefined with a different C library, or without one of these functions. */
 export function cLibrary<Functions extends Record<string, FFIFunction>>(functions: Functions) {
   const names = process.platform === "darwin" ? ["libSystem.B.dylib"] : ["libc.so.6", "libc.so"];
   for (const name of names) {
     try {
       return dlopen(name, functions).symbols;
     } catch {
-      // The next name, if there is one.
+      // Try the next name.
     }
   }
   return undefined;

@@ -1,20 +1,20 @@
-/** One text for each value of JSON: what is compared, counted and stored in the place of values. */
+/** Canonical JSON: one string per value, for comparing, counting and storing. */
 
 import { parseExactJson } from "./exact-json.ts";
 
-/** Nesting of a value beyond which it has no text: far deeper ones could be read, but not written out again. */
+/** Deeper values have no canonical string: some can be parsed, but not serialized again. */
 export const nestingMax = 200;
 
-/** Stands for the text of a value that has none. */
+/** Replaces the string of a value that is nested too deeply. */
 export const tooDeep = "";
 
-/** What `JSON.stringify` writes, but for halves of surrogate pairs, which become U+FFFD; `tooDeep` where a value is. */
+/** Like `JSON.stringify`, but lone surrogates become U+FFFD; `tooDeep` for values nested too deeply. */
 export function canonicalJson(value: unknown): string {
   if (isTooDeep(value, nestingMax)) return tooDeep;
   return withoutHalves(JSON.stringify(value));
 }
 
-/** Whether two texts are the same value: members of objects have no order. */
+/** Whether two strings are the same value: object members have no order. */
 export function isSameJson(one: string, other: string): boolean {
   if (one === other) return true;
   const first = one.charCodeAt(0);
@@ -22,8 +22,8 @@ export function isSameJson(one: string, other: string): boolean {
   return Bun.deepEquals(parseExactJson(one), parseExactJson(other), true);
 }
 
-/** JSON text without escaped halves of surrogate pairs, which other readers of JSON refuse. */
-export function jsonText(value: unknown): string {
+/** JSON without escaped lone surrogates, which other JSON parsers reject. */
+export function toJsonString(value: unknown): string {
   return withoutHalves(JSON.stringify(value));
 }
 

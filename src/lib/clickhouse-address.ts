@@ -1,4 +1,4 @@
-/** Where events are kept outside of the data directory, as the setting `events-url` says it. */
+/** Address of an external event store, as in the setting `events-url`. */
 
 export interface ClickHouseAddress {
   /** `http://host:8123` */
@@ -6,9 +6,9 @@ export interface ClickHouseAddress {
   user: string;
   password: string;
   database: string;
-  /** Tables are made on all of its nodes, replicated and distributed. */
+  /** Tables are created on all of its nodes, replicated and distributed. */
   cluster: string | null;
-  /** Replicas that must have an insert before it counts. */
+  /** Replicas that must confirm an insert. */
   quorum: number | "auto" | null;
 }
 
@@ -18,9 +18,9 @@ const parameters = ["cluster", "quorum", "secure"];
 const quorumMax = 100;
 
 /**
- * Reads `clickhouse://user:password@host:8123/database?cluster=…&quorum=…&secure=1`.
+ * Parses `clickhouse://user:password@host:8123/database?cluster=…&quorum=…&secure=1`.
  *
- * @returns undefined when it cannot be read, or names something that is not known.
+ * @returns undefined when invalid, or with an unknown parameter.
  */
 export function parseClickHouseUrl(text: string): ClickHouseAddress | undefined {
   if (!URL.canParse(text)) return undefined;
@@ -31,7 +31,7 @@ export function parseClickHouseUrl(text: string): ClickHouseAddress | undefined 
     return undefined;
   if ([...searchParams.keys()].some((name) => !parameters.includes(name))) return undefined;
   const cluster = searchParams.get("cluster");
-  const quorum = quorumOf(searchParams.get("quorum"));
+  const quorum = getQuorum(searchParams.get("quorum"));
   const secure = searchParams.get("secure") ?? "0";
   if ((cluster !== null && !clusterPattern.test(cluster)) || quorum === undefined) return undefined;
   if (secure !== "0" && secure !== "1") return undefined;
@@ -44,32 +44,32 @@ export function parseClickHouseUrl(text: string): ClickHouseAddress | undefined 
       ...{ database, cluster, quorum },
     };
   } catch {
-    // A per cent sign that encodes nothing.
+    // An invalid percent-encoding.
     return undefined;
   }
 }
 
-function quorumOf(text: string | null): ClickHouseAddress["quorum"] | undefined {
+function getQuorum(text: string | null): ClickHouseAddress["quorum"] | undefined {
   if (text === null) return null;
   if (text === "auto") return text;
   const count = /^\d{1,3}$/.test(text) ? Number(text) : Number.NaN;
   return count >= 1 && count <= quorumMax ? count : undefined;
 }
 
-/** The setting that means this address; there may be a password in it. */
+/** The setting for this address; may contain a password. */
 export function clickHouseUrl(address: ClickHouseAddress): string {
   const { url, user, password, database, cluster, quorum } = address;
-  const [scheme, place] = url.split("://") as [string, string];
+  const [scheme, hostAndPath] = url.split("://") as [string, string];
   const parameters = new URLSearchParams({
     ...(cluster === null ? {} : { cluster }),
     ...(quorum === null ? {} : { quorum: String(quorum) }),
     ...(scheme === "https" ? { secure: "1" } : {}),
   });
   const who = `${encodeURIComponent(user)}:${encodeURIComponent(password)}`;
-  return `clickhouse://${who}@${place}/${database}${parameters.size === 0 ? "" : `?${parameters}`}`;
+  return `clickhouse://${who}@${hostAndPath}/${database}${parameters.size === 0 ? "" : `?${parameters}`}`;
 }
 
-/** The address for people: without the password. */
-export function shownAddress({ url, user, database }: ClickHouseAddress): string {
+/** The address without the password, for messages. */
+export function redactUrl({ url, user, database }: ClickHouseAddress): string {
   return `${url.replace("://", `://${encodeURIComponent(user)}@`)}/${database}`;
 }

@@ -1,13 +1,13 @@
 /**
- * The base of every error that Flagkeep throws on purpose.
+ * Base class of every error that Flagkeep throws deliberately.
  *
- * Subjects throw their own small subclasses. Only `src/http/errors.ts` knows HTTP status codes and only
+ * Modules define their own small subclasses. Only `src/http/error-mapping.ts` knows HTTP status codes and only
  * `cli/output.ts` knows exit codes.
  */
 export abstract class AppError extends Error {
-  /** Stable, for programs. */
+  /** Stable, machine-readable. */
   abstract readonly code: string;
-  /** What an operator can do about it, in one sentence that names the command where there is one. */
+  /** Advice for an operator in one sentence, naming the command if there is one. */
   readonly hint?: string;
 
   constructor(message: string, options?: ErrorOptions) {
@@ -17,12 +17,12 @@ export abstract class AppError extends Error {
 }
 
 /**
- * One input value is not acceptable; nothing was changed.
+ * An input value is invalid; nothing was changed.
  *
- * `field` is the name in the API, nested parts joined by `__`, or null when the fault lies in no single
- * field (contract: management-api 1.3).
+ * `field` is the name in the API, nested parts joined by `__`, or null when no single field is at fault (contract:
+ * management-api 1.3).
  */
-export class InvalidField extends AppError {
+export class InvalidFieldError extends AppError {
   constructor(
     readonly field: string | null,
     readonly code: string,
@@ -32,28 +32,32 @@ export class InvalidField extends AppError {
   }
 }
 
-/** Text that somebody chose, without space around it. @throws {InvalidField} blank, or longer than so many UTF-16 units. */
-export function trimmedText(field: string, text: string, lengthMax: number): string {
+/** Trims user-entered text. @throws {InvalidFieldError} blank, or longer than the limit in UTF-16 units. */
+export function trimmedString(field: string, text: string, lengthMax: number): string {
   const trimmed = text.trim();
-  if (trimmed === "") throw new InvalidField(field, "blank", "This field may not be blank.");
+  if (trimmed === "") throw new InvalidFieldError(field, "blank", "This field may not be blank.");
   if (trimmed.length <= lengthMax) return trimmed;
-  throw new InvalidField(field, "max_length", `Ensure this field has no more than ${lengthMax} characters.`);
+  throw new InvalidFieldError(
+    field,
+    "max_length",
+    `Ensure this field has no more than ${lengthMax} characters.`,
+  );
 }
 
-/** What was asked for does not exist, or not for the one who asks. */
-export class NotFound extends AppError {
+/** The requested resource does not exist, or is not visible to the caller. */
+export class NotFoundError extends AppError {
   readonly code = "not_found";
   constructor(
     message = "Not found.",
-    /** Of a message that does not say it, such as `proposal 3`: for people. Programs know what they asked for. */
+    /** Names the resource in messages that do not, such as `change request 3`. Programs know what they requested. */
     readonly what?: string,
   ) {
     super(message);
   }
 }
 
-/** The caller is known and may not do this. */
-export class NotPermitted extends AppError {
+/** The caller is authenticated, but has no permission for this. */
+export class PermissionDeniedError extends AppError {
   constructor(
     message = "You do not have permission to perform this action.",
     readonly code = "permission_denied",
@@ -62,11 +66,11 @@ export class NotPermitted extends AppError {
   }
 }
 
-/** The caller has tried too often, or too many try at once. */
-export class TooManyAttempts extends AppError {
+/** Too many attempts by one caller, or by all callers at the same time. */
+export class TooManyAttemptsError extends AppError {
   readonly code = "throttled";
   constructor(
-    /** Whole seconds until it is worth another try. */
+    /** Whole seconds until a retry makes sense. */
     readonly waitSeconds: number,
     message = `Request was throttled. Expected available in ${waitSeconds} second${waitSeconds === 1 ? "" : "s"}.`,
   ) {
@@ -74,23 +78,23 @@ export class TooManyAttempts extends AppError {
   }
 }
 
-/** Somebody else changed the same fields since the caller last read them (contract: management-api 3.6). */
-export class EditConflict extends AppError {
+/** Another user changed the same fields since the caller read them (contract: management-api 3.6). */
+export class EditConflictError extends AppError {
   readonly code = "conflict";
-  constructor(editor: string | undefined) {
+  constructor(editor: string | undefined, what = "feature flag") {
     super(
-      `The feature flag was updated by ${editor ?? "another user"} since you started editing it. ` +
+      `The ${what} was updated by ${editor ?? "another user"} since you started editing it. ` +
         "Please refresh and try again.",
     );
   }
 }
 
-/** Nothing can be done without a person; what came in meanwhile waits in the journal. */
-export abstract class OperatorNeeded extends AppError {
+/** Requires action by an operator; entries that arrive meanwhile wait in the journal. */
+export abstract class OperatorActionError extends AppError {
   abstract override readonly hint: string;
 }
 
-/** What was thrown, whatever it is, for one line of a log: libraries add whole paragraphs. */
+/** Any thrown value as one log line: errors of libraries may have several paragraphs. */
 export function firstLine(error: unknown): string {
   return (error instanceof Error ? error.message : String(error)).split("\n")[0]!;
 }

@@ -1,20 +1,20 @@
-/** Parses JSON without losing a digit of integers that JavaScript's numbers do not hold, such as ids of 64 bits. Pure. */
+/** Parses JSON without losing digits of integers that JavaScript numbers cannot represent, such as 64-bit IDs. Pure. */
 
-/** Part of the runtime, not yet of its types. Source: the ECMAScript proposal "JSON.parse source text access". */
+/** Available in the runtime, but not in its types. Source: the ECMAScript proposal "JSON.parse source text access". */
 const { rawJSON, isRawJSON } = JSON as unknown as {
   rawJSON: (text: string) => object;
   isRawJSON: (value: unknown) => value is { rawJSON: string };
 };
 
 /**
- * A text with an integer that is no JavaScript number has one of these where a value begins: uuids and the like have them
- * elsewhere. Times in microseconds have sixteen digits and begin with a smaller one.
+ * Matches JSON that may contain an integer beyond JavaScript's precision, at the start of a value: digits in UUIDs are
+ * elsewhere. Times in microseconds have sixteen digits and start with a smaller one.
  */
 const longInteger = /(?:^|[:[,])\s*-?(?:9\d{15}|\d{17})/;
 
 /**
- * Parses JSON. Integers that no JavaScript number is are kept as they are written: `JSON.stringify` gives them back,
- * `numberText` tells what they are. Others are what `JSON.parse` makes of them.
+ * Parses JSON. Integers that a JavaScript number cannot represent keep their source: `JSON.stringify` writes it,
+ * `formatNumber` returns it. Other values are as from `JSON.parse`.
  *
  * @throws {SyntaxError}
  */
@@ -23,8 +23,8 @@ export function parseExactJson(text: string): unknown {
 }
 
 /**
- * The same JSON written anew: without white space, of a repeated name the last value only, and every number as it is
- * written.
+ * Rewrites JSON: without whitespace, with only the last value of a repeated name, and with every number in its source
+ * form.
  *
  * @throws {SyntaxError}
  */
@@ -32,19 +32,19 @@ export function rewrittenJson(text: string): string {
   return JSON.stringify(JSON.parse(text, numberAsWritten as never));
 }
 
-/** A number as it is written. */
+/** A number that keeps its source form. */
 export function keptNumber(text: string): object {
   return rawJSON(text);
 }
 
-/** The digits of a number that is kept as it was written; undefined for every other value. */
-export function numberText(value: unknown): string | undefined {
+/** The digits of a number that keeps its source form; undefined for every other value. */
+export function formatNumber(value: unknown): string | undefined {
   return typeof value === "object" && isRawJSON(value) ? value.rawJSON : undefined;
 }
 
 function exactInteger(_: string, value: unknown, { source }: { source?: string }): unknown {
   if (typeof value !== "number" || Number.isSafeInteger(value) || source === undefined) return value;
-  // Beyond the largest number, readers of JSON refuse it.
+  // JSON parsers reject numbers beyond the largest one.
   return Number.isFinite(value) && /^-?\d+$/.test(source) && String(value) !== source
     ? rawJSON(source)
     : value;

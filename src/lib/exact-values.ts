@@ -1,7 +1,7 @@
-/** Values in the form that their operator takes, where another form of the same value means exactly the same. Pure. */
+/** Normalizes filter values to the form that their operator takes, if another form means exactly the same. Pure. */
 
 import type { Json, JsonObject } from "./json.ts";
-import { withPresentOperator } from "./operators.ts";
+import { normalizeOperator } from "./operators.ts";
 
 const textOperators = new Set(["gt", "gte", "lt", "lte", "is_date_before", "is_date_after", "is_date_exact"]);
 const textOrListOperators: Readonly<Record<string, string>> = {
@@ -15,8 +15,8 @@ const listOperators = new Set(["icontains_multi", "not_icontains_multi"]);
  *
  * Source: contract, import 3 (F2).
  */
-export function exactProperty(given: JsonObject): JsonObject {
-  const property = withPresentOperator(given);
+export function exactProperty(sent: JsonObject): JsonObject {
+  const property = normalizeOperator(sent);
   const { operator, value } = property;
   if (typeof operator !== "string") return property;
   if (property.type === "flag") return { ...property, value: flagValue(value) };
@@ -35,7 +35,7 @@ const listed = (value: Json | undefined): Json =>
     typeof item === "number" || typeof item === "boolean" ? String(item) : item,
   );
 
-/** `True` and `FALSE` are booleans that another writer has written as text. */
+/** `True` and `FALSE` are booleans that another program has written as strings. */
 function flagValue(value: Json | undefined): Json {
   if (typeof value !== "string") return value ?? null;
   const lower = value.toLowerCase();

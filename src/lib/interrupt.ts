@@ -1,4 +1,4 @@
-/** What happens when somebody stops a command (Ctrl-C, SIGTERM) in the middle of its work. */
+/** Cleanup of commands on Ctrl-C and SIGTERM. */
 
 const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
@@ -6,27 +6,26 @@ interface Work {
   cleanUp: (() => void) | undefined;
 }
 
-/** Work within work: the last one began last. */
-const begun: Work[] = [];
+/** Nested work, innermost last. */
+const started: Work[] = [];
 let isInterrupted = false;
 
 /**
- * Cleans up, says so and ends the process when it is told to stop. Of work within other work what began last is cleaned up
- * first.
+ * On a signal, runs the clean-ups, innermost work first, prints a message and exits.
  *
- * @param cleanUp synchronous; undefined: the process goes on until `stop` was called, and ends then.
- * @returns ends that.
+ * @param cleanUp synchronous; undefined: the process continues until `stop` was called, and then exits.
+ * @returns a function that ends the work.
  */
 export function onInterrupt(cleanUp: (() => void) | undefined): () => void {
   const work: Work = { cleanUp };
-  if (begun.length === 0) for (const signal of signals) process.on(signal, interrupted);
-  begun.push(work);
+  if (started.length === 0) for (const signal of signals) process.on(signal, interrupted);
+  started.push(work);
   return () => {
-    const at = begun.indexOf(work);
+    const at = started.indexOf(work);
     if (at === -1) return;
-    begun.splice(at, 1);
+    started.splice(at, 1);
     if (isInterrupted) endUnlessNeeded();
-    if (begun.length === 0) for (const signal of signals) process.off(signal, interrupted);
+    if (started.length === 0) for (const signal of signals) process.off(signal, interrupted);
   };
 }
 
@@ -36,8 +35,8 @@ function interrupted(): void {
 }
 
 function endUnlessNeeded(): void {
-  if (begun.some(({ cleanUp }) => cleanUp === undefined)) return;
-  for (const { cleanUp } of begun.toReversed()) cleanUp!();
-  if (begun.length > 0) process.stderr.write("flagkeep: interrupted; what was begun is removed.\n");
+  if (started.some(({ cleanUp }) => cleanUp === undefined)) return;
+  for (const { cleanUp } of started.toReversed()) cleanUp!();
+  if (started.length > 0) process.stderr.write("flagkeep: interrupted; partial results are deleted.\n");
   process.exit(1);
 }

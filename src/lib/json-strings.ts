@@ -1,8 +1,8 @@
-/** Where strings of a JSON text end. Captures and flag requests are read with it: every character counts. */
+/** Finds the ends of strings in JSON text. On the hot path of capture and flag requests: every character counts. */
 
 const backslash = 92;
 
-/** Place of the quote that ends the string whose opening quote stands at `open`; -1 for a string without an end. */
+/** Index of the closing quote of the string that opens at `open`; -1 if unterminated. */
 export function closingQuote(text: string, open: number): number {
   let close = text.indexOf('"', open + 1);
   while (text.charCodeAt(close - 1) === backslash && isEscaped(text, close))
@@ -10,7 +10,7 @@ export function closingQuote(text: string, open: number): number {
   return close;
 }
 
-/** Whether the quote at `quote` is part of a string: an odd number of backslashes stands before it. */
+/** Whether the quote at `quote` is part of a string: an odd number of backslashes precedes it. */
 export function isEscaped(text: string, quote: number): boolean {
   let first = quote - 1;
   while (text.charCodeAt(first) === backslash) first--;

@@ -1,55 +1,58 @@
 /**
- * JSON values as flags meet them: definitions written by people, properties sent by SDKs.
+ * JSON values in flags: definitions written by users, properties sent by SDKs.
  *
- * Everything here accepts any value and never throws: bad data must not stop an evaluation.
+ * Every function accepts any value and never throws: bad data must not stop an evaluation.
  */
 
-import { numberText } from "./exact-json.ts";
+import { formatNumber } from "./exact-json.ts";
 
 export type Json = null | boolean | number | string | Json[] | JsonObject;
 export interface JsonObject {
   [name: string]: Json;
 }
 
-/** True for `{…}`, false for null, lists and scalars, also for numbers that are kept as they were written. */
+/** True for `{…}`, false for null, lists and scalars, including numbers that keep their source form. */
 export function isJsonObject(value: unknown): value is JsonObject {
   return (
-    typeof value === "object" && value !== null && !Array.isArray(value) && numberText(value) === undefined
+    typeof value === "object" && value !== null && !Array.isArray(value) && formatNumber(value) === undefined
   );
 }
 
-/** A whole number of at least 0, also as its digits; undefined for everything else. */
+/** An integer of at least 0, also as a string of digits; undefined for everything else. */
 export function wholeNumber(value: Json | undefined): number | undefined {
   const number = typeof value === "string" && /^\d{1,16}$/.test(value) ? Number(value) : value;
   return typeof number === "number" && Number.isSafeInteger(number) && number >= 0 ? number : undefined;
 }
 
 /** The object's own member, or undefined. Names such as `constructor` or `__proto__` are ordinary names here. */
-export function ownMember(object: Readonly<JsonObject> | null | undefined, name: string): Json | undefined {
+export function getOwnProperty(
+  object: Readonly<JsonObject> | null | undefined,
+  name: string,
+): Json | undefined {
   return object !== null && object !== undefined && Object.hasOwn(object, name) ? object[name] : undefined;
 }
 
 /**
- * The text an operator compares: strings as they are, everything else as compact JSON.
+ * The string that operators compare: strings unchanged, everything else as compact JSON.
  *
- * Members of objects are sorted by code point, so two equal objects have equal texts whatever their order.
- * Returns undefined for values too deep to be written down. Source: contract, flag-evaluation 12.
+ * Object members are sorted by code point, so that equal objects have equal strings. Returns undefined for values
+ * nested too deeply to serialize. Source: contract, flag-evaluation 12.
  */
-export function textOf(value: Json): string | undefined {
+export function toDisplayString(value: Json): string | undefined {
   switch (typeof value) {
     case "string":
       return value;
     case "number":
-      // JSON has no such numbers; the request decoder turns them into null, so read them as null here too.
+      // JSON has no such numbers; the request decoder turns them into null, so they are null here too.
       return Number.isFinite(value) ? String(value) : "null";
     case "boolean":
       return value ? "true" : "false";
     default:
-      return value === null ? "null" : (numberText(value) ?? structureText(value));
+      return value === null ? "null" : (formatNumber(value) ?? structureString(value));
   }
 }
 
-/** The name of a JSON value's type as the contract's messages have it. */
+/** The type name of a JSON value in the contract's messages. */
 export function typeName(value: unknown): string {
   if (value === null || value === undefined) return "NoneType";
   if (Array.isArray(value)) return "list";
@@ -61,11 +64,11 @@ export function typeName(value: unknown): string {
     case "number":
       return Number.isInteger(value) ? "int" : "float";
     default:
-      return numberText(value) === undefined ? "dict" : "int";
+      return formatNumber(value) === undefined ? "dict" : "int";
   }
 }
 
-/** Lower-cases A to Z only, as the contract folds case: `İ` or `ẞ` stay as they are. */
+/** Lower-cases only A to Z, like the contract's case folding: `İ` and `ẞ` stay unchanged. */
 export function foldCase(text: string): string {
   const lower = text.toLowerCase();
   if (lower === text) return text;
@@ -74,13 +77,13 @@ export function foldCase(text: string): string {
 
 const depthMax = 200;
 
-function structureText(value: Json): string | undefined {
+function structureString(value: Json): string | undefined {
   const sorted = sortMembers(value, 0);
   return sorted === undefined ? undefined : JSON.stringify(sorted);
 }
 
 function sortMembers(value: Json, depth: number): Json | undefined {
-  if (typeof value !== "object" || value === null || numberText(value) !== undefined) return value;
+  if (typeof value !== "object" || value === null || formatNumber(value) !== undefined) return value;
   if (depth > depthMax) return undefined;
   if (Array.isArray(value)) {
     const items: Json[] = [];
@@ -100,7 +103,7 @@ function sortMembers(value: Json, depth: number): Json | undefined {
   return Object.fromEntries(members);
 }
 
-/** Order by code point; JavaScript's own order is by UTF-16 unit and differs above U+FFFF. */
+/** Compares by code point; JavaScript compares UTF-16 units, which differs above U+FFFF. */
 function byCodePoint(a: string, b: string): number {
   if (isAscii(a) && isAscii(b)) return a < b ? -1 : a > b ? 1 : 0;
   const left = Array.from(a, (c) => c.codePointAt(0) ?? 0);
@@ -115,4 +118,16 @@ function byCodePoint(a: string, b: string): number {
 function isAscii(text: string): boolean {
   for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) > 0x7f) return false;
   return true;
+}
+
+/** Whether arrays and objects are nested in more than so many levels. */
+export function isDeeperThan(value: Json, levels: number): boolean {
+  const open: [Json, number][] = [[value, 0]];
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const [node, depth] = next;
+    if (typeof node !== "object" || node === null) continue;
+    if (depth >= levels) return true;
+    for (const member of Object.values(node)) open.push([member as Json, depth + 1]);
+  }
+  return false;
 }

@@ -1,4 +1,4 @@
-/** Makes something at the first call, and returns the same from then on; what throws is tried again. */
+/** Creates a value on the first call and returns the same one afterwards; a failed attempt is repeated. */
 export function once<Made>(make: () => Made): () => Made {
   let made: { value: Made } | undefined;
   return () => {

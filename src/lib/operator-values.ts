@@ -1,30 +1,30 @@
 /**
- * Which values each operator of a property filter takes: the one table for flags, cohorts, previews, lists of persons
- * and of events, and evaluation. Pure.
+ * Value forms that each operator of a property filter accepts: the single table for flags, cohorts, previews, person
+ * and event lists, and evaluation. Pure.
  *
  * Source: contract, flag-evaluation 12 and management-api 4.4 (third round B1).
  */
 
-import { numberText } from "./exact-json.ts";
+import { formatNumber } from "./exact-json.ts";
 import type { Json, JsonObject } from "./json.ts";
-import { isKnownOperator, type OperatorName, textIn } from "./operators.ts";
+import { formatFilterValue, isKnownOperator, type OperatorName } from "./operators.ts";
 import { compilePattern } from "./regex.ts";
 import { parseDate } from "./values/dates.ts";
-import { numberOf } from "./values/numbers.ts";
+import { toNumber } from "./values/numbers.ts";
 import { parseRelativeDate } from "./values/relative-dates.ts";
 import { parseVersion, wildcardRange } from "./values/versions.ts";
 
-const isNumber = (value: Json): boolean => typeof value === "number" || numberText(value) !== undefined;
+const isNumber = (value: Json): boolean => typeof value === "number" || formatNumber(value) !== undefined;
 const isScalar = (value: Json): boolean =>
   typeof value === "string" || typeof value === "boolean" || isNumber(value);
 
-/** The number of a JSON number or of numeric text; NaN, which `numberOf` reads as upstream does, compares with nothing. */
+/** The value of a JSON number or a numeric string; NaN, which `toNumber` reads like upstream, compares with nothing. */
 function comparable(value: Json | undefined): number | undefined {
-  const number = numberOf(value);
+  const number = toNumber(value);
   return Number.isNaN(number) ? undefined : number;
 }
 
-/** The forms that a value can have. */
+/** Forms of a value. */
 const forms = {
   string: (value) => typeof value === "string",
   number: isNumber,
@@ -33,7 +33,7 @@ const forms = {
   "list of values": (value) => Array.isArray(value) && value.length > 0 && value.every(isScalar),
   "list of strings": (value) =>
     Array.isArray(value) && value.length > 0 && value.every((item) => typeof item === "string"),
-  // Whether the pattern compiles has its own error.
+  // Whether the pattern compiles is a separate error.
   regex: (value) => typeof value === "string",
   date: (value) => typeof value === "string" && parseDate(value) !== undefined,
   "relative date": (value) => typeof value === "string" && parseRelativeDate(value) !== undefined,
@@ -44,7 +44,7 @@ const forms = {
     const [least, most] = value.map(comparable);
     return least !== undefined && most !== undefined && least <= most;
   },
-  /** Clients send the operator's name, null, true or nothing at all; what is sent is ignored. */
+  /** Clients send the operator's name, null, true or no value; it is ignored. */
   "no value": () => true,
 } satisfies Record<string, (value: Json) => boolean>;
 
@@ -89,25 +89,28 @@ export const valueForms: Record<OperatorName, readonly ValueForm[]> = {
   semver_tilde: ["semver"],
   semver_caret: ["semver"],
   semver_wildcard: ["semver pattern"],
-  // Ids of cohorts are looked up, values of flags compared with the flag's variants; each has its own rule.
+  // Cohort IDs are looked up, flag values compared with the flag's variants; each has its own rule.
   in: ["number", "numeric string"],
   not_in: ["number", "numeric string"],
   flag_evaluates_to: ["boolean", "string"],
 };
 
-/** Whether a value has a form that the operator takes. Patterns are not compiled. */
+/** Whether a value has a form that the operator accepts. Patterns are not compiled. */
 export function fitsOperator(operator: OperatorName, value: Json | undefined): boolean {
   return valueForms[operator].some((form) => form === "no value" || forms[form](value ?? null));
 }
 
-/** PostHog takes text only with these operators in flags, numbers elsewhere (contract, management-api 4.4). */
+/**
+ * For flags, PostHog accepts strings only with these operators, and numbers with the others (contract, management-api
+ * 4.4).
+ */
 export function fitsOperatorInFlag(operator: OperatorName, value: Json | undefined): boolean {
   const isTextOnly = valueForms[operator] === text || valueForms[operator] === number;
   return fitsOperator(operator, value) && !(isTextOnly && isNumber(value ?? null));
 }
 
 /**
- * Takes the sentence about a condition that matches nothing, where one must not stop what surrounds it: imports keep and
+ * Receives the message about a condition that matches nothing, where it must not block the rest: imports keep and
  * report such conditions. Without it, saving throws.
  */
 export type NoteMisfit = (detail: string) => void;
@@ -119,44 +122,47 @@ export interface TestFault {
 
 const ofOthers: ReadonlySet<OperatorName> = new Set(["in", "not_in", "flag_evaluates_to"]);
 
-/** Why a filter on a property matches nothing: its key, its operator or its value cannot be used. */
-export function testFault({ key, operator, value }: JsonObject): TestFault | undefined {
+/** Why a property filter matches nothing: its key, operator or value cannot be used. */
+export function validateFilterValue({ key, operator, value }: JsonObject): TestFault | undefined {
   const name = operator ?? "exact";
   if (typeof name !== "string" || !isKnownOperator(name))
-    return { code: "invalid_operator", detail: `Unknown operator: '${textIn(name)}'` };
+    return { code: "invalid_operator", detail: `Unknown operator: '${formatFilterValue(name)}'` };
   if (ofOthers.has(name))
     return {
       code: "invalid_operator",
       detail: `The '${name}' operator is not valid for person properties.`,
     };
-  if (isBlankKey(key)) return blankKeyFault;
-  return valueFault(name, value, { fits: fitsOperator, where: textIn(key) });
+  if (isBlankKey(key)) return blankKeyProblem;
+  return valueProblem(name, value, { fits: fitsOperator, where: formatFilterValue(key) });
 }
 
-export const blankKeyFault: TestFault = {
+export const blankKeyProblem: TestFault = {
   code: "invalid_value",
   detail: "Invalid property key: it must not be blank.",
 };
 
-/** True for a text without a visible character. */
+/** True for a string without a visible character. */
 export function isBlankKey(key: Json | undefined): boolean {
   return typeof key === "string" && key.trim() === "";
 }
 
 /**
- * Why an operator cannot test with a value, in PostHog's words; undefined when it can.
+ * Why an operator cannot test against a value, in PostHog's words; undefined when it can.
  *
- * @param how.where what a faulty pattern is named after.
+ * @param how.where names the location of an invalid pattern.
  */
-export function valueFault(
+export function valueProblem(
   operator: OperatorName,
   value: Json | undefined,
   how: { fits: typeof fitsOperator; where: string },
 ): TestFault | undefined {
   if (!how.fits(operator, value)) {
     return valueForms[operator] === date
-      ? { code: "invalid_date", detail: `Invalid date value: ${textIn(value)}` }
-      : { code: "invalid_value", detail: `Invalid value for operator ${operator}: ${textIn(value)}` };
+      ? { code: "invalid_date", detail: `Invalid date value: ${formatFilterValue(value)}` }
+      : {
+          code: "invalid_value",
+          detail: `Invalid value for operator ${operator}: ${formatFilterValue(value)}`,
+        };
   }
   if (operator !== "regex" && operator !== "not_regex") return undefined;
   const compiled = compilePattern(value as string);

@@ -1,6 +1,6 @@
 /**
- * The operators that filters on properties may carry; what each takes is in
- * `operator-values.ts`, what each tests in `src/flags/operators/value-tests.ts`.
+ * The operators of property filters; `operator-values.ts` lists their value forms, `src/flags/operators/matchers.ts`
+ * implements their tests.
  */
 
 import type { Json, JsonObject } from "./json.ts";
@@ -22,20 +22,19 @@ const olderNames = new Map<unknown, OperatorName>([
   ["max", "lte"],
 ]);
 
-/** A filter with the present name of its operator. */
-export function withPresentOperator(filter: JsonObject): JsonObject {
+/** A filter with the current name of its operator. */
+export function normalizeOperator(filter: JsonObject): JsonObject {
   const operator = olderNames.get(filter.operator);
   return operator === undefined ? filter : { ...filter, operator };
 }
 
 const known = new Set<string>(operatorNames);
 
-/** True for every operator a filter may carry. */
 export function isKnownOperator(operator: string): operator is OperatorName {
   return known.has(operator);
 }
 
-/** A value as sentences show it: text without quotes, everything else as JSON. */
-export function textIn(value: Json | undefined): string {
+/** A value in messages: strings without quotes, everything else as JSON. */
+export function formatFilterValue(value: Json | undefined): string {
   return typeof value === "string" ? value : JSON.stringify(value ?? null);
 }

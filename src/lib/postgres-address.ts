@@ -1,7 +1,7 @@
-/** Where PostgreSQL is, as the setting `postgres-url` says it. */
+/** Address of PostgreSQL, as in the setting `postgres-url`. */
 
 export interface PostgresAddress {
-  /** In the order in which they are tried. */
+  /** In the order of connection attempts. */
   hosts: { host: string; port: number }[];
   user: string;
   password: string;
@@ -15,14 +15,14 @@ const pattern = /^postgres(?:ql)?:\/\/(?:([^@/?#]*)@)?([^@/?#]+)\/([^/?#]+)(?:\?
 const hostPattern = /^(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(?::(\d{1,5}))?$/;
 
 /**
- * Reads `postgres://user:password@host:5432,host:5432/database?sslmode=require`.
+ * Parses `postgres://user:password@host:5432,host:5432/database?sslmode=require`.
  *
- * @returns undefined when it cannot be read, or names something that is not known.
+ * @returns undefined when invalid, or with an unknown parameter.
  */
 export function parsePostgresUrl(text: string): PostgresAddress | undefined {
-  const [, login = "", places = "", name = "", query = ""] = pattern.exec(text) ?? [];
-  const hosts = places.split(",").map((place) => {
-    const [, host = "", port] = hostPattern.exec(place) ?? [];
+  const [, login = "", positions = "", name = "", query = ""] = pattern.exec(text) ?? [];
+  const hosts = positions.split(",").map((address) => {
+    const [, host = "", port] = hostPattern.exec(address) ?? [];
     return { host: host.replace(/^\[|\]$/g, ""), port: port === undefined ? usualPort : Number(port) };
   });
   if (hosts.length > hostsMax) return undefined;
@@ -37,23 +37,23 @@ export function parsePostgresUrl(text: string): PostgresAddress | undefined {
     const password = colon === -1 ? "" : decodeURIComponent(login.slice(colon + 1));
     return { hosts, user, password, database: decodeURIComponent(name), tls: mode === "require" };
   } catch {
-    // A per cent sign that encodes nothing.
+    // An invalid percent-encoding.
     return undefined;
   }
 }
 
-/** The address as `parsePostgresUrl` reads it, with the password. */
+/** The URL that `parsePostgresUrl` reads, with the password. */
 export function postgresUrl(address: PostgresAddress): string {
   const { user, password, database, tls } = address;
   const login = [user, ...(password === "" ? [] : [password])].map(encodeURIComponent).join(":");
-  return `postgres://${login}@${placesOf(address)}/${encodeURIComponent(database)}${tls ? "?sslmode=require" : ""}`;
+  return `postgres://${login}@${getLocations(address)}/${encodeURIComponent(database)}${tls ? "?sslmode=require" : ""}`;
 }
 
-/** The address for people: without the password. */
-export function shownPostgres(address: PostgresAddress): string {
-  return `postgres://${encodeURIComponent(address.user)}@${placesOf(address)}/${address.database}`;
+/** The address without the password, for messages. */
+export function redactPostgresUrl(address: PostgresAddress): string {
+  return `postgres://${encodeURIComponent(address.user)}@${getLocations(address)}/${address.database}`;
 }
 
-function placesOf({ hosts }: PostgresAddress): string {
+function getLocations({ hosts }: PostgresAddress): string {
   return hosts.map(({ host, port }) => `${host.includes(":") ? `[${host}]` : host}:${port}`).join(",");
 }

@@ -1,32 +1,31 @@
-/** Who goes first where there are fewer processors than work. On Linux each thread has a priority of its own. */
+/** Lowers the priority of background work when processors are scarce. On Linux each thread has its own priority. */
 
 import { readdirSync, readlinkSync } from "node:fs";
 import { setPriority } from "node:os";
 import { basename } from "node:path";
 
-/** The priority of work that captures and flag answers must not wait for. */
+/** Nice value of work that must not delay captures and flag responses. */
 const behind = 10;
 
-/** Puts all threads of this process behind others; threads started later take the priority of their maker. */
-export function putProcessBehind(): void {
-  for (const thread of ownThreads()) putBehind(thread);
+/** Lowers the priority of all threads of this process; threads started later inherit that of their parent. */
+export function lowerProcessPriority(): void {
+  for (const thread of ownThreads()) lowerPriority(thread);
 }
 
-/** Puts this thread alone behind others; does nothing where a process has one priority. */
-export function putThreadBehind(): void {
+/** Lowers the priority of this thread only; does nothing if priorities are per process. */
+export function lowerThreadPriority(): void {
   try {
-    putBehind(Number(basename(readlinkSync("/proc/thread-self"))));
+    lowerPriority(Number(basename(readlinkSync("/proc/thread-self"))));
   } catch {
     // Not Linux.
   }
 }
 
-/** Puts a process or a thread behind others. */
-export function putBehind(id: number): void {
+export function lowerPriority(id: number): void {
   try {
     setPriority(id, behind);
   } catch {
-    // Not allowed here, or it has ended; it works at the same priority then.
+    // Not permitted, or already exited; the priority stays the same.
   }
 }
 
@@ -34,7 +33,7 @@ function ownThreads(): number[] {
   try {
     return readdirSync("/proc/self/task").map(Number);
   } catch {
-    // Not Linux: the process has one priority.
+    // Not Linux: priorities are per process.
     return [0];
   }
 }

@@ -1,9 +1,9 @@
 /**
  * Regular expressions of flag conditions, in an engine whose time grows linearly with the text.
  *
- * Patterns are written for the Rust engine of PostHog's server. What RE2 spells differently is translated;
- * what no linear-time engine can run (look-around, back-references) is unsupported.
- * Source: contract, flag-evaluation 12 and 18, README (deviations).
+ * Patterns are written for the Rust engine of PostHog's server. Syntax that RE2 spells differently is translated;
+ * features without a linear-time implementation (look-around, back-references) are unsupported. Source: contract,
+ * flag-evaluation 12 and 18, README (deviations).
  */
 
 import { once } from "./once.ts";
@@ -13,18 +13,18 @@ type Search = (text: string) => boolean | "error";
 
 export type CompiledPattern =
   | { search: Search }
-  /** `unsupported`: valid elsewhere, but not in linear time. `invalid`: no engine would take it. */
+  /** `unsupported`: valid elsewhere, but not in linear time. `invalid`: rejected by every engine. */
   | { problem: "unsupported" | "invalid"; reason: string };
 
-/** Loaded with the first pattern: its tables of characters are half a megabyte that most servers never look at. */
+/** Loaded with the first pattern: its character tables take 0.5 MB, which most servers never need. */
 const engines = once(() => (require("re2js") as typeof import("re2js")).RE2JS);
 
 const patternLengthMax = 50_000;
 const textLengthMax = 50_000;
 /**
- * Counted repetitions can make the engine build one large state per character; instructions times characters
- * bounds that. 200,000 took 9 ms at worst here, while patterns without such counts need no bound. Addresses of pages,
- * which such patterns are written for, have a few hundred characters.
+ * Counted repetitions can make the engine build one large state per character; instructions times characters bounds
+ * that. At 200,000 the worst case took 9 ms; patterns without such counts need no bound. URLs, the usual target of such
+ * patterns, have a few hundred characters.
  */
 const countedWorkMax = 200_000;
 const countedRepetition = /\{\d{2,}/;
@@ -32,7 +32,7 @@ const countedRepetition = /\{\d{2,}/;
 const cache = new Map<string, CompiledPattern>();
 const cacheMax = 500;
 
-/** Compiles a pattern; the same pattern is compiled once, whichever flag set it is met in. */
+/** Compiles a pattern, cached across flag sets. */
 export function compilePattern(pattern: string): CompiledPattern {
   const known = cache.get(pattern);
   if (known !== undefined) return known;
@@ -77,7 +77,7 @@ const outsideClass: Record<string, string> = {
   Z: "(?:\\n?\\z)",
   e: "\\x{1B}",
 };
-// `\W`, `\S` and `\H` inside a class have no such spelling; RE2's ASCII meaning of the first two is kept.
+// `\W`, `\S` and `\H` inside a class have no such spelling; the first two keep RE2's ASCII meaning.
 const insideClass: Record<string, string> = {
   d: "\\p{Nd}",
   D: "\\P{Nd}",

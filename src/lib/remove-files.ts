@@ -1,35 +1,35 @@
-/** Removes large files without holding up whoever syncs to the same disk. */
+/** Deletes large files without delaying syncs to the same disk. */
 
 import { type FileHandle, lstat, open, readdir, rmdir, unlink } from "node:fs/promises";
 import { join } from "node:path";
 
 /**
- * What is freed at once, and how long the disk is left alone then. A file system frees the blocks of a file in one piece of its
- * own log, and a sync of the journal waits for it: 60 to 150 ms for some hundred megabytes, 6 in such steps.
+ * Bytes freed per step, with a pause after each. A file system frees all blocks of a file in one transaction, and a
+ * sync of the journal waits for it: 60 to 150 ms for some hundred megabytes, 6 ms in such steps.
  */
 const stepBytes = 4 * 1024 * 1024;
 const pauseMs = 12;
 
-/** Files kept open without a name until their room is given back; further ones are freed before the walk goes on. */
+/** Deleted files kept open until their space is freed; further ones are freed before the walk continues. */
 const unnamedMax = 64;
 
-/** Gives back the room of files that have lost their names. */
-export type Freeing = () => Promise<void>;
+/** Frees the disk space of unlinked files. */
+export type PendingDeletion = () => Promise<void>;
 
 /**
- * Removes a file or a folder with all that is in it; what is not there is removed already.
+ * Deletes a file, or a folder with its contents; a missing path is ignored.
  *
- * Names go first and the room step by step, so whoever has a file open reads an end: it is for files that nobody else reads.
- * A file with further names is left to those.
+ * Files are unlinked first and truncated step by step, so a process with an open file sees it shrink: only for files
+ * without other readers. Files with further hard links stay intact.
  *
- * @throws what the system says.
+ * @throws errors of the file system.
  */
-export async function removeSparingly(path: string): Promise<void> {
-  await (await unlinkSparingly(path))();
+export async function deleteIncrementally(path: string): Promise<void> {
+  await (await unlinkIncrementally(path))();
 }
 
-/** The same for who cannot wait for the room: when it resolves the names are gone, and the answer gives the room back. */
-export async function unlinkSparingly(...paths: readonly string[]): Promise<Freeing> {
+/** Like `deleteIncrementally`, but resolves once the files are unlinked, with a function that frees their space. */
+export async function unlinkIncrementally(...paths: readonly string[]): Promise<PendingDeletion> {
   const unnamed: FileHandle[] = [];
   const free = async () => {
     for (let file = unnamed.shift(); file !== undefined; file = unnamed.shift()) await freeStepByStep(file);
@@ -44,22 +44,22 @@ export async function unlinkSparingly(...paths: readonly string[]): Promise<Free
 }
 
 async function unlinkTree(path: string, unnamed: FileHandle[]): Promise<void> {
-  const stats = await lstat(path).catch(ignoreAbsent);
+  const stats = await lstat(path).catch(ignoreNotFound);
   if (stats?.isDirectory()) {
     for (const name of await readdir(path)) await unlinkTree(join(path, name), unnamed);
-    return await rmdir(path).catch(ignoreAbsent);
+    return await rmdir(path).catch(ignoreNotFound);
   }
   const isLarge = stats?.isFile() === true && stats.size > stepBytes;
   const file = isLarge ? await open(path, "r+").catch(() => undefined) : undefined;
   if (file !== undefined) unnamed.push(file);
-  await unlink(path).catch(ignoreAbsent);
+  await unlink(path).catch(ignoreNotFound);
   if (unnamed.length > unnamedMax) await freeStepByStep(unnamed.shift()!);
 }
 
 async function freeStepByStep(file: FileHandle): Promise<void> {
   try {
     const { nlink, size } = await file.stat();
-    // Asked when the name is gone: another one may have been made until then.
+    // Checked after the unlink: another link may have been created before.
     if (nlink > 0) return;
     for (let left = size - stepBytes; left > 0; left -= stepBytes) {
       await file.truncate(left);
@@ -70,8 +70,8 @@ async function freeStepByStep(file: FileHandle): Promise<void> {
   }
 }
 
-/** For `catch`: a file that is not there is none. */
-export function ignoreAbsent(error: NodeJS.ErrnoException): undefined {
+/** Ignores ENOENT. */
+export function ignoreNotFound(error: NodeJS.ErrnoException): undefined {
   if (error.code !== "ENOENT") throw error;
   return undefined;
 }

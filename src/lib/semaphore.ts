@@ -1,16 +1,16 @@
-/** Lets a few run at once, not too many of one key, and the others wait in order. */
+/** Limits concurrency in total and per key; further callers wait in order. */
 
 export interface SemaphoreLimits {
-  /** Run at once. */
+  /** Running concurrently. */
   total: number;
-  /** Run at once under one key. */
+  /** Running concurrently with the same key. */
   perKey: number;
-  /** Wait at most; more are refused. */
+  /** Maximum number of waiting callers; further ones are rejected. */
   waiting: number;
 }
 
-/** More wait than may. */
-export class SemaphoreFull extends Error {}
+/** The queue is full. */
+export class CapacityExceededError extends Error {}
 
 interface Waiting {
   key: number;
@@ -18,7 +18,7 @@ interface Waiting {
   start: () => void;
 }
 
-/** Who has entered leaves exactly once, also after an error. */
+/** Each `enter` requires exactly one leave, also after an error. */
 export class Semaphore {
   private readonly queue: Waiting[] = [];
   private readonly running = new Map<number, number>();
@@ -28,15 +28,16 @@ export class Semaphore {
   constructor(private readonly limits: SemaphoreLimits) {}
 
   /**
-   * Waits for its turn.
+   * Waits for a slot.
    *
-   * @param isAlone nothing else runs beside it.
-   * @returns what has to be called, once, when the work is done.
-   * @throws {SemaphoreFull} @throws the signal's reason when it is aborted before.
+   * @param isAlone nothing else runs at the same time.
+   * @returns a function to call once, when the work is done.
+   * @throws {CapacityExceededError} @throws the signal's reason when it aborts first.
    */
   async enter(key: number, { signal, isAlone = false }: { signal?: AbortSignal; isAlone?: boolean } = {}) {
     signal?.throwIfAborted();
-    if (this.queue.length >= this.limits.waiting && !this.canStart(key, isAlone)) throw new SemaphoreFull();
+    if (this.queue.length >= this.limits.waiting && !this.canStart(key, isAlone))
+      throw new CapacityExceededError();
     await new Promise<void>((resolve, reject) => {
       const entry: Waiting = { key, isAlone, start: () => {} };
       const leave = () => {
@@ -79,7 +80,7 @@ export class Semaphore {
         this.running.set(entry.key, (this.running.get(entry.key) ?? 0) + 1);
         entry.start();
       } else if (entry.isAlone) {
-        // Else there would always be somebody before it.
+        // Prevents starvation.
         return;
       } else {
         index += 1;

@@ -1,11 +1,11 @@
-/** Words for a shell, in commands that people copy. */
+/** Quotes shell words in commands that users copy. */
 
-/** The text as one word of a command; as it is where a shell would not change it. */
+/** The text as one shell word; unquoted if the shell would not change it. */
 export function shellWord(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : inSingleQuotes(text);
 }
 
-/** In single quotes, whatever is in it. */
+/** In single quotes, for any content. */
 export function inSingleQuotes(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -1,11 +1,13 @@
-/** Texts that come from clients, where a terminal shows them or a line is a record: nothing in them steers or forges. */
+/**
+ * Escapes text from clients for terminals and log lines, so that it can neither control the terminal nor forge lines.
+ */
 
-/** Every control character but tab and the end of a line is shown as a mark. */
+/** Replaces every control character except tab and line feed with a visible symbol. */
 export function harmless(text: string): string {
   return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, "\ufffd");
 }
 
-/** The same, and it stays one line. */
+/** Like `harmless`, but on a single line. */
 export function inOneLine(text: string): string {
   return harmless(text).replace(/[\t\n\u2028\u2029]/g, "\ufffd");
 }

@@ -1,15 +1,15 @@
 /**
- * Wall clocks of time zones, by the zone data built into the runtime.
+ * Wall clock times of time zones, from the runtime's zone data.
  *
- * A wall time is written as the milliseconds since 1970 that the same clock face would have in UTC.
+ * A wall time is represented by the UTC milliseconds since 1970 of the same clock reading.
  */
 
 import { dayMs } from "./time.ts";
 
 interface Zone {
-  /** Undefined for names that are no zone. */
+  /** Undefined for names that are not a zone. */
   format: Intl.DateTimeFormat | undefined;
-  /** Offsets by minute since 1970, since asking the format takes 2 µs. */
+  /** Offsets by minute since 1970, since a call of the format takes 2 µs. */
   offsets: Map<number, number>;
 }
 
@@ -17,13 +17,13 @@ const zones = new Map<string, Zone>();
 const zonesMax = 1_000;
 const offsetsMax = 1_000;
 const minuteMs = 60_000;
-/** From 1973 on, every zone changes its offset at a full minute (Goose Bay at 00:01). */
+/** Since 1973, every zone changes its offset at a full minute (Goose Bay at 00:01). */
 const wholeMinutesFrom = Date.UTC(1973, 0, 1);
-const offsetText = /GMT(?:([+-])(\d{2}):(\d{2})(?::(\d{2}))?)?$/;
+const formatOffset = /GMT(?:([+-])(\d{2}):(\d{2})(?::(\d{2}))?)?$/;
 
-/** The spelling of a zone's IANA name, whatever its letter case; undefined for offsets and for what is no zone. */
+/** The canonical spelling of an IANA zone name in any letter case; undefined for offsets and unknown names. */
 export function zoneName(text: string): string | undefined {
-  // The runtime takes "+02:00" for a zone.
+  // The runtime accepts "+02:00" as a zone.
   if (!/^[a-z]/i.test(text)) return undefined;
   try {
     return new Intl.DateTimeFormat("en", { timeZone: text }).resolvedOptions().timeZone;
@@ -32,7 +32,7 @@ export function zoneName(text: string): string | undefined {
   }
 }
 
-/** What the clock on the wall shows at an instant. Unknown zones count as UTC. */
+/** The wall time of a zone at an instant. Unknown zones count as UTC. */
 export function wallTimeAt(instantMs: number, timezone: string): number {
   return instantMs + offsetMsAt(instantMs, timezone);
 }
@@ -40,25 +40,25 @@ export function wallTimeAt(instantMs: number, timezone: string): number {
 /**
  * The instant at which a zone's clock shows a wall time.
  *
- * A time that occurs twice, when clocks go back, is the earlier one; a time that never occurs, when
- * clocks go forward, is undefined. Source: contract, flag-evaluation 12.2.
+ * An ambiguous time, when clocks go back, is the earlier one; a skipped time, when clocks go forward, is undefined.
+ * Source: contract, flag-evaluation 12.2.
  */
 export function instantOfWallTime(wallMs: number, timezone: string): number | undefined {
   if (isUtc(timezone)) return wallMs;
-  // A zone never changes its offset twice within two days, so the two neighbours know every candidate.
+  // A zone never changes its offset twice within two days, so the two neighboring days give every candidate.
   const before = offsetMsAt(wallMs - dayMs, timezone);
   const after = offsetMsAt(wallMs + dayMs, timezone);
   const candidates = [wallMs - Math.max(before, after), wallMs - Math.min(before, after)];
   return candidates.find((instant) => wallTimeAt(instant, timezone) === wallMs);
 }
 
-/** One offset of a zone, and the instant from which on it is another one. */
+/** An offset of a zone, and the instant at which it ends. */
 export interface OffsetPeriod {
   offsetMs: number;
   untilMs: number;
 }
 
-/** The offsets of a zone one after the other, from one instant (of 1973 or later) to another, which ends the last one. */
+/** The successive offsets of a zone, from one instant (of 1973 or later) to another, which ends the last one. */
 export function offsetsBetween(fromMs: number, toMs: number, timezone: string): OffsetPeriod[] {
   const periods: OffsetPeriod[] = [];
   let offsetMs = offsetMsAt(fromMs, timezone);
@@ -80,7 +80,7 @@ export function offsetsBetween(fromMs: number, toMs: number, timezone: string): 
 
 function offsetMsAt(instantMs: number, timezone: string): number {
   if (isUtc(timezone) || !Number.isFinite(instantMs) || Math.abs(instantMs) > 8.64e15) return 0;
-  const zone = zoneOf(timezone);
+  const zone = getZone(timezone);
   if (zone.format === undefined) return 0;
   if (instantMs < wholeMinutesFrom) return readOffset(zone.format, instantMs);
   const minute = Math.floor(instantMs / minuteMs);
@@ -93,7 +93,7 @@ function offsetMsAt(instantMs: number, timezone: string): number {
 }
 
 function readOffset(format: Intl.DateTimeFormat, instantMs: number): number {
-  const found = offsetText.exec(format.format(instantMs));
+  const found = formatOffset.exec(format.format(instantMs));
   if (found?.[1] === undefined) return 0;
   const seconds = Number(found[2]) * 3600 + Number(found[3]) * 60 + Number(found[4] ?? 0);
   return (found[1] === "-" ? -seconds : seconds) * 1000;
@@ -103,7 +103,7 @@ function isUtc(timezone: string): boolean {
   return timezone === "UTC" || timezone === "";
 }
 
-function zoneOf(timezone: string): Zone {
+function getZone(timezone: string): Zone {
   const known = zones.get(timezone);
   if (known !== undefined) return known;
   if (zones.size >= zonesMax) zones.clear();
@@ -116,6 +116,6 @@ function makeFormat(timezone: string): Intl.DateTimeFormat | undefined {
   try {
     return new Intl.DateTimeFormat("en-US", { timeZone: timezone, timeZoneName: "longOffset" });
   } catch {
-    return undefined; // not a zone; projects are validated, imported data may hold anything
+    return undefined; // not a zone; projects are validated, imported data is not
   }
 }

@@ -1,6 +1,6 @@
-/** Instants are kept as epoch microseconds (UTC, whole numbers); this is how they are written. */
+/** Instants are stored as integer epoch microseconds (UTC); these functions format them. */
 
-/** A day of UTC. */
+/** A day in UTC, in milliseconds. */
 export const dayMs = 86_400_000;
 export const microsPerDay = dayMs * 1_000;
 
@@ -11,12 +11,12 @@ export function isoFromMicros(micros: number): string {
   return `${new Date(seconds * 1_000).toISOString().slice(0, -5)}.${fraction}Z`;
 }
 
-/** Epoch microseconds; the clock tells no more than the milliseconds of them. */
+/** Epoch microseconds, with the clock's resolution of a millisecond. */
 export function nowMicros(): number {
   return Date.now() * 1_000;
 }
 
-/** Resolves after a while, without keeping the process alive for it. */
-export function lapse(ms: number): Promise<void> {
+/** Resolves after a delay, without keeping the process alive. */
+export function sleep(ms: number): Promise<void> {
   return new Promise((resolve) => void setTimeout(resolve, ms).unref());
 }

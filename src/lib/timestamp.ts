@@ -1,10 +1,9 @@
 /**
- * Reads the time formats that clients send, to epoch microseconds (UTC).
+ * Parses the time formats of clients to epoch microseconds (UTC).
  *
- * Pure. ISO 8601 in its usual spelling is read by hand, because every event has one; its other forms (basic, week and
- * ordinal dates, parts of hours), RFC 2822, the text of a JavaScript `Date` and Unix numbers are the exceptions. A time
- * without a zone is UTC.
- * Source: contract, ingestion 7.4; decision 22.
+ * Pure. The common ISO 8601 form is parsed by hand, because every event has one; its other forms (basic, week and
+ * ordinal dates, fractional hours), RFC 2822, the string of a JavaScript `Date` and Unix numbers are exceptions. Times
+ * without a zone are UTC. Source: contract, ingestion 7.4; decision 22.
  */
 
 const microsPerSecond = 1_000_000;
@@ -12,7 +11,7 @@ const secondsPerDay = 86_400;
 /** Numbers below this are seconds (until the year 5138), others milliseconds. */
 const unixSecondsBelow = 1e11;
 
-/** 1990-01-01. Digits that mean an earlier time are a counter, a duration or a zero (contract, ingestion 7.4). */
+/** 1990-01-01. Digits for an earlier time are a counter, a duration or a zero (contract, ingestion 7.4). */
 const digitsEarliestMicros = 631_152_000_000_000;
 
 /** 0000-01-01, and the first instant of the year 10000. */
@@ -27,11 +26,11 @@ const dot = 46;
 const slash = 47;
 const colonByte = 58;
 
-/** As RFC 2822 and the text of a JavaScript `Date` write them, in lower case. */
+/** As in RFC 2822 and the string of a JavaScript `Date`, in lower case. */
 export const months = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const monthLengths = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
-/** Hours east of Greenwich of the zone names that RFC 2822 knows. */
+/** Hours east of Greenwich of the zone names in RFC 2822. */
 const zoneHours = new Map(
   Object.entries({
     ut: 0,
@@ -50,27 +49,27 @@ const zoneHours = new Map(
 );
 
 /**
- * Reads a time as text.
+ * Parses a time string.
  *
- * @returns epoch microseconds; digits after the sixth of a fraction are cut off; undefined when it is not a time.
+ * @returns epoch microseconds, with a fraction truncated to six digits; undefined when it is not a time.
  */
 export function parseInstant(text: string): number | undefined {
   return parseIso(text) ?? parseUnusual(text);
 }
 
 /**
- * Reads a number: eight digits that make a date are that date, others Unix seconds, or milliseconds from 1e11 on.
+ * Parses a number: eight digits that form a date are that date, others Unix seconds, or milliseconds from 1e11 on.
  *
  * @returns epoch microseconds; undefined for a time before 1990.
  */
 export function parseNumericTime(value: number): number | undefined {
   if (!Number.isFinite(value)) return undefined;
-  const day = isEightDigits(value) ? dayOf(String(value)) : undefined;
+  const day = isEightDigits(value) ? getDay(String(value)) : undefined;
   if (day !== undefined) return ofDigits(day * secondsPerDay * microsPerSecond);
   return ofDigits(Math.round(value * (Math.abs(value) < unixSecondsBelow ? microsPerSecond : 1_000)));
 }
 
-/** Whether a claim consists of digits alone that are read as a date: a year, an ordinal date or a calendar date. */
+/** Whether a claim consists of only digits that are read as a date: a year, an ordinal date or a calendar date. */
 export function isDateOfDigits(claim: unknown): boolean {
   return typeof claim === "string" ? dateOfDigits.test(claim.trim()) : isEightDigits(claim);
 }
@@ -85,14 +84,14 @@ function ofDigits(micros: number): number | undefined {
   return micros < digitsEarliestMicros ? undefined : micros;
 }
 
-/** Whether a time is of the years 0 to 9999, as all that are stored are. */
+/** Whether a time is in the years 0 to 9999, like all stored ones. */
 export function isRepresentable(micros: number): boolean {
   return micros >= earliestMicros && micros < beyondLatestMicros;
 }
 
 /**
- * `2026-11-21`, with `T` or a space and a time after it, a fraction, and `Z`, `+03`, `+0300`, `+03:00`, `UTC`, `+0000 UTC`
- * or nothing: Ruby, Go and data warehouses write the name of the zone.
+ * `2026-11-21`, optionally with `T` or a space and a time, a fraction, and `Z`, `+03`, `+0300`, `+03:00`, `UTC` or
+ * `+0000 UTC`: Ruby, Go and data warehouses write the zone name.
  */
 function parseIso(text: string): number | undefined {
   const year = digits2(text, 0) * 100 + digits2(text, 2);
@@ -136,7 +135,7 @@ function parseIso(text: string): number | undefined {
   return (dayStart + hour * 3600 + (minute - zone) * 60 + second) * microsPerSecond + micros;
 }
 
-/** Minutes east of Greenwich written from `at` to the end of the text; 0 when nothing is written there. */
+/** Minutes east of Greenwich of the offset from `at` to the end of the text; 0 without one. */
 function zoneMinutes(text: string, at: number): number | undefined {
   const length = text.length;
   if (at === length) return 0;
@@ -156,7 +155,7 @@ function zoneMinutes(text: string, at: number): number | undefined {
   return (code === minus ? -1 : 1) * (hours * 60 + minutes);
 }
 
-/** Says nothing more than the number before it. */
+/** Repeats the offset before it. */
 const zoneNameBehind = /^ [a-z]{1,5}$/i;
 // `Sat, 21 Nov 2026 02:31:07 +0100`, the day name and the seconds optional.
 const rfc2822 =
@@ -164,7 +163,7 @@ const rfc2822 =
 // `Sat Nov 21 2026 02:31:07 GMT+0100 (Central European Standard Time)`
 const javascriptDate =
   /^[a-z]{3},?\s+([a-z]{3})\s+(\d{1,2})\s+(\d{4})\s+(\d{2}):(\d{2}):(\d{2})(?:\s*(?:GMT|UTC)?([+-]\d{2}:?\d{2})?)?(?:\s*\(.*\))?$/i;
-// `Sat Nov 21 02:31:07 UTC 2026`: the text of a date in C and Java, and what `date` says.
+// `Sat Nov 21 02:31:07 UTC 2026`: the format of C, Java and the `date` command.
 const clockDate =
   /^[a-z]{3}\s+([a-z]{3})\s+(\d{1,2})\s+(\d{2}):(\d{2}):(\d{2})(?:\s+([a-z]{1,5}|[+-]\d{2}:?\d{2}))?\s+(\d{4})$/i;
 // `2026-11-21T03:31:07+01:00[Europe/Berlin]`, as Java and JavaScript's Temporal write it (RFC 9557).
@@ -173,7 +172,7 @@ const unix = /^[+-]?\d+(?:\.\d+)?$/;
 
 function parseUnusual(text: string): number | undefined {
   const trimmed = text.trim();
-  // Bounds the work that the patterns can be made to do.
+  // Bounds the work of the patterns.
   if (trimmed.length === 0 || trimmed.length > 100) return undefined;
   if (trimmed.length !== text.length) return parseInstant(trimmed);
   if (unix.test(text)) return parseDigits(text);
@@ -202,7 +201,7 @@ function parseUnusual(text: string): number | undefined {
 /** Four digits are a year and seven an ordinal date, never seconds of January 1970. */
 function parseDigits(text: string): number | undefined {
   if (!yearOrOrdinal.test(text)) return parseNumericTime(Number(text));
-  const day = dayOf(text.length === 4 ? `${text}-01-01` : text);
+  const day = getDay(text.length === 4 ? `${text}-01-01` : text);
   return day === undefined ? undefined : ofDigits(day * secondsPerDay * microsPerSecond);
 }
 
@@ -215,19 +214,18 @@ const timeForm =
   /^(\d{2})(?::?(\d{2})(?::?(\d{2}))?)?(?:[.,](\d{1,30}))?\s?(z|[+\u2212-]\d{2}(?::?\d{2})?)?$/i;
 
 /**
- * The forms of ISO 8601 that are rare: `20261121T0231`, `2026-W47-6`, `2026-325T02Z`, `2026-11`, `2026-11-21T02.5`,
- * `+002026-11-21`.
+ * Rare forms of ISO 8601: `20261121T0231`, `2026-W47-6`, `2026-325T02Z`, `2026-11`, `2026-11-21T02.5`, `+002026-11-21`.
  */
 function parseOtherIso(text: string): number | undefined {
   const gap = text.search(/[t ]/i);
-  const day = dayOf(gap === -1 ? text : text.slice(0, gap));
+  const day = getDay(gap === -1 ? text : text.slice(0, gap));
   if (day === undefined) return undefined;
   const dayStart = day * secondsPerDay * microsPerSecond;
   if (gap === -1) return dayStart;
   const time = timeForm.exec(text.slice(gap + 1));
   if (time === null) return undefined;
   const [, hour, minute = "0", second = "0", fraction = "", zone = ""] = time;
-  // The fraction is one of the smallest unit that is written.
+  // The fraction applies to the smallest unit present.
   const unitSeconds = time[3] !== undefined ? 1 : time[2] !== undefined ? 60 : 3600;
   const unit = BigInt(unitSeconds * microsPerSecond);
   const micros = Number((BigInt(fraction || "0") * unit) / 10n ** BigInt(fraction.length));
@@ -238,8 +236,8 @@ function parseOtherIso(text: string): number | undefined {
   return dayStart + seconds * microsPerSecond + micros;
 }
 
-/** Days from 1970-01-01 to a date in any of the forms of ISO 8601. */
-function dayOf(text: string): number | undefined {
+/** Days from 1970-01-01 to a date in any form of ISO 8601. */
+function getDay(text: string): number | undefined {
   const date = gregorian.exec(text);
   if (date) {
     const [year, month, day] = [Number(date[1]), Number(date[3]), Number(date[4])];
@@ -247,7 +245,7 @@ function dayOf(text: string): number | undefined {
     return isDate ? daysSinceEpoch(year, month, day) : undefined;
   }
   const month = monthForm.exec(text);
-  if (month) return dayOf(`${text}-01`);
+  if (month) return getDay(`${text}-01`);
   const ordinal = ordinalForm.exec(text);
   if (ordinal) {
     const [year, day] = [Number(ordinal[1]), Number(ordinal[2])];
@@ -262,7 +260,7 @@ function dayOf(text: string): number | undefined {
   return number >= 1 && monday < firstMonday(year + 1) ? monday + weekday - 1 : undefined;
 }
 
-/** The Monday of week 1, the week that holds January 4, as days from 1970-01-01 (a Thursday). */
+/** The Monday of week 1, the week that contains January 4, as days from 1970-01-01 (a Thursday). */
 function firstMonday(year: number): number {
   const fourth = daysSinceEpoch(year, 1, 4);
   return fourth - ((((fourth + 3) % 7) + 7) % 7);
@@ -289,14 +287,14 @@ function isDigit(code: number): boolean {
   return code >= zero && code <= zero + 9;
 }
 
-/** The two digits at `at` as a number, NaN when they are not two digits. */
+/** The two digits at `at` as a number, NaN if they are not digits. */
 function digits2(text: string, at: number): number {
   const tens = text.charCodeAt(at) - zero;
   const ones = text.charCodeAt(at + 1) - zero;
   return tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9 ? tens * 10 + ones : Number.NaN;
 }
 
-/** A leap second counts as the first of the next minute; `24:00:00` is the end of the day. */
+/** A leap second counts as the first second of the next minute; `24:00:00` is the end of the day. */
 function isTimeOfDay(hour: number, minute: number, second: number, micros: number): boolean {
   if (hour === 24) return minute === 0 && second === 0 && micros === 0;
   return hour <= 23 && minute <= 59 && second <= 60;
@@ -307,7 +305,7 @@ function daysInMonth(year: number, month: number): number {
   return isLeapFebruary ? 29 : monthLengths[month - 1]!;
 }
 
-/** Days from 1970-01-01 in the Gregorian calendar, counted in years that begin in March so that leap days come last. */
+/** Days from 1970-01-01 in the Gregorian calendar, in years that begin in March so that leap days come last. */
 function daysSinceEpoch(year: number, month: number, day: number): number {
   const marchYear = month > 2 ? year : year - 1;
   const monthFromMarch = month > 2 ? month - 3 : month + 9;

@@ -1,9 +1,9 @@
-/** Reads the uuids that clients write; in every letter case they mean the same. Source: contract, ingestion 7.3. */
+/** Parses UUIDs from clients, in any letter case. Source: contract, ingestion 7.3. */
 
 const canonical = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const withoutHyphens = /^[0-9a-f]{32}$/;
 
-/** Lower case with hyphens, from any version and either spelling; undefined when it is not a uuid. */
+/** Lower case with hyphens, from any version and either spelling; undefined when it is not a UUID. */
 export function canonicalUuid(text: string): string | undefined {
   if (canonical.test(text)) return text;
   const lower = text.toLowerCase();

@@ -1,12 +1,12 @@
 /**
- * Follows the frames of a Zstandard file without unpacking them, to notice where one is cut off or none begins.
+ * Parses the frame structure of a Zstandard file without decompressing, to detect truncated frames and trailing bytes.
  *
- * The runtime's decompressor takes a file that is cut off for a whole one, and does not come back from bytes behind
- * the last frame; `read-records.test.ts` shows when it does, and this can go. Source: RFC 8878, 3.1.
+ * The runtime's decompressor accepts a truncated file as complete, and never returns from bytes after the last frame;
+ * `read-records.test.ts` shows when that is fixed and this can be removed. Source: RFC 8878, 3.1.
  */
 export class ZstdFrames {
   private readonly steps = frameSteps();
-  /** Bytes to pass over before the next step. */
+  /** Bytes to skip before the next step. */
   private skip = 0;
   private header: number[] = [];
   private wanted: Step;
@@ -16,7 +16,7 @@ export class ZstdFrames {
     this.wanted = this.steps.next().value as Step;
   }
 
-  /** Whether what was taken ends with a frame. */
+  /** Whether the bytes taken end at a frame boundary. */
   get isAtEnd(): boolean {
     return this.wanted.isFrameStart && this.header.length === 0 && this.skip === 0 && !this.isBroken;
   }
@@ -46,7 +46,7 @@ export class ZstdFrames {
   }
 }
 
-/** Pass over `skip` bytes, then give the next `bytes`. */
+/** Skip `skip` bytes, then pass the next `bytes`. */
 interface Step {
   skip: number;
   bytes: number;
@@ -55,7 +55,7 @@ interface Step {
 
 const step = (skip: number, bytes: number, isFrameStart = false): Step => ({ skip, bytes, isFrameStart });
 
-/** Ends where no frame begins. */
+/** Ends at bytes that do not start a frame. */
 function* frameSteps(): Generator<Step, undefined, Buffer> {
   let skip = 0;
   for (;;) {

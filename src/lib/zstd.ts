@@ -1,12 +1,12 @@
-/** zstd, in another thread. Node's module for it brings streams along: it is loaded at the first use. */
+/** zstd in another thread. Node's module for it also loads streams, so it is loaded on first use. */
 
 import { ZstdFrames } from "./zstd-frames.ts";
 
-/** With a checksum. @param level 1 is quick. */
+/** With a checksum. @param level 1 is fast. */
 export async function zstdCompressed(bytes: Uint8Array, level = 1): Promise<Buffer> {
   const { constants, zstdCompress } = await import("node:zlib");
   const options = {
-    // The compressed text comes in few pieces: each is a way to another thread and back.
+    // Few large chunks: each one takes a round trip to another thread.
     chunkSize: 1024 * 1024,
     params: { [constants.ZSTD_c_compressionLevel]: level, [constants.ZSTD_c_checksumFlag]: 1 },
   };
@@ -16,9 +16,9 @@ export async function zstdCompressed(bytes: Uint8Array, level = 1): Promise<Buff
 }
 
 /**
- * How many of the bytes belong to frames, and whether they are whole frames and nothing else.
+ * How many bytes belong to frames, and whether they are exactly a sequence of complete frames.
  *
- * `zstdDecompressed` does not notice a file that is cut off, not even inside of its checksum.
+ * `zstdDecompressed` does not detect truncation, not even inside the checksum.
  */
 export function zstdFrames(bytes: Uint8Array): { length: number; isWhole: boolean } {
   const frames = new ZstdFrames();
@@ -26,7 +26,7 @@ export function zstdFrames(bytes: Uint8Array): { length: number; isWhole: boolea
   return { length, isWhole: frames.isAtEnd && length === bytes.length };
 }
 
-/** A file that is cut off decompresses as far as it goes. @throws {Error} the bytes are damaged. */
+/** Decompresses a truncated file as far as possible. @throws {Error} the bytes are corrupt. */
 export async function zstdDecompressed(bytes: Uint8Array): Promise<Buffer> {
   const { zstdDecompress } = await import("node:zlib");
   return await new Promise((resolve, reject) => {

@@ -1,9 +1,7 @@
 /**
- * `filters` of a flag as tools accept them: every member by name, so that a misspelled one is an error and not stored
- * without effect (contract, management-api 8). The API checks the values.
- *
- * The API itself keeps unknown members, because clients made for PostHog send back what they read; members that PostHog
- * stores without effect on evaluation are therefore accepted here.
+ * Schema of a flag's `filters` for tools. Every member is named, so that a misspelled one is an error (contract,
+ * management-api 8); the API checks the values. Members that PostHog stores without effect on evaluation are accepted:
+ * the API itself keeps unknown members, because PostHog clients send back what they read.
  */
 
 import { z } from "zod";
@@ -13,7 +11,9 @@ const anyValue = z.unknown().optional();
 const property = z.strictObject({
   key: z.union([z.string(), z.number()]).describe("Name of the property, `id` for a cohort, id of a flag"),
   type: anyValue.describe("person (default), group, cohort or flag"),
-  operator: anyValue.describe("Such as exact, is_not, icontains, regex, gt, lt, is_set, in, semver_gte"),
+  operator: anyValue.describe(
+    "Operator, for example exact, is_not, icontains, regex, gt, lt, is_set, in, semver_gte",
+  ),
   value: anyValue,
   group_type_index: anyValue,
   negation: anyValue,
@@ -24,9 +24,9 @@ const property = z.strictObject({
 
 const conditionSet = z.strictObject({
   properties: z.array(property).nullish().describe("All must match"),
-  rollout_percentage: anyValue.describe("0 to 100 of those who match"),
-  variant: anyValue.describe("The variant that all who match get"),
-  aggregation_group_type_index: anyValue.describe("The group type that is matched; null or absent: persons"),
+  rollout_percentage: anyValue.describe("Rollout percentage of matching users, 0 to 100"),
+  variant: anyValue.describe("Variant forced for all matching users"),
+  aggregation_group_type_index: anyValue.describe("Index of the group type; null or absent: persons"),
   sort_key: anyValue,
   description: anyValue,
   users_affected: anyValue,
@@ -36,11 +36,11 @@ const variant = z.strictObject({ key: anyValue, name: anyValue, rollout_percenta
 
 export const flagFilters = z
   .strictObject({
-    groups: z.array(conditionSet).nullish().describe("Condition sets; the first that matches decides"),
+    groups: z.array(conditionSet).nullish().describe("Condition sets; the first match applies"),
     multivariate: z
       .strictObject({ variants: z.array(variant).nullish() })
       .nullish()
-      .describe("Variants, whose percentages sum to 100"),
+      .describe("Variants; their percentages sum to 100"),
     payloads: z.record(z.string(), z.unknown()).nullish().describe("JSON by variant key, or under `true`"),
     aggregation_group_type_index: anyValue,
     super_groups: z.array(conditionSet).nullish(),
@@ -49,4 +49,4 @@ export const flagFilters = z
     feature_enrollment: anyValue,
     early_exit: anyValue,
   })
-  .describe("Rules of the flag. On update, members that are sent replace the stored ones");
+  .describe("Release conditions of the flag. On update, sent members replace the stored ones");

@@ -1,16 +1,16 @@
-/** `/mcp`: the Model Context Protocol over HTTP, without sessions: each request stands for itself. */
+/** `/mcp`: the Model Context Protocol over HTTP, stateless (no sessions). */
 
 import { userRoute } from "../accounts/api/routes.ts";
-import { notAuthenticated } from "../http/failure.ts";
+import { notAuthenticated } from "../http/http-error.ts";
 import type { Route } from "../http/route.ts";
-import { openObject } from "../http/shapes.ts";
+import { openObject } from "../http/schemas.ts";
 
 export interface McpDeps {
-  /** Answers a request to the management API. */
+  /** Handles a request to the management API. */
   handle: (request: Request) => Promise<Response>;
 }
 
-/** Loaded at the first request: most servers are never asked, and the library takes 11 MB. */
+/** Loaded on first use: most servers never need it, and the library takes 11 MB. */
 async function protocol() {
   const [{ mcpServer }, { WebStandardStreamableHTTPServerTransport }] = await Promise.all([
     import("./tools.ts"),
@@ -19,33 +19,33 @@ async function protocol() {
   return { mcpServer, Transport: WebStandardStreamableHTTPServerTransport };
 }
 
-/** The route. It rejects invalid keys; which tools do what for whom, the API behind them decides. */
+/** Rejects invalid keys; the API behind it checks permissions. */
 export function mcpRoutes({ handle }: McpDeps): Route[] {
   const route = userRoute("POST", "/mcp", [], {
-    summary: "Speak the Model Context Protocol",
+    summary: "Model Context Protocol endpoint",
     description:
-      "JSON-RPC as MCP clients send it, with a personal key as `Authorization: Bearer`. Tools list, explain, create, change, delete and restore flags and query events, and reject arguments they do not have; each needs the scope that its API route needs.",
+      "JSON-RPC of MCP, with a personal key as `Authorization: Bearer`. Tools list, explain, create, update, delete and restore flags, run experiments, list and create cohorts, set stages of early access features, and query events. They reject unknown arguments and require the scopes of their API routes.",
     tag: "Model Context Protocol",
-    ignoresNarrowing: true,
+    allowsScopedKeys: true,
     takesRawBody: true,
-    // What it calls is a request of its own.
-    takesLong: true,
+    // Long-running because a tool call is itself a request.
+    isLongRunning: true,
     answers: {
       200: {
         description: "The answer.",
         schema: openObject({}),
         example: { jsonrpc: "2.0", id: 1, result: {} },
       },
-      202: { description: "A notification was taken." },
+      202: { description: "The notification was accepted." },
     },
     handle: async ({ request, body, baseUrl }) => {
       const authorization = request.headers.get("authorization");
-      // The cookie of the console says nothing here: tools act with a key.
+      // Tools authenticate by key only, never by the console's cookie.
       if (authorization === null) throw notAuthenticated();
       const { mcpServer, Transport } = await protocol();
-      // Here there is no proxy that takes away the prefix by which clients come.
+      // Internal requests do not pass the proxy that would strip a path prefix, so only the origin is used.
       const { origin } = new URL(baseUrl);
-      const server = mcpServer((method, path, sent, given) =>
+      const server = mcpServer((method, path, sent, signal) =>
         handle(
           new Request(origin + path, {
             method,
@@ -54,7 +54,7 @@ export function mcpRoutes({ handle }: McpDeps): Route[] {
               ...(sent === undefined ? {} : { "content-type": "application/json" }),
             },
             body: sent === undefined ? undefined : JSON.stringify(sent),
-            signal: given === undefined ? request.signal : AbortSignal.any([request.signal, given]),
+            signal: signal === undefined ? request.signal : AbortSignal.any([request.signal, signal]),
           }),
         ),
       );
@@ -65,7 +65,7 @@ export function mcpRoutes({ handle }: McpDeps): Route[] {
           new Request(request.url, { method: "POST", headers: request.headers }),
           { parsedBody: body },
         );
-        // Read before the server goes, which ends what is still open.
+        // Read the body before the MCP server closes, which ends open streams.
         return new Response(await response.text(), { status: response.status, headers: response.headers });
       } finally {
         await server.close();

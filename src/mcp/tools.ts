@@ -1,5 +1,5 @@
 /**
- * Flags and events for programs that speak the Model Context Protocol: each tool is one request to the management API.
+ * MCP tools for flags and events: each tool is one request to the management API.
  *
  * The caller sends a personal key, and the API checks its scopes: a tool can do nothing else.
  */
@@ -11,21 +11,10 @@ import { evaluationRuntimes } from "../flags/fields.ts";
 import { keyOfReplaced } from "../flags/rules/key.ts";
 import { version } from "../version.ts";
 import { flagFilters } from "./flag-filters.ts";
+import { registerOperations } from "./operation-tools.ts";
+import type { SendRequest } from "./send-request.ts";
 
-/**
- * Sends a request to the management API with the caller's key.
- *
- * @param path   from `/api/` on.
- * @param signal aborted when the caller gives up what takes long.
- */
-export type Ask = (
-  method: "GET" | "POST" | "PATCH",
-  path: string,
-  body?: object,
-  signal?: AbortSignal,
-) => Promise<Response>;
-
-/** Longer answers would fill a model's memory; what was cut is said. */
+/** Longer responses would fill a model's context; truncation is reported. */
 const answerLengthMax = 60_000;
 const rowsDefault = 100;
 const rowsMax = 1_000;
@@ -37,61 +26,62 @@ const project = z
   .int()
   .positive()
   .optional()
-  .describe("Id of the project; left out: the one the key works in");
-const distinctId = z.string().min(1).describe("Whose value is asked for");
+  .describe("Project id; default: the current project of the key's user");
+const distinctId = z.string().min(1).describe("Distinct id of the person");
 const tags = z.array(z.string());
 const properties = z.record(z.string(), z.unknown());
 
-/** What both creating and updating a flag write, by the names of the API. */
+/** Fields that creating and updating a flag share, by their API names. */
 const flagFields = {
-  name: z.string().optional().describe("What the flag is for"),
+  name: z.string().optional().describe("Description of the flag"),
   rollout_percentage: z
     .number()
     .min(0)
     .max(100)
     .optional()
-    .describe("Share of persons in percent, of a flag with one condition set"),
+    .describe("Rollout percentage of a flag with one condition set"),
   filters: flagFilters.optional(),
   tags: tags.optional().describe("Replace all tags"),
   ensure_experience_continuity: z
     .boolean()
     .optional()
-    .describe("Whether a person keeps the value from before signing in"),
+    .describe("Persist the flag's value across identification"),
   evaluation_runtime: z.enum(evaluationRuntimes).optional(),
   evaluation_contexts: tags
     .optional()
-    .describe("The flag is evaluated only for callers that name one of them"),
+    .describe("The flag is evaluated only for requests with one of these tags"),
 };
 
-/** A server for one caller. Arguments that a tool does not have are rejected by name (contract, management-api 8). */
-export function mcpServer(ask: Ask): McpServer {
+/** An MCP server for one caller. Unknown arguments of a tool are rejected by name (contract, management-api 8). */
+export function mcpServer(ask: SendRequest): McpServer {
   const server = new McpServer({ name: "flagkeep", version });
   const flagsOf = (id: number | undefined) => `/api/projects/${id ?? "@current"}/feature_flags`;
 
-  /** Finds a flag by its exact key; of deleted flags that had it, the one changed last. */
+  /** Finds a flag by its exact key; among deleted flags with that key, the one changed last. */
   const find = async (of: FlagName, isDeleted: boolean): Promise<number | undefined> => {
-    // Keys that differ only in letter case are found as well.
+    // The search ignores letter case, so the exact key is matched below.
     const query = new URLSearchParams({ limit: "100", key: of.key, order: "-updated_at" });
     if (isDeleted) query.set("deleted", "true");
     const found = await ask("GET", `${flagsOf(of.project)}/?${query}`);
-    if (!found.ok) throw new Refused(await found.text());
+    if (!found.ok) throw new ToolError(await found.text());
     const { results } = (await found.json()) as { results: { id: number; key: string }[] };
     return results.find(({ id, key: has }) => has === of.key || has === keyOfReplaced(of.key, id))?.id;
   };
-  /** Changes a flag that is among the flags, or among the deleted ones, whichever is named first and has it. */
+  /** Changes a flag among the existing or the deleted flags: the first of `among` that has it. */
   const change = (of: FlagName, changes: Record<string, unknown>, among: readonly Among[] = ["flags"]) =>
     answer(async () => {
       for (const each of among) {
         const id = await find(of, each === "deleted flags");
-        if (id !== undefined) return await ask("PATCH", `${flagsOf(of.project)}/${id}/`, given(changes));
+        if (id !== undefined)
+          return await ask("PATCH", `${flagsOf(of.project)}/${id}/`, dropUndefined(changes));
       }
-      throw new Refused(`There is no ${among[0] === "flags" ? "flag" : "deleted flag"} ${of.key}.`);
+      throw new ToolError(`${among[0] === "flags" ? "Flag" : "Deleted flag"} ${of.key} does not exist.`);
     });
 
   server.registerTool(
     "list_projects",
     {
-      description: "List the projects that the key may use.",
+      description: "List the projects that the key has access to.",
       inputSchema: z.strictObject({}),
       annotations: { readOnlyHint: true },
     },
@@ -100,13 +90,13 @@ export function mcpServer(ask: Ask): McpServer {
   server.registerTool(
     "list_flags",
     {
-      description: "List feature flags of a project with their rules. Scope feature_flag:read.",
+      description: "List feature flags of a project with their release conditions. Scope feature_flag:read.",
       inputSchema: z.strictObject({
         project,
         search: z.string().optional().describe("Part of a key or description"),
-        active: z.boolean().optional().describe("Only those that are on, or off"),
-        tags: tags.min(1).optional().describe("Only those with any of these tags"),
-        deleted: z.boolean().optional().describe("Deleted flags, which restore_flag restores, instead"),
+        active: z.boolean().optional().describe("Only active or only inactive flags"),
+        tags: tags.min(1).optional().describe("Only flags with any of these tags"),
+        deleted: z.boolean().optional().describe("List deleted flags, which restore_flag restores, instead"),
         limit: z.number().int().min(1).max(flagsPerPageMax).default(20),
         offset: z.number().int().min(0).default(0),
       }),
@@ -128,13 +118,10 @@ export function mcpServer(ask: Ask): McpServer {
         "Explain step by step why a flag has its value for a user. Changes nothing. Scope feature_flag:read.",
       inputSchema: z.strictObject({
         ...{ project, key, distinct_id: distinctId },
-        person_properties: properties.optional().describe("Count before the stored ones"),
+        person_properties: properties.optional().describe("Override the stored properties"),
         groups: z.record(z.string(), z.string()).optional().describe("Group keys by type"),
-        group_properties: z
-          .record(z.string(), properties)
-          .optional()
-          .describe("The same for groups, by type"),
-        device_id: z.string().optional().describe("For flags that are rolled out by device"),
+        group_properties: z.record(z.string(), properties).optional().describe("Group properties by type"),
+        device_id: z.string().optional().describe("For flags bucketed by device"),
       }),
       annotations: { readOnlyHint: true },
     },
@@ -154,20 +141,20 @@ export function mcpServer(ask: Ask): McpServer {
         "Create a feature flag. Without rollout_percentage or filters it is off for everyone. Scope feature_flag:write.",
       inputSchema: z.strictObject({ project, key, active: z.boolean().default(true), ...flagFields }),
     },
-    ({ project: id, ...flag }) => answer(() => ask("POST", `${flagsOf(id)}/`, given(flag))),
+    ({ project: id, ...flag }) => answer(() => ask("POST", `${flagsOf(id)}/`, dropUndefined(flag))),
   );
   server.registerTool(
     "update_flag",
     {
       description:
-        "Switch a flag on or off, or change its rollout, rules, tags or description. Scope feature_flag:write.",
+        "Update a flag: state, rollout, release conditions, tags or description. Scope feature_flag:write.",
       inputSchema: z.strictObject({
         ...{ project, key, active: z.boolean().optional(), ...flagFields },
         deleted: z
           .boolean()
           .optional()
           .describe("true deletes the flag, as delete_flag does; false restores it"),
-        note: z.string().optional().describe("Why; the activity log keeps it"),
+        note: z.string().optional().describe("Reason, stored in the activity log"),
       }),
       annotations: { idempotentHint: true },
     },
@@ -192,7 +179,7 @@ export function mcpServer(ask: Ask): McpServer {
     "restore_flag",
     {
       description:
-        "Restore a deleted flag with its rules, under another key if its own is taken. Scope feature_flag:write.",
+        "Restore a deleted flag, under another key if its own is in use. Scope feature_flag:write.",
       inputSchema: oneFlag,
       annotations: { destructiveHint: false },
     },
@@ -202,7 +189,7 @@ export function mcpServer(ask: Ask): McpServer {
     "query_events",
     {
       description:
-        `Run one SELECT of DuckDB's SQL over the views events (${columnsInWords("events")}), ` +
+        `Run one SELECT in DuckDB SQL over the views events (${columnsInWords("events")}), ` +
         `persons (${columnsInWords("persons")}) and groups (${columnsInWords("groups")}). properties is JSON: ` +
         "properties->>'plan'. Scope query:read.",
       inputSchema: z.strictObject({
@@ -215,21 +202,22 @@ export function mcpServer(ask: Ask): McpServer {
     ({ project: id, sql, limit }, { signal }) =>
       answer(() => ask("POST", `/api/projects/${id ?? "@current"}/query/`, { query: sql, limit }, signal)),
   );
+  registerOperations(server, (request) => answer(request), ask);
   return server;
 }
 
 type Among = "flags" | "deleted flags";
 
 interface FlagName {
-  /** Undefined: the project that the key works in. */
+  /** Default: the current project of the key. */
   project?: number;
   key: string;
 }
 
-/** The API said no before the request that was meant. */
-class Refused extends Error {}
+/** The API rejected a request that precedes the intended one. */
+class ToolError extends Error {}
 
-/** A tool's result: what the API answered; a refusal is a result that says so, for the model to read. */
+/** Converts an API response to a tool result; a rejection is a result flagged as an error, readable by the model. */
 async function answer(request: () => Promise<Response>) {
   try {
     const response = await request();
@@ -237,13 +225,13 @@ async function answer(request: () => Promise<Response>) {
     const shown =
       text.length <= answerLengthMax
         ? text
-        : `${text.slice(0, answerLengthMax)}\n… cut: the answer has ${text.length} characters; ask for less.`;
+        : `${text.slice(0, answerLengthMax)}\n… truncated: the result has ${text.length} characters. Request less.`;
     return { content: [{ type: "text" as const, text: shown }], isError: !response.ok };
   } catch (error) {
     return { content: [{ type: "text" as const, text: (error as Error).message }], isError: true };
   }
 }
 
-/** Without what was left out. */
-const given = (values: Record<string, unknown>): object =>
+/** Drops undefined members. */
+const dropUndefined = (values: Record<string, unknown>): object =>
   Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));

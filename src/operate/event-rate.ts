@@ -1,4 +1,4 @@
-/** How many events per second arrived lately, from a counter that only grows. */
+/** Recent events per second, from a monotonic counter. */
 
 const sampleEveryMs = 1_000;
 const samplesMax = 11;
@@ -7,10 +7,10 @@ export class EventRate {
   private readonly samples: { at: number; count: number }[] = [];
   private timer: ReturnType<typeof setInterval> | undefined;
 
-  /** @param read the counter. */
+  /** @param read returns the counter. */
   constructor(private readonly read: () => number) {}
 
-  /** Begins to sample; does not keep the process alive. */
+  /** Starts sampling; does not keep the process alive. */
   start(): void {
     this.sample(performance.now());
     this.timer = setInterval(() => this.sample(performance.now()), sampleEveryMs);
@@ -21,13 +21,13 @@ export class EventRate {
     clearInterval(this.timer);
   }
 
-  /** Remembers the counter at a moment, in milliseconds. */
+  /** Records the counter. @param at milliseconds */
   sample(at: number): void {
     this.samples.push({ at, count: this.read() });
     if (this.samples.length > samplesMax) this.samples.shift();
   }
 
-  /** Events per second over the last ten seconds, or since the start when that was later. */
+  /** Events per second over the last ten seconds, or since a later start. */
   perSecond(now = performance.now()): number {
     const oldest = this.samples[0];
     if (oldest === undefined || now <= oldest.at) return 0;

@@ -1,6 +1,6 @@
 /**
- * Work that an operator starts from the console: this executable is started again for each, so that it disturbs neither
- * capture nor flags, and its progress is read from its standard error.
+ * Jobs that an operator starts from the console. Each runs this executable in a separate process, so that it disturbs
+ * neither capture nor flags, and reports progress on its standard error.
  */
 
 import type { Subprocess } from "bun";
@@ -11,32 +11,32 @@ export type JobKind = "create" | "verify";
 export interface Job {
   id: string;
   kind: JobKind;
-  /** The backup that is verified; null while one is made. */
+  /** The backup that is verified; null while one is created. */
   name: string | null;
   state: "running" | "done" | "failed";
   startedAt: Date;
   finishedAt: Date | null;
-  /** What it is doing, for people. */
+  /** Human-readable progress. */
   step: string | null;
-  /** Bytes, or 0 of 0 when that is not known. */
+  /** Bytes; 0 of 0 when unknown. */
   done: number;
   total: number;
   error: string | null;
-  /** What the command printed. */
+  /** Output of the command. */
   result: Record<string, unknown> | null;
 }
 
-/** Another one runs. */
-export class JobRunning extends AppError {
+/** Another job is running. */
+export class JobRunningError extends AppError {
   readonly code = "job_running";
   constructor() {
-    super("A backup is being made or verified; wait until that is done.");
+    super("Another backup operation is running. Wait until it has finished.");
   }
 }
 
-/** Finished jobs that are remembered. */
+/** Number of finished jobs to remember. */
 const finishedMax = 20;
-/** What a command may print; more is cut off. */
+/** Output beyond this is cut off. */
 const outputBytesMax = 4 * 1024 * 1024;
 const lineBytesMax = 64 * 1024;
 
@@ -47,7 +47,7 @@ export class Jobs {
   private child: Child | undefined;
   private running: Promise<void> = Promise.resolve();
 
-  /** Every job that is remembered, the newest first. */
+  /** Every remembered job, newest first. */
   list(): Job[] {
     return [...this.jobs].reverse();
   }
@@ -59,10 +59,10 @@ export class Jobs {
   /**
    * Starts a command; one at a time.
    *
-   * @throws {JobRunning}
+   * @throws {JobRunningError}
    */
   start(kind: JobKind, name: string | null, command: readonly string[], now: Date): Job {
-    if (this.jobs.some(({ state }) => state === "running")) throw new JobRunning();
+    if (this.jobs.some(({ state }) => state === "running")) throw new JobRunningError();
     const job: Job = {
       ...{ id: Bun.randomUUIDv7(), kind, name, state: "running", startedAt: now, finishedAt: null },
       ...{ step: null, done: 0, total: 0, error: null, result: null },
@@ -73,7 +73,7 @@ export class Jobs {
     return job;
   }
 
-  /** Ends the job that runs; the next backup cleans up behind it. */
+  /** Ends the running job; the next backup removes its leftovers. */
   async stop(): Promise<void> {
     this.child?.kill("SIGTERM");
     await this.running;
@@ -90,7 +90,7 @@ export class Jobs {
       this.child = child;
       let complaint = "";
       const [output, , code] = await Promise.all([
-        textOf(child.stdout),
+        toDisplayString(child.stdout),
         eachLine(child.stderr, (line) => {
           if (!line.startsWith('{"step":')) complaint = line.replace(/^flagkeep: /, "");
           else Object.assign(job, JSON.parse(line));
@@ -98,7 +98,11 @@ export class Jobs {
         child.exited,
       ]);
       if (code === 0) Object.assign(job, { state: "done", result: JSON.parse(output) });
-      else Object.assign(job, { state: "failed", error: complaint || `It ended with ${code}.` });
+      else
+        Object.assign(job, {
+          state: "failed",
+          error: complaint || `The process exited with status ${code}.`,
+        });
     } catch (error) {
       Object.assign(job, { state: "failed", error: (error as Error).message });
     } finally {
@@ -109,11 +113,11 @@ export class Jobs {
 }
 
 /**
- * Runs a command to its end and returns what it printed, as JSON; how it ended does not matter.
+ * Runs a command and returns its output as JSON, whatever its exit code.
  *
- * @param environment what no list of processes shall show, beside this one's variables.
+ * @param environment secrets that process lists must not show, in addition to this process's variables.
  */
-export async function jsonOf(
+export async function toJson(
   command: readonly string[],
   environment: Readonly<Record<string, string>> = {},
 ): Promise<unknown> {
@@ -123,10 +127,10 @@ export async function jsonOf(
     stderr: "ignore",
     env: { ...process.env, ...environment },
   });
-  return JSON.parse(await textOf(child.stdout));
+  return JSON.parse(await toDisplayString(child.stdout));
 }
 
-async function textOf(stream: ReadableStream<Uint8Array>): Promise<string> {
+async function toDisplayString(stream: ReadableStream<Uint8Array>): Promise<string> {
   const decoder = new TextDecoder();
   let text = "";
   for await (const chunk of stream)

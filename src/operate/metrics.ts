@@ -10,19 +10,20 @@ import { readLastBackup } from "../backup/last-backup.ts";
 import { refusals } from "../engine/client.ts";
 import type { AppliedBatch } from "../engine/pipeline/pipeline.ts";
 import type { EngineSupervisor } from "../engine/supervisor.ts";
-import { ownFilesDialect } from "../http/dialect.ts";
-import { authenticationFailed, permissionDenied } from "../http/failure.ts";
+import { authenticationFailed, permissionDenied } from "../http/http-error.ts";
 import type { RoleName, RoleReadiness } from "../http/probes.ts";
-import { type Call, clientRoutes, Reply, type Route } from "../http/route.ts";
+import { type Call, clientRoutes, type Route, RouteResponse } from "../http/route.ts";
+import { uiFilesProfile } from "../http/route-profile.ts";
 import type { JournalPort } from "../journal/journal.ts";
 import { JournalUnavailableError } from "../journal/lane-writer.ts";
 import { type Lane, lanes } from "../journal/segment.ts";
-import type { SpikeSignal } from "../people/spikes/detector.ts";
+import type { SpikeSignal } from "../persons/spikes/detector.ts";
+import type { PeopleDamage } from "./people-damage.ts";
 import { readLastScrub } from "./scrub/last-scrub.ts";
 
 /**
- * How often the delay of the event loop is looked at, in milliseconds. At the library's ten, looking would take most of
- * the processor time of an idle server.
+ * Sampling interval of the event loop delay, in milliseconds. At the library's 10 ms, sampling takes most of the
+ * processor time of an idle server.
  */
 const loopDelayEveryMs = 100;
 
@@ -31,86 +32,81 @@ export interface MetricSources {
   journal: () => JournalPort | undefined;
   supervisor: EngineSupervisor;
   roles: () => readonly RoleReadiness[];
-  /** Of one of several fronts: per lane, what waits for whichever of them loads events. Absent: this one is alone. */
+  /** Known corruption of the SQLite files. */
+  damage: Pick<PeopleDamage, "reason" | "checkedAt">;
+  /** In a cluster: per lane, the entries that wait for the loading node. Absent: single node. */
   sharedLag?: () => Record<Lane, number>;
 }
 
-/** Who may read the figures. */
 export interface MetricsAccess {
   readonly whom: "local" | "open" | "off";
-  /** Asked for as a Bearer token; empty for none. */
+  /** Required as a Bearer token; empty: none. */
   readonly token: string;
 }
 
-/** @throws {HttpFailure} 401, 403. */
-function requireAccess(call: Call, { whom, token }: MetricsAccess): void {
+/** @throws {HttpError} 401, 403. */
+function assertAccess(call: Call, { whom, token }: MetricsAccess): void {
   const { headers } = call.request;
   if (whom === "local" && !isLocal(call)) {
-    throw permissionDenied("Only clients on the same machine may read this: see --metrics.");
+    throw permissionDenied("Metrics are only available to clients on the same machine; see --metrics.");
   }
   if (token === "") return;
-  const [, given = ""] = /^Bearer\s+(\S+)\s*$/i.exec(headers.get("authorization") ?? "") ?? [];
+  const [, sent = ""] = /^Bearer\s+(\S+)\s*$/i.exec(headers.get("authorization") ?? "") ?? [];
   const hash = (text: string) => new Bun.CryptoHasher("sha256").update(text).digest();
-  if (!timingSafeEqual(hash(given), hash(token))) throw authenticationFailed("The token is wrong.");
+  if (!timingSafeEqual(hash(sent), hash(token))) throw authenticationFailed("The token is invalid.");
 }
 
-/** A proxy on this machine that is not trusted cannot vouch for whom it forwards. */
-function isLocal({ address, isVouchedFor, request: { headers } }: Call): boolean {
+/** A proxy on this machine that is not trusted cannot prove the client address. */
+function isLocal({ address, isViaTrustedProxy, request: { headers } }: Call): boolean {
   if (address === undefined || !ipaddr.isValid(address)) return false;
   const isForwarded = headers.has("x-forwarded-for") || headers.has("forwarded") || headers.has("via");
-  return ipaddr.process(address).range() === "loopback" && (!isForwarded || isVouchedFor);
+  return ipaddr.process(address).range() === "loopback" && (!isForwarded || isViaTrustedProxy);
 }
 
 export class Metrics {
   readonly registry = new Registry();
-  private readonly stored = this.counter("flagkeep_events_stored_total", "Events that became readable.", [
-    "lane",
-  ]);
+  private readonly stored = this.counter("flagkeep_events_stored_total", "Events stored.", ["lane"]);
   private readonly duplicates = this.counter(
     "flagkeep_events_duplicate_total",
-    "Events left out because their uuid was stored before.",
+    "Events discarded as duplicates of a stored uuid.",
     ["lane"],
   );
   private readonly dropped = this.counter(
     "flagkeep_events_dropped_total",
-    "Events that were not stored, for want of a name or a distinct id.",
+    "Events discarded because the name or distinct id is missing.",
     ["lane"],
   );
-  private readonly spikes = this.counter("flagkeep_spikes_total", "Event spikes that began.", ["project"]);
+  private readonly spikes = this.counter("flagkeep_spikes_total", "Event spikes started.", ["project"]);
 
-  private readonly refused = this.counter(
+  private readonly rejected = this.counter(
     "flagkeep_refused_total",
-    "Requests for events, and questions about them, that were refused for want of room, time or an engine.",
+    "Requests rejected, by role and reason.",
     ["role", "reason"],
   );
 
-  constructor({ dataDir, journal, supervisor, roles, sharedLag }: MetricSources) {
+  constructor({ dataDir, journal, supervisor, roles, damage, sharedLag }: MetricSources) {
     collectDefaultMetrics({ register: this.registry, eventLoopMonitoringPrecision: loopDelayEveryMs });
     this.beginAtZero();
 
-    this.gauge(
-      "flagkeep_journal_acknowledged_entries",
-      "Journal entries made durable since the start.",
-      (set) => {
-        for (const { lane, durable } of journal()?.state() ?? []) set({ lane }, durable);
-      },
-    );
-    this.gauge("flagkeep_journal_queued_bytes", "Bytes that wait for the disk.", (set) => {
+    this.gauge("flagkeep_journal_acknowledged_entries", "Journal entries fsynced since the start.", (set) => {
+      for (const { lane, durable } of journal()?.state() ?? []) set({ lane }, durable);
+    });
+    this.gauge("flagkeep_journal_queued_bytes", "Bytes queued for fsync.", (set) => {
       for (const { lane, queuedBytes } of journal()?.state() ?? []) set({ lane }, queuedBytes);
     });
-    this.gauge("flagkeep_journal_lag_entries", "Acknowledged entries that wait to be loaded.", (set) => {
+    this.gauge("flagkeep_journal_lag_entries", "Acknowledged entries not yet loaded.", (set) => {
       const entries = sharedLag?.() ?? supervisor.lag().entries;
       for (const lane of lanes) set({ lane }, entries[lane]);
     });
     this.gauge(
       "flagkeep_engine_up",
-      "Whether the engine answers queries.",
+      "1 if the engine answers queries.",
       (set) => set({}, supervisor.ready ? 1 : 0),
       [],
     );
     this.gauge(
       "flagkeep_ready",
-      "Whether a role can be served, as the probe tells it.",
+      "1 if the role can be served, as in the readiness probe.",
       (set) => {
         for (const { role, ready } of roles()) set({ role }, ready ? 1 : 0);
       },
@@ -118,19 +114,14 @@ export class Metrics {
     );
     this.gauge(
       "flagkeep_engine_trouble",
-      "Whether something about the event store is wrong; `flagkeep status` says what.",
+      "1 if the event store is degraded; see flagkeep status.",
       (set) => set({}, supervisor.state.trouble === null ? 0 : 1),
       [],
     );
-    this.gauge(
-      "flagkeep_engine_restarts",
-      "Starts of the engine after it died.",
-      (set) => set({}, supervisor.restartCount),
-      [],
-    );
+    this.gauge("flagkeep_engine_restarts", "Engine restarts.", (set) => set({}, supervisor.restartCount), []);
     this.gauge(
       "flagkeep_engine_memory_bytes",
-      "What the engine has in memory of its own, and of that: JavaScript's objects, what the event store keeps of its file until it needs the memory, what it needs.",
+      "Memory of the engine process by part: total, JavaScript heap, cached file blocks, required memory of the event store.",
       (set) => {
         for (const [part, bytes] of Object.entries(supervisor.memoryUse ?? {})) set({ part }, bytes);
       },
@@ -138,29 +129,37 @@ export class Metrics {
     );
     this.gauge(
       "flagkeep_scrub_last_timestamp_seconds",
-      "When everything on disk was read and compared last; 0 when it never was.",
+      "Time of the last scrub; 0 if none ran.",
       (set) => set({}, Date.parse(readLastScrub(dataDir)?.at ?? "1970-01-01T00:00:00Z") / 1_000),
       [],
     );
     this.gauge(
       "flagkeep_scrub_last_damaged",
-      "Whether that found damage.",
+      "1 if the last scrub found corruption.",
       (set) => set({}, readLastScrub(dataDir)?.ok === false ? 1 : 0),
       [],
     );
-    // The journal of several fronts, and their backups, are PostgreSQL's: a zero would say that they are empty.
+    this.gauge(
+      "flagkeep_sqlite_corrupt",
+      "1 if flagkeep.sqlite or people.sqlite is corrupt or missing; see flagkeep status.",
+      (set) => set({}, damage.reason === null ? 0 : 1),
+      [],
+    );
+    this.gauge(
+      "flagkeep_sqlite_check_timestamp_seconds",
+      "Unix time of the last check of both SQLite files; 0 before the first one.",
+      (set) => set({}, (damage.checkedAt?.getTime() ?? 0) / 1_000),
+      [],
+    );
+    // In a cluster the journal and the backups are PostgreSQL's: a zero would claim that they are empty.
     if (sharedLag === undefined) this.addOwnData({ dataDir, journal, supervisor });
   }
 
-  /** Figures of one that is alone. */
-  private addOwnData({ dataDir, journal, supervisor }: Omit<MetricSources, "roles">): void {
-    this.gauge(
-      "flagkeep_journal_lag_bytes",
-      "Bytes of acknowledged entries that wait to be loaded.",
-      (set) => {
-        for (const lane of lanes) set({ lane }, supervisor.lag().bytes[lane]);
-      },
-    );
+  /** Metrics of a single node. */
+  private addOwnData({ dataDir, journal, supervisor }: Omit<MetricSources, "roles" | "damage">): void {
+    this.gauge("flagkeep_journal_lag_bytes", "Bytes of acknowledged entries not yet loaded.", (set) => {
+      for (const lane of lanes) set({ lane }, supervisor.lag().bytes[lane]);
+    });
     this.gauge(
       "flagkeep_disk_free_bytes",
       "Free bytes of the volume.",
@@ -169,30 +168,30 @@ export class Metrics {
     );
     this.gauge(
       "flagkeep_disk_needed_bytes",
-      "New events are refused while less is free.",
+      "Free bytes below which new events are rejected.",
       (set) => set({}, journal()?.admission().neededBytes ?? 0),
       [],
     );
     this.gauge(
       "flagkeep_backup_last_success_timestamp_seconds",
-      "When the last good backup was taken; 0 when there is none.",
+      "Time of the last successful backup; 0 if none exists.",
       (set) => set({}, Date.parse(readLastBackup(dataDir)?.created_at ?? "1970-01-01T00:00:00Z") / 1_000),
       [],
     );
     this.gauge(
       "flagkeep_backup_last_attempt_failed",
-      "Whether the last attempt to take a backup failed.",
+      "1 if the last backup attempt failed.",
       (set) => set({}, readLastBackup(dataDir)?.failed_at ? 1 : 0),
       [],
     );
   }
 
-  /** A counter that first appears with a number above zero has not increased for Prometheus: its alert would be silent. */
+  /** Prometheus sees no increase in a counter that first appears above zero: its alert would not fire. */
   private beginAtZero(): void {
     for (const lane of lanes) this.countApplied({ lane, events: 0, duplicates: 0, dropped: 0 });
     for (const reason of Object.keys(JournalUnavailableError.reasons))
-      this.refused.inc({ role: "capture", reason }, 0);
-    for (const reason of refusals) this.refused.inc({ role: "query", reason }, 0);
+      this.rejected.inc({ role: "capture", reason }, 0);
+    for (const reason of refusals) this.rejected.inc({ role: "query", reason }, 0);
   }
 
   countApplied({
@@ -206,19 +205,19 @@ export class Metrics {
     this.dropped.inc({ lane }, dropped);
   }
 
-  countRefused(role: RoleName, reason: string): void {
-    this.refused.inc({ role, reason });
+  countRejected(role: RoleName, reason: string): void {
+    this.rejected.inc({ role, reason });
   }
 
   countSpike({ kind, projectId }: SpikeSignal): void {
     if (kind === "began") this.spikes.inc({ project: String(projectId) });
   }
 
-  /** Serves `/metrics`: the figures name no one, and still they are nobody's business but the operator's. */
+  /** Serves `/metrics`: no personal data, but for operators only. */
   routes(access: MetricsAccess): Route[] {
     if (access.whom === "off") return [];
     return [
-      clientRoutes(ownFilesDialect)("GET", "/metrics", {
+      clientRoutes(uiFilesProfile)("GET", "/metrics", {
         summary: "Get metrics in the Prometheus text format",
         tag: "Probes",
         answers: {
@@ -227,8 +226,8 @@ export class Metrics {
           403: { description: "The client is not on this machine." },
         },
         handle: async (call) => {
-          requireAccess(call, access);
-          return Reply.of(this.registry.contentType, await this.registry.metrics());
+          assertAccess(call, access);
+          return RouteResponse.of(this.registry.contentType, await this.registry.metrics());
         },
       }),
     ];

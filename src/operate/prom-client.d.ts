@@ -1,4 +1,4 @@
-/** The files of prom-client that are used: its index loads what talks to gateways and clusters as well. */
+/** The files of prom-client in use: its index also loads the gateway and cluster modules. */
 declare module "prom-client/lib/counter.js" {
   export { Counter as default } from "prom-client";
 }

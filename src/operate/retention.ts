@@ -1,57 +1,57 @@
 /**
- * How long events are kept, by the projects' records and the setting `--events-retention`: looked after at the start,
- * then every hour, and soon after a project's record changed.
+ * Deletes events past their retention, by project settings and `--events-retention`: at the start, hourly, and soon
+ * after a project's setting changed.
  *
- * It holds however events come: what is loaded later and older, by an import or when the event store is made again, goes
- * at the next look. What goes does not come back, so a clock that has jumped ahead is not believed for a day.
+ * Late events with old timestamps, from an import or a rebuild, are deleted by the next run. Deletion is permanent, so
+ * a clock that jumped ahead is distrusted for a day.
  */
 
 import { readFileSync } from "node:fs";
 import { type Static, Type } from "@sinclair/typebox";
-import type { RetentionCutoff } from "../events/duckdb/old-events.ts";
+import type { RetentionCutoff } from "../events/duckdb/event-expiry.ts";
 import { replaceFile } from "../journal/disk.ts";
-import { Count, exactly, Instant, orNull } from "../lib/schema.ts";
-import type { EventsRetention } from "../lib/setting-kinds.ts";
+import { DateTime, NonNegativeInt, nullable, strictObject } from "../lib/schema.ts";
+import type { EventsRetention } from "../lib/setting-types.ts";
 import { dayMs } from "../lib/time.ts";
 import type { Log } from "../log.ts";
 import { paths } from "../paths.ts";
 
 /** As `status --json` prints it. */
-export const RetentionState = exactly({
-  /** Days for projects without a rule of their own; null: for ever. */
-  days: orNull(Count),
-  projects: Type.Array(exactly({ project_id: Type.Integer(), days: orNull(Count) })),
-  /** Null until the first look is done. */
-  last_run_at: orNull(Instant),
+export const RetentionState = strictObject({
+  /** Days for projects without a setting; null: forever. */
+  days: nullable(NonNegativeInt),
+  projects: Type.Array(strictObject({ project_id: Type.Integer(), days: nullable(NonNegativeInt) })),
+  /** Null until the first run is done. */
+  last_run_at: nullable(DateTime),
   /** Since the start. */
-  events_removed: Count,
+  events_removed: NonNegativeInt,
 });
 export type RetentionState = Static<typeof RetentionState>;
 
 const everyMs = 3_600_000;
-/** How long a change of a project's record may stay without effect. */
+/** Interval for detecting changed project settings. */
 const noticeMs = 10_000;
-/** The engine may be starting, or making its store again. */
+/** Retry interval; the engine may be starting, or rebuilding its store. */
 const againMs = 30_000;
-/** So long a look waits for events that are being loaded; under a load that never ends it goes on without. */
+/** How long a run waits until everything is loaded; under a permanent load it continues without. */
 const [waitMs, waitsMax] = [500, 240];
-/** A clock that is so much further than it should be has jumped: the machine was off, or it is wrong. */
+/** A clock ahead by more than this has jumped: the machine was off, or the clock is wrong. */
 const jumpMs = dayMs;
-/** So long somebody, or the network's time, has to put it right. */
+/** Grace period for an operator or NTP to correct the clock. */
 const disbeliefMs = dayMs;
 
 export interface RetentionDeps {
   dataDir: string;
   rules: EventsRetention;
-  /** Archived ones too; days: 0 for ever, null as the rules say. */
+  /** Including archived ones. Days: 0 forever, null the default rules. */
   projects: () => { readonly id: number; readonly eventsRetentionDays: number | null }[];
-  /** Asks the engine. @returns how many events went. */
+  /** Deletes events in the engine. @returns the number of deleted events */
   remove: (cutoffs: RetentionCutoff[]) => Promise<number>;
-  /** Whether everything acknowledged is loaded: what waits may be old too. */
+  /** Whether everything acknowledged is loaded: waiting entries may be old too. */
   isCaughtUp: () => Promise<boolean>;
   log: Pick<Log, "info" | "warn">;
   now?: () => number;
-  /** Milliseconds that have passed since some moment, whatever the clock says. */
+  /** Monotonic clock in milliseconds. */
   elapsed?: () => number;
 }
 
@@ -60,14 +60,14 @@ export class Retention {
   private isStopped = false;
   private lastRunAt: Date | null = null;
   private removed = 0;
-  /** The last moment of the clock that was believed, and when that was; before the first look that of an earlier start. */
+  /** The last trusted wall clock time and the monotonic time then; before the first run, that of an earlier start. */
   private believed: { at: number; elapsed: number } | undefined;
-  /** Since when the clock is not believed. */
+  /** Monotonic time since which the clock is distrusted. */
   private doubtedFrom: number | undefined;
 
   constructor(private readonly deps: RetentionDeps) {}
 
-  /** Null when events are kept for ever. */
+  /** Null when events are kept forever. */
   state(): RetentionState | null {
     const { days, byProject } = this.deps.rules;
     const own = new Map(byProject);
@@ -92,7 +92,7 @@ export class Retention {
     clearTimeout(this.timer);
   }
 
-  /** The moments before which events go: beginnings of days, UTC. */
+  /** Per project, the timestamp before which events are deleted: a start of a day, UTC. */
   cutoffs(): RetentionCutoff[] {
     const { rules, projects, now = Date.now } = this.deps;
     return projects().flatMap(({ id, eventsRetentionDays }) => {
@@ -104,13 +104,13 @@ export class Retention {
     });
   }
 
-  /** Looks again when it is time, or when other events may stay than at the last look. */
+  /** Schedules the next run; changed project settings trigger it earlier. */
   private next(afterMs: number): void {
     if (this.isStopped) return;
     const dueAt = performance.now() + afterMs;
-    const looked = JSON.stringify(this.deps.projects());
+    const checked = JSON.stringify(this.deps.projects());
     const notice = () => {
-      const isDue = performance.now() >= dueAt || JSON.stringify(this.deps.projects()) !== looked;
+      const isDue = performance.now() >= dueAt || JSON.stringify(this.deps.projects()) !== checked;
       if (isDue) void this.look();
       else this.wait(Math.min(noticeMs, dueAt - performance.now()), notice);
     };
@@ -122,7 +122,7 @@ export class Retention {
     this.timer.unref();
   }
 
-  /** Whether the clock may say what is old. It is remembered across starts how far it was. */
+  /** Whether the clock is trusted to decide what is old. The last trusted time persists across starts. */
   private isClockBelieved(): boolean {
     const { dataDir, log, now = Date.now, elapsed = () => performance.now() } = this.deps;
     const [at, passed] = [now(), elapsed()];
@@ -134,7 +134,7 @@ export class Retention {
         const days = Math.round(aheadMs / dayMs);
         log.warn(
           { days },
-          "the clock is days ahead of where it was: unless it is put right, events that are too old by it go in a day",
+          "the clock jumped ahead by days: unless it is corrected, events older than the retention are deleted in a day",
         );
       }
       if (passed - this.doubtedFrom < disbeliefMs) return false;
@@ -144,7 +144,7 @@ export class Retention {
     return true;
   }
 
-  /** Has what is too old removed, if the clock can be believed, and looks again when it is time. */
+  /** Deletes expired events if the clock is trusted, and schedules the next run. */
   async look(): Promise<void> {
     if (this.state() === null) return this.next(everyMs);
     let nextMs = everyMs;
@@ -158,22 +158,21 @@ export class Retention {
       const removed = await this.deps.remove(this.cutoffs());
       this.lastRunAt = new Date();
       this.removed += removed;
-      // Where it cannot be written the one before stays, and a later start doubts its clock for nothing at the worst.
+      // On a write error the previous time stays; at worst, a later start distrusts its clock needlessly.
       await noteLook(this.deps.dataDir, this.believed!.at).catch(() => undefined);
-      if (removed > 0)
-        this.deps.log.info({ events: removed }, "events older than the retention were removed");
+      if (removed > 0) this.deps.log.info({ events: removed }, "deleted events older than the retention");
     } catch (error) {
       nextMs = againMs;
       if (!this.isStopped)
-        this.deps.log.warn({ error: String(error) }, "old events could not be removed yet");
+        this.deps.log.warn({ error: String(error) }, "failed to delete old events; retrying later");
     }
     this.next(nextMs);
   }
 }
 
-const LastLook = exactly({ at: Instant });
+const LastLook = strictObject({ at: DateTime });
 
-/** When events were last looked at, milliseconds since 1970; undefined when they never were. */
+/** Time of the last run, milliseconds since 1970; undefined before the first. */
 function readLastLook(dataDir: string): number | undefined {
   try {
     const { at } = JSON.parse(readFileSync(paths(dataDir).lastRetention, "utf8")) as Static<typeof LastLook>;

@@ -1,4 +1,4 @@
-/** What `flagkeep status` tells: of a running appliance by itself, of a stopped one from its files. */
+/** Data of `flagkeep status`: from a running server directly, from a stopped one by its files. */
 
 import { existsSync, readdirSync, readFileSync, statfsSync } from "node:fs";
 import { join } from "node:path";
@@ -7,34 +7,38 @@ import type { ProjectDirectory } from "../accounts/project-directory.ts";
 import { readLastBackup } from "../backup/last-backup.ts";
 import { discardedRanges } from "../journal/archive.ts";
 import { firstOfFileName, type Lane, lanes, scanSegment } from "../journal/segment.ts";
+import { skippedEntries } from "../journal/skipped-entries.ts";
 import { isoFromMicros, microsPerDay, nowMicros } from "../lib/time.ts";
 import { isInUse } from "../lock.ts";
 import { paths } from "../paths.ts";
-import { openPeople, type PeopleDb } from "../people/open.ts";
-import { laneCursors } from "../people/reader.ts";
-import { openSpikes } from "../people/spikes/spike-store.ts";
-import { countStoredEvents } from "../people/usage.ts";
-import { countWarningsSince } from "../people/warnings.ts";
-import { askControl } from "../rpc/control.ts";
+import { arePeopleMissing } from "../persons/missing.ts";
+import { openPeople, type PeopleDb } from "../persons/open.ts";
+import { laneCursors } from "../persons/reader.ts";
+import { openSpikes } from "../persons/spikes/spike-store.ts";
+import { countStoredEvents } from "../persons/usage.ts";
+import { countWarningsSince } from "../persons/warnings.ts";
+import { callControl } from "../rpc/control.ts";
 import { version } from "../version.ts";
-import { folderUse, type StoreUse, storeUse } from "./disk-use.ts";
+import { folderUsage, type StoreUsage, storeUsage } from "./disk-usage.ts";
+import { PeopleDamage } from "./people-damage.ts";
 import { readLastScrub } from "./scrub/last-scrub.ts";
-import type { LaneStatus, Status, Volume } from "./status-shape.ts";
+import type { LaneStatus, Status, Volume } from "./status-schema.ts";
 
-/** What both kinds of status read from the stores; folders are looked at besides, see `folderUse`. */
+/** Fields that both a running and a stopped server read from the stores; `folderUsage` measures the folders. */
 export function storedStatus(
   dataDir: string,
   people: PeopleDb | undefined,
   neededBytes: number | null = null,
-): { disk: StoreUse } & Pick<
+): { disk: StoreUsage } & Pick<
   Status,
-  "stored" | "volume" | "given_up" | "last_backup" | "last_scrub" | "warnings" | "spikes"
+  "stored" | "volume" | "given_up" | "skipped_entries" | "last_backup" | "last_scrub" | "warnings" | "spikes"
 > {
-  const stores = storeUse(dataDir);
+  const stores = storeUsage(dataDir);
   return {
     disk: stores,
     stored: storedEvents(stores, people === undefined ? 0 : countStoredEvents(people)),
-    volume: volumeOf(dataDir, neededBytes),
+    volume: getVolume(dataDir, neededBytes),
+    skipped_entries: skippedEntries(paths(dataDir).quarantine),
     given_up: discardedRanges(paths(dataDir).archive).map(({ lane, first, last, reason, at }) => ({
       ...{ lane, first_seq: first, last_seq: last, reason, at },
     })),
@@ -61,7 +65,7 @@ export function storedStatus(
   };
 }
 
-/** When the next scheduled backup is made. @param schedule cron expression; empty for none */
+/** Time of the next scheduled backup. @param schedule cron expression; empty for none */
 export function nextBackup(schedule: string): Status["next_backup"] {
   const at = schedule === "" ? null : new Cron(schedule, { paused: true }).nextRun();
   if (at === null) return null;
@@ -69,7 +73,7 @@ export function nextBackup(schedule: string): Status["next_backup"] {
   return { at: at.toISOString(), schedule, time_zone: timeZone };
 }
 
-/** Of projects with a key that was replaced and counts for a while yet: how much both are used. */
+/** Usage of replaced keys that are still accepted, and of their replacements, per project. */
 export function replacedKeys(projects: Pick<ProjectDirectory, "formerKeyUses">): Status["replaced_keys"] {
   return projects.formerKeyUses().map((use) => ({
     project_id: use.projectId,
@@ -81,7 +85,7 @@ export function replacedKeys(projects: Pick<ProjectDirectory, "formerKeyUses">):
   }));
 }
 
-/** @param last per lane, the last acknowledged sequence number and the bytes that wait for the disk. */
+/** @param last per lane, the last acknowledged sequence number and the bytes waiting to be written to disk. */
 export function laneStatus(
   last: readonly { lane: Lane; lastSeq: number; queuedBytes: number }[],
   applied: Record<Lane, number>,
@@ -95,17 +99,17 @@ export function laneStatus(
   }));
 }
 
-/** How long a process that uses the data directory is asked again: it may be starting. */
+/** How long to retry a process that uses the data directory: it may be starting. */
 const patienceMs = 2_000;
 const pollMs = 100;
 
 /**
- * The state of a data directory: of a running server by itself, else from its files, which are not changed. Where the
- * control socket is missing, the lock decides whether it is stopped.
+ * Status of a data directory: from the running server, else from its files, which are not changed. Without a control
+ * socket, the lock decides whether the server is stopped.
  */
 export async function currentStatus(dataDir: string): Promise<Status> {
   for (const end = performance.now() + patienceMs; ; await Bun.sleep(pollMs)) {
-    const running = await askControl<Status>(dataDir, "status");
+    const running = await callControl<Status>(dataDir, "status");
     if (running !== undefined) return running;
     if (!isInUse(paths(dataDir).lock, dataDir)) return await stoppedStatus(dataDir);
     if (performance.now() > end)
@@ -113,18 +117,26 @@ export async function currentStatus(dataDir: string): Promise<Status> {
   }
 }
 
-/** Reads the files of a server that does not answer; changes nothing. */
+/** Reads the files of a server that does not respond; changes nothing. */
 async function stoppedStatus(dataDir: string): Promise<Status> {
-  const place = paths(dataDir);
-  const people = existsSync(place.people) ? openPeople(place.people, { readonly: true }) : undefined;
+  const dataPaths = paths(dataDir);
+  const damage = new PeopleDamage(dataDir);
+  const found = damage.reading(
+    () => (existsSync(dataPaths.people) ? openPeople(dataPaths.people, { readonly: true }) : undefined),
+    undefined,
+  );
   try {
-    const applied = people === undefined ? { realtime: 0, historical: 0 } : laneCursors(people);
+    const none = { realtime: 0, historical: 0 };
+    const applied = damage.reading(() => (found === undefined ? none : laneCursors(found)), none);
+    const stored =
+      damage.reading(() => storedStatus(dataDir, found), undefined) ?? storedStatus(dataDir, undefined);
     const last = lanes.map((lane) => ({
       lane,
-      lastSeq: Math.max(applied[lane], lastSeqOnDisk(join(place.journal, lane))),
+      lastSeq: Math.max(applied[lane], lastSeqOnDisk(join(dataPaths.journal, lane))),
       queuedBytes: 0,
     }));
-    const stored = storedStatus(dataDir, people);
+    if (arePeopleMissing(dataDir)) damage.recordMissing();
+    else if (damage.reason !== null) damage.recordFile("people.sqlite", "is corrupt");
     return {
       running: false,
       state: "stopped",
@@ -141,11 +153,12 @@ async function stoppedStatus(dataDir: string): Promise<Status> {
       events_at: null,
       shared: null,
       engine: { up: false, restarts: 0, rebuilding: null, trouble: null, properties: [] },
+      sqlite_corruption: damage.reason,
       ...stored,
-      disk: { ...stored.disk, ...(await folderUse(dataDir)) },
+      disk: { ...stored.disk, ...(await folderUsage(dataDir)) },
     };
   } finally {
-    people?.$client.close();
+    found?.$client.close();
   }
 }
 
@@ -158,12 +171,12 @@ function lastSeqOnDisk(folder: string): number {
   return newest === undefined ? 0 : (scanSegment(readFileSync(join(folder, newest)))?.last ?? 0);
 }
 
-function storedEvents({ library_bytes: _, ...stores }: StoreUse, events: number): Status["stored"] {
+function storedEvents({ library_bytes: _, ...stores }: StoreUsage, events: number): Status["stored"] {
   const bytes = Object.values(stores).reduce((sum, part) => sum + part, 0);
   return { events, bytes_per_event: events === 0 ? null : Math.round(bytes / events) };
 }
 
-function volumeOf(dataDir: string, neededBytes: number | null): Volume {
+function getVolume(dataDir: string, neededBytes: number | null): Volume {
   const { bavail, bsize, blocks } = statfsSync(dataDir);
   return { free_bytes: bavail * bsize, total_bytes: blocks * bsize, needed_bytes: neededBytes };
 }

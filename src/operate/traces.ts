@@ -1,7 +1,7 @@
 /**
- * Traces for an OpenTelemetry collector: a span for each request, each question to the engine and each load of the journal.
+ * OpenTelemetry traces: a span for each request, each engine call and each load of the journal.
  *
- * Where no collector is set nothing of this is loaded. Neither paths nor bodies are in a span: keys stand there.
+ * Loaded only with a collector configured. Spans contain neither paths nor bodies, which may contain keys.
  */
 
 import {
@@ -31,26 +31,26 @@ import type { CompletedRequest } from "../http/edge-deps.ts";
 import type { Log } from "../log.ts";
 import { version } from "../version.ts";
 
-export interface TraceSettings {
-  /** Of the collector, such as http://127.0.0.1:4318. */
+export interface TraceOptions {
+  /** URL of the collector, for example http://127.0.0.1:4318. */
   endpoint: string;
-  /** Of 100 requests that come without a trace of their own. */
+  /** Sampling rate in percent for requests without `traceparent`. */
   samplePercent: number;
 }
 
-/** Spans that wait; what comes on top is dropped. */
+/** Queued spans; further ones are dropped. */
 const waitingSpansMax = 4_096;
 const spansAtOnce = 512;
 const sendEveryMs = 2_000;
 const sendTimeoutMs = 5_000;
-/** A collector that is away is told of so often. */
+/** Log interval for an unreachable collector. */
 const complaintEveryMs = 60_000;
 
 export class Traces {
   private readonly provider: BasicTracerProvider;
   private readonly tracer: Tracer;
 
-  constructor({ endpoint, samplePercent }: TraceSettings, log: Pick<Log, "warn">) {
+  constructor({ endpoint, samplePercent }: TraceOptions, log: Pick<Log, "warn">) {
     const exporter = new OTLPTraceExporter({
       url: `${endpoint.replace(/\/+$/, "")}/v1/traces`,
       timeoutMillis: sendTimeoutMs,
@@ -70,7 +70,7 @@ export class Traces {
     propagation.setGlobalPropagator(new W3CTraceContextPropagator());
   }
 
-  /** The same way of answering, with a span around each request; it goes on with the trace that `traceparent` names. */
+  /** Wraps a request handler in a span, which continues the trace of `traceparent`. */
   around(handle: (request: Request) => Promise<Response>): (request: Request) => Promise<Response> {
     return (request) => {
       const parent = propagation.extract(context.active(), request.headers, {
@@ -84,7 +84,7 @@ export class Traces {
     };
   }
 
-  /** What became of the request whose span is the active one. */
+  /** Records the result of a request in its span, the active one. */
   seen({ request, route, status, requestId }: CompletedRequest): void {
     const span = trace.getActiveSpan();
     if (span === undefined) return;
@@ -97,12 +97,12 @@ export class Traces {
     if (status >= 500) span.setStatus({ code: SpanStatusCode.ERROR });
   }
 
-  /** A question to the engine, with a span around it. */
-  async asking<Answer>(name: string, ask: () => Promise<Answer>): Promise<Answer> {
+  /** Wraps an engine call in a span. */
+  async request<Answer>(name: string, ask: () => Promise<Answer>): Promise<Answer> {
     return await this.within(`engine ${name}`, { kind: SpanKind.CLIENT }, context.active(), ask);
   }
 
-  /** A part of the journal was loaded just now. */
+  /** Records a load of journal entries that just finished. */
   loaded({ lane, events, ms, lastSeq }: AppliedBatch): void {
     const endTime = Date.now();
     const attributes = { "flagkeep.lane": lane, "flagkeep.events": events, "flagkeep.last_seq": lastSeq };
@@ -111,7 +111,7 @@ export class Traces {
       .end(endTime);
   }
 
-  /** Sends what waits, as far as the collector takes it in time. */
+  /** Flushes queued spans, as far as the collector accepts them in time. */
   async stop(): Promise<void> {
     await this.provider.shutdown().catch(() => undefined);
   }
@@ -135,7 +135,7 @@ export class Traces {
   }
 }
 
-/** Says in the log when spans could not be sent; nobody waits for them. */
+/** Logs failed exports of spans in the background. */
 class ComplainingExporter implements SpanExporter {
   private complainedAt = Number.NEGATIVE_INFINITY;
 
@@ -151,7 +151,7 @@ class ComplainingExporter implements SpanExporter {
         this.complainedAt = now;
         this.log.warn(
           { error: String(result.error), spans: spans.length },
-          "traces could not be sent to the collector",
+          "failed to send traces to the collector",
         );
       }
       done(result);

@@ -1,12 +1,12 @@
-/** Public keys that no project has, which senders of events and flag requests used since the start: `warnings` tells them. */
+/** Unknown public keys that clients have used for events and flags since the start; `warnings` reports them. */
 
 import { maskOfKey } from "../accounts/key-formats.ts";
 
-/** Anybody can send any key: the one not seen for the longest time goes. */
+/** Clients can send any key: evict the least recently seen. */
 const keysMax = 100;
 
 export interface UnknownKey {
-  /** Its beginning and its end. */
+  /** First and last characters of the key. */
   mask: string;
   count: number;
   /** ISO 8601. */
@@ -17,7 +17,7 @@ export interface UnknownKey {
 export class UnknownKeys {
   private readonly keys = new Map<string, UnknownKey>();
 
-  /** The same directory, whose unknown keys are counted here. */
+  /** The same directory, with lookups of unknown keys counted here. */
   watching<Project>(projects: { findByToken(token: string): Project | undefined }) {
     return {
       findByToken: (token: string): Project | undefined => {
@@ -28,7 +28,7 @@ export class UnknownKeys {
     };
   }
 
-  /** Last seen first. */
+  /** Most recently seen first. */
   list(): UnknownKey[] {
     return [...this.keys.values()].reverse();
   }
@@ -37,7 +37,7 @@ export class UnknownKeys {
     const mask = maskOfKey(token);
     const at = new Date().toISOString();
     const before = this.keys.get(mask);
-    // Behind the others, so that the first is the one to go.
+    // Moves the key to the end: the first one is evicted.
     this.keys.delete(mask);
     this.keys.set(mask, {
       mask,

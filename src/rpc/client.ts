@@ -1,11 +1,11 @@
-/** Asks an `RpcServer` in the working directory. */
+/** Client of an `RpcServer` in the working directory. */
 
 import { AppError } from "../lib/errors.ts";
 import { parseExactJson } from "../lib/exact-json.ts";
 import { bytesType, failedStatus, metaHeader, RpcUpload } from "./server.ts";
 
-/** The other side was asked and could not do it. */
-export class RpcFailed extends AppError {
+/** The call failed on the other side. */
+export class RpcError extends AppError {
   constructor(
     readonly code: string,
     message: string,
@@ -15,21 +15,20 @@ export class RpcFailed extends AppError {
   }
 }
 
-/** Nobody listens, or whoever did ended before the answer. */
-export class RpcUnreachable extends Error {}
+/** No process listens, or it exited before the response. */
+export class RpcUnreachableError extends Error {}
 
 export interface RpcStream {
-  /** JSON text. */
+  /** UTF-8 JSON. */
   body: ReadableStream<Uint8Array>;
   meta: unknown;
 }
 
 /**
- * Asks and reads the answer, long integers as `parseExactJson` keeps them.
- *
- * @throws {RpcFailed} @throws {RpcUnreachable} @throws whatever the signal is aborted with.
+ * Sends a call and parses the response; large integers stay exact (`parseExactJson`).
+ * @throws {RpcError} @throws {RpcUnreachableError} @throws the abort reason of the signal
  */
-export async function rpcAsk(
+export async function rpcCall(
   socketName: string,
   name: string,
   request?: unknown,
@@ -40,11 +39,11 @@ export async function rpcAsk(
     return parseExactJson(await response.text());
   } catch (error) {
     if (signal?.aborted) throw error;
-    throw new RpcUnreachable("The answer broke off.");
+    throw new RpcUnreachableError("The response is incomplete.");
   }
 }
 
-/** The same without reading the answer: whoever reads it decides how fast it is made. */
+/** Like `rpcCall`, but streams the response at the reader's pace. */
 export async function rpcStream(
   socketName: string,
   name: string,
@@ -56,7 +55,7 @@ export async function rpcStream(
   return { body: response.body!, meta: meta === null ? null : JSON.parse(decodeURIComponent(meta)) };
 }
 
-function contentOf(request: unknown): {
+function getContent(request: unknown): {
   body?: string | Uint8Array<ArrayBuffer>;
   headers?: Record<string, string>;
 } {
@@ -77,26 +76,26 @@ async function post(
 ): Promise<Response> {
   let response: Response;
   try {
-    response = await fetch(`http://appliance/${name}`, {
+    response = await fetch(`http://server/${name}`, {
       unix: socketName,
       method: "POST",
-      ...contentOf(request),
+      ...getContent(request),
       signal,
-      // The other side has limits of its own.
+      // The server applies its own timeouts.
       timeout: false,
     } as RequestInit);
   } catch (error) {
     if (signal?.aborted) throw error;
-    throw new RpcUnreachable(String(error));
+    throw new RpcUnreachableError(String(error));
   }
   if (response.status === failedStatus) {
     const failed = (await response.json()) as { code: string; message: string; hint?: string };
-    throw new RpcFailed(failed.code, failed.message, failed.hint);
+    throw new RpcError(failed.code, failed.message, failed.hint);
   }
   if (response.ok) return response;
-  throw new RpcFailed(
+  throw new RpcError(
     "not_known",
-    `The running appliance does not know "${name}".`,
-    "Start it again, so that it is of the same version as this command.",
+    `The running server does not support "${name}".`,
+    "Restart it with the same version as this command.",
   );
 }

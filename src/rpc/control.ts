@@ -1,21 +1,18 @@
-/** Asks the running appliance of a data directory, if there is one. */
+/** Calls the running server of a data directory, if any. */
 
-import { RpcUnreachable, rpcAsk } from "./client.ts";
+import { RpcUnreachableError, rpcCall } from "./client.ts";
 
-/** The socket of the front in the data directory. */
+/** The server's socket in the data directory. */
 export const controlSocketName = "control.sock";
 
 /**
- * Asks the running appliance.
- *
- * Changes the working directory for a moment: the socket's path may be too long for the system.
- *
- * @param name    a name that the front answers to, such as `status`.
- * @param request sent as JSON.
- * @returns undefined when no appliance listens in this directory.
- * @throws {RpcFailed} it could not do it, or is another version and does not know the name.
+ * Calls the running server. Changes the working directory temporarily: the socket's path may exceed the system's limit.
+ * @param name of a call that the server handles, such as `status`
+ * @param request sent as JSON
+ * @returns undefined if no server listens in this directory
+ * @throws {RpcError} the call failed, or the server is another version and does not know the name
  */
-export async function askControl<Answer>(
+export async function callControl<Answer>(
   dataDir: string,
   name: string,
   request?: unknown,
@@ -23,11 +20,11 @@ export async function askControl<Answer>(
   const before = process.cwd();
   try {
     process.chdir(dataDir);
-    return (await rpcAsk(controlSocketName, name, request)) as Answer;
+    return (await rpcCall(controlSocketName, name, request)) as Answer;
   } catch (error) {
     const { code } = error as { code?: string };
-    // There is no folder, no socket, or only one that a crash has left.
-    if (error instanceof RpcUnreachable || code === "ENOENT" || code === "ENOTDIR") return undefined;
+    // No folder, no socket, or a stale socket after a crash.
+    if (error instanceof RpcUnreachableError || code === "ENOENT" || code === "ENOTDIR") return undefined;
     throw error;
   } finally {
     process.chdir(before);

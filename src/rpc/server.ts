@@ -1,42 +1,41 @@
 /**
- * Answers the questions of other processes of this appliance: typed names, JSON, HTTP over a Unix socket in the data
- * directory.
- *
- * The folder is its owner's alone (0700), and so is the socket (0600): who can open it may do everything anyway.
+ * Serves calls of other processes of this server: JSON over HTTP over a Unix socket in the data directory. Access
+ * control is the owner's permissions of the folder (0700) and the socket (0600): a process that can open it may do
+ * everything.
  */
 
 import { chmodSync, rmSync } from "node:fs";
 import type { Server } from "bun";
-import { forCaller, isCallerGone } from "../lib/caller.ts";
+import { isClientDisconnected, withAbortSignal } from "../lib/client-abort.ts";
 import { AppError } from "../lib/errors.ts";
 import { parseExactJson } from "../lib/exact-json.ts";
 
-/** A request of any bytes. */
+/** A request with a binary body. */
 export class RpcUpload {
   constructor(
-    /** JSON that goes with them, in a header: short. */
+    /** JSON sent in a header: keep it short. */
     readonly meta: unknown,
     readonly bytes: Uint8Array,
   ) {}
 }
 
 /**
- * By name, which is the path of the request. Takes the JSON of the request's body, null when there is none, or an `RpcUpload`
- * where that was sent; works for the caller (`forCaller`), who may go away.
+ * By name, which is the request's path. The argument is the body's JSON (null if empty) or an `RpcUpload`; handlers run
+ * within `withAbortSignal`, which is aborted when the client disconnects.
  */
 export type RpcHandlers = Record<string, (request: never) => unknown>;
 
-/** An answer that is JSON text already; it is sent as fast as it is read, and not held twice. */
-export class RpcText {
+/** A response that is JSON source already: sent as fast as it is read, without a second copy. */
+export class RpcString {
   constructor(
     readonly chunks: readonly Uint8Array[],
-    /** JSON that goes with it, in a header: short. */
+    /** JSON sent in a header: keep it short. */
     readonly meta: unknown = null,
-    /** Called once, when the text was read or given up. */
+    /** Called once, when the response was sent or aborted. */
     readonly onSent: () => void = () => undefined,
   ) {}
 
-  /** The whole text, for whoever asked in this process. */
+  /** The whole response, for callers in this process. */
   text(): string {
     const text = Buffer.concat(this.chunks).toString();
     this.onSent();
@@ -44,27 +43,27 @@ export class RpcText {
   }
 }
 
-/** An answer of any bytes that is made while it is read. */
+/** A binary response generated while it is read. */
 export class RpcBytes {
-  /** @param chunks asked for one after the other; ended early when nobody reads on. */
+  /** @param chunks pulled one by one; closed early if the reader stops */
   constructor(readonly chunks: AsyncGenerator<Uint8Array, void>) {}
 }
 
-/** Status of an answer that says what went wrong: `{code, message, hint}`. */
+/** Status of error responses: `{code, message, hint}`. */
 export const failedStatus = 422;
 export const metaHeader = "x-meta";
 /** Content type of an `RpcUpload`. */
 export const bytesType = "application/octet-stream";
 
-/** Whoever reads nothing for so long is given up. */
+/** Timeout for clients that stop reading. */
 const stallMs = 30_000;
 
 export class RpcServer {
   private server: Server<unknown> | undefined;
 
   /**
-   * @param socketName   relative: a path may not be longer than 108 bytes.
-   * @param onUnexpected told of errors that are none of ours.
+   * @param socketName relative: a socket's path is limited to 108 bytes
+   * @param onUnexpected receives errors that are not an `AppError`
    */
   constructor(
     private readonly socketName: string,
@@ -72,18 +71,18 @@ export class RpcServer {
   ) {}
 
   /**
-   * Listens in the working directory, which is the data directory. A socket that a crash has left is replaced: whoever
-   * calls this holds the directory's lock.
+   * Listens in the working directory, which is the data directory. Replaces a stale socket: the caller holds the
+   * directory's lock.
    */
   listen(handlers: RpcHandlers): void {
     rmSync(this.socketName, { force: true });
     this.server = Bun.serve({
       unix: this.socketName,
       maxRequestBodySize: Number.MAX_SAFE_INTEGER,
-      // Else errors are printed with the sources around them.
+      // Otherwise errors are printed with source excerpts.
       development: false,
       fetch: (request) => this.answer(handlers, request),
-      // Answers that fail behind their first bytes: the other side sees that they broke off.
+      // For responses that fail after their first bytes: the client sees a truncated response.
       error: () => new Response(null, { status: 500 }),
     });
     chmodSync(this.socketName, 0o600);
@@ -102,21 +101,21 @@ export class RpcServer {
     const handler = Object.hasOwn(handlers, name) ? handlers[name] : undefined;
     if (handler === undefined) return new Response(null, { status: 404 });
     try {
-      const sent = (await contentOf(request)) as never;
-      const answer = await forCaller(request.signal, () => handler(sent));
+      const sent = (await getContent(request)) as never;
+      const answer = await withAbortSignal(request.signal, () => handler(sent));
       if (answer instanceof RpcBytes) return bytesResponse(answer);
-      return answer instanceof RpcText ? textResponse(answer) : Response.json(answer ?? null);
+      return answer instanceof RpcString ? textResponse(answer) : Response.json(answer ?? null);
     } catch (error) {
       const { message } = error as Error;
       const isOurs = error instanceof AppError;
-      if (!isOurs && !isCallerGone(error, request.signal)) this.onUnexpected(error, name);
+      if (!isOurs && !isClientDisconnected(error, request.signal)) this.onUnexpected(error, name);
       const { code, hint } = isOurs ? error : { code: "unexpected", hint: undefined };
       return Response.json({ code, message, hint }, { status: failedStatus });
     }
   }
 }
 
-async function contentOf(request: Request): Promise<unknown> {
+async function getContent(request: Request): Promise<unknown> {
   if (request.headers.get("Content-Type") === bytesType) {
     const meta = decodeURIComponent(request.headers.get(metaHeader) ?? "null");
     return new RpcUpload(JSON.parse(meta), await request.bytes());
@@ -125,24 +124,24 @@ async function contentOf(request: Request): Promise<unknown> {
   return body === "" ? null : parseExactJson(body);
 }
 
-function textResponse({ chunks, meta, onSent }: RpcText): Response {
+function textResponse({ chunks, meta, onSent }: RpcString): Response {
   let next = 0;
-  const body = streamOf(async () => chunks[next++], onSent);
+  const body = getStream(async () => chunks[next++], onSent);
   return new Response(body, {
     headers: { "Content-Type": "application/json", [metaHeader]: encodeURIComponent(JSON.stringify(meta)) },
   });
 }
 
 function bytesResponse({ chunks }: RpcBytes): Response {
-  const body = streamOf(
+  const body = getStream(
     async () => (await chunks.next()).value ?? undefined,
     () => void chunks.return(),
   );
   return new Response(body, { headers: { "Content-Type": bytesType } });
 }
 
-/** What `next` gives, until it gives nothing. @param onOver called once: it was read to its end, or is given up. */
-function streamOf(
+/** Streams the chunks of `next` until it returns undefined. @param onOver called once, when fully read or aborted */
+function getStream(
   next: () => Promise<Uint8Array | undefined>,
   onOver: () => void,
 ): ReadableStream<Uint8Array> {
@@ -157,14 +156,14 @@ function streamOf(
     clearTimeout(stall);
     stall = setTimeout(() => {
       over();
-      controller.error(new Error("Nobody reads the answer."));
+      controller.error(new Error("The client stopped reading the response."));
     }, stallMs);
   };
   return new ReadableStream<Uint8Array>(
     {
       start: watch,
       async pull(controller) {
-        // Whoever makes it has limits of its own.
+        // Computing a chunk is limited by the handler; the stall timeout is only for the reader.
         clearTimeout(stall);
         let chunk: Uint8Array | undefined;
         try {

@@ -1,8 +1,8 @@
 /**
- * Certificates by ACME (RFC 8555): asked for, kept in the data directory, and asked for anew when two thirds of their time
- * are over. The authority looks for an answer on port 80 (http-01); everything else there is sent on to https.
+ * ACME certificates (RFC 8555): requested, stored in the data directory, and renewed after two thirds of their
+ * lifetime. The authority validates over port 80 (http-01); other requests there are redirected to HTTPS.
  *
- * Whatever fails is one line in the log, and tried again later: the server goes on without, or with what it has.
+ * Failures are logged and retried later: the server continues without a certificate or with the stored one.
  */
 
 import { X509Certificate } from "node:crypto";
@@ -13,40 +13,40 @@ import { firstLine } from "../lib/errors.ts";
 import { once } from "../lib/once.ts";
 import type { Log } from "../log.ts";
 
-export interface CertificateSettings {
+export interface CertificateOptions {
   domains: readonly string[];
-  /** Whom the authority may write to; empty: nobody. */
+  /** Contact e-mail for the ACME account; empty: none. */
   email: string;
   directoryUrl: string;
   host: string;
-  /** Where the authority's question arrives, and the port that clients are sent on to. */
+  /** Receives http-01 challenges. `httpsPort` is the port of the redirects. */
   httpPort: number;
   httpsPort: number;
-  /** For its owner alone. */
+  /** Accessible only to its owner. */
   folder: string;
 }
 
 export interface Certificate {
   key: string;
-  /** With those between it and the authority. */
+  /** PEM chain, intermediates included. */
   cert: string;
 }
 
 const challengePath = "/.well-known/acme-challenge/";
-/** Authorities count failures by the hour. */
+/** Retry interval; authorities count failed validations per hour. */
 const againMs = 3_600_000;
 const answerMs = 30_000;
-/** Attempts per request, and the seconds between them. */
+/** Attempts per request, and seconds between them. */
 const requestSettings = { retryMaxAttempts: 2, retryDefaultDelay: 1 };
-/** As far ahead as a timer can be set; looked at again then. */
+/** Longest single timer; `wait` chains timers for later dates. */
 const timerMsMax = 86_400_000;
 
-/** Loaded when a certificate is asked for: few servers have names, and the library takes 16 MB. */
+/** Loaded on demand: few servers use ACME, and the library takes 16 MB. */
 const acme = once(async () => {
   const library = await import("acme-client");
   const { defaults, interceptors } = library.axios;
   defaults.timeout = answerMs;
-  // The library waits longer and longer; a later attempt comes anyway, and the log should tell soon.
+  // The library backs off for long; failing early logs the error soon, and `againMs` retries anyway.
   Object.assign((defaults as { acmeSettings?: object }).acmeSettings ?? {}, requestSettings);
   for (const handler of interceptors.response.handlers ?? []) {
     const { rejected } = handler;
@@ -54,15 +54,15 @@ const acme = once(async () => {
       try {
         return await rejected?.(error);
       } catch (failure) {
-        // Where no answer came at all, the library stumbles over its absence and forgets why.
-        throw failure instanceof TypeError ? new Error(reasonOf(error), { cause: error }) : failure;
+        // Without a response the library throws a TypeError that hides the cause.
+        throw failure instanceof TypeError ? new Error(getReason(error), { cause: error }) : failure;
       }
     };
   }
   return library;
 });
 
-/** What the library's requests fail with where no answer comes. */
+/** Error of the library's requests when no response arrives. */
 interface Unanswered extends Error {
   code?: string;
   config?: { url?: string };
@@ -77,7 +77,7 @@ const reasons: Readonly<Record<string, string>> = {
   ETIMEDOUT: "no answer in time",
 };
 
-function reasonOf({ code = "", message, config }: Unanswered): string {
+function getReason({ code = "", message, config }: Unanswered): string {
   return `${config?.url ?? "the authority"}: ${reasons[code] ?? (message || code || "no answer")}`;
 }
 
@@ -87,14 +87,14 @@ export class Certificates {
   private timer: ReturnType<typeof setTimeout> | undefined;
   private isStopped = false;
 
-  /** @param onCertificate called with a stored one at the start, and with each new one. */
+  /** @param onCertificate called with a stored certificate at the start, and with each new one. */
   constructor(
-    private readonly settings: CertificateSettings,
+    private readonly settings: CertificateOptions,
     private readonly log: Pick<Log, "info" | "warn">,
     private readonly onCertificate: (certificate: Certificate) => void,
   ) {}
 
-  /** Never throws, and waits for nobody. */
+  /** Never throws and never blocks. */
   start(): void {
     const { host, httpPort, folder } = this.settings;
     try {
@@ -106,7 +106,7 @@ export class Certificates {
     } catch (error) {
       this.log.warn(
         { error: firstLine(error) },
-        `port ${httpPort} cannot be listened on, so no certificate can be had; going on without https`,
+        `failed to listen on port ${httpPort} for ACME challenges; continuing without HTTPS`,
       );
     }
     const stored = this.stored();
@@ -126,7 +126,7 @@ export class Certificates {
       const found = this.answers.get(pathname.slice(challengePath.length));
       return new Response(found ?? "Not found.\n", { status: found === undefined ? 404 : 200 });
     }
-    // A Host header can say anything: nobody is sent anywhere else.
+    // A Host header is untrusted: never redirect to another host.
     const domain = domains.find((one) => one === hostname.toLowerCase()) ?? domains[0]!;
     const port = httpsPort === 443 ? "" : `:${httpsPort}`;
     return new Response(null, {
@@ -153,13 +153,13 @@ export class Certificates {
       this.store(made);
       this.onCertificate(made);
       const expiresAt = new Date(new X509Certificate(made.cert).validTo).toISOString();
-      this.log.info({ domains, expires_at: expiresAt }, "a certificate was made");
+      this.log.info({ domains, expires_at: expiresAt }, "obtained a certificate");
       this.wait(dueInMs(made));
     } catch (error) {
       if (this.isStopped) return;
       this.log.warn(
         { domains, error: firstLine(error) },
-        "no certificate could be had; trying again in an hour: does the name lead here, and is port 80 open?",
+        "failed to obtain a certificate; retrying in an hour: check the DNS record and that port 80 is open",
       );
       this.wait(againMs);
     }
@@ -180,7 +180,7 @@ export class Certificates {
       ...(email === "" ? {} : { email }),
       termsOfServiceAgreed: true,
       challengePriority: ["http-01"],
-      // The authority asks from elsewhere; whether this machine reaches itself by its name says nothing.
+      // The authority connects from outside; whether this host reaches itself by its name proves nothing.
       skipChallengeVerification: true,
       challengeCreateFn: async (_, { token }, authorization) => {
         this.answers.set(token, authorization);
@@ -199,10 +199,10 @@ export class Certificates {
     return readFileSync(path, "utf8");
   }
 
-  /** The one of before, when it is for these names and its time is not over. */
+  /** The stored certificate, if it covers these domains and has not expired. */
   private stored(): Certificate | undefined {
     try {
-      const both = readFileSync(this.place, "utf8");
+      const both = readFileSync(this.path, "utf8");
       const from = both.indexOf("-----BEGIN CERTIFICATE-----");
       const found = { key: both.slice(0, from), cert: both.slice(from) };
       const certificate = new X509Certificate(found.cert);
@@ -213,12 +213,12 @@ export class Certificates {
     }
   }
 
-  /** Key and certificate in one file, so that there is never one without the other. */
+  /** Key and certificate in one file, so that they are replaced together. */
   private store({ key, cert }: Certificate): void {
-    write(this.place, `${key.trim()}\n${cert}`);
+    write(this.path, `${key.trim()}\n${cert}`);
   }
 
-  private get place(): string {
+  private get path(): string {
     return join(this.settings.folder, "certificate.pem");
   }
 }
@@ -228,7 +228,7 @@ function write(path: string, text: string): void {
   renameSync(`${path}.new`, path);
 }
 
-/** Until two thirds of its time are over. */
+/** Milliseconds until two thirds of the lifetime are over. */
 function dueInMs({ cert }: Certificate): number {
   const { validFrom, validTo } = new X509Certificate(cert);
   const [from, to] = [Date.parse(validFrom), Date.parse(validTo)];

@@ -1,13 +1,13 @@
-/** Where a browser reaches the console. */
+/** URL of the console in a browser. */
 
 import type { Config } from "../config/settings.ts";
 
 const anyHost = new Set(["0.0.0.0", "::", ""]);
 
 /**
- * Where a browser reaches the console, without a slash at the end.
+ * URL of the console in a browser, without a trailing slash.
  *
- * @param url where the appliance listens, when that is known.
+ * @param url where the server listens, when that is known.
  */
 export function consoleBase(config: Pick<Config, "host" | "port" | "public-url">, url?: string): string {
   if (config["public-url"] !== "") return config["public-url"].replace(/\/+$/, "");

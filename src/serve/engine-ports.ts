@@ -1,29 +1,36 @@
-/** What management asks of persons and events as a whole, answered by the engine. */
+/** Management operations on persons and events that the engine performs. */
 
 import type { Metadata } from "../accounts/metadata.ts";
-import type { CohortFiller } from "../cohorts/cohort-filling.ts";
+import type { CohortCalculator } from "../cohorts/cohort-calculation.ts";
 import { findCohort, membership } from "../cohorts/cohorts.ts";
 import type { InsightOutcome, InsightQueries, InsightRun } from "../dashboards/api/insights.ts";
 import type { EngineClient } from "../engine/client.ts";
 import type { ConditionRequest } from "../engine/query-types.ts";
-import type { FlagCalls, FlagCallsRequest } from "../events/insights/flag-calls.ts";
-import { QueryRefused, StatementsBarred } from "../events/port.ts";
-import { statementOf } from "../events/query/hogql.ts";
+import type { TrendsRequest } from "../events/insights/event-source.ts";
+import type { ExperimentRequest, ExperimentSums } from "../events/insights/experiment.ts";
+import type { FlagCalls, FlagCallsRequest } from "../events/insights/flag-evaluations.ts";
+import type { Refresh } from "../events/insights/insight-cache.ts";
+import type { SurveyRequest } from "../events/insights/survey.ts";
+import { toHogqlOptions, toStatement } from "../events/query/hogql.ts";
 import { rowsDefault } from "../events/query/run-query.ts";
-import type { ReachCounter } from "../flags/api/flag-reach.ts";
+import { QueryRejectedError, StatementBlockedError } from "../events/query-port.ts";
+import { findWebQuery } from "../events/web/web-query.ts";
+import type { ExperimentQueries } from "../experiments/compute.ts";
+import type { BlastRadiusCounter } from "../flags/api/blast-radius.ts";
 import type { FlagCallCounter } from "../flags/api/flag-usage.ts";
-import type { Reach, ReachQuestion } from "../flags/rules/blast-radius.ts";
-import { groupsOf, groupTypeOf } from "../flags/rules/types.ts";
+import type { BlastRadius, BlastRadiusQuery } from "../flags/rules/blast-radius.ts";
+import { getGroups, getGroupType } from "../flags/rules/types.ts";
 import { findFlag } from "../flags/store/flag.ts";
 import type { FlagSets } from "../flags/store/flag-sets.ts";
-import { InvalidField, NotFound } from "../lib/errors.ts";
-import type { Json, JsonObject } from "../lib/json.ts";
-import type { PersonFinder } from "../people/api/people.ts";
-import { cohortMembersPage, countCohortMembers } from "../people/cohort-members.ts";
-import type { PeopleDb } from "../people/open.ts";
-import type { Person } from "../people/person.ts";
+import { InvalidFieldError, NotFoundError } from "../lib/errors.ts";
+import type { JsonObject } from "../lib/json.ts";
+import type { PersonFinder } from "../persons/api/persons.ts";
+import { cohortMembersPage, countCohortMembers } from "../persons/cohort-members.ts";
+import type { PeopleDb } from "../persons/open.ts";
+import type { Person } from "../persons/person.ts";
+import type { SurveyEvents } from "../surveys/results.ts";
 
-/** Of the rows of one insight: a dashboard has many, and their JSON is parsed. */
+/** Limit for the rows of one insight: a dashboard parses many of them. */
 const statementBytesMax = 4 * 1024 * 1024;
 
 export interface EnginePortsDeps {
@@ -34,15 +41,22 @@ export interface EnginePortsDeps {
   now?: () => Date;
 }
 
-export class EnginePorts
-  implements PersonFinder, ReachCounter, FlagCallCounter, CohortFiller, InsightQueries
+export class EngineAdapters
+  implements
+    PersonFinder,
+    BlastRadiusCounter,
+    FlagCallCounter,
+    CohortCalculator,
+    InsightQueries,
+    ExperimentQueries,
+    SurveyEvents
 {
   constructor(private readonly deps: EnginePortsDeps) {}
 
-  async reach(projectId: number, question: ReachQuestion): Promise<Reach> {
+  async reach(projectId: number, question: BlastRadiusQuery): Promise<BlastRadius> {
     const { filters: _, ...condition } = this.condition(projectId, []);
     const reach = await this.deps.engine.ask("reach", { ...condition, ...question });
-    if (reach.problem !== undefined) throw new InvalidField("filters", "invalid_input", reach.problem);
+    if (reach.problem !== undefined) throw new InvalidFieldError("filters", "invalid_input", reach.problem);
     return reach;
   }
 
@@ -64,9 +78,11 @@ export class EnginePorts
   async addPersonsWithFlag(projectId: number, cohortId: number, flagId: number): Promise<number> {
     const { engine, metadata, flagSets, people } = this.deps;
     const flag = findFlag(metadata.db, projectId, flagId);
-    if (flag === undefined) throw new NotFound();
+    if (flag === undefined) throw new NotFoundError();
     const { cohorts, definitions, groupTypes } = flagSets.of(projectId);
-    const isByGroup = [{}, ...groupsOf(flag.filters)].every((set) => groupTypeOf(set, flag.filters) !== null);
+    const isByGroup = [{}, ...getGroups(flag.filters)].every(
+      (set) => getGroupType(set, flag.filters) !== null,
+    );
     if (flag.active && !flag.deleted && !isByGroup) {
       const { timezone, now } = this.condition(projectId, []);
       await engine.ask("fillCohortByFlag", {
@@ -104,35 +120,39 @@ export class EnginePorts
   }
 
   async run(projectId: number, query: JsonObject, how: InsightRun): Promise<InsightOutcome> {
-    const { timezone, weekStartDay, now, refresh } = how;
-    const sql = statementOf(query);
+    const { timezone, weekStartDay, web, now, refresh } = how;
+    const sql = toStatement(query);
     try {
-      if (sql !== undefined) return await this.runStatement(projectId, sql, how);
+      if (sql !== undefined) return await this.runStatement(projectId, query, how);
       return await this.deps.engine.ask("trends", {
         projectId,
         query,
         timezone,
         weekStartDay,
+        ...(findWebQuery(query) === undefined ? {} : { web }),
         refresh,
         now: now.getTime(),
       });
     } catch (error) {
-      if (error instanceof StatementsBarred) throw new InvalidField("query", error.code, error.message);
-      if (!(error instanceof QueryRefused) || error.code === "query_busy") throw error;
-      throw new InvalidField("query", "invalid_input", error.message);
+      if (error instanceof StatementBlockedError)
+        throw new InvalidFieldError("query", error.code, error.message);
+      if (!(error instanceof QueryRejectedError) || error.code === "query_busy") throw error;
+      throw new InvalidFieldError("query", "invalid_input", error.message);
     }
   }
 
-  /** The statement of an insight; its rows are never cached. */
+  /** Runs the statement of an insight; its rows are never cached. */
   private async runStatement(
     projectId: number,
-    sql: Json,
-    { now, refresh }: InsightRun,
+    query: JsonObject,
+    { timezone, weekStartDay, now, refresh }: InsightRun,
   ): Promise<InsightOutcome> {
+    const sql = toStatement(query);
     if (typeof sql !== "string")
-      throw new QueryRefused("invalid_input", "`query` must be a SELECT statement.");
+      throw new QueryRejectedError("invalid_input", "`query` must be a SELECT statement.");
     if (refresh === "force_cache") return { results: null, computedAt: null, isCached: false };
-    const request = { projectId, sql, limit: rowsDefault, hasLists: true, bytesMax: statementBytesMax };
+    const hogql = toHogqlOptions(query, { timezone, weekStartDay, now: now.getTime() });
+    const request = { projectId, sql, limit: rowsDefault, hogql, bytesMax: statementBytesMax };
     const {
       results = [],
       columns,
@@ -140,6 +160,43 @@ export class EnginePorts
       hasMore = false,
     } = await this.deps.engine.ask("query", request);
     return { results, computedAt: now.getTime(), isCached: false, table: { columns, types, hasMore } };
+  }
+
+  async experimentSums(
+    projectId: number,
+    request: ExperimentRequest,
+    { timezone, now, refresh }: { timezone: string; now: Date; refresh: Refresh },
+  ) {
+    const query = request as unknown as JsonObject;
+    const requested = { projectId, query, timezone, refresh, now: now.getTime() };
+    const { results, ...found } = await this.compute("experiment", requested, "metrics");
+    return { sums: results as unknown as ExperimentSums, ...found };
+  }
+
+  async surveyResults(
+    projectId: number,
+    request: SurveyRequest,
+    { now, ...how }: Parameters<SurveyEvents["surveyResults"]>[2],
+  ) {
+    const query = request as unknown as JsonObject;
+    return await this.compute("survey", { projectId, query, now: now.getTime(), ...how }, null);
+  }
+
+  /** @throws {InvalidFieldError} the query is rejected, or nothing is cached. */
+  private async compute(
+    kind: "experiment" | "survey",
+    request: TrendsRequest & { refresh: Refresh },
+    field: string | null,
+  ): Promise<{ results: JsonObject; computedAt: number; isCached: boolean }> {
+    try {
+      const { results, computedAt, isCached } = await this.deps.engine.ask(kind, request);
+      if (results === null || computedAt === null)
+        throw new InvalidFieldError("refresh", "invalid_input", "Nothing is cached; use another `refresh`.");
+      return { results: results as JsonObject, computedAt, isCached };
+    } catch (error) {
+      if (!(error instanceof QueryRejectedError) || error.code === "query_busy") throw error;
+      throw new InvalidFieldError(field, "invalid_input", error.message);
+    }
   }
 
   private isStatic(projectId: number, cohortId: number): boolean {

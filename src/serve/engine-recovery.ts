@@ -1,29 +1,34 @@
-/** How the engine opens an event store that may be damaged: with backups and the archive. */
+/** Opens an event store that may be corrupt, with backups and the archive as recovery sources. */
 
 import { join } from "node:path";
-import { markDamaged, readDamagedMark } from "../backup/recovery/put-aside.ts";
-import { EventsWouldBeLost, type Recovery, recoverEventStore } from "../backup/recovery/recover.ts";
+import { markDamaged, readDamagedMark } from "../backup/recovery/quarantine.ts";
+import { DataLossError, type Recovery, recoverEventStore } from "../backup/recovery/recover.ts";
 import type { StoreRecovery } from "../engine/stores.ts";
+import { systemDisk } from "../journal/disk.ts";
 import { paths } from "../paths.ts";
 
 export const storeRecovery: StoreRecovery = {
   markDamaged,
-  async open({ dataDir, front, memoryLimitBytes, threads }, people, hooks) {
+  async open(start, people, hooks) {
+    const { dataDir, front, memoryLimitBytes, threads } = start;
     const temporaryFolder = join(paths(dataDir).work, "duckdb");
+    // Queries must not use the disk space that the journal needs.
+    const { freeBytes } = await systemDisk.space(dataDir);
+    const spillLimitBytes = Math.min(start.spillLimitBytes, Math.floor(freeBytes / 2));
     const recovery: Recovery = {
       ...{ dataDir, opener: front },
-      settings: { memoryLimitBytes, threads, temporaryFolder },
+      settings: { memoryLimitBytes, threads, temporaryFolder, spillLimitBytes },
       people,
-      // Loaded where the store has to be made again: elsewhere what reads backups would be in memory for nothing.
+      // Loaded only for a rebuild, to save memory otherwise.
       copies: async () => (await import("../backup/recovery/backup-copies.ts")).localCopies(dataDir),
       hooks,
     };
     try {
       return await recoverEventStore(recovery);
     } catch (error) {
-      if (!(error instanceof EventsWouldBeLost) || readDamagedMark(dataDir) === undefined) throw error;
+      if (!(error instanceof DataLossError) || readDamagedMark(dataDir) === undefined) throw error;
       hooks.onIncomplete(error);
-      // It can still be opened: most of it can be read, and new events can be loaded.
+      // The corrupt store still opens: most of it can be read, and new events can be loaded.
       return await recoverEventStore({ ...recovery, ignoresMark: true });
     }
   },

@@ -1,8 +1,8 @@
-/** What the console's page about the server works with: this executable's own commands. */
+/** Dependencies of the console's instance page: they run this executable's commands. */
 
-import { destinationOf } from "../backup/destination.ts";
-import { removeBackups } from "../backup/pieces.ts";
-import { s3SettingsOf } from "../backup/s3-access.ts";
+import { removeBackups } from "../backup/chunks.ts";
+import { getDestination } from "../backup/destination.ts";
+import { getS3Settings } from "../backup/s3-access.ts";
 import { backupArguments, creationArguments } from "../backup/schedule.ts";
 import { withBackupLock } from "../backup/work-folder.ts";
 import { backupDestination } from "../config/read.ts";
@@ -11,13 +11,13 @@ import { clickHouseUrl } from "../lib/clickhouse-address.ts";
 import { postgresUrl } from "../lib/postgres-address.ts";
 import { shellWord } from "../lib/shell-text.ts";
 import type { InstanceDeps } from "../operate/api/instance.ts";
-import { Jobs, jsonOf } from "../operate/jobs.ts";
+import { Jobs, toJson } from "../operate/jobs.ts";
 
 /** @param executable how to start this executable. */
 export function instanceDeps(
   config: Config,
   executable: readonly string[],
-): Pick<InstanceDeps, "examine" | "jobs" | "backups"> {
+): Pick<InstanceDeps, "runChecks" | "jobs" | "backups"> {
   const common = backupArguments(config);
   const address = ["--host", config.host, "--port", String(config.port)];
   const reserve = ["--journal-reserve", String(config["journal-reserve"])];
@@ -39,9 +39,9 @@ export function instanceDeps(
         };
   let examination: Promise<unknown> | undefined;
   return {
-    // Whoever asks while one is under way gets the same.
-    examine: () => {
-      examination ??= jsonOf(
+    // Concurrent callers share one run.
+    runChecks: () => {
+      examination ??= toJson(
         [
           ...[...executable, "doctor", "--json", "--data-dir", config["data-dir"]],
           ...[...address, ...reserve],
@@ -50,13 +50,13 @@ export function instanceDeps(
       ).finally(() => {
         examination = undefined;
       });
-      return examination as ReturnType<InstanceDeps["examine"]>;
+      return examination as ReturnType<InstanceDeps["runChecks"]>;
     },
     jobs: new Jobs(),
     backups: {
       remove: (destination, name) =>
         withBackupLock(config["data-dir"], () => removeBackups(destination, [name])),
-      destination: () => destinationOf(backupDestination(config), s3SettingsOf(config)),
+      destination: () => getDestination(backupDestination(config), getS3Settings(config)),
       schedule: config["backup-schedule"],
       createCommand: [
         ...[...executable, "backup", "create", backupDestination(config), "--progress-lines"],

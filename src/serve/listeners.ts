@@ -1,16 +1,16 @@
-/** Where the front listens: http, and https as soon as there is a certificate. */
+/** HTTP listener, and the HTTPS listener once a certificate exists. */
 
 import type { Server } from "bun";
 import type { Config } from "../config/settings.ts";
-import { CanNotListen } from "../http/address.ts";
 import type { App } from "../http/app.ts";
+import { ListenError } from "../http/listen-address.ts";
 import { listen } from "../http/server.ts";
-import { lapse } from "../lib/time.ts";
+import { sleep } from "../lib/time.ts";
 import type { Log } from "../log.ts";
 import { paths } from "../paths.ts";
 import { Certificates } from "./certificates.ts";
 
-/** How long a stop waits for requests that are in flight. */
+/** How long a stop waits for requests in flight. */
 const inFlightMs = 2_000;
 
 export class Listeners {
@@ -18,7 +18,7 @@ export class Listeners {
   private https: Server<undefined> | undefined;
   private readonly certificates: Certificates | undefined;
 
-  /** Listens. @throws {CanNotListen} */
+  /** Starts listening. @throws {ListenError} */
   constructor(
     private readonly config: Config,
     private readonly log: Log,
@@ -28,28 +28,27 @@ export class Listeners {
     try {
       this.http = listen(app, { hostname: host, port, bodyBytesMax: config["body-limit"] });
     } catch (error) {
-      throw new CanNotListen(host, port, (error as Error).message);
+      throw new ListenError(host, port, (error as Error).message);
     }
     this.certificates = this.certificatesFor(app);
     this.certificates?.start();
   }
 
-  /** The address to reach it at. */
   get url(): string {
     const { host } = this.config;
     return `http://${host.includes(":") ? `[${host}]` : host}:${this.http.port}`;
   }
 
-  /** Accepts nothing more, and waits a little for what is in flight. */
+  /** Stops accepting, and waits up to `inFlightMs` for requests in flight. */
   async stop(): Promise<void> {
     await this.certificates?.stop();
-    await Promise.race([Promise.all([this.http.stop(), this.https?.stop()]), lapse(inFlightMs)]);
-    // Whoever is still sending has no answer yet, and sends again.
+    await Promise.race([Promise.all([this.http.stop(), this.https?.stop()]), sleep(inFlightMs)]);
+    // Clients that are still sending have no response yet and retry.
     await this.https?.stop(true);
     await this.http.stop(true);
   }
 
-  /** Nothing where no names are set for one. */
+  /** Undefined without configured domains. */
   private certificatesFor(app: App): Certificates | undefined {
     const { config, log } = this;
     const [host, port] = [config["https-host"], config["https-port"]];
@@ -63,13 +62,13 @@ export class Listeners {
       },
       log,
       (tls) => {
-        // Whoever is connected goes on with the one of before.
+        // Open connections keep the previous certificate.
         void this.https?.stop();
         try {
           this.https = listen(app, { hostname: host, port, bodyBytesMax: config["body-limit"], tls });
-          log.info({ domains: config["acme-domain"], port }, "https is served");
+          log.info({ domains: config["acme-domain"], port }, "serving HTTPS");
         } catch (error) {
-          log.warn({ port, error: (error as Error).message }, "https cannot be served; going on without");
+          log.warn({ port, error: (error as Error).message }, "failed to serve HTTPS; continuing without it");
         }
       },
     );

@@ -1,52 +1,62 @@
-/** Opens the journal of the front: its own in the data directory, or the one that several fronts share. */
+/** Opens the server's journal: a local one in the data directory, or the shared one of a cluster. */
 
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { readLastBackup } from "../backup/last-backup.ts";
 import type { Config } from "../config/settings.ts";
 import { highestSeqs } from "../journal/archive.ts";
 import type { PendingBytes } from "../journal/disk.ts";
 import { Journal, type JournalPort } from "../journal/journal.ts";
 import type { JournalUnavailableError } from "../journal/lane-writer.ts";
-import type { Lane, SealedSegment } from "../journal/segment.ts";
+import { type Lane, lanes, type SealedSegment } from "../journal/segment.ts";
+import { AppError } from "../lib/errors.ts";
 import type { Log } from "../log.ts";
+import type { PeopleDamage } from "../operate/people-damage.ts";
 import { paths } from "../paths.ts";
-import type { PeopleDb } from "../people/open.ts";
-import { laneCursors } from "../people/reader.ts";
-import type { SharedFront } from "./shared-front.ts";
+import type { PeopleDb } from "../persons/open.ts";
+import { laneCursors } from "../persons/reader.ts";
+import type { ClusterNode } from "./cluster-node";
 
 /**
- * Entries of a journal segment: what the pipeline applies in well under a second, which is how long a live event may
- * have to wait behind a historical segment.
+ * Entries of a journal segment: the pipeline applies them in well under a second, which bounds how long a live event
+ * waits for a historical segment.
  */
 const segmentEntriesMax = 20_000;
 const refusalLogMs = 10_000;
 
-export interface JournalSurroundings {
+export interface JournalDeps {
   config: Config;
   log: Log;
   people: PeopleDb;
-  /** Who loads what is in the journal. */
+  damage: PeopleDamage;
+  /** Loads journal entries into the stores. */
   loader: { offer(segments: readonly SealedSegment[]): void; debt(): PendingBytes };
   onRefused: (reason: JournalUnavailableError["reason"]) => void;
 }
 
-/** Recovers the journal, and hands to the loader what it has not loaded. */
+/** Recovers the journal, and hands the entries that are not loaded to the loader. */
 export async function openJournal(
-  { config, log, people, loader, onRefused }: JournalSurroundings,
-  shared: SharedFront | undefined,
+  { config, log, people, damage, loader, onRefused }: JournalDeps,
+  shared: ClusterNode | undefined,
 ): Promise<JournalPort> {
-  const logRefusal = refusalLog(log);
+  const logRejection = rejectionLog(log);
   const hooks = {
     onRefused(reason: JournalUnavailableError["reason"], lane: Lane) {
       onRefused(reason);
-      logRefusal(reason, lane);
+      logRejection(reason, lane);
     },
     onFailure: (error: unknown, lane: Lane) =>
-      log.error({ lane, error: String(error) }, "the journal could not be written"),
+      log.error({ lane, error: String(error) }, "failed to write the journal"),
   };
   if (shared !== undefined) return shared.journal({ queueBytesMax: config["journal-queue"], ...hooks });
-  const place = paths(config["data-dir"]);
+  const dataPaths = paths(config["data-dir"]);
+  const read = damage.reading(() => laneCursors(people), undefined);
+  if (read === undefined && !areSeqsKnown(config["data-dir"]))
+    throw new SequenceUnknownError(dataPaths.people);
+  const loaded = read ?? knownSeqs(config["data-dir"]);
   const { journal, segments, quarantined } = await Journal.open(
-    place.journal,
-    highestSeqs(place.archive, laneCursors(people)),
+    dataPaths.journal,
+    highestSeqs(dataPaths.archive, loaded),
     {
       segmentBytesMax: config["journal-segment-size"],
       segmentEntriesMax,
@@ -57,14 +67,47 @@ export async function openJournal(
     },
     { onSealed: (segment) => loader.offer([segment]), debt: () => loader.debt(), ...hooks },
   );
-  for (const torn of quarantined)
-    log.warn({ ...torn }, "a torn write at the end of the journal was put aside");
+  for (const torn of quarantined) log.warn({ ...torn }, "quarantined a torn write at the end of the journal");
   loader.offer(segments);
   return journal;
 }
 
-/** One line in ten seconds: whoever is refused sends again. */
-function refusalLog(log: Log): (reason: string, lane: Lane) => void {
+/** Sequence numbers would be reused, and the event store would drop the second entry: capture must not start. */
+class SequenceUnknownError extends AppError {
+  readonly code = "sequence_unknown";
+  override readonly hint =
+    "Put a copy of people.sqlite back, restore the last backup, or run `flagkeep persons recreate --accept-loss`.";
+  constructor(path: string) {
+    super(
+      `${path} cannot be read, and neither the journal, its archive nor a backup contains the last entry number.`,
+    );
+  }
+}
+
+/** Whether a source other than the persons store knows the last sequence numbers. */
+function areSeqsKnown(dataDir: string): boolean {
+  const { events, journal, archive } = paths(dataDir);
+  const isFilled = (folder: string) => existsSync(folder) && readdirSync(folder).length > 0;
+  return (
+    !existsSync(events) ||
+    readLastBackup(dataDir) !== null ||
+    isFilled(archive) ||
+    lanes.some((lane) => isFilled(join(journal, lane)))
+  );
+}
+
+/**
+ * Per lane, the last entry of the last backup and of the archive: numbering continues there when the persons store is
+ * unreadable, so that no number is reused.
+ */
+export function knownSeqs(dataDir: string): Record<Lane, number> {
+  const backedUp = { realtime: 0, historical: 0 };
+  for (const { lane, last_seq } of readLastBackup(dataDir)?.positions ?? []) backedUp[lane] = last_seq;
+  return highestSeqs(paths(dataDir).archive, backedUp);
+}
+
+/** Log at most every 10 s: rejected clients retry. */
+function rejectionLog(log: Log): (reason: string, lane: Lane) => void {
   let requests = 0;
   let loggedAt = Number.NEGATIVE_INFINITY;
   return (reason, lane) => {
@@ -72,7 +115,7 @@ function refusalLog(log: Log): (reason: string, lane: Lane) => void {
     const now = performance.now();
     if (now < loggedAt + refusalLogMs) return;
     loggedAt = now;
-    log.warn({ reason, lane, requests }, "events are refused");
+    log.warn({ reason, lane, requests }, "rejecting events");
     requests = 0;
   };
 }

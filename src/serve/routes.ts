@@ -1,77 +1,117 @@
 /** Every route under `/api`, except those of events. */
 
 import { activityRoutes } from "../accounts/api/activity.ts";
-import { memberRoutes } from "../accounts/api/members.ts";
 import { organizationRoutes } from "../accounts/api/organizations.ts";
 import { personalKeyRoutes } from "../accounts/api/personal-keys.ts";
 import { projectRoutes } from "../accounts/api/projects.ts";
-import { roleRoutes } from "../accounts/api/roles.ts";
 import { sessionRoutes } from "../accounts/api/sessions.ts";
 import { userRoutes } from "../accounts/api/users.ts";
 import { type CohortDeps, cohortRoutes } from "../cohorts/api/cohorts.ts";
 import { findCohort, membership } from "../cohorts/cohorts.ts";
 import { dashboardRoutes } from "../dashboards/api/dashboards.ts";
 import { type InsightDeps, insightRoutes } from "../dashboards/api/insights.ts";
+import { experimentRoutes } from "../experiments/api/routes.ts";
+import type { ComputeDeps } from "../experiments/compute.ts";
+import { type BlastRadiusCounter, blastRadiusRoutes } from "../flags/api/blast-radius.ts";
 import { featureFlagRoutes } from "../flags/api/feature-flags.ts";
 import { flagBulkRoutes } from "../flags/api/flag-bulk.ts";
 import { flagChangeRoutes } from "../flags/api/flag-changes.ts";
 import { flagDashboardRoutes } from "../flags/api/flag-dashboards.ts";
 import { flagDraftRoutes } from "../flags/api/flag-drafts.ts";
 import { type EvaluationDeps, flagEvaluationRoutes } from "../flags/api/flag-evaluation.ts";
-import { flagReachRoutes, type ReachCounter } from "../flags/api/flag-reach.ts";
 import { flagRemoteConfigRoutes } from "../flags/api/flag-remote-config.ts";
 import { flagRevertRoutes } from "../flags/api/flag-revert.ts";
 import { flagStatusRoutes } from "../flags/api/flag-status.ts";
 import { type FlagCallCounter, flagUsageRoutes } from "../flags/api/flag-usage.ts";
 import { roleAccessRoutes } from "../flags/api/role-access.ts";
-import type { FlagWriting } from "../flags/store/flag-writes.ts";
-import { assertCohortNeedsNoApproval } from "../flags/store/protected-flags.ts";
+import type { FlagWriteDeps } from "../flags/store/flag-writes.ts";
 import type { Route } from "../http/route.ts";
-import { ingestionReportRoutes } from "../people/api/ingestion-reports.ts";
-import { nameRoutes } from "../people/api/names.ts";
-import { groupTypeBody, type PeopleDeps, type PersonFinder, peopleRoutes } from "../people/api/people.ts";
-import { listGroupTypes } from "../people/groups.ts";
+import { annotationOperations } from "../operations/annotations.ts";
+import { cohortOperations } from "../operations/cohorts.ts";
+import { type EnrollmentDeps, earlyAccessOperations } from "../operations/early-access.ts";
+import { holdoutOperations } from "../operations/experiment-holdouts.ts";
+import { planningOperations } from "../operations/experiment-planning.ts";
+import { savedMetricOperations } from "../operations/experiment-saved-metrics.ts";
+import { experimentOperations } from "../operations/experiments.ts";
+import { flagOperations } from "../operations/flags.ts";
+import { memberOperations } from "../operations/members.ts";
+import { organizationOperations } from "../operations/organizations.ts";
+import { projectOperations } from "../operations/projects.ts";
+import { roleOperations } from "../operations/roles.ts";
+import { operationRoutes } from "../operations/routes.ts";
+import { shareLinkOperations } from "../operations/share-links.ts";
+import { surveyResultOperations } from "../operations/survey-results.ts";
+import { surveyOperations } from "../operations/surveys.ts";
+import type { WebhookStores } from "../operations/webhook-schemas.ts";
+import { webhookOperations } from "../operations/webhooks.ts";
+import { definitionRoutes } from "../persons/api/definitions.ts";
+import { ingestionWarningRoutes } from "../persons/api/ingestion-warnings.ts";
+import { groupTypeBody, type PeopleDeps, type PersonFinder, peopleRoutes } from "../persons/api/persons.ts";
+import { listGroupTypes } from "../persons/groups.ts";
+import { surveyRoutes } from "../surveys/activity-routes.ts";
+import type { SurveyResultDeps } from "../surveys/results.ts";
 
-/** What the routes under `/api` need; each takes of it what it names. */
-export interface ManagementDeps extends FlagWriting, EvaluationDeps, CohortDeps, InsightDeps, PeopleDeps {
-  personCounter: PersonFinder & ReachCounter & FlagCallCounter;
-  /** How many servers share the users and their sessions; left out: this one has them alone. */
+/** Dependencies of all routes under `/api`. */
+export interface ManagementDeps
+  extends FlagWriteDeps,
+    EvaluationDeps,
+    CohortDeps,
+    InsightDeps,
+    PeopleDeps,
+    WebhookStores,
+    Pick<ComputeDeps, "experiments">,
+    EnrollmentDeps,
+    SurveyResultDeps {
+  personCounter: PersonFinder & BlastRadiusCounter & FlagCallCounter;
+  /** Number of nodes that share the users and their sessions; absent: single node. */
   fronts?: () => number;
 }
 
-/** The routes of the management API. */
 export function managementRoutes(deps: ManagementDeps): Route[] {
   return [
+    ...operationRoutes(flagOperations, deps),
     ...featureFlagRoutes(deps),
     ...activityRoutes(deps),
     ...flagStatusRoutes(deps),
     ...flagEvaluationRoutes(deps),
     ...flagRemoteConfigRoutes(deps),
     ...flagDashboardRoutes(deps),
-    ...flagReachRoutes(deps),
+    ...blastRadiusRoutes(deps),
     ...flagDraftRoutes(deps),
     ...flagChangeRoutes(deps),
     ...flagRevertRoutes(deps),
     ...flagUsageRoutes(deps),
     ...flagBulkRoutes(deps),
     ...roleAccessRoutes(deps),
+    ...operationRoutes(projectOperations, deps),
     ...projectRoutes({
       metadata: deps.metadata,
       groupTypesOf: (projectId) => listGroupTypes(deps.people, projectId).map(groupTypeBody),
     }),
     ...organizationRoutes(deps),
-    ...memberRoutes(deps),
-    ...roleRoutes(deps),
+    ...operationRoutes(organizationOperations, deps),
+    ...operationRoutes(memberOperations, deps),
+    ...operationRoutes(roleOperations, deps),
     ...userRoutes(deps),
     ...personalKeyRoutes(deps),
     ...sessionRoutes(deps),
-    ...cohortRoutes(deps, (cohort) => assertCohortNeedsNoApproval(deps, cohort)),
+    ...operationRoutes(webhookOperations, deps),
+    ...operationRoutes(cohortOperations, deps),
+    ...cohortRoutes(deps),
+    ...operationRoutes(experimentOperations, deps),
+    ...operationRoutes([...holdoutOperations, ...savedMetricOperations, ...planningOperations], deps),
+    ...experimentRoutes(deps),
+    ...operationRoutes(earlyAccessOperations, deps),
+    ...surveyRoutes(deps),
+    ...operationRoutes([...surveyOperations, ...surveyResultOperations], deps),
     ...dashboardRoutes(deps),
     ...insightRoutes(deps),
+    ...operationRoutes(annotationOperations, deps),
+    ...operationRoutes(shareLinkOperations, deps),
     ...peopleRoutes(deps, (projectId, id) =>
       findCohort(deps.metadata.db, projectId, id)?.deleted === false ? membership(id) : undefined,
     ),
-    ...nameRoutes(deps),
-    ...ingestionReportRoutes(deps),
+    ...definitionRoutes(deps),
+    ...ingestionWarningRoutes(deps),
   ];
 }

@@ -1,7 +1,7 @@
 /**
- * Takes apart `name=value&name=value`, as it stands in a query or in a form body.
+ * Parses `name=value&name=value` of a query or a form body.
  *
- * Works on bytes and knows only the few fields that capture uses: a `data` field can have 20 MiB.
+ * Works on bytes and knows only the few fields of capture: a `data` field can have 20 MiB.
  */
 
 const ampersandByte = 38;
@@ -10,18 +10,18 @@ const percent = 37;
 const plus = 43;
 const space = 32;
 
-/** How far into a body the first field of a form has to stand (contract: ingestion 2.3). */
+/** The first known field of a form must be within these bytes (contract: ingestion 2.3). */
 const sniffedBytes = 128;
 const formMark = /(?:^|&)(?:data|_|ip|compression)=/;
 
-/** The fields that clients send beside or around their events, in a query or a form. */
+/** Fields that clients send next to or around their events, in a query or a form. */
 export interface CaptureFields {
-  /** The payload: percent-decoded, not yet decoded further. */
+  /** The payload: percent-decoded, not decoded further. */
   readonly data?: Uint8Array;
   readonly compression?: string;
-  /** `"1"` from browsers that are leaving the page and do not read answers. */
+  /** `"1"` from browsers that are leaving the page and do not read responses. */
   readonly beacon?: string;
-  /** When the request was sent; `_` is the browsers' name for it. */
+  /** When the request was sent; browsers call it `_`. */
   readonly sentAt?: string;
   /** Project key, from very old clients. */
   readonly token?: string;
@@ -29,10 +29,10 @@ export interface CaptureFields {
 
 const fieldNames = new Set(["data", "compression", "beacon", "sent_at", "_", "api_key", "token"]);
 const noFields: CaptureFields = {};
-/** Most addresses have a query without any of these. */
+/** Most URLs have a query without any of these. */
 const hasField = /[?&](?:data|compression|beacon|sent_at|_|api_key|token)=/;
 
-/** The fields in the query of a URL; not one of them is required, unknown ones are ignored. */
+/** The fields in the query of a URL; all are optional, unknown ones are ignored. */
 export function queryFields(url: string): CaptureFields {
   const mark = url.indexOf("?");
   if (mark === -1 || !hasField.test(url)) return noFields;
@@ -45,13 +45,13 @@ export function looksLikeForm(bytes: Uint8Array): boolean {
   return formMark.test(latin1(bytes, sniffedBytes));
 }
 
-/** The fields of a form. Of a repeated field the first counts; malformed percent signs stand for themselves. */
+/** The fields of a form. The first of a repeated field counts; malformed percent signs are literal. */
 export function readFields(form: Uint8Array): CaptureFields {
   const found = new Map<string, Uint8Array>();
   for (let start = 0; start <= form.length; ) {
     const ampersand = form.indexOf(ampersandByte, start);
     const end = ampersand === -1 ? form.length : ampersand;
-    // No field of interest has a longer name, so the search for its end is short however the body is made.
+    // No known field has a longer name, which bounds the search in any body.
     const equals = form.subarray(start, Math.min(end, start + "compression=".length)).indexOf(equalsByte);
     if (equals !== -1) {
       const name = latin1(form.subarray(start, start + equals));
@@ -65,7 +65,7 @@ export function readFields(form: Uint8Array): CaptureFields {
   };
   const data = found.get("data");
   return {
-    data: data && payloadOf(data),
+    data: data && getPayload(data),
     compression: text("compression"),
     beacon: text("beacon"),
     sentAt: text("sent_at") || text("_"),
@@ -73,8 +73,8 @@ export function readFields(form: Uint8Array): CaptureFields {
   };
 }
 
-/** In base64 a `+` is a digit, and a space is a `+` that somebody forgot to escape; in plain JSON a `+` is a space. */
-function payloadOf(value: Uint8Array): Uint8Array {
+/** In base64 a `+` is a digit, and a space is an unescaped `+`; in plain JSON a `+` is a space. */
+function getPayload(value: Uint8Array): Uint8Array {
   const plusIsSpace = /^\s*[[{]/.test(latin1(percentDecoded(value.subarray(0, sniffedBytes), true)));
   const payload = percentDecoded(value, plusIsSpace);
   if (!plusIsSpace && isBase64Text(payload)) {

@@ -1,11 +1,11 @@
 /**
- * Reads text that old browser libraries compressed with lz-string's `compressToBase64`.
+ * Decompresses text that old browser libraries compressed with lz-string's `compressToBase64`.
  *
- * A reader of our own because the size of the result must be bounded while it grows: a few hundred kilobytes can
- * stand for gigabytes. Each dictionary entry is a stretch of what has been written so far, so none is stored.
+ * A separate implementation, because the result must be bounded while it grows: a few hundred kilobytes can expand to
+ * gigabytes. Each dictionary entry is a range of the output so far, so none is stored.
  */
 
-import { InvalidPayload, PayloadTooLarge } from "./failures.ts";
+import { InvalidPayloadError, PayloadTooLargeError } from "./errors.ts";
 
 const literal8Bits = 0;
 const literal16Bits = 1;
@@ -16,17 +16,17 @@ const firstCodeBits = 2;
 const codeBitsMax = 25;
 
 /**
- * Decompresses base64 text of lz-string.
+ * Decompresses lz-string's base64 text.
  *
- * @param limitBytes most bytes that the result may have in UTF-8.
- * @throws {InvalidPayload} the text is not lz-string's.
- * @throws {PayloadTooLarge} the result would be larger than the limit.
+ * @param limitBytes maximum size of the result in UTF-8.
+ * @throws {InvalidPayloadError} the text is not lz-string's.
+ * @throws {PayloadTooLargeError} the result would be larger than the limit.
  */
 export function decompressLz64(base64: Uint8Array, limitBytes: number): string {
   const bits = new BitReader(base64);
-  const output = new GrowingText(limitBytes);
+  const output = new StringBuilder(limitBytes);
   const dictionary = new Dictionary();
-  // The first code follows nothing, so it does not make an entry out of the stretch before it.
+  // The first code has no predecessor, so it creates no entry.
   let previousStart = 0;
   let previousLength = 0;
   for (;;) {
@@ -40,7 +40,7 @@ export function decompressLz64(base64: Uint8Array, limitBytes: number): string {
     } else if (entry < dictionary.size) {
       output.repeat(dictionary.startOf(entry), dictionary.lengthOf(entry));
     } else if (entry === dictionary.size && previousLength > 0) {
-      // The entry that is about to be made: the stretch before, and its own first character once more.
+      // The entry that is created next: the previous range followed by its own first character.
       output.repeat(previousStart, previousLength + 1);
     } else {
       throw notLz64();
@@ -48,15 +48,15 @@ export function decompressLz64(base64: Uint8Array, limitBytes: number): string {
     if (previousLength > 0) dictionary.add(previousStart, previousLength + 1);
     previousStart = start;
     previousLength = output.length - start;
-    if (dictionary.codeBits > codeBitsMax) throw new PayloadTooLarge(limitBytes);
+    if (dictionary.codeBits > codeBitsMax) throw new PayloadTooLargeError(limitBytes);
   }
 }
 
-function notLz64(): InvalidPayload {
-  return new InvalidPayload("failed to decode request: not valid lz64 data");
+function notLz64(): InvalidPayloadError {
+  return new InvalidPayloadError("failed to decode request: not valid lz64 data");
 }
 
-/** Where the stretch behind each code begins in the output, and how long it is. */
+/** Start and length of each code's range in the output. */
 class Dictionary {
   size = 0;
   /** Length of the next code; grows when the codes of this length are used up. */
@@ -90,7 +90,7 @@ class Dictionary {
 
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const notADigit = 255;
-/** Six bits per character, last bit first, because a code's lowest bit comes first in the stream. */
+/** Six bits per character in reverse order, because a code's lowest bit comes first in the stream. */
 const reversedSixes = new Uint8Array(256).fill(notADigit);
 for (let value = 0; value < 64; value++) {
   let reversed = 0;
@@ -119,33 +119,33 @@ class BitReader {
   }
 }
 
-class GrowingText {
+class StringBuilder {
   length = 0;
   private units = new Uint16Array(4096);
 
   constructor(private readonly limitBytes: number) {}
 
   push(unit: number): void {
-    this.makeRoom(1);
+    this.ensureCapacity(1);
     this.units[this.length++] = unit;
   }
 
-  /** Copies forwards one by one: the stretch may reach into what is being written. */
+  /** Copies forward one by one: the range may overlap the output. */
   repeat(start: number, length: number): void {
-    this.makeRoom(length);
+    this.ensureCapacity(length);
     const units = this.units;
     for (let from = start; from < start + length; from++) units[this.length++] = units[from]!;
   }
 
   text(): string {
     const text = Buffer.from(this.units.buffer, 0, this.length * 2).toString("utf16le");
-    if (Buffer.byteLength(text) > this.limitBytes) throw new PayloadTooLarge(this.limitBytes);
+    if (Buffer.byteLength(text) > this.limitBytes) throw new PayloadTooLargeError(this.limitBytes);
     return text;
   }
 
-  private makeRoom(count: number): void {
+  private ensureCapacity(count: number): void {
     const needed = this.length + count;
-    if (needed > this.limitBytes) throw new PayloadTooLarge(this.limitBytes);
+    if (needed > this.limitBytes) throw new PayloadTooLargeError(this.limitBytes);
     if (needed <= this.units.length) return;
     const larger = new Uint16Array(Math.max(needed, this.units.length * 2));
     larger.set(this.units);

@@ -13,34 +13,34 @@ export interface Migration {
   sql: string;
 }
 
-/** The files were written by a newer Flagkeep. */
-export class DataFromNewerVersion extends AppError {
+/** A newer Flagkeep has written the files. */
+export class NewerDataVersionError extends AppError {
   readonly code = "data_from_newer_version";
-  override readonly hint = "Start the newer version again, or restore a backup taken by this one.";
+  override readonly hint = "Start the newer version again, or restore a backup created by this version.";
   constructor(store: string, found: number, known: number) {
     super(
-      `The ${store} has schema version ${found}, this version of Flagkeep knows versions up to ${known}: ` +
-        "the data were written by a newer Flagkeep.",
+      `The ${store} has schema version ${found}, but this version of Flagkeep supports versions up to ${known}: ` +
+        "the data was written by a newer Flagkeep.",
     );
   }
 }
 
-/** A migration that was applied earlier does not read as it did then. */
-class MigrationChanged extends AppError {
+/** The SQL of an applied migration differs from the released one. */
+class MigrationChangedError extends AppError {
   readonly code = "migration_changed";
   override readonly hint = "Install an unmodified release of Flagkeep.";
   constructor(store: string, version: number) {
-    super(`Migration ${version} of the ${store} is not the one that was applied to these data.`);
+    super(`Migration ${version} of the ${store} differs from the one applied to this data.`);
   }
 }
 
 /**
- * Brings a database to the newest schema; each migration is one transaction.
+ * Migrates a database to the newest schema; each migration is one transaction.
  *
- * @param store  what the database is called in messages, e.g. `flag store`.
+ * @param store  name of the database in messages, for example `flag store`.
  * @returns      the versions that were applied now.
- * @throws {DataFromNewerVersion} nothing was changed.
- * @throws {MigrationChanged}     nothing was changed.
+ * @throws {NewerDataVersionError} nothing was changed.
+ * @throws {MigrationChangedError} nothing was changed.
  */
 export function migrate(client: Database, store: string, migrations: readonly Migration[]): number[] {
   client.run(
@@ -55,16 +55,16 @@ export function migrate(client: Database, store: string, migrations: readonly Mi
     ).map((row) => [row.version, row.checksum]),
   );
   const newest = Math.max(0, ...applied.keys());
-  if (newest > migrations.length) throw new DataFromNewerVersion(store, newest, migrations.length);
+  if (newest > migrations.length) throw new NewerDataVersionError(store, newest, migrations.length);
   const done: number[] = [];
   for (const migration of migrations) {
     const checksum = new Bun.CryptoHasher("sha256").update(migration.sql).digest("hex");
     const before = applied.get(migration.version);
     if (before === checksum) continue;
-    if (before !== undefined) throw new MigrationChanged(store, migration.version);
+    if (before !== undefined) throw new MigrationChangedError(store, migration.version);
     const isNew = client
       .transaction(() => {
-        // Another process may have been faster: a command, or the server that starts.
+        // Another process may have applied it: a command, or the starting server.
         if (isApplied(client, migration)) return false;
         client.run(migration.sql);
         client.run("INSERT INTO schema_migration VALUES (?, ?, ?, ?)", [
@@ -85,7 +85,7 @@ function isApplied(client: Database, { version }: Migration): boolean {
   return client.query("SELECT 1 FROM schema_migration WHERE version = ?").get(version) !== null;
 }
 
-/** The schema's version of a file, which is left as it is; null when there is no such file yet. */
+/** The schema version of a file, which is not changed; null when the file does not exist. */
 export function sqliteVersion(path: string): number | null {
   if (!existsSync(path)) return null;
   const db = readonlyClient(path);

@@ -1,4 +1,4 @@
-/** How Flagkeep opens an SQLite file: one set of pragmas, one way to run a transaction. */
+/** Opens SQLite files with one set of pragmas, and runs transactions. */
 
 import { constants, Database } from "bun:sqlite";
 import { accessSync, existsSync, constants as fsConstants } from "node:fs";
@@ -6,23 +6,23 @@ import { basename, dirname } from "node:path";
 import { pathToFileURL } from "node:url";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 
-/** A drizzle database over `bun:sqlite`; `$client` is the connection below it. */
+/** A drizzle database over `bun:sqlite`; `$client` is the connection. */
 export type Sqlite<Schema extends Record<string, unknown> = Record<string, never>> =
   BunSQLiteDatabase<Schema> & {
     $client: Database;
   };
 
-/** The part of a database that statements inside a transaction use. */
+/** The part of a database that statements in a transaction use. */
 export type Transaction<Schema extends Record<string, unknown> = Record<string, never>> = Parameters<
   Parameters<BunSQLiteDatabase<Schema>["transaction"]>[0]
 >[0];
 
 export interface OpenOptions {
-  /** Opens an existing file for reading only. */
+  /** Opens an existing file read-only. */
   readonly?: boolean;
-  /** How long another process is waited for, in milliseconds. */
+  /** How long to wait for locks of other processes, in milliseconds. */
   busyTimeoutMs?: number;
-  /** `full`: a commit survives power loss; `normal`: a crash of the process only; `off`: for a copy that goes again. */
+  /** `full`: a commit survives power loss; `normal`: only a crash of the process; `off`: for a temporary copy. */
   synchronous?: "full" | "normal" | "off";
 }
 
@@ -44,14 +44,14 @@ export function openSqlite<Schema extends Record<string, unknown>>(
   try {
     client.run(`PRAGMA busy_timeout = ${options.busyTimeoutMs ?? busyTimeoutMs}`);
     if (!options.readonly) {
-      // First: the change to WAL is written and synced as well.
+      // Set before the change to WAL, which is written and synced too.
       client.run(`PRAGMA synchronous = ${options.synchronous ?? "full"}`);
       client.run("PRAGMA journal_mode = WAL");
       client.run("PRAGMA foreign_keys = ON");
     }
   } catch (error) {
     client.close();
-    // SQLite does not say which file it means.
+    // SQLite does not name the file in its errors.
     if (error instanceof Error) error.message = `${basename(path)}: ${error.message}`;
     throw error;
   }
@@ -59,8 +59,8 @@ export function openSqlite<Schema extends Record<string, unknown>>(
 }
 
 /**
- * Opens an existing file for reading only. In a file or folder that this process cannot write, SQLite would leave the files of a
- * log that nobody can write later, or open nothing; where there is no log, nothing is lost without one.
+ * Opens an existing file read-only. Without write access, SQLite would leave files of a log that no process can write
+ * later, or fail to open; `immutable` avoids both and is safe, because there is no log.
  */
 export function readonlyClient(path: string, options: { strict?: boolean } = {}): Database {
   const flags = constants.SQLITE_OPEN_READONLY | constants.SQLITE_OPEN_URI;
@@ -69,7 +69,7 @@ export function readonlyClient(path: string, options: { strict?: boolean } = {})
     : patientClient(`${pathToFileURL(path).href}?immutable=1`, flags);
 }
 
-/** A connection that waits for others. Readers have to, too: for a moment, whoever closes a file last has it alone. */
+/** A connection that waits for locks. Readers need it too: the last connection to close locks the file briefly. */
 export function patientClient(path: string, options: ConstructorParameters<typeof Database>[1]): Database {
   const client = new Database(path, options);
   client.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
@@ -88,7 +88,7 @@ function isWritable(path: string): boolean {
 /**
  * Runs a synchronous function in one immediate transaction; an exception rolls it back.
  *
- * Immediate: our transactions read before they write, and a deferred lock would fail half-way under load.
+ * Immediate: Flagkeep's transactions read before they write, and a deferred lock would fail half-way under load.
  *
  * @throws {TypeError} the function returned a Promise: `bun:sqlite` commits at its first `await`.
  */

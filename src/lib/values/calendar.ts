@@ -1,10 +1,10 @@
-/** Calendar arithmetic shared by the two readers of written dates. */
+/** Calendar arithmetic shared by the two date parsers. */
 
-/** A date as written: an instant, or a time on the wall clock of a zone yet to be named. Milliseconds since 1970. */
+/** A parsed date: an instant, or a wall time in a zone that is applied later. Milliseconds since 1970. */
 export type WrittenDate = { instant: number } | { wallTime: number };
 
-/** Milliseconds of a calendar day and time; undefined when there is no such day or time. */
-export function wallTimeOf(
+/** Milliseconds of a calendar day and time; undefined for a day or time that does not exist. */
+export function getWallTime(
   year: number,
   month: number,
   day: number,
@@ -23,12 +23,12 @@ export function wallTimeOf(
   );
 }
 
-const offsetText = /^([+-])(\d{2}):?(\d{2})?$/;
+const formatOffset = /^([+-])(\d{2}):?(\d{2})?$/;
 
 /** Milliseconds east of Greenwich of `Z`, `UTC`, `GMT`, `+01:00`, `-0700`; undefined for other text. */
-export function offsetMsOf(text: string): number | undefined {
+export function getOffsetMs(text: string): number | undefined {
   if (/^(?:z|utc|gmt)$/i.test(text)) return 0;
-  const found = offsetText.exec(text);
+  const found = formatOffset.exec(text);
   if (found === null) return undefined;
   const minutes = Number(found[2]) * 60 + Number(found[3] ?? 0);
   if (Number(found[2]) > 23 || Number(found[3] ?? 0) > 59) return undefined;

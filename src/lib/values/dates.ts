@@ -1,17 +1,17 @@
 /**
- * Dates in flag conditions and properties, as instants in milliseconds since 1970 (fractions kept).
+ * Dates in flag conditions and properties, as instants in milliseconds since 1970 (with fractions).
  *
  * Source: contract, flag-evaluation 12.2.
  */
 
 import type { Json } from "../json.ts";
 import { instantOfWallTime } from "../time-zone.ts";
-import { offsetMsOf, type WrittenDate, wallTimeOf } from "./calendar.ts";
+import { getOffsetMs, getWallTime, type WrittenDate } from "./calendar.ts";
 import { parseLenientDate } from "./lenient-dates.ts";
-import { numberOf } from "./numbers.ts";
+import { toNumber } from "./numbers.ts";
 import { instantBefore, parseRelativeDate } from "./relative-dates.ts";
 
-/** What the caller knows about time; evaluation itself has no clock. */
+/** The caller's current time and zone; evaluation itself has no clock. */
 export interface Clock {
   /** Milliseconds since 1970. */
   now: number;
@@ -19,15 +19,15 @@ export interface Clock {
   timezone: string;
 }
 
-/** A date in a condition, read once when the flag is compiled. */
+/** A date in a condition, parsed once when the flag is compiled. */
 export type DateInFilter = (clock: Clock) => number | undefined;
 
 const iso = /^(\d{4})-(\d{2})-(\d{2})(?:[Tt ](\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?\s*(.*))?$/;
 
-/** No written date is longer; longer texts are not worth the patterns' time. */
+/** No date is longer; skips the patterns for longer texts. */
 const lengthMax = 100;
 
-/** Reads an absolute date; undefined when no known form fits. */
+/** Parses an absolute date; undefined when no known form fits. */
 export function parseDate(text: string): WrittenDate | undefined {
   if (text.length > lengthMax) return undefined;
   const trimmed = text.trim();
@@ -35,7 +35,7 @@ export function parseDate(text: string): WrittenDate | undefined {
   return (found && isoDate(found)) ?? parseLenientDate(trimmed);
 }
 
-/** Reads the value of a date condition: relative, else absolute. Returns undefined for anything else than a date's text. */
+/** Parses the value of a date condition: relative, else absolute. Undefined for anything that is not a date string. */
 export function compileDate(value: Json | undefined): DateInFilter | undefined {
   if (typeof value !== "string") return undefined;
   const relative = parseRelativeDate(value);
@@ -48,9 +48,9 @@ export function compileDate(value: Json | undefined): DateInFilter | undefined {
   return remembered((clock) => instantOfWallTime(date.wallTime, clock.timezone), false);
 }
 
-/** The instant of a property: Unix seconds when it is a number or numeric text, else a date's text. */
+/** The instant of a property: Unix seconds for a number or numeric string, else a date string. */
 export function instantOfProperty(value: Json, clock: Clock): number | undefined {
-  const seconds = numberOf(value);
+  const seconds = toNumber(value);
   if (seconds !== undefined) return Number.isFinite(seconds) ? seconds * 1000 : undefined;
   if (typeof value !== "string") return undefined;
   const date = parseDate(value);
@@ -60,7 +60,7 @@ export function instantOfProperty(value: Json, clock: Clock): number | undefined
 
 function isoDate(found: RegExpExecArray): WrittenDate | undefined {
   const [, year, month, day, hour, minute, second, fraction, zone] = found;
-  const wallTime = wallTimeOf(
+  const wallTime = getWallTime(
     Number(year),
     Number(month),
     Number(day),
@@ -71,11 +71,11 @@ function isoDate(found: RegExpExecArray): WrittenDate | undefined {
   );
   if (wallTime === undefined) return undefined;
   if (zone === undefined || zone === "") return { wallTime };
-  const offset = offsetMsOf(zone);
+  const offset = getOffsetMs(zone);
   return offset === undefined ? undefined : { instant: wallTime - offset };
 }
 
-/** Keeps the last answer: within one request, and mostly from request to request, the question stays the same. */
+/** Caches the last result: the clock is the same within a request, and mostly across requests. */
 function remembered(compute: DateInFilter, dependsOnNow: boolean): DateInFilter {
   let known: { clock: Clock; answer: number | undefined } | undefined;
   return (clock) => {

@@ -1,13 +1,13 @@
 /**
- * Dates in the forms people and mail headers use, read in UTC when they name no zone.
+ * Parses dates as written by people and mail headers, in UTC without a zone.
  *
  * Forms: `Thu, 21 Mar 2024 10:00:00 GMT`, `21 March 2024`, `Mar 21, 2024 5:30 pm`, `2024/3/21`, `2024.03.21`,
- * `3/21/2024` (month first), `20240321T100000Z`, `2024-3-21`. Source: contract, flag-evaluation 12.2 and 19
- * (the grammar is ours: it is not determined there).
+ * `3/21/2024` (month first), `20240321T100000Z`, `2024-3-21`. Source: contract, flag-evaluation 12.2 and 19 (the
+ * contract leaves the grammar open).
  */
 
 import { months } from "../timestamp.ts";
-import { offsetMsOf, type WrittenDate, wallTimeOf } from "./calendar.ts";
+import { getOffsetMs, getWallTime, type WrittenDate } from "./calendar.ts";
 
 const monthName =
   "(jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\\.?";
@@ -44,7 +44,7 @@ const time =
   /^(\d{1,2})(?::(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?)?(?:\s*([ap])\.?m\.?)?(?:\s*([a-z]{1,5}|[+-]\d{2}:?(?:\d{2})?))?$/i;
 const compactTime = /^(\d{2})(\d{2})(\d{2})?()()(Z|[+-]\d{2}:?\d{2})?$/i;
 
-// The zone names that mail headers may carry; every other name is refused rather than guessed.
+// Zone names of mail headers; other names are rejected rather than guessed.
 const mailZones: Record<string, string> = {
   est: "-05:00",
   edt: "-04:00",
@@ -56,7 +56,7 @@ const mailZones: Record<string, string> = {
   pdt: "-07:00",
 };
 
-/** Reads a date in one of the forms above; undefined when none fits. */
+/** Parses a date in one of the forms above; undefined when none fits. */
 export function parseLenientDate(text: string): WrittenDate | undefined {
   for (const form of forms) {
     const found = form.pattern.exec(text);
@@ -68,15 +68,15 @@ export function parseLenientDate(text: string): WrittenDate | undefined {
 }
 
 function withTime(year: number, month: number, day: number, timeText: string): WrittenDate | undefined {
-  if (timeText === "") return inUtc(wallTimeOf(year, month, day), 0);
+  if (timeText === "") return inUtc(getWallTime(year, month, day), 0);
   const found = compactTime.exec(timeText) ?? time.exec(timeText);
   if (found === null) return undefined;
   const [, hourText, minute, second, fraction, half, zone] = found;
   const hour = hourOfDay(Number(hourText), half);
-  // A bare number after a date is no time of day, unless `am` or `pm` says so.
+  // A bare number after a date is a time only with `am` or `pm`.
   if (hour === undefined || (minute === undefined && !half)) return undefined;
-  const offset = zone ? offsetMsOf(mailZones[zone.toLowerCase()] ?? zone) : 0;
-  const wall = wallTimeOf(year, month, day, hour, Number(minute ?? 0), Number(second ?? 0), fraction);
+  const offset = zone ? getOffsetMs(mailZones[zone.toLowerCase()] ?? zone) : 0;
+  const wall = getWallTime(year, month, day, hour, Number(minute ?? 0), Number(second ?? 0), fraction);
   return inUtc(wall, offset);
 }
 

@@ -1,21 +1,21 @@
-/** Numbers as flag conditions read them: JSON numbers and numeric text. */
+/** Numbers in flag conditions: JSON numbers and numeric strings. */
 
-import { numberText } from "../exact-json.ts";
+import { formatNumber } from "../exact-json.ts";
 import type { Json } from "../json.ts";
 
-// No two parts may claim the same digits: a long run of them must not be tried in every split.
+// Unambiguous alternatives: a long run of digits must not be tried in every split.
 const decimal = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?$/;
 const special = /^([+-]?)(?:(inf|infinity)|nan)$/i;
 
 /**
- * The number of a value, or undefined when it is none.
+ * The number of a value, if it is one.
  *
- * Text is read strictly (no blanks, no hexadecimal), but `NaN` and `inf` are numbers, as upstream reads them.
+ * Strings are parsed strictly (no spaces, no hexadecimal), but `NaN` and `inf` are numbers, like upstream.
  */
-export function numberOf(value: Json | undefined): number | undefined {
+export function toNumber(value: Json | undefined): number | undefined {
   if (typeof value === "number") return value;
   if (typeof value !== "string") {
-    const digits = numberText(value);
+    const digits = formatNumber(value);
     return digits === undefined ? undefined : Number(digits);
   }
   if (decimal.test(value)) return Number(value);

@@ -1,5 +1,5 @@
 /**
- * Relative dates such as `-7d`: how long before now, on the wall clock of the team's time zone.
+ * Relative dates such as `-7d`: a time span before now, on the wall clock of the team's time zone.
  *
  * Source: contract, flag-evaluation 12.2.
  */
@@ -16,7 +16,7 @@ const amountEnd = 10_000;
 const hourMs = 3_600_000;
 const stepMs = { h: hourMs, d: 24 * hourMs, w: 7 * 24 * hourMs };
 
-/** Reads `3d` or `-3d`, which mean the same. Amounts of 10,000 and more are refused, as upstream refuses them. */
+/** Parses `3d` or `-3d`, which are equivalent. Amounts of 10,000 and more are rejected, like upstream. */
 export function parseRelativeDate(text: string): RelativeDate | undefined {
   const found = pattern.exec(text);
   if (found === null) return undefined;
@@ -24,7 +24,7 @@ export function parseRelativeDate(text: string): RelativeDate | undefined {
   return amount < amountEnd ? { amount, unit: found[2] as RelativeDate["unit"] } : undefined;
 }
 
-/** The instant a relative date means, in milliseconds; undefined when the clock skipped that hour. */
+/** The instant of a relative date, in milliseconds; undefined when the clock skipped that hour. */
 export function instantBefore(now: number, date: RelativeDate, timezone: string): number | undefined {
   const wall = wallTimeAt(now, timezone);
   const earlier =
@@ -35,8 +35,8 @@ export function instantBefore(now: number, date: RelativeDate, timezone: string)
 }
 
 /**
- * Goes back step by step and cuts the day to the length of every month it lands on: two months before
- * 31 March is 29 January in a leap year, because the way leads over 29 February.
+ * Steps back month by month and clamps the day to the length of each month: two months before 31 March is 29 January in
+ * a leap year, because the intermediate date is 29 February.
  */
 function stepMonths(wall: number, steps: number, monthsPerStep: number): number {
   const date = new Date(wall);

@@ -1,14 +1,14 @@
 /**
- * Version numbers as flag conditions compare them.
+ * Version numbers in flag conditions.
  *
- * Looser than semantic versioning (`v3.08` is 3.8.0), but with its ordering of pre-releases.
- * Source: contract, flag-evaluation 12.3.
+ * Looser than semantic versioning (`v3.08` is 3.8.0), but with its ordering of pre-releases. Source: contract,
+ * flag-evaluation 12.3.
  */
 
-// Its index loads everything that can be done with ranges as well.
+// The package's index also loads its range functions.
 import SemVer from "semver/classes/semver.js";
 
-/** A number of a version; past the safe integers (build times are) it takes a bigint to stay exact. */
+/** A number in a version; beyond the safe integers (build times are) a bigint keeps it exact. */
 type Part = number | bigint;
 
 interface Version {
@@ -18,7 +18,7 @@ interface Version {
   release: SemVer;
 }
 
-/** Versions from `from` (included) up to `below` (excluded). */
+/** Versions from `from` (inclusive) to `below` (exclusive). */
 export interface VersionRange {
   from: Version;
   below: Version;
@@ -29,12 +29,12 @@ const released = new SemVer("0.0.0");
 const lengthMax = 256;
 const mainPart = /^\d+(?:\.\d+){0,2}$/;
 
-/** Versions read lately: one request compares the same few with many flags, and reading one costs 2 µs. */
+/** Recently parsed versions: one request compares a few with many flags, and parsing one takes 2 µs. */
 const known = new Map<string, Version | undefined>();
 const knownMax = 1_000;
 const knownLengthMax = 40;
 
-/** Reads a version, or returns undefined when the text is none. Build data after `+` is ignored. */
+/** Parses a version, or returns undefined if it is invalid. Build data after `+` is ignored. */
 export function parseVersion(text: string): Version | undefined {
   if (text.length > knownLengthMax) return readVersion(text);
   if (known.has(text)) return known.get(text);
@@ -52,10 +52,10 @@ function readVersion(text: string): Version | undefined {
   if (!mainPart.test(numbers)) return undefined;
   const [major, minor = "0", patch = "0"] = numbers.split(".");
   const release = dash < 0 ? released : preRelease(bare.slice(dash));
-  return release && { main: [partOf(major!), partOf(minor), partOf(patch)], release };
+  return release && { main: [getPart(major!), getPart(minor), getPart(patch)], release };
 }
 
-/** Below zero when `a` is the older one, 0 when they are equal. */
+/** Negative when `a` is older, 0 when they are equal. */
 export function compareVersions(a: Version, b: Version): number {
   for (let index = 0; index < 3; index += 1) {
     const [one, other] = [a.main[index]!, b.main[index]!];
@@ -65,13 +65,13 @@ export function compareVersions(a: Version, b: Version): number {
   return a.release.comparePre(b.release);
 }
 
-/** Same minor version, not older: `~1.2.3` is 1.2.3 up to below 1.3.0. */
+/** Same minor version, not older: `~1.2.3` is 1.2.3 to below 1.3.0. */
 export function tildeRange(text: string): VersionRange | undefined {
   const from = parseVersion(text);
   return from && rangeFrom(from, 1);
 }
 
-/** Same left-most non-zero number, not older: `^0.2.3` is 0.2.3 up to below 0.3.0. */
+/** Same left-most non-zero number, not older: `^0.2.3` is 0.2.3 to below 0.3.0. */
 export function caretRange(text: string): VersionRange | undefined {
   const from = parseVersion(text);
   if (from === undefined) return undefined;
@@ -79,7 +79,7 @@ export function caretRange(text: string): VersionRange | undefined {
   return rangeFrom(from, first < 0 ? 2 : first);
 }
 
-/** `1.*`, `1.2.*`, `1.*.*` or `*`; a number after a star makes the pattern unusable. `"any"` is every version. */
+/** `1.*`, `1.2.*`, `1.*.*` or `*`; a number after a star invalidates the pattern. `"any"` is every version. */
 export function wildcardRange(text: string): VersionRange | "any" | undefined {
   const parts = withoutPrefix(text).split(".");
   const firstStar = parts.indexOf("*");
@@ -91,7 +91,6 @@ export function wildcardRange(text: string): VersionRange | "any" | undefined {
   return rangeFrom(from, firstStar - 1);
 }
 
-/** From `from` on, and below `below`. */
 export function isInRange(version: Version, within: VersionRange): boolean {
   return compareVersions(version, within.from) >= 0 && compareVersions(version, within.below) < 0;
 }
@@ -101,14 +100,18 @@ function withoutPrefix(text: string): string {
   return trimmed.startsWith("v") || trimmed.startsWith("V") ? trimmed.slice(1) : trimmed;
 }
 
-/** Up to where the number at `index` is the next one. */
+/** Up to the next value of the number at `index`. */
 function rangeFrom(from: Version, index: number): VersionRange {
-  const at = (place: number): Part =>
-    place < index ? from.main[place]! : place === index ? safePart(BigInt(from.main[place]!) + 1n) : 0;
+  const at = (position: number): Part =>
+    position < index
+      ? from.main[position]!
+      : position === index
+        ? safePart(BigInt(from.main[position]!) + 1n)
+        : 0;
   return { from, below: { main: [at(0), at(1), at(2)], release: released } };
 }
 
-function partOf(digits: string): Part {
+function getPart(digits: string): Part {
   const part = Number(digits);
   return Number.isSafeInteger(part) ? part : BigInt(digits);
 }
@@ -117,12 +120,12 @@ function safePart(part: bigint): Part {
   return part <= Number.MAX_SAFE_INTEGER ? Number(part) : part;
 }
 
-/** @param text with its dash. */
+/** @param text including its dash. */
 function preRelease(text: string): SemVer | undefined {
   try {
     return new SemVer(`0.0.0${text}`);
   } catch {
-    // The constructor is the library's only parser that reports what it refuses, and it does so by throwing.
+    // The constructor is the library's only parser that rejects such text, and it does so by throwing.
     return undefined;
   }
 }

@@ -1,4 +1,4 @@
-/** Backups over HTTP, for the server's operators. Restoring stays on the command line. */
+/** Backups over HTTP, for operators. Restoring stays on the command line. */
 
 import type { Static } from "@sinclair/typebox";
 import { Cron } from "croner";
@@ -6,34 +6,35 @@ import { operatorRoute, type UserCall } from "../../accounts/api/routes.ts";
 import type { Metadata } from "../../accounts/metadata.ts";
 import { isOperator } from "../../accounts/users.ts";
 import { type Destination, isIndexName } from "../../backup/destination.ts";
-import { BackupNotFound, BackupRunning, DestinationFailed } from "../../backup/errors.ts";
+import { BackupNotFoundError, BackupRunningError, DestinationError } from "../../backup/errors.ts";
 import { ListedBackup, listBackups } from "../../backup/list.ts";
-import { HttpFailure, notFound } from "../../http/failure.ts";
+import { HttpError, notFound } from "../../http/http-error.ts";
 import { readUuid } from "../../http/path.ts";
-import { type Method, publicRoute, Reply, type Route, type RouteSpec } from "../../http/route.ts";
+import { type Method, publicRoute, type Route, RouteResponse, type RouteSpec } from "../../http/route.ts";
 import {
   ApiFailure,
-  choice,
-  dictionary,
-  instant,
+  dateTime,
+  enumeration,
   int,
   list,
   named,
   nullable,
   object,
-  text,
+  record,
+  string,
   uuid,
-} from "../../http/shapes.ts";
-import { toWire, toWireOrNull } from "../../lib/wire-time.ts";
-import { type Job, type JobKind, JobRunning, type Jobs } from "../jobs.ts";
+} from "../../http/schemas.ts";
+import { whileAllowed } from "../../http/while-allowed.ts";
+import { toApiTime, toApiTimeOrNull } from "../../lib/api-time.ts";
+import { type Job, type JobKind, JobRunningError, type Jobs } from "../jobs.ts";
 
 export interface BackupDeps {
   metadata: Metadata;
   jobs: Jobs;
   backups: {
-    /** Opened for each question: its folder, or its credentials, may change. */
+    /** Opened per request: its folder or credentials may change. */
     destination: () => Destination;
-    /** Removes one, with what only it needed. @throws {BackupRunning} */
+    /** Deletes a backup, with the chunks that only it needs. @throws {BackupRunningError} */
     remove: (destination: Destination, name: string) => Promise<void>;
     /** Cron expression; empty for none. */
     schedule: string;
@@ -44,7 +45,7 @@ export interface BackupDeps {
 }
 
 const tag = "Instance";
-/** For how long an address to fetch a backup from works. */
+/** Lifetime of a download URL. */
 const ticketMs = 60_000;
 const ticketsMax = 100;
 
@@ -52,17 +53,17 @@ const JobBody = named(
   "BackupJob",
   object({
     id: uuid(),
-    kind: choice(["create", "verify"]),
-    name: nullable(text({ description: "The backup that is verified." })),
-    state: choice(["running", "done", "failed"]),
-    started_at: instant(),
-    finished_at: nullable(instant()),
-    step: nullable(text()),
-    done: int({ description: "Bytes of `total`; both 0 when that is not known." }),
+    kind: enumeration(["create", "verify"]),
+    name: nullable(string({ description: "Backup being verified." })),
+    state: enumeration(["running", "done", "failed"]),
+    started_at: dateTime(),
+    finished_at: nullable(dateTime()),
+    step: nullable(string()),
+    done: int({ description: "Bytes processed of `total`; both 0 if unknown." }),
     total: int(),
-    error: nullable(text()),
+    error: nullable(string()),
     result: nullable(
-      dictionary({ description: "What `flagkeep backup create` or `verify` prints with `--json`." }),
+      record({ description: "Output of `flagkeep backup create --json` or `verify --json`." }),
     ),
   }),
 );
@@ -70,16 +71,16 @@ const BackupBody = named(
   "Backup",
   object({
     ...ListedBackup.properties,
-    name: text({ description: "As the addresses of this API call it." }),
-    restore_command: text(),
+    name: string({ description: "Name of the backup in the paths of this API." }),
+    restore_command: string(),
   }),
 );
 const BackupsBody = named(
   "Backups",
   object({
-    destination: text(),
-    schedule: nullable(text({ description: "Cron expression of the setting `backup-schedule`." })),
-    next_at: nullable(instant()),
+    destination: string(),
+    schedule: nullable(string({ description: "Cron expression of the setting `backup-schedule`." })),
+    next_at: nullable(dateTime()),
     results: list(BackupBody),
     jobs: list(JobBody, { description: "Since the last start, the newest first." }),
   }),
@@ -115,12 +116,12 @@ const exampleBackup = {
 };
 const busy = {
   409: {
-    description: "Another backup is made or verified.",
+    description: "Another backup operation is running.",
     schema: ApiFailure,
     example: {
       type: "server_error",
       code: "job_running",
-      detail: "A backup is being made or verified; wait until that is done.",
+      detail: "Another backup operation is running. Wait until it has finished.",
       attr: null,
     },
   },
@@ -128,7 +129,7 @@ const busy = {
 
 const unreachable = {
   503: {
-    description: "The destination of backups cannot be read or written; `detail` has its own words.",
+    description: "The backup destination cannot be read or written; `detail` contains its message.",
     schema: ApiFailure,
     example: {
       type: "server_error",
@@ -141,7 +142,7 @@ const unreachable = {
 };
 
 export function backupRoutes(deps: BackupDeps): Route[] {
-  /** A route that asks the destination. */
+  /** A route that uses the destination. */
   const destinationRoute = (
     method: Method,
     path: string,
@@ -154,19 +155,22 @@ export function backupRoutes(deps: BackupDeps): Route[] {
         try {
           return await handle(call);
         } catch (error) {
-          throw refusalOf(error);
+          throw toRejection(error);
         }
       },
     });
   const tickets = new Map<string, { name: string; until: number; isStillAllowed: () => boolean }>();
   const startJob = (kind: JobKind, name: string | null, command: readonly string[], now: Date) => {
     try {
-      return new Reply(202, jobBody(deps.jobs.start(kind, name, command, now)));
+      return new RouteResponse(202, jobBody(deps.jobs.start(kind, name, command, now)));
     } catch (error) {
-      if (error instanceof JobRunning) throw new HttpFailure(409, "server_error", error.code, error.message);
+      if (error instanceof JobRunningError)
+        throw new HttpError(409, "server_error", error.code, error.message);
       throw error;
     }
   };
+  const stillAllowed = (call: UserCall) => () =>
+    call.isStillAllowed() && isOperator(deps.metadata.db, call.user.id);
   const named = async (call: UserCall) => {
     const destination = deps.backups.destination();
     const name = call.params.name ?? "";
@@ -178,7 +182,7 @@ export function backupRoutes(deps: BackupDeps): Route[] {
       tag,
       summary: "List backups and backup operations",
       description:
-        "Those of the destination that is set, newest first; only their beginnings and ends are read.",
+        "Backups of the configured destination, newest first; only the start and end of each are read.",
       answers: {
         200: {
           description: "The backups.",
@@ -196,7 +200,7 @@ export function backupRoutes(deps: BackupDeps): Route[] {
         return {
           destination: destination.name,
           schedule: schedule || null,
-          next_at: toWireOrNull(schedule === "" ? null : new Cron(schedule, { paused: true }).nextRun()),
+          next_at: toApiTimeOrNull(schedule === "" ? null : new Cron(schedule, { paused: true }).nextRun()),
           results: backups.map((backup) => ({
             ...backup,
             name: backup.file.slice(backup.file.lastIndexOf("/") + 1),
@@ -209,7 +213,7 @@ export function backupRoutes(deps: BackupDeps): Route[] {
     operatorRoute(deps, "POST", "/backups", {
       tag,
       summary: "Create a backup",
-      description: "Begins at once; ask for the job to see how far it is. One at a time.",
+      description: "Starts immediately; poll the job for its progress. One operation at a time.",
       answers: { 202: { description: "The job.", schema: JobBody, example: exampleJob }, ...busy },
       handle: (call) => startJob("create", null, deps.backups.createCommand, call.now),
     }),
@@ -226,7 +230,7 @@ export function backupRoutes(deps: BackupDeps): Route[] {
     destinationRoute("POST", "/backups/:name/verify", {
       tag,
       summary: "Verify a backup",
-      description: "It is unpacked into a temporary folder; every checksum and all counts are compared.",
+      description: "Extracts it to a temporary folder and compares all checksums and counts.",
       answers: { 202: { description: "The job.", schema: JobBody, example: exampleJob }, ...busy },
       handle: async (call) => {
         const { destination, name } = await named(call);
@@ -241,19 +245,19 @@ export function backupRoutes(deps: BackupDeps): Route[] {
       answers: { 200: { description: "The file." } },
       handle: async (call) => {
         const { destination, name } = await named(call);
-        return await fileResponse(destination, name);
+        return await fileResponse(destination, name, stillAllowed(call));
       },
     }),
     destinationRoute("POST", "/backups/:name/ticket", {
       tag,
       summary: "Create a download link for a backup",
       description:
-        "It works once, for a minute, and needs no key. It ends with the key or session that it was created with.",
+        "Valid once, for one minute, without a key. Becomes invalid with the key or session that created it.",
       makesCredential: true,
       answers: {
         201: {
           description: "The address.",
-          schema: object({ url: text(), expires_at: instant() }),
+          schema: object({ url: string(), expires_at: dateTime() }),
           example: {
             url: "/api/instance/downloads/3kVbT0qYfZ1mXcN8sLw5uJhR2dPaE7gQ6oIiStUyWzB/",
             expires_at: "2026-03-04T16:01:01.007000Z",
@@ -264,12 +268,11 @@ export function backupRoutes(deps: BackupDeps): Route[] {
         const { name } = await named(call);
         const ticket = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
         const until = call.now.getTime() + ticketMs;
-        const isStillAllowed = () => call.isStillAllowed() && isOperator(deps.metadata.db, call.user.id);
-        tickets.set(ticket, { name, until, isStillAllowed });
+        tickets.set(ticket, { name, until, isStillAllowed: stillAllowed(call) });
         if (tickets.size > ticketsMax) tickets.delete(tickets.keys().next().value!);
-        return new Reply(201, {
+        return new RouteResponse(201, {
           url: `/api/instance/downloads/${ticket}/`,
-          expires_at: toWire(new Date(until)),
+          expires_at: toApiTime(new Date(until)),
         });
       },
     }),
@@ -283,36 +286,42 @@ export function backupRoutes(deps: BackupDeps): Route[] {
         tickets.delete(ticket);
         if (found === undefined || found.until <= call.now.getTime() || !found.isStillAllowed())
           throw notFound();
-        return await fileResponse(deps.backups.destination(), found.name).catch((error: unknown) => {
-          throw refusalOf(error);
+        const { name, isStillAllowed } = found;
+        const sent = fileResponse(deps.backups.destination(), name, isStillAllowed);
+        return await sent.catch((error: unknown) => {
+          throw toRejection(error);
         });
       },
     }),
     destinationRoute("DELETE", "/backups/:name", {
       tag,
       summary: "Delete a backup",
-      asksAgain: true,
+      requiresReauthentication: true,
       answers: { 204: { description: "Gone." }, ...busy },
       handle: async (call) => {
         const { destination, name } = await named(call);
         await deps.backups.remove(destination, name).catch((error: unknown) => {
-          if (!(error instanceof BackupRunning)) throw error;
-          throw new HttpFailure(409, "server_error", "job_running", error.message);
+          if (!(error instanceof BackupRunningError)) throw error;
+          throw new HttpError(409, "server_error", "job_running", error.message);
         });
-        return new Reply(204);
+        return new RouteResponse(204);
       },
     }),
   ];
 }
 
-/** Streams a backup; reading stops when the reader goes. */
-async function fileResponse(destination: Destination, name: string): Promise<Response> {
+/** Streams a backup; reading stops when the client disconnects or loses access. */
+async function fileResponse(
+  destination: Destination,
+  name: string,
+  isStillAllowed: () => boolean,
+): Promise<Response> {
   if (isIndexName(name)) {
-    throw new HttpFailure(
+    throw new HttpError(
       400,
       "validation_error",
       "incremental_backup",
-      "An incremental backup is no single file: copy the destination, or use `flagkeep backup restore` there.",
+      "An incremental backup is not a single file. Copy the destination, or use `flagkeep backup restore` there.",
     );
   }
   const source = await destination.open(name);
@@ -322,8 +331,8 @@ async function fileResponse(destination: Destination, name: string): Promise<Res
     async pull(controller) {
       const { done, value } = await chunks.next();
       left -= value?.length ?? 0;
-      // The runtime sends no length with a stream: only an answer that breaks off says that something is missing.
-      if (done && left > 0) throw new Error(`${name} ended ${left} bytes too early.`);
+      // The runtime sends no Content-Length with a stream: only an aborted response shows that bytes are missing.
+      if (done && left > 0) throw new Error(`${name} is truncated: ${left} bytes are missing.`);
       if (done) controller.close();
       else controller.enqueue(value);
     },
@@ -331,7 +340,7 @@ async function fileResponse(destination: Destination, name: string): Promise<Res
       await chunks.return?.();
     },
   });
-  return new Response(body, {
+  return new Response(whileAllowed(body, isStillAllowed), {
     headers: {
       "Content-Type": name.endsWith(".zst") ? "application/zstd" : "application/octet-stream",
       "Content-Length": String(source.bytes),
@@ -341,18 +350,18 @@ async function fileResponse(destination: Destination, name: string): Promise<Res
   });
 }
 
-/** What the destination says is for the operator, who has set it. */
-function refusalOf(error: unknown): unknown {
-  if (error instanceof BackupNotFound) return notFound();
-  if (!(error instanceof DestinationFailed)) return error;
-  return new HttpFailure(503, "server_error", error.code, `${error.message} ${error.hint}`);
+/** Destination errors are passed on: the operator configured the destination. */
+function toRejection(error: unknown): unknown {
+  if (error instanceof BackupNotFoundError) return notFound();
+  if (!(error instanceof DestinationError)) return error;
+  return new HttpError(503, "server_error", error.code, `${error.message} ${error.hint}`);
 }
 
 function jobBody(job: Job): Static<typeof JobBody> {
   return {
     ...{ id: job.id, kind: job.kind, name: job.name, state: job.state },
-    started_at: toWire(job.startedAt),
-    finished_at: toWireOrNull(job.finishedAt),
+    started_at: toApiTime(job.startedAt),
+    finished_at: toApiTimeOrNull(job.finishedAt),
     ...{ step: job.step, done: job.done, total: job.total, error: job.error },
     result: job.result as Static<typeof JobBody>["result"],
   };

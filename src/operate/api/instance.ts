@@ -1,23 +1,23 @@
-/** The server itself over HTTP, for its operators: status, doctor, refused requests, imports, backups. */
+/** The server over HTTP, for operators: status, doctor, rejected requests, imports, backups. */
 
 import { type Static, Type } from "@sinclair/typebox";
 import { operatorRoute } from "../../accounts/api/routes.ts";
 import type { Route } from "../../http/route.ts";
-import { instant, int, list, named, nullable, object, text } from "../../http/shapes.ts";
+import { dateTime, int, list, named, nullable, object, string } from "../../http/schemas.ts";
 import { exampleImport, ImportBody, importBody } from "../../import/api/imports.ts";
 import type { ImportUploads } from "../../import/uploads.ts";
-import { toWire } from "../../lib/wire-time.ts";
+import { toApiTime } from "../../lib/api-time.ts";
 import { Finding } from "../doctor/finding.ts";
-import type { Requests } from "../requests.ts";
-import { Status } from "../status-shape.ts";
+import type { RequestLog } from "../request-log.ts";
+import { Status } from "../status-schema.ts";
 import { type BackupDeps, backupRoutes } from "./backups.ts";
 
 export interface InstanceDeps extends BackupDeps {
   status: () => Promise<Status>;
-  /** Looks for what is wrong, in a process of its own. */
-  examine: () => Promise<Static<typeof DoctorBody>>;
+  /** Runs the doctor in a separate process. */
+  runChecks: () => Promise<Static<typeof DoctorBody>>;
   uploads: Pick<ImportUploads, "list">;
-  requests: Pick<Requests, "recentRefusals">;
+  requests: Pick<RequestLog, "recentRefusals">;
 }
 
 const tag = "Instance";
@@ -60,12 +60,12 @@ const RefusalsBody = named(
   object({
     results: list(
       object({
-        at: instant(),
-        method: text(),
-        path: text(),
+        at: dateTime(),
+        method: string(),
+        path: string(),
         status: int(),
-        reason: nullable(text()),
-        client: text({ description: "Address of the caller." }),
+        reason: nullable(string()),
+        client: string({ description: "IP address of the client." }),
       }),
     ),
   }),
@@ -84,14 +84,14 @@ export function instanceRoutes(deps: InstanceDeps): Route[] {
     operatorRoute(deps, "GET", "/status", {
       tag,
       summary: "Get server status",
-      description: "As `flagkeep status --json` prints it.",
+      description: "Same as `flagkeep status --json`.",
       answers: { 200: { description: "The state.", schema: Status, example: exampleStatus } },
       handle: () => deps.status(),
     }),
     operatorRoute(deps, "GET", "/doctor", {
       tag,
       summary: "Run the doctor's checks",
-      description: "As `flagkeep doctor --json` prints it; nothing is changed.",
+      description: "Same as `flagkeep doctor --json`; changes nothing.",
       answers: {
         200: {
           description: "The findings.",
@@ -102,26 +102,25 @@ export function instanceRoutes(deps: InstanceDeps): Route[] {
           },
         },
       },
-      handle: async () => await deps.examine(),
+      handle: async () => await deps.runChecks(),
     }),
     operatorRoute(deps, "GET", "/refusals", {
       tag,
       summary: "List rejected event requests",
-      description:
-        "The latest 20 since the start, the newest first: for whoever wonders why nothing arrives.",
+      description: "The latest 20 since the start, newest first, to diagnose missing events.",
       answers: {
         200: { description: "The requests.", schema: RefusalsBody, example: exampleRefusals },
       },
       handle: () => ({
         results: deps.requests
           .recentRefusals()
-          .map(({ at, reason = null, ...facts }) => ({ ...facts, reason, at: toWire(at) })),
+          .map(({ at, reason = null, ...facts }) => ({ ...facts, reason, at: toApiTime(at) })),
       }),
     }),
     operatorRoute(deps, "GET", "/imports", {
       tag,
       summary: "List the imports of all projects",
-      description: "With those that `flagkeep import` has loaded since the last start; newest first.",
+      description: "Includes `flagkeep import` runs since the last start; newest first.",
       answers: {
         200: {
           description: "The imports.",

@@ -1,23 +1,23 @@
-/** What the doctor checks about events that are kept in ClickHouse: the server, its tables, its replicas, its clock. */
+/** Doctor checks of events in ClickHouse: the server, its tables, replicas and clock. */
 
 import { existsSync } from "node:fs";
 import { ClickHouseConnection } from "../../events/clickhouse/connection.ts";
 import { deduplicationWindow, eventRows, oldestVersion } from "../../events/clickhouse/schema.ts";
 import { type Lane, lanes } from "../../journal/segment.ts";
-import { type ClickHouseAddress, shownAddress } from "../../lib/clickhouse-address.ts";
+import { type ClickHouseAddress, redactUrl } from "../../lib/clickhouse-address.ts";
 import { firstLine } from "../../lib/errors.ts";
 import { paths } from "../../paths.ts";
-import { openPeople } from "../../people/open.ts";
-import { areEventsOutside, OutsideEvents } from "../../people/outside-events.ts";
+import { ExternalEvents, hasExternalEvents } from "../../persons/external-events.ts";
+import { openPeople } from "../../persons/open.ts";
 import { type Finding, failure, ok, warning } from "./finding.ts";
 
 const clockToleranceMs = 5_000;
 const delaySecondsMax = 60;
 const timeoutSeconds = 10;
 
-/** Whether the events of a data directory are kept outside of it; not when that cannot be read. */
-export function isKeptOutside(dataDir: string): boolean {
-  return withPeople(dataDir, (people) => areEventsOutside(people)) ?? false;
+/** Whether the events of a data directory are in an external store; false when that cannot be read. */
+export function hasExternalStore(dataDir: string): boolean {
+  return withPeople(dataDir, (people) => hasExternalEvents(people)) ?? false;
 }
 
 function withPeople<Result>(
@@ -34,12 +34,12 @@ function withPeople<Result>(
       people.$client.close();
     }
   } catch {
-    // The check of that file tells; or it is of an older version.
+    // The check of that file reports it, or the file is of an older version.
     return undefined;
   }
 }
 
-/** Looks at the server and changes nothing there. */
+/** Changes nothing on the server. */
 export async function checkClickHouse(address: ClickHouseAddress, dataDir: string): Promise<Finding[]> {
   const connection = new ClickHouseConnection(address);
   const ask = (sql: string) => connection.rows(sql, { timeoutSeconds });
@@ -53,7 +53,7 @@ export async function checkClickHouse(address: ClickHouseAddress, dataDir: strin
     ];
   } catch (error) {
     const hint = "Check that it runs, and the address, user and database in --events-url.";
-    return [failure("events", `${shownAddress(address)} cannot be checked: ${firstLine(error)}`, hint)];
+    return [failure("events", `${redactUrl(address)} cannot be checked: ${firstLine(error)}`, hint)];
   } finally {
     await connection.close();
   }
@@ -69,7 +69,7 @@ async function checkVersion(ask: Ask, address: ClickHouseAddress): Promise<Findi
     const message = `ClickHouse ${version} is older than ${oldestVersion.join(".")}.`;
     return failure("events", message, "Install a newer version.");
   }
-  return ok("events", `The events are in ClickHouse ${version}, ${shownAddress(address)}.`);
+  return ok("events", `The events are in ClickHouse ${version}, ${redactUrl(address)}.`);
 }
 
 async function checkTable(ask: Ask, { database, cluster }: ClickHouseAddress): Promise<Finding[]> {
@@ -91,7 +91,7 @@ async function checkTable(ask: Ask, { database, cluster }: ClickHouseAddress): P
     findings.push(failure("events", message, `Let Flagkeep create it in an empty database: ${wanted}.`));
   } else findings.push(ok("events", `The table ${table} has the engine ${engine}.`));
   const setting = isReplicated ? "replicated_deduplication_window" : "non_replicated_deduplication_window";
-  // Where the table says nothing a replicated one has the server's.
+  // Without a setting on the table, a replicated one uses the server's.
   const window = Number(
     new RegExp(`\\b${setting} = (\\d+)`).exec(String(full))?.[1] ?? (isReplicated ? 10_000 : 0),
   );
@@ -116,11 +116,11 @@ async function checkReplicas(ask: Ask, { database, cluster }: ClickHouseAddress)
   );
   const hint = "Check system.replicas, system.replication_queue and Keeper.";
   return rows.map(([table, isReadonly, delay, queue, active, total]) => {
-    const facts = `${active} of ${total} replicas of ${table} are there, ${delay} s behind, ${queue} parts to fetch`;
+    const facts = `${active} of ${total} replicas of ${table} are active, ${delay} s behind, ${queue} parts to fetch`;
     if (Number(isReadonly) !== 0)
       return failure("events", `The table ${table} cannot be written: ${facts}.`, hint);
-    const isBehind = Number(active) < Number(total) || Number(delay) > delaySecondsMax;
-    return isBehind ? warning("events", `${facts}.`, hint) : ok("events", `${facts}.`);
+    const isLagging = Number(active) < Number(total) || Number(delay) > delaySecondsMax;
+    return isLagging ? warning("events", `${facts}.`, hint) : ok("events", `${facts}.`);
   });
 }
 
@@ -135,8 +135,8 @@ async function checkServerClock(ask: Ask): Promise<Finding> {
 
 async function checkLoaded(ask: Ask, dataDir: string): Promise<Finding[]> {
   const outside = withPeople(dataDir, (people) => {
-    const { loaded, begun } = new OutsideEvents(people);
-    return { loaded, begun };
+    const { loaded, started } = new ExternalEvents(people);
+    return { loaded, started };
   });
   if (outside === undefined) return [];
   const findings: Finding[] = [];
@@ -152,9 +152,9 @@ async function checkLoaded(ask: Ask, dataDir: string): Promise<Finding[]> {
 function checkLane(
   lane: Lane,
   last: number,
-  { loaded, begun }: Pick<OutsideEvents, "loaded" | "begun">,
+  { loaded, started }: Pick<ExternalEvents, "loaded" | "started">,
 ): Finding {
-  const known = begun?.lane === lane ? begun.last : loaded[lane];
+  const known = started?.lane === lane ? started.last : loaded[lane];
   if (last <= known) return ok("events", `The ${lane} entries are loaded up to ${loaded[lane]}.`);
   const message = `ClickHouse has ${lane} entries up to ${last}, this data directory has loaded ${known}: the directory is older.`;
   return failure(

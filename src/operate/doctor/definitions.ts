@@ -1,14 +1,14 @@
-/** Checks the stored conditions of flags and cohorts: values that do not fit their operator match nothing. */
+/** Checks stored conditions of flags and cohorts: values that do not fit their operator match nothing. */
 
 import { existsSync } from "node:fs";
-import { misfitsOf as cohortMisfits } from "../../cohorts/cohort-filters.ts";
-import { misfitsOf as flagMisfits } from "../../flags/rules/condition-rules.ts";
+import { getMisfits as cohortMisfits } from "../../cohorts/cohort-filters.ts";
+import { getMisfits as flagMisfits } from "../../flags/rules/condition-rules.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 import { readonlyClient } from "../../lib/sqlite/open.ts";
 import { paths } from "../../paths.ts";
 import { type Finding, ok, warning } from "./finding.ts";
 
-/** Further conditions are counted. */
+/** Conditions beyond this are only counted. */
 const listedMax = 50;
 
 const hint = "Edit the condition in the console or with `flagkeep flags set`.";
@@ -20,7 +20,7 @@ interface StoredFilters {
 }
 
 /**
- * Lists conditions that were imported or stored by an older version and can never match.
+ * Lists conditions, imported or stored by an older version, that can never match.
  *
  * Source: contract, third round B1.
  */
@@ -38,7 +38,7 @@ export function checkDefinitions(dataDir: string): Finding[] {
     const findings = misfits.slice(0, listedMax).map((message) => warning("flags", message, hint));
     const others = misfits.length - listedMax;
     return others > 0
-      ? [...findings, warning("flags", `${others} more conditions match nobody.`, hint)]
+      ? [...findings, warning("flags", `${others} more conditions match no user.`, hint)]
       : findings;
   } finally {
     db.close();
@@ -61,7 +61,7 @@ function misfitsIn(
     const parsed = JSON.parse(filters) as Json;
     if (!isJsonObject(parsed)) return [];
     return misfitsOf(parsed).map(
-      (detail) => `A condition of the ${kind} "${label}" (project ${project}) matches nobody: ${detail}.`,
+      (detail) => `A condition of the ${kind} "${label}" (project ${project}) matches no user: ${detail}.`,
     );
   });
 }

@@ -1,32 +1,32 @@
-/** What the doctor checks about the event store: whether it can be opened, and whether it could be made again. */
+/** Doctor checks of the event store: whether it can be opened, and whether it can be rebuilt. */
 
 import { accessSync, constants, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readLastBackup } from "../../backup/last-backup.ts";
-import { localCopies, reachOf } from "../../backup/recovery/backup-copies.ts";
-import { expectedGaps, wayFrom } from "../../backup/recovery/base.ts";
-import { readDamagedMark } from "../../backup/recovery/put-aside.ts";
-import { type Cursors, gapsText, neededUpTo } from "../../backup/recovery/range.ts";
-import { isOfThisHistory } from "../../backup/restore-note.ts";
+import { getExtent, localCopies } from "../../backup/recovery/backup-copies.ts";
+import { readDamagedMark } from "../../backup/recovery/quarantine.ts";
+import { type Cursors, formatGaps, neededUpTo } from "../../backup/recovery/range.ts";
+import { expectedGaps, planFrom } from "../../backup/recovery/recovery-source.ts";
+import { isOfThisHistory } from "../../backup/restore-marker.ts";
 import { eventsSchemaVersion, readEventsVersion, withEventFile } from "../../events/duckdb/database.ts";
-import { readAllRows } from "../../events/duckdb/every-block.ts";
 import { areNativeFilesThere, setNativeFolder } from "../../events/duckdb/native-folder.ts";
-import { openFailureOf } from "../../events/duckdb/open-failure.ts";
+import { toOpenError } from "../../events/duckdb/open-error.ts";
+import { readAllBlocks } from "../../events/duckdb/verify-blocks.ts";
 import { firstLine } from "../../lib/errors.ts";
 import { shellWord } from "../../lib/shell-text.ts";
 import { paths } from "../../paths.ts";
-import { openPeople } from "../../people/open.ts";
-import { laneCursors } from "../../people/reader.ts";
+import { openPeople } from "../../persons/open.ts";
+import { laneCursors } from "../../persons/reader.ts";
 import { type Finding, failure, ok, warning } from "./finding.ts";
 import { userOfFiles } from "./permissions.ts";
 
-/** The event store can be opened. For an appliance that does not run. */
+/** The event store can be opened. Requires a stopped server. */
 export async function checkEventStore(dataDir: string): Promise<Finding[]> {
-  const place = paths(dataDir);
-  if (!existsSync(place.events)) return await checkMissing(dataDir);
+  const dataPaths = paths(dataDir);
+  if (!existsSync(dataPaths.events)) return await checkMissing(dataDir);
   const own = mayUnpack(dataDir) ? undefined : mkdtempSync(join(tmpdir(), "flagkeep-doctor-"));
-  setNativeFolder(own ?? place.native);
+  setNativeFolder(own ?? dataPaths.native);
   try {
     return await checkFile(dataDir);
   } finally {
@@ -34,7 +34,7 @@ export async function checkEventStore(dataDir: string): Promise<Finding[]> {
   }
 }
 
-/** What somebody else leaves in the directory, its user could not remove. */
+/** The owner of a directory cannot remove another user's files in it. */
 function mayUnpack(dataDir: string): boolean {
   if (areNativeFilesThere(paths(dataDir).native)) return true;
   try {
@@ -46,10 +46,10 @@ function mayUnpack(dataDir: string): boolean {
 }
 
 async function checkFile(dataDir: string): Promise<Finding[]> {
-  const place = paths(dataDir);
+  const storePaths = paths(dataDir);
   try {
-    const found = await readEventsVersion(place.events);
-    if (found <= eventsSchemaVersion) await withEventFile(place.events, readAllRows);
+    const found = await readEventsVersion(storePaths.events);
+    if (found <= eventsSchemaVersion) await withEventFile(storePaths.events, readAllBlocks);
     const mark = readDamagedMark(dataDir);
     if (mark !== undefined) return [await brokenFinding(dataDir, `Corruption found: ${mark}`)];
     if (found <= eventsSchemaVersion) return [ok("events", "The event store can be opened and read.")];
@@ -57,7 +57,7 @@ async function checkFile(dataDir: string): Promise<Finding[]> {
     return [failure("events", message, "Use the newer Flagkeep that wrote it.")];
   } catch (error) {
     const message = `The event store cannot be read: ${firstLine(error)}`;
-    if (openFailureOf(error, "opening") !== "other") return [await brokenFinding(dataDir, message)];
+    if (toOpenError(error, "opening") !== "other") return [await brokenFinding(dataDir, message)];
     return [failure("events", message, "See DuckDB's error; the file itself may be intact.")];
   }
 }
@@ -65,10 +65,10 @@ async function checkFile(dataDir: string): Promise<Finding[]> {
 async function checkMissing(dataDir: string): Promise<Finding[]> {
   const needed = neededEntries(dataDir);
   if (needed.realtime + needed.historical === 0) return [ok("events", "The event store does not exist yet.")];
-  return [await brokenFinding(dataDir, "The file of the event store is missing.")];
+  return [await brokenFinding(dataDir, "events.duckdb is missing.")];
 }
 
-/** Says whether the next start mends it, or what to run. */
+/** Reports whether the next start repairs the store, or which command to run. */
 async function brokenFinding(dataDir: string, message: string): Promise<Finding> {
   const gaps = await expectedGaps(dataDir, neededEntries(dataDir), await localCopies(dataDir));
   if (gaps.length === 0) {
@@ -77,15 +77,15 @@ async function brokenFinding(dataDir: string, message: string): Promise<Finding>
   const backup = readLastBackup(dataDir)?.file ?? "FILE";
   return failure(
     "events",
-    `${message} It can be made again only without the entries ${gapsText(gaps)}.`,
-    `Name a backup that reaches further, \`flagkeep rebuild --from ${shellWord(backup)}\`, or do without these entries, ` +
+    `${message} It can only be rebuilt without entries ${formatGaps(gaps)}.`,
+    `Rebuild from a newer backup, \`flagkeep rebuild --from ${shellWord(backup)}\`, or without these entries, ` +
       "`flagkeep rebuild --accept-loss`.",
   );
 }
 
-/** Whatever the journal has forgotten is in the archive or in a backup, so that the event store could be made again. */
+/** Every entry pruned from the journal is in the archive or in a backup, so that the event store can be rebuilt. */
 export async function checkArchive(dataDir: string): Promise<Finding[]> {
-  // In this order: a segment goes from the journal when it is in the archive.
+  // Order matters: a segment leaves the journal once it is in the archive.
   const needed = neededEntries(dataDir);
   const gaps = isCovered(dataDir, needed)
     ? []
@@ -93,32 +93,32 @@ export async function checkArchive(dataDir: string): Promise<Finding[]> {
   if (gaps.length === 0) {
     return [ok("archive", "All loaded events are in a backup or in the archive after it.")];
   }
-  const message = `No backup covers the entries ${gapsText(gaps)}, and they are not archived: a corrupt event store would lose them.`;
+  const message = `No backup covers the entries ${formatGaps(gaps)}, and they are not archived: a corrupt event store would lose them.`;
   return [
     warning("archive", message, "Run `flagkeep backup create`, and see the setting --archive-max-size."),
   ];
 }
 
-/** By the last backup wherever it is, unless a restore has ended its history. */
+/** The last backup covers them, wherever it is stored, unless a restore has ended its history. */
 function isCovered(dataDir: string, needed: Cursors): boolean {
   const last = readLastBackup(dataDir);
   const counts = last?.created_at && isOfThisHistory(dataDir, last.created_at);
-  return wayFrom(dataDir, reachOf(counts ? last.positions : []), needed).gaps.length === 0;
+  return planFrom(dataDir, getExtent(counts ? last.positions : []), needed).gaps.length === 0;
 }
 
 function neededEntries(dataDir: string): Cursors {
-  const place = paths(dataDir);
+  const files = paths(dataDir);
   const none: Cursors = { realtime: 0, historical: 0 };
-  if (!existsSync(place.people)) return none;
+  if (!existsSync(files.people)) return none;
   try {
-    const people = openPeople(place.people, { readonly: true });
+    const people = openPeople(files.people, { readonly: true });
     try {
-      return neededUpTo(place.journal, laneCursors(people));
+      return neededUpTo(files.journal, laneCursors(people));
     } finally {
       people.$client.close();
     }
   } catch {
-    // The check of that file tells.
+    // The check of that file reports it.
     return none;
   }
 }

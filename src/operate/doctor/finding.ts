@@ -1,5 +1,5 @@
 import { type Static, Type } from "@sinclair/typebox";
-import { exactly, orNull } from "../../lib/schema.ts";
+import { nullable, strictObject } from "../../lib/schema.ts";
 
 const checks = [
   "permissions",
@@ -17,13 +17,12 @@ const checks = [
 ] as const;
 const levels = ["ok", "warning", "error"] as const;
 
-/** What the doctor says about one thing it looked at. */
-export const Finding = exactly({
+export const Finding = strictObject({
   check: Type.Union(checks.map((check) => Type.Literal(check))),
   level: Type.Union(levels.map((level) => Type.Literal(level))),
   message: Type.String(),
-  /** How to mend it; null when nothing is wrong. */
-  hint: orNull(Type.String()),
+  /** How to fix it; null when nothing is wrong. */
+  hint: nullable(Type.String()),
 });
 export type Finding = Static<typeof Finding>;
 

@@ -1,22 +1,22 @@
-/** What the doctor checks about the machine: disk space, clock, port. */
+/** Doctor checks of the machine: disk space, clock, port. */
 
 import { existsSync } from "node:fs";
-import { whyNotListen } from "../../http/address.ts";
+import { listenErrorReason } from "../../http/listen-address.ts";
 import { bytesNeededToAccept, reservedBytes, systemDisk } from "../../journal/disk.ts";
 import { readonlyClient } from "../../lib/sqlite/open.ts";
 import { paths } from "../../paths.ts";
-import { storeUse } from "../disk-use.ts";
+import { storeUsage } from "../disk-usage.ts";
 import { type Finding, failure, ok, warning } from "./finding.ts";
 
 /** Nothing of Flagkeep is older. */
 const earliestMs = Date.UTC(2025, 0, 1);
-/** Clocks of a network differ by a little. */
+/** Clocks in a network differ slightly. */
 const clockToleranceMs = 60_000;
 
-/** There is more free space than the journal keeps in reserve and what waits in it needs. */
+/** Free disk space exceeds the journal's reserve plus what its waiting entries need. */
 export async function checkDisk(dataDir: string, reserveBytes: number): Promise<Finding[]> {
   const { freeBytes, totalBytes } = await systemDisk.space(dataDir);
-  const waiting = storeUse(dataDir).journal_bytes;
+  const waiting = storeUsage(dataDir).journal_bytes;
   const reserve = bytesNeededToAccept(reservedBytes(reserveBytes, totalBytes), {
     unloaded: waiting,
     unwritten: 0,
@@ -35,7 +35,7 @@ export async function checkDisk(dataDir: string, reserveBytes: number): Promise<
   return [ok("disk", `${mib(freeBytes)} are free.`)];
 }
 
-/** The clock is not behind what was written down already. */
+/** The clock is not earlier than timestamps already stored. */
 export function checkClock(dataDir: string, now = Date.now()): Finding[] {
   const hint = "Set the clock and synchronize it, for example with chrony or systemd-timesyncd.";
   const shown = new Date(now).toISOString();
@@ -49,7 +49,7 @@ export function checkClock(dataDir: string, now = Date.now()): Finding[] {
 }
 
 function lastWrittenMs(dataDir: string): number {
-  const place = paths(dataDir);
+  const dataPaths = paths(dataDir);
   const newest = (path: string, sql: string): number => {
     if (!existsSync(path)) return 0;
     try {
@@ -60,19 +60,19 @@ function lastWrittenMs(dataDir: string): number {
         db.close();
       }
     } catch {
-      // A file that cannot be read is told about by its own check.
+      // The file's own check reports that it is unreadable.
       return 0;
     }
   };
   return Math.max(
-    newest(place.metadata, "SELECT max(created_at) AS at FROM activity"),
-    newest(place.people, "SELECT max(last_at) / 1000 AS at FROM ingestion_warning"),
+    newest(dataPaths.metadata, "SELECT max(created_at) AS at FROM activity"),
+    newest(dataPaths.people, "SELECT max(last_at) / 1000 AS at FROM ingestion_warning"),
   );
 }
 
-/** The address can be listened on. For an appliance that does not run. */
+/** The address can be listened on. Requires a stopped server. */
 export async function checkPort(host: string, port: number): Promise<Finding[]> {
-  const problem = await whyNotListen(host, port);
+  const problem = await listenErrorReason(host, port);
   if (problem === undefined) return [ok("port", `${host}:${port} is free.`)];
   const message = `${host}:${port} cannot be listened on (${problem}).`;
   return [warning("port", message, "Stop the program that uses it, or choose another --host or --port.")];

@@ -1,4 +1,4 @@
-/** What the doctor checks about the files of a data directory: nobody else reaches them, and their user can work with all. */
+/** Doctor checks of file permissions: no other user has access, and the owner can write every file. */
 
 import { accessSync, constants, readdirSync, type Stats, statSync } from "node:fs";
 import { join } from "node:path";
@@ -6,24 +6,24 @@ import { shellWord } from "../../lib/shell-text.ts";
 import { paths } from "../../paths.ts";
 import { type Finding, failure, ok, warning } from "./finding.ts";
 
-/** Files in these may well be kept from being changed. */
+/** Folders whose files may be write-protected on purpose. */
 function keptFolders(dataDir: string): string[] {
   const { backups, unsentBackups, native, quarantine } = paths(dataDir);
   return [backups, unsentBackups, native, quarantine];
 }
 
-/** The user whose files the directory's are. Not the folder's: that may be any user's where root runs in a container. */
+/** The user who owns the directory's files. The folder's owner may differ when root runs in a container. */
 export function userOfFiles(dataDir: string): number {
   return (statSync(paths(dataDir).metadata, { throwIfNoEntry: false }) ?? statSync(dataDir)).uid;
 }
 
-/** The directory and what is in it belong to one user, who can write it, and to nobody else. */
+/** The directory and its files belong to one user, who can write them, and no other user has access. */
 export function checkPermissions(dataDir: string): Finding[] {
   const user = userOfFiles(dataDir);
   const self = process.geteuid?.();
   const found = [
     ...reachable(dataDir),
-    ...walk(dataDir, { dataDir, user, isUser: self === user, kept: keptFolders(dataDir) }),
+    ...walk(dataDir, { dataDir, user, isUser: self === user, retainedFolders: keptFolders(dataDir) }),
   ];
   if (self !== undefined && self !== user) {
     const message = `The files in ${dataDir} belong to the user ${user}, this command runs as the user ${self}.`;
@@ -32,38 +32,38 @@ export function checkPermissions(dataDir: string): Finding[] {
   return found.length > 0 ? found : [ok("permissions", "Only the owner can access the data directory.")];
 }
 
-/** What is in folders of the folder is behind those. */
+/** Files in subfolders are protected by the folder itself. */
 function reachable(dataDir: string): Finding[] {
-  const paths = [dataDir, ...(listOf(dataDir) ?? []).map((name) => join(dataDir, name))];
+  const paths = [dataDir, ...(toList(dataDir) ?? []).map((name) => join(dataDir, name))];
   return paths.flatMap((path) => {
     const stats = statSync(path, { throwIfNoEntry: false });
     if (stats === undefined || (stats.mode & 0o077) === 0) return [];
     const hint = `Run: chmod ${stats.isDirectory() ? "700" : "600"} ${shellWord(path)}`;
-    return [failure("permissions", `Other users can access ${path} (mode ${modeText(stats)}).`, hint)];
+    return [failure("permissions", `Other users can access ${path} (mode ${formatMode(stats)}).`, hint)];
   });
 }
 
 interface Walk {
   dataDir: string;
-  /** Who works with the files. */
+  /** The user who works with the files. */
   user: number;
-  /** This process is that user's: the system says what it may do. */
+  /** This process runs as that user: the operating system checks access. */
   isUser: boolean;
   /** See `keptFolders`. */
-  kept: readonly string[];
+  retainedFolders: readonly string[];
 }
 
-/** Of files beside each other with the same fault the first is named; what is in a folder with one is not looked at. */
+/** Reports the first of the files in a folder with the same fault, and skips the contents of a faulty folder. */
 function walk(folder: string, of: Walk): Finding[] {
   const own = folder === of.dataDir ? complaintAbout(folder, of) : undefined;
   const found: Finding[] = own === undefined ? [] : [own.finding];
-  const faults = new Set<string>();
-  for (const name of listOf(folder) ?? []) {
+  const errors = new Set<string>();
+  for (const name of toList(folder) ?? []) {
     const path = join(folder, name);
     const complaint = complaintAbout(path, of);
     if (complaint !== undefined) {
-      if (!faults.has(complaint.kind)) found.push(complaint.finding);
-      faults.add(complaint.kind);
+      if (!errors.has(complaint.kind)) found.push(complaint.finding);
+      errors.add(complaint.kind);
     } else if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) found.push(...walk(path, of));
   }
   return found;
@@ -71,19 +71,19 @@ function walk(folder: string, of: Walk): Finding[] {
 
 function complaintAbout(path: string, of: Walk): { kind: string; finding: Finding } | undefined {
   const stats = statSync(path, { throwIfNoEntry: false });
-  // A file may go while it is looked for, and a link may lead nowhere.
+  // A file may be deleted during the walk, and a link may be dangling.
   if (stats === undefined) return undefined;
   const isTop = path === of.dataDir;
   if (!isTop && stats.uid !== of.user) {
     const message = `${path} belongs to the user ${stats.uid}, the other files to the user ${of.user}.`;
     const hint = `Run: chown -R ${of.user} ${shellWord(of.dataDir)}`;
-    // Root may do what it wants with them.
+    // Root can access the files anyway.
     const finding = (of.user === 0 ? warning : failure)("permissions", message, hint);
     return { kind: `user ${stats.uid}`, finding };
   }
-  const isKept = of.kept.some((folder) => path.startsWith(`${folder}/`));
-  if (mayUse(path, stats, of, !stats.isDirectory() && isKept)) return undefined;
-  const message = `${path} cannot be written by the user ${of.user} (mode ${modeText(stats)}).`;
+  const isPreserved = of.retainedFolders.some((folder) => path.startsWith(`${folder}/`));
+  if (mayUse(path, stats, of, !stats.isDirectory() && isPreserved)) return undefined;
+  const message = `${path} cannot be written by the user ${of.user} (mode ${formatMode(stats)}).`;
   const isMode = stats.uid === of.user && (stats.mode & 0o200) === 0;
   const hint = isMode
     ? `Run: chmod u+rw${stats.isDirectory() ? "x" : ""} ${shellWord(path)}`
@@ -99,18 +99,18 @@ function mayUse(path: string, stats: Stats, { user, isUser }: Walk, isOnlyRead: 
       accessSync(path, wanted);
       return true;
     } catch {
-      // It may have gone this moment.
+      // It may just have been deleted.
       return statSync(path, { throwIfNoEntry: false }) === undefined;
     }
   }
-  // Somebody else's process sees the mode alone; to root it means nothing.
+  // Another user's access is derived from the mode, which does not apply to root.
   if (user === 0) return true;
   if (stats.uid === user) return ((stats.mode >> 6) & 0o7 & wanted) === wanted;
   return (stats.mode & wanted) === wanted || ((stats.mode >> 3) & wanted) === wanted;
 }
 
-/** Undefined for a folder that cannot be read, which is told of, and for one that has gone. */
-function listOf(folder: string): string[] | undefined {
+/** Undefined for an unreadable folder, which is reported, and for a deleted one. */
+function toList(folder: string): string[] | undefined {
   try {
     return readdirSync(folder);
   } catch {
@@ -118,6 +118,6 @@ function listOf(folder: string): string[] | undefined {
   }
 }
 
-function modeText({ mode }: Stats): string {
+function formatMode({ mode }: Stats): string {
   return (mode & 0o777).toString(8);
 }

@@ -1,19 +1,19 @@
-/** What the doctor checks about what several fronts share: the server, its standby, the fronts, what waits, its clock. */
+/** Doctor checks of a cluster: PostgreSQL, its standby, the nodes, waiting entries and the clock. */
 
+import { Postgres } from "../../cluster/connection.ts";
 import { firstLine } from "../../lib/errors.ts";
-import { type PostgresAddress, shownPostgres } from "../../lib/postgres-address.ts";
-import { Postgres } from "../../postgres/connection.ts";
+import { type PostgresAddress, redactPostgresUrl } from "../../lib/postgres-address.ts";
 import { type Finding, failure, ok, warning } from "./finding.ts";
 
 const clockToleranceMs = 5_000;
 const timeoutMs = 10_000;
-/** Entries that wait without a reason to look for one. */
+/** Waiting entries up to here need no warning. */
 const usualEntries = 1_000_000;
 
 interface Server {
   version: string;
   standbys: number;
-  /** Else there seem to be none. */
+  /** Without this privilege no standbys are visible. */
   sees_standbys: boolean;
   standby_names: string;
   syncs: string;
@@ -24,7 +24,7 @@ interface Server {
   entries: number;
 }
 
-/** Looks at the server and changes nothing there. */
+/** Changes nothing on the server. */
 export async function checkPostgres(address: PostgresAddress): Promise<Finding[]> {
   const postgres = new Postgres(address, { connections: 1, name: "doctor" });
   try {
@@ -40,18 +40,18 @@ export async function checkPostgres(address: PostgresAddress): Promise<Finding[]
           (SELECT coalesce(sum(entries), 0)::float8 FROM flagkeep.journal) AS entries`,
       timeoutMs,
     );
-    return findingsOf(row as unknown as Server, address);
+    return getFindings(row as unknown as Server, address);
   } catch (error) {
     const hint = "Check that it runs, and the address, user and database in --postgres-url.";
-    return [failure("fronts", `${shownPostgres(address)} cannot be checked: ${firstLine(error)}`, hint)];
+    return [failure("fronts", `${redactPostgresUrl(address)} cannot be checked: ${firstLine(error)}`, hint)];
   } finally {
     await postgres.close();
   }
 }
 
-function findingsOf(server: Server, address: PostgresAddress): Finding[] {
+function getFindings(server: Server, address: PostgresAddress): Finding[] {
   const { version, fronts, entries } = server;
-  const findings = [ok("fronts", `The cluster uses PostgreSQL ${version}, ${shownPostgres(address)}.`)];
+  const findings = [ok("fronts", `The cluster uses PostgreSQL ${version}, ${redactPostgresUrl(address)}.`)];
   if (!server.sees_standbys && server.standby_names !== "") {
     const message = `Every commit waits for a standby (synchronous_standby_names is ${server.standby_names}).`;
     findings.push(ok("fronts", message));

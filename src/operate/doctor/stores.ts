@@ -1,4 +1,4 @@
-/** What the doctor checks about the data: both SQLite files, the event store, the journal, the quarantine. */
+/** Doctor checks of the data: both SQLite files, the payload key, the journal, the quarantine. */
 
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
@@ -12,44 +12,48 @@ import {
   type SegmentScan,
   scanSegment,
 } from "../../journal/segment.ts";
+import { describeSkipped, skippedEntries } from "../../journal/skipped-entries.ts";
+import { checkSqlite } from "../../lib/sqlite/check.ts";
 import { sqliteVersion } from "../../lib/sqlite/migrate.ts";
-import { readonlyClient } from "../../lib/sqlite/open.ts";
 import { paths } from "../../paths.ts";
-import { openPeople } from "../../people/open.ts";
-import { laneCursors } from "../../people/reader.ts";
+import { arePeopleMissing } from "../../persons/missing.ts";
+import { openPeople } from "../../persons/open.ts";
+import { laneCursors } from "../../persons/reader.ts";
 import { type Finding, failure, ok, warning } from "./finding.ts";
 
 const restore = "Stop Flagkeep, keep a copy of the data directory, and restore the last good backup.";
 
-const mend =
-  "Stop Flagkeep and put back a copy of the file if there is one; otherwise the next start loads what can be read of it, " +
-  "says what cannot, and keeps the file in the quarantine.";
+const repair =
+  "Stop Flagkeep and restore a copy of the file if one exists. Otherwise the next start loads its readable entries, " +
+  "reports the others, and moves the file to the quarantine.";
 
-/** SQLite finds nothing wrong in its files, and this version knows them. */
+/** SQLite finds no corruption in its files, and this version supports their schema. */
 export function checkSqliteFiles(dataDir: string): Finding[] {
-  const place = paths(dataDir);
+  const dataPaths = paths(dataDir);
   const versions = knownVersions();
-  return [place.metadata, place.people].flatMap((path): Finding[] => {
-    if (!existsSync(path)) return [ok("files", `${basename(path)} is not made yet.`)];
-    const complaint = quickCheck(path);
-    if (complaint !== undefined) {
-      return [failure("files", `${basename(path)} is damaged: ${complaint}`, restore)];
+  return [dataPaths.metadata, dataPaths.people].flatMap((path): Finding[] => {
+    if (path === dataPaths.people && arePeopleMissing(dataDir))
+      return [failure("files", `${basename(path)} is missing, but the data directory was used.`, restore)];
+    if (!existsSync(path)) return [ok("files", `${basename(path)} does not exist yet.`)];
+    const complaint = checkSqlite(path);
+    if (complaint !== null) {
+      return [failure("files", `${basename(path)} is corrupt: ${complaint}`, restore)];
     }
     const [found, known] = [
       sqliteVersion(path) ?? 0,
-      path === place.people ? versions.people : versions.metadata,
+      path === dataPaths.people ? versions.people : versions.metadata,
     ];
-    if (found <= known) return [ok("files", `${basename(path)} is whole.`)];
+    if (found <= known) return [ok("files", `${basename(path)} is intact.`)];
     const message = `${basename(path)} has schema version ${found}, this version knows ${known}.`;
     return [failure("files", message, "Use the newer Flagkeep that wrote it.")];
   });
 }
 
-/** The key of encrypted payloads is there, and is the one that the data directory was used with. */
+/** The payload encryption key exists, and is the one that the data directory was used with. */
 export function checkPayloadKey(dataDir: string): Finding[] {
-  const place = paths(dataDir);
+  const storePaths = paths(dataDir);
   try {
-    const isKnown = checkPayloadKeyFile(place.payloadKey, place.metadata);
+    const isKnown = checkPayloadKeyFile(storePaths.payloadKey, storePaths.metadata);
     return isKnown ? [ok("files", "payload.key is the key of this data directory.")] : [];
   } catch (error) {
     if (!(error instanceof PayloadKeyError)) throw error;
@@ -57,51 +61,34 @@ export function checkPayloadKey(dataDir: string): Finding[] {
   }
 }
 
-function quickCheck(path: string): string | undefined {
-  try {
-    const db = readonlyClient(path);
-    try {
-      const [first] = db.query("PRAGMA quick_check(1)").values() as [[string]];
-      return first[0] === "ok" ? undefined : first[0];
-    } finally {
-      db.close();
-    }
-  } catch (error) {
-    return (error as Error).message;
-  }
-}
-
-/** What was torn off or could not be read was put aside for a person to look at. */
+/** Torn or unreadable data was quarantined for an operator to examine. */
 export function checkQuarantine(dataDir: string): Finding[] {
   const folder = paths(dataDir).quarantine;
   const names = existsSync(folder) ? readdirSync(folder) : [];
   if (names.length === 0) return [ok("quarantine", "The quarantine is empty.")];
-  const damaged = names.flatMap((name) => damagedFinding(folder, name));
+  const damaged = skippedEntries(folder).map((skipped) =>
+    warning(
+      "quarantine",
+      describeSkipped(skipped),
+      "Send those events again from their source if you can, then remove the file.",
+    ),
+  );
   const bytes = names.reduce((sum, name) => sum + (statSync(join(folder, name)).size ?? 0), 0);
   return [
     ...damaged,
     warning(
       "quarantine",
       `${names.length} files with ${bytes} bytes are in ${folder}.`,
-      "Names that end in .torn were never acknowledged, those in .broken were made again: they may be deleted; look at " +
-        "the others first.",
+      "Files ending in .torn were never acknowledged, and .broken files were rebuilt: both can be deleted. Check " +
+        "the other files first.",
     ),
   ];
 }
 
-function damagedFinding(folder: string, name: string): Finding[] {
-  const match = /^(\w+)-\d+\.ndjson\.lost-(\d+)-(\d+)\.damaged$/.exec(name);
-  if (match === null) return [];
-  const [, lane, first, last] = match;
-  const message = `Of the ${lane} entries ${first} to ${last} some are lost: their file was damaged before it was loaded.`;
-  const hint = `Send those events again from their source if you can; what is left of the file is ${join(folder, name)}.`;
-  return [warning("quarantine", message, hint)];
-}
-
 /**
- * Every acknowledged entry that was not loaded yet is there and whole.
+ * Every acknowledged entry that is not loaded exists and is intact.
  *
- * @param isRunning the newest segment of a lane is being written then, and the oldest may go at any time.
+ * @param isRunning the newest segment of a lane is being written then, and the oldest may be deleted at any time.
  */
 export function checkJournal(dataDir: string, isRunning: boolean): Finding[] {
   return lanes.flatMap((lane) => {
@@ -112,7 +99,7 @@ export function checkJournal(dataDir: string, isRunning: boolean): Finding[] {
       const message = `The ${lane} journal starts at entry ${walk.first}, but only ${applied} were loaded.`;
       return [failure("journal", message, restore)];
     }
-    return [ok("journal", `The ${lane} journal is whole: ${walk.entries} entries in ${walk.files} files.`)];
+    return [ok("journal", `The ${lane} journal is intact: ${walk.entries} entries in ${walk.files} files.`)];
   });
 }
 
@@ -131,7 +118,7 @@ function walkLane(folder: string, lane: Lane, isRunning: boolean) {
   let before: SegmentScan | undefined;
   for (const name of names) {
     const bytes = readIfThere(join(folder, name));
-    // Loaded and removed meanwhile.
+    // Loaded and deleted meanwhile.
     if (bytes === undefined) continue;
     const scan = scanSegment(bytes);
     const first = firstOfFileName(name)!;
@@ -155,14 +142,14 @@ function complaintAbout(
 ): Finding | undefined {
   const name = `${of.lane}/${of.name}`;
   if (of.mayBeTorn && (scan === undefined || scan.torn)) {
-    const hint = "Nothing to do: the next start puts the unacknowledged rest into the quarantine.";
-    return warning("journal", `The end of ${name} was torn off by a crash.`, hint);
+    const hint = "No action is required: the next start quarantines the unacknowledged rest.";
+    return warning("journal", `The end of ${name} was truncated by a crash.`, hint);
   }
-  if (scan === undefined) return failure("journal", `${name} cannot be read.`, mend);
+  if (scan === undefined) return failure("journal", `${name} cannot be read.`, repair);
   if (scan.lane !== of.lane || scan.first !== firstOfFileName(of.name)) {
-    return failure("journal", `${name} is not what its name says.`, restore);
+    return failure("journal", `${name} does not match its name.`, restore);
   }
-  if (scan.torn) return failure("journal", `${name} is damaged behind entry ${scan.last}.`, mend);
+  if (scan.torn) return failure("journal", `${name} is corrupt after entry ${scan.last}.`, repair);
   if (of.before !== undefined && of.before.last + 1 !== scan.first) {
     const gap = `${of.before.last + 1} to ${scan.first - 1}`;
     return failure("journal", `Entries ${gap} before ${name} are missing.`, restore);
@@ -181,7 +168,7 @@ function appliedSeq(dataDir: string, lane: Lane): number {
       people.$client.close();
     }
   } catch {
-    // The check of the file tells; without it nothing can be said about what was loaded.
+    // The check of the file reports it; without the file nothing is known about loaded entries.
     return Number.MAX_SAFE_INTEGER;
   }
 }

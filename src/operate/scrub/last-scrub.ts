@@ -1,34 +1,34 @@
-/** What a scrub found: remembered in a file of the data directory, which `status` and the metrics show. */
+/** Result of the last scrub: a file in the data directory, for `status` and the metrics. */
 
 import { readFileSync } from "node:fs";
 import { type Static, Type } from "@sinclair/typebox";
 import { replaceFile } from "../../journal/disk.ts";
-import { Count, exactly, Instant } from "../../lib/schema.ts";
+import { DateTime, NonNegativeInt, strictObject } from "../../lib/schema.ts";
 import { paths } from "../../paths.ts";
 
 /** In the order in which they are read. */
 export const partNames = ["metadata", "people", "journal", "archive", "events"] as const;
 
-/** What one store gave. */
-const ScrubbedPart = exactly({
+/** Result for one store. */
+const ScrubbedPart = strictObject({
   part: Type.Union(partNames.map((name) => Type.Literal(name))),
-  bytes: Count,
-  /** One sentence for each damage that was found. */
+  bytes: NonNegativeInt,
+  /** One sentence per corruption found. */
   damage: Type.Array(Type.String()),
 });
 export type ScrubbedPart = Static<typeof ScrubbedPart>;
 
-/** What a scrub found; as `scrub --json` prints it and `status` shows it. */
-export const Scrub = exactly({
+/** Result of a scrub, as `scrub --json` prints it and `status` shows it. */
+export const Scrub = strictObject({
   ok: Type.Boolean(),
-  at: Instant,
-  ms: Count,
-  bytes: Count,
+  at: DateTime,
+  ms: NonNegativeInt,
+  bytes: NonNegativeInt,
   parts: Type.Array(ScrubbedPart),
 });
 export type Scrub = Static<typeof Scrub>;
 
-/** What the last scrub found; null when there was none. */
+/** Result of the last scrub; null before the first. */
 export function readLastScrub(dataDir: string): Scrub | null {
   try {
     return JSON.parse(readFileSync(paths(dataDir).lastScrub, "utf8")) as Scrub;
@@ -37,7 +37,7 @@ export function readLastScrub(dataDir: string): Scrub | null {
   }
 }
 
-/** Puts it in the place of the last one, whole or not at all. */
-export async function noteScrub(dataDir: string, found: Scrub): Promise<void> {
+/** Replaces the last result atomically. */
+export async function recordScrub(dataDir: string, found: Scrub): Promise<void> {
   await replaceFile(paths(dataDir).lastScrub, `${JSON.stringify(found)}\n`);
 }

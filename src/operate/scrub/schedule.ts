@@ -1,13 +1,13 @@
-/** Scrubs at the times of a cron expression: this executable is started again for each, behind everything else. */
+/** Scrubs on a cron schedule. Each scrub runs this executable in a separate process at low priority. */
 
 import type { Subprocess } from "bun";
 import { Cron } from "croner";
 import type { Config } from "../../config/settings.ts";
-import { putBehind } from "../../lib/priority.ts";
+import { lowerPriority } from "../../lib/priority.ts";
 import type { Log } from "../../log.ts";
 import type { Scrub } from "./last-scrub.ts";
 
-/** @returns stops what was begun; undefined when none are wanted. */
+/** @returns a function that stops the schedule; undefined when none is configured. */
 export function startScrubs(
   config: Pick<Config, "scrub-schedule" | "data-dir">,
   executable: readonly string[],
@@ -17,17 +17,17 @@ export function startScrubs(
   if (expression === "") return undefined;
   let child: Subprocess<"ignore", "pipe", "pipe"> | undefined;
   const command = [...executable, "scrub", "--json", "--data-dir", config["data-dir"]];
-  // One that is late is left out; the next one comes.
+  // Missed and overlapping runs are skipped.
   const cron = new Cron(expression, { protect: true, unref: true }, async () => {
     child = Bun.spawn(command, { stdin: "ignore", stdout: "pipe", stderr: "pipe", env: process.env });
-    putBehind(child.pid);
+    lowerPriority(child.pid);
     const [output, error] = await Promise.all([
       new Response(child.stdout).text(),
       new Response(child.stderr).text(),
       child.exited,
     ]);
     if (child.signalCode !== null) return;
-    if (output === "") log.error({ error: error.trim() }, "the scheduled scrub failed");
+    if (output === "") log.error({ error: error.trim() }, "failed to run the scheduled scrub");
     else tell(JSON.parse(output) as Scrub, log);
   });
   return {
@@ -40,6 +40,6 @@ export function startScrubs(
 }
 
 function tell({ ok, bytes, ms, parts }: Scrub, log: Pick<Log, "info" | "error">): void {
-  if (ok) log.info({ bytes, ms }, "everything on disk was read, and nothing is damaged");
-  else log.error({ damage: parts.flatMap(({ damage }) => damage) }, "a part of what is on disk is damaged");
+  if (ok) log.info({ bytes, ms }, "scrub finished without corruption");
+  else log.error({ damage: parts.flatMap(({ damage }) => damage) }, "scrub found corruption");
 }

@@ -1,50 +1,50 @@
 /**
- * Reads every block of every store and segment, so that damage is found while a backup can still help.
+ * Reads every block of every store and segment, to find corruption while a backup can still help.
  *
- * The journal, its archive and the event store have checksums of their own, which are compared. SQLite has none: of its files
- * every page is read, and tables are compared with their indexes. Beside a running appliance the engine reads the event
- * store; what it has in memory already is not read from the disk again.
+ * The journal, its archive and the event store have checksums, which are compared. SQLite has none: every page is read,
+ * and tables are compared with their indexes. A running engine reads the event store; data it has cached in memory is
+ * not read from the disk again.
  */
 
 import { existsSync, statSync } from "node:fs";
 import { basename } from "node:path";
 import { EngineClient } from "../../engine/client.ts";
 import { withEventFile } from "../../events/duckdb/database.ts";
-import { readAllRows } from "../../events/duckdb/every-block.ts";
 import { setNativeFolder } from "../../events/duckdb/native-folder.ts";
-import { isDamage } from "../../events/duckdb/open-failure.ts";
+import { isDamage } from "../../events/duckdb/open-error.ts";
+import { readAllBlocks } from "../../events/duckdb/verify-blocks.ts";
 import { listArchive, readArchived } from "../../journal/archive.ts";
 import { lanes } from "../../journal/segment.ts";
 import { AppError, firstLine } from "../../lib/errors.ts";
 import { patientClient } from "../../lib/sqlite/open.ts";
-import { tryLock } from "../../lock.ts";
+import { tryAcquireLock } from "../../lock.ts";
 import { paths } from "../../paths.ts";
-import { storeUse } from "../disk-use.ts";
+import { storeUsage } from "../disk-usage.ts";
 import { checkJournal } from "../doctor/stores.ts";
-import { noteScrub, partNames, type Scrub, type ScrubbedPart } from "./last-scrub.ts";
+import { partNames, recordScrub, type Scrub, type ScrubbedPart } from "./last-scrub.ts";
 
-/** How long an engine that does not answer is waited for. */
+/** Timeout for an engine that does not respond. */
 const engineWaitMs = 60_000;
-/** More sentences about one store tell nothing new. */
+/** More sentences about one store add nothing. */
 const sentencesMax = 20;
 
 /**
- * Reads everything in a data directory, changes nothing, and remembers what it found. The working directory becomes the data directory: the name of the
- * engine's socket is relative.
+ * Reads everything in a data directory, changes no data, and records the result. The working directory becomes the data
+ * directory: the engine's socket name is relative.
  *
- * @param onPart is told which part comes next.
+ * @param onPart called with the name of the part that is read next.
  */
 export async function scrub(dataDir: string, onPart: (part: string) => void): Promise<Scrub> {
   process.chdir(dataDir);
   const at = new Date();
-  const lock = tryLock(paths(dataDir).lock, dataDir);
-  const place = paths(dataDir);
-  const use = storeUse(dataDir);
+  const lock = tryAcquireLock(paths(dataDir).lock, dataDir);
+  const dataPaths = paths(dataDir);
+  const use = storeUsage(dataDir);
   const work: Record<ScrubbedPart["part"], { bytes: number; read: () => string[] | Promise<string[]> }> = {
-    metadata: { bytes: use.metadata_bytes, read: () => sqliteDamage(place.metadata) },
-    people: { bytes: use.people_bytes, read: () => sqliteDamage(place.people) },
+    metadata: { bytes: use.metadata_bytes, read: () => sqliteDamage(dataPaths.metadata) },
+    people: { bytes: use.people_bytes, read: () => sqliteDamage(dataPaths.people) },
     journal: { bytes: use.journal_bytes, read: () => journalDamage(dataDir, lock === undefined) },
-    archive: { bytes: use.archive_bytes, read: () => archiveDamage(place.archive) },
+    archive: { bytes: use.archive_bytes, read: () => archiveDamage(dataPaths.archive) },
     events: { bytes: use.events_bytes, read: () => eventsDamage(dataDir, lock === undefined) },
   };
   const parts: ScrubbedPart[] = [];
@@ -64,7 +64,7 @@ export async function scrub(dataDir: string, onPart: (part: string) => void): Pr
     bytes: parts.reduce((sum, { bytes }) => sum + bytes, 0),
     parts,
   };
-  await noteScrub(dataDir, found);
+  await recordScrub(dataDir, found);
   return found;
 }
 
@@ -95,7 +95,7 @@ async function archiveDamage(folder: string): Promise<string[]> {
   for (const lane of lanes) {
     for (const file of listArchive(folder, lane)) {
       const { damage: found } = await readArchived(file);
-      // What a backup covers may go while it is looked at.
+      // A backed-up file may be deleted while it is read.
       if (found !== undefined && existsSync(file.path)) damage.push(found.message);
     }
   }
@@ -109,11 +109,11 @@ async function eventsDamage(dataDir: string, isRunning: boolean): Promise<string
     if (isRunning) await new EngineClient().askPatiently("readEverything", {}, engineWaitMs);
     else {
       setNativeFolder(native);
-      await withEventFile(events, (connection) => readAllRows(connection));
+      await withEventFile(events, (connection) => readAllBlocks(connection));
     }
     return [];
   } catch (error) {
-    // Nothing is known of the file then: the engine was away, busy, of another version, or had no memory left.
+    // Says nothing about the file: the engine was unavailable, busy, of another version, or out of memory.
     if (error instanceof AppError || !isDamage(error)) throw error;
     return [`${basename(events)}: ${firstLine(error)}`];
   }

@@ -1,0 +1,45 @@
+/** Responses of handlers, before the edge adds the common headers. */
+
+const jsonType = "application/json";
+
+type Headers = Readonly<Record<string, string>>;
+type Bytes = string | Uint8Array<ArrayBuffer>;
+
+/** A response other than 200 with a JSON body. */
+export class RouteResponse {
+  /** @param body JSON; undefined for an empty body. */
+  constructor(
+    readonly status: number,
+    readonly body?: unknown,
+    readonly headers: Headers = {},
+  ) {}
+
+  /** Serialized JSON. */
+  static json(text: Bytes, headers: Headers = {}, status = 200): RouteResponse {
+    return new RouteResponse(status, new Written(jsonType, text), headers);
+  }
+
+  static text(text: string, status = 200, headers: Headers = {}): RouteResponse {
+    return new RouteResponse(status, new Written("text/plain; charset=utf-8", text), headers);
+  }
+
+  /** A body of any other type. */
+  static of(contentType: string, bytes: Bytes, headers: Headers = {}, status = 200): RouteResponse {
+    return new RouteResponse(status, new Written(contentType, bytes), headers);
+  }
+
+  /** The serialized body; undefined for an empty one. */
+  written(): Written | undefined {
+    const { body } = this;
+    if (body === undefined || body instanceof Written) return body;
+    return new Written(jsonType, JSON.stringify(body));
+  }
+}
+
+/** A serialized body. */
+class Written {
+  constructor(
+    readonly contentType: string,
+    readonly bytes: Bytes,
+  ) {}
+}

@@ -1,0 +1,24 @@
+/** Checks an SQLite file for corruption. */
+
+import { firstLine } from "../errors.ts";
+import { readonlyClient } from "./open.ts";
+
+/**
+ * Reads every page of a file and checks the structure of its tables. SQLite has no checksums: a changed value is not
+ * found.
+ *
+ * @returns the first problem; null: none.
+ */
+export function checkSqlite(path: string): string | null {
+  try {
+    const db = readonlyClient(path);
+    try {
+      const [first] = db.query("PRAGMA quick_check(1)").values() as [[string]];
+      return first[0] === "ok" ? null : firstLine(first[0]);
+    } finally {
+      db.close();
+    }
+  } catch (error) {
+    return firstLine(error);
+  }
+}

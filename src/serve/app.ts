@@ -1,0 +1,186 @@
+/** HTTP app of the server: all routes with their dependencies, and the request limits. */
+
+import { getGuard } from "../accounts/api/guard.ts";
+import type { Metadata } from "../accounts/metadata.ts";
+import type { Config } from "../config/settings.ts";
+import { consolePath, consoleRoutes } from "../console/routes.ts";
+import { sharedRoutes } from "../dashboards/api/shared.ts";
+import { publicFeatureRoutes } from "../early-access/public-route.ts";
+import { EngineClient } from "../engine/client.ts";
+import type { EngineSupervisor } from "../engine/supervisor.ts";
+import { eventRoutes } from "../events/api/events.ts";
+import { LiveEvents, liveRoutes } from "../events/api/live.ts";
+import { queryRoutes } from "../events/api/query.ts";
+import { experimentQueries } from "../experiments/api/query-kinds.ts";
+import { RollbackMonitor } from "../experiments/rollback-monitor.ts";
+import type { OverrideWriter } from "../flags/evaluation-context/override-writer.ts";
+import { evaluationRoutes } from "../flags/sdk/routes.ts";
+import { FlagSets, groupTypesFrom } from "../flags/store/flag-sets.ts";
+import type { PayloadCipher } from "../flags/store/flag-writes.ts";
+import { type App, createApp } from "../http/app.ts";
+import type { RoleReadiness } from "../http/probes.ts";
+import { defaultRateLimits, RateLimiter } from "../http/rate-limit.ts";
+import { TrustedProxies } from "../http/trusted-proxies.ts";
+import { importUploadRoutes } from "../import/api/imports.ts";
+import type { ImportUploads } from "../import/uploads.ts";
+import { captureRoutes } from "../ingestion/routes.ts";
+import type { JournalPort } from "../journal/journal.ts";
+import type { SecretCipher } from "../lib/sealed-text.ts";
+import type { Log } from "../log.ts";
+import { mcpRoutes } from "../mcp/route.ts";
+import { instanceRoutes } from "../operate/api/instance.ts";
+import type { Metrics } from "../operate/metrics.ts";
+import type { PeopleDamage } from "../operate/people-damage.ts";
+import { RequestLog } from "../operate/request-log.ts";
+import type { Status } from "../operate/status-schema.ts";
+import type { Traces } from "../operate/traces.ts";
+import type { UnknownKeys } from "../operate/unknown-keys.ts";
+import { explainOperations } from "../operations/flags.ts";
+import { operationRoutes } from "../operations/routes.ts";
+import type { PeopleDb } from "../persons/open.ts";
+import { publicSurveyRoutes, runningSurveys } from "../surveys/public-route.ts";
+import type { ClusterNode } from "./cluster-node";
+import { EngineAdapters } from "./engine-ports.ts";
+import type { instanceDeps } from "./instance.ts";
+import type { PersonDeletionService } from "./person-deletion.ts";
+import { managementRoutes } from "./routes.ts";
+
+export interface AppDeps {
+  config: Config;
+  log: Log;
+  metadata: Metadata;
+  people: PeopleDb;
+  journal: JournalPort;
+  supervisor: EngineSupervisor;
+  metrics: Metrics;
+  traces: Traces | undefined;
+  unknownKeys: UnknownKeys;
+  payloads: PayloadCipher;
+  secrets: SecretCipher;
+  overrides: OverrideWriter;
+  uploads: ImportUploads;
+  eraser: PersonDeletionService;
+  instance: ReturnType<typeof instanceDeps>;
+  shared: ClusterNode | undefined;
+  status: () => Promise<Status>;
+  roles: () => RoleReadiness[];
+  warnings: () => readonly string[];
+  /** Aborts open streams. */
+  stopping: AbortSignal;
+  /** Bearer token required for `/metrics`; empty: none. */
+  metricsToken: string;
+  /** Receives every request error. */
+  damage: PeopleDamage;
+}
+
+export function createServerApp(parts: AppDeps): App {
+  const { config, log, metadata, people, journal, metrics, traces, shared } = parts;
+  const engine = new EngineClient(
+    parts.supervisor,
+    (reason) => metrics.countRejected("query", reason),
+    traces && ((name, ask) => traces.request(name, ask)),
+  );
+  const groupTypes = groupTypesFrom(people, (error) => parts.damage.record(error));
+  const flagSets = new FlagSets(metadata, groupTypes);
+  const ports = new EngineAdapters({ engine, metadata, flagSets, people });
+  const rollbacks = new RollbackMonitor({
+    ...{ metadata, payloads: parts.payloads, groupTypes, experiments: ports, insights: ports },
+    revision: async () => JSON.stringify(await engine.ask("loadedSeqs", {})),
+    change: async (work) => (shared === undefined ? work() : await shared.change(work)),
+    onError: (error) =>
+      log.error({ error: String(error) }, "failed to check a guardrail or rollback condition"),
+  });
+  rollbacks.start(config["rollback-interval"], parts.stopping);
+  const live = new LiveEvents(parts.stopping);
+  const requests = new RequestLog(metrics.registry, log);
+  const publicUrl = config["public-url"] || undefined;
+  const projects = parts.unknownKeys.watching(metadata.projects);
+  const app: App = createApp({
+    guard: getGuard(metadata),
+    log,
+    onError: (error) => parts.damage.record(error),
+    publicUrl,
+    origins: new TrustedProxies(config["trusted-proxies"], publicUrl),
+    limits: {
+      bytesMax: config["body-limit"],
+      apiBytesMax: config["api-body-limit"],
+      inFlightBytesMax: config["bodies-in-flight"],
+    },
+    onSeen: (seen) => {
+      requests.see(seen);
+      traces?.seen(seen);
+    },
+    homePage: config.console === "on" ? consolePath : undefined,
+    roles: parts.roles,
+    warnings: parts.warnings,
+    routes: [
+      ...metrics.routes({ whom: config.metrics, token: parts.metricsToken }),
+      ...captureRoutes({ journal: live.watching(journal), projects }),
+      ...evaluationRoutes({
+        ...{ projects, flagSets, people, publicUrl, stopping: parts.stopping },
+        overrides: parts.overrides,
+        hasSurveys: runningSurveys(metadata),
+        onTrouble: (error: unknown) => {
+          parts.damage.record(error);
+          log.error({ error: String(error) }, "failed to evaluate some flags");
+        },
+      }),
+      ...publicFeatureRoutes({ metadata }),
+      ...publicSurveyRoutes({ metadata }),
+      ...managementRoutes({
+        ...{ metadata, people, flagSets, groupTypes, payloads: parts.payloads, log },
+        secrets: parts.secrets,
+        webhookAddresses: { allowed: config["webhook-allowed-networks"] },
+        fronts: () => shared?.count ?? 1,
+        afterwards: async (work) => (shared === undefined ? work() : await shared.changeLater(work)),
+        personCounter: ports,
+        cohortFiller: ports,
+        insights: ports,
+        experiments: ports,
+        surveyEvents: ports,
+        enrollment: {
+          find: (projectId, filters, page) => ports.find(projectId, filters, page),
+          capture: (token, event) => captureEvent((request) => app.handle(request), token, event),
+        },
+        eraser: parts.eraser,
+      }),
+      ...sharedRoutes({ metadata, insights: ports, fronts: () => shared?.count ?? 1 }),
+      ...instanceRoutes({
+        metadata,
+        requests,
+        uploads: parts.uploads,
+        status: parts.status,
+        ...parts.instance,
+      }),
+      ...importUploadRoutes({ metadata, uploads: parts.uploads }),
+      ...eventRoutes({ engine }),
+      ...queryRoutes({ engine, kinds: experimentQueries({ metadata, groupTypes, experiments: ports }) }),
+      ...operationRoutes(explainOperations, { metadata, flagSets, people }),
+      ...liveRoutes({ live }),
+      ...(config.console === "on" ? consoleRoutes(metadata) : []),
+      ...(config.mcp === "on" ? mcpRoutes({ handle: (request) => app.handle(request) }) : []),
+    ],
+    rateLimiter:
+      config["rate-limits"] === "on"
+        ? new RateLimiter(defaultRateLimits, () => shared?.count ?? 1)
+        : undefined,
+    shared,
+  });
+  return traces === undefined ? app : { ...app, handle: traces.around(app.handle) };
+}
+
+/** Captures an event of the server itself, like one of a client. @throws {Error} it was rejected */
+async function captureEvent(
+  handle: (request: Request) => Promise<Response>,
+  token: string,
+  event: object,
+): Promise<void> {
+  const response = await handle(
+    new Request("http://localhost/capture/", {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify({ api_key: token, ...event }),
+    }),
+  );
+  if (!response.ok) throw new Error(`The event was rejected: ${await response.text()}`);
+}

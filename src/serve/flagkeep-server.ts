@@ -1,0 +1,449 @@
+/**
+ * The server process: opens its stores, starts the engine and the listeners, and stops them in order.
+ *
+ * `app.ts` wires the routes, `cluster-node.ts` handles what the nodes of a cluster share, and `engine/process.ts`
+ * wires the modules of the engine.
+ */
+
+import { type Metadata, openMetadata } from "../accounts/metadata.ts";
+import { knownVersions } from "../backup/schema-versions.ts";
+import { cleanUpWorkFolder } from "../backup/work-folder.ts";
+import { countPending } from "../cohorts/cohort-calculation.ts";
+import { endInterruptedCalculations, type InterruptedCohort } from "../cohorts/cohorts.ts";
+import { eventsAddress, metricsToken } from "../config/secrets.ts";
+import type { Config } from "../config/settings.ts";
+import { EngineClient } from "../engine/client.ts";
+import type { Report } from "../engine/messages.ts";
+import { type EngineDataRejectedError, EngineSupervisor } from "../engine/supervisor.ts";
+import { hasDueChanges, runScheduledChanges } from "../flags/api/pending-changes.ts";
+import { OverrideWriter } from "../flags/evaluation-context/override-writer.ts";
+import { FlagSets, groupTypesFrom } from "../flags/store/flag-sets.ts";
+import type { PayloadCipher } from "../flags/store/flag-writes.ts";
+import { payloadCipher } from "../flags/store/payload-cipher.ts";
+import { openPayloadKey } from "../flags/store/payload-key.ts";
+import type { App } from "../http/app.ts";
+import type { RoleReadiness } from "../http/probes.ts";
+import { importRoutes } from "../import/control-route.ts";
+import { ImportUploads } from "../import/uploads.ts";
+import type { JournalPort } from "../journal/journal.ts";
+import type { Lane } from "../journal/segment.ts";
+import { describeSkipped, skippedEntries } from "../journal/skipped-entries.ts";
+import { redactUrl } from "../lib/clickhouse-address.ts";
+import { engineMemory, frontPeopleCacheBytes, memoryBudget } from "../lib/memory-budget.ts";
+import { type SecretCipher, secretCipher } from "../lib/sealed-text.ts";
+import type { Lock } from "../lock.ts";
+import type { Log } from "../log.ts";
+import { CachedFolderUsage } from "../operate/disk-usage.ts";
+import { EngineReportHandler } from "../operate/engine-reports.ts";
+import { EventRate } from "../operate/event-rate.ts";
+import { Metrics } from "../operate/metrics.ts";
+import { PeopleDamage } from "../operate/people-damage.ts";
+import { readinessStates } from "../operate/readiness.ts";
+import { Retention } from "../operate/retention.ts";
+import { SqliteCheck } from "../operate/sqlite-check.ts";
+import { laneStatus, nextBackup, replacedKeys, storedStatus } from "../operate/status.ts";
+import type { Status } from "../operate/status-schema.ts";
+import type { Traces } from "../operate/traces.ts";
+import { UnknownKeys } from "../operate/unknown-keys.ts";
+import { Webhooks } from "../operate/webhooks/webhooks.ts";
+import { paths } from "../paths.ts";
+import type { PeopleDb } from "../persons/open.ts";
+import { laneCursors } from "../persons/reader.ts";
+import { controlSocketName } from "../rpc/control.ts";
+import { RpcServer } from "../rpc/server.ts";
+import { version } from "../version.ts";
+import { createServerApp } from "./app.ts";
+import type { ClusterNode } from "./cluster-node";
+import { consoleBase } from "./console-base.ts";
+import { EngineAdapters } from "./engine-ports.ts";
+import { instanceDeps } from "./instance.ts";
+import { Listeners } from "./listeners.ts";
+import { assertLocalData } from "./local-data.ts";
+import { knownSeqs, openJournal } from "./open-journal.ts";
+import { openServedPeople } from "./open-people.ts";
+import { PersonDeletionService } from "./person-deletion.ts";
+
+/** Maximum delay of a scheduled change. */
+const scheduledEveryMs = 2_000;
+
+/** Usage counts of replaced keys that a crash may lose, as a time span. */
+const keyUsesEveryMs = 10_000;
+
+/** Time limit for storing hash-key overrides during a stop. */
+const overridesSettleMs = 2_000;
+
+export class FlagkeepServer {
+  readonly metadata: Metadata;
+  private readonly people: PeopleDb;
+  private readonly metricsToken: string;
+  private readonly supervisor: EngineSupervisor;
+  private readonly metrics: Metrics;
+  private readonly damage: PeopleDamage;
+  private readonly sqliteCheck: SqliteCheck;
+  private readonly reports: EngineReportHandler;
+  private readonly retention: Retention;
+  private readonly instance: ReturnType<typeof instanceDeps>;
+  private readonly overrides: OverrideWriter;
+  private readonly uploads: ImportUploads;
+  private readonly unknownKeys = new UnknownKeys();
+  private readonly folderUse: CachedFolderUsage;
+  private traces: Traces | undefined;
+  private readonly payloads: PayloadCipher;
+  private readonly secrets: SecretCipher;
+  private readonly webhooks: Webhooks;
+  private scheduleTimer: ReturnType<typeof setInterval> | undefined;
+  private keyUseTimer: ReturnType<typeof setInterval> | undefined;
+  private journal: JournalPort | undefined;
+  private listeners: Listeners | undefined;
+  private state: "starting" | "ready" | "stopping" = "starting";
+  private url: string | undefined;
+  private readonly stopping = new AbortController();
+  private readonly startedAt = new Date();
+  private readonly control: RpcServer;
+  private readonly eventRate = new EventRate(() =>
+    (this.journal?.state() ?? []).reduce((sum, { durable }) => sum + durable, 0),
+  );
+
+  /**
+   * Opens the stores; nothing listens yet.
+   *
+   * @param directory the lock of the data directory, released when the server has stopped.
+   * @param commands  how to start this executable, also in the engine role.
+   * @param onRejected called when the engine cannot work on this data; the server is unusable then.
+   * @param shared    connection to the cluster, of which the data directory holds replicas; absent: single node.
+   * @throws {NewerDataVersionError} @throws {ReplicaOnlyError}
+   */
+  constructor(
+    private readonly config: Config,
+    private readonly log: Log,
+    private readonly directory: Lock,
+    commands: Record<"own" | "engine" | "sqliteCheck", readonly string[]>,
+    onRejected: (reason: EngineDataRejectedError) => void,
+    private readonly shared?: ClusterNode,
+  ) {
+    const dataDir = config["data-dir"];
+    const dataPaths = paths(dataDir);
+    this.metricsToken = metricsToken(config);
+    if (shared === undefined) assertLocalData(dataDir);
+    this.damage = new PeopleDamage(dataDir);
+    this.folderUse = new CachedFolderUsage(dataDir);
+    // Relative socket names: a socket path is limited to 108 bytes.
+    process.chdir(dataDir);
+    this.control = new RpcServer(controlSocketName, (error, name) =>
+      log.error({ name, error: String(error) }, "failed to answer a command"),
+    );
+    this.metadata = openMetadata(dataPaths.metadata);
+    const payloadKey = openPayloadKey(dataPaths.payloadKey, this.metadata);
+    this.payloads = payloadCipher(payloadKey);
+    this.secrets = secretCipher(payloadKey);
+    const budget = memoryBudget(config.memory);
+    const cacheBytes = budget === null ? undefined : frontPeopleCacheBytes(budget);
+    this.people = openServedPeople(dataDir, { cacheBytes, damage: this.damage, log });
+    this.supervisor = new EngineSupervisor(
+      commands.engine,
+      {
+        dataDir,
+        front: crypto.randomUUID(),
+        eventsAt: eventsAddress(config, process.env),
+        shared: shared === undefined ? null : { postgres: shared.address, front: shared.id },
+        memoryLimitBytes: config["duckdb-memory-limit"],
+        spillLimitBytes: config["duckdb-spill-limit"],
+        memory: budget === null ? null : engineMemory(budget),
+        threads: config["duckdb-threads"],
+        queryTimeoutMs: config["query-timeout"],
+        propertyColumnsMax: config["property-columns"],
+        spikes: { factor: config["spike-factor"], minimumPerMinute: config["spike-minimum"] },
+        archive: { bytesMax: config["archive-max-size"], reserveBytes: config["journal-reserve"] },
+        resultBytesMax: config["query-result-limit"],
+      },
+      log,
+      {
+        onReport: (report) => {
+          this.takeReport(report);
+          if (report.type === "applied") this.traces?.loaded(report.applied);
+        },
+        onRefused: onRejected,
+      },
+    );
+    if (this.damage.reason !== null)
+      this.supervisor.block({ message: this.damage.reason, hint: "Events that arrive wait in the journal." });
+    this.sqliteCheck = new SqliteCheck({
+      ...{ dataDir, command: commands.sqliteCheck, log },
+      onChecked: (corrupt) => {
+        this.damage.recordChecked(corrupt);
+        if (corrupt.length > 0) log.error({}, this.damage.reason!);
+      },
+    });
+    this.damage.onUnknownFile = () => void this.sqliteCheck.run();
+    this.metrics = new Metrics({
+      dataDir,
+      damage: this.damage,
+      journal: () => this.journal,
+      supervisor: this.supervisor,
+      roles: () => this.roles(),
+      sharedLag: shared && (() => this.lag()),
+    });
+    this.instance = instanceDeps(config, commands.own);
+    this.uploads = new ImportUploads({
+      ...{ dataDir, executable: commands.own, reserveBytes: config["journal-reserve"] },
+    });
+    const engine = new EngineClient(this.supervisor);
+    this.overrides = new OverrideWriter({
+      store: (overrides) => engine.ask("addHashKeyOverrides", overrides),
+      onDiscarded: (error) => log.error({ error: String(error) }, "failed to store hash key overrides"),
+    });
+    this.retention = new Retention({
+      dataDir,
+      rules: config["events-retention"],
+      projects: () =>
+        this.metadata.projects
+          .list({ includeArchived: true })
+          .map(({ id, eventsRetentionDays }) => ({ id, eventsRetentionDays })),
+      // Events are shared: only the loader deletes them.
+      remove: async (cutoffs) =>
+        this.shared?.isLoader === false ? 0 : await engine.ask("deleteExpiredEvents", { cutoffs }),
+      isCaughtUp: async () => {
+        // In a cluster, entries of other nodes are loaded by the node that holds the loader lease.
+        if (this.shared !== undefined) return true;
+        const loaded = await engine.ask("loadedSeqs", {});
+        return (this.journal?.state() ?? []).every(({ lane, lastSeq }) => loaded[lane] >= lastSeq);
+      },
+      log,
+    });
+    this.webhooks = new Webhooks({
+      ...{ dataDir, log, metadata: this.metadata, people: this.people, damage: this.damage },
+      secrets: this.secrets,
+      rules: { allowed: config["webhook-allowed-networks"] },
+      base: () => consoleBase(config, this.url),
+      together: (work) => this.together(work),
+      isActive: () => this.shared?.isLoader !== false,
+    });
+    this.reports = new EngineReportHandler(
+      this.metadata,
+      this.metrics,
+      log,
+      config["spike-webhook"],
+      (spike) => this.webhooks.takeSpike(spike),
+    );
+  }
+
+  /**
+   * Recovers the journal, starts the engine and listens.
+   *
+   * @param options.sendsWebhooks false for the server of a single command, which knows no settings of `serve`.
+   * @returns the URL of the server.
+   * @throws {ListenError}
+   */
+  async start({ sendsWebhooks = true } = {}): Promise<string> {
+    this.control.listen({
+      status: () => this.status(),
+      schema: () => knownVersions(),
+      console: () => ({ base: consoleBase(this.config, this.url) }),
+      unknown_keys: () => this.unknownKeys.list(),
+      ...importRoutes(this.metadata.projects, () => this.journal),
+      ...this.eraser.rpc(),
+      ...this.uploads.rpc(),
+    });
+    // Calculations that another node runs may continue.
+    const isAlone = (this.shared?.count ?? 1) === 1;
+    const interrupted = isAlone ? await this.together(() => endInterruptedCalculations(this.metadata)) : [];
+    void cleanUpWorkFolder(this.config["data-dir"]).catch((error) =>
+      this.log.warn({ error: String(error) }, "failed to delete files of an interrupted backup"),
+    );
+    this.supervisor.run();
+    const journal = await this.openJournal();
+    this.journal = journal;
+    this.eventRate.start();
+    this.scheduleTimer = setInterval(() => void this.makeScheduledChanges(), scheduledEveryMs);
+    this.keyUseTimer = setInterval(() => void this.storeKeyUses(), keyUsesEveryMs);
+    this.traces = await getTraces(this.config, this.log);
+    this.listeners = new Listeners(this.config, this.log, this.app(journal));
+    this.url = this.listeners.url;
+    this.shared?.named(this.url);
+    this.retention.start();
+    if (sendsWebhooks) this.webhooks.start();
+    void this.countCohorts(interrupted);
+    if (this.shared !== undefined) this.shared.onServerGone = () => void this.takeOverCohorts();
+    this.state = "ready";
+    void this.sqliteCheck.run();
+    return this.url;
+  }
+
+  /** Finishes cohort calculations of a node that has died. */
+  private async takeOverCohorts(): Promise<void> {
+    try {
+      await this.countCohorts(await this.together(() => endInterruptedCalculations(this.metadata)));
+    } catch (error) {
+      this.log.warn({ error: String(error) }, "failed to check cohorts of a dead node");
+    }
+  }
+
+  private async countCohorts(interrupted: readonly InterruptedCohort[]): Promise<void> {
+    if (interrupted.length === 0) return;
+    const { metadata, people, log } = this;
+    const engine = new EngineClient(this.supervisor);
+    const flagSets = new FlagSets(
+      metadata,
+      groupTypesFrom(people, (error) => this.damage.record(error)),
+    );
+    const cohortFiller = new EngineAdapters({ engine, metadata, flagSets, people });
+    const afterwards = async (work: () => void) => await (this.shared?.changeLater(work) ?? work());
+    await countPending({ metadata, cohortFiller, log, afterwards }, interrupted);
+  }
+
+  private async openJournal(): Promise<JournalPort> {
+    const { config, log, people, damage, supervisor: loader } = this;
+    const onRefused = (reason: string) => this.metrics.countRejected("capture", reason);
+    return await openJournal({ config, log, people, damage, loader, onRefused }, this.shared);
+  }
+
+  private app(journal: JournalPort): App {
+    const { config, log, metadata, people, supervisor, metrics, traces } = this;
+    const { unknownKeys, payloads, secrets, overrides, uploads, eraser, instance, shared } = this;
+    return createServerApp({
+      damage: this.damage,
+      ...{ config, log, metadata, people, supervisor, metrics, traces, journal },
+      ...{ unknownKeys, payloads, secrets, overrides, uploads, eraser, instance, shared },
+      status: () => this.status(),
+      roles: () => this.roles(),
+      warnings: () => skippedEntries(paths(this.config["data-dir"]).quarantine).map(describeSkipped),
+      stopping: this.stopping.signal,
+      metricsToken: this.metricsToken,
+    });
+  }
+
+  private takeReport(report: Report): void {
+    if (report.type === "corrupt") this.damage.recordUnknownFile();
+    const isUsage = report.type === "flag_usage" && report.usage.length > 0;
+    if (this.shared === undefined || !isUsage) this.reports.take(report);
+    else
+      this.shared
+        .change(() => this.reports.take(report))
+        .catch((error) => this.log.warn({ error: String(error) }, "failed to record flag usage"));
+  }
+
+  /** Changes the metadata, in a cluster for all nodes. @throws {PostgresUnreachableError} */
+  async together<Result>(work: () => Result): Promise<Result> {
+    return this.shared === undefined ? work() : await this.shared.change(work);
+  }
+
+  /** Stops accepting requests, finishes those in flight, loads the journal and closes the stores. */
+  async stop(): Promise<void> {
+    this.state = "stopping";
+    this.stopping.abort();
+    this.retention.stop();
+    const webhooks = this.webhooks.stop();
+    const end = performance.now() + this.config["shutdown-timeout"];
+    await this.listeners?.stop();
+    await Promise.all([this.instance.jobs.stop(), this.uploads.stop(), this.sqliteCheck.stop()]);
+    await this.journal?.close();
+    await this.overrides.settle(Math.min(overridesSettleMs, Math.max(0, end - performance.now())));
+    await this.supervisor.stop(Math.max(0, end - performance.now()));
+    this.eventRate.stop();
+    await this.traces?.stop();
+    clearInterval(this.scheduleTimer);
+    clearInterval(this.keyUseTimer);
+    this.metadata.projects.storeUses();
+    await webhooks;
+    await this.control.stop();
+    await this.shared?.close();
+    this.people.$client.close();
+    this.metadata.close();
+    this.directory.release();
+  }
+
+  private get eraser(): PersonDeletionService {
+    const { metadata, people } = this;
+    return new PersonDeletionService({
+      ...{ dataDir: this.config["data-dir"], metadata, people },
+      journal: () => this.journal,
+      together: (work) => this.together(work),
+    });
+  }
+
+  /** Kills the engine immediately; acknowledged entries are loaded at the next start. */
+  kill(): void {
+    this.supervisor.kill();
+  }
+
+  private async status(): Promise<Status> {
+    const dataDir = this.config["data-dir"];
+    // Read before the first await: a stop may close the stores meanwhile.
+    const neededBytes = this.journal?.admission().neededBytes;
+    const stored =
+      this.damage.reading(() => storedStatus(dataDir, this.people, neededBytes), undefined) ??
+      storedStatus(dataDir, undefined, neededBytes);
+    const applied = this.loadedSeqs();
+    const state: Omit<Status, "disk"> = {
+      running: true,
+      state: this.state,
+      version,
+      url: this.url ?? null,
+      started_at: this.startedAt.toISOString(),
+      uptime_seconds: Math.floor((Date.now() - this.startedAt.getTime()) / 1_000),
+      events_per_second: this.eventRate.perSecond(),
+      journal: laneStatus(this.journal?.state() ?? [], applied),
+      roles: this.roles(),
+      engine: this.supervisor.state,
+      events_at: this.config["events-url"] && redactUrl(this.config["events-url"]),
+      shared: this.shared?.status() ?? null,
+      sqlite_corruption: this.damage.reason,
+      retention: this.retention.state(),
+      replaced_keys: replacedKeys(this.metadata.projects),
+      next_backup: nextBackup(this.config["backup-schedule"]),
+      ...stored,
+    };
+    return { ...state, disk: { ...stored.disk, ...(await this.folderUse.read()) } };
+  }
+
+  /** Per lane, the last loaded entry; if that is unreadable, the last entry known to the backup and the archive. */
+  private loadedSeqs(): Record<Lane, number> {
+    const { damage } = this;
+    return damage.reading(() => laneCursors(this.people), undefined) ?? knownSeqs(this.config["data-dir"]);
+  }
+
+  /** Per lane, the acknowledged entries that no node has loaded. */
+  private lag(): Record<Lane, number> {
+    const lag = { realtime: 0, historical: 0 };
+    for (const { lane, lag_entries } of laneStatus(this.journal?.state() ?? [], this.loadedSeqs()))
+      lag[lane] = lag_entries;
+    return lag;
+  }
+
+  private roles(): RoleReadiness[] {
+    return readinessStates({
+      state: this.state,
+      admission: this.journal?.admission(),
+      engine: this.supervisor.state,
+      damage: this.damage.reason,
+    });
+  }
+
+  private async makeScheduledChanges(): Promise<void> {
+    try {
+      const writing = { metadata: this.metadata, payloads: this.payloads };
+      if (hasDueChanges(writing)) await this.together(() => runScheduledChanges(writing));
+    } catch (error) {
+      this.damage.record(error);
+      // They stay due and are retried at the next interval.
+      this.log.error({ error: String(error) }, "failed to apply scheduled changes");
+    }
+  }
+
+  private async storeKeyUses(): Promise<void> {
+    try {
+      const { projects } = this.metadata;
+      if (projects.hasUses) await this.together(() => projects.storeUses());
+    } catch (error) {
+      this.damage.record(error);
+      this.log.warn({ error: String(error) }, "failed to store the usage of previous project keys");
+    }
+  }
+}
+
+/** Loaded only with a collector configured: the libraries take 7 MB. */
+async function getTraces(config: Config, log: Log): Promise<Traces | undefined> {
+  if (config["traces-endpoint"] === "") return undefined;
+  const { Traces } = await import("../operate/traces.ts");
+  return new Traces({ endpoint: config["traces-endpoint"], samplePercent: config["traces-sample"] }, log);
+}
