@@ -5,7 +5,7 @@ BUN := node_modules/.bin/bun
 SOURCES := $(shell find cli src -type f 2>/dev/null) build.ts package.json
 
 .DEFAULT_GOAL := help
-.PHONY: help run build release check audit static format test test-fast clickhouse test-clickhouse test-cluster test-budgets test-crash test-random test-sdk kill-test prove mutation bench bench-flood bench-backups bench-room bench-queries bench-peers bench-flag-peers soak pictures clean
+.PHONY: help run build release check audit static format test test-fast clickhouse test-clickhouse test-cluster test-budgets test-crash test-random test-sdk kill-test prove mutation bench bench-flood bench-backups bench-room bench-queries bench-statements bench-peers bench-flag-peers soak pictures clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,7 +60,7 @@ SDKS_OF_FRONTS := posthog-node posthog-node-flags posthog-js posthog-python post
 
 test-cluster: build ## Run the SDKs over two fronts, and fronts that die and hang for longer (ROUNDS=50)
 	FLAGKEEP_TEST_FRONTS=2 $(BUN) test $(SDKS_OF_FRONTS:%=test/sdk/%.test.ts) --timeout 120000
-	FLAGKEEP_TEST_CLUSTER_ROUNDS=$(or $(ROUNDS),50) $(BUN) test test/postgres/failover.test.ts --timeout 3600000
+	FLAGKEEP_TEST_CLUSTER_ROUNDS=$(or $(ROUNDS),50) $(BUN) test test/cluster/failover.test.ts --timeout 3600000
 
 test-budgets: build ## Judge how quick the console is; alone, and needs Chromium (EVENTS=1000000)
 	FLAGKEEP_TEST_BUDGETS=1 FLAGKEEP_TEST_BUDGET_EVENTS=$(or $(EVENTS),100000) $(BUN) test --timeout 600000 test/console/budgets.test.ts
@@ -100,6 +100,10 @@ bench-room: build ## Measure what events and their people take on the disk, besi
 bench-queries: node_modules/.installed ## Measure insights beside hand-made typed columns (EVENTS=3000000 ROUNDS=5)
 	mkdir -p dist
 	$(BUN) test/bench/queries.ts
+
+bench-statements: node_modules/.installed ## Run 22 typical statements at the default limits (EVENTS=10000000)
+	mkdir -p dist
+	$(BUN) test/bench/statements.ts
 
 bench-peers: build ## Measure events beside Redis and PostgreSQL, where they are installed
 	$(BUN) test/bench/peers.ts

@@ -1,5 +1,5 @@
 /**
- * Compiles the command line and the appliance into one executable: `bun build.ts [--outfile dist/flagkeep]`.
+ * Compiles the command line and the server into one executable: `bun build.ts [--outfile dist/flagkeep]`.
  *
  * For another machine it is told three things more, as `deploy/release.ts` does: `--target linux-arm64`, `--runtime`
  * with Bun's executable for that machine, and `--bindings` with the folder of DuckDB's package for it.
@@ -9,9 +9,9 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { parseArgs } from "node:util";
 import packageJson from "./package.json";
+import { patchedClient } from "./src/cluster/patched-client.ts";
 import { pagePlugin } from "./src/console/embed.ts";
 import { hashOfFile } from "./src/events/duckdb/native-folder.ts";
-import { mendedClient } from "./src/postgres/mended-client.ts";
 import { scannerPlugin } from "./src/scan/embed.ts";
 
 const { values } = parseArgs({
@@ -36,7 +36,7 @@ const addon = await embedded(addonPath);
 const library = await embedded(libraryPath);
 
 const page = await pagePlugin();
-const client = mendedClient();
+const client = patchedClient();
 const scanner = scannerPlugin();
 const duckdb = require("@duckdb/node-bindings");
 const result = await Bun.build({

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { readConfig, readSetting, unknownVariables } from "../src/config/read.ts";
 import { environmentName, type SettingName, settings } from "../src/config/settings.ts";
-import { WrongSetting } from "../src/lib/setting-kinds.ts";
+import { InvalidSettingError } from "../src/lib/setting-types.ts";
 
 describe("settings", () => {
   test("every default is accepted by its own check", () => {
@@ -73,7 +73,7 @@ describe("settings", () => {
   for (const [name, text] of mistakes) {
     test(`${name} must not be "${text}"`, () => {
       const reading = () => readSetting(name, { [name]: text }, {});
-      expect(reading).toThrow(WrongSetting);
+      expect(reading).toThrow(InvalidSettingError);
       expect(reading).toThrow(`--${name} is "${text}", but it must be `);
     });
   }

@@ -3,7 +3,7 @@
 import { expect, test } from "bun:test";
 import { createLog } from "../src/log.ts";
 
-function linesOf(write: (log: ReturnType<typeof createLog>) => void): string[] {
+function getLines(write: (log: ReturnType<typeof createLog>) => void): string[] {
   const written: string[] = [];
   write(createLog("info", "text", { write: (line) => written.push(line) }));
   const lines = written.join("").split("\n");
@@ -11,13 +11,13 @@ function linesOf(write: (log: ReturnType<typeof createLog>) => void): string[] {
 }
 
 test("an entry is a line with its fields", () => {
-  const log = linesOf((to) => to.info({ url: "http://127.0.0.1:8000", took: { ms: 3 } }, "listening"));
+  const log = getLines((to) => to.info({ url: "http://127.0.0.1:8000", took: { ms: 3 } }, "listening"));
   expect(log).toEqual(['INFO  listening url=http://127.0.0.1:8000 took={"ms":3}', ""]);
 });
 
 test("nothing that a client sends makes a line of its own, or steers a terminal", () => {
   const names = ["a\n2026-01-01T00:00:00.000Z ERROR forged", "\u001b[2Jb", "c\u009b31m", "d\u2028e"];
-  const log = linesOf((to) => names.forEach((event) => void to.warn({ event }, "a spike began")));
+  const log = getLines((to) => names.forEach((event) => void to.warn({ event }, "a spike began")));
   expect(log).toEqual([
     String.raw`WARN  a spike began event="a\n2026-01-01T00:00:00.000Z ERROR forged"`,
     String.raw`WARN  a spike began event="\u001b[2Jb"`,

@@ -3,13 +3,13 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { gzipSync } from "node:zlib";
 import lzString from "lz-string";
-import { type StoredEvent, TestAppliance, until } from "../support/appliance.ts";
+import { ServerProcess, type StoredEvent, until } from "../support/server.ts";
 
-let appliance: TestAppliance;
+let server: ServerProcess;
 beforeAll(async () => {
-  appliance = await TestAppliance.start();
+  server = await ServerProcess.start();
 });
-afterAll(() => appliance[Symbol.asyncDispose]());
+afterAll(() => server[Symbol.asyncDispose]());
 
 let counter = 0;
 /** Ids that no other case uses. */
@@ -21,19 +21,19 @@ async function send(
   headers: Record<string, string> = {},
   method = "POST",
 ) {
-  return await fetch(`${appliance.url}${path}`, { method, body, headers });
+  return await fetch(`${server.url}${path}`, { method, body, headers });
 }
 
 /** Waits until everything sent before is readable, then reads the events of a distinct id. */
-async function eventsOf(distinctId: string): Promise<StoredEvent[]> {
+async function getEvents(distinctId: string): Promise<StoredEvent[]> {
   await everythingReadable();
-  return await appliance.events(`order=seq&distinct_id=${encodeURIComponent(distinctId)}`);
+  return await server.events(`order=seq&distinct_id=${encodeURIComponent(distinctId)}`);
 }
 
 async function everythingReadable(): Promise<void> {
   const uuid = Bun.randomUUIDv7();
-  await appliance.capture({ event: "marker", distinct_id: "marker", uuid });
-  await until(async () => (await appliance.events(`uuid=${uuid}`)).length === 1, "the marker is readable");
+  await server.capture({ event: "marker", distinct_id: "marker", uuid });
+  await until(async () => (await server.events(`uuid=${uuid}`)).length === 1, "the marker is readable");
 }
 
 interface PersonBody {
@@ -42,25 +42,23 @@ interface PersonBody {
   properties: Record<string, unknown>;
 }
 
-async function personsOf(distinctId: string): Promise<PersonBody[]> {
+async function getPersons(distinctId: string): Promise<PersonBody[]> {
   await everythingReadable();
-  const response = await appliance.api(
-    `/api/projects/1/persons/?distinct_id=${encodeURIComponent(distinctId)}`,
-  );
+  const response = await server.api(`/api/projects/1/persons/?distinct_id=${encodeURIComponent(distinctId)}`);
   expect(response.status).toBe(200);
   return ((await response.json()) as { results: PersonBody[] }).results;
 }
 
-async function warningsOf(type: string): Promise<number> {
+async function getWarnings(type: string): Promise<number> {
   await everythingReadable();
-  const response = await appliance.api("/api/projects/1/ingestion_warnings/");
+  const response = await server.api("/api/projects/1/ingestion_warnings/");
   expect(response.status).toBe(200);
   const { results } = (await response.json()) as { results: { type: string; count: number }[] };
   return results.filter((warning) => warning.type === type).reduce((sum, { count }) => sum + count, 0);
 }
 
 const item = (distinctId: string, more: Record<string, unknown> = {}) => ({
-  api_key: appliance.token,
+  api_key: server.token,
   event: "thing",
   distinct_id: distinctId,
   ...more,
@@ -73,26 +71,26 @@ describe("routes and bodies", () => {
       const response = await send(path, JSON.stringify(item(id)), { "Content-Type": "application/json" });
       expect(response.status).toBe(200);
       expect(await response.text()).toBe('{"status":"Ok"}');
-      expect(await eventsOf(id)).toHaveLength(1);
-      expect(await personsOf(id)).toHaveLength(1);
+      expect(await getEvents(id)).toHaveLength(1);
+      expect(await getPersons(id)).toHaveLength(1);
     });
   }
 
   test("3: of a batch the nameless and the id-less are dropped, the rest is kept", async () => {
     const id = unique("batch");
-    const response = await appliance.batch([
+    const response = await server.batch([
       { event: "kept", properties: { distinct_id: id } },
       { properties: { distinct_id: id } },
       { event: "no id", distinct_id: "" },
     ]);
     expect(response.status).toBe(200);
-    expect((await eventsOf(id)).map(({ event }) => event)).toEqual(["kept"]);
+    expect((await getEvents(id)).map(({ event }) => event)).toEqual(["kept"]);
   });
 
   test("4: a single event without a distinct id", async () => {
-    const before = await warningsOf("missing_distinct_id");
-    expect((await appliance.capture({ event: "nobody" })).status).toBe(200);
-    expect(await warningsOf("missing_distinct_id")).toBe(before + 1);
+    const before = await getWarnings("missing_distinct_id");
+    expect((await server.capture({ event: "nobody" })).status).toBe(200);
+    expect(await getWarnings("missing_distinct_id")).toBe(before + 1);
   });
 
   const refusals: [string, string, unknown, number][] = [
@@ -102,14 +100,14 @@ describe("routes and bodies", () => {
   ];
   for (const [name, path, body, status] of refusals) {
     test(name, async () => {
-      const response = await appliance.post(path, body);
+      const response = await server.post(path, body);
       expect(response.status).toBe(status);
       expect(await response.json()).toMatchObject({ type: "authentication_error", attr: null });
     });
   }
 
   test("7: an empty batch", async () => {
-    const response = await appliance.batch([]);
+    const response = await server.batch([]);
     expect(response.status).toBe(400);
     expect(await response.json()).toMatchObject({ type: "validation_error", code: "invalid_payload" });
   });
@@ -122,7 +120,7 @@ describe("routes and bodies", () => {
     const id = unique("gzip");
     const response = await send("/e/", gzipSync(JSON.stringify(item(id))), { "Content-Type": "text/plain" });
     expect(response.status).toBe(200);
-    expect(await eventsOf(id)).toHaveLength(1);
+    expect(await getEvents(id)).toHaveLength(1);
   });
 
   test("10: a form with base64 in which a plus became a space", async () => {
@@ -135,21 +133,21 @@ describe("routes and bodies", () => {
       "Content-Type": "application/x-www-form-urlencoded",
     });
     expect(response.status).toBe(200);
-    expect((await eventsOf(id))[0]!.properties.text).toBe("~~>>>???");
+    expect((await getEvents(id))[0]!.properties.text).toBe("~~>>>???");
   });
 
   test("11: lz64", async () => {
     const id = unique("lz64");
     const body = lzString.compressToBase64(JSON.stringify(item(id)));
     expect((await send("/e/?compression=lz64", body, { "Content-Type": "text/plain" })).status).toBe(200);
-    expect(await eventsOf(id)).toHaveLength(1);
+    expect(await getEvents(id)).toHaveLength(1);
   });
 
   test("12: GET with data in the query", async () => {
     const id = unique("get");
     const data = encodeURIComponent(Buffer.from(JSON.stringify(item(id))).toString("base64"));
     expect((await send(`/e/?data=${data}`, undefined, {}, "GET")).status).toBe(200);
-    expect(await eventsOf(id)).toHaveLength(1);
+    expect(await getEvents(id)).toHaveLength(1);
   });
 
   test("13: a beacon gets 204 and nothing else", async () => {
@@ -162,33 +160,33 @@ describe("routes and bodies", () => {
 
   test("14: an array with the token in the properties", async () => {
     const id = unique("array");
-    const body = [{ event: "x", properties: { token: appliance.token, distinct_id: id } }];
-    expect((await appliance.post("/e/", body)).status).toBe(200);
-    expect(await eventsOf(id)).toHaveLength(1);
+    const body = [{ event: "x", properties: { token: server.token, distinct_id: id } }];
+    expect((await server.post("/e/", body)).status).toBe(200);
+    expect(await getEvents(id)).toHaveLength(1);
   });
 
   test("15: two different tokens", async () => {
     const id = unique("tokens");
     const body = [item(id), { ...item(id), api_key: "phc_other" }];
-    expect((await appliance.post("/e/", body)).status).toBe(401);
-    expect(await eventsOf(id)).toHaveLength(0);
+    expect((await server.post("/e/", body)).status).toBe(401);
+    expect(await getEvents(id)).toHaveLength(0);
   });
 
   test("16: distinct ids of other kinds", async () => {
     const base = unique("id");
     const long = base.padEnd(250, "x");
-    await appliance.post("/batch/", {
-      api_key: appliance.token,
+    await server.post("/batch/", {
+      api_key: server.token,
       batch: [
         { event: "number", distinct_id: 987_654_321 },
         { event: "spaces", distinct_id: `  ${base}  ` },
         { event: "long", distinct_id: long },
       ],
     });
-    expect(await eventsOf("987654321")).toHaveLength(1);
-    expect(await eventsOf(`  ${base}  `)).toHaveLength(1);
-    expect(await eventsOf(long)).toHaveLength(1);
-    expect(await eventsOf(long.slice(0, 200))).toHaveLength(0);
+    expect(await getEvents("987654321")).toHaveLength(1);
+    expect(await getEvents(`  ${base}  `)).toHaveLength(1);
+    expect(await getEvents(long)).toHaveLength(1);
+    expect(await getEvents(long.slice(0, 200))).toHaveLength(0);
   });
 
   test("28: 50,000 historical events in one body keep their order", async () => {
@@ -198,14 +196,14 @@ describe("routes and bodies", () => {
       timestamp: "2021-01-01T00:00:00Z",
       properties: { distinct_id: id, number, padding: "x".repeat(230) },
     }));
-    const body = JSON.stringify({ api_key: appliance.token, historical_migration: true, batch });
+    const body = JSON.stringify({ api_key: server.token, historical_migration: true, batch });
     expect(body.length).toBeGreaterThan(15e6);
     expect(body.length).toBeLessThan(20 * 1024 * 1024);
     const response = await send("/batch/", body, { "Content-Type": "application/json" });
     expect(response.status).toBe(200);
     const events = await until(
       async () => {
-        const found = await appliance.events(`order=seq&distinct_id=${id}`);
+        const found = await server.events(`order=seq&distinct_id=${id}`);
         return found.length === 50_000 && found;
       },
       "all are stored",
@@ -217,7 +215,7 @@ describe("routes and bodies", () => {
   }, 90_000);
 
   test("29: more than 20 MiB, plain and as a bomb", async () => {
-    const body = `{"api_key":"${appliance.token}","event":"x","distinct_id":"y","properties":{"a":"${"x".repeat(20 * 1024 * 1024)}"}}`;
+    const body = `{"api_key":"${server.token}","event":"x","distinct_id":"y","properties":{"a":"${"x".repeat(20 * 1024 * 1024)}"}}`;
     const plain = await send("/batch/", body, { "Content-Type": "application/json" });
     expect(plain.status).toBe(413);
     expect(await plain.json()).toMatchObject({ code: "payload_too_large" });
@@ -242,7 +240,7 @@ describe("routes and bodies", () => {
   });
 
   test("32: replay data", async () => {
-    expect((await appliance.post("/s/", [item("x")])).status).toBe(200);
+    expect((await server.post("/s/", [item("x")])).status).toBe(200);
   });
 });
 
@@ -256,113 +254,113 @@ describe("duplicates", () => {
       uuid: uuid.toUpperCase(),
       properties: { distinct_id: id, $set: { value: "second" } },
     };
-    await appliance.batch([first, second]);
-    await appliance.batch([second]);
-    expect(await eventsOf(id)).toHaveLength(1);
-    await appliance.batch([second], { historical_migration: true });
-    await appliance.batch([second]);
-    const events = await eventsOf(id);
+    await server.batch([first, second]);
+    await server.batch([second]);
+    expect(await getEvents(id)).toHaveLength(1);
+    await server.batch([second], { historical_migration: true });
+    await server.batch([second]);
+    const events = await getEvents(id);
     expect(events.map(({ event }) => event)).toEqual(["first"]);
-    expect((await personsOf(id))[0]!.properties.value).toBe("first");
+    expect((await getPersons(id))[0]!.properties.value).toBe("first");
   });
 });
 
 describe("persons", () => {
   test("18: a personless event makes no person", async () => {
     const id = unique("personless");
-    await appliance.capture(item(id, { properties: { $process_person_profile: false, $set: { a: 1 } } }));
-    const [event] = await eventsOf(id);
+    await server.capture(item(id, { properties: { $process_person_profile: false, $set: { a: 1 } } }));
+    const [event] = await getEvents(id);
     expect(event!.person).toBeNull();
-    expect(await personsOf(id)).toEqual([]);
+    expect(await getPersons(id)).toEqual([]);
   });
 
   test("19: a personless $identify is an anonymous event, and warned of", async () => {
     const id = unique("personless");
     const type = "invalid_event_when_process_person_profile_is_false";
-    const before = await warningsOf(type);
-    const response = await appliance.capture(
+    const before = await getWarnings(type);
+    const response = await server.capture(
       item(id, { event: "$identify", properties: { $process_person_profile: false, $set: { a: 1 } } }),
     );
     expect(response.status).toBe(200);
-    expect(await eventsOf(id)).toMatchObject([{ event: "$identify", person: null }]);
-    expect(await personsOf(id)).toEqual([]);
-    expect(await warningsOf(type)).toBe(before + 1);
+    expect(await getEvents(id)).toMatchObject([{ event: "$identify", person: null }]);
+    expect(await getPersons(id)).toEqual([]);
+    expect(await getWarnings(type)).toBe(before + 1);
   });
 
   test("20: anonymous events, then $identify: one person with two ids, earlier events too", async () => {
     const [anon, user] = [unique("anon"), unique("user")];
-    await appliance.capture(item(anon));
-    await appliance.capture(item(user, { event: "$identify", properties: { $anon_distinct_id: anon } }));
-    const persons = await personsOf(user);
+    await server.capture(item(anon));
+    await server.capture(item(user, { event: "$identify", properties: { $anon_distinct_id: anon } }));
+    const persons = await getPersons(user);
     expect(persons).toHaveLength(1);
     expect(persons[0]!.distinct_ids.toSorted()).toEqual([anon, user].toSorted());
-    expect((await eventsOf(anon))[0]!.person!.uuid).toBe(persons[0]!.uuid);
+    expect((await getEvents(anon))[0]!.person!.uuid).toBe(persons[0]!.uuid);
   });
 
   test("21: an illegal anonymous id", async () => {
     const id = unique("user");
-    const before = await warningsOf("cannot_merge_with_illegal_distinct_id");
-    await appliance.capture(
+    const before = await getWarnings("cannot_merge_with_illegal_distinct_id");
+    await server.capture(
       item(id, { event: "$identify", properties: { $anon_distinct_id: "anonymous", $set: { a: 1 } } }),
     );
-    const [person] = await personsOf(id);
+    const [person] = await getPersons(id);
     expect(person).toMatchObject({ distinct_ids: [id], properties: { a: 1 } });
-    expect(await eventsOf(id)).toHaveLength(1);
-    expect(await warningsOf("cannot_merge_with_illegal_distinct_id")).toBe(before + 1);
+    expect(await getEvents(id)).toHaveLength(1);
+    expect(await getWarnings("cannot_merge_with_illegal_distinct_id")).toBe(before + 1);
   });
 
   test("22: a second $identify from an identified id is refused", async () => {
     const [anon, user, other] = [unique("anon"), unique("user"), unique("other")];
-    const before = await warningsOf("cannot_merge_already_identified");
-    await appliance.capture(item(anon));
-    await appliance.capture(item(user, { event: "$identify", properties: { $anon_distinct_id: anon } }));
-    await appliance.capture(item(other));
-    await appliance.capture(item(other, { event: "$identify", properties: { $anon_distinct_id: user } }));
-    expect((await personsOf(other))[0]!.distinct_ids).toEqual([other]);
-    expect(await warningsOf("cannot_merge_already_identified")).toBe(before + 1);
+    const before = await getWarnings("cannot_merge_already_identified");
+    await server.capture(item(anon));
+    await server.capture(item(user, { event: "$identify", properties: { $anon_distinct_id: anon } }));
+    await server.capture(item(other));
+    await server.capture(item(other, { event: "$identify", properties: { $anon_distinct_id: user } }));
+    expect((await getPersons(other))[0]!.distinct_ids).toEqual([other]);
+    expect(await getWarnings("cannot_merge_already_identified")).toBe(before + 1);
   });
 
   test("23: $create_alias: the request's person wins, the alias is listed first", async () => {
     const [a, b] = [unique("a"), unique("b")];
-    await appliance.capture(item(a, { properties: { $set: { key: "of a" } } }));
-    await appliance.capture(item(b, { properties: { $set: { key: "of b", only: "b" } } }));
-    await appliance.capture(item(a, { event: "$create_alias", properties: { alias: b } }));
-    const persons = await personsOf(a);
+    await server.capture(item(a, { properties: { $set: { key: "of a" } } }));
+    await server.capture(item(b, { properties: { $set: { key: "of b", only: "b" } } }));
+    await server.capture(item(a, { event: "$create_alias", properties: { alias: b } }));
+    const persons = await getPersons(a);
     expect(persons).toHaveLength(1);
     expect(persons[0]).toMatchObject({ distinct_ids: [b, a], properties: { key: "of a", only: "b" } });
   });
 
   test("24: $set_once after $set, then $unset", async () => {
     const id = unique("set");
-    await appliance.capture(item(id, { properties: { $set: { key: "set" } } }));
-    await appliance.capture(item(id, { properties: { $set_once: { key: "once" } } }));
-    expect((await personsOf(id))[0]!.properties.key).toBe("set");
-    await appliance.capture(item(id, { properties: { $unset: ["key"] } }));
-    expect((await personsOf(id))[0]!.properties).not.toHaveProperty("key");
+    await server.capture(item(id, { properties: { $set: { key: "set" } } }));
+    await server.capture(item(id, { properties: { $set_once: { key: "once" } } }));
+    expect((await getPersons(id))[0]!.properties.key).toBe("set");
+    await server.capture(item(id, { properties: { $unset: ["key"] } }));
+    expect((await getPersons(id))[0]!.properties).not.toHaveProperty("key");
   });
 
   test("a historical event does not overwrite a later value", async () => {
     const id = unique("history");
-    await appliance.capture(item(id, { properties: { $set: { plan: "paid" } } }));
+    await server.capture(item(id, { properties: { $set: { plan: "paid" } } }));
     await everythingReadable();
     const old = {
       event: "$set",
       timestamp: "2020-01-01T00:00:00Z",
       properties: { distinct_id: id, $set: { plan: "trial", since: 2020 } },
     };
-    await appliance.batch([old], { historical_migration: true });
+    await server.batch([old], { historical_migration: true });
     await until(
-      async () => (await appliance.events(`distinct_id=${id}&historical=true`)).length === 1,
+      async () => (await server.events(`distinct_id=${id}&historical=true`)).length === 1,
       "it is stored",
     );
-    expect((await personsOf(id))[0]!.properties).toMatchObject({ plan: "paid", since: 2020 });
+    expect((await getPersons(id))[0]!.properties).toMatchObject({ plan: "paid", since: 2020 });
   });
 });
 
 describe("groups", () => {
   const groups = async (index: number) => {
     await everythingReadable();
-    const response = await appliance.api(`/api/projects/1/groups/?group_type_index=${index}`);
+    const response = await server.api(`/api/projects/1/groups/?group_type_index=${index}`);
     return (
       (await response.json()) as {
         results: { group_key: string; group_properties: Record<string, unknown> }[];
@@ -371,7 +369,7 @@ describe("groups", () => {
   };
   const types = async () => {
     await everythingReadable();
-    return (await (await appliance.api("/api/projects/1/groups_types/")).json()) as {
+    return (await (await server.api("/api/projects/1/groups_types/")).json()) as {
       group_type: string;
       group_type_index: number;
     }[];
@@ -379,18 +377,18 @@ describe("groups", () => {
 
   test("25, 26, 27: types and groups", async () => {
     const grouped = unique("g");
-    await appliance.capture(item(grouped, { properties: { $groups: { company: "acme" } } }));
-    const [stored] = await eventsOf(grouped);
+    await server.capture(item(grouped, { properties: { $groups: { company: "acme" } } }));
+    const [stored] = await getEvents(grouped);
     expect(stored!.properties).toMatchObject({ $groups: { company: "acme" }, $group_0: "acme" });
     const one = `/api/projects/1/events/${stored!.uuid.toUpperCase()}/`;
-    expect(await (await appliance.api(one)).json()).toEqual(stored);
+    expect(await (await server.api(one)).json()).toEqual(stored);
     for (const unknown of [crypto.randomUUID(), "abc"]) {
-      expect((await appliance.api(`/api/projects/1/events/${unknown}/`)).status).toBe(404);
+      expect((await server.api(`/api/projects/1/events/${unknown}/`)).status).toBe(404);
     }
     expect(await groups(0)).toEqual([]);
     expect(await types()).toMatchObject([{ group_type: "company", group_type_index: 0 }]);
     const identify = (event: string, set: Record<string, unknown>) =>
-      appliance.capture(
+      server.capture(
         item(unique("g"), {
           event,
           properties: { $group_type: "company", $group_key: "acme", $group_set: set },
@@ -403,14 +401,14 @@ describe("groups", () => {
     ]);
     const last = unique("g");
     for (const type of ["b", "c", "d", "e", "f"]) {
-      await appliance.capture(item(last, { properties: { $groups: { [type]: 1 } } }));
+      await server.capture(item(last, { properties: { $groups: { [type]: 1 } } }));
     }
-    const columns = (await eventsOf(last)).map(({ properties }) =>
+    const columns = (await getEvents(last)).map(({ properties }) =>
       Object.keys(properties).filter((name) => name.startsWith("$group_")),
     );
     expect(columns).toEqual([["$group_1"], ["$group_2"], ["$group_3"], ["$group_4"], ["$group_5"]]);
     expect((await types()).map(({ group_type }) => group_type)).toEqual(["company", "b", "c", "d", "e", "f"]);
-    await appliance.capture(
+    await server.capture(
       item(last, {
         event: "$groupidentify",
         properties: { $group_type: "f", $group_key: "six", $group_set: { plan: "paid" } },
@@ -426,7 +424,7 @@ describe("31: times", () => {
     const id = unique("time");
     const now = Date.now();
     const sent = new Date(now + 3_600_000).toISOString();
-    await appliance.batch(
+    await server.batch(
       [
         {
           event: "x",
@@ -436,7 +434,7 @@ describe("31: times", () => {
       ],
       { sent_at: sent },
     );
-    const [event] = await eventsOf(id);
+    const [event] = await getEvents(id);
     expect(Math.abs(Date.parse(event!.timestamp) - (now - 5_000))).toBeLessThan(2_000);
   });
 });
@@ -458,10 +456,10 @@ test("hostile properties are read back equal or repaired; their siblings are sto
     `{"event":"hostile","distinct_id":"${id}","properties":${properties}}`,
     `{"event":"sibling","distinct_id":"${id}"}`,
   ]);
-  const body = `{"api_key":"${appliance.token}","batch":[${events.join(",")}]}`;
+  const body = `{"api_key":"${server.token}","batch":[${events.join(",")}]}`;
   expect((await send("/batch/", body, { "Content-Type": "application/json" })).status).toBe(200);
   await everythingReadable();
-  const response = await appliance.api(`/api/projects/1/events/?order=seq&distinct_id=${id}`);
+  const response = await server.api(`/api/projects/1/events/?order=seq&distinct_id=${id}`);
   const text = await response.text();
   const stored = (JSON.parse(text) as { results: StoredEvent[] }).results;
   expect(stored.filter(({ event }) => event === "sibling")).toHaveLength(hostile.length);
@@ -476,15 +474,13 @@ test("hostile properties are read back equal or repaired; their siblings are sto
 });
 
 test("a request with very many faults: all of them are counted, in the warnings and as dropped", async () => {
-  const before = await warningsOf("missing_event_name");
+  const before = await getWarnings("missing_event_name");
   const dropped = async () => {
-    const response = await appliance.api("/api/projects/1/usage/");
+    const response = await server.api("/api/projects/1/usage/");
     return ((await response.json()) as { totals: { dropped: number } }).totals.dropped;
   };
   const droppedBefore = await dropped();
-  expect((await appliance.batch(Array.from({ length: 25_000 }, () => ({ distinct_id: "a" })))).status).toBe(
-    200,
-  );
-  expect((await warningsOf("missing_event_name")) - before).toBe(25_000);
+  expect((await server.batch(Array.from({ length: 25_000 }, () => ({ distinct_id: "a" })))).status).toBe(200);
+  expect((await getWarnings("missing_event_name")) - before).toBe(25_000);
   expect((await dropped()) - droppedBefore).toBe(25_000);
 });

@@ -1,21 +1,21 @@
 /** Ids of 64 bits, sent as numbers that JavaScript's do not hold: nobody becomes somebody else, and no digit is lost. */
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { TestAppliance } from "../support/appliance.ts";
+import { ServerProcess } from "../support/server.ts";
 
 const [one, other] = ["9007199254746192393", "9007199254746192394"];
 
-let appliance: TestAppliance;
+let server: ServerProcess;
 beforeAll(async () => {
-  appliance = await TestAppliance.start();
+  server = await ServerProcess.start();
 });
-afterAll(() => appliance[Symbol.asyncDispose]());
+afterAll(() => server[Symbol.asyncDispose]());
 
 /** A body whose numbers no JSON.stringify has seen. */
 const send = async (path: string, members: string) => {
-  const response = await fetch(`${appliance.url}${path}`, {
+  const response = await fetch(`${server.url}${path}`, {
     method: "POST",
-    body: `{"api_key":"${appliance.token}",${members}}`,
+    body: `{"api_key":"${server.token}",${members}}`,
     headers: { "Content-Type": "application/json" },
   });
   expect(response.status).toBe(200);
@@ -33,8 +33,8 @@ test("merges by $identify and $create_alias are with the person who has the id",
     await capture("$identify", `"${user}"`, `{"$anon_distinct_id":${id}}`);
     await capture("$create_alias", `"${user}"`, `{"alias":${id}1}`);
   }
-  await appliance.eventsWhenStored(6);
-  const persons = await appliance.query(
+  await server.eventsWhenStored(6);
+  const persons = await server.query(
     "SELECT list_sort(distinct_ids)::VARCHAR AS ids FROM persons ORDER BY ids",
   );
   expect(persons.map(({ ids }) => ids)).toEqual([`[${one}, ${one}1, a]`, `[${other}, ${other}1, b]`]);
@@ -42,7 +42,7 @@ test("merges by $identify and $create_alias are with the person who has the id",
 
 test("an event's name", async () => {
   await send("/capture/", `"event":${one},"distinct_id":"named"`);
-  const names = () => appliance.query(`SELECT event FROM events WHERE distinct_id = 'named'`);
+  const names = () => server.query(`SELECT event FROM events WHERE distinct_id = 'named'`);
   expect(await waitFor(names)).toEqual([{ event: one }]);
 });
 
@@ -56,13 +56,13 @@ describe("groups", () => {
       );
       await capture("bought", `"in ${key}"`, `{"$groups":{"shop":${key}}}`);
     }
-    const bought = () => appliance.query("SELECT 1 FROM events WHERE event = 'bought'");
+    const bought = () => server.query("SELECT 1 FROM events WHERE event = 'bought'");
     await waitFor(bought, 2);
-    const text = await (await appliance.api("/api/projects/1/groups/?group_type_index=0")).text();
+    const text = await (await server.api("/api/projects/1/groups/?group_type_index=0")).text();
     for (const key of [one, other]) {
       expect(text).toContain(`"group_key":"${key}"`);
       expect(text).toContain(`"ref":${key}`);
-      const events = await (await appliance.api(`/api/projects/1/events/?distinct_id=in ${key}`)).text();
+      const events = await (await server.api(`/api/projects/1/events/?distinct_id=in ${key}`)).text();
       expect(events).toContain(`"$group_0":"${key}"`);
     }
   });
@@ -77,7 +77,7 @@ describe("groups", () => {
         },
       ],
     };
-    await appliance.api("/api/projects/1/feature_flags/", {
+    await server.api("/api/projects/1/feature_flags/", {
       method: "POST",
       body: { key: "by-shop", filters },
     });
@@ -91,12 +91,12 @@ describe("a person's property", () => {
     await capture("told", '"p"', `{"$set":{"account":${one}}}`);
     await capture("told", '"q"', `{"$set":{"account":${other},"list":[${other}]}}`);
     await capture("told", '"q"', `{"$set":{"list":[${one}]}}`);
-    await waitFor(() => appliance.query("SELECT 1 FROM events WHERE event = 'told'"), 3);
+    await waitFor(() => server.query("SELECT 1 FROM events WHERE event = 'told'"), 3);
     const shown = async (id: string) =>
-      await (await appliance.api(`/api/projects/1/persons/?distinct_id=${id}`)).text();
+      await (await server.api(`/api/projects/1/persons/?distinct_id=${id}`)).text();
     expect(await shown("p")).toContain(`"account":${one}`);
     expect(await shown("q")).toContain(`"account":${other},"list":[${one}]`);
-    const found = await appliance.query(
+    const found = await server.query(
       "SELECT properties->>'account' AS account FROM persons WHERE properties->>'account' IS NOT NULL ORDER BY 1",
     );
     expect(found).toEqual([{ account: one }, { account: other }]);
@@ -110,7 +110,7 @@ describe("a person's property", () => {
   ])("matches a condition on %s, stored or sent", async (name, value, matches) => {
     const key = `by-account-${name!.replaceAll(" ", "-")}`;
     const condition = { key: "account", type: "person", value, operator: "exact" };
-    await appliance.api("/api/projects/1/feature_flags/", {
+    await server.api("/api/projects/1/feature_flags/", {
       method: "POST",
       body: { key, filters: { groups: [{ properties: [condition], rollout_percentage: 100 }] } },
     });
@@ -124,7 +124,7 @@ test("a condition reaches the persons and groups with these digits", async () =>
   const reach = async (body: object) =>
     (
       await (
-        await appliance.api("/api/projects/1/feature_flags/user_blast_radius/", { method: "POST", body })
+        await server.api("/api/projects/1/feature_flags/user_blast_radius/", { method: "POST", body })
       ).json()
     ).users_affected;
   const condition = (type: string, key: string, value: string[], more = {}) => ({
@@ -136,7 +136,7 @@ test("a condition reaches the persons and groups with these digits", async () =>
   expect(await reach({ condition: ofGroup, group_type_index: 0 })).toBe(1);
   const groups = encodeURIComponent(`{"shop":${one}}`);
   const path = `/api/projects/1/feature_flags/evaluation_reasons/?distinct_id=x&groups=${groups}`;
-  const reasons = (await (await appliance.api(path)).json()) as Record<string, { value: unknown }>;
+  const reasons = (await (await server.api(path)).json()) as Record<string, { value: unknown }>;
   expect(reasons["by-shop"]!.value).toBe(true);
 });
 

@@ -1,16 +1,16 @@
 /** What the management API computes from real events and persons, over HTTP against the compiled executable. */
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { TestAppliance, until } from "../support/appliance.ts";
+import { ServerProcess, until } from "../support/server.ts";
 
-let appliance: TestAppliance;
+let server: ServerProcess;
 beforeAll(async () => {
-  appliance = await TestAppliance.start();
+  server = await ServerProcess.start();
 });
-afterAll(() => appliance[Symbol.asyncDispose]());
+afterAll(() => server[Symbol.asyncDispose]());
 
 const api = async (path: string, init?: { method?: string; body?: unknown }) => {
-  const response = await appliance.api(`/api/projects/1${path}`, init);
+  const response = await server.api(`/api/projects/1${path}`, init);
   return { status: response.status, body: (await response.json().catch(() => undefined)) as never as Body };
 };
 // biome-ignore lint/suspicious/noExplicitAny: answers of many shapes, checked by the expectations
@@ -24,15 +24,15 @@ async function createFlag(body: Record<string, unknown>): Promise<Body> {
 
 async function everythingReadable(): Promise<void> {
   const uuid = Bun.randomUUIDv7();
-  await appliance.capture({ event: "marker", distinct_id: "marker", uuid });
-  await until(async () => (await appliance.events(`uuid=${uuid}`)).length === 1, "the marker is readable");
+  await server.capture({ event: "marker", distinct_id: "marker", uuid });
+  await until(async () => (await server.events(`uuid=${uuid}`)).length === 1, "the marker is readable");
 }
 
 describe("flags and events", () => {
   test("the usage dashboard of a flag counts its calls, in total and by users", async () => {
     const flag = await createFlag({ key: "used-flag" });
     const call = (distinctId: string, response: unknown) =>
-      appliance.capture({
+      server.capture({
         event: "$feature_flag_called",
         distinct_id: distinctId,
         properties: { $feature_flag: "used-flag", $feature_flag_response: response },
@@ -58,12 +58,12 @@ describe("flags and events", () => {
   test("last_called_at, has_enriched_analytics and the enriched dashboard come from events", async () => {
     const flag = await createFlag({ key: "called-flag" });
     expect(flag.last_called_at).toBeNull();
-    await appliance.capture({
+    await server.capture({
       event: "$feature_flag_called",
       distinct_id: "a",
       properties: { $feature_flag: "called-flag", $feature_flag_response: true },
     });
-    await appliance.capture({
+    await server.capture({
       event: "$feature_view",
       distinct_id: "a",
       properties: { feature_flag: "called-flag" },
@@ -87,7 +87,7 @@ describe("flags and events", () => {
 
 describe("persons as a whole", () => {
   beforeAll(async () => {
-    await appliance.batch(
+    await server.batch(
       Array.from({ length: 20 }, (_, index) => ({
         event: "$set",
         properties: {
@@ -164,7 +164,7 @@ test("insights that cannot be computed say so", async () => {
   expect(answer.body).toMatchObject({
     name: "x",
     result: null,
-    query_status: { error: true, error_message: 'Queries of kind "PathsQuery" cannot be computed.' },
+    query_status: { error: true, error_message: 'Queries of kind "PathsQuery" are not supported.' },
   });
 });
 
@@ -189,11 +189,11 @@ test("concurrent edits of one flag: every writer's field is there at the end, an
 });
 
 test("the documentation is there without the internet", async () => {
-  const schema = await fetch(`${appliance.url}/api/schema/`);
+  const schema = await fetch(`${server.url}/api/schema/`);
   expect(schema.status).toBe(200);
   const document = (await schema.json()) as { openapi: string; paths: Record<string, unknown> };
   expect(document.openapi).toStartWith("3.1");
   expect(Object.keys(document.paths).length).toBeGreaterThan(40);
-  const docs = await (await fetch(`${appliance.url}/docs`)).text();
+  const docs = await (await fetch(`${server.url}/docs`)).text();
   expect(docs).not.toMatch(/(src|href)="https?:\/\//);
 });

@@ -1,9 +1,9 @@
-/** The dashboard and the alert rules name metrics that a running appliance has. */
+/** The dashboard and the alert rules name metrics that a running server has. */
 
 import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { parse } from "yaml";
-import { TestAppliance } from "../support/appliance.ts";
+import { ServerProcess } from "../support/server.ts";
 
 const folder = join(import.meta.dir, "../../deploy/monitoring");
 const read = (name: string) => Bun.file(join(folder, name)).text();
@@ -22,8 +22,8 @@ test("every metric of the dashboard and of the alert rules is there", async () =
   ];
   const named = new Set(expressions.flatMap((expr) => expr.match(/flagkeep_\w+/g) ?? []));
   expect(named.size).toBeGreaterThan(12);
-  await using appliance = await TestAppliance.start();
-  const metrics = await (await fetch(`${appliance.url}/metrics`)).text();
+  await using server = await ServerProcess.start();
+  const metrics = await (await fetch(`${server.url}/metrics`)).text();
   const known = new Set([...metrics.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name!));
   expect([...named].filter((name) => !known.has(name.replace(/_bucket$/, "")))).toEqual([]);
   for (const { annotations } of alerts)

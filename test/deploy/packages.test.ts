@@ -14,7 +14,7 @@ import {
 import { join } from "node:path";
 import { writeDebianPackage } from "../../deploy/debian.ts";
 import packageJson from "../../package.json";
-import { executable, temporaryFolder } from "../support/appliance.ts";
+import { executable, temporaryFolder } from "../support/server.ts";
 import { installedProgram, testWhen } from "../support/skipped.ts";
 
 const hasDpkg = installedProgram("dpkg-deb") !== undefined;

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { hasDpkg } from "../../deploy/debian.ts";
 import { readExecutable } from "../../deploy/elf.ts";
 import packageJson from "../../package.json";
-import { executable, temporaryFolder } from "../support/appliance.ts";
+import { executable, temporaryFolder } from "../support/server.ts";
 
 const root = join(import.meta.dir, "../..");
 const folder = temporaryFolder();

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { validate } from "dockerfile-utils";
 import { readConfig } from "../../src/config/read.ts";
 import { environmentName, type SettingName, settings } from "../../src/config/settings.ts";
-import { executable, flagkeep, temporaryFolder } from "../support/appliance.ts";
+import { executable, flagkeep, temporaryFolder } from "../support/server.ts";
 import { installedProgram, testWhen } from "../support/skipped.ts";
 
 const deploy = join(import.meta.dir, "../../deploy");

@@ -4,21 +4,25 @@ import type { TSchema } from "@sinclair/typebox";
 
 const lineMax = 100;
 
-/** A schema as a TypeScript type. */
-export function typeOf(schema: TSchema, indent = ""): string {
+/** A schema as a TypeScript type. Named schemas inside it are referred to; `named` collects them. */
+export function getType(schema: TSchema, named: Map<string, TSchema> = new Map(), indent = ""): string {
+  if (schema.$id !== undefined && indent !== "") {
+    named.set(schema.$id, schema);
+    return schema.$id;
+  }
   if (schema.const !== undefined) return JSON.stringify(schema.const);
   if (Array.isArray(schema.anyOf)) {
-    const choices = schema.anyOf.map((one: TSchema) => typeOf(one, indent));
+    const choices = schema.anyOf.map((one: TSchema) => getType(one, named, indent));
     return [...new Set(choices)].join(" | ");
   }
   if (Array.isArray(schema.enum)) return schema.enum.map((one: unknown) => JSON.stringify(one)).join(" | ");
   switch (schema.type) {
     case "array": {
-      const item = typeOf(schema.items, indent);
+      const item = getType(schema.items, named, indent);
       return item.includes(" | ") && !item.startsWith("{") ? `(${item})[]` : `${item}[]`;
     }
     case "object":
-      return objectTypeOf(schema, indent);
+      return objectTypeOf(schema, named, indent);
     case "string":
       return "string";
     case "integer":
@@ -32,16 +36,16 @@ export function typeOf(schema: TSchema, indent = ""): string {
   }
 }
 
-function objectTypeOf(schema: TSchema, indent: string): string {
+function objectTypeOf(schema: TSchema, named: Map<string, TSchema>, indent: string): string {
   if (schema.properties === undefined) {
     const [values] = Object.values(schema.patternProperties ?? {}) as TSchema[];
-    return `{ [name: string]: ${values === undefined ? "any" : typeOf(values, indent)} }`;
+    return `{ [name: string]: ${values === undefined ? "any" : getType(values, named, indent)} }`;
   }
   const required = new Set<string>(schema.required ?? []);
   const deeper = `${indent}  `;
   const members = Object.entries(schema.properties as Record<string, TSchema>).map(
     ([name, member]) =>
-      `${/^\w+$/.test(name) ? name : JSON.stringify(name)}${required.has(name) ? "" : "?"}: ${typeOf(member, deeper)}`,
+      `${/^\w+$/.test(name) ? name : JSON.stringify(name)}${required.has(name) ? "" : "?"}: ${getType(member, named, deeper)}`,
   );
   const line = `{ ${members.join("; ")} }`;
   if (line.length + indent.length <= lineMax && !line.includes("\n")) return line;

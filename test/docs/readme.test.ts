@@ -3,16 +3,16 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdirSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
-import { executable, TestAppliance, temporaryFolder } from "../support/appliance.ts";
+import { executable, ServerProcess, temporaryFolder } from "../support/server.ts";
 
 const readme = await Bun.file(join(import.meta.dir, "../../README.md")).text();
 const folder = temporaryFolder();
-let appliance: TestAppliance;
+let server: ServerProcess;
 beforeAll(async () => {
-  appliance = await TestAppliance.start();
+  server = await ServerProcess.start();
 });
 afterAll(async () => {
-  await appliance[Symbol.asyncDispose]();
+  await server[Symbol.asyncDispose]();
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -25,8 +25,8 @@ test("the block of the first flag and event works as pasted", async () => {
   const block = /## First flag and first event.*?```sh\n(.*?)```/s.exec(readme)?.[1];
   mkdirSync(join(folder, "dist"));
   symlinkSync(executable, join(folder, "dist/flagkeep"));
-  symlinkSync(appliance.dataDir, join(folder, "data"));
-  const script = block!.replaceAll("http://127.0.0.1:8000", appliance.url);
+  symlinkSync(server.dataDir, join(folder, "data"));
+  const script = block!.replaceAll("http://127.0.0.1:8000", server.url);
   const child = Bun.spawn(["bash", "-euo", "pipefail", "-c", script], {
     ...{ cwd: folder, stdout: "pipe", stderr: "pipe" },
     env: { ...process.env, FLAGKEEP_DATA_DIR: undefined },

@@ -6,14 +6,15 @@
 
 import { expect, test } from "bun:test";
 import { join } from "node:path";
+import type { TSchema } from "@sinclair/typebox";
 import type { Command } from "commander";
-import { jsonShapeOf } from "../../cli/json-shape.ts";
+import { getJsonShape } from "../../cli/json-schema.ts";
 import { environmentName, type SettingName, settings } from "../../src/config/settings.ts";
 import type { OpenApiDocument } from "../../src/http/openapi.ts";
 import { paths } from "../../src/paths.ts";
 import { leaves } from "../cli/tree.ts";
-import { TestAppliance } from "../support/appliance.ts";
-import { typeOf } from "./json-types.ts";
+import { ServerProcess } from "../support/server.ts";
+import { getType } from "./json-types.ts";
 
 const folder = join(import.meta.dir, "../../docs/reference");
 const generated = /(?<=<!-- generated -->\n).*(?=<!-- \/generated -->)/s;
@@ -36,28 +37,46 @@ const cell = (text: string) => text.replaceAll("|", "\\|").replaceAll("\n", " ")
 /** Options that most commands have; the page explains them once. */
 const common = new Set(["--json", "--data-dir", "--project"]);
 
-function commandPart(name: string, command: Command): string {
+const serverOptions = new Set(["--url", "--key"]);
+
+function commandPart(name: string, command: Command, named: Map<string, TSchema>): string {
   const usage = command.usage().replace(/^\[options\] ?/, "");
   const names = new Set<string | undefined>(Object.keys(settings).map((setting) => `--${setting}`));
+  const isRemote = command.options.some(({ long, hidden }) => long === "--key" && !hidden);
   const own = command.options.filter(
-    ({ long, hidden }) => !hidden && !common.has(long ?? "") && !names.has(long),
+    ({ long, hidden }) =>
+      !hidden && !common.has(long ?? "") && !names.has(long) && !(isRemote && serverOptions.has(long ?? "")),
   );
   const shared = command.options.filter(({ long }) => names.has(long) && long !== "--data-dir");
   const rows = own.map(({ flags, description }) => `| \`${cell(flags)}\` | ${cell(description)} |\n`);
-  const shape = jsonShapeOf(command);
+  const shape = getJsonShape(command);
   return [
     `### ${name}\n\n${command.description()}\n\n\`\`\`\nflagkeep ${name} [options]${usage === "" ? "" : ` ${usage}`}\n\`\`\`\n`,
     rows.length === 0 ? "" : `\n| option | |\n|---|---|\n${rows.join("")}`,
     shared.length === 0
       ? ""
       : `\nSettings: ${name === "serve" ? "all" : shared.map(({ long }) => `\`${long}\``).join(", ")}.\n`,
-    shape === undefined ? "" : `\n\`--json\` prints:\n\n\`\`\`ts\n${typeOf(shape)}\n\`\`\`\n`,
+    isRemote ? "\nWorks on a server too, with `--url` and `--key`.\n" : "",
+    shape === undefined ? "" : `\n\`--json\` prints:\n\n\`\`\`ts\n${getType(shape, named)}\n\`\`\`\n`,
   ].join("");
 }
 
+/** The types of the API that `--json` documents refer to. */
+function typesPart(named: Map<string, TSchema>): string {
+  const types = new Map<string, string>();
+  // A named type may refer to others, which are added while the loop runs.
+  for (const [name, schema] of named) {
+    const { $id: _, ...unnamed } = schema;
+    types.set(name, `type ${name} = ${getType(unnamed as TSchema, named)}\n`);
+  }
+  const sorted = [...types].sort(([a], [b]) => a.localeCompare(b)).map(([, type]) => type);
+  return `## Types\n\nTypes of the API in the documents above.\n\n\`\`\`ts\n${sorted.join("\n")}\`\`\`\n`;
+}
+
 test("every command is on the page of commands", async () => {
-  const parts = [...leaves()].map(([name, command]) => commandPart(name, command));
-  await expectGenerated("cli.md", parts.join("\n"));
+  const named = new Map<string, TSchema>();
+  const parts = [...leaves()].map(([name, command]) => commandPart(name, command, named));
+  await expectGenerated("cli.md", [...parts, typesPart(named)].join("\n"));
   expect(parts.length).toBeGreaterThan(60);
 });
 
@@ -65,9 +84,9 @@ test("every --json prints a known shape", () => {
   const withOption = [...leaves()].filter(([, { options }]) => options.some(({ long }) => long === "--json"));
   expect(withOption.length).toBeGreaterThan(40);
   for (const [name, command] of withOption) {
-    const shape = jsonShapeOf(command);
+    const shape = getJsonShape(command);
     expect(shape, name).toBeDefined();
-    expect(typeOf(shape!)).not.toMatch(/^any$/m);
+    expect(getType(shape!)).not.toMatch(/^any$/m);
   }
 });
 
@@ -84,7 +103,7 @@ const settingGroups: readonly (readonly [heading: string, prefixes: readonly str
   ],
   ["Journal and event store", ["journal-", "archive-", "property-columns", "events-retention"]],
   ["Backups and scrubs", ["backup-", "scrub-"]],
-  ["Logs, metrics and traces", ["log-", "metrics", "traces-", "spike-"]],
+  ["Logs, metrics and traces", ["log-", "metrics", "traces-", "spike-", "rollback-", "webhook-"]],
   ["ClickHouse and PostgreSQL", ["events-url", "events-password-file", "postgres-"]],
 ];
 
@@ -111,8 +130,8 @@ test("every setting is on the page of settings, in one group", async () => {
 });
 
 test("every route is on the page of the API", async () => {
-  await using appliance = await TestAppliance.start();
-  const document = (await (await fetch(`${appliance.url}/api/schema/`)).json()) as OpenApiDocument;
+  await using server = await ServerProcess.start();
+  const document = (await (await fetch(`${server.url}/api/schema/`)).json()) as OpenApiDocument;
   const byTag = new Map<string, string[]>();
   for (const [path, methods] of Object.entries(document.paths as Record<string, Record<string, never>>)) {
     for (const [method, operation] of Object.entries(methods)) {

@@ -7,21 +7,21 @@ import type { Browser } from "playwright-core";
 import { parse } from "yaml";
 import { readConfig } from "../../src/config/read.ts";
 import { environmentName, type SettingName, settings } from "../../src/config/settings.ts";
-import { TestAppliance } from "../support/appliance.ts";
 import { chromiumPath, startBrowser } from "../support/browser.ts";
+import { ServerProcess } from "../support/server.ts";
 import { testWhen } from "../support/skipped.ts";
 import { pythonPackage } from "../support/toolchains.ts";
 
 const examples = join(import.meta.dir, "../../examples");
 
-let appliance: TestAppliance;
+let server: ServerProcess;
 beforeAll(async () => {
-  appliance = await TestAppliance.start();
+  server = await ServerProcess.start();
   const body = { key: "new-checkout", rollout_percentage: 100 };
-  const made = await appliance.api("/api/projects/1/feature_flags/", { method: "POST", body });
+  const made = await server.api("/api/projects/1/feature_flags/", { method: "POST", body });
   if (made.status !== 201) throw new Error(await made.text());
 });
-afterAll(() => appliance?.[Symbol.asyncDispose]());
+afterAll(() => server?.[Symbol.asyncDispose]());
 
 /** What a program printed; it has to end well. */
 async function printed(command: string[], env: Record<string, string> = {}): Promise<string> {
@@ -37,15 +37,15 @@ async function printed(command: string[], env: Record<string, string> = {}): Pro
 
 /** Events of this name, once there are as many. */
 const stored = (count: number, event: string) =>
-  appliance.eventsWhenStored(count, `event=${encodeURIComponent(event)}&order=seq`);
+  server.eventsWhenStored(count, `event=${encodeURIComponent(event)}&order=seq`);
 
 describe("node", () => {
   test("asks the server, and with the secret key decides by itself", async () => {
     const app = join(examples, "node/app.mjs");
     const node = Bun.which("node") ?? process.execPath;
-    const { api_key: key, secret_api_key: secret } = appliance.made.project;
-    expect(await printed([node, app, appliance.url, key])).toBe("checkout: new\n");
-    expect(await printed([node, app, appliance.url, key, secret])).toBe("checkout: new\n");
+    const { api_key: key, secret_api_key: secret } = server.made.project;
+    expect(await printed([node, app, server.url, key])).toBe("checkout: new\n");
+    expect(await printed([node, app, server.url, key, secret])).toBe("checkout: new\n");
     for (const event of await stored(2, "bought")) {
       expect(event).toMatchObject({
         distinct_id: "user-1",
@@ -53,7 +53,7 @@ describe("node", () => {
         person: { properties: { plan: "pro" } },
       });
     }
-    const group = await appliance.api("/api/projects/1/groups/find/?group_type_index=0&group_key=acme");
+    const group = await server.api("/api/projects/1/groups/find/?group_type_index=0&group_key=acme");
     expect(await group.json()).toMatchObject({ group_properties: { seats: 40 } });
   });
 
@@ -74,7 +74,7 @@ testWhen(
   "the example for Python",
   "no Python with pip, or no network",
 )("python loads history in order and reads it back", async () => {
-  const { url, token, made } = appliance;
+  const { url, token, made } = server;
   const app = join(examples, "python/app.py");
   const output = await printed(["python3", app, url, token, made.personal_api_key], { PYTHONPATH: python! });
   expect(output).toBe("checkout: new\npaid in 12 months: 186\n");
@@ -108,7 +108,7 @@ describe("browser", () => {
     const context = await browser.newContext({ userAgent: "Mozilla/5.0 (X11; Linux x86_64) Firefox/150.0" });
     await context.addInitScript("Object.defineProperty(navigator, 'webdriver', { get: () => false })");
     const page = await context.newPage();
-    await page.goto(`${site.url}?server=${encodeURIComponent(appliance.url)}&key=${appliance.token}`);
+    await page.goto(`${site.url}?server=${encodeURIComponent(server.url)}&key=${server.token}`);
     await page.waitForFunction("document.querySelector('#checkout').value === 'new'");
     await page.click("#buy");
     await page.fill("#name", "browser-ann");
@@ -119,7 +119,7 @@ describe("browser", () => {
       person: { properties: { plan: "free" } },
     });
     const anonymous = signedIn!.person!.distinct_ids.find((id) => id !== "browser-ann");
-    const [bought] = await appliance.eventsWhenStored(1, `event=bought&distinct_id=${anonymous}`);
+    const [bought] = await server.eventsWhenStored(1, `event=bought&distinct_id=${anonymous}`);
     expect(bought!.person!.uuid).toBe(signedIn!.person!.uuid);
   });
 });

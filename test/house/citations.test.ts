@@ -11,7 +11,7 @@ import { isKnownOperator } from "../../src/lib/operators.ts";
 
 const root = join(import.meta.dir, "../..");
 const contract = join(root, "docs/contract");
-const pageNames = ["ingestion", "flag-evaluation", "management-api", "sdk-compat"] as const;
+const pageNames = ["ingestion", "flag-evaluation", "management-api", "sdk-compat", "experiments"] as const;
 
 /** A page of the contract: its text, and the numbers of its headings. */
 async function readPage(name: string): Promise<{ text: string; sections: Set<string> }> {
@@ -150,7 +150,7 @@ describe("the contract's tables", () => {
       await source("src/ingestion/outcome.ts"),
     )!;
     const made = [...ofIngestion[0].matchAll(/\| "([a-z_]+)"/g)];
-    for (const file of new Glob("src/people/identity/*.ts").scanSync(root)) {
+    for (const file of new Glob("src/persons/identity/*.ts").scanSync(root)) {
       made.push(
         ...(await source(file)).matchAll(/(?:warningAbout\(event, |return | \? )"([a-z]+_[a-z_]+)"/g),
       );
@@ -208,13 +208,13 @@ describe("documents", () => {
     expect(missing).toEqual([]);
   });
 
-  test("the architecture page has the floors of the test, in their order", async () => {
+  test("the architecture page has the layers of the test, in their order", async () => {
     const page = await Bun.file(join(root, "docs/architecture.md")).text();
-    const table = /<!-- floors -->([\s\S]*?)<!-- \/floors -->/.exec(page)![1]!;
-    const shown = [...table.matchAll(/^\| `([\w-]+)` \|/gm)].map(([, floor]) => floor);
-    const held = await Bun.file(join(root, "test/house/floors.test.ts")).text();
-    const list = /const floors = \[([\s\S]*?)\];/.exec(held)![1]!;
-    expect(shown).toEqual([...list.matchAll(/"([\w-]+)"/g)].map(([, floor]) => floor));
+    const table = /<!-- layers -->([\s\S]*?)<!-- \/layers -->/.exec(page)![1]!;
+    const shown = [...table.matchAll(/^\| `([\w-]+)` \|/gm)].map(([, layer]) => layer);
+    const held = await Bun.file(join(root, "test/house/layers.test.ts")).text();
+    const list = /const layers = \[([\s\S]*?)\];/.exec(held)![1]!;
+    expect(shown).toEqual([...list.matchAll(/"([\w-]+)"/g)].map(([, layer]) => layer));
   });
 });
 

@@ -18,13 +18,19 @@ const suspicious =
 const harmless: Record<string, string> = {
   api_token: "the public project key",
   api_token_backup: "the public project key before it",
+  documentation_url: "a public page about a feature",
   mask_value: "the last four characters of a key",
   "GET /api/projects/:project_id/feature_flags/usage: 200.results[].values[].value": "the value of a flag",
+  "GET /api/projects/:project_id/surveys/:id/stats: 200.questions[].distribution[].value":
+    "a choice or a rating",
+  "GET /api/projects/:project_id/webhooks: 200.results[].url": "an address without its secret parts",
+  "GET /api/projects/:project_id/webhooks/:id: 200.url": "the same",
+  "PATCH /api/projects/:project_id/webhooks/:id: 200.url": "the same",
   "GET /api/instance/status: 200.url": "the address of the server",
 };
 
 /** A personal key, a secret project key, a one-time link, the address of a download. */
-const credentials = /\bph[xs]_[0-9A-Za-z]{20}|\/setup#|\/downloads\/\w/;
+const credentials = /\b(?:ph[xsl]|whsec)_[0-9A-Za-z]{20}|\/setup#|\/downloads\/\w/;
 
 /** The texts of a schema with suspicious names, as paths. */
 function suspects(schema: TSchema, path = ""): string[] {

@@ -1,9 +1,9 @@
 /** Bytes of bodies that are held at once. */
 
 import { expect, test } from "bun:test";
-import { Bodies } from "../../src/http/body.ts";
+import { BodyReader } from "../../src/http/body.ts";
 import { BodyBudget } from "../../src/http/body-budget.ts";
-import { BodyInterrupted } from "../../src/http/decode/failures.ts";
+import { IncompleteBodyError } from "../../src/http/decode/errors.ts";
 
 /** Whether a promise is settled by now. */
 const isSettled = (promise: Promise<unknown>) =>
@@ -56,7 +56,7 @@ class Growing {
   /** When the request is over. */
   release = () => {};
 
-  read(bodies: Bodies): Promise<Uint8Array> {
+  read(bodies: BodyReader): Promise<Uint8Array> {
     const request = new Request("http://localhost/batch/", { method: "POST", body: this.body });
     return bodies.read(request, 20 * mib, (release) => {
       this.release = release;
@@ -77,7 +77,7 @@ class Growing {
 const limits = { bytesMax: 20 * mib, apiBytesMax: mib, inFlightBytesMax: 4 * mib };
 
 test("bodies of no announced length need no room as long as they are small", async () => {
-  const bodies = new Bodies(limits);
+  const bodies = new BodyReader(limits);
   const unfinished = Array.from({ length: 30 }, () => new Growing());
   const reads = unfinished.map((one) => one.send(kib).read(bodies));
   const whole = await new Growing().send(kib).send(kib).end().read(bodies);
@@ -87,7 +87,7 @@ test("bodies of no announced length need no room as long as they are small", asy
 });
 
 test("those that grow wait for room, and are not blamed for it", async () => {
-  const bodies = new Bodies({ ...limits, patienceMs: 50 });
+  const bodies = new BodyReader({ ...limits, patienceMs: 50 });
   const first = new Growing().send(100 * kib).end();
   expect((await first.read(bodies)).length).toBe(100 * kib);
   const second = new Growing()
@@ -101,7 +101,7 @@ test("those that grow wait for room, and are not blamed for it", async () => {
     .send(2 * mib)
     .end();
   expect((await large.read(bodies)).length).toBe(4 * mib);
-  await expect(new Growing().send(kib).read(bodies)).rejects.toBeInstanceOf(BodyInterrupted);
+  await expect(new Growing().send(kib).read(bodies)).rejects.toBeInstanceOf(IncompleteBodyError);
   expect(await isSettled(waiting)).toBe(false);
   first.release();
   expect((await waiting).length).toBe(101 * kib);
@@ -118,7 +118,7 @@ test("those that grow wait for room, and are not blamed for it", async () => {
 });
 
 test("one that would be too large is refused where that shows", async () => {
-  const bodies = new Bodies({ ...limits, inFlightBytesMax: 64 * mib });
+  const bodies = new BodyReader({ ...limits, inFlightBytesMax: 64 * mib });
   const growing = new Growing().send(19 * mib).send(2 * mib);
   expect(await growing.read(bodies).catch((error: unknown) => error)).toMatchObject({ status: 413 });
 });

@@ -3,20 +3,20 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { connect } from "node:net";
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
-import { TestAppliance } from "../support/appliance.ts";
+import { ServerProcess } from "../support/server.ts";
 import { expectWithin } from "../support/times.ts";
 
-let appliance: TestAppliance;
+let server: ServerProcess;
 beforeAll(async () => {
-  appliance = await TestAppliance.start({ args: ["--body-limit", "64KiB"] });
+  server = await ServerProcess.start({ args: ["--body-limit", "64KiB"] });
 });
-afterAll(() => appliance[Symbol.asyncDispose]());
+afterAll(() => server[Symbol.asyncDispose]());
 
 interface Kind {
   path: string;
   /** A request that succeeds; `padding` makes it longer. */
   body: (token: string, padding?: string) => Record<string, unknown>;
-  headers?: (appliance: TestAppliance) => Record<string, string>;
+  headers?: (server: ServerProcess) => Record<string, string>;
   status?: number;
 }
 
@@ -51,10 +51,10 @@ const kinds: Record<string, Kind> = {
 };
 
 async function send(kind: Kind, body: string | Uint8Array, headers: Record<string, string> = {}) {
-  return await fetch(appliance.url + kind.path, {
+  return await fetch(server.url + kind.path, {
     method: "POST",
     body: body as never,
-    headers: { "Content-Type": "application/json", ...kind.headers?.(appliance), ...headers },
+    headers: { "Content-Type": "application/json", ...kind.headers?.(server), ...headers },
   });
 }
 
@@ -66,7 +66,7 @@ const encodings: Record<string, (text: string) => Uint8Array> = {
 };
 
 describe.each(Object.entries(kinds))("%s", (_, kind) => {
-  const text = (padding?: string) => JSON.stringify(kind.body(appliance.token, padding));
+  const text = (padding?: string) => JSON.stringify(kind.body(server.token, padding));
 
   test("takes a body, plain and in every coding", async () => {
     expect((await send(kind, text())).status).toBe(kind.status ?? 200);
@@ -101,7 +101,7 @@ describe.each(Object.entries(kinds))("%s", (_, kind) => {
     }
     const path = kind.path.split("?")[0]!;
     for (const method of ["PUT", "DELETE", "OPTIONS", "PROPFIND"]) {
-      const answer = await fetch(appliance.url + path, { method });
+      const answer = await fetch(server.url + path, { method });
       expect(answer.headers.get("x-request-id")).toMatch(/./);
       expect(answer.headers.get("x-content-type-options")).toBe("nosniff");
       if (method !== "OPTIONS") expect([401, 405]).toContain(answer.status);
@@ -116,7 +116,7 @@ describe.each(Object.entries(kinds))("%s", (_, kind) => {
       expect(answer.headers.get("vary")).toContain("Origin");
       expect(answer.headers.get("access-control-expose-headers")).toContain("X-Request-Id");
     }
-    const question = await fetch(appliance.url + kind.path, {
+    const question = await fetch(server.url + kind.path, {
       method: "OPTIONS",
       headers: { Origin: origin, "Access-Control-Request-Method": "POST" },
     });
@@ -125,7 +125,7 @@ describe.each(Object.entries(kinds))("%s", (_, kind) => {
   });
 
   test("stands in the documentation", async () => {
-    const document = (await (await fetch(`${appliance.url}/api/schema/`)).json()) as {
+    const document = (await (await fetch(`${server.url}/api/schema/`)).json()) as {
       paths: Record<string, Record<string, unknown>>;
     };
     const path = kind.path.split("?")[0]!.replace("/1/", "/{project_id}/").replace(/\/?$/, "/");
@@ -135,7 +135,7 @@ describe.each(Object.entries(kinds))("%s", (_, kind) => {
 
 /** What comes back for bytes. */
 function exchange(bytes: string): Promise<string> {
-  const { hostname, port } = new URL(appliance.url);
+  const { hostname, port } = new URL(server.url);
   return new Promise((resolve) => {
     const socket = connect(Number(port), hostname, () => socket.write(bytes));
     let answer = "";
@@ -226,9 +226,9 @@ describe("an address that is none", () => {
 });
 
 test("answers of the management API are kept by no cache, unless they say how", async () => {
-  const headers = { Authorization: `Bearer ${appliance.made.personal_api_key}` };
+  const headers = { Authorization: `Bearer ${server.made.personal_api_key}` };
   const cachingOf = async (path: string, init: RequestInit = { headers }) =>
-    (await fetch(appliance.url + path, init)).headers.get("cache-control");
+    (await fetch(server.url + path, init)).headers.get("cache-control");
   const paths = [
     ...["projects/1/feature_flags/", "projects/1/persons/", "projects/1/events/", "projects/1/nothing/"],
     ...["users/@me/", "personal_api_keys/", "instance/status/", "organizations/@current/members/"],
@@ -250,8 +250,8 @@ test("answers of the management API are kept by no cache, unless they say how", 
 
 describe.each(Object.entries(kinds))("%s with its length said twice", (_, kind) => {
   const request = (lengths: readonly number[]) => {
-    const body = JSON.stringify(kind.body(appliance.token));
-    const headers = { "Content-Type": "application/json", ...kind.headers?.(appliance) };
+    const body = JSON.stringify(kind.body(server.token));
+    const headers = { "Content-Type": "application/json", ...kind.headers?.(server) };
     const head = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
     const said = lengths.map((more) => `Content-Length: ${body.length + more}\r\n`);
     return `POST ${kind.path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${head.join("")}${said.join("")}\r\n${body}`;
@@ -265,7 +265,7 @@ describe.each(Object.entries(kinds))("%s with its length said twice", (_, kind) 
 });
 
 test("parts of a path that are no text are the names of nothing", async () => {
-  const key = appliance.made.personal_api_key;
+  const key = server.made.personal_api_key;
   const paths = [
     ...[
       "/array/*/config",
@@ -286,9 +286,9 @@ test("parts of a path that are no text are the names of nothing", async () => {
       expect([address, answer.slice(0, 12)]).toEqual([address, "HTTP/1.1 404"]);
     }
   }
-  const openFeature = await fetch(`${appliance.url}/ofrep/v1/evaluate/flags/%ff`, {
+  const openFeature = await fetch(`${server.url}/ofrep/v1/evaluate/flags/%ff`, {
     method: "POST",
-    headers: { "Content-Type": "application/json", Authorization: `Bearer ${appliance.token}` },
+    headers: { "Content-Type": "application/json", Authorization: `Bearer ${server.token}` },
     body: JSON.stringify({ context: { targetingKey: "d" } }),
   });
   expect(openFeature.status).toBe(404);

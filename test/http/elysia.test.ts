@@ -1,11 +1,11 @@
 /** What Elysia would do otherwise: each test is a property that a new version of it, or a careless route, could break. */
 
 import { expect, test } from "bun:test";
-import { managementDialect } from "../../src/http/dialect.ts";
 import { createEdge } from "../../src/http/edge.ts";
 import type { EdgeDeps } from "../../src/http/edge-deps.ts";
 import { groupByPath } from "../../src/http/paths.ts";
-import { publicRoute, Reply } from "../../src/http/route.ts";
+import { publicRoute, RouteResponse } from "../../src/http/route.ts";
+import { managementProfile } from "../../src/http/route-profile.ts";
 import { TestServer } from "../support/management-server.ts";
 
 const spec = (handle: () => unknown) => ({ summary: "Test", tag: "Test", answers: {}, handle });
@@ -109,7 +109,7 @@ test("whatever a handler throws is the contract's 500, with its request id", asy
 });
 
 test("a response after an error keeps its own status and headers", async () => {
-  const reply = () => new Reply(202, { a: 1 }, { "X-Own": "1" });
+  const reply = () => new RouteResponse(202, { a: 1 }, { "X-Own": "1" });
   using server = serverWith(publicRoute("GET", "/api/reply", spec(reply)));
   const response = await send(server, "GET", "/api/reply/");
   expect([response.status, response.headers.get("x-own")]).toEqual([202, "1"]);
@@ -135,7 +135,7 @@ test("two routes cannot share a method and a path", () => {
       "/api/twice",
       spec(() => 1),
     ),
-    dialect: { ...managementDialect },
+    profile: { ...managementProfile },
   };
-  expect(() => groupByPath([route, other])).toThrow("/api/twice has two dialects.");
+  expect(() => groupByPath([route, other])).toThrow("/api/twice has two route profiles.");
 });

@@ -2,38 +2,38 @@ import { describe, expect, test } from "bun:test";
 import { parseFields } from "../../src/http/fields.ts";
 import {
   bool,
-  choice,
-  dictionary,
-  instant,
+  dateTime,
+  enumeration,
   int,
   list,
   nullable,
   object,
   optional,
-  text,
+  record,
+  string,
   uuid,
-} from "../../src/http/shapes.ts";
-import { InvalidField } from "../../src/lib/errors.ts";
+} from "../../src/http/schemas.ts";
+import { InvalidFieldError } from "../../src/lib/errors.ts";
 
 const Schema = object({
-  name: text({ max: 5 }),
-  note: optional(text({ blank: true })),
+  name: string({ max: 5 }),
+  note: optional(string({ blank: true })),
   count: optional(int({ minimum: 1, maximum: 9 })),
   isOn: optional(bool()),
-  kind: optional(choice(["a", "b"])),
+  kind: optional(enumeration(["a", "b"])),
   id: optional(uuid()),
-  labels: optional(list(text())),
-  free: optional(dictionary()),
+  labels: optional(list(string())),
+  free: optional(record()),
   maybe: optional(nullable(bool())),
   inner: optional(object({ size: int() })),
-  at: optional(instant()),
+  at: optional(dateTime()),
 });
 
-function faultOf(body: unknown, partial = false) {
+function getError(body: unknown, partial = false) {
   try {
     parseFields(Schema, body, { partial });
   } catch (error) {
-    if (error instanceof InvalidField) return [error.field, error.code, error.message];
+    if (error instanceof InvalidFieldError) return [error.field, error.code, error.message];
     throw error;
   }
   return undefined;
@@ -69,7 +69,7 @@ describe("what is refused", () => {
     ["text", null, "invalid_input", "Invalid data. Expected a dictionary, but got str."],
     [null, null, "invalid_input", "Invalid data. Expected a dictionary, but got NoneType."],
   ] as const) {
-    test(`${JSON.stringify(body)}`, () => expect(faultOf(body)).toEqual([field, code, detail]));
+    test(`${JSON.stringify(body)}`, () => expect(getError(body)).toEqual([field, code, detail]));
   }
 });
 
@@ -116,6 +116,6 @@ describe("what is taken", () => {
   });
   test("nothing, when only some fields are written", () => {
     expect(parseFields(Schema, {}, { partial: true })).toEqual({} as never);
-    expect(faultOf({ name: "" }, true)?.[1]).toBe("blank");
+    expect(getError({ name: "" }, true)?.[1]).toBe("blank");
   });
 });

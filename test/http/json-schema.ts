@@ -11,6 +11,7 @@ const known = new Set([
     "minLength",
     "maxLength",
     "minItems",
+    "maxItems",
     "minimum",
     "maximum",
     "description",
@@ -21,7 +22,7 @@ const known = new Set([
 ]);
 
 /** The first fault as `path: what is wrong`, or undefined. */
-export function faultOf(
+export function getError(
   value: unknown,
   schema: Schema,
   components: Record<string, Schema>,
@@ -31,10 +32,10 @@ export function faultOf(
   if (unknown) return `${path}: the schema has the unknown keyword ${unknown}`;
   if (typeof schema.$ref === "string") {
     const named = components[schema.$ref.replace("#/components/schemas/", "")];
-    return named ? faultOf(value, named, components, path) : `${path}: ${schema.$ref} is missing`;
+    return named ? getError(value, named, components, path) : `${path}: ${schema.$ref} is missing`;
   }
   if (Array.isArray(schema.anyOf)) {
-    const faults = schema.anyOf.map((branch) => faultOf(value, branch, components, path));
+    const faults = schema.anyOf.map((branch) => getError(value, branch, components, path));
     return faults.includes(undefined) ? undefined : faults.find((fault) => !fault?.endsWith("null"));
   }
   if (Array.isArray(schema.enum) && !schema.enum.includes(value)) {
@@ -49,9 +50,10 @@ export function faultOf(
   }
   if (Array.isArray(value)) {
     if (value.length < Number(schema.minItems ?? 0)) return `${path}: too few items`;
+    if (value.length > Number(schema.maxItems ?? value.length)) return `${path}: too many items`;
     if (!schema.items) return undefined;
     return first(
-      value.map((item, index) => faultOf(item, schema.items as Schema, components, `${path}[${index}]`)),
+      value.map((item, index) => getError(item, schema.items as Schema, components, `${path}[${index}]`)),
     );
   }
   return typeof value === "object" && value !== null
@@ -75,7 +77,7 @@ function objectFault(
   return first(
     Object.entries(properties)
       .filter(([name]) => Object.hasOwn(value, name))
-      .map(([name, inner]) => faultOf(value[name], inner, components, `${path}.${name}`)),
+      .map(([name, inner]) => getError(value[name], inner, components, `${path}.${name}`)),
   );
 }
 

@@ -5,7 +5,7 @@ import { managementRoutes } from "../../src/serve/routes.ts";
 import { TestEvaluation } from "../flags/api/support.ts";
 import { FakeJournal, projects } from "../ingestion/support.ts";
 import { TestServer } from "../support/management-server.ts";
-import { faultOf } from "./json-schema.ts";
+import { getError } from "./json-schema.ts";
 
 async function read() {
   using server = new TestServer();
@@ -77,7 +77,7 @@ describe("the OpenAPI document", () => {
         count++;
         const isLoose = part === "409" || part === "405";
         if (content.example === undefined && isLoose) continue;
-        expect([name, part, faultOf(content.example, content.schema, schemas)]).toEqual([
+        expect([name, part, getError(content.example, content.schema, schemas)]).toEqual([
           name,
           part,
           undefined,
@@ -119,7 +119,7 @@ test("the routes of client libraries are described, with right examples and with
           holder?.content as Record<string, { schema: never; example: unknown }> | undefined
         )?.["application/json"];
         if (!content) continue;
-        const fault = faultOf(content.example, content.schema, document.components.schemas);
+        const fault = getError(content.example, content.schema, document.components.schemas);
         expect([path, fault]).toEqual([path, undefined]);
       }
     }
@@ -133,7 +133,8 @@ describe("the documentation page", () => {
     const page = await server.ask("GET", "/docs", { key: null });
     expect(page.status).toBe(200);
     expect(page.headers.get("content-type")).toContain("text/html");
-    expect(page.body).not.toMatch(/<script|<link|src=|url\(|https?:\/\//);
+    // Examples have addresses as text.
+    expect(page.body).not.toMatch(/<script|<link|src=|url\(|="https?:\/\//);
     const { operations } = await read();
     expect((page.body as string).split("<summary><b").length - 1).toBe(operations.length);
   });

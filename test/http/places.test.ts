@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { TrustedPlaces } from "../../src/http/places.ts";
+import { TrustedProxies } from "../../src/http/trusted-proxies.ts";
 
 const trustedProxies = ["10.0.0.0/8", "192.0.2.1", "2001:db8::/32", "::1"];
 
@@ -40,7 +40,7 @@ describe("the client's address", () => {
     ["no connection", trustedProxies, undefined, "1.1.1.1", undefined],
   ] as const) {
     test(name, () => {
-      const places = new TrustedPlaces(trusted);
+      const places = new TrustedProxies(trusted);
       const headers = new Headers(forwarded === null ? {} : { "x-forwarded-for": forwarded });
       expect(places.clientOf(peer, headers)).toBe(expected);
       expect(places.clientOf(peer, headers)).toBe(expected);
@@ -55,10 +55,10 @@ describe("the client's address", () => {
     ["for=", "10.1.2.3"],
   ] as const) {
     test(`Forwarded: ${forwarded}`, () => {
-      expect(new TrustedPlaces(trustedProxies).clientOf("10.1.2.3", new Headers({ forwarded }))).toBe(
+      expect(new TrustedProxies(trustedProxies).clientOf("10.1.2.3", new Headers({ forwarded }))).toBe(
         expected,
       );
-      expect(new TrustedPlaces(trustedProxies).clientOf("9.9.9.9", new Headers({ forwarded }))).toBe(
+      expect(new TrustedProxies(trustedProxies).clientOf("9.9.9.9", new Headers({ forwarded }))).toBe(
         "9.9.9.9",
       );
     });
@@ -75,7 +75,7 @@ describe("the client's address", () => {
       "10.0.0.0/1.5",
       "1",
     ]) {
-      expect(() => new TrustedPlaces([wrong])).toThrow("trusted proxies");
+      expect(() => new TrustedProxies([wrong])).toThrow("trusted proxies");
     }
   });
 });
@@ -116,13 +116,13 @@ describe("the address of this server", () => {
   ] as const) {
     test(name, () => {
       const said = new Headers(headers as Record<string, string>);
-      expect(new TrustedPlaces(trustedProxies).baseUrlOf(requested, "10.1.2.3", said)).toBe(expected);
+      expect(new TrustedProxies(trustedProxies).baseUrlOf(requested, "10.1.2.3", said)).toBe(expected);
       for (const peer of ["9.9.9.9", undefined]) {
-        expect(new TrustedPlaces(trustedProxies).baseUrlOf(requested, peer, said)).toBe(
+        expect(new TrustedProxies(trustedProxies).baseUrlOf(requested, peer, said)).toBe(
           "http://10.1.2.4:8000",
         );
       }
-      const fixed = new TrustedPlaces(trustedProxies, "https://set.example");
+      const fixed = new TrustedProxies(trustedProxies, "https://set.example");
       expect(fixed.baseUrlOf(requested, "10.1.2.3", said)).toBe("https://set.example");
     });
   }

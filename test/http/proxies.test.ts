@@ -6,33 +6,33 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import type { Subprocess } from "bun";
 import { parse } from "yaml";
-import { TestAppliance, temporaryFolder, until } from "../support/appliance.ts";
 import { chromiumPath, startBrowser } from "../support/browser.ts";
 import { freePort } from "../support/ports.ts";
+import { ServerProcess, temporaryFolder, until } from "../support/server.ts";
 import { type Component, installedProgram, testWhen } from "../support/skipped.ts";
 
 const page = await Bun.file(join(import.meta.dir, "../../docs/operations/https.md")).text();
 const folder = temporaryFolder();
-let appliance: TestAppliance;
+let flagkeep: ServerProcess;
 const running: Subprocess[] = [];
 beforeAll(async () => {
-  appliance = await TestAppliance.start({ args: ["--trusted-proxies", "127.0.0.1,::1"] });
+  flagkeep = await ServerProcess.start({ args: ["--trusted-proxies", "127.0.0.1,::1"] });
 });
 afterAll(async () => {
   for (const child of running) child.kill("SIGTERM");
   await Promise.all(running.map((child) => child.exited));
-  await appliance[Symbol.asyncDispose]();
+  await flagkeep[Symbol.asyncDispose]();
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** The recipe below a line of `https.md`, for the test's appliance. */
+/** The recipe below a line of `https.md`, for the test's server. */
 function recipe(before: string): string {
   const from = page.indexOf(before);
   const code = /```\w*\n(.*?)```/s.exec(page.slice(from))?.[1];
   if (from < 0 || code === undefined) throw new Error(`The page has no recipe after ${before}.`);
   return code
-    .replace("http://127.0.0.1:8000", appliance.url)
-    .replace("127.0.0.1:8000", new URL(appliance.url).host);
+    .replace("http://127.0.0.1:8000", flagkeep.url)
+    .replace("127.0.0.1:8000", new URL(flagkeep.url).host);
 }
 
 async function start(command: string[], env: Record<string, string>, address: string): Promise<void> {
@@ -122,11 +122,11 @@ for (const name of ["nginx", "caddy"] as const) {
     const api = (path: string, init: RequestInit = {}) =>
       get(path.startsWith("http") ? path : base + path, {
         ...init,
-        headers: { Authorization: `Bearer ${appliance.made.personal_api_key}`, ...init.headers },
+        headers: { Authorization: `Bearer ${flagkeep.made.personal_api_key}`, ...init.headers },
       });
 
     test("events and flags pass, packed and large ones too", async () => {
-      const item = { api_key: appliance.token, distinct_id: "kim" };
+      const item = { api_key: flagkeep.token, distinct_id: "kim" };
       const one = await get(`${base}/capture/`, {
         method: "POST",
         body: JSON.stringify({ ...item, event: `one-${name}` }),
@@ -138,7 +138,7 @@ for (const name of ["nginx", "caddy"] as const) {
         distinct_id: "kim",
         properties: { noise },
       }));
-      const body = gzipSync(JSON.stringify({ api_key: appliance.token, batch }));
+      const body = gzipSync(JSON.stringify({ api_key: flagkeep.token, batch }));
       expect(body.length).toBeGreaterThan(100_000);
       const many = await get(`${base}/batch/`, {
         method: "POST",
@@ -152,7 +152,7 @@ for (const name of ["nginx", "caddy"] as const) {
         properties: { noise: "x".repeat(15_000_000) },
       });
       expect((await get(`${base}/capture/`, { method: "POST", body: large })).status).toBe(200);
-      await appliance.eventsWhenStored(200, `event=many-${name}`);
+      await flagkeep.eventsWhenStored(200, `event=many-${name}`);
       const flags = await get(`${base}/flags/?v=2`, { method: "POST", body: JSON.stringify(item) });
       expect(await flags.json()).toMatchObject({ flags: {}, errorsWhileComputingFlags: false });
     }, 60_000);
@@ -161,10 +161,10 @@ for (const name of ["nginx", "caddy"] as const) {
       const event = `address-${name}`;
       await get(`${base}/capture/`, {
         method: "POST",
-        body: JSON.stringify({ api_key: appliance.token, event, distinct_id: "kim" }),
+        body: JSON.stringify({ api_key: flagkeep.token, event, distinct_id: "kim" }),
         headers: { "X-Forwarded-For": "203.0.113.9", Forwarded: "for=203.0.113.9" },
       });
-      const [stored] = await appliance.eventsWhenStored(1, `event=${event}`);
+      const [stored] = await flagkeep.eventsWhenStored(1, `event=${event}`);
       expect(["127.0.0.1", "::1"]).toContain(stored!.properties.$ip as string);
     }, 30_000);
 
@@ -191,7 +191,7 @@ for (const name of ["nginx", "caddy"] as const) {
       const flags = await get(`${base}/ofrep/v1/evaluate/flags`, {
         method: "POST",
         body: JSON.stringify({ context: { targetingKey: "kim" } }),
-        headers: { Authorization: `Bearer ${appliance.token}`, "Content-Type": "application/json" },
+        headers: { Authorization: `Bearer ${flagkeep.token}`, "Content-Type": "application/json" },
       });
       const { eventStreams } = (await flags.json()) as {
         eventStreams: { endpoint: { requestUri: string } }[];
@@ -228,7 +228,7 @@ for (const name of ["nginx", "caddy"] as const) {
           const page = await context.newPage();
           await page.goto(`${base}/console/`);
           await page.getByRole("button", { name: "Use a personal key instead" }).click();
-          await page.getByLabel("Personal key").fill(appliance.made.personal_api_key);
+          await page.getByLabel("Personal key").fill(flagkeep.made.personal_api_key);
           await page.keyboard.press("Enter");
           await page.getByRole("heading", { level: 1, name: "Flags" }).waitFor();
           expect(page.url()).toStartWith(`${base}/console/flags`);
@@ -249,7 +249,7 @@ for (const name of ["nginx", "caddy"] as const) {
       const event = `live-${name}`;
       await get(`${base}/capture/`, {
         method: "POST",
-        body: JSON.stringify({ api_key: appliance.token, event, distinct_id: "kim" }),
+        body: JSON.stringify({ api_key: flagkeep.token, event, distinct_id: "kim" }),
       });
       let seen = "";
       while (!seen.includes(event)) {
@@ -273,5 +273,5 @@ test("the recipe for Traefik names the prefix it takes away, and one service", (
   const { rule, middlewares, service } = http.routers.flagkeep;
   expect(middlewares.map((name) => http.middlewares[name]!.stripPrefix.prefixes)).toEqual([["/flags"]]);
   expect(rule).toContain("PathPrefix(`/flags`)");
-  expect(http.services[service]!.loadBalancer.servers).toEqual([{ url: appliance.url }]);
+  expect(http.services[service]!.loadBalancer.servers).toEqual([{ url: flagkeep.url }]);
 });

@@ -4,7 +4,13 @@ import { describe, expect, test } from "bun:test";
 import { FlagInvalid } from "../../src/flags/rules/flag-invalid.ts";
 import { defaultRateLimits, RateLimiter } from "../../src/http/rate-limit.ts";
 import { publicRoute } from "../../src/http/route.ts";
-import { AppError, EditConflict, InvalidField, NotFound, NotPermitted } from "../../src/lib/errors.ts";
+import {
+  AppError,
+  EditConflictError,
+  InvalidFieldError,
+  NotFoundError,
+  PermissionDeniedError,
+} from "../../src/lib/errors.ts";
 import { flagsPath, TestServer } from "../support/management-server.ts";
 
 const failing = publicRoute("GET", "/api/boom", {
@@ -222,11 +228,11 @@ describe("errors of other subjects", () => {
     }
   }
   for (const [name, error, status, type, code, isLogged] of [
-    ["a field", new InvalidField("a__0", "blank", "Empty."), 400, "validation_error", "blank", false],
+    ["a field", new InvalidFieldError("a__0", "blank", "Empty."), 400, "validation_error", "blank", false],
     ["a flag", new FlagInvalid("invalid_key", "Odd.", "key"), 400, "validation_error", "invalid_key", false],
-    ["permission", new NotPermitted(), 403, "authentication_error", "permission_denied", false],
-    ["nothing there", new NotFound(), 404, "invalid_request", "not_found", false],
-    ["a conflict", new EditConflict("a@b"), 409, "server_error", "conflict", false],
+    ["permission", new PermissionDeniedError(), 403, "authentication_error", "permission_denied", false],
+    ["nothing there", new NotFoundError(), 404, "invalid_request", "not_found", false],
+    ["a conflict", new EditConflictError("a@b"), 409, "server_error", "conflict", false],
     ["the engine", new Refused("engine_unavailable"), 503, "server_error", "engine_unavailable", false],
     ["the journal", new Refused("journal_unavailable"), 503, "server_error", "journal_unavailable", false],
     [

@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { TestAppliance } from "../support/appliance.ts";
+import { ServerProcess } from "../support/server.ts";
 
-let appliance: TestAppliance;
+let server: ServerProcess;
 beforeAll(async () => {
-  appliance = await TestAppliance.start();
+  server = await ServerProcess.start();
 });
-afterAll(() => appliance[Symbol.asyncDispose]());
+afterAll(() => server[Symbol.asyncDispose]());
 
 for (const host of ["x", "api", "[::1]", "flags.example.com"]) {
   test(`requests to the host ${host} find their routes`, async () => {
-    const body = JSON.stringify({ api_key: appliance.token, event: "x", distinct_id: "y" });
-    const { hostname, port } = new URL(appliance.url);
+    const body = JSON.stringify({ api_key: server.token, event: "x", distinct_id: "y" });
+    const { hostname, port } = new URL(server.url);
     const lines = ["POST /capture/ HTTP/1.1", `Host: ${host}`, "Content-Type: application/json"];
     const answer = Promise.withResolvers<string>();
     const socket = await Bun.connect({

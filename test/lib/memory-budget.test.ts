@@ -5,7 +5,7 @@ import {
   frontPeopleCacheBytes,
   memoryBudget,
   memoryShares,
-  ownBytes,
+  privateBytes,
 } from "../../src/lib/memory-budget.ts";
 
 const MiB = 1024 * 1024;
@@ -58,7 +58,7 @@ describe("a memory budget", () => {
 });
 
 test("a process knows what it has of its own; of one that is gone nothing is known", () => {
-  expect(ownBytes()).toBeGreaterThan(MiB);
-  expect(ownBytes(process.pid)).toBeGreaterThan(MiB);
-  expect(ownBytes(2 ** 22 + 1)).toBe(0);
+  expect(privateBytes()).toBeGreaterThan(MiB);
+  expect(privateBytes(process.pid)).toBeGreaterThan(MiB);
+  expect(privateBytes(2 ** 22 + 1)).toBe(0);
 });

@@ -1,12 +1,12 @@
 /** What is kept is what was asked for lately, within the bytes that were given. */
 
 import { expect, test } from "bun:test";
-import { Recent } from "../../src/lib/recent.ts";
+import { BoundedCache } from "../../src/lib/bounded-cache.ts";
 
 const [owner, other] = [{}, {}];
 
 test("an entry belongs to its owner", () => {
-  const recent = new Recent<object, string>(100_000, () => 0);
+  const recent = new BoundedCache<object, string>(100_000, () => 0);
   recent.set(owner, "key", "value");
   expect(recent.get(owner, "key")).toBe("value");
   expect(recent.get(owner, "another key")).toBeUndefined();
@@ -16,7 +16,7 @@ test("an entry belongs to its owner", () => {
 });
 
 test("what is asked for stays, the rest is forgotten", () => {
-  const recent = new Recent<object, number>(100_000, () => 800);
+  const recent = new BoundedCache<object, number>(100_000, () => 800);
   recent.set(owner, "once", 1);
   recent.set(other, "often", 2);
   for (let i = 0; i < 1_000; i++) {
@@ -32,7 +32,7 @@ test("what is asked for stays, the rest is forgotten", () => {
 });
 
 test("one entry larger than all is kept until the next", () => {
-  const recent = new Recent<object, string>(1_000, (key) => key.length);
+  const recent = new BoundedCache<object, string>(1_000, (key) => key.length);
   const long = "x".repeat(5_000);
   recent.set(owner, long, "long");
   expect(recent.get(owner, long)).toBe("long");

@@ -14,8 +14,8 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { removeSparingly, unlinkSparingly } from "../../src/lib/remove-files.ts";
-import { temporaryFolder, until } from "../support/appliance.ts";
+import { deleteIncrementally, unlinkIncrementally } from "../../src/lib/remove-files.ts";
+import { temporaryFolder, until } from "../support/server.ts";
 
 const MiB = 1024 * 1024;
 const sizes = [0, 1, 4 * MiB, 4 * MiB + 1, 9 * MiB];
@@ -25,7 +25,7 @@ describe("removing files sparingly", () => {
     test(`a file of ${size} bytes`, async () => {
       const path = join(temporaryFolder(), "file");
       writeFileSync(path, new Uint8Array(size));
-      await removeSparingly(path);
+      await deleteIncrementally(path);
       expect(existsSync(path)).toBe(false);
     });
 
@@ -35,7 +35,7 @@ describe("removing files sparingly", () => {
     const file = openSync(path, "r");
     const seen = new Set<number>();
     let isDone = false;
-    const removing = removeSparingly(path).then(() => {
+    const removing = deleteIncrementally(path).then(() => {
       isDone = true;
     });
     while (!isDone) {
@@ -54,7 +54,7 @@ describe("removing files sparingly", () => {
     mkdirSync(join(folder, "copies"));
     writeFileSync(path, new Uint8Array(9 * MiB));
     linkSync(path, other);
-    await removeSparingly(join(folder, "copies"));
+    await deleteIncrementally(join(folder, "copies"));
     expect([existsSync(path), statSync(other).size]).toEqual([false, 9 * MiB]);
   });
 
@@ -65,7 +65,7 @@ describe("removing files sparingly", () => {
     writeFileSync(outside, new Uint8Array(9 * MiB));
     symlinkSync(outside, join(folder, "work", "link"));
     writeFileSync(join(folder, "work", "deep", "large"), new Uint8Array(9 * MiB));
-    await removeSparingly(join(folder, "work"));
+    await deleteIncrementally(join(folder, "work"));
     expect([existsSync(join(folder, "work")), statSync(outside).size]).toEqual([false, 9 * MiB]);
   });
 
@@ -77,7 +77,7 @@ describe("removing files sparingly", () => {
       truncateSync(join(folder, String(n)), 5 * MiB);
     }
     const file = openSync(join(folder, readdirSync(folder).at(-1)!), "r");
-    const free = await unlinkSparingly(folder);
+    const free = await unlinkIncrementally(folder);
     expect([existsSync(folder), fstatSync(file).size]).toEqual([false, 5 * MiB]);
     await free();
     expect(fstatSync(file).size).toBeLessThan(5 * MiB);
@@ -90,7 +90,7 @@ describe("removing files sparingly", () => {
     writeFileSync(join(folder, "large"), new Uint8Array(9 * MiB));
     for (let n = 0; n < 2_000; n++) writeFileSync(join(small, String(n)), "");
     const file = openSync(join(folder, "large"), "r");
-    const removing = unlinkSparingly(folder).then(
+    const removing = unlinkIncrementally(folder).then(
       () => "removed",
       ({ code }) => code,
     );
@@ -103,6 +103,6 @@ describe("removing files sparingly", () => {
   });
 
   test("what is not there is removed", async () => {
-    await removeSparingly(join(temporaryFolder(), "nothing"));
+    await deleteIncrementally(join(temporaryFolder(), "nothing"));
   });
 });

@@ -3,8 +3,8 @@
 import { expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { ReusedBuffers } from "../../src/lib/reused-buffers.ts";
-import { temporaryFolder } from "../support/appliance.ts";
+import { ReusedBuffers } from "../../src/lib/buffer-pool.ts";
+import { temporaryFolder } from "../support/server.ts";
 
 const MiB = 1024 * 1024;
 
@@ -45,9 +45,9 @@ test("no more is kept than allowed, and nothing once it is given back", () => {
 test("one is given back alone, as long as there is room", () => {
   const buffers = new ReusedBuffers(3 * MiB);
   const [first, second, third] = [buffers.take(2 * MiB), buffers.take(MiB), buffers.take(MiB)];
-  buffers.giveBack(second);
+  buffers.recycle(second);
   expect(buffers.take(MiB).buffer).toBe(second.buffer);
-  for (const one of [first, third, second, first]) buffers.giveBack(one);
+  for (const one of [first, third, second, first]) buffers.recycle(one);
   const again = [buffers.take(2 * MiB), buffers.take(MiB), buffers.take(MiB)].map(({ buffer }) => buffer);
   expect(again.slice(0, 2)).toEqual([first.buffer, third.buffer]);
   expect(again[2]).not.toBe(second.buffer);

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { Semaphore, SemaphoreFull } from "../../src/lib/semaphore.ts";
+import { CapacityExceededError, Semaphore } from "../../src/lib/semaphore.ts";
 
 test("never more than the limits at once, everybody gets a turn, and nobody runs beside one who wants to be alone", async () => {
   const work = fc.record({
@@ -62,7 +62,7 @@ test("a key that has its share does not hold up the others; the queue is bounded
   const other = await semaphore.enter(2);
   expect(isThird).toBe(false);
   const fourth = semaphore.enter(2);
-  await expect(semaphore.enter(3)).rejects.toBeInstanceOf(SemaphoreFull);
+  await expect(semaphore.enter(3)).rejects.toBeInstanceOf(CapacityExceededError);
   first();
   (await third)();
   other();

@@ -5,7 +5,7 @@ import { afterAll, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { sqliteVersion } from "../../src/lib/sqlite/migrate.ts";
-import { temporaryFolder } from "../support/appliance.ts";
+import { temporaryFolder } from "../support/server.ts";
 
 const folder = temporaryFolder();
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { hasSuspectEscape, storableJson, storableText } from "../../src/lib/unicode.ts";
+import { hasSurrogateEscape, sanitizeJson, sanitizeString } from "../../src/lib/unicode.ts";
 
 describe("halves of surrogate pairs in JSON text become U+FFFD, and nothing else changes", () => {
   for (const [json, expected] of [
@@ -20,7 +20,7 @@ describe("halves of surrogate pairs in JSON text become U+FFFD, and nothing else
     [String.raw`"\ud83d` + '\ude00"', undefined],
     [String.raw`{"\ud800":12.0,"big":12345678901234567890}`, '{"\ufffd":12.0,"big":12345678901234567890}'],
   ] as const) {
-    test(JSON.stringify(json), () => expect(storableJson(json)).toBe(expected ?? json));
+    test(JSON.stringify(json), () => expect(sanitizeJson(json)).toBe(expected ?? json));
   }
 
   test("exactly where JSON.parse makes a malformed string", () => {
@@ -33,9 +33,9 @@ describe("halves of surrogate pairs in JSON text become U+FFFD, and nothing else
         const json = `"${units.join("")}"`;
         const parsed = JSON.parse(json) as string;
         const isStorable = parsed.isWellFormed() && !parsed.includes("\0");
-        expect(storableJson(json) === json).toBe(isStorable);
-        expect(JSON.parse(storableJson(json))).toBe(storableText(parsed));
-        if (!isStorable) expect(hasSuspectEscape(json) || !json.isWellFormed()).toBe(true);
+        expect(sanitizeJson(json) === json).toBe(isStorable);
+        expect(JSON.parse(sanitizeJson(json))).toBe(sanitizeString(parsed));
+        if (!isStorable) expect(hasSurrogateEscape(json) || !json.isWellFormed()).toBe(true);
       }),
       { numRuns: 500 },
     );
@@ -50,12 +50,12 @@ describe("NUL in JSON text becomes U+FFFD", () => {
     [String.raw`{"\u0000":12.0}`, String.raw`{"\ufffd":12.0}`],
     [String.raw`"\u00000"`, String.raw`"\ufffd0"`],
   ] as const) {
-    test(json, () => expect(storableJson(json)).toBe(expected));
+    test(json, () => expect(sanitizeJson(json)).toBe(expected));
   }
 });
 
 test("a parsed text", () => {
-  expect(storableText("a\0b\0")).toBe("a\ufffdb\ufffd");
-  expect(storableText("a\ud800b😀")).toBe("a\ufffdb😀");
-  expect(storableText("ab")).toBe("ab");
+  expect(sanitizeString("a\0b\0")).toBe("a\ufffdb\ufffd");
+  expect(sanitizeString("a\ud800b😀")).toBe("a\ufffdb😀");
+  expect(sanitizeString("ab")).toBe("ab");
 });

@@ -1,21 +1,21 @@
 /** Arguments of the tools: none is ignored, and what flags have can be written (contract, management-api 8). */
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { TestAppliance } from "../support/appliance.ts";
+import { ServerProcess } from "../support/server.ts";
 
-let appliance: TestAppliance;
+let server: ServerProcess;
 beforeAll(async () => {
-  appliance = await TestAppliance.start({ args: ["--mcp", "on"] });
+  server = await ServerProcess.start({ args: ["--mcp", "on"] });
 });
-afterAll(() => appliance[Symbol.asyncDispose]());
+afterAll(() => server[Symbol.asyncDispose]());
 
 async function rpc(method: string, params: object) {
-  const answer = await appliance.post(
+  const answer = await server.post(
     "/mcp",
     { jsonrpc: "2.0", id: 1, method, params },
     {
       Accept: "application/json, text/event-stream",
-      Authorization: `Bearer ${appliance.made.personal_api_key}`,
+      Authorization: `Bearer ${server.made.personal_api_key}`,
     },
   );
   // biome-ignore lint/suspicious/noExplicitAny: answers of every shape.
@@ -32,7 +32,7 @@ async function done(name: string, args: object) {
   return JSON.parse(text);
 }
 async function flagCount(): Promise<number> {
-  const answer = await appliance.api("/api/projects/1/feature_flags/?limit=1");
+  const answer = await server.api("/api/projects/1/feature_flags/?limit=1");
   return ((await answer.json()) as { count: number }).count;
 }
 
@@ -46,6 +46,17 @@ const valid: Record<string, Record<string, unknown>> = {
   delete_flag: { key: "subject" },
   restore_flag: { key: "subject" },
   query_events: { sql: "SELECT 1 AS one" },
+  list_experiments: { limit: 5 },
+  create_experiment: { name: "An experiment" },
+  get_experiment: { id: 1 },
+  experiment_lifecycle: { id: 1, action: "launch" },
+  experiment_results: { id: 1 },
+  calculate_running_time: { baseline_value: 0.1, minimum_detectable_effect: 0.1 },
+  list_cohorts: {},
+  create_cohort: { name: "A cohort", is_static: true },
+  get_cohort: { id: 1 },
+  list_early_access_features: {},
+  set_early_access_stage: { id: "0193d1a2-7b1c-7c3e-9f60-5a6b7c8d9e0f", stage: "beta" },
 };
 
 describe("unknown arguments", () => {
@@ -144,7 +155,7 @@ describe("what flags have", () => {
     expect(changed).toMatchObject({ tags: ["payments"], ensure_experience_continuity: false });
     expect((await done("list_flags", { tags: ["beta"] })).count).toBe(0);
     expect((await done("update_flag", { key: "kept", tags: [] })).tags).toEqual([]);
-    const activity = await appliance.api(`/api/projects/1/feature_flags/${made.id}/activity/`);
+    const activity = await server.api(`/api/projects/1/feature_flags/${made.id}/activity/`);
     expect(JSON.stringify(await activity.json())).toContain("as agreed");
   });
 
@@ -169,7 +180,7 @@ describe("what flags have", () => {
     const deleted = await done("list_flags", { deleted: true, search: "comes-back" });
     expect(deleted.results).toMatchObject([{ id: made.id, key: "comes-back", deleted: true }]);
     expect(await call("delete_flag", { key: "comes-back" })).toEqual({
-      ...{ text: "There is no flag comes-back.", isError: true },
+      ...{ text: "Flag comes-back does not exist.", isError: true },
     });
     const restored = await done("restore_flag", { key: "comes-back" });
     expect(restored).toMatchObject({
@@ -179,7 +190,7 @@ describe("what flags have", () => {
       rollout_percentage: 20,
     });
     expect(await call("restore_flag", { key: "comes-back" })).toEqual({
-      ...{ text: "There is no deleted flag comes-back.", isError: true },
+      ...{ text: "Deleted flag comes-back does not exist.", isError: true },
     });
   });
 
@@ -208,4 +219,23 @@ describe("what flags have", () => {
     const { isError, text } = await call("delete_flag", { key: "needed" });
     expect([isError, text]).toEqual([true, expect.stringContaining("needs")]);
   });
+});
+
+test("an experiment from its creation to its results, and a feature's stage", async () => {
+  const made = await done("create_experiment", { name: "By a model", project: 1 });
+  expect((await done("list_experiments", { search: "model" })).results).toMatchObject([{ id: made.id }]);
+  expect((await done("experiment_lifecycle", { id: made.id, action: "launch" })).status).toBe("running");
+  expect(Object.keys(await done("experiment_results", { id: made.id }))).toContain("sentence");
+  const again = await call("experiment_lifecycle", { id: made.id, action: "launch" });
+  expect(again).toMatchObject({ isError: true });
+  expect(again.text).toContain("invalid_transition");
+  const plan = { metric_type: "proportion", baseline_value: 0.1, minimum_detectable_effect: 0.1 };
+  expect((await done("calculate_running_time", plan)).recommended_sample_size).toBe(29498);
+  const created = await server.api("/api/projects/1/early_access_feature/", {
+    method: "POST",
+    body: { name: "Beta", stage: "draft" },
+  });
+  const { id } = (await created.json()) as { id: string };
+  expect((await done("set_early_access_stage", { id, stage: "beta" })).stage).toBe("beta");
+  expect((await done("list_early_access_features", {})).results).toMatchObject([{ id, stage: "beta" }]);
 });

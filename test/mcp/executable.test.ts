@@ -4,21 +4,21 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
-import { executable, flagkeep, TestAppliance, until } from "../support/appliance.ts";
+import { executable, flagkeep, ServerProcess, until } from "../support/server.ts";
 
-let appliance: TestAppliance;
+let server: ServerProcess;
 let readOnlyKey: string;
 beforeAll(async () => {
-  appliance = await TestAppliance.start({ args: ["--mcp", "on"] });
+  server = await ServerProcess.start({ args: ["--mcp", "on"] });
   const made = await flagkeep([
     ...["keys", "create", "--scope", "feature_flag:read", "--label", "model", "--json"],
-    ...["--data-dir", appliance.dataDir],
+    ...["--data-dir", server.dataDir],
   ]);
   readOnlyKey = (JSON.parse(made.stdout) as { value: string }).value;
-  await appliance.capture({ event: "seen", distinct_id: "kim" });
-  await appliance.eventsWhenStored(1);
+  await server.capture({ event: "seen", distinct_id: "kim" });
+  await server.eventsWhenStored(1);
 });
-afterAll(() => appliance[Symbol.asyncDispose]());
+afterAll(() => server[Symbol.asyncDispose]());
 
 const ways: [
   name: string,
@@ -29,7 +29,7 @@ const ways: [
     (key) =>
       new StdioClientTransport({
         command: executable,
-        args: ["mcp", "--url", appliance.url],
+        args: ["mcp", "--url", server.url],
         env: { FLAGKEEP_API_KEY: key },
         stderr: "inherit",
       }),
@@ -37,7 +37,7 @@ const ways: [
   [
     "http",
     (key) =>
-      new StreamableHTTPClientTransport(new URL(`${appliance.url}/mcp`), {
+      new StreamableHTTPClientTransport(new URL(`${server.url}/mcp`), {
         requestInit: { headers: { Authorization: `Bearer ${key}` } },
       }),
   ],
@@ -67,16 +67,10 @@ for (const [name, transport] of ways) {
       await client.connect(transport(readOnlyKey) as never);
       const { tools } = await client.listTools();
       expect(tools.map((tool) => tool.name).sort()).toEqual([
-        ...[
-          "create_flag",
-          "delete_flag",
-          "explain_flag",
-          "list_flags",
-          "list_projects",
-          "query_events",
-          "restore_flag",
-          "update_flag",
-        ],
+        ...["calculate_running_time", "create_cohort", "create_experiment", "create_flag", "delete_flag"],
+        ...["experiment_lifecycle", "experiment_results", "explain_flag", "get_cohort", "get_experiment"],
+        ...["list_cohorts", "list_early_access_features", "list_experiments", "list_flags", "list_projects"],
+        ...["query_events", "restore_flag", "set_early_access_stage", "update_flag"],
       ]);
       expect(client.getServerVersion()).toMatchObject({ name: "flagkeep" });
       await client.close();
@@ -84,7 +78,7 @@ for (const [name, transport] of ways) {
 
     test("creates, lists, explains and changes flags, and queries events", async () => {
       const key = `mcp-${name}`;
-      await using(appliance.made.personal_api_key, async (call) => {
+      await using(server.made.personal_api_key, async (call) => {
         expect(await call("create_flag", { key, rollout_percentage: 0 })).toMatchObject({ isError: false });
         expect((await call("list_flags", { search: key })).text).toContain(`"key":"${key}"`);
         expect((await call("explain_flag", { key, distinct_id: "kim" })).text).toContain(
@@ -96,7 +90,7 @@ for (const [name, transport] of ways) {
         expect(JSON.parse(rows.text)).toMatchObject({ rows: [{ event: "seen", distinct_id: "kim" }] });
         expect((await call("list_projects", {})).isError).toBe(false);
         const unknown = await call("update_flag", { key: "nothing", active: false });
-        expect(unknown).toEqual({ text: "There is no flag nothing.", isError: true });
+        expect(unknown).toEqual({ text: "Flag nothing does not exist.", isError: true });
       });
     });
 
@@ -121,16 +115,16 @@ test("a flag is found by its whole key, however long it is and however many othe
   const longest = "k".repeat(400);
   const keys = ["ab", longest, ...Array.from({ length: 100 }, (_, index) => `ab-${index}`)];
   for (const key of keys)
-    await appliance.api("/api/projects/1/feature_flags/", { method: "POST", body: { key } });
+    await server.api("/api/projects/1/feature_flags/", { method: "POST", body: { key } });
   for (const key of ["ab", longest]) {
-    const result = await callOverHttp(appliance, "update_flag", { key, active: false });
+    const result = await callOverHttp(server, "update_flag", { key, active: false });
     expect([result.isError, result.text.includes(`"key":"${key}"`)]).toEqual([false, true]);
   }
 });
 
 test("tools work where clients come by a path prefix", async () => {
   const args = ["--mcp", "on", "--public-url", "https://flags.example/keep"];
-  await using behind = await TestAppliance.start({ args });
+  await using behind = await ServerProcess.start({ args });
   expect(await callOverHttp(behind, "list_projects", {})).toMatchObject({ isError: false });
   await callOverHttp(behind, "create_flag", { key: "behind-a-prefix" });
   const { text } = await callOverHttp(behind, "list_flags", { limit: 1 });
@@ -145,7 +139,7 @@ test("what was asked before standard input ended is answered", async () => {
     { jsonrpc: "2.0", method: "notifications/initialized" },
     { jsonrpc: "2.0", id: 2, method: "tools/call", params: { name: "list_flags", arguments: {} } },
   ];
-  const child = Bun.spawn([executable, "mcp", "--url", appliance.url], {
+  const child = Bun.spawn([executable, "mcp", "--url", server.url], {
     stdin: Buffer.from(messages.map((message) => `${JSON.stringify(message)}\n`).join("")),
     stdout: "pipe",
     env: { FLAGKEEP_API_KEY: readOnlyKey },
@@ -160,19 +154,19 @@ test("without a key: one sentence on the command line, 401 over HTTP; 404 unless
     code: 1,
     stderr: expect.stringContaining("FLAGKEEP_API_KEY"),
   });
-  expect((await appliance.post("/mcp", { jsonrpc: "2.0", id: 1, method: "ping" })).status).toBe(401);
-  const wrong = await appliance.api("/mcp", { method: "POST", body: { nothing: 1 } });
+  expect((await server.post("/mcp", { jsonrpc: "2.0", id: 1, method: "ping" })).status).toBe(401);
+  const wrong = await server.api("/mcp", { method: "POST", body: { nothing: 1 } });
   expect(wrong.status).toBe(406);
-  await using off = await TestAppliance.start();
+  await using off = await ServerProcess.start();
   expect((await off.post("/mcp", {})).status).toBe(404);
 });
 
 test.each([
   ["an unknown key", () => "Bearer phx_wrong"],
-  ["a project's public key", () => `Bearer ${appliance.made.project.api_key}`],
-  ["a project's secret key", () => `Bearer ${appliance.made.project.secret_api_key}`],
-  ["no scheme", () => appliance.made.personal_api_key],
-  ["another scheme", () => `Basic ${appliance.made.personal_api_key}`],
+  ["a project's public key", () => `Bearer ${server.made.project.api_key}`],
+  ["a project's secret key", () => `Bearer ${server.made.project.secret_api_key}`],
+  ["no scheme", () => server.made.personal_api_key],
+  ["another scheme", () => `Basic ${server.made.personal_api_key}`],
   ["nothing after the scheme", () => "Bearer "],
   ["nothing", () => ""],
   ["a revoked key", async () => `Bearer ${await revokedKey()}`],
@@ -183,7 +177,7 @@ test.each([
     Accept: "application/json, text/event-stream",
   };
   for (const body of [JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list" }), "{", "[]"]) {
-    const answer = await fetch(`${appliance.url}/mcp`, { method: "POST", headers, body });
+    const answer = await fetch(`${server.url}/mcp`, { method: "POST", headers, body });
     expect([answer.status, answer.headers.get("www-authenticate")]).toEqual([401, "Bearer"]);
     expect(await answer.json()).toMatchObject({ type: "authentication_error" });
   }
@@ -191,9 +185,9 @@ test.each([
 
 async function revokedKey(): Promise<string> {
   const path = "/api/personal_api_keys/";
-  const made = await appliance.api(path, { method: "POST", body: { label: "x", scopes: ["*"] } });
+  const made = await server.api(path, { method: "POST", body: { label: "x", scopes: ["*"] } });
   const { id, value } = (await made.json()) as { id: string; value: string };
-  expect((await appliance.api(`${path}${id}/`, { method: "DELETE" })).status).toBe(204);
+  expect((await server.api(`${path}${id}/`, { method: "DELETE" })).status).toBe(204);
   return value;
 }
 
@@ -203,19 +197,19 @@ describe("a query ends when the program that asked", () => {
   const patienceMs = 15_000;
   const expectRoom = async () => {
     const begin = performance.now();
-    expect(await appliance.query("SELECT 1 AS one")).toEqual([{ one: 1 }]);
+    expect(await server.query("SELECT 1 AS one")).toEqual([{ one: 1 }]);
     expect(performance.now() - begin).toBeLessThan(patienceMs);
   };
 
   /** Queries of this kind take all the processors' time that there is. */
   const untilTheyRun = async (before: number) =>
-    await until(async () => (await appliance.engineSeconds()) > before + 1, "the queries run");
+    await until(async () => (await server.engineSeconds()) > before + 1, "the queries run");
 
   test("has gone", async () => {
-    const before = await appliance.engineSeconds();
+    const before = await server.engineSeconds();
     const gone = Array.from({ length: 4 }, () => {
       const abort = new AbortController();
-      const asked = callOverHttp(appliance, "query_events", { sql: slow }, abort.signal).catch(() => "gone");
+      const asked = callOverHttp(server, "query_events", { sql: slow }, abort.signal).catch(() => "gone");
       return { abort, asked };
     });
     await untilTheyRun(before);
@@ -228,8 +222,8 @@ describe("a query ends when the program that asked", () => {
     "gives it up: %s",
     async (_, transport) => {
       const client = new Client({ name: "test", version: "1" });
-      await client.connect(transport(appliance.made.personal_api_key) as never);
-      const before = await appliance.engineSeconds();
+      await client.connect(transport(server.made.personal_api_key) as never);
+      const before = await server.engineSeconds();
       const given = Array.from({ length: 4 }, () => {
         const abort = new AbortController();
         const call = { name: "query_events", arguments: { sql: slow } };
@@ -249,12 +243,12 @@ describe("a query ends when the program that asked", () => {
 
 test("hundreds of requests leave no servers behind", async () => {
   const memory = async () => {
-    const text = await (await fetch(`${appliance.url}/metrics`)).text();
+    const text = await (await fetch(`${server.url}/metrics`)).text();
     return Number(/^process_resident_memory_bytes (\S+)/m.exec(text)?.[1] ?? 0);
   };
   const call = { jsonrpc: "2.0", id: 1, method: "tools/list", params: {} };
   const send = () =>
-    fetch(`${appliance.url}/mcp`, {
+    fetch(`${server.url}/mcp`, {
       method: "POST",
       headers: {
         Authorization: `Bearer ${readOnlyKey}`,
@@ -271,7 +265,7 @@ test("hundreds of requests leave no servers behind", async () => {
 
 /** Calls a tool as a client without a library does. */
 async function callOverHttp(
-  to: TestAppliance,
+  to: ServerProcess,
   tool: string,
   args: Record<string, unknown>,
   signal?: AbortSignal,

@@ -37,7 +37,7 @@ export function mutantsOf(name: string, text: string): Mutant[] {
   };
   const source = ({ start, end }: Node) => text.slice(start, end);
   const visit = (node: Node): void => {
-    // Types, imports and messages are not behaviour that a test of a rule could tell.
+    // Types, imports and messages are not behavior that a test of a rule could tell.
     if (
       /^(TS|Import|ExportAll|ThrowStatement)/.test(node.type) &&
       !/^TS(AsExpression|NonNull)/.test(node.type)

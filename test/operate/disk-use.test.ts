@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { folderUse, KeptFolderUse, storeUse } from "../../src/operate/disk-use.ts";
-import { temporaryFolder } from "../support/appliance.ts";
+import { CachedFolderUsage, folderUsage, storeUsage } from "../../src/operate/disk-usage.ts";
+import { temporaryFolder } from "../support/server.ts";
 
 /** A data directory in which each part has a size of its own. */
 function directory(): string {
@@ -33,7 +33,7 @@ function directory(): string {
 
 test("each file counts in one part, so that the parts together are the directory", async () => {
   const dataDir = directory();
-  expect(storeUse(dataDir)).toEqual({
+  expect(storeUsage(dataDir)).toEqual({
     metadata_bytes: 3,
     people_bytes: 4,
     events_bytes: 24,
@@ -42,7 +42,7 @@ test("each file counts in one part, so that the parts together are the directory
     archive_bytes: 0,
     library_bytes: 64,
   });
-  expect(await folderUse(dataDir)).toEqual({
+  expect(await folderUsage(dataDir)).toEqual({
     backups_bytes: 128 + 256 + 512,
     other_bytes: 1024 + 2048 + 4096 + 8192 + 16384,
   });
@@ -51,15 +51,15 @@ test("each file counts in one part, so that the parts together are the directory
 test("what links lead to is not counted, and a folder that is not there takes nothing", async () => {
   const dataDir = temporaryFolder();
   symlinkSync(directory(), join(dataDir, "elsewhere"));
-  expect(await folderUse(dataDir)).toEqual({ backups_bytes: 0, other_bytes: 0 });
+  expect(await folderUsage(dataDir)).toEqual({ backups_bytes: 0, other_bytes: 0 });
 });
 
 test("of very many entries those up to a limit are counted", async () => {
   const dataDir = temporaryFolder();
   mkdirSync(join(dataDir, "backups"));
   for (let n = 0; n < 500; n++) writeFileSync(join(dataDir, "backups", String(n)), "x");
-  expect(await folderUse(dataDir, 450)).toEqual({ backups_bytes: 450, other_bytes: 0 });
-  expect(await folderUse(dataDir, 501)).toEqual({ backups_bytes: 500, other_bytes: 0 });
+  expect(await folderUsage(dataDir, 450)).toEqual({ backups_bytes: 450, other_bytes: 0 });
+  expect(await folderUsage(dataDir, 501)).toEqual({ backups_bytes: 500, other_bytes: 0 });
 });
 
 test("others get their turn while folders are looked at", async () => {
@@ -73,16 +73,16 @@ test("others get their turn while folders are looked at", async () => {
     if (!isDone) setImmediate(count);
   };
   setImmediate(count);
-  await folderUse(dataDir);
+  await folderUsage(dataDir);
   isDone = true;
   expect(turns).toBeGreaterThanOrEqual(10);
 });
 
 test("figures are kept for whoever asks again soon", async () => {
   const dataDir = directory();
-  const kept = new KeptFolderUse(dataDir);
+  const kept = new CachedFolderUsage(dataDir);
   const first = await kept.read();
   writeFileSync(join(dataDir, "backups", "another"), "x");
   expect(await kept.read()).toEqual(first);
-  expect((await folderUse(dataDir)).backups_bytes).toBe(first.backups_bytes + 1);
+  expect((await folderUsage(dataDir)).backups_bytes).toBe(first.backups_bytes + 1);
 });

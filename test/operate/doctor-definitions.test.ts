@@ -6,7 +6,7 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { checkDefinitions } from "../../src/operate/doctor/definitions.ts";
 import { paths } from "../../src/paths.ts";
-import { flagkeep, initialisedDirectory } from "../support/appliance.ts";
+import { flagkeep, initialisedDirectory } from "../support/server.ts";
 
 const { dataDir } = await initialisedDirectory();
 afterAll(() => rmSync(join(dataDir, ".."), { recursive: true, force: true }));
@@ -35,10 +35,10 @@ test("values that do not fit their operator are listed by flag and cohort", asyn
   db.close();
   const messages = checkDefinitions(dataDir).map(({ level, message }) => `${level} ${message}`);
   expect(messages.map((message) => message.replace(/ \(project .*?\)/, ""))).toEqual([
-    'warning A condition of the flag "bad" matches nobody: groups[0].properties[0].value: invalid regex pattern.',
-    'warning A condition of the flag "bad" matches nobody: Invalid value for operator gt: abc.',
-    "warning A condition of the flag \"bad\" matches nobody: Unknown operator: 'no_such'.",
-    'warning A condition of the cohort "Old" matches nobody: Invalid value for operator semver_gt: junk.',
+    'warning A condition of the flag "bad" matches no user: groups[0].properties[0].value: invalid regex pattern.',
+    'warning A condition of the flag "bad" matches no user: Invalid value for operator gt: abc.',
+    "warning A condition of the flag \"bad\" matches no user: Unknown operator: 'no_such'.",
+    'warning A condition of the cohort "Old" matches no user: Invalid value for operator semver_gt: junk.',
   ]);
 });
 
@@ -49,5 +49,5 @@ test("at most 50 are listed, then counted", () => {
   );
   const findings = checkDefinitions(dataDir);
   expect(findings).toHaveLength(51);
-  expect(findings.at(-1)?.message).toBe("11 more conditions match nobody.");
+  expect(findings.at(-1)?.message).toBe("11 more conditions match no user.");
 });

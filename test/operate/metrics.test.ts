@@ -4,10 +4,10 @@ import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { flagkeep, TestAppliance, until } from "../support/appliance.ts";
+import { flagkeep, ServerProcess, until } from "../support/server.ts";
 
-async function figures(appliance: TestAppliance): Promise<Map<string, number>> {
-  const response = await fetch(`${appliance.url}/metrics`);
+async function figures(server: ServerProcess): Promise<Map<string, number>> {
+  const response = await fetch(`${server.url}/metrics`);
   expect(response.headers.get("content-type")).toStartWith("text/plain");
   const lines = (await response.text()).split("\n").filter((line) => line !== "" && !line.startsWith("#"));
   return new Map(
@@ -19,17 +19,17 @@ async function figures(appliance: TestAppliance): Promise<Map<string, number>> {
 }
 
 test("events, the engine and backups can be watched", async () => {
-  await using appliance = await TestAppliance.start();
-  const first = await figures(appliance);
+  await using server = await ServerProcess.start();
+  const first = await figures(server);
   for (const lane of ["realtime", "historical"])
     expect(first.get(`flagkeep_events_dropped_total{lane="${lane}"}`)).toBe(0);
   expect(first.get('flagkeep_refused_total{role="capture",reason="disk_full"}')).toBe(0);
   expect(first.get('flagkeep_refused_total{role="query",reason="query_busy"}')).toBe(0);
   const uuid = Bun.randomUUIDv7();
   const event = { event: "hello", distinct_id: "ann", uuid };
-  await appliance.batch([event, event, { event: "hello", distinct_id: "bob" }]);
-  await appliance.eventsWhenStored(2);
-  const before = await figures(appliance);
+  await server.batch([event, event, { event: "hello", distinct_id: "bob" }]);
+  await server.eventsWhenStored(2);
+  const before = await figures(server);
   expect(before.get('flagkeep_events_stored_total{lane="realtime"}')).toBe(2);
   expect(before.get('flagkeep_events_duplicate_total{lane="realtime"}')).toBe(1);
   expect(before.get('flagkeep_journal_acknowledged_entries{lane="realtime"}')).toBe(3);
@@ -41,7 +41,7 @@ test("events, the engine and backups can be watched", async () => {
 
   const parts = ["own", "heap", "store_cache", "store_work"];
   const memory = await until(async () => {
-    const now = await figures(appliance);
+    const now = await figures(server);
     const bytes = parts.map((part) => now.get(`flagkeep_engine_memory_bytes{part="${part}"}`));
     return bytes.every((value) => value !== undefined) && (bytes as number[]);
   }, "the engine has told what it has in memory");
@@ -55,22 +55,22 @@ test("events, the engine and backups can be watched", async () => {
     "backup",
     "create",
     "--data-dir",
-    appliance.dataDir,
+    server.dataDir,
     "--backup-destination",
     folder,
   ]);
   expect(made).toMatchObject({ code: 0 });
-  const after = await figures(appliance);
+  const after = await figures(server);
   expect(after.get("flagkeep_backup_last_success_timestamp_seconds")).toBeGreaterThanOrEqual(from - 1);
   expect(after.get("flagkeep_backup_last_attempt_failed")).toBe(0);
 
   rmSync(folder, { recursive: true });
   const failed = await flagkeep([
-    ...["backup", "create", "--data-dir", appliance.dataDir],
+    ...["backup", "create", "--data-dir", server.dataDir],
     ...["--backup-destination", "/proc/no-backups-here"],
   ]);
   expect(failed.code).not.toBe(0);
-  const last = await figures(appliance);
+  const last = await figures(server);
   expect(last.get("flagkeep_backup_last_attempt_failed")).toBe(1);
   expect(last.get("flagkeep_backup_last_success_timestamp_seconds")).toBe(
     after.get("flagkeep_backup_last_success_timestamp_seconds")!,

@@ -8,7 +8,7 @@ import { Database } from "bun:sqlite";
 import { DuckDBConnection } from "@duckdb/node-api";
 import { openMetadata } from "../../src/accounts/metadata.ts";
 import { openEventDatabase } from "../../src/events/duckdb/database.ts";
-import { openPeople } from "../../src/people/open.ts";
+import { openPeople } from "../../src/persons/open.ts";
 
 /** Opens a store in a process that dies at a statement. */
 export async function openAndDie(

@@ -10,15 +10,15 @@ import {
   openEventDatabase,
   readEventsVersion,
 } from "../../src/events/duckdb/database.ts";
-import { openPeople } from "../../src/people/open.ts";
-import { temporaryFolder } from "../support/appliance.ts";
+import { openPeople } from "../../src/persons/open.ts";
+import { temporaryFolder } from "../support/server.ts";
 import { openAndDie } from "./migrate-and-die.ts";
 
 const folder = temporaryFolder();
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** Opens it as a start does, and tells what is in it. */
-async function schemaOf(store: string, path: string): Promise<unknown> {
+async function getSchema(store: string, path: string): Promise<unknown> {
   if (store !== "events") {
     if (store === "metadata") openMetadata(path).close();
     else openPeople(path).$client.close();
@@ -44,7 +44,7 @@ async function schemaOf(store: string, path: string): Promise<unknown> {
 
 for (const store of ["metadata", "people", "events"]) {
   test(store, async () => {
-    const expected = await schemaOf(store, join(folder, `${store}-whole`));
+    const expected = await getSchema(store, join(folder, `${store}-whole`));
     let kills = 0;
     for (let statement = 1; ; statement++) {
       const path = join(folder, `${store}-${statement}`);
@@ -52,7 +52,7 @@ for (const store of ["metadata", "people", "events"]) {
       kills += 1;
       if (store === "events" && existsSync(path))
         expect(await readEventsVersion(path)).toBe(eventsSchemaVersion);
-      expect(await schemaOf(store, path)).toEqual(expected);
+      expect(await getSchema(store, path)).toEqual(expected);
     }
     expect(kills).toBeGreaterThan(3);
     expect(readdirSync(folder).filter((name) => /\.(new|wal)/.test(name))).toEqual([]);
@@ -62,5 +62,5 @@ for (const store of ["metadata", "people", "events"]) {
 test("what a kill has left beside an event store that was being made is not read", async () => {
   const path = join(folder, "left");
   for (const name of [`${path}.new`, `${path}.new.wal`, `${path}.wal`]) writeFileSync(name, "half of it");
-  expect(await schemaOf("events", path)).toEqual(await schemaOf("events", join(folder, "events-whole")));
+  expect(await getSchema("events", path)).toEqual(await getSchema("events", join(folder, "events-whole")));
 });

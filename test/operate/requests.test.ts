@@ -5,19 +5,19 @@ import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
-import { flagkeep, TestAppliance, until } from "../support/appliance.ts";
+import { flagkeep, ServerProcess, until } from "../support/server.ts";
 
-let appliance: TestAppliance;
+let server: ServerProcess;
 beforeAll(async () => {
-  appliance = await TestAppliance.start({ args: ["--trusted-proxies", "127.0.0.1", "--log-level", "debug"] });
+  server = await ServerProcess.start({ args: ["--trusted-proxies", "127.0.0.1", "--log-level", "debug"] });
 });
-afterAll(() => appliance[Symbol.asyncDispose]());
+afterAll(() => server[Symbol.asyncDispose]());
 
-const metrics = (of: TestAppliance, headers: Record<string, string> = {}) =>
+const metrics = (of: ServerProcess, headers: Record<string, string> = {}) =>
   fetch(`${of.url}/metrics`, { headers });
 
 test("the latest refused event requests are told to operators, with the reason and never a key", async () => {
-  await using own = await TestAppliance.start();
+  await using own = await ServerProcess.start();
   const refusals = async () => {
     const answer = await own.api("/api/instance/refusals/");
     expect(answer.status).toBe(200);
@@ -48,11 +48,11 @@ test("the latest refused event requests are told to operators, with the reason a
 
 describe("the figures", () => {
   test("count requests by route and status, and how long they took", async () => {
-    await appliance.capture({ event: "e", distinct_id: "d" });
-    await appliance.post("/flags/?v=2", { token: "phc_nobody", distinct_id: "d" });
-    await appliance.api("/api/projects/1/feature_flags/77/");
-    await fetch(`${appliance.url}/no/such/path`);
-    const text = await (await metrics(appliance)).text();
+    await server.capture({ event: "e", distinct_id: "d" });
+    await server.post("/flags/?v=2", { token: "phc_nobody", distinct_id: "d" });
+    await server.api("/api/projects/1/feature_flags/77/");
+    await fetch(`${server.url}/no/such/path`);
+    const text = await (await metrics(server)).text();
     for (const line of [
       'flagkeep_http_requests_total{route="/capture",status="200"} 1',
       'flagkeep_http_requests_total{route="/flags",status="401"} 1',
@@ -65,22 +65,22 @@ describe("the figures", () => {
   });
 
   test("are for this machine only, also behind a proxy that is trusted", async () => {
-    expect((await metrics(appliance)).status).toBe(200);
-    expect((await metrics(appliance, { "x-forwarded-for": "127.0.0.1" })).status).toBe(200);
+    expect((await metrics(server)).status).toBe(200);
+    expect((await metrics(server, { "x-forwarded-for": "127.0.0.1" })).status).toBe(200);
     for (const headers of [
       { "x-forwarded-for": "203.0.113.9" },
       { "x-forwarded-for": "127.0.0.1, 203.0.113.9" },
       { forwarded: "for=203.0.113.9" },
     ] as Record<string, string>[]) {
-      expect((await metrics(appliance, headers)).status).toBe(403);
+      expect((await metrics(server, headers)).status).toBe(403);
     }
   });
 
   test("can be opened, closed, and asked a token for; a proxy that is not trusted vouches for nobody", async () => {
-    await using plain = await TestAppliance.start();
+    await using plain = await ServerProcess.start();
     expect((await metrics(plain)).status).toBe(200);
     expect((await metrics(plain, { "x-forwarded-for": "127.0.0.1" })).status).toBe(403);
-    await using open = await TestAppliance.start({
+    await using open = await ServerProcess.start({
       args: ["--metrics", "open", "--metrics-token", "secret"],
     });
     const bearer = (token: string) => ({
@@ -91,14 +91,14 @@ describe("the figures", () => {
     for (const headers of [{}, bearer("secre"), bearer("secret2"), { authorization: "Basic secret" }]) {
       expect((await metrics(open, headers as Record<string, string>)).status).toBe(401);
     }
-    await using off = await TestAppliance.start({ args: ["--metrics", "off"] });
+    await using off = await ServerProcess.start({ args: ["--metrics", "off"] });
     expect((await metrics(off)).status).toBe(404);
   });
 
   test("the token may come from a file, which goes before the one that was given", async () => {
     const file = join(mkdtempSync(join(tmpdir(), "flagkeep-token-")), "token");
     writeFileSync(file, "from-file\r\n");
-    await using both = await TestAppliance.start({
+    await using both = await ServerProcess.start({
       args: ["--metrics-token", "given", "--metrics-token-file", file],
     });
     const ask = async (token: string) => (await metrics(both, { authorization: `Bearer ${token}` })).status;
@@ -124,10 +124,10 @@ describe("the figures", () => {
 describe("the log", () => {
   test("tells of refused event requests, a few in a second, and never a key", async () => {
     const secret = "phc_secretsecretsecretsecret";
-    const refused = () => appliance.logs.filter(({ msg }) => msg === "an event request was refused");
+    const refused = () => server.logs.filter(({ msg }) => msg === "event request rejected");
     const answers = await Promise.all(
       Array.from({ length: 60 }, () =>
-        appliance.post(`/batch/?api_key=${secret}`, {
+        server.post(`/batch/?api_key=${secret}`, {
           api_key: secret,
           batch: [{ event: "e", distinct_id: "d" }],
         }),
@@ -143,13 +143,13 @@ describe("the log", () => {
       client: "127.0.0.1",
     });
     expect(refused().length).toBeLessThan(40);
-    expect(JSON.stringify(appliance.logs)).not.toContain(secret);
+    expect(JSON.stringify(server.logs)).not.toContain(secret);
   });
 
   test("at debug has every request", async () => {
-    await fetch(`${appliance.url}/_liveness`, { headers: { "x-request-id": "look-for-me" } });
+    await fetch(`${server.url}/_liveness`, { headers: { "x-request-id": "look-for-me" } });
     const line = await until(
-      () => appliance.logs.find(({ requestId, msg }) => msg === "request" && requestId === "look-for-me"),
+      () => server.logs.find(({ requestId, msg }) => msg === "request" && requestId === "look-for-me"),
       "the request is logged",
     );
     expect(line).toMatchObject({ level: "debug", method: "GET", path: "/_liveness", status: 200 });
@@ -158,27 +158,25 @@ describe("the log", () => {
 
 test("JSON of some length is compressed for whoever takes it so", async () => {
   const ask = (accept: string) =>
-    fetch(`${appliance.url}/api/schema/`, { headers: { "accept-encoding": accept }, decompress: false });
+    fetch(`${server.url}/api/schema/`, { headers: { "accept-encoding": accept }, decompress: false });
   const packed = await ask("br, gzip");
   expect(packed.headers.get("content-encoding")).toBe("gzip");
   expect(packed.headers.get("vary")).toContain("Accept-Encoding");
   const plain = await ask("gzip;q=0");
   expect(plain.headers.get("content-encoding")).toBeNull();
   expect(gunzipSync(await packed.bytes()).toString()).toBe(await plain.text());
-  const short = await fetch(`${appliance.url}/_liveness`, { headers: { "accept-encoding": "gzip" } });
+  const short = await fetch(`${server.url}/_liveness`, { headers: { "accept-encoding": "gzip" } });
   expect(short.headers.get("content-encoding")).toBeNull();
 });
 
 test("links lead to where a trusted proxy says that clients reach the server", async () => {
   for (const key of ["a", "b"]) {
     const body = { key, filters: { groups: [] } };
-    expect((await appliance.api("/api/projects/1/feature_flags/", { method: "POST", body })).status).toBe(
-      201,
-    );
+    expect((await server.api("/api/projects/1/feature_flags/", { method: "POST", body })).status).toBe(201);
   }
-  const response = await fetch(`${appliance.url}/api/projects/1/feature_flags/?limit=1`, {
+  const response = await fetch(`${server.url}/api/projects/1/feature_flags/?limit=1`, {
     headers: {
-      authorization: `Bearer ${appliance.made.personal_api_key}`,
+      authorization: `Bearer ${server.made.personal_api_key}`,
       "x-forwarded-proto": "https",
       "x-forwarded-host": "flags.example.com",
       "x-forwarded-prefix": "/keep",

@@ -4,13 +4,7 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { settings } from "../../src/config/settings.ts";
 import { Retention } from "../../src/operate/retention.ts";
-import {
-  flagkeep,
-  initialisedDirectory,
-  TestAppliance,
-  temporaryFolder,
-  until,
-} from "../support/appliance.ts";
+import { flagkeep, initialisedDirectory, ServerProcess, temporaryFolder, until } from "../support/server.ts";
 
 describe("rules", () => {
   const parse = settings["events-retention"].parse;
@@ -130,7 +124,7 @@ afterAll(() => {
 test("everything older goes, whatever it is, and stays away when the event store is made again", async () => {
   const directory = await initialisedDirectory();
   directories.push(directory.dataDir);
-  const first = await TestAppliance.start({ directory });
+  const first = await ServerProcess.start({ directory });
   const day = 86_400_000;
   const item = (event: string, daysAgo: number) => ({
     ...{ event, distinct_id: "kim" },
@@ -149,16 +143,15 @@ test("everything older goes, whatever it is, and stays away when the event store
   await first.stop();
 
   const args = ["--events-retention", "30d,99=never"];
-  const names = async (appliance: TestAppliance) =>
-    (await appliance.events()).map(({ event }) => event).sort();
-  const second = await TestAppliance.start({ directory, args });
+  const names = async (server: ServerProcess) => (await server.events()).map(({ event }) => event).sort();
+  const second = await ServerProcess.start({ directory, args });
   await until(async () => (await names(second)).length === 2, "old events are gone");
   expect(await names(second)).toEqual(["kept", "today"]);
   expect(await status()).toMatchObject({
     retention: { days: 30, projects: [{ project_id: 99, days: null }], events_removed: 2 },
   });
   const shown = await flagkeep(["status", "--data-dir", directory.dataDir]);
-  expect(shown.stdout).toContain("kept 30 days, of project 99 for ever; 2 removed since the start");
+  expect(shown.stdout).toContain("kept 30 days, of project 99 forever; 2 removed since the start");
   // New ones are taken as ever.
   await second.capture({ event: "new", distinct_id: "kim" });
   await second.eventsWhenStored(3);
@@ -166,12 +159,12 @@ test("everything older goes, whatever it is, and stays away when the event store
 
   const rebuilt = await flagkeep(["rebuild", "--data-dir", directory.dataDir, "--json"]);
   expect([rebuilt.code, rebuilt.stderr]).toEqual([0, ""]);
-  const third = await TestAppliance.start({ directory, args });
+  const third = await ServerProcess.start({ directory, args });
   await until(async () => (await status()).retention?.last_run_at ?? undefined, "the first look is done");
   expect(await names(third)).toEqual(["kept", "new", "today"]);
   // A project's own record counts more than the setting, and works in a running server.
-  const kept = await flagkeep(["projects", "retention", "1", "3d", "--data-dir", directory.dataDir]);
-  expect(kept.stdout).toContain("Events of project 1 are kept 3 days");
+  const retained = await flagkeep(["projects", "retention", "1", "3d", "--data-dir", directory.dataDir]);
+  expect(retained.stdout).toContain("Events of project 1 are kept 3 days");
   await until(async () => !(await names(third)).includes("kept"), "the shorter time has worked");
   expect(await names(third)).toEqual(["new", "today"]);
   expect(await status()).toMatchObject({

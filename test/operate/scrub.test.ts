@@ -5,13 +5,13 @@ import { cpSync, readdirSync, readFileSync, statSync, writeFileSync } from "node
 import { join } from "node:path";
 import { engineSocketName } from "../../src/engine/messages.ts";
 import { lastArchived } from "../../src/journal/archive.ts";
-import { takeLock } from "../../src/lock.ts";
+import { acquireLock } from "../../src/lock.ts";
 import type { Scrub } from "../../src/operate/scrub/last-scrub.ts";
 import { paths } from "../../src/paths.ts";
-import { RpcFailed } from "../../src/rpc/client.ts";
+import { RpcError } from "../../src/rpc/client.ts";
 import { type RpcHandlers, RpcServer } from "../../src/rpc/server.ts";
-import { flagkeep, TestAppliance, temporaryFolder, until } from "../support/appliance.ts";
 import { entryLines, writeSegment } from "../support/segments.ts";
+import { flagkeep, ServerProcess, temporaryFolder, until } from "../support/server.ts";
 
 async function scrub(dataDir: string): Promise<{ code: number; found: Scrub; stderr: string }> {
   const { code, stdout, stderr } = await flagkeep(["scrub", "--data-dir", dataDir, "--json"]);
@@ -47,9 +47,9 @@ function damagedSegment(dataDir: string, harm: (text: string) => string): void {
 
 let sound: string;
 beforeAll(async () => {
-  const appliance = await TestAppliance.start();
+  const server = await ServerProcess.start();
   for (let round = 0; round < 4; round++) {
-    await appliance.batch(
+    await server.batch(
       Array.from({ length: 500 }, (_, index) => ({
         event: `event ${index % 7}`,
         distinct_id: `person-${round}-${index}`,
@@ -57,13 +57,13 @@ beforeAll(async () => {
       })),
     );
   }
-  await appliance.eventsWhenStored(2_000);
+  await server.eventsWhenStored(2_000);
 
-  const running = await scrub(appliance.dataDir);
+  const running = await scrub(server.dataDir);
   expect([running.code, running.stderr, running.found.ok]).toEqual([0, "", true]);
-  await appliance.stop();
+  await server.stop();
   sound = join(temporaryFolder(), "data");
-  cpSync(appliance.dataDir, sound, { recursive: true });
+  cpSync(server.dataDir, sound, { recursive: true });
 });
 
 test("a sound data directory: every part was read, and status remembers it", async () => {
@@ -95,38 +95,38 @@ describe("damage is named", () => {
       const { code, found } = await scrub(dataDir);
       expect([code, found.ok, damaged(found)]).toEqual([1, false, [part]]);
       const told = await flagkeep(["scrub", "--data-dir", dataDir]);
-      expect([told.code, told.stdout]).toEqual([1, expect.stringContaining(`DAMAGED  ${part}`)]);
+      expect([told.code, told.stdout]).toEqual([1, expect.stringContaining(`CORRUPT  ${part}`)]);
       const status = await flagkeep(["status", "--data-dir", dataDir]);
-      expect(status.stdout).toContain(`DAMAGE in ${part}`);
+      expect(status.stdout).toContain(`CORRUPTION in ${part}`);
     });
   }
 });
 
 test("by schedule, and in the metrics", async () => {
-  await using appliance = await TestAppliance.start({ args: ["--scrub-schedule", "* * * * * *"] });
+  await using server = await ServerProcess.start({ args: ["--scrub-schedule", "* * * * * *"] });
   const metric = async (name: string) => {
-    const text = await (await fetch(`${appliance.url}/metrics`)).text();
+    const text = await (await fetch(`${server.url}/metrics`)).text();
     return Number(new RegExp(`^${name} (.*)$`, "m").exec(text)?.[1]);
   };
   await until(async () => (await metric("flagkeep_scrub_last_timestamp_seconds")) > 0, "a scrub is done");
   expect(await metric("flagkeep_scrub_last_damaged")).toBe(0);
   // One that is under way ends with it.
-  await appliance.stop();
+  await server.stop();
 });
 
 test("an engine that does not answer at this moment is no damage, and is waited for", async () => {
-  await using appliance = await TestAppliance.start();
-  await appliance.capture({ event: "before", distinct_id: "a" });
-  await appliance.eventsWhenStored(1);
-  const [pid] = await appliance.enginePids();
+  await using server = await ServerProcess.start();
+  await server.capture({ event: "before", distinct_id: "a" });
+  await server.eventsWhenStored(1);
+  const [pid] = await server.enginePids();
   process.kill(pid!, "SIGKILL");
-  const { code, found } = await scrub(appliance.dataDir);
+  const { code, found } = await scrub(server.dataDir);
   expect([code, found.ok, damaged(found)]).toEqual([0, true, []]);
 });
 
 describe("an engine that has not read it is no damage", () => {
   const busy = () => {
-    throw new RpcFailed("query_busy", "Too many queries are waiting.");
+    throw new RpcError("query_busy", "Too many queries are queued.");
   };
   const noMemory = () => {
     throw new Error("Out of Memory Error: could not allocate block of size 256.0 KiB");
@@ -141,7 +141,7 @@ describe("an engine that has not read it is no damage", () => {
       const dataDir = join(temporaryFolder(), "data");
       cpSync(sound, dataDir, { recursive: true });
       const before = readFileSync(paths(dataDir).lastScrub, "utf8");
-      const lock = takeLock(paths(dataDir).lock, dataDir);
+      const lock = acquireLock(paths(dataDir).lock, dataDir);
       const engine = new RpcServer(join(dataDir, engineSocketName));
       engine.listen(handlers);
       try {

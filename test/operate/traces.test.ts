@@ -1,7 +1,7 @@
 /** Traces by OTLP over HTTP, as a collector gets them from the executable. */
 
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { TestAppliance, until } from "../support/appliance.ts";
+import { ServerProcess, until } from "../support/server.ts";
 
 interface OtlpSpan {
   traceId: string;
@@ -19,7 +19,7 @@ const spans: OtlpSpan[] = [];
 let resource: OtlpSpan["attributes"] = [];
 let isAway = false;
 let collector: ReturnType<typeof Bun.serve>;
-let appliance: TestAppliance;
+let server: ServerProcess;
 
 beforeAll(async () => {
   collector = Bun.serve({
@@ -37,67 +37,66 @@ beforeAll(async () => {
       return Response.json({});
     },
   });
-  appliance = await TestAppliance.start({
+  server = await ServerProcess.start({
     args: ["--traces-endpoint", `http://127.0.0.1:${collector.port}`, "--log-level", "debug"],
   });
 });
 afterAll(async () => {
-  await appliance[Symbol.asyncDispose]();
+  await server[Symbol.asyncDispose]();
   await collector.stop(true);
 });
 
 const named = (name: string) =>
   until(() => spans.find((span) => span.name === name), `there is a span ${name}`);
-const attributeOf = (span: OtlpSpan, key: string) =>
+const getAttribute = (span: OtlpSpan, key: string) =>
   Object.values(span.attributes.find((one) => one.key === key)?.value ?? {})[0];
 
 test("requests, questions to the engine and loads have spans; keys and bodies are in none", async () => {
-  await appliance.capture({ event: "x", distinct_id: "kim" });
-  await appliance.eventsWhenStored(1);
-  await appliance.query("SELECT count(*) FROM events");
-  await fetch(`${appliance.url}/array/${appliance.token}/config.js`);
+  await server.capture({ event: "x", distinct_id: "kim" });
+  await server.eventsWhenStored(1);
+  await server.query("SELECT count(*) FROM events");
+  await fetch(`${server.url}/array/${server.token}/config.js`);
   const capture = await named("POST /capture");
   expect(capture).toMatchObject({ kind: 2, status: { code: 0 } });
-  expect(attributeOf(capture, "http.route")).toBe("/capture");
-  expect(Number(attributeOf(capture, "http.response.status_code"))).toBe(200);
+  expect(getAttribute(capture, "http.route")).toBe("/capture");
+  expect(Number(getAttribute(capture, "http.response.status_code"))).toBe(200);
   expect(BigInt(capture.endTimeUnixNano) > BigInt(capture.startTimeUnixNano)).toBe(true);
   const query = await named("POST /api/projects/:project_id/query");
   const engine = await named("engine query");
   expect(engine).toMatchObject({ traceId: query.traceId, parentSpanId: query.spanId, kind: 3 });
   const load = await named("load journal");
-  expect(Number(attributeOf(load, "flagkeep.events"))).toBe(1);
+  expect(Number(getAttribute(load, "flagkeep.events"))).toBe(1);
   expect(resource.map(({ key, value }) => [key, value.stringValue])).toContainEqual([
     "service.name",
     "flagkeep",
   ]);
   await until(() => spans.some(({ name }) => name.includes("/array/")), "the configuration's span is there");
   const all = JSON.stringify(spans);
-  for (const secret of [appliance.token, appliance.made.personal_api_key, "kim"])
-    expect(all).not.toContain(secret);
+  for (const secret of [server.token, server.made.personal_api_key, "kim"]) expect(all).not.toContain(secret);
 }, 60_000);
 
 test("a trace that the client brings goes on", async () => {
   const [traceId, spanId] = ["4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"];
-  await fetch(`${appliance.url}/api/projects/`, { headers: { traceparent: `00-${traceId}-${spanId}-01` } });
+  await fetch(`${server.url}/api/projects/`, { headers: { traceparent: `00-${traceId}-${spanId}-01` } });
   const found = await until(() => spans.find((span) => span.traceId === traceId), "it is there");
   expect(found).toMatchObject({ parentSpanId: spanId, name: "GET /api/projects" });
   // The client has chosen that there is none; nor is one made of nonsense.
-  await fetch(`${appliance.url}/api/users/@me/`, {
+  await fetch(`${server.url}/api/users/@me/`, {
     headers: { traceparent: `00-${"a".repeat(32)}-${spanId}-00` },
   });
-  await fetch(`${appliance.url}/api/schema/`, { headers: { traceparent: "00-nonsense" } });
+  await fetch(`${server.url}/api/schema/`, { headers: { traceparent: "00-nonsense" } });
   await named("GET /api/schema");
   expect(spans.some((span) => span.traceId === "a".repeat(32))).toBe(false);
 }, 60_000);
 
 test("a collector that refuses is told of in the log, and hinders nobody", async () => {
   isAway = true;
-  expect((await appliance.capture({ event: "y", distinct_id: "kim" })).status).toBe(200);
+  expect((await server.capture({ event: "y", distinct_id: "kim" })).status).toBe(200);
   await until(
-    () => appliance.logs.some(({ msg }) => msg === "traces could not be sent to the collector"),
+    () => server.logs.some(({ msg }) => msg === "failed to send traces to the collector"),
     "the log tells",
   );
-  expect((await appliance.capture({ event: "z", distinct_id: "kim" })).status).toBe(200);
+  expect((await server.capture({ event: "z", distinct_id: "kim" })).status).toBe(200);
   isAway = false;
-  expect(await appliance.stop()).toBe(0);
+  expect(await server.stop()).toBe(0);
 }, 60_000);

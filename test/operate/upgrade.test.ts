@@ -8,8 +8,8 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { migrate } from "../../src/lib/sqlite/migrate.ts";
-import { takeLock } from "../../src/lock.ts";
-import { flagkeep, type Initialised, TestAppliance, temporaryFolder } from "../support/appliance.ts";
+import { acquireLock } from "../../src/lock.ts";
+import { flagkeep, type Initialised, ServerProcess, temporaryFolder } from "../support/server.ts";
 import { openAndDie } from "./migrate-and-die.ts";
 
 interface Expected {
@@ -38,15 +38,15 @@ function unpacked(name: string): { dataDir: string; expected: Expected } {
 
 async function isWhole(dataDir: string, { token, personal_api_key, flags }: Expected): Promise<void> {
   const made = { project: { id: 1, api_key: token }, personal_api_key } as Initialised;
-  await using appliance = await TestAppliance.start({ directory: { dataDir, made } });
-  const stored = await appliance.eventsWhenStored(322);
+  await using server = await ServerProcess.start({ directory: { dataDir, made } });
+  const stored = await server.eventsWhenStored(322);
   expect(new Set(stored.map(({ uuid }) => uuid)).size).toBe(322);
   expect(stored.filter(({ historical }) => historical)).toHaveLength(100);
-  expect(
-    await appliance.query("SELECT count(*) AS n, sum(prop('amount')::INT) AS total FROM events"),
-  ).toEqual([{ n: 322, total: (319 * 320) / 2 }]);
+  expect(await server.query("SELECT count(*) AS n, sum(prop('amount')::INT) AS total FROM events")).toEqual([
+    { n: 322, total: (319 * 320) / 2 },
+  ]);
   for (const [distinct_id, answers] of Object.entries(flags)) {
-    const response = await fetch(`${appliance.url}/flags/?v=2`, {
+    const response = await fetch(`${server.url}/flags/?v=2`, {
       method: "POST",
       body: JSON.stringify({ api_key: token, distinct_id }),
     });
@@ -59,12 +59,12 @@ async function isWhole(dataDir: string, { token, personal_api_key, flags }: Expe
     ]);
     expect([distinct_id, Object.fromEntries(values)]).toEqual([distinct_id, answers]);
   }
-  const read = async (path: string) => (await appliance.api(`/api/projects/1/${path}`)).json();
+  const read = async (path: string) => (await server.api(`/api/projects/1/${path}`)).json();
   expect((await read("persons/?limit=100")).results).toHaveLength(20);
   expect((await read("cohorts/")).results.map(({ name }: { name: string }) => name)).toEqual(["Pros"]);
   expect((await read("dashboards/")).results.map(({ name }: { name: string }) => name)).toContain("Sales");
   expect((await read("feature_flags/")).count).toBe(2);
-  await appliance.stop();
+  await server.stop();
   const doctor = await flagkeep(["doctor", "--data-dir", dataDir, "--port", "0", "--json"]);
   expect(JSON.parse(doctor.stdout).errors).toBe(0);
 }
@@ -106,12 +106,12 @@ test("beneath a server of the older version no command brings anything up to dat
     JSON.parse((await flagkeep(["migrate", "--check", "--json", "--data-dir", dataDir])).stdout);
   const before = await versions();
   expect(before[0]).toMatchObject({ store: "metadata", state: "older" });
-  const server = takeLock(join(dataDir, "lock"), dataDir);
+  const server = acquireLock(join(dataDir, "lock"), dataDir);
   try {
     for (const command of ["members", "top --count 1", "warnings", "flags list", "flags create a"]) {
       const { code, stdout, stderr } = await flagkeep([...command.split(" "), "--data-dir", dataDir]);
       expect([command, code, stdout]).toEqual([command, 1, ""]);
-      expect(stderr).toMatch(/^flagkeep: A Flagkeep of an older version runs on .*\n$/);
+      expect(stderr).toMatch(/^flagkeep: A server of an older version runs on .*\n$/);
     }
     expect(await versions()).toEqual(before);
   } finally {

@@ -2,9 +2,9 @@ import { afterEach, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { NotFound } from "../../src/lib/errors.ts";
-import { RpcFailed } from "../../src/rpc/client.ts";
-import { askControl, controlSocketName } from "../../src/rpc/control.ts";
+import { NotFoundError } from "../../src/lib/errors.ts";
+import { RpcError } from "../../src/rpc/client.ts";
+import { callControl, controlSocketName } from "../../src/rpc/control.ts";
 import { type RpcHandlers, RpcServer } from "../../src/rpc/server.ts";
 
 const home = process.cwd();
@@ -27,26 +27,26 @@ function listening(routes: RpcHandlers) {
 test("a command asks and is answered, until the server stops", async () => {
   const { folder, server } = listening({ echo: (request) => ({ request }), nothing: () => undefined });
   expect(statSync(join(folder, controlSocketName)).mode & 0o777).toBe(0o600);
-  expect(await askControl<unknown>(folder, "echo", { a: 1 })).toEqual({ request: { a: 1 } });
-  expect(await askControl<unknown>(folder, "echo")).toEqual({ request: null });
-  expect(await askControl<unknown>(folder, "nothing")).toBeNull();
+  expect(await callControl<unknown>(folder, "echo", { a: 1 })).toEqual({ request: { a: 1 } });
+  expect(await callControl<unknown>(folder, "echo")).toEqual({ request: null });
+  expect(await callControl<unknown>(folder, "nothing")).toBeNull();
   expect(process.cwd()).toBe(folder);
   await server.stop();
   expect(existsSync(join(folder, controlSocketName))).toBe(false);
-  expect(await askControl(folder, "echo")).toBeUndefined();
+  expect(await callControl(folder, "echo")).toBeUndefined();
 });
 
 test("what fails, and what is not known, is told with a hint", async () => {
   const { folder, server } = listening({
     fail: () => {
-      throw new NotFound("There is no such thing.");
+      throw new NotFoundError("Not found.");
     },
   });
-  const error = await askControl(folder, "fail").catch((thrown: unknown) => thrown);
-  expect(error).toBeInstanceOf(RpcFailed);
-  expect(error).toMatchObject({ code: "not_found", message: "There is no such thing." });
+  const error = await callControl(folder, "fail").catch((thrown: unknown) => thrown);
+  expect(error).toBeInstanceOf(RpcError);
+  expect(error).toMatchObject({ code: "not_found", message: "Not found." });
   for (const name of ["unknown", "constructor"]) {
-    expect(await askControl(folder, name).catch((thrown: unknown) => thrown)).toMatchObject({
+    expect(await callControl(folder, name).catch((thrown: unknown) => thrown)).toMatchObject({
       code: "not_known",
     });
   }

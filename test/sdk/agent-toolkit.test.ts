@@ -5,7 +5,7 @@
 
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { join } from "node:path";
-import { TestAppliance, until } from "../support/appliance.ts";
+import { ServerProcess, until } from "../support/server.ts";
 import { testWhen } from "../support/skipped.ts";
 import { preparedFolder } from "../support/toolchains.ts";
 
@@ -25,24 +25,24 @@ interface Tool {
   execute(args: object, options: object): Promise<{ content: { text: string }[] }>;
 }
 
-let appliance: TestAppliance;
+let server: ServerProcess;
 let tools: Record<string, Tool>;
 beforeAll(async () => {
   if (packages === undefined) return;
-  appliance = await TestAppliance.start();
-  await appliance.batch([
+  server = await ServerProcess.start();
+  await server.batch([
     { event: "$pageview", distinct_id: "ann", properties: { plan: "pro" } },
     { event: "paid", distinct_id: "bob" },
   ]);
-  await appliance.eventsWhenStored(2);
+  await server.eventsWhenStored(2);
   const library = await import(join(packages, "node_modules/@posthog/agent-toolkit/dist/ai-sdk.mjs"));
   const toolkit = new library.PostHogAgentToolkit({
-    posthogPersonalApiKey: appliance.made.personal_api_key,
-    posthogApiBaseUrl: appliance.url,
+    posthogPersonalApiKey: server.made.personal_api_key,
+    posthogApiBaseUrl: server.url,
   });
   tools = await toolkit.getTools();
 }, 600_000);
-afterAll(() => appliance?.[Symbol.asyncDispose]());
+afterAll(() => server?.[Symbol.asyncDispose]());
 
 /** The JSON of a call, which rejects when the tool cannot use the response. */
 // biome-ignore lint/suspicious/noExplicitAny: results of every shape.
@@ -54,7 +54,11 @@ async function use(name: string, args: object = {}): Promise<any> {
 
 const sql = {
   kind: "DataVisualizationNode",
-  source: { kind: "HogQLQuery", query: "SELECT event, count(*) AS n FROM events GROUP BY ALL ORDER BY 1" },
+  source: {
+    kind: "HogQLQuery",
+    query:
+      "SELECT event, count() AS n FROM events WHERE properties.plan = 'pro' OR isNull(properties.plan) GROUP BY event ORDER BY event",
+  },
 };
 const trends = {
   kind: "InsightVizNode",
@@ -70,7 +74,7 @@ const trends = {
 describe("@posthog/agent-toolkit", () => {
   toolkitTest("organizations, projects, definitions", async () => {
     const [organization] = await use("organizations-get");
-    expect(organization.id).toBe(appliance.made.organization.id);
+    expect(organization.id).toBe(server.made.organization.id);
     await use("switch-organization", { orgId: organization.id });
     expect(await use("projects-get")).toMatchObject([{ id: 1 }]);
     await use("switch-project", { projectId: 1 });

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { join } from "node:path";
-import { TestAppliance, until } from "../support/appliance.ts";
+import { ServerProcess, until } from "../support/server.ts";
 import { testWhen } from "../support/skipped.ts";
 import { pythonPackage } from "../support/toolchains.ts";
 
@@ -21,14 +21,14 @@ const sdks = [
 ];
 const time = "2024-02-03T04:05:06.789000+00:00";
 
-let appliance: TestAppliance;
+let server: ServerProcess;
 beforeAll(async () => {
-  appliance = await TestAppliance.start();
+  server = await ServerProcess.start();
 });
-afterAll(() => appliance[Symbol.asyncDispose]());
+afterAll(() => server[Symbol.asyncDispose]());
 
 async function load(command: string[], clockOff: number, prefix: string): Promise<string> {
-  const child = Bun.spawn([...command, appliance.url, appliance.token, String(clockOff), time, prefix], {
+  const child = Bun.spawn([...command, server.url, server.token, String(clockOff), time, prefix], {
     stdout: "pipe",
     stderr: "inherit",
     env: { ...process.env, PYTHONPATH: packages ?? "" },
@@ -51,11 +51,11 @@ for (const { sdk, command, isThere } of sdks) {
           expect((await load(command, clockOff, prefix)).trim()).toBe("");
           const query = `SELECT count(*) AS n, count(DISTINCT timestamp) AS times, min(timestamp) AS first
             FROM events WHERE starts_with(distinct_id, '${prefix}-') AND historical`;
-          await until(async () => (await appliance.query(query))[0]!.n === 1_000, "all is readable");
-          expect(await appliance.query(query)).toEqual([
+          await until(async () => (await server.query(query))[0]!.n === 1_000, "all is readable");
+          expect(await server.query(query)).toEqual([
             { n: 1_000, times: 1, first: "2024-02-03T04:05:06.789000Z" },
           ]);
-          const persons = await appliance.query(
+          const persons = await server.query(
             `SELECT properties->>'step' AS step, count(*) AS n
              FROM persons WHERE starts_with(distinct_ids[1], '${prefix}-') GROUP BY ALL`,
           );

@@ -5,7 +5,7 @@
 
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { join } from "node:path";
-import { TestAppliance } from "../support/appliance.ts";
+import { ServerProcess } from "../support/server.ts";
 import { installedProgram, testWhen } from "../support/skipped.ts";
 import { preparedFolder } from "../support/toolchains.ts";
 import { createOpenFeatureFlags } from "./project-flags.ts";
@@ -42,20 +42,20 @@ interface Details {
   payload: string | null;
 }
 
-let appliance: TestAppliance;
+let server: ServerProcess;
 let received: Record<string, Details>;
 beforeAll(async () => {
   if (packages === undefined) return;
-  appliance = await TestAppliance.start();
-  await createOpenFeatureFlags(appliance);
+  server = await ServerProcess.start();
+  await createOpenFeatureFlags(server);
   const program = join(import.meta.dir, "java/UseOpenFeature.java");
-  const child = Bun.spawn(["java", "-cp", `${packages}/lib/*`, program, appliance.url, appliance.token], {
+  const child = Bun.spawn(["java", "-cp", `${packages}/lib/*`, program, server.url, server.token], {
     stdout: "pipe",
     stderr: "inherit",
   });
   received = JSON.parse(await new Response(child.stdout).text()) as typeof received;
 }, 600_000);
-afterAll(() => appliance?.[Symbol.asyncDispose]());
+afterAll(() => server?.[Symbol.asyncDispose]());
 
 describe("dev.openfeature.contrib.providers:ofrep", () => {
   javaTest("values, reasons and payloads", () => {
@@ -76,7 +76,7 @@ describe("dev.openfeature.contrib.providers:ofrep", () => {
 
   javaTest("variants agree with the posthog answer; off is the default", async () => {
     for (let i = 0; i < 20; i++) {
-      const answer = await appliance.post("/flags/?v=2", { api_key: appliance.token, distinct_id: `u${i}` });
+      const answer = await server.post("/flags/?v=2", { api_key: server.token, distinct_id: `u${i}` });
       const { flags } = (await answer.json()) as { flags: Record<string, { variant: string | null }> };
       expect(received[`variants u${i}`]!.value).toBe(flags.variants!.variant ?? "default");
     }

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { join } from "node:path";
-import { TestAppliance } from "../support/appliance.ts";
+import { ServerProcess } from "../support/server.ts";
 import { testWhen } from "../support/skipped.ts";
 import { pythonPackage } from "../support/toolchains.ts";
 import { createOpenFeatureFlags } from "./project-flags.ts";
@@ -22,20 +22,20 @@ interface Details {
   metadata: Record<string, unknown>;
 }
 
-let appliance: TestAppliance;
+let server: ServerProcess;
 let seen: Record<string, Details> & { variants: Details[] };
 let ids: Record<string, number>;
 beforeAll(async () => {
   if (packages === undefined) return;
-  appliance = await TestAppliance.start();
-  ids = await createOpenFeatureFlags(appliance);
+  server = await ServerProcess.start();
+  ids = await createOpenFeatureFlags(server);
   const child = Bun.spawn(
-    ["python3", join(import.meta.dir, "python/use_openfeature.py"), appliance.url, appliance.token],
+    ["python3", join(import.meta.dir, "python/use_openfeature.py"), server.url, server.token],
     { stdout: "pipe", stderr: "inherit", env: { ...process.env, PYTHONPATH: packages } },
   );
   seen = JSON.parse(await new Response(child.stdout).text()) as typeof seen;
 }, 120_000);
-afterAll(() => appliance?.[Symbol.asyncDispose]());
+afterAll(() => server?.[Symbol.asyncDispose]());
 
 describe("openfeature-provider-ofrep", () => {
   pythonTest("flags that are only on or off, with their details", () => {
@@ -62,7 +62,7 @@ describe("openfeature-provider-ofrep", () => {
   pythonTest("variants agree with the posthog answer; off is the default", async () => {
     const values = new Set<unknown>();
     for (const [i, details] of seen.variants.entries()) {
-      const answer = await appliance.post("/flags/?v=2", { api_key: appliance.token, distinct_id: `u${i}` });
+      const answer = await server.post("/flags/?v=2", { api_key: server.token, distinct_id: `u${i}` });
       const { flags } = (await answer.json()) as { flags: Record<string, { variant: string | null }> };
       const { variant } = flags.variants!;
       expect(details.value).toBe(variant ?? "default");

@@ -4,8 +4,8 @@ import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
-import { TestAppliance, temporaryFolder } from "../support/appliance.ts";
 import { chromiumPath, startBrowser } from "../support/browser.ts";
+import { ServerProcess, temporaryFolder } from "../support/server.ts";
 import { testWhen } from "../support/skipped.ts";
 import { preparedFolder } from "../support/toolchains.ts";
 import { changeFlag, createOpenFeatureFlags } from "./project-flags.ts";
@@ -32,17 +32,17 @@ globalThis.ready = OpenFeature.setContext({ targetingKey: "ann" })
   .then(() => { globalThis.client = OpenFeature.getClient(); });
 `;
 
-let appliance: TestAppliance;
+let server: ServerProcess;
 let browser: Browser;
 let page: Page;
 let ids: Record<string, number>;
 let site: ReturnType<typeof Bun.serve>;
 beforeAll(async () => {
   if (packages === undefined) return;
-  appliance = await TestAppliance.start();
-  ids = await createOpenFeatureFlags(appliance);
+  server = await ServerProcess.start();
+  ids = await createOpenFeatureFlags(server);
   const script = await bundled(packages);
-  const { url, token } = appliance;
+  const { url, token } = server;
   const html = `<!doctype html><script>globalThis.server = ${JSON.stringify({ url, token })};</script>
 <script type="module" src="/page.js"></script>`;
   site = Bun.serve({
@@ -62,7 +62,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await browser?.close();
   await site?.stop(true);
-  await appliance?.[Symbol.asyncDispose]();
+  await server?.[Symbol.asyncDispose]();
 });
 
 async function bundled(folder: string): Promise<string> {
@@ -113,7 +113,7 @@ describe("@openfeature/ofrep-web-provider", () => {
   });
 
   browserTest("a change arrives by the event stream, without polling", async () => {
-    await changeFlag(appliance, ids.never!, {
+    await changeFlag(server, ids.never!, {
       filters: { groups: [{ properties: [], rollout_percentage: 100 }] },
     });
     await page.waitForFunction("client.getBooleanValue('never', false)", undefined, { timeout: 30_000 });

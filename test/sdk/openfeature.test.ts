@@ -3,22 +3,22 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { OFREPProvider } from "@openfeature/ofrep-provider";
 import { type Client, OpenFeature } from "@openfeature/server-sdk";
-import { TestAppliance } from "../support/appliance.ts";
+import { ServerProcess } from "../support/server.ts";
 import { changeFlag, createOpenFeatureFlags, createSdkFlags } from "./project-flags.ts";
 
-let appliance: TestAppliance;
+let server: ServerProcess;
 let ids: Record<string, number>;
 let client: Client;
 beforeAll(async () => {
-  appliance = await TestAppliance.start();
-  ids = await createOpenFeatureFlags(appliance);
-  const headers: [string, string][] = [["Authorization", `Bearer ${appliance.token}`]];
-  await OpenFeature.setProviderAndWait("bearer", new OFREPProvider({ baseUrl: appliance.url, headers }));
+  server = await ServerProcess.start();
+  ids = await createOpenFeatureFlags(server);
+  const headers: [string, string][] = [["Authorization", `Bearer ${server.token}`]];
+  await OpenFeature.setProviderAndWait("bearer", new OFREPProvider({ baseUrl: server.url, headers }));
   client = OpenFeature.getClient("bearer");
 });
 afterAll(async () => {
   await OpenFeature.close();
-  await appliance[Symbol.asyncDispose]();
+  await server[Symbol.asyncDispose]();
 });
 
 const ann = { targetingKey: "ann" };
@@ -52,8 +52,8 @@ describe("OpenFeature", () => {
       request.headers.set("user-agent", "Mozilla/5.0 (X11; Linux x64) Chrome/140.0 Electron/38.1");
       return fetch(request);
     }) as typeof fetch;
-    const headers: [string, string][] = [["Authorization", `Bearer ${appliance.token}`]];
-    const provider = new OFREPProvider({ baseUrl: appliance.url, headers, fetchImplementation });
+    const headers: [string, string][] = [["Authorization", `Bearer ${server.token}`]];
+    const provider = new OFREPProvider({ baseUrl: server.url, headers, fetchImplementation });
     await OpenFeature.setProviderAndWait("node", provider);
     for (const each of [client, OpenFeature.getClient("node")]) {
       expect(await each.getBooleanValue("for-servers", false, ann)).toBe(true);
@@ -73,7 +73,7 @@ describe("OpenFeature", () => {
     const seen = new Set<string>();
     for (let i = 0; i < 40; i++) {
       const id = `u${i}`;
-      const answer = await appliance.post("/flags/?v=2", { api_key: appliance.token, distinct_id: id });
+      const answer = await server.post("/flags/?v=2", { api_key: server.token, distinct_id: id });
       const { flags } = (await answer.json()) as { flags: Record<string, { variant: string | null }> };
       const details = await client.getStringDetails("variants", "default", { targetingKey: id });
       const { variant } = flags.variants!;
@@ -101,11 +101,11 @@ describe("OpenFeature", () => {
 
   test("X-API-Key, and a wrong key", async () => {
     for (const [domain, key, value] of [
-      ["right", appliance.token, true],
+      ["right", server.token, true],
       ["wrong", "phc_nobody", false],
     ] as const) {
       const headers: [string, string][] = [["X-API-Key", key]];
-      await OpenFeature.setProviderAndWait(domain, new OFREPProvider({ baseUrl: appliance.url, headers }));
+      await OpenFeature.setProviderAndWait(domain, new OFREPProvider({ baseUrl: server.url, headers }));
       expect(await OpenFeature.getClient(domain).getBooleanValue("always", false, ann)).toBe(value);
     }
   });
@@ -114,7 +114,7 @@ describe("OpenFeature", () => {
   test.skipIf(process.env.FLAGKEEP_TEST_FRONTS !== undefined)(
     "a change is in the very next answer",
     async () => {
-      await changeFlag(appliance, ids.never!, {
+      await changeFlag(server, ids.never!, {
         filters: { groups: [{ properties: [], rollout_percentage: 100 }] },
       });
       expect(await client.getBooleanValue("never", false, ann)).toBe(true);
@@ -124,7 +124,7 @@ describe("OpenFeature", () => {
 
 describe("changes, over a real connection", () => {
   test("are told within a second; an open stream does not hold up the end of the server", async () => {
-    await using own = await TestAppliance.start();
+    await using own = await ServerProcess.start();
     const made = await createSdkFlags(own);
     const answer = await own.post(
       "/ofrep/v1/evaluate/flags",

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { join } from "node:path";
-import { TestAppliance } from "../support/appliance.ts";
+import { ServerProcess } from "../support/server.ts";
 import { testWhen } from "../support/skipped.ts";
 import { goProgram } from "../support/toolchains.ts";
 import { createFlagsWithCohort, createSdkFlags } from "./project-flags.ts";
@@ -19,48 +19,48 @@ interface Seen {
   problems: string[];
 }
 
-let appliance: TestAppliance;
+let server: ServerProcess;
 let seen: Seen;
 beforeAll(async () => {
   if (program === undefined) return;
-  appliance = await TestAppliance.start();
-  await createSdkFlags(appliance);
-  await createFlagsWithCohort(appliance);
-  const child = Bun.spawn([program, appliance.url, appliance.token, appliance.made.personal_api_key], {
+  server = await ServerProcess.start();
+  await createSdkFlags(server);
+  await createFlagsWithCohort(server);
+  const child = Bun.spawn([program, server.url, server.token, server.made.personal_api_key], {
     stdout: "pipe",
     stderr: "ignore",
   });
   seen = JSON.parse(await new Response(child.stdout).text()) as Seen;
 }, 60_000);
-afterAll(() => appliance?.[Symbol.asyncDispose]());
+afterAll(() => server?.[Symbol.asyncDispose]());
 
 describe("posthog-go", () => {
   goTest("no call failed", () => expect(seen.problems).toEqual([]));
 
   goTest("events, with their times", async () => {
-    const [captured] = await appliance.eventsWhenStored(1, "event=go+capture");
+    const [captured] = await server.eventsWhenStored(1, "event=go+capture");
     expect(captured).toMatchObject({
       distinct_id: "go",
       properties: { number: 1, $groups: { company: "go-co" }, $lib: "posthog-go" },
     });
-    const [timed] = await appliance.eventsWhenStored(1, "event=go+timestamp&after=2026-01-01T00:00:00Z");
+    const [timed] = await server.eventsWhenStored(1, "event=go+timestamp&after=2026-01-01T00:00:00Z");
     expect(timed!.timestamp).toBe("2026-01-02T03:04:05.678901Z");
   });
 
   goTest("identify, alias and groups", async () => {
-    await appliance.eventsWhenStored(1, "event=go+timestamp&after=2026-01-01T00:00:00Z");
-    const response = await appliance.api("/api/projects/1/persons/?distinct_id=go-alias");
+    await server.eventsWhenStored(1, "event=go+timestamp&after=2026-01-01T00:00:00Z");
+    const response = await server.api("/api/projects/1/persons/?distinct_id=go-alias");
     const { results } = (await response.json()) as {
       results: { distinct_ids: string[]; properties: Record<string, unknown> }[];
     };
     expect(results[0]!.distinct_ids.toSorted()).toEqual(["go", "go-alias"]);
     expect(results[0]!.properties).toMatchObject({ plan: "pro" });
-    const group = await appliance.api("/api/projects/1/groups/find/?group_type_index=0&group_key=go-co");
+    const group = await server.api("/api/projects/1/groups/find/?group_type_index=0&group_key=go-co");
     expect(await group.json()).toMatchObject({ group_properties: { size: 7 } });
   });
 
   goTest("flags, remotely; payloads are texts that hold JSON", async () => {
-    const answer = await appliance.post("/flags/?v=2", { token: appliance.token, distinct_id: "go-flags" });
+    const answer = await server.post("/flags/?v=2", { token: server.token, distinct_id: "go-flags" });
     const { flags } = (await answer.json()) as {
       flags: Record<string, { enabled: boolean; variant: string | null }>;
     };

@@ -2,28 +2,28 @@
 
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import type { Browser, Page } from "playwright-core";
-import { rolloutPlace } from "../../src/flags/evaluate/bucketing.ts";
-import { TestAppliance, until } from "../support/appliance.ts";
+import { rolloutPosition } from "../../src/flags/evaluate/bucketing.ts";
 import { chromiumPath, startBrowser } from "../support/browser.ts";
+import { ServerProcess, until } from "../support/server.ts";
 import { testWhen } from "../support/skipped.ts";
 import { createSdkFlags } from "./project-flags.ts";
 
 const browserTest = testWhen(chromiumPath !== undefined, "posthog-js in a browser", "no Chromium here");
 
-let appliance: TestAppliance;
+let server: ServerProcess;
 let browser: Browser;
 let site: ReturnType<typeof serveSite>;
 beforeAll(async () => {
   if (chromiumPath === undefined) return;
-  appliance = await TestAppliance.start();
-  await createSdkFlags(appliance);
+  server = await ServerProcess.start();
+  await createSdkFlags(server);
   site = serveSite();
   browser = await startBrowser();
 }, 60_000);
 afterAll(async () => {
   await browser?.close();
   await site?.stop(true);
-  await appliance?.[Symbol.asyncDispose]();
+  await server?.[Symbol.asyncDispose]();
 });
 
 /** A page on an origin of its own; `?` says how the library is started. */
@@ -50,14 +50,14 @@ function pageText(script: string, options: string): string {
 <script>
   window.posthog = [];
   posthog.__SV = 1;
-  posthog._i = [["${appliance.token}", Object.assign({
-    api_host: "${appliance.url}",
+  posthog._i = [["${server.token}", Object.assign({
+    api_host: "${server.url}",
     opt_out_useragent_filter: true,
     request_queue_config: { flush_interval_ms: 250 },
     loaded: (library) => { window.library = library; },
   }, ${options}), "posthog"]];
 </script>
-<script crossorigin="anonymous" src="${appliance.url}${script}"></script>`;
+<script crossorigin="anonymous" src="${server.url}${script}"></script>`;
 }
 
 interface Visit extends AsyncDisposable {
@@ -96,10 +96,10 @@ async function visit(options: object = {}, script = "/static/array.js"): Promise
 const run = <Result>(page: Page, code: string) => page.evaluate(code) as Promise<Result>;
 
 /** The stored events of somebody, by name, once they hold what is wanted. */
-async function eventsOf(distinctId: string, ...names: string[]) {
+async function getEvents(distinctId: string, ...names: string[]) {
   return await until(
     async () => {
-      const events = await appliance.events(`order=seq&distinct_id=${encodeURIComponent(distinctId)}`);
+      const events = await server.events(`order=seq&distinct_id=${encodeURIComponent(distinctId)}`);
       const found = new Set(events.map(({ event }) => event));
       return names.every((name) => found.has(name)) && events;
     },
@@ -107,9 +107,7 @@ async function eventsOf(distinctId: string, ...names: string[]) {
   );
 }
 async function personOf(distinctId: string) {
-  const response = await appliance.api(
-    `/api/projects/1/persons/?distinct_id=${encodeURIComponent(distinctId)}`,
-  );
+  const response = await server.api(`/api/projects/1/persons/?distinct_id=${encodeURIComponent(distinctId)}`);
   const { results } = (await response.json()) as {
     results: { distinct_ids: string[]; properties: Record<string, unknown> }[];
   };
@@ -118,7 +116,7 @@ async function personOf(distinctId: string) {
 
 describe("posthog-js in a page on another origin", () => {
   browserTest(
-    "a visit: library, configuration, page view, flags and payloads, all from the appliance",
+    "a visit: library, configuration, page view, flags and payloads, all from the server",
     async () => {
       await using visited = await visit();
       const { page, requests, failures, id } = visited;
@@ -129,9 +127,9 @@ describe("posthog-js in a page on another origin", () => {
         colour: "red",
         sizes: [1, 2],
       });
-      const answer = await appliance.post(
+      const answer = await server.post(
         "/flags/?v=2",
-        { token: appliance.token, distinct_id: id },
+        { token: server.token, distinct_id: id },
         { Origin: site.url.origin },
       );
       const { flags } = (await answer.json()) as {
@@ -144,14 +142,14 @@ describe("posthog-js in a page on another origin", () => {
       for (const [key, value] of values) {
         expect([key, await run(page, `library.getFeatureFlag('${key}')`)]).toEqual([key, value]);
       }
-      const events = await eventsOf(id, "$pageview", "$feature_flag_called");
+      const events = await getEvents(id, "$pageview", "$feature_flag_called");
       expect(events[0]).toMatchObject({ event: "$pageview", person: null });
       expect(await personOf(id)).toBeUndefined();
       expect(failures).toEqual([]);
-      expect(requests.every(({ url }) => url.startsWith(appliance.url))).toBe(true);
+      expect(requests.every(({ url }) => url.startsWith(server.url))).toBe(true);
       const seen = requests.map(({ method, url, status }) => `${method} ${new URL(url).pathname} ${status}`);
       expect(seen).toContain("GET /static/array.js 200");
-      expect(seen).toContain(`GET /array/${appliance.token}/config.js 200`);
+      expect(seen).toContain(`GET /array/${server.token}/config.js 200`);
       expect(seen).toContain("POST /flags/ 200");
       expect(seen).toContain("POST /i/v0/e/ 200");
       expect(seen.filter((line) => !/ (200|204|304)$/.test(line))).toEqual([]);
@@ -166,7 +164,7 @@ describe("posthog-js in a page on another origin", () => {
       const { page, failures, id } = visited;
       await page.click("#buy");
       for (let i = 0; i < 5; i++) await run(page, `library.capture('looked', { i: ${i} })`);
-      const events = await eventsOf(id, "$autocapture", "looked");
+      const events = await getEvents(id, "$autocapture", "looked");
       const clicks = events.filter(({ event }) => event === "$autocapture");
       expect(clicks).toHaveLength(1);
       expect(clicks[0]!.elements_chain).toContain("button.large.primary");
@@ -178,7 +176,7 @@ describe("posthog-js in a page on another origin", () => {
         attributes: { "attr__data-thing": "cart" },
       });
       const looks = await until(async () => {
-        const all = await eventsOf(id, "looked");
+        const all = await getEvents(id, "looked");
         const found = all.filter(({ event }) => event === "looked");
         return found.length >= 5 && found;
       }, "all five are stored");
@@ -203,9 +201,9 @@ describe("posthog-js in a page on another origin", () => {
       }, "both ids are one person");
       expect(person.properties).toMatchObject({ plan: "pro", first: "yes" });
       // Without sending properties: those that are stored count.
-      const asked = await appliance.post("/flags/?v=2", { token: appliance.token, distinct_id: user });
+      const asked = await server.post("/flags/?v=2", { token: server.token, distinct_id: user });
       expect(await asked.json()).toMatchObject({ flags: { "pro-plan": { enabled: true } } });
-      const events = await eventsOf(id, "$pageview");
+      const events = await getEvents(id, "$pageview");
       expect(events[0]!.person!.distinct_ids).toContain(user);
       expect(failures).toEqual([]);
     },
@@ -215,7 +213,7 @@ describe("posthog-js in a page on another origin", () => {
   browserTest(
     "who is identified keeps the value seen before, though the library asks for flags before it sends `$identify`",
     async () => {
-      const created = await appliance.api("/api/projects/1/feature_flags/", {
+      const created = await server.api("/api/projects/1/feature_flags/", {
         method: "POST",
         body: {
           ...{ key: "steady", ensure_experience_continuity: true },
@@ -223,9 +221,15 @@ describe("posthog-js in a page on another origin", () => {
         },
       });
       expect(created.status).toBe(201);
-      await using visited = await visit({ request_queue_config: { flush_interval_ms: 5_000 } });
+      await using visited = await visit();
       const { page, failures, id } = visited;
-      const isOn = (of: string) => rolloutPlace("steady", of) <= 0.5;
+      // The library sends events every few seconds: they wait here until the test has asked.
+      const sending = Promise.withResolvers<void>();
+      await page.route(/\/(e|batch|capture)\//, async (route) => {
+        await sending.promise;
+        await route.continue();
+      });
+      const isOn = (of: string) => rolloutPosition("steady", of) <= 0.5;
       const user = Array.from({ length: 100 }, (_, n) => `kim-${n}-${id.slice(-8)}`).find(
         (name) => isOn(name) !== isOn(id),
       )!;
@@ -236,12 +240,13 @@ describe("posthog-js in a page on another origin", () => {
       expect(flags.steady!.enabled).toBe(isOn(id));
       // Nobody is identified yet; a server that asks sees the same, and so does everybody afterwards.
       const asked = async () => {
-        const response = await appliance.post("/flags/?v=2", { token: appliance.token, distinct_id: user });
+        const response = await server.post("/flags/?v=2", { token: server.token, distinct_id: user });
         const { flags } = (await response.json()) as { flags: Record<string, { enabled: boolean }> };
         return flags.steady!.enabled;
       };
       expect(await personOf(user)).toBeUndefined();
       expect(await asked()).toBe(isOn(id));
+      sending.resolve();
       await until(() => personOf(user), "the person is made");
       expect(await asked()).toBe(isOn(id));
       expect(failures).toEqual([]);
@@ -258,12 +263,12 @@ describe("posthog-js in a page on another origin", () => {
       await run(page, "library.group('company', 'umbrella', { size: 900 })");
       await page.waitForFunction("library.isFeatureEnabled('large-company') === true");
       await run(page, "library.capture('worked')");
-      const events = await eventsOf(id, "worked", "$groupidentify");
+      const events = await getEvents(id, "worked", "$groupidentify");
       expect(events.find(({ event }) => event === "worked")!.properties.$groups).toEqual({
         company: "umbrella",
       });
       const group = await until(async () => {
-        const response = await appliance.api(
+        const response = await server.api(
           "/api/projects/1/groups/find/?group_type_index=0&group_key=umbrella",
         );
         return response.status === 200 && ((await response.json()) as { group_properties: object });
@@ -286,7 +291,7 @@ describe("posthog-js in a page on another origin", () => {
       const after = await run<string>(page, "library.get_distinct_id()");
       expect([id, `reset-${id}`]).not.toContain(after);
       await run(page, "library.capture('new life')");
-      const [event] = (await eventsOf(after, "new life")).filter(({ event: name }) => name === "new life");
+      const [event] = (await getEvents(after, "new life")).filter(({ event: name }) => name === "new life");
       expect(event!.person).toBeNull();
       expect(failures).toEqual([]);
     },
@@ -300,7 +305,7 @@ describe("posthog-js in a page on another origin", () => {
       const { page, id } = visited;
       await run(page, "library.capture('parting word')");
       await page.goto("about:blank");
-      const events = await eventsOf(id, "parting word", "$pageleave");
+      const events = await getEvents(id, "parting word", "$pageleave");
       expect(events.filter(({ event }) => event === "parting word")).toHaveLength(1);
     },
     30_000,
@@ -317,19 +322,19 @@ describe("posthog-js in a page on another origin", () => {
     browserTest(
       `${name}: queued, at once and on leaving, each stored once`,
       async () => {
-        await using visited = await visit(options, script?.replace("TOKEN", appliance.token));
+        await using visited = await visit(options, script?.replace("TOKEN", server.token));
         const { page, requests, failures, id } = visited;
         await run(page, "library.capture('queued')");
         await run(page, "library.capture('at once', {}, { send_instantly: true })");
-        await eventsOf(id, "queued", "at once");
+        await getEvents(id, "queued", "at once");
         await run(page, "library.capture('on leaving')");
         const refused = requests.filter(({ status }) => ![200, 204, 304].includes(status));
         expect(refused).toEqual([]);
         expect(failures).toEqual([]);
         // Without batches the library sends by an ordinary fetch, which the browser drops when the page goes first.
-        if ("request_batching" in options) await eventsOf(id, "on leaving");
+        if ("request_batching" in options) await getEvents(id, "on leaving");
         await page.goto("about:blank");
-        const events = await eventsOf(id, "queued", "at once", "on leaving");
+        const events = await getEvents(id, "queued", "at once", "on leaving");
         for (const wanted of ["queued", "at once", "on leaving", "$pageview"]) {
           expect([wanted, events.filter(({ event }) => event === wanted).length]).toEqual([wanted, 1]);
         }

@@ -2,34 +2,34 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { PostHog } from "posthog-node";
-import { rolloutPlace, variantAt, variantPlace } from "../../src/flags/evaluate/bucketing.ts";
-import { TestAppliance, until } from "../support/appliance.ts";
+import { rolloutPosition, variantAt, variantPosition } from "../../src/flags/evaluate/bucketing.ts";
+import { ServerProcess, until } from "../support/server.ts";
 import { changeFlag, createSdkFlags } from "./project-flags.ts";
 
-let appliance: TestAppliance;
+let server: ServerProcess;
 let ids: Record<string, number>;
 const open: PostHog[] = [];
 beforeAll(async () => {
-  appliance = await TestAppliance.start();
-  ids = await createSdkFlags(appliance);
+  server = await ServerProcess.start();
+  ids = await createSdkFlags(server);
 });
 afterAll(async () => {
   await Promise.all(open.map((posthog) => posthog.shutdown()));
-  await appliance[Symbol.asyncDispose]();
+  await server[Symbol.asyncDispose]();
 });
 
 /** A client that notes its requests and errors. */
 function client(options: Record<string, unknown> = {}) {
   const errors: unknown[] = [];
   const requests: { url: string; status: number; headers: Headers }[] = [];
-  const posthog = new PostHog(appliance.token, {
-    host: appliance.url,
+  const posthog = new PostHog(server.token, {
+    host: server.url,
     fetchRetryCount: 0,
     flushAt: 1_000,
     fetch: async (url: string, init: RequestInit) => {
       const response = await fetch(url, { ...init, redirect: "error" });
       requests.push({
-        url: url.slice(appliance.url.length),
+        url: url.slice(server.url.length),
         status: response.status,
         headers: new Headers(init.headers),
       });
@@ -42,7 +42,7 @@ function client(options: Record<string, unknown> = {}) {
   return { posthog, errors, requests };
 }
 const local = () =>
-  client({ personalApiKey: appliance.made.personal_api_key, featureFlagsPollingInterval: 600_000 });
+  client({ personalApiKey: server.made.personal_api_key, featureFlagsPollingInterval: 600_000 });
 
 /** What the published formula says, without anything of ours but the hash. */
 function byFormula(key: string, id: string): boolean | string {
@@ -51,8 +51,9 @@ function byFormula(key: string, id: string): boolean | string {
     { key: "second", rolloutPercentage: 30 },
     { key: "third", rolloutPercentage: 20 },
   ];
-  if (key === "half") return rolloutPlace(key, id) <= 0.5;
-  if (key === "variants") return rolloutPlace(key, id) <= 0.8 && variantAt(variantPlace(key, id), variants)!;
+  if (key === "half") return rolloutPosition(key, id) <= 0.5;
+  if (key === "variants")
+    return rolloutPosition(key, id) <= 0.8 && variantAt(variantPosition(key, id), variants)!;
   return key === "always" || key === "settings";
 }
 
@@ -116,7 +117,7 @@ describe("remotely", () => {
     const { posthog, errors } = client();
     await posthog.getFeatureFlag("always", "teller");
     await posthog.flush();
-    const [called] = await appliance.eventsWhenStored(1, "event=$feature_flag_called&distinct_id=teller");
+    const [called] = await server.eventsWhenStored(1, "event=$feature_flag_called&distinct_id=teller");
     expect(called!.properties).toMatchObject({
       $feature_flag: "always",
       $feature_flag_response: true,
@@ -127,7 +128,7 @@ describe("remotely", () => {
     });
     posthog.capture({ distinctId: "teller", event: "bought", sendFeatureFlags: true });
     await posthog.flush();
-    const [bought] = await appliance.eventsWhenStored(1, "event=bought");
+    const [bought] = await server.eventsWhenStored(1, "event=bought");
     expect(bought!.properties).toMatchObject({ "$feature/always": true, "$feature/never": false });
     expect(errors).toEqual([]);
   });
@@ -193,13 +194,13 @@ describe("locally", () => {
     const everyone = (rollout_percentage: number) => ({
       filters: { groups: [{ properties: [], rollout_percentage }] },
     });
-    await changeFlag(appliance, ids.never!, everyone(100));
+    await changeFlag(server, ids.never!, everyone(100));
     await posthog.reloadFeatureFlags();
     expect(await value()).toBe(true);
-    await changeFlag(appliance, ids.never!, { deleted: true });
+    await changeFlag(server, ids.never!, { deleted: true });
     await posthog.reloadFeatureFlags();
     expect(await value()).toBeUndefined();
-    await changeFlag(appliance, ids.never!, { deleted: false, ...everyone(0) });
+    await changeFlag(server, ids.never!, { deleted: false, ...everyone(0) });
     await posthog.reloadFeatureFlags();
     expect(await value()).toBe(false);
     expect(errors).toEqual([]);
@@ -207,7 +208,7 @@ describe("locally", () => {
 
   test("the secret key of the project is as good as a personal one; a wrong key leaves remote answers", async () => {
     const { posthog: secret } = client({
-      personalApiKey: appliance.made.project.secret_api_key,
+      personalApiKey: server.made.project.secret_api_key,
       featureFlagsPollingInterval: 600_000,
     });
     expect(await secret.waitForLocalEvaluationReady()).toBe(true);
@@ -224,8 +225,8 @@ describe("locally", () => {
   test("the payload of a remote-configuration flag", async () => {
     const { posthog } = local();
     expect(await posthog.getRemoteConfigPayload("settings")).toEqual({ limit: 10 });
-    const raw = await appliance.api(
-      `/api/projects/@current/feature_flags/settings/remote_config?token=${appliance.token}`,
+    const raw = await server.api(
+      `/api/projects/@current/feature_flags/settings/remote_config?token=${server.token}`,
     );
     expect(await raw.json()).toBe('{"limit":10}');
   });
@@ -241,9 +242,9 @@ describe("events", () => {
     await posthog.flush();
     await posthog.captureImmediate({ distinctId: "c", event: "sent at once" });
     expect(requests.map(({ url, status }) => `${url} ${status}`)).toEqual(Array(3).fill("/batch/ 200"));
-    const [event] = await appliance.eventsWhenStored(1, "event=sent+at+once");
+    const [event] = await server.eventsWhenStored(1, "event=sent+at+once");
     expect(event!.distinct_id).toBe("c");
-    const [plain] = await appliance.eventsWhenStored(1, "event=plainly+sent");
+    const [plain] = await server.eventsWhenStored(1, "event=plainly+sent");
     expect(plain!.uuid).toBe(uuid);
     expect(errors).toEqual([]);
   });
@@ -253,7 +254,7 @@ describe("events", () => {
     for (let i = 0; i < 250; i++)
       posthog.capture({ distinctId: "many", event: "counted", properties: { i } });
     await posthog.flush();
-    const events = await appliance.eventsWhenStored(250, "event=counted");
+    const events = await server.eventsWhenStored(250, "event=counted");
     expect(new Set(events.map(({ properties }) => properties.i)).size).toBe(250);
     expect(requests.every(({ status }) => status === 200)).toBe(true);
     expect(errors).toEqual([]);
@@ -262,7 +263,7 @@ describe("events", () => {
 
 describe("identity", () => {
   const personOf = async (distinctId: string) => {
-    const response = await appliance.api(
+    const response = await server.api(
       `/api/projects/1/persons/?distinct_id=${encodeURIComponent(distinctId)}`,
     );
     const { results } = (await response.json()) as {
@@ -304,7 +305,7 @@ describe("identity", () => {
       properties: { $process_person_profile: false },
     });
     await posthog.flush();
-    await appliance.eventsWhenStored(1, "event=seen+anonymously");
+    await server.eventsWhenStored(1, "event=seen+anonymously");
     expect(await personOf("ghost")).toBeUndefined();
   });
 
@@ -313,9 +314,9 @@ describe("identity", () => {
     posthog.groupIdentify({ groupType: "company", groupKey: "globex", properties: { size: 3 } });
     posthog.capture({ distinctId: "u1", event: "worked", groups: { company: "initech" } });
     await posthog.flush();
-    await appliance.eventsWhenStored(1, "event=worked");
+    await server.eventsWhenStored(1, "event=worked");
     const find = (key: string) =>
-      appliance.api(`/api/projects/1/groups/find/?group_type_index=0&group_key=${key}`);
+      server.api(`/api/projects/1/groups/find/?group_type_index=0&group_key=${key}`);
     const found = await find("globex");
     expect(found.status).toBe(200);
     expect(await found.json()).toMatchObject({ group_key: "globex", group_properties: { size: 3 } });

@@ -2,17 +2,17 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { PostHog } from "posthog-node";
-import { TestAppliance } from "../support/appliance.ts";
+import { ServerProcess } from "../support/server.ts";
 
-let appliance: TestAppliance;
+let server: ServerProcess;
 beforeAll(async () => {
-  appliance = await TestAppliance.start();
+  server = await ServerProcess.start();
 });
-afterAll(() => appliance[Symbol.asyncDispose]());
+afterAll(() => server[Symbol.asyncDispose]());
 
 function client(options: Record<string, unknown> = {}) {
   const errors: unknown[] = [];
-  const posthog = new PostHog(appliance.token, { host: appliance.url, fetchRetryCount: 0, ...options });
+  const posthog = new PostHog(server.token, { host: server.url, fetchRetryCount: 0, ...options });
   posthog.on("error", (error: unknown) => errors.push(error));
   return { posthog, errors };
 }
@@ -29,7 +29,7 @@ describe("posthog-node", () => {
     }
     await posthog.shutdown();
     expect(errors).toEqual([]);
-    const events = await appliance.eventsWhenStored(10_000, "order=seq&event=sdk+event");
+    const events = await server.eventsWhenStored(10_000, "order=seq&event=sdk+event");
     const numbers = events.map(({ properties }) => properties.number as number);
     expect(new Set(numbers).size).toBe(10_000);
     expect(events[0]!.properties).toMatchObject({
@@ -51,7 +51,7 @@ describe("posthog-node", () => {
     }
     await posthog.shutdown();
     expect(errors).toEqual([]);
-    const events = await appliance.eventsWhenStored(20, "order=seq&event=old+event");
+    const events = await server.eventsWhenStored(20, "order=seq&event=old+event");
     expect(events.map(({ properties }) => properties.i)).toEqual(Array.from({ length: 20 }, (_, i) => i));
     expect(events.every(({ historical }) => historical)).toBe(true);
     for (const [i, { timestamp }] of events.entries()) {

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { join } from "node:path";
-import { TestAppliance } from "../support/appliance.ts";
+import { ServerProcess } from "../support/server.ts";
 import { testWhen } from "../support/skipped.ts";
 import { pythonPackage } from "../support/toolchains.ts";
 import { createFlagsWithCohort, createSdkFlags } from "./project-flags.ts";
@@ -21,23 +21,23 @@ interface Seen {
   problems_with_wrong_key: string[];
 }
 
-let appliance: TestAppliance;
+let server: ServerProcess;
 let seen: Seen;
 beforeAll(async () => {
   if (packages === undefined) return;
-  appliance = await TestAppliance.start();
-  await createSdkFlags(appliance);
-  await createFlagsWithCohort(appliance);
+  server = await ServerProcess.start();
+  await createSdkFlags(server);
+  await createFlagsWithCohort(server);
   const child = Bun.spawn(
     [
       ...["python3", "-W", "ignore", join(import.meta.dir, "python/use_posthog.py")],
-      ...[appliance.url, appliance.token, appliance.made.personal_api_key],
+      ...[server.url, server.token, server.made.personal_api_key],
     ],
     { stdout: "pipe", stderr: "inherit", env: { ...process.env, PYTHONPATH: packages } },
   );
   seen = JSON.parse(await new Response(child.stdout).text()) as Seen;
 }, 120_000);
-afterAll(() => appliance?.[Symbol.asyncDispose]());
+afterAll(() => server?.[Symbol.asyncDispose]());
 
 describe("posthog-python", () => {
   pythonTest("no call failed, was repeated or refused", () => {
@@ -45,24 +45,24 @@ describe("posthog-python", () => {
   });
 
   pythonTest("events are stored once, with their times to the microsecond", async () => {
-    const [captured] = await appliance.eventsWhenStored(1, "event=python+capture");
+    const [captured] = await server.eventsWhenStored(1, "event=python+capture");
     expect(captured).toMatchObject({
       distinct_id: "py",
       properties: { nested: { a: [1, null] }, $groups: { company: "py-co" }, $lib: "posthog-python" },
     });
-    const [timed] = await appliance.eventsWhenStored(1, "event=python+timestamp&after=2026-01-01T00:00:00Z");
+    const [timed] = await server.eventsWhenStored(1, "event=python+timestamp&after=2026-01-01T00:00:00Z");
     // The client's clock and this one are the same, so nothing is shifted but by the way of the request.
     expect(Math.abs(Date.parse(timed!.timestamp) - Date.parse("2026-01-02T01:04:05.678Z"))).toBeLessThan(
       2_000,
     );
-    const packed = await appliance.eventsWhenStored(50, "order=seq&event=python+packed");
+    const packed = await server.eventsWhenStored(50, "order=seq&event=python+packed");
     expect(packed.map(({ properties }) => properties.number)).toEqual(
       Array.from({ length: 50 }, (_, i) => i),
     );
   });
 
   pythonTest("a historical migration keeps order and times", async () => {
-    const events = await appliance.eventsWhenStored(
+    const events = await server.eventsWhenStored(
       20,
       "order=seq&event=python+history&after=2021-01-01T00:00:00Z",
     );
@@ -77,19 +77,19 @@ describe("posthog-python", () => {
   });
 
   pythonTest("set, set_once, alias and groups", async () => {
-    await appliance.eventsWhenStored(1, "event=python+timestamp&after=2026-01-01T00:00:00Z");
-    const response = await appliance.api("/api/projects/1/persons/?distinct_id=py-alias");
+    await server.eventsWhenStored(1, "event=python+timestamp&after=2026-01-01T00:00:00Z");
+    const response = await server.api("/api/projects/1/persons/?distinct_id=py-alias");
     const { results } = (await response.json()) as {
       results: { distinct_ids: string[]; properties: Record<string, unknown> }[];
     };
     expect(results[0]!.distinct_ids.toSorted()).toEqual(["py", "py-alias"]);
     expect(results[0]!.properties).toMatchObject({ plan: "pro", seen: 2, first: 1 });
-    const group = await appliance.api("/api/projects/1/groups/find/?group_type_index=0&group_key=py-co");
+    const group = await server.api("/api/projects/1/groups/find/?group_type_index=0&group_key=py-co");
     expect(await group.json()).toMatchObject({ group_properties: { size: 7 } });
   });
 
   pythonTest("flags, remotely", async () => {
-    const answer = await appliance.post("/flags/?v=2", { token: appliance.token, distinct_id: "py-flags" });
+    const answer = await server.post("/flags/?v=2", { token: server.token, distinct_id: "py-flags" });
     const { flags } = (await answer.json()) as {
       flags: Record<string, { enabled: boolean; variant: string | null }>;
     };

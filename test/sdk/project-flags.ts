@@ -1,6 +1,6 @@
 /** The flags with which every SDK is tested, made through the API. */
 
-import type { TestAppliance } from "../support/appliance.ts";
+import type { ServerProcess } from "../support/server.ts";
 
 const flagsTag = "/api/projects/1/feature_flags/";
 
@@ -53,28 +53,28 @@ export const sdkFlags: Record<string, Record<string, unknown>> = {
 };
 
 /** Makes the group type `company` with the group `acme`, then the flags; answers the flags' ids by key. */
-export async function createSdkFlags(appliance: TestAppliance): Promise<Record<string, number>> {
-  await appliance.capture({
+export async function createSdkFlags(server: ServerProcess): Promise<Record<string, number>> {
+  await server.capture({
     event: "$groupidentify",
     distinct_id: "setup",
     properties: { $group_type: "company", $group_key: "acme", $group_set: { size: 500 } },
   });
-  await appliance.eventsWhenStored(1, "event=$groupidentify");
+  await server.eventsWhenStored(1, "event=$groupidentify");
   const ids: Record<string, number> = {};
   for (const [key, fields] of Object.entries(sdkFlags)) {
-    ids[key] = (await post(appliance, flagsTag, { key, ...fields })).id;
+    ids[key] = (await post(server, flagsTag, { key, ...fields })).id;
   }
   return ids;
 }
 
 /** Creates the flags of `createSdkFlags`, and one for each runtime; answers the flags' ids by key. */
-export async function createOpenFeatureFlags(appliance: TestAppliance): Promise<Record<string, number>> {
-  const ids = await createSdkFlags(appliance);
+export async function createOpenFeatureFlags(server: ServerProcess): Promise<Record<string, number>> {
+  const ids = await createSdkFlags(server);
   for (const [key, evaluation_runtime] of [
     ["for-browsers", "client"],
     ["for-servers", "server"],
   ] as const) {
-    ids[key] = (await post(appliance, flagsTag, { key, evaluation_runtime, filters: everyone(100) })).id;
+    ids[key] = (await post(server, flagsTag, { key, evaluation_runtime, filters: everyone(100) })).id;
   }
   return ids;
 }
@@ -83,9 +83,9 @@ export async function createOpenFeatureFlags(appliance: TestAppliance): Promise<
  * Makes flags about who is in a cohort and who is not, one of whose groups is empty, and a flag in which a client wrote null
  * for what it has not: for SDKs that evaluate flags themselves.
  */
-export async function createFlagsWithCohort(appliance: TestAppliance): Promise<void> {
+export async function createFlagsWithCohort(server: ServerProcess): Promise<void> {
   const isPro = { key: "plan", type: "person", operator: "exact", value: ["pro"] };
-  const made = await post(appliance, "/api/projects/1/cohorts/", {
+  const made = await post(server, "/api/projects/1/cohorts/", {
     name: "pro people",
     filters: {
       properties: {
@@ -102,24 +102,24 @@ export async function createFlagsWithCohort(appliance: TestAppliance): Promise<v
       { properties: [{ key: "id", type: "cohort", operator, value: made.id }], rollout_percentage: 100 },
     ],
   });
-  await post(appliance, flagsTag, { key: "inside", filters: membership("in") });
-  await post(appliance, flagsTag, { key: "outside", filters: membership("not_in") });
+  await post(server, flagsTag, { key: "inside", filters: membership("in") });
+  await post(server, flagsTag, { key: "outside", filters: membership("not_in") });
   const groups = [{ properties: [{ ...isPro, negation: null }], rollout_percentage: null, variant: null }];
-  await post(appliance, flagsTag, {
+  await post(server, flagsTag, {
     key: "with-nulls",
     filters: { groups, multivariate: { variants: null }, payloads: null, early_exit: null },
   });
 }
 
-async function post(appliance: TestAppliance, path: string, fields: object): Promise<{ id: number }> {
-  const response = await appliance.api(path, { method: "POST", body: fields });
+async function post(server: ServerProcess, path: string, fields: object): Promise<{ id: number }> {
+  const response = await server.api(path, { method: "POST", body: fields });
   const body = (await response.json()) as { id: number };
   if (response.status !== 201) throw new Error(JSON.stringify(body));
   return body;
 }
 
 /** Changes a flag through the API. */
-export async function changeFlag(appliance: TestAppliance, id: number, body: object): Promise<void> {
-  const response = await appliance.api(`${flagsTag}${id}/`, { method: "PATCH", body });
+export async function changeFlag(server: ServerProcess, id: number, body: object): Promise<void> {
+  const response = await server.api(`${flagsTag}${id}/`, { method: "PATCH", body });
   if (response.status !== 200) throw new Error(await response.text());
 }

@@ -7,24 +7,24 @@
  */
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { flagkeep, TestAppliance } from "../support/appliance.ts";
+import { flagkeep, ServerProcess } from "../support/server.ts";
 
-let appliance: TestAppliance;
+let server: ServerProcess;
 let organization: string;
 beforeAll(async () => {
-  appliance = await TestAppliance.start();
-  organization = appliance.made.organization.id;
+  server = await ServerProcess.start();
+  organization = server.made.organization.id;
 });
-afterAll(() => appliance[Symbol.asyncDispose]());
+afterAll(() => server[Symbol.asyncDispose]());
 
 type Json = Record<string, unknown>;
 
 /** Its headers are the same for each request, also for one without a body. */
 async function send(method: string, path: string, body?: object): Promise<{ status: number; body: Json }> {
-  const response = await fetch(appliance.url + path, {
+  const response = await fetch(server.url + path, {
     method,
     headers: {
-      Authorization: `Bearer ${appliance.made.personal_api_key}`,
+      Authorization: `Bearer ${server.made.personal_api_key}`,
       "Content-Type": "application/json",
       "User-Agent": "posthog/terraform-provider; version: test",
     },
@@ -468,7 +468,7 @@ describe("members", () => {
   test("are found in the list by the user's uuid, change their level, and are removed", async () => {
     const path = `/api/organizations/${organization}/members/`;
     const added = await flagkeep([
-      ...["users", "create", "bob@example.com", "--level", "member", "--data-dir", appliance.dataDir],
+      ...["users", "create", "bob@example.com", "--level", "member", "--data-dir", server.dataDir],
     ]);
     expect({ code: added.code, stderr: added.stderr }).toMatchObject({ code: 0 });
     const members = async () => {

@@ -7,8 +7,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { cpSync, mkdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { TestAppliance, temporaryFolder, until } from "../support/appliance.ts";
 import { chromiumPath, startBrowser } from "../support/browser.ts";
+import { ServerProcess, temporaryFolder, until } from "../support/server.ts";
 import { installedProgram, testWhen } from "../support/skipped.ts";
 import { goProgram, preparedFolder, pythonPackage } from "../support/toolchains.ts";
 
@@ -16,24 +16,24 @@ const page = await Bun.file(join(import.meta.dir, "../../docs/sdks.md")).text();
 const isLong = process.env.FLAGKEEP_TEST_SDKS === "1";
 const notNow = "`make test-sdk`, which takes minutes";
 
-let appliance: TestAppliance;
+let server: ServerProcess;
 beforeAll(async () => {
-  appliance = await TestAppliance.start();
+  server = await ServerProcess.start();
   const filters = { groups: [{ properties: [], rollout_percentage: 100 }] };
   const body = { key: "new-checkout", filters };
-  const made = await appliance.api("/api/projects/1/feature_flags/", { method: "POST", body });
+  const made = await server.api("/api/projects/1/feature_flags/", { method: "POST", body });
   if (made.status !== 201) throw new Error(await made.text());
 });
-afterAll(() => appliance?.[Symbol.asyncDispose]());
+afterAll(() => server?.[Symbol.asyncDispose]());
 
-/** The code below a line of the page, for one person, with the address and key of the test's appliance. */
+/** The code below a line of the page, for one person, with the address and key of the test's server. */
 function snippet(before: string, person: string): string {
   const from = page.indexOf(before);
   const code = /```\w+\n(.*?)```/s.exec(page.slice(from))?.[1];
   if (from < 0 || code === undefined) throw new Error(`The page has no snippet after ${before}.`);
   return code
-    .replaceAll("phc_...", appliance.token)
-    .replaceAll("http://127.0.0.1:8000", appliance.url)
+    .replaceAll("phc_...", server.token)
+    .replaceAll("http://127.0.0.1:8000", server.url)
     .replaceAll("user-1", person);
 }
 
@@ -55,7 +55,7 @@ async function output(command: string[], options: { cwd?: string; env?: Record<s
 /** The snippet said that the flag is on, and its event is stored. */
 async function expectWorked(printed: string, person: string): Promise<void> {
   expect(printed.toLowerCase()).toContain("true");
-  const [event] = await appliance.eventsWhenStored(1, `event=signed+up&distinct_id=${person}`);
+  const [event] = await server.eventsWhenStored(1, `event=signed+up&distinct_id=${person}`);
   expect(event!.properties).toMatchObject({ plan: "free" });
 }
 
@@ -230,6 +230,6 @@ describe("snippets of docs/sdks.md", () => {
   )("curl", async () => {
     const lines = snippet("without any library", "in-curl");
     expect(await output(["sh", "-ec", lines])).toContain('"new-checkout"');
-    await appliance.eventsWhenStored(1, "event=signed+up&distinct_id=in-curl");
+    await server.eventsWhenStored(1, "event=signed+up&distinct_id=in-curl");
   });
 });

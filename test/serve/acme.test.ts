@@ -5,8 +5,8 @@ import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:
 import { join } from "node:path";
 import { connect } from "node:tls";
 import type { Subprocess } from "bun";
-import { initialisedDirectory, TestAppliance, temporaryFolder, until } from "../support/appliance.ts";
 import { freePort } from "../support/ports.ts";
+import { initialisedDirectory, ServerProcess, temporaryFolder, until } from "../support/server.ts";
 import { installedProgram } from "../support/skipped.ts";
 import { preparedFolder } from "../support/toolchains.ts";
 
@@ -115,23 +115,23 @@ describe.skipIf(programs === undefined)("a certificate by ACME", () => {
     if (directory !== undefined) rmSync(directory.dataDir, { recursive: true, force: true });
   });
   const begin = () =>
-    TestAppliance.start({
+    ServerProcess.start({
       directory,
       args: settings(),
       through: ["env", `NODE_EXTRA_CA_CERTS=${extraAuthority}`],
     });
 
   test("is got, served, kept for the owner alone, and renewed", async () => {
-    const appliance = await begin();
+    const server = await begin();
     try {
-      const first = await until(shown, "https is served");
+      const first = await until(shown, "serving HTTPS");
       expect(first.names).toContain(domain);
       const sent = await get("/capture/", {
         method: "POST",
-        body: JSON.stringify({ api_key: appliance.token, event: "over tls", distinct_id: "kim" }),
+        body: JSON.stringify({ api_key: server.token, event: "over tls", distinct_id: "kim" }),
       });
       expect(sent.status).toBe(200);
-      const [event] = await appliance.eventsWhenStored(1);
+      const [event] = await server.eventsWhenStored(1);
       expect(event!.properties.$ip).toBe("127.0.0.1");
       // Everything else on the plain port is sent on, to no other name.
       const plain = await fetch(`http://127.0.0.1:${ports.http}/flags/?v=2`, {
@@ -152,30 +152,30 @@ describe.skipIf(programs === undefined)("a certificate by ACME", () => {
         return now !== undefined && now.serial !== first.serial && now;
       }, "it is renewed");
       expect((await get("/")).status).toBe(200);
-      expect(JSON.stringify(appliance.logs)).not.toContain("PRIVATE KEY");
-      expect(await appliance.stop()).toBe(0);
+      expect(JSON.stringify(server.logs)).not.toContain("PRIVATE KEY");
+      expect(await server.stop()).toBe(0);
       expect(readFileSync(join(place, "certificate.pem"), "utf8")).toContain("BEGIN CERTIFICATE");
       expect(second.names).toContain(domain);
     } finally {
-      await appliance[Symbol.asyncDispose]();
+      await server[Symbol.asyncDispose]();
     }
   }, 120_000);
 
   test("an authority that does not answer: one line, and the server goes on without", async () => {
     rmSync(join(directory.dataDir, "certificates"), { recursive: true, force: true });
-    await using appliance = await TestAppliance.start({
+    await using server = await ServerProcess.start({
       directory,
       args: [...settings(), "--acme-directory", "https://127.0.0.1:9/dir"],
     });
     const line = await until(
-      () => appliance.logs.find(({ msg }) => String(msg).startsWith("no certificate could be had")),
+      () => server.logs.find(({ msg }) => String(msg).startsWith("failed to obtain a certificate")),
       "the log tells",
     );
     expect(line).toMatchObject({
       ...{ level: "warn", domains: [domain] },
       error: "https://127.0.0.1:9/dir: connection refused",
     });
-    expect((await appliance.capture({ event: "x", distinct_id: "kim" })).status).toBe(200);
+    expect((await server.capture({ event: "x", distinct_id: "kim" })).status).toBe(200);
     expect(await shown()).toBeUndefined();
     expect(existsSync(join(directory.dataDir, "certificates", "certificate.pem"))).toBe(false);
   }, 60_000);
@@ -183,13 +183,12 @@ describe.skipIf(programs === undefined)("a certificate by ACME", () => {
   test("a port that is taken: one line, and the server goes on without", async () => {
     const other = Bun.serve({ hostname: "127.0.0.1", port: ports.http, fetch: () => new Response("other") });
     try {
-      await using appliance = await TestAppliance.start({ directory, args: settings() });
+      await using server = await ServerProcess.start({ directory, args: settings() });
       await until(
-        () =>
-          appliance.logs.find(({ msg }) => String(msg).includes(`port ${ports.http} cannot be listened on`)),
+        () => server.logs.find(({ msg }) => String(msg).includes(`failed to listen on port ${ports.http}`)),
         "the log tells",
       );
-      expect((await appliance.capture({ event: "x", distinct_id: "kim" })).status).toBe(200);
+      expect((await server.capture({ event: "x", distinct_id: "kim" })).status).toBe(200);
     } finally {
       await other.stop(true);
     }

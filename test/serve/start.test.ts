@@ -14,16 +14,16 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import type { Status } from "../../src/operate/status-shape.ts";
+import type { Status } from "../../src/operate/status-schema.ts";
 import { leaves } from "../cli/tree.ts";
 import {
   executable,
   flagkeep,
   initialisedDirectory,
-  TestAppliance,
+  ServerProcess,
   temporaryFolder,
   until,
-} from "../support/appliance.ts";
+} from "../support/server.ts";
 import { testWhen } from "../support/skipped.ts";
 import { usableSizes, Volume } from "../support/volume.ts";
 
@@ -55,7 +55,9 @@ describe("a folder with other things in it is refused and stays as it is", () =>
       for (const args of [["serve", "--port", "0"], ["init"]]) {
         const { code, stderr } = await flagkeep([...args, "--data-dir", folder]);
         expect(code).toBe(1);
-        expect(stderr).toMatch(/^flagkeep: \S+ is no data directory of Flagkeep, .* in it: [^\n]*\n$/);
+        expect(stderr).toMatch(
+          /^flagkeep: \S+ is not a Flagkeep data directory and is not empty \([^\n]*\)\. [^\n]*\n$/,
+        );
       }
       expect(readdirSync(folder).sort()).toEqual(before);
       expect(statSync(folder).mode & 0o777).toBe(0o755);
@@ -84,7 +86,7 @@ describe("a folder with other things in it is refused and stays as it is", () =>
   test("a file in its place is said to be none", async () => {
     const path = join(root, "file");
     writeFileSync(path, "");
-    expect((await serve(path)).stderr).toMatch(/^flagkeep: \S+ is a file and no folder\. .*\n$/);
+    expect((await serve(path)).stderr).toMatch(/^flagkeep: \S+ is a file, not a folder\. .*\n$/);
   });
 });
 
@@ -92,10 +94,10 @@ describe("events without flagkeep.sqlite", () => {
   let full: Awaited<ReturnType<typeof initialisedDirectory>>;
   beforeAll(async () => {
     full = await initialisedDirectory();
-    await using appliance = await TestAppliance.start({ directory: full });
-    await appliance.capture({ event: "mine", distinct_id: "a" });
-    await appliance.eventsWhenStored(1);
-    await appliance.stop();
+    await using server = await ServerProcess.start({ directory: full });
+    await server.capture({ event: "mine", distinct_id: "a" });
+    await server.eventsWhenStored(1);
+    await server.stop();
   });
   const copy = (name: string) => {
     const dataDir = join(root, name);
@@ -154,34 +156,36 @@ describe("events without flagkeep.sqlite", () => {
     for (const args of [["serve", "--port", "0"], ["init"], ["keys", "list"]]) {
       const { code, stderr } = await flagkeep([...args, "--data-dir", dataDir]);
       expect(code).toBe(1);
-      expect(stderr).toContain("flagkeep.sqlite is empty, but there are events beside it");
+      expect(stderr).toContain("flagkeep.sqlite is empty, but the data directory contains events");
     }
     writeFileSync(path, crypto.getRandomValues(new Uint8Array(20_000)));
     const { code, stderr } = await serve(dataDir);
     expect(code).toBe(1);
-    expect(stderr).toMatch(/^flagkeep: A store is damaged \(flagkeep\.sqlite: .*restore a backup\.\n$/);
+    expect(stderr).toMatch(
+      /^flagkeep: \S*flagkeep\.sqlite is corrupt \(.*\)\. Keep a copy of the data directory, then .*\.\n$/,
+    );
   });
 });
 
 test("the lock cannot be taken away by removing files", async () => {
-  await using appliance = await TestAppliance.start();
-  for (const name of readdirSync(appliance.dataDir)) {
-    if (name.startsWith("lock")) rmSync(join(appliance.dataDir, name));
+  await using server = await ServerProcess.start();
+  for (const name of readdirSync(server.dataDir)) {
+    if (name.startsWith("lock")) rmSync(join(server.dataDir, name));
   }
-  const second = await serve(appliance.dataDir);
+  const second = await serve(server.dataDir);
   expect(second.code).toBe(1);
   expect(second.stderr).toContain("in use");
-  const restored = await flagkeep(["rebuild", "--data-dir", appliance.dataDir]);
+  const restored = await flagkeep(["rebuild", "--data-dir", server.dataDir]);
   expect(restored).toMatchObject({ code: 1, stderr: expect.stringContaining("in use") });
-  await appliance.kill();
-  await using third = await TestAppliance.start({ directory: appliance.directory });
+  await server.kill();
+  await using third = await ServerProcess.start({ directory: server.directory });
   expect((await fetch(`${third.url}/_liveness`)).status).toBe(200);
 });
 
 test("a port that is taken: no data directory is made", async () => {
-  await using appliance = await TestAppliance.start();
+  await using server = await ServerProcess.start();
   const dataDir = join(root, "never", "made");
-  const { port } = new URL(appliance.url);
+  const { port } = new URL(server.url);
   const { code, stderr } = await flagkeep(["serve", "--data-dir", dataDir, "--port", port]);
   expect(code).toBe(1);
   expect(stderr).toContain(`127.0.0.1:${port} cannot be listened on`);
@@ -191,16 +195,16 @@ test("a port that is taken: no data directory is made", async () => {
 test("the greeting with the project's key stays until the first event has come; show-key tells it later", async () => {
   const directory = await initialisedDirectory();
   const key = directory.made.project.api_key;
-  const greeting = ({ logs }: TestAppliance) =>
+  const greeting = ({ logs }: ServerProcess) =>
     logs.find(({ msg }) => msg === "no event received yet")?.project_api_key;
   for (let start = 0; start < 2; start++) {
-    await using appliance = await TestAppliance.start({ directory });
-    await until(() => greeting(appliance) === key, "the key is said");
-    if (start === 1) await appliance.capture({ event: "first", distinct_id: "a" });
-    await appliance.stop();
+    await using server = await ServerProcess.start({ directory });
+    await until(() => greeting(server) === key, "the key is said");
+    if (start === 1) await server.capture({ event: "first", distinct_id: "a" });
+    await server.stop();
   }
-  await using third = await TestAppliance.start({ directory });
-  await until(() => third.logs.some(({ msg }) => msg === "the engine is ready"), "it has started");
+  await using third = await ServerProcess.start({ directory });
+  await until(() => third.logs.some(({ msg }) => msg === "engine ready"), "it has started");
   expect(greeting(third)).toBeUndefined();
   const shown = async (...args: string[]) =>
     (await flagkeep(["projects", "show-key", ...args, "--data-dir", third.dataDir])).stdout.trim();
@@ -225,7 +229,7 @@ test("variables that are no settings are named at the start", async () => {
   }
   child.kill("SIGTERM");
   await child.exited;
-  const line = text.split("\n").find((one) => one.includes("do nothing"))!;
+  const line = text.split("\n").find((one) => one.includes("unknown environment variables"))!;
   expect(JSON.parse(line).variables).toEqual(["FLAGKEEP_PROT"]);
 });
 
@@ -238,9 +242,9 @@ describe("DuckDB's library", () => {
   test("is unpacked at the first start, and again where the copy is damaged, cut off or gone", async () => {
     const directory = await initialisedDirectory();
     const start = async () => {
-      await using appliance = await TestAppliance.start({ directory });
-      expect(await appliance.query("SELECT 1 AS one")).toEqual([{ one: 1 }]);
-      expect(await appliance.stop()).toBe(0);
+      await using server = await ServerProcess.start({ directory });
+      expect(await server.query("SELECT 1 AS one")).toEqual([{ one: 1 }]);
+      expect(await server.stop()).toBe(0);
       return Bun.hash(await Bun.file(libraryIn(directory.dataDir)).bytes());
     };
     const whole = await start();
@@ -262,14 +266,16 @@ describe("DuckDB's library", () => {
     using volume = Volume.mount("40m")!;
     const dataDir = join(volume.folder, "data");
     const made = JSON.parse((await flagkeep(["init", "--data-dir", dataDir, "--json"])).stdout);
-    await using appliance = await TestAppliance.start({ directory: { dataDir, made } });
+    await using server = await ServerProcess.start({ directory: { dataDir, made } });
     const status = async () =>
       JSON.parse((await flagkeep(["status", "--data-dir", dataDir, "--json"])).stdout) as Status;
     const trouble = (await until(
       async () => (await status()).engine.trouble ?? undefined,
       "the engine has failed",
     ))!;
-    expect(trouble.message).toMatch(/^The event store had .* no space left on the disk, .* are free\.$/);
+    expect(trouble.message).toMatch(
+      /^The event store was closed after an error: .* no space left on the disk: .* free\.$/,
+    );
     expect(trouble.hint).toContain("Free disk space");
     // A process that was killed has left the beginning of a copy.
     const folder = join(libraryIn(dataDir), "..");
@@ -281,13 +287,13 @@ describe("DuckDB's library", () => {
     expect(await volume.freeBytes()).toBeGreaterThan(32 * 1024 ** 2);
     const flag = { key: "beta", filters: { groups: [] } };
     const path = `/api/projects/${made.project.id}/feature_flags/`;
-    expect((await appliance.api(path, { method: "POST", body: flag })).status).toBe(201);
+    expect((await server.api(path, { method: "POST", body: flag })).status).toBe(201);
   });
 
   test.if(process.platform === "linux")("leaves no tables in memory that only the linker needs", async () => {
-    await using appliance = await TestAppliance.start();
-    await appliance.query("SELECT 1");
-    const [pid] = await appliance.enginePids();
+    await using server = await ServerProcess.start();
+    await server.query("SELECT 1");
+    const [pid] = await server.enginePids();
     await until(async () => {
       const maps = await Bun.file(`/proc/${pid}/smaps`).text();
       const first = maps
@@ -298,13 +304,13 @@ describe("DuckDB's library", () => {
       );
       return resident! < (size! * 2) / 3;
     }, "the tables are given back");
-    expect(await appliance.query("SELECT 1 AS one")).toEqual([{ one: 1 }]);
+    expect(await server.query("SELECT 1 AS one")).toEqual([{ one: 1 }]);
   });
 
   test("is not part of the engine's memory twice: its place in the executable is read by another process", async () => {
-    await using appliance = await TestAppliance.start();
-    await appliance.query("SELECT 1");
-    const [pid] = await appliance.enginePids();
+    await using server = await ServerProcess.start();
+    await server.query("SELECT 1");
+    const [pid] = await server.enginePids();
     const maps = await Bun.file(`/proc/${pid}/smaps`).text();
     const resident = maps
       .split(/^(?=[0-9a-f]+-[0-9a-f]+ )/m)

@@ -2,19 +2,19 @@
 
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { clickhouseSql } from "../../src/events/clickhouse/dialect.ts";
 import { ClickHouseLoader } from "../../src/events/clickhouse/loader.ts";
-import { ClickHouseMirror } from "../../src/events/clickhouse/person-mirror.ts";
+import { ClickHousePersonReplica } from "../../src/events/clickhouse/person-replica.ts";
 import { ClickHousePropertyColumns } from "../../src/events/clickhouse/property-columns.ts";
+import { clickhouseSql } from "../../src/events/clickhouse/sql-dialect.ts";
 import { ClickHouseStore } from "../../src/events/clickhouse/store.ts";
-import type { EventSql } from "../../src/events/dialect.ts";
+import type { EventSql } from "../../src/events/sql-dialect.ts";
 import { decodeEntries } from "../../src/journal/entry-reader.ts";
 import { parseClickHouseUrl } from "../../src/lib/clickhouse-address.ts";
-import { openPeople, type PeopleDb } from "../../src/people/open.ts";
-import { OutsideEvents } from "../../src/people/outside-events.ts";
-import { temporaryFolder } from "./appliance.ts";
+import { ExternalEvents } from "../../src/persons/external-events.ts";
+import { openPeople, type PeopleDb } from "../../src/persons/open.ts";
 import type { TestClickHouse } from "./clickhouse.ts";
 import type { TestStores } from "./event-store.ts";
+import { temporaryFolder } from "./server.ts";
 
 let databases = 0;
 
@@ -29,7 +29,7 @@ export class ClickHouseStores implements AsyncDisposable {
     readonly people: PeopleDb,
     readonly store: ClickHouseStore,
     readonly loader: ClickHouseLoader,
-    readonly mirror: ClickHouseMirror,
+    readonly mirror: ClickHousePersonReplica,
   ) {
     this.columns = new ClickHousePropertyColumns(store, 0);
   }
@@ -77,11 +77,11 @@ export class ClickHouseStores implements AsyncDisposable {
   ): ClickHouseStores {
     const address = parseClickHouseUrl(server.url(database));
     if (address === undefined) throw new Error("The test's address cannot be read.");
-    const store = new ClickHouseStore(address, new OutsideEvents(people));
+    const store = new ClickHouseStore(address, new ExternalEvents(people));
     return new ClickHouseStores(
       ...([server, database, folder, people, store] as const),
       new ClickHouseLoader(store),
-      new ClickHouseMirror(store, people),
+      new ClickHousePersonReplica(store, people),
     );
   }
 
@@ -91,7 +91,7 @@ export class ClickHouseStores implements AsyncDisposable {
       clickhouseSql(
         this.store.connection,
         {},
-        this.columns.place(() => undefined),
+        this.columns.location(() => undefined),
       ),
     );
   }

@@ -3,7 +3,7 @@
 import type { test } from "bun:test";
 import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { temporaryFolder } from "./appliance.ts";
+import { temporaryFolder } from "./server.ts";
 import { isAllowed, testWhen } from "./skipped.ts";
 
 const script = join(import.meta.dir, "clickhouse", "server.ts");

@@ -1,17 +1,17 @@
 /** Writers that remember what was acknowledged, for tests that kill processes meanwhile. */
 
 import { expect } from "bun:test";
-import { type TestAppliance, until } from "./appliance.ts";
+import { type ServerProcess, until } from "./server.ts";
 
 /** Waits until a marker sent now, in each lane, is readable: then nothing before it waits in the journal. */
-export async function everythingIsLoaded(appliance: TestAppliance): Promise<void> {
+export async function everythingIsLoaded(server: ServerProcess): Promise<void> {
   for (const historical of [false, true]) {
     const uuid = Bun.randomUUIDv7();
     const marker = { event: "marker", uuid, properties: { distinct_id: "marker" } };
-    const response = await appliance.batch([marker], { historical_migration: historical });
+    const response = await server.batch([marker], { historical_migration: historical });
     expect(response.status).toBe(200);
     await until(
-      async () => (await appliance.events(`uuid=${uuid}`)).length === 1,
+      async () => (await server.events(`uuid=${uuid}`)).length === 1,
       "the marker is readable",
       60_000,
     );
@@ -22,7 +22,7 @@ export class Load {
   sent = 0;
 
   constructor(
-    private readonly appliance: TestAppliance,
+    private readonly server: ServerProcess,
     private readonly acknowledged: Set<string>,
     private readonly historicalOrder: string[],
     private readonly label: string,
@@ -32,7 +32,7 @@ export class Load {
   singles(): Promise<void> {
     return this.untilDown(async () => {
       const event = this.event();
-      const response = await this.appliance.capture(event);
+      const response = await this.server.capture(event);
       if (response.status === 200) this.acknowledged.add(event.uuid);
     });
   }
@@ -40,7 +40,7 @@ export class Load {
   batches(): Promise<void> {
     return this.untilDown(async () => {
       const events = Array.from({ length: 1 + Math.floor(this.random() * 50) }, () => this.event());
-      const response = await this.appliance.batch(events);
+      const response = await this.server.batch(events);
       if (response.status === 200) for (const { uuid } of events) this.acknowledged.add(uuid);
     });
   }
@@ -48,7 +48,7 @@ export class Load {
   historical(): Promise<void> {
     return this.untilDown(async () => {
       const events = Array.from({ length: 1 + Math.floor(this.random() * 50) }, () => this.event());
-      const response = await this.appliance.batch(events, { historical_migration: true });
+      const response = await this.server.batch(events, { historical_migration: true });
       if (response.status !== 200) return;
       for (const { uuid } of events) {
         this.acknowledged.add(uuid);

@@ -7,10 +7,10 @@ import { queryHandlers } from "../../src/engine/queries.ts";
 import { RunningQueries } from "../../src/engine/running-queries.ts";
 import { openEventDatabase } from "../../src/events/duckdb/database.ts";
 import { EventLoader } from "../../src/events/duckdb/loader.ts";
-import { PersonMirror } from "../../src/events/duckdb/person-mirror.ts";
-import { EnginePorts } from "../../src/serve/engine-ports.ts";
-import { temporaryFolder } from "./appliance.ts";
+import { DuckdbPersonReplica } from "../../src/events/duckdb/person-replica.ts";
+import { EngineAdapters } from "../../src/serve/engine-ports.ts";
 import { TestServer } from "./management-server.ts";
+import { temporaryFolder } from "./server.ts";
 
 export class ServerWithEngine implements AsyncDisposable {
   private constructor(
@@ -35,7 +35,7 @@ export class ServerWithEngine implements AsyncDisposable {
       backend: duckdbBackend({
         loader: await EventLoader.open(database),
         people,
-        mirror: await PersonMirror.open(database, people),
+        mirror: await DuckdbPersonReplica.open(database, people),
         queries: new RunningQueries(database, {
           memoryLimitBytes: settings.memoryLimitBytes,
           onStuck: (why) => {
@@ -51,7 +51,7 @@ export class ServerWithEngine implements AsyncDisposable {
       onStatement: () => undefined,
       hurry: () => undefined,
     });
-    const ports = new EnginePorts({
+    const ports = new EngineAdapters({
       engine: {
         ask: async (name, request) =>
           (await handlers[name as keyof typeof handlers](request as never)) as never,

@@ -6,19 +6,19 @@ import { join } from "node:path";
 import {
   type Pause,
   Pipeline,
-  type PipelineHooks,
-  type PipelineSettings,
+  type PipelineCallbacks,
+  type PipelineOptions,
 } from "../../src/engine/pipeline/pipeline.ts";
-import { duckdbSql, type EventSql, type PropertyPlace } from "../../src/events/dialect.ts";
 import { type EventDatabase, openEventDatabase } from "../../src/events/duckdb/database.ts";
 import { EventLoader } from "../../src/events/duckdb/loader.ts";
-import { PersonMirror } from "../../src/events/duckdb/person-mirror.ts";
+import { DuckdbPersonReplica } from "../../src/events/duckdb/person-replica.ts";
+import { duckdbSql, type EventSql, type PropertyLocation } from "../../src/events/sql-dialect.ts";
 import { SegmentArchive } from "../../src/journal/archive-writer.ts";
-import { batchOf, type SegmentBatch } from "../../src/journal/reader.ts";
+import { getBatch, type SegmentBatch } from "../../src/journal/reader.ts";
 import { blockLine, hashBlock, hashSeed, type Lane, segmentHeader } from "../../src/journal/segment.ts";
-import { openPeople, type PeopleDb } from "../../src/people/open.ts";
-import { PeopleStore } from "../../src/people/store.ts";
-import { temporaryFolder } from "./appliance.ts";
+import { openPeople, type PeopleDb } from "../../src/persons/open.ts";
+import { PeopleStore } from "../../src/persons/store.ts";
+import { temporaryFolder } from "./server.ts";
 
 export interface TestEvent {
   project?: number;
@@ -34,7 +34,7 @@ export interface TestEvent {
 
 export class TestStores implements AsyncDisposable {
   private seq: Record<Lane, number> = { realtime: 0, historical: 0 };
-  readonly applied: Parameters<PipelineHooks["onApplied"]>[0][] = [];
+  readonly applied: Parameters<PipelineCallbacks["onApplied"]>[0][] = [];
   readonly released: [Lane, number][] = [];
   readonly damage: Error[] = [];
 
@@ -44,7 +44,7 @@ export class TestStores implements AsyncDisposable {
     readonly people: PeopleDb,
     readonly store: PeopleStore,
     readonly loader: EventLoader,
-    readonly mirror: PersonMirror,
+    readonly mirror: DuckdbPersonReplica,
   ) {}
 
   static async open({
@@ -62,7 +62,7 @@ export class TestStores implements AsyncDisposable {
     const spikes = { factor: 10, minimumPerMinute: 1_000, historyMinutes: 60, historyMinutesMin: 2 };
     const store = new PeopleStore(people, spikes);
     const loader = await EventLoader.open(database);
-    const mirror = await PersonMirror.open(database, people);
+    const mirror = await DuckdbPersonReplica.open(database, people);
     return new TestStores(folder, database, people, store, loader, mirror);
   }
 
@@ -89,7 +89,7 @@ export class TestStores implements AsyncDisposable {
 
   pipeline(
     settings: Partial<
-      Pick<PipelineSettings, "stepBytes" | "checkpointBytes" | "portionBytes" | "bulkPauseMs" | "space">
+      Pick<PipelineOptions, "stepBytes" | "checkpointBytes" | "portionBytes" | "bulkPauseMs" | "space">
     > = {},
   ): Pipeline<SegmentBatch> {
     return new Pipeline<SegmentBatch>(
@@ -137,7 +137,7 @@ export class TestStores implements AsyncDisposable {
     const path = join(this.folder, `${lane}-${first}.ndjson`);
     await writeFile(path, bytes);
     this.written.push({ lane, last, bytes });
-    return batchOf({ lane, first, last, path, bytes: bytes.length });
+    return getBatch({ lane, first, last, path, bytes: bytes.length });
   }
 
   /** Runs events through the whole pipeline. */
@@ -150,7 +150,7 @@ export class TestStores implements AsyncDisposable {
   /** Asks as the engine does. */
   async ask<Result>(
     query: (store: EventSql) => Promise<Result>,
-    eventProperties?: PropertyPlace,
+    eventProperties?: PropertyLocation,
   ): Promise<Result> {
     const connection = await this.database.connect();
     try {

@@ -3,8 +3,8 @@
 import { expect } from "bun:test";
 import { digestOf } from "../kill-test/adapter.ts";
 import { described, isClean, judge, type Sent, type Stored } from "../kill-test/checker.ts";
-import { until } from "./appliance.ts";
 import type { TestFronts } from "./fronts.ts";
+import { until } from "./server.ts";
 
 const name = "load";
 const batchMax = 40;

@@ -5,9 +5,9 @@ import type { test } from "bun:test";
 import { rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Server } from "bun";
-import { flagkeep, type Initialised, TestAppliance, temporaryFolder, until } from "./appliance.ts";
 import { hasClickHouse, TestClickHouse } from "./clickhouse.ts";
 import { hasPostgres, startPostgres, type TestPostgres } from "./postgres.ts";
+import { flagkeep, type Initialised, ServerProcess, temporaryFolder, until } from "./server.ts";
 import { testWhen } from "./skipped.ts";
 
 /** Whether everything that they need is installed. */
@@ -24,7 +24,7 @@ export class TestFronts implements AsyncDisposable {
   /** Keys for all of them; whole once the first one runs. */
   readonly made = { project: { id: 1, api_key: "phc_severalFronts" } } as Initialised;
   standby: TestPostgres | undefined;
-  readonly running = new Map<number, TestAppliance>();
+  readonly running = new Map<number, ServerProcess>();
   private readonly folders = new Map<number, string>();
 
   private constructor(
@@ -80,15 +80,15 @@ export class TestFronts implements AsyncDisposable {
   }
 
   /** The fronts that run, in their order. */
-  get fronts(): TestAppliance[] {
+  get fronts(): ServerProcess[] {
     return [...this.running].sort(([one], [other]) => one - other).map(([, front]) => front);
   }
 
   /** Starts one, again on the same data directory after an end. @param onLog is told each line of its log */
-  async startFront(number: number, onLog?: (line: Record<string, unknown>) => void): Promise<TestAppliance> {
+  async startFront(number: number, onLog?: (line: Record<string, unknown>) => void): Promise<ServerProcess> {
     const dataDir = this.folders.get(number) ?? join(temporaryFolder(), "data");
     this.folders.set(number, dataDir);
-    const front = await TestAppliance.start({
+    const front = await ServerProcess.start({
       onLog,
       args: [...this.settings, "--project-api-key", this.made.project.api_key],
       directory: { dataDir, made: this.made },
@@ -116,7 +116,7 @@ export class TestFronts implements AsyncDisposable {
   }
 
   /** The same of a certain front. */
-  askPeopleOf<Row = Record<string, unknown>>(front: TestAppliance, statement: string): Row[] {
+  askPeopleOf<Row = Record<string, unknown>>(front: ServerProcess, statement: string): Row[] {
     const people = new Database(join(front.dataDir, "people.sqlite"), { readonly: true });
     try {
       return people.query<Row, []>(statement).all();
@@ -131,7 +131,7 @@ export class TestFronts implements AsyncDisposable {
       const [row] = await this.ask<{ name: string }>(
         "SELECT name FROM flagkeep.lease JOIN flagkeep.front ON front.id = lease.front WHERE until > clock_timestamp()",
       );
-      const isLeader = ({ url }: TestAppliance) => row?.name.endsWith(` ${url}`);
+      const isLeader = ({ url }: ServerProcess) => row?.name.endsWith(` ${url}`);
       return [...this.running].find(([, front]) => isLeader(front))?.[0];
     }, "a front loads events");
   }
@@ -188,7 +188,7 @@ export class TestFronts implements AsyncDisposable {
 }
 
 /** Gives each request to the next front, as it is, packed or not. */
-export function startBalancer(fronts: readonly TestAppliance[]): Server<undefined> {
+export function startBalancer(fronts: readonly ServerProcess[]): Server<undefined> {
   let turn = 0;
   return Bun.serve({
     ...{ hostname: "127.0.0.1", port: 0, idleTimeout: 255 },
@@ -204,7 +204,7 @@ export function startBalancer(fronts: readonly TestAppliance[]): Server<undefine
 }
 
 /** So many fronts at one address. */
-export async function startBehindBalancer(count: number): Promise<TestAppliance> {
+export async function startBehindBalancer(count: number): Promise<ServerProcess> {
   const fronts = await TestFronts.start(count);
   const balancer = startBalancer(fronts.fronts);
   return fronts.fronts[0]!.at(balancer.url.href.replace(/\/$/, ""), async () => {

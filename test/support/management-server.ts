@@ -3,18 +3,19 @@
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { guardOf } from "../../src/accounts/api/guard.ts";
-import { type Initialised, initialise } from "../../src/accounts/initialise.ts";
+import { getGuard } from "../../src/accounts/api/guard.ts";
+import { type Initialised, initialize } from "../../src/accounts/initialize.ts";
 import { type Metadata, openMetadata } from "../../src/accounts/metadata.ts";
 import { createKey, type NewKey } from "../../src/accounts/personal-keys.ts";
 import { FlagSets, groupTypesFrom } from "../../src/flags/store/flag-sets.ts";
 import { type AppDeps, createApp } from "../../src/http/app.ts";
 import { type OpenApiDocument, openApiDocument } from "../../src/http/openapi.ts";
-import { TrustedPlaces } from "../../src/http/places.ts";
 import type { Route } from "../../src/http/route.ts";
-import { openPeople } from "../../src/people/open.ts";
+import { TrustedProxies } from "../../src/http/trusted-proxies.ts";
+import { secretCipher } from "../../src/lib/sealed-text.ts";
+import { openPeople } from "../../src/persons/open.ts";
 import { type ManagementDeps, managementRoutes } from "../../src/serve/routes.ts";
-import { faultOf } from "../http/json-schema.ts";
+import { getError } from "../http/json-schema.ts";
 import { plainPayloads } from "./payloads.ts";
 
 /** A folder in memory where there is one: hundreds of small stores are synced to disk otherwise. */
@@ -49,7 +50,7 @@ export class TestServer implements Disposable {
 
   constructor(options: Partial<AppDeps> & { deps?: Partial<ManagementDeps> } = {}) {
     this.metadata = openMetadata(this.path);
-    this.first = initialise(
+    this.first = initialize(
       this.metadata,
       { organization: "Acme", project: "Shop", email: "ann@example.com" },
       this.now,
@@ -60,6 +61,8 @@ export class TestServer implements Disposable {
       people,
       flagSets: new FlagSets(this.metadata, groupTypesFrom(people)),
       payloads: plainPayloads,
+      secrets: secretCipher(Buffer.alloc(32, 1)),
+      webhookAddresses: { allowed: [], resolve: async () => ["93.184.215.14"] },
       personCounter: {
         reach: async () => ({ total: 0, matching: 0, reached: 0, sets: [] }),
         find: async () => [],
@@ -79,13 +82,13 @@ export class TestServer implements Disposable {
     };
     this.routes = [...managementRoutes(this.deps), ...(options.routes ?? [])];
     this.app = createApp({
-      guard: guardOf(this.metadata),
+      guard: getGuard(this.metadata),
       log: { error: (facts, message) => this.logged.push({ ...facts, message }) },
       routes: this.routes,
       roles: () => [{ role: "query", ready: this.isReady, reason: this.isReady ? null : "starting" }],
       now: () => this.now,
       ...(options.rateLimiter ? { rateLimiter: options.rateLimiter } : {}),
-      places: new TrustedPlaces([], options.publicUrl),
+      origins: new TrustedProxies([], options.publicUrl),
     });
   }
 
@@ -138,7 +141,7 @@ export class TestServer implements Disposable {
     if (!promised && [400, 413, 415, 500].includes(status)) return;
     if (!promised) throw new Error(`${method} ${route.path} answered ${status}, which is not documented.`);
     const content = (promised.content as Record<string, { schema: never }> | undefined)?.["application/json"];
-    const fault = content && faultOf(body, content.schema, components.schemas);
+    const fault = content && getError(body, content.schema, components.schemas);
     if (fault) throw new Error(`${method} ${route.path} answered ${status} with ${fault}`);
   }
 

@@ -1,9 +1,9 @@
 /** Loaded before all tests (bunfig.toml): they have the client of PostgreSQL as the executable has it. */
 
-import { mendedClient } from "../../src/postgres/mended-client.ts";
+import { patchedClient } from "../../src/cluster/patched-client.ts";
 
-const client = mendedClient();
+const client = patchedClient();
 Bun.plugin(client.plugin);
 
 /** @throws the client was read without being mended. */
-export const assertMended = client.assertMended;
+export const assertPatched = client.assertMended;

@@ -8,9 +8,9 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync }
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { SQL } from "bun";
-import { until } from "./appliance.ts";
 import { freePort } from "./ports.ts";
 import { childrenOf } from "./processes.ts";
+import { until } from "./server.ts";
 import { installedProgram, isAllowed, testWhen } from "./skipped.ts";
 
 const debianFolder = "/usr/lib/postgresql";

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import S3rver, { type S3Store } from "s3rver";
-import { until } from "./appliance.ts";
+import { until } from "./server.ts";
 
 export const bucket = "keep";
 

@@ -30,7 +30,7 @@ describe("a test file whose component is missing starts nothing", () => {
       test(without.length === 1 ? `only ${missing}` : `${missing}, as everything else`, async () => {
         const asking = files.filter(({ text }) => asks[missing].test(text)).map(({ name }) => name);
         expect(asking).not.toEqual([]);
-        const child = Bun.spawn([process.execPath, "test", "--timeout", "5000", ...asking], {
+        const child = Bun.spawn([process.execPath, "test", "--timeout", "60000", ...asking], {
           ...{ cwd: root, stdout: "pipe", stderr: "pipe" },
           // Without the executable, a hook that starts a server fails.
           env: {
@@ -46,7 +46,7 @@ describe("a test file whose component is missing starts nothing", () => {
         ]);
         expect(stderr).toMatch(/^ *0 fail$/m);
         expect(stdout).toContain("SKIPPED");
-      }, 60_000);
+      }, 180_000);
   }
 });
 

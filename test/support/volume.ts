@@ -4,7 +4,7 @@ import { closeSync, openSync, rmSync, statSync, truncateSync, writeFileSync, wri
 import { statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { reservedBytes } from "../../src/journal/disk.ts";
-import { temporaryFolder } from "./appliance.ts";
+import { temporaryFolder } from "./server.ts";
 import { installedProgram } from "./skipped.ts";
 
 const MiB = 1024 * 1024;

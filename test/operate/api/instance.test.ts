@@ -3,22 +3,22 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { JobRunning, Jobs } from "../../../src/operate/jobs.ts";
+import { JobRunningError, Jobs } from "../../../src/operate/jobs.ts";
 import { Browser, goodPassword } from "../../accounts/sessions/browser.ts";
-import { flagkeep, TestAppliance, until } from "../../support/appliance.ts";
 import { s3Environment, TestS3 } from "../../support/s3.ts";
+import { flagkeep, ServerProcess, until } from "../../support/server.ts";
 
-let appliance: TestAppliance;
+let server: ServerProcess;
 beforeAll(async () => {
-  appliance = await TestAppliance.start();
-  await appliance.query("SELECT 1");
+  server = await ServerProcess.start();
+  await server.query("SELECT 1");
 });
 afterAll(async () => {
-  await appliance[Symbol.asyncDispose]();
+  await server[Symbol.asyncDispose]();
 });
 
 const backups = "/api/instance/backups/";
-const read = async (path: string) => await (await appliance.api(path)).json();
+const read = async (path: string) => await (await server.api(path)).json();
 
 async function finished(id: string) {
   return await until(async () => {
@@ -29,7 +29,7 @@ async function finished(id: string) {
 
 test("status and doctor say what the commands say", async () => {
   const status = await read("/api/instance/status/");
-  expect(status).toMatchObject({ running: true, state: "ready", url: appliance.url });
+  expect(status).toMatchObject({ running: true, state: "ready", url: server.url });
   const [one, two] = await Promise.all([read("/api/instance/doctor/"), read("/api/instance/doctor/")]);
   expect(one).toMatchObject({ errors: 0, ok: true });
   expect(two.findings.length).toBe(one.findings.length);
@@ -37,12 +37,12 @@ test("status and doctor say what the commands say", async () => {
 });
 
 test("a backup is made, verified, fetched, and deleted", async () => {
-  await appliance.batch([{ event: "seen", distinct_id: "ann" }]);
-  await appliance.eventsWhenStored(1);
-  const started = await appliance.api(backups, { method: "POST" });
+  await server.batch([{ event: "seen", distinct_id: "ann" }]);
+  await server.eventsWhenStored(1);
+  const started = await server.api(backups, { method: "POST" });
   expect(started.status).toBe(202);
   const { id } = await started.json();
-  const second = await appliance.api(backups, { method: "POST" });
+  const second = await server.api(backups, { method: "POST" });
   expect([second.status, (await second.json()).code]).toEqual([409, "job_running"]);
   const made = await finished(id);
   expect(made).toMatchObject({ state: "done", error: null, kind: "create" });
@@ -53,31 +53,31 @@ test("a backup is made, verified, fetched, and deleted", async () => {
     { verified: true, events: 1, restore_command: expect.stringContaining(made.result.file) },
   ]);
   const [{ name, bytes, file }] = results;
-  const verifying = await (await appliance.api(`${backups}${name}/verify/`, { method: "POST" })).json();
+  const verifying = await (await server.api(`${backups}${name}/verify/`, { method: "POST" })).json();
   expect(await finished(verifying.id)).toMatchObject({
     state: "done",
     name,
     result: { ok: true, events: 1 },
   });
-  const fetched = await appliance.api(`${backups}${name}/download/`);
+  const fetched = await server.api(`${backups}${name}/download/`);
   expect(fetched.headers.get("content-disposition")).toBe(`attachment; filename="${name}"`);
   const content = new Uint8Array(await fetched.arrayBuffer());
   expect(content.length).toBe(bytes);
   expect(Bun.SHA256.hash(content, "hex")).toBe(made.result.sha256);
-  const ticket = await (await appliance.api(`${backups}${name}/ticket/`, { method: "POST" })).json();
-  const first = await fetch(`${appliance.url}${ticket.url}`);
+  const ticket = await (await server.api(`${backups}${name}/ticket/`, { method: "POST" })).json();
+  const first = await fetch(`${server.url}${ticket.url}`);
   expect((await first.arrayBuffer()).byteLength).toBe(bytes);
-  expect((await fetch(`${appliance.url}${ticket.url}`)).status).toBe(404);
-  expect((await appliance.api(`${backups}${name}/`, { method: "DELETE" })).status).toBe(204);
+  expect((await fetch(`${server.url}${ticket.url}`)).status).toBe(404);
+  expect((await server.api(`${backups}${name}/`, { method: "DELETE" })).status).toBe(204);
   expect(existsSync(file)).toBe(false);
-  expect((await appliance.api(`${backups}${name}/`, { method: "DELETE" })).status).toBe(404);
+  expect((await server.api(`${backups}${name}/`, { method: "DELETE" })).status).toBe(404);
 });
 
 test("a destination that cannot be read is told in its own words", async () => {
   await using s3 = await TestS3.start();
   const place = "s3://not-there/backups";
   const through = ["env", ...Object.entries(s3Environment).map(([name, value]) => `${name}=${value}`)];
-  await using own = await TestAppliance.start({
+  await using own = await ServerProcess.start({
     through,
     args: ["--backup-destination", place, "--backup-s3-endpoint", s3.endpoint],
   });
@@ -106,18 +106,15 @@ test("no name leads out of the destination", async () => {
       ["POST", "/ticket/"],
       ["DELETE", "/"],
     ] as const) {
-      expect([name, (await appliance.api(`${backups}${name}${rest}`, { method })).status]).toEqual([
-        name,
-        404,
-      ]);
+      expect([name, (await server.api(`${backups}${name}${rest}`, { method })).status]).toEqual([name, 404]);
     }
   }
-  expect(existsSync(join(appliance.dataDir, "flagkeep.sqlite"))).toBe(true);
+  expect(existsSync(join(server.dataDir, "flagkeep.sqlite"))).toBe(true);
 });
 
 test("only operators look after the server, and are asked again before a backup leaves or goes", async () => {
-  const browser = new Browser(appliance.url);
-  await browser.setUp(appliance.made.console_url);
+  const browser = new Browser(server.url);
+  await browser.setUp(server.made.console_url);
   expect((await browser.ask("GET", "/api/instance/status/")).status).toBe(200);
   const name = "flagkeep-2026-03-04T03-00-00.000Z.tar.zst";
   const code = async (method: string, path: string) =>
@@ -133,11 +130,11 @@ test("only operators look after the server, and are asked again before a backup 
     "--level",
     "admin",
     "--data-dir",
-    appliance.dataDir,
+    server.dataDir,
     "--json",
   ];
   const { console_url } = JSON.parse((await flagkeep(args)).stdout);
-  const admin = new Browser(appliance.url);
+  const admin = new Browser(server.url);
   await admin.setUp(console_url);
   for (const path of ["/api/instance/status/", "/api/instance/doctor/", backups]) {
     expect([path, (await admin.ask("GET", path)).status]).toEqual([path, 403]);
@@ -149,7 +146,7 @@ test("a job that fails says why; one runs at a time, and twenty are remembered",
   const now = new Date();
   const run = async (script: string) => {
     const job = jobs.start("create", null, ["sh", "-c", script], now);
-    expect(() => jobs.start("create", null, ["true"], now)).toThrow(JobRunning);
+    expect(() => jobs.start("create", null, ["true"], now)).toThrow(JobRunningError);
     await until(() => job.state !== "running", "it is done");
     return job;
   };

@@ -1,4 +1,4 @@
-// Uses the real posthog-go package against a running appliance and prints what it saw as one JSON object.
+// Uses the real posthog-go package against a running server and prints what it saw as one JSON object.
 package main
 
 import (

@@ -1,4 +1,4 @@
-"""Uses the official OFREP provider against a running appliance and prints what it saw as one JSON object."""
+"""Uses the official OFREP provider against a running server and prints what it saw as one JSON object."""
 
 import json
 import sys

@@ -74,7 +74,7 @@ export async function until<Value>(
   }
 }
 
-export class TestAppliance implements AsyncDisposable {
+export class ServerProcess implements AsyncDisposable {
   private constructor(
     readonly dataDir: string,
     readonly made: Initialised,
@@ -90,7 +90,7 @@ export class TestAppliance implements AsyncDisposable {
    * Starts `flagkeep serve` and waits for the line that says it listens; with FLAGKEEP_TEST_FRONTS, where nothing is asked
    * for in particular, so many of them behind a balancer.
    *
-   * @param options.directory a directory of an earlier appliance, which stays when this one ends.
+   * @param options.directory a directory of a earlier server, which stays when this one ends.
    */
   static async start(
     options: {
@@ -101,7 +101,7 @@ export class TestAppliance implements AsyncDisposable {
       /** Is told each line of the log. */
       onLog?: (line: Record<string, unknown>) => void;
     } = {},
-  ): Promise<TestAppliance> {
+  ): Promise<ServerProcess> {
     const fronts = process.env.FLAGKEEP_TEST_FRONTS;
     if (fronts !== undefined && Object.keys(options).length === 0)
       return await (await import("./fronts.ts")).startBehindBalancer(Number(fronts));
@@ -133,7 +133,7 @@ export class TestAppliance implements AsyncDisposable {
         if (line.msg === "listening") resolveUrl(line.url as string);
       });
     });
-    return new TestAppliance(
+    return new ServerProcess(
       directory.dataDir,
       directory.made,
       url,
@@ -224,8 +224,8 @@ export class TestAppliance implements AsyncDisposable {
   }
 
   /** The same keys at another address. @param end ends everything behind it */
-  at(url: string, end: () => Promise<void>): TestAppliance {
-    return new TestAppliance(this.dataDir, this.made, url, this.process, this.logs, false, end);
+  at(url: string, end: () => Promise<void>): ServerProcess {
+    return new ServerProcess(this.dataDir, this.made, url, this.process, this.logs, false, end);
   }
 
   /** Process ids of the engine. */

@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
-import { Turns } from "../../src/lib/turns.ts";
+import { TickQueue } from "../../src/lib/tick-queue.ts";
 
 test("each turn of the event loop is one piece of work, and those who wait come one after the other", async () => {
-  const turns = new Turns();
+  const turns = new TickQueue();
   const order: string[] = [];
   const work = (who: string, name: string) => turns.next(who).then(() => order.push(name));
   const all = Promise.all([
@@ -19,7 +19,7 @@ test("each turn of the event loop is one piece of work, and those who wait come 
 });
 
 test("who comes later than a crowd of somebody else's is next but one", async () => {
-  const turns = new Turns();
+  const turns = new TickQueue();
   const order: string[] = [];
   const crowd = Array.from({ length: 100 }, () => turns.next("crowd").then(() => order.push("crowd")));
   await new Promise(setImmediate);

@@ -1,5 +1,5 @@
 /**
- * The architecture, as a table: code stands on floors and knows only what stands below it.
+ * The architecture, as a table: code stands on layers and knows only what stands below it.
  *
  * Type imports count: a type is knowledge too.
  */
@@ -8,25 +8,29 @@ import { expect, test } from "bun:test";
 import { dirname, join } from "node:path";
 import { Glob } from "bun";
 
-/** From the roof to the ground. A room is a folder of `src`, or a file that lies in `src` itself. */
-const floors = [
+/** From top to bottom. A module is a folder of `src`, or a file that lies in `src` itself. */
+const layers = [
   "cli",
   "serve",
   "console",
   "mcp",
+  "operations",
   "operate",
   "backup",
   "import",
   "engine",
+  "surveys",
+  "early-access",
+  "experiments",
   "dashboards",
   "flags",
   "cohorts",
   "events",
-  "people",
+  "persons",
   "ingestion",
   "accounts",
   "http",
-  "postgres",
+  "cluster",
   "journal",
   "rpc",
   "config",
@@ -54,14 +58,14 @@ async function readImports(): Promise<Map<string, string[]>> {
   return imports;
 }
 
-/** The floor a file stands on. */
-function roomOf(file: string): string {
-  const [top, room] = file.split("/");
-  return top === "cli" ? "cli" : room!.replace(/\.ts$/, "");
+/** The layer a file stands on. */
+function moduleOf(file: string): string {
+  const [top, module] = file.split("/");
+  return top === "cli" ? "cli" : module!.replace(/\.ts$/, "");
 }
 
-/** Groups of nodes that reach each other: the circles of a graph (Tarjan). */
-function circles(graph: ReadonlyMap<string, readonly string[]>): string[][] {
+/** Groups of nodes that reach each other: the cycles of a graph (Tarjan). */
+function cycles(graph: ReadonlyMap<string, readonly string[]>): string[][] {
   const [found, path, index, low] = [
     [] as string[][],
     [] as string[],
@@ -99,26 +103,26 @@ function byFolder(imports: ReadonlyMap<string, readonly string[]>): Map<string, 
 
 const imports = await readImports();
 
-test("every room of the sources stands on a floor", () => {
-  const rooms = new Set([...imports.keys()].map(roomOf));
-  expect([...rooms].sort()).toEqual([...floors].sort());
+test("every module of the sources stands on a layer", () => {
+  const modules = new Set([...imports.keys()].map(moduleOf));
+  expect([...modules].sort()).toEqual([...layers].sort());
 });
 
-test("no import goes up a floor", () => {
+test("no import goes up a layer", () => {
   const upward = [...imports].flatMap(([file, targets]) =>
     targets
-      .filter((target) => floors.indexOf(roomOf(target)) < floors.indexOf(roomOf(file)))
+      .filter((target) => layers.indexOf(moduleOf(target)) < layers.indexOf(moduleOf(file)))
       .map((target) => `${file} -> ${target}`),
   );
   expect(upward.sort()).toEqual([]);
 });
 
-test("no files import each other in a circle", () => {
-  expect(circles(imports)).toEqual([]);
+test("no files import each other in a cycle", () => {
+  expect(cycles(imports)).toEqual([]);
 });
 
-test("no folders import each other in a circle", () => {
-  expect(circles(byFolder(imports))).toEqual([]);
+test("no folders import each other in a cycle", () => {
+  expect(cycles(byFolder(imports))).toEqual([]);
 });
 
 test("private members are written `private`, not `#`", async () => {
@@ -130,12 +134,12 @@ test("private members are written `private`, not `#`", async () => {
   expect(marked).toEqual([]);
 });
 
-test("the search for circles finds them", () => {
+test("the search for cycles finds them", () => {
   const graph = new Map([
     ["a", ["b", "d"]],
     ["b", ["c"]],
     ["c", ["a", "d"]],
     ["d", []],
   ]);
-  expect(circles(graph)).toEqual([["a", "b", "c"]]);
+  expect(cycles(graph)).toEqual([["a", "b", "c"]]);
 });
