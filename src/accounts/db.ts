@@ -26,6 +26,7 @@ import shareLinksSql from "./migrations/015-share-links.sql" with { type: "text"
 import annotationsSql from "./migrations/016-annotations.sql" with { type: "text" };
 import surveysSql from "./migrations/017-surveys.sql" with { type: "text" };
 import rollbackConditionsSql from "./migrations/018-rollback-conditions.sql" with { type: "text" };
+import surveyIterationsSql from "./migrations/019-survey-iterations.sql" with { type: "text" };
 import * as schema from "./schema.ts";
 
 export type Schema = typeof schema;
@@ -54,6 +55,7 @@ const metadataMigrations: readonly Migration[] = [
   { version: 16, name: "annotations", sql: annotationsSql },
   { version: 17, name: "surveys", sql: surveysSql },
   { version: 18, name: "rollback conditions", sql: rollbackConditionsSql },
+  { version: 19, name: "survey iterations", sql: surveyIterationsSql },
 ];
 
 /** The part that cluster nodes share in PostgreSQL. */

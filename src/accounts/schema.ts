@@ -378,6 +378,12 @@ export const survey = sqliteTable("survey", {
   endDate: instant("end_date"),
   archived: flagged("archived").notNull().default(false),
   enablePartialResponses: flagged("enable_partial_responses").notNull().default(false),
+  responsesLimit: integer("responses_limit"),
+  iterationCount: integer("iteration_count"),
+  iterationFrequencyDays: integer("iteration_frequency_days"),
+  currentIteration: integer("current_iteration"),
+  currentIterationStartDate: instant("current_iteration_start_date"),
+  translations: json<JsonObject>("translations").notNull().default({}),
   createdById: integer("created_by_id"),
   createdAt: instant("created_at").notNull(),
 });

@@ -23,6 +23,7 @@ import {
   uuid,
 } from "../http/schemas.ts";
 import { toApiTime, toApiTimeOrNull } from "../lib/api-time.ts";
+import { frequencyDaysMax, iterationsMax } from "../surveys/iterations.ts";
 import {
   createSurvey,
   deleteSurvey,
@@ -62,6 +63,12 @@ const SurveyBody = named(
     end_date: nullable(dateTime()),
     archived: bool(),
     enable_partial_responses: bool(),
+    responses_limit: nullable(int()),
+    iteration_count: nullable(int()),
+    iteration_frequency_days: nullable(int()),
+    current_iteration: nullable(int()),
+    current_iteration_start_date: nullable(dateTime()),
+    translations: record(),
     created_at: dateTime(),
     created_by: nullable(UserBody),
   }),
@@ -74,6 +81,8 @@ const example = {
   ...{ schedule: "once", status: "draft", questions: [exampleQuestion], conditions: {}, appearance: {} },
   ...{ linked_flag_id: null, linked_flag: null, targeting_flag: null, internal_targeting_flag: null },
   ...{ start_date: null, end_date: null, archived: false, enable_partial_responses: false },
+  ...{ responses_limit: 500, iteration_count: null, iteration_frequency_days: null, translations: {} },
+  ...{ current_iteration: null, current_iteration_start_date: null },
   ...{ created_at: "2026-03-02T08:15:30.120000Z", created_by: exampleUser },
 };
 
@@ -93,6 +102,20 @@ const editable = {
   end_date: optional(nullable(dateTime({ description: "Stops the survey; null resumes it." }))),
   archived: optional(bool()),
   enable_partial_responses: optional(nullable(bool())),
+  responses_limit: optional(
+    nullable(
+      int({ minimum: 0, maximum: 1_000_000_000, description: "Ends the survey after this many responses." }),
+    ),
+  ),
+  iteration_count: optional(
+    nullable(int({ minimum: 0, maximum: iterationsMax, description: "How often persons are asked." })),
+  ),
+  iteration_frequency_days: optional(
+    nullable(int({ minimum: 0, maximum: frequencyDaysMax, description: "Days of one iteration." })),
+  ),
+  translations: optional(
+    nullable(record({ description: "Texts of the name and the screens by language, for example `de`." })),
+  ),
 };
 const name = string({ max: nameLengthMax });
 const type = enumeration(surveyTypes);
@@ -115,6 +138,10 @@ function body({ stores, ...context }: Context, of: Survey, users: UserFinder): S
     internal_targeting_flag: shownFlag(of.internalTargetingFlagId),
     ...{ start_date: toApiTimeOrNull(of.startDate), end_date: toApiTimeOrNull(of.endDate) },
     ...{ archived: of.archived, enable_partial_responses: of.enablePartialResponses },
+    ...{ responses_limit: of.responsesLimit, translations: of.translations },
+    ...{ iteration_count: of.iterationCount, iteration_frequency_days: of.iterationFrequencyDays },
+    current_iteration: of.currentIteration,
+    current_iteration_start_date: toApiTimeOrNull(of.currentIterationStartDate),
     created_at: toApiTime(of.createdAt),
     created_by: creator ? userBody(creator) : null,
   };

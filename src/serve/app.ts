@@ -39,6 +39,7 @@ import { explainOperations } from "../operations/flags.ts";
 import { operationRoutes } from "../operations/routes.ts";
 import type { PeopleDb } from "../persons/open.ts";
 import { publicSurveyRoutes, runningSurveys } from "../surveys/public-route.ts";
+import { SurveyMonitor, surveyCheckMs } from "../surveys/survey-monitor.ts";
 import type { ClusterNode } from "./cluster-node";
 import { EngineAdapters } from "./engine-ports.ts";
 import type { instanceDeps } from "./instance.ts";
@@ -83,14 +84,20 @@ export function createServerApp(parts: AppDeps): App {
   const groupTypes = groupTypesFrom(people, (error) => parts.damage.record(error));
   const flagSets = new FlagSets(metadata, groupTypes);
   const ports = new EngineAdapters({ engine, metadata, flagSets, people });
+  const change = async <Result>(work: () => Result) =>
+    shared === undefined ? work() : await shared.change(work);
   const rollbacks = new RollbackMonitor({
-    ...{ metadata, payloads: parts.payloads, groupTypes, experiments: ports, insights: ports },
+    ...{ metadata, payloads: parts.payloads, groupTypes, experiments: ports, insights: ports, change },
     revision: async () => JSON.stringify(await engine.ask("loadedSeqs", {})),
-    change: async (work) => (shared === undefined ? work() : await shared.change(work)),
     onError: (error) =>
       log.error({ error: String(error) }, "failed to check a guardrail or rollback condition"),
   });
   rollbacks.start(config["rollback-interval"], parts.stopping);
+  const surveys = new SurveyMonitor({
+    ...{ metadata, payloads: parts.payloads, groupTypes, surveyEvents: ports, change },
+    onError: (error) => log.error({ error: String(error) }, "failed to check the limit of a survey"),
+  });
+  surveys.start(surveyCheckMs, parts.stopping);
   const live = new LiveEvents(parts.stopping);
   const requests = new RequestLog(metrics.registry, log);
   const publicUrl = config["public-url"] || undefined;

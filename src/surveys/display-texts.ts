@@ -74,6 +74,22 @@ const screenTexts = [
   ...["submitButtonText", "backButtonText"],
 ];
 
+/**
+ * Translations of the name and the screens in stored form. A screen's text has the same content type in all languages.
+ *
+ * @throws {InvalidFieldError}
+ */
+export function readSurveyTranslations(sent: JsonObject, appearance: JsonObject): JsonObject {
+  return readTranslations(sent, "translations", (texts, field) => {
+    for (const name of ["name", ...screenTexts]) assertText(texts[name], `${field}.${name}`);
+    const safe = { ...texts };
+    for (const [text, contentType] of screens)
+      if (texts[text] !== undefined)
+        safe[text] = safeText(texts[text], appearance[contentType] === "html" ? "html" : "text")!;
+    return safe;
+  });
+}
+
 /** Appearance in stored form. @throws {InvalidFieldError} */
 export function readAppearance(sent: JsonObject): JsonObject {
   for (const name of [...screenTexts, "placeholder"]) assertText(sent[name], `appearance.${name}`);

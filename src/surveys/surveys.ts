@@ -17,7 +17,8 @@ import { createFlag, type FlagWriteDeps } from "../flags/store/flag-writes.ts";
 import { toApiTimeOrNull } from "../lib/api-time.ts";
 import { InvalidFieldError, NotFoundError, trimmedString } from "../lib/errors.ts";
 import type { JsonObject } from "../lib/json.ts";
-import { readAppearance } from "./display-texts.ts";
+import { readAppearance, readSurveyTranslations } from "./display-texts.ts";
+import { assertIterations, iterationAt } from "./iterations.ts";
 import { assertSize, getWaitDays, readConditions, readQuestions } from "./questions.ts";
 
 export const surveyTypes = ["popover", "widget", "api", "external_survey"] as const;
@@ -31,7 +32,7 @@ export const nameLengthMax = 400;
 /** The clock of a client may be ahead. */
 const clockSkewMs = 60_000;
 
-const running = and(isNotNull(survey.startDate), isNull(survey.endDate), eq(survey.archived, false));
+export const running = and(isNotNull(survey.startDate), isNull(survey.endDate), eq(survey.archived, false));
 const isRunning = (of: Survey) => of.startDate !== null && of.endDate === null && !of.archived;
 
 export function getStatus(of: Survey): "draft" | "running" | "completed" {
@@ -86,8 +87,10 @@ export function publicSurveys(db: Reading, projectId: number): JsonObject[] {
         internal_targeting_flag_key: keyOf(of.internalTargetingFlagId),
         ...{ questions: of.questions, conditions: of.conditions, appearance: of.appearance },
         ...{ start_date: toApiTimeOrNull(of.startDate), end_date: toApiTimeOrNull(of.endDate) },
-        ...{ current_iteration: null, current_iteration_start_date: null, schedule: of.schedule },
+        ...{ current_iteration: of.currentIteration, schedule: of.schedule },
+        current_iteration_start_date: toApiTimeOrNull(of.currentIterationStartDate),
         enable_partial_responses: of.enablePartialResponses,
+        ...(Object.keys(of.translations).length > 0 ? { translations: of.translations } : {}),
       };
     });
 }
@@ -107,6 +110,10 @@ export interface SurveyInput {
   end_date?: string | null | undefined;
   archived?: boolean | undefined;
   enable_partial_responses?: boolean | null | undefined;
+  responses_limit?: number | null | undefined;
+  iteration_count?: number | null | undefined;
+  iteration_frequency_days?: number | null | undefined;
+  translations?: JsonObject | null | undefined;
 }
 
 /** @throws {InvalidFieldError} */
@@ -123,12 +130,10 @@ export function createSurvey(
       ...{ id: Bun.randomUUIDv7(), projectId: project.id, name: "", description: "", type: input.type },
       ...{ schedule: "once", questions: [], conditions: {}, appearance: {}, linkedFlagId: null },
       ...{ targetingFlagId: null, internalTargetingFlagId: 0, startDate: null, endDate: null },
-      ...{
-        archived: false,
-        enablePartialResponses: false,
-        createdById: getCreatorId(actor.by),
-        createdAt: now,
-      },
+      ...{ archived: false, enablePartialResponses: false, responsesLimit: null, translations: {} },
+      ...{ iterationCount: null, iterationFrequencyDays: null },
+      ...{ currentIteration: null, currentIterationStartDate: null },
+      ...{ createdById: getCreatorId(actor.by), createdAt: now },
     };
     const written = withInput(t, base, input, now);
     const internalTargetingFlagId = newFlag(deps, actor, written, "", internalFilters(written));
@@ -158,9 +163,9 @@ export function updateSurvey(
     const edit = (flagId: number, sent: JsonObject) =>
       changeFlag(deps, actor, { flagId, ownsFlag: true }, sent);
     const isSwitched = active !== isRunning(before);
-    const isWaitChanged = getWaitDays(after.conditions) !== getWaitDays(before.conditions);
-    if (isSwitched || isWaitChanged)
-      edit(after.internalTargetingFlagId, { active, filters: internalFilters(after) });
+    const [filtersBefore, internal] = [internalFilters(before), internalFilters(after)];
+    if (isSwitched || !Bun.deepEquals(filtersBefore, internal))
+      edit(after.internalTargetingFlagId, { active, filters: internal });
     const filters = input.targeting_flag_filters;
     if (after.targetingFlagId !== null && input.remove_targeting_flag) {
       edit(after.targetingFlagId, { active: false, deleted: true });
@@ -192,7 +197,9 @@ export function deleteSurvey(deps: FlagWriteDeps, actor: ExperimentActor, id: st
 
 /** The survey as the request leaves it. @throws {InvalidFieldError} */
 function withInput(t: Reading, before: Survey, input: SurveyInput, now: Date): Survey {
+  const sentTranslations = input.translations === undefined ? before.translations : input.translations;
   if (input.appearance) assertSize("appearance", input.appearance);
+  if (input.translations) assertSize("translations", input.translations);
   const appearance =
     input.appearance === undefined ? before.appearance : readAppearance(input.appearance ?? {});
   const conditions =
@@ -208,6 +215,9 @@ function withInput(t: Reading, before: Survey, input: SurveyInput, now: Date): S
     endDate: dateOf("end_date", input.end_date, before.endDate, now),
     archived: input.archived ?? before.archived,
     enablePartialResponses: input.enable_partial_responses ?? before.enablePartialResponses,
+    ...limitsOf(input, before),
+    // Read again with the content types of the appearance, which may have changed.
+    translations: readSurveyTranslations(sentTranslations ?? {}, appearance),
   };
   if (typeof input.linked_flag_id === "number") {
     const linked = findFlag(t, before.projectId, input.linked_flag_id);
@@ -220,7 +230,19 @@ function withInput(t: Reading, before: Survey, input: SurveyInput, now: Date): S
   }
   if (after.endDate !== null && (after.startDate === null || after.endDate < after.startDate))
     throw new InvalidFieldError("end_date", "invalid_input", "`end_date` must be after `start_date`.");
-  return after;
+  assertIterations(after);
+  return { ...after, ...iterationAt(after, now) };
+}
+
+/** Of responses and iterations; 0 is none. */
+function limitsOf(input: SurveyInput, before: Survey) {
+  const read = (sent: number | null | undefined, current: number | null) =>
+    sent === undefined ? current : sent || null;
+  return {
+    responsesLimit: read(input.responses_limit, before.responsesLimit),
+    iterationCount: read(input.iteration_count, before.iterationCount),
+    iterationFrequencyDays: read(input.iteration_frequency_days, before.iterationFrequencyDays),
+  };
 }
 
 function dateOf(field: string, sent: string | null | undefined, before: Date | null, now: Date): Date | null {
@@ -231,8 +253,10 @@ function dateOf(field: string, sent: string | null | undefined, before: Date | n
   throw new InvalidFieldError(field, "invalid_input", `\`${field}\` must not be in the future.`);
 }
 
-/** Persons who neither answered nor dismissed the survey. */
-function internalFilters({ id, conditions }: Survey): JsonObject {
+/** Persons who neither answered nor dismissed the survey in its current iteration. */
+function internalFilters({ id, conditions, currentIteration }: Survey): JsonObject {
+  // posthog-js sets the same properties.
+  const answered = currentIteration === null ? id : `${id}/${currentIteration}`;
   const property = (key: string, operator: string, value: string) => ({
     key,
     type: "person",
@@ -240,7 +264,7 @@ function internalFilters({ id, conditions }: Survey): JsonObject {
     value,
   });
   const unanswered = ["$survey_dismissed", "$survey_responded"].map((name) =>
-    property(`${name}/${id}`, "is_not_set", "is_not_set"),
+    property(`${name}/${answered}`, "is_not_set", "is_not_set"),
   );
   const set = (...more: JsonObject[]): JsonObject => ({
     ...{ variant: "", rollout_percentage: 100, properties: [...unanswered, ...more] },
@@ -290,7 +314,8 @@ function afterWrite(t: MetadataTx, of: Survey): void {
 
 const trackedFields = [
   ...["name", "description", "type", "schedule", "questions", "conditions", "appearance", "linked_flag_id"],
-  ...["start_date", "end_date", "archived", "enable_partial_responses"],
+  ...["start_date", "end_date", "archived", "enable_partial_responses", "responses_limit", "translations"],
+  ...["iteration_count", "iteration_frequency_days", "current_iteration"],
 ];
 
 function recordSurvey(
@@ -305,7 +330,9 @@ function recordSurvey(
     ...{ questions: of.questions, conditions: of.conditions, appearance: of.appearance },
     ...{ linked_flag_id: of.linkedFlagId, archived: of.archived },
     ...{ start_date: toApiTimeOrNull(of.startDate), end_date: toApiTimeOrNull(of.endDate) },
-    enable_partial_responses: of.enablePartialResponses,
+    ...{ enable_partial_responses: of.enablePartialResponses, translations: of.translations },
+    ...{ responses_limit: of.responsesLimit, iteration_count: of.iterationCount },
+    ...{ iteration_frequency_days: of.iterationFrequencyDays, current_iteration: of.currentIteration },
   });
   const changes =
     before === undefined ? [] : changesBetween("Survey", shown(before), shown(after), trackedFields);

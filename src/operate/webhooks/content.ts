@@ -110,6 +110,7 @@ const actorNames: ReadonlyMap<string, string> = new Map([
   ["scheduled_change", "A scheduled change"],
   ["guardrail", "A guardrail"],
   ["rollback_condition", "A rollback condition"],
+  ["survey_schedule", "The schedule of a survey"],
 ]);
 
 function authorName({ user, detail: { trigger } }: ActivityEntry): string {

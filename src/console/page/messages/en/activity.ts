@@ -7,6 +7,7 @@ export const activity = {
     scheduled_change: () => "a scheduled change",
     guardrail: () => "a guardrail",
     rollback_condition: () => "a rollback condition",
+    survey_schedule: () => "the schedule of a survey",
     sign_in: (address) => `a client at ${address}`,
   } as Record<string, (id: string) => string>,
   server: "the server",

@@ -1,0 +1,77 @@
+/** Ends surveys that reached their limit of responses, and starts their iterations (contract: experiments 1.5). */
+
+import { and, eq } from "drizzle-orm";
+import type { Metadata } from "../accounts/metadata.ts";
+import { survey } from "../accounts/schema.ts";
+import type { FlagWriteDeps } from "../flags/store/flag-writes.ts";
+import { PeriodicTasks } from "../lib/periodic-tasks.ts";
+import { iterationAt } from "./iterations.ts";
+import { countBySurvey, type SurveyResultDeps } from "./results.ts";
+import { running, type Survey, updateSurvey } from "./surveys.ts";
+
+/** A limit takes effect within a minute after the events are loaded. */
+export const surveyCheckMs = 20_000;
+
+export interface SurveyMonitorDeps extends FlagWriteDeps, SurveyResultDeps {
+  metadata: Metadata;
+  /** Runs a change, in a cluster as one of all nodes. */
+  change: <Result>(work: () => Result) => Promise<Result>;
+  onError: (error: unknown) => void;
+}
+
+export class SurveyMonitor {
+  private readonly tasks: PeriodicTasks;
+
+  constructor(private readonly deps: SurveyMonitorDeps) {
+    this.tasks = new PeriodicTasks(deps.onError);
+  }
+
+  /** Checks at an interval until the signal is aborted. */
+  start(intervalMs: number, stopping: AbortSignal): void {
+    this.tasks.every(intervalMs, () => this.check(new Date()));
+    stopping.addEventListener("abort", () => this.tasks.stop(), { once: true });
+  }
+
+  /** Checks all running surveys; without a limit or iterations they cost nothing. */
+  async check(now: Date): Promise<void> {
+    const all = this.deps.metadata.db.select().from(survey).where(running).all();
+    for (const of of all)
+      if (of.currentIteration !== iterationAt(of, now).currentIteration)
+        await this.update(of, now, {}).catch(this.deps.onError);
+    const limited = Map.groupBy(
+      all.filter(({ responsesLimit }) => responsesLimit !== null),
+      ({ projectId }) => projectId,
+    );
+    for (const [projectId, surveys] of limited)
+      await this.endFull(projectId, surveys, now).catch(this.deps.onError);
+  }
+
+  private async endFull(projectId: number, surveys: readonly Survey[], now: Date): Promise<void> {
+    const project = this.deps.metadata.projects.find(projectId);
+    if (project === undefined) return;
+    const counts = await countBySurvey(this.deps, surveys, { project, now });
+    const sentOf = new Map(counts.map(({ surveyId, sent }) => [surveyId, sent]));
+    for (const of of surveys)
+      if ((sentOf.get(of.id) ?? 0) >= of.responsesLimit!)
+        await this.update(of, now, { end_date: now.toISOString() });
+  }
+
+  /** Changes a survey that is still running with the same limit. */
+  private async update(of: Survey, now: Date, input: { end_date?: string }): Promise<void> {
+    const { deps } = this;
+    await deps.change(() =>
+      deps.metadata.change((t) => {
+        const current = t
+          .select()
+          .from(survey)
+          .where(and(eq(survey.id, of.id), running))
+          .get();
+        const project = deps.metadata.projects.find(of.projectId);
+        if (project === undefined || current?.responsesLimit !== of.responsesLimit) return;
+        const by = { job_type: "survey_schedule", job_id: of.id, payload: {} };
+        const actor = { project, now, by, user: undefined, limits: undefined, skipsApproval: true };
+        updateSurvey(deps, actor, of.id, input);
+      }),
+    );
+  }
+}
