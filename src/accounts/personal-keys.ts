@@ -192,6 +192,7 @@ export function updateKey(
   id: string,
   change: Partial<Omit<NewKey, "expiresAt">>,
   now = new Date(),
+  by?: Author,
 ): PersonalKey {
   return metadata.change((t) => {
     const before = t.select().from(personalKey).where(eq(personalKey.id, id)).get();
@@ -216,7 +217,7 @@ export function updateKey(
       .get();
     if (!isWithin(before, after)) endDerived(t, id);
     bumpRevision(t, "keys");
-    recordKeyActivity(t, after, "updated", { now }, before);
+    recordKeyActivity(t, after, "updated", { by, now }, before);
     return withoutHash(after);
   });
 }

@@ -1,8 +1,8 @@
 /** Members of an organization (contract: management-api 2.6). */
 
 import { type Static, Type } from "@sinclair/typebox";
+import { exampleKey, KeyBody, keyBody } from "../accounts/api/key-schemas.ts";
 import { exampleMember, levels, MemberBody, memberBody } from "../accounts/api/member-schemas.ts";
-import { exampleKey, KeyBody, keyBody } from "../accounts/api/personal-keys.ts";
 import type { Metadata } from "../accounts/metadata.ts";
 import { revokeKey } from "../accounts/personal-keys.ts";
 import {

@@ -7,8 +7,9 @@
 
 import type { Static, TObject, TProperties, TSchema } from "@sinclair/typebox";
 import type { Author } from "../accounts/activity.ts";
-import type { KeyRestrictions } from "../accounts/limits.ts";
+import { type KeyRestrictions, unlimited } from "../accounts/limits.ts";
 import type { Organization } from "../accounts/organizations.ts";
+import type { PersonalKey } from "../accounts/personal-keys.ts";
 import type { Project } from "../accounts/project-directory.ts";
 import type { Scope } from "../accounts/route-scopes.ts";
 import type { User } from "../accounts/users.ts";
@@ -25,6 +26,10 @@ export type Actor =
       readonly limits: KeyRestrictions;
       /** The personal key of the request, or of its session. */
       readonly keyId: string | null;
+      /** The personal key of the request; absent in a session. */
+      readonly key?: PersonalKey;
+      /** An unrestricted key, or such a session with password re-authentication. */
+      readonly seesCredentials: boolean;
     }
   | {
       readonly kind: "operator";
@@ -55,18 +60,26 @@ export interface OperationHttp {
   method: Method;
   /** Below the owner; its `:members` are members of `input`. */
   path: string;
-  /** Of success; default: 200, and 204 without an output. */
-  status?: number;
+  /** Of success; default: 200, and 204 without an output. A function of the output documents 200. */
+  status?: number | ((output: never) => number);
+  /** Complete alternative paths. */
+  aliases?: readonly string[];
   /** Describes the successful response. */
   answer?: string;
   /** Other responses that the route's kind does not imply. */
   errors?: Record<number, ResponseSpec>;
   /** A key that is restricted to projects may be used (owner `user`). */
   allowsScopedKeys?: true;
-  /** The response contains a new credential, or the change grants permissions. */
-  makesCredential?: true | ((context: never, input: never) => boolean);
+  /** The key must have all permissions of its user (owner `user`). */
+  needsFullAccess?: true;
+  /** Also finds archived projects (owner `project`). */
+  takesArchived?: true;
+  /** The response contains a new credential or, if `shown`, existing ones; or the change grants permissions. */
+  makesCredential?: true | "shown" | ((context: never, input: never) => boolean);
   /** Whether a session must have re-authenticated recently. */
-  requiresReauthentication?: (input: Members) => boolean;
+  requiresReauthentication?: true | ((input: Members) => boolean);
+  /** Waits for another process, so that it must not block other requests. */
+  isLongRunning?: true;
   /** `run` gets the body as it was sent, unchecked, as its member `body`. */
   takesRawBody?: true;
 }
@@ -102,11 +115,13 @@ export interface Operation<
 > extends OperationBase<Input, Output> {
   /** Whether the output is a page: `run` gets a limit and an offset, and returns some of the results. */
   readonly isList: boolean;
+  /** Whether the output is a page that names the members of the next one, without a count. */
+  readonly isCursorList: boolean;
   /** Maximum page size of a list that is computed from events; absent: none. */
   readonly pageSizeMax?: number;
   /** The file of a list that clients get with `Accept: text/csv`. */
   readonly csv?: CsvForm;
-  /** Reads the query of a GET; its members are part of what `run` gets. */
+  /** Reads the query of a request; its members are part of what `run` gets. */
   readonly readQuery?: (query: URLSearchParams) => object;
   run(context: never, input: never): unknown;
 }
@@ -145,7 +160,7 @@ export function operation<
     run: (context: On, input: Raw extends true ? RawInput : Static<Input> & Query) => Returned<Output>;
   },
 ): Operation<Input, Output> {
-  return { ...declared, isList: false };
+  return { ...declared, isList: false, isCursorList: false };
 }
 
 type ResultOf<Output> = Output extends { results: (infer Result)[] } ? Result : never;
@@ -169,7 +184,32 @@ export function listOperation<
     run: (context: On, input: Query & Page) => ListResult<Output> | Promise<ListResult<Output>>;
   },
 ): Operation<Input, Output> {
-  return { ...declared, isList: true };
+  return { ...declared, isList: true, isCursorList: false };
+}
+
+/** A page without a count. Its neighbors are members of the input that differ from this page's; null: there is none. */
+export interface CursorPage<Result> {
+  next: Members | null;
+  previous: Members | null;
+  results: Result[];
+}
+
+/** Declares an operation that lists by a cursor; over HTTP, `next` and `previous` are links. */
+export function cursorListOperation<
+  On extends Context<unknown>,
+  Input extends TObject,
+  Output extends TSchema,
+  Query extends object = Static<Input>,
+>(
+  declared: OperationBase<Input, Output> & {
+    readQuery?: (query: URLSearchParams) => Query;
+    run: (
+      context: On,
+      input: Query,
+    ) => CursorPage<ResultOf<Static<Output>>> | Promise<CursorPage<ResultOf<Static<Output>>>>;
+  },
+): Operation<Input, Output> {
+  return { ...declared, isList: false, isCursorList: true };
 }
 
 /** The names in a path such as `/roles/:id`. */
@@ -190,6 +230,11 @@ export function getQuery(members: Members): URLSearchParams {
     typeof value === "object" ? JSON.stringify(value) : String(value),
   ]);
   return new URLSearchParams(texts as [string, string][]);
+}
+
+/** Limits of the actor's key or session; the operator has none. */
+export function getLimits(actor: Actor): KeyRestrictions {
+  return actor.kind === "user" ? actor.limits : unlimited;
 }
 
 /** Whom the activity log names. */

@@ -13,7 +13,14 @@ import { pageAnswer, readPage } from "../http/pagination.ts";
 import { readId, readUuid } from "../http/path.ts";
 import { type ResponseSpec, type Route, RouteResponse } from "../http/route.ts";
 import { object, pageExample, withPage } from "../http/schemas.ts";
-import { type Members, type Operation, otherMembers, pathMembers, type Run } from "./operation.ts";
+import {
+  type CursorPage,
+  type Members,
+  type Operation,
+  otherMembers,
+  pathMembers,
+  type Run,
+} from "./operation.ts";
 
 type AnyCall = UserCall & Partial<Pick<OrganizationCall & ProjectCall, "organization" | "project">>;
 
@@ -31,6 +38,7 @@ function getRoute(of: Operation, stores: object): Route {
     answers: { [getStatus(of)]: getAnswer(of), ...of.http.errors },
     takesRawBody: of.http.takesRawBody,
     requiresReauthentication: of.http.requiresReauthentication,
+    isLongRunning: of.http.isLongRunning,
     makesCredential: getMakesCredential(of, stores),
     handle: (call: AnyCall) => handle(of, stores, call),
   };
@@ -38,11 +46,16 @@ function getRoute(of: Operation, stores: object): Route {
     case "organization":
       return organizationRoute(method, path, of.scope!, spec);
     case "project":
-      return projectRoute(method, path, of.scope!, spec);
+      return projectRoute(method, path, of.scope!, {
+        ...spec,
+        takesArchived: of.http.takesArchived,
+        aliases: of.http.aliases,
+      });
     case "user":
       return userRoute(method, path, of.scope === undefined ? [] : [of.scope], {
         ...spec,
         allowsScopedKeys: of.http.allowsScopedKeys,
+        needsFullAccess: of.http.needsFullAccess,
       });
   }
 }
@@ -57,12 +70,21 @@ function getBody({ inputExample }: Operation, others: TObject): { body?: TObject
   return { body: others, bodyExample: inputExample };
 }
 
-const getStatus = ({ http, output }: Operation) => http.status ?? (output === undefined ? 204 : 200);
+function getStatus({ http, output: schema }: Operation, output?: unknown): number {
+  const { status = schema === undefined ? 204 : 200 } = http;
+  if (typeof status === "number") return status;
+  return output === undefined ? 200 : status(output as never);
+}
 
-function getAnswer({ http, output, example, isList }: Operation): ResponseSpec {
+function getAnswer(of: Operation): ResponseSpec {
+  const { http, output, example } = of;
   if (output === undefined) return { description: http.answer ?? "Gone." };
   const description = http.answer ?? "The result.";
-  return isList ? pageExample(description, output, example) : { description, schema: output, example };
+  if (of.isCursorList) {
+    const page = { next: null, previous: null, results: [example] };
+    return { description, schema: output, example: page };
+  }
+  return of.isList ? pageExample(description, output, example) : { description, schema: output, example };
 }
 
 function getMakesCredential(of: Operation, stores: object) {
@@ -73,10 +95,10 @@ function getMakesCredential(of: Operation, stores: object) {
 }
 
 function getContext(stores: object, call: AnyCall) {
-  const { user, limits, key, session, organization, project, now } = call;
+  const { user, limits, key, session, seesCredentials, organization, project, now } = call;
   return {
     stores,
-    actor: { kind: "user", user, limits, keyId: key?.id ?? session?.keyId ?? null },
+    actor: { kind: "user", user, limits, key, keyId: key?.id ?? session?.keyId ?? null, seesCredentials },
     organization,
     project,
     now,
@@ -107,7 +129,24 @@ async function handle(of: Operation, stores: object, call: AnyCall): Promise<unk
     return pageAnswer(call.url, page, count, results);
   }
   const output = await (of.run as Run)(context, input);
-  return getStatus(of) === 200 ? output : new RouteResponse(getStatus(of), output);
+  if (of.isCursorList) return withLinks(call.url, output as CursorPage<unknown>);
+  const status = getStatus(of, output);
+  return status === 200 ? output : new RouteResponse(status, output);
+}
+
+/** A page with links to its neighbors. @param url of this page */
+function withLinks(url: string, { next, previous, results }: CursorPage<unknown>): object {
+  const link = (change: Members | null) => change && withQuery(url, change);
+  return { next: link(next), previous: link(previous), results };
+}
+
+function withQuery(url: string, change: Members): string {
+  const target = new URL(url);
+  for (const [name, value] of Object.entries(change)) {
+    if (value === undefined) target.searchParams.delete(name);
+    else target.searchParams.set(name, String(value));
+  }
+  return target.href;
 }
 
 function pathValue(schema: TSchema, params: Record<string, string>, name: string): unknown {

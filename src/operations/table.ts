@@ -11,6 +11,7 @@ import { explainOperations, flagOperations } from "./flags.ts";
 import { memberOperations } from "./members.ts";
 import type { Operation } from "./operation.ts";
 import { organizationOperations } from "./organizations.ts";
+import { personalKeyOperations } from "./personal-keys.ts";
 import { projectOperations } from "./projects.ts";
 import { roleOperations } from "./roles.ts";
 import { shareLinkOperations } from "./share-links.ts";
@@ -25,6 +26,7 @@ export const operations: readonly Operation[] = [
   ...organizationOperations,
   ...memberOperations,
   ...roleOperations,
+  ...personalKeyOperations,
   ...cohortOperations,
   ...webhookOperations,
   ...experimentOperations,

@@ -2,7 +2,6 @@
 
 import { activityRoutes } from "../accounts/api/activity.ts";
 import { organizationRoutes } from "../accounts/api/organizations.ts";
-import { personalKeyRoutes } from "../accounts/api/personal-keys.ts";
 import { projectRoutes } from "../accounts/api/projects.ts";
 import { sessionRoutes } from "../accounts/api/sessions.ts";
 import { userRoutes } from "../accounts/api/users.ts";
@@ -36,6 +35,7 @@ import { experimentOperations } from "../operations/experiments.ts";
 import { flagOperations } from "../operations/flags.ts";
 import { memberOperations } from "../operations/members.ts";
 import { organizationOperations } from "../operations/organizations.ts";
+import { personalKeyOperations } from "../operations/personal-keys.ts";
 import { projectOperations } from "../operations/projects.ts";
 import { roleOperations } from "../operations/roles.ts";
 import { operationRoutes } from "../operations/routes.ts";
@@ -93,7 +93,7 @@ export function managementRoutes(deps: ManagementDeps): Route[] {
     ...operationRoutes(memberOperations, deps),
     ...operationRoutes(roleOperations, deps),
     ...userRoutes(deps),
-    ...personalKeyRoutes(deps),
+    ...operationRoutes(personalKeyOperations, deps),
     ...sessionRoutes(deps),
     ...operationRoutes(webhookOperations, deps),
     ...operationRoutes(cohortOperations, deps),
