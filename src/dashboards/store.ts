@@ -67,23 +67,40 @@ export type InsightFields = Pick<
   "name" | "derivedName" | "description" | "query" | "saved" | "favorited" | "deleted"
 >;
 
+/** How a dashboard was created: by a user, or with a flag. */
+export const creationModes = ["default", "template"] as const;
+export type CreationMode = (typeof creationModes)[number];
+
 /** Undeleted dashboards of a project: pinned first, then newest first. */
 export function listDashboards(
   db: Reading,
   projectId: number,
+  filter: { search?: string; creationMode?: CreationMode },
   page: { limit: number; offset: number },
 ): { dashboards: Dashboard[]; count: number } {
-  const chosen = and(eq(dashboard.projectId, projectId), eq(dashboard.deleted, false));
-  const count = db.select({ count: sql<number>`count(*)` }).from(dashboard).where(chosen).get()!.count;
-  const rows = db
-    .select()
+  const wanted = filter.search?.trim().toLowerCase() ?? "";
+  const named = db
+    .select({ id: dashboard.id, name: dashboard.name })
     .from(dashboard)
-    .where(chosen)
+    .where(
+      and(
+        eq(dashboard.projectId, projectId),
+        eq(dashboard.deleted, false),
+        filter.creationMode ? eq(dashboard.creationMode, filter.creationMode) : undefined,
+      ),
+    )
     .orderBy(desc(dashboard.pinned), desc(dashboard.createdAt), desc(dashboard.id))
-    .limit(page.limit)
-    .offset(page.offset)
-    .all();
-  return { dashboards: rows.map((row) => ({ ...row, tags: getTags(db, "dashboard", row.id) })), count };
+    .all()
+    // SQLite folds the case of ASCII only.
+    .filter(({ name }) => name.toLowerCase().includes(wanted));
+  const ids = named.slice(page.offset, page.offset + page.limit).map(({ id }) => id);
+  const isOnPage = sql`${dashboard.id} IN (SELECT value FROM json_each(${JSON.stringify(ids)}))`;
+  const rows = db.select().from(dashboard).where(isOnPage).all();
+  const byId = new Map(rows.map((row) => [row.id, row]));
+  return {
+    dashboards: ids.map((id) => ({ ...byId.get(id)!, tags: getTags(db, "dashboard", id) })),
+    count: named.length,
+  };
 }
 
 /** Ignores deleted dashboards. */

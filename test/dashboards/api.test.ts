@@ -156,6 +156,28 @@ describe("dashboards and insights", () => {
     ).toMatchObject({ status: 400, body: { attr: "analytics_dashboards" } });
   });
 
+  test("dashboards are found by a part of their name, and apart from those that came with flags", async () => {
+    using server = new TestServer();
+    for (const name of ["Ärger", "Orders"]) {
+      await server.ask("POST", "/api/projects/1/dashboards/", { body: { name } });
+    }
+    await server.ask("POST", flagsPath, { body: { key: "order-flow" } });
+    const names = async (query: string) => {
+      const { body } = await server.ask("GET", `/api/projects/1/dashboards/?${query}`);
+      const found = body.results.map(({ name }: { name: string }) => name);
+      expect(body.count).toBe(query.includes("limit") ? 2 : found.length);
+      return found;
+    };
+    const generated = "Generated Dashboard: order-flow Usage";
+    expect((await names("")).toSorted()).toEqual([generated, "Orders", "Ärger"]);
+    expect(await names("search=ORDER&creation_mode=default")).toEqual(["Orders"]);
+    expect(await names("search=ärg")).toEqual(["Ärger"]);
+    expect(await names("exclude_generated=true")).toEqual(["Orders", "Ärger"]);
+    expect(await names("exclude_generated=true&limit=1&offset=1")).toEqual(["Ärger"]);
+    expect(await names("creation_mode=template")).toEqual([generated]);
+    expect(await names("search=nothing")).toEqual([]);
+  });
+
   test("the dates of a dashboard are those of its insights there", async () => {
     const asked: unknown[] = [];
     using server = new TestServer({

@@ -12,6 +12,7 @@ import { type Route, RouteResponse } from "../../http/route.ts";
 import {
   bool,
   dateTime,
+  enumeration,
   int,
   intEnum,
   list,
@@ -20,18 +21,19 @@ import {
   nullable,
   object,
   optional,
-  PageQuery,
   pageExample,
   pageOf,
   record,
   string,
   tag,
+  withPage,
 } from "../../http/schemas.ts";
 import { toApiTime, toApiTimeOrNull } from "../../lib/api-time.ts";
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
 import { sharedDashboards } from "../share-links.ts";
 import {
   createDashboard,
+  creationModes,
   type Dashboard,
   findDashboard,
   getDashboards,
@@ -161,13 +163,33 @@ export function dashboardRoutes(deps: InsightDeps): Route[] {
       summary: "List dashboards",
       description: "Pinned ones first, then the newest.",
       tag: tagName,
-      query: PageQuery,
+      query: withPage(
+        object({
+          search: optional(string({ description: "Part of the name." })),
+          creation_mode: optional(
+            enumeration(creationModes, {
+              description: "`default`: created by users; `template`: usage dashboards created with flags.",
+            }),
+          ),
+          exclude_generated: optional(
+            enumeration(["true", "false"], { description: "`true`: the same as `creation_mode=default`." }),
+          ),
+        }),
+      ),
       answers: {
         200: pageExample("One page of dashboards.", pageOf("DashboardPage", DashboardBody), exampleAnswer),
       },
       handle: (call) => {
         const page = readPage(call.query);
-        const { dashboards, count } = listDashboards(metadata.db, call.project.id, page);
+        const creationMode =
+          call.query.get("exclude_generated") === "true"
+            ? "default"
+            : creationModes.find((mode) => mode === call.query.get("creation_mode"));
+        const filter = {
+          search: call.query.get("search") ?? "",
+          ...(creationMode ? { creationMode } : {}),
+        };
+        const { dashboards, count } = listDashboards(metadata.db, call.project.id, filter, page);
         const users = userFinder(metadata.db);
         const shared = sharedDashboards(metadata.db, call.project.id, call.now);
         const shown = dashboards.map((dashboard) => dashboardBody(dashboard, users, shared));
