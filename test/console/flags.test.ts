@@ -174,7 +174,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     await page.getByRole("tab", { name: "Targeting" }).waitFor();
     await page.keyboard.press("Control+k");
     await page.keyboard.type("new-checkout");
-    await page.getByRole("option", { name: /new-checkout/ }).waitFor();
+    await page.getByRole("option", { name: /^new-checkout/ }).waitFor();
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { level: 1, name: "new-checkout" }).waitFor();
     await context.close();

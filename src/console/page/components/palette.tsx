@@ -1,33 +1,28 @@
-/** Command palette: pages, flags by key, persons, actions. */
+/** Command palette. Its field is there at once; the entries come from a part that is loaded when it opens. */
 
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
-import { queryString, request } from "../lib/api.ts";
+import { criticalTag } from "../../../flags/rules/critical-tag.ts";
+import { errorMessage } from "../lib/api.ts";
+import { reloadResources } from "../lib/resource.ts";
 import { to } from "../lib/router.ts";
-import { serverPath } from "../lib/server.ts";
-import { inProject, signOut } from "../lib/session.ts";
-import { chooseTheme, themeNames } from "../lib/theme.ts";
 import { words } from "../messages/index.ts";
-import { Icon, type IconName } from "./icons.tsx";
-import { menuPages } from "./menu-pages.ts";
+import { useApprovals } from "../model/approvals.ts";
+import { changeFlag } from "../model/flags.ts";
+import { Icon } from "./icons.tsx";
+import type { Entry, FoundFlag } from "./palette-entries.ts";
+import { toast, toastError } from "./toast.tsx";
+
+type Search = typeof import("./palette-entries.ts");
 
 const w = words.frame;
 const quietMs = 120;
-const foundMax = 6;
-
-interface Entry {
-  group: keyof typeof w.paletteGroups;
-  text: string;
-  hint?: string;
-  icon: IconName;
-  act: () => void;
-}
-
 export function Palette({ onClose, onHelp }: { onClose: () => void; onHelp: () => void }) {
   const { route } = useLocation();
   const [text, setText] = useState("");
   const [found, setFound] = useState<Entry[]>([]);
   const [position, setPosition] = useState(0);
+  const [search, setSearch] = useState<Search>();
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
 
@@ -41,46 +36,42 @@ export function Palette({ onClose, onHelp }: { onClose: () => void; onHelp: () =
     };
   }, []);
 
-  const fixed: Entry[] = [
-    ...menuPages.map(
-      ([name, icon]): Entry => ({ group: "pages", text: w.pages[name], icon, act: () => route(to(name)) }),
-    ),
-    {
-      group: "actions",
-      text: w.actions.newFlag,
-      icon: "plus",
-      act: () => route(to("flags", { new: "1" })),
-    },
-    ...themeNames.map(
-      (theme): Entry => ({
-        group: "actions",
-        text: w.actions.theme(w.themes[theme]),
-        icon: theme === "dark" ? "moon" : theme === "light" ? "sun" : "system",
-        act: () => chooseTheme(theme),
-      }),
-    ),
-    { group: "actions", text: w.actions.shortcuts, icon: "settings", act: onHelp },
-    {
-      group: "actions",
-      text: w.actions.docs,
-      icon: "link",
-      act: () => location.assign(`${serverPath}/docs/`),
-    },
-    { group: "actions", text: w.actions.signOut, icon: "user", act: () => void signOut() },
-  ];
-  const wanted = text.trim().toLowerCase();
-  const entries = [...found, ...fixed.filter((entry) => entry.text.toLowerCase().includes(wanted))];
+  const approvals = useApprovals();
+  const flip = async (flag: FoundFlag, isUndo = false) => {
+    // Both ask for more on the flag's own page.
+    if (flag.tags.includes(criticalTag) || (await approvals.whenKnown(flag))) {
+      return route(to(`flags/${flag.id}`));
+    }
+    try {
+      const { active } = await changeFlag(flag.id, { active: !flag.active });
+      const text = active ? words.flags.switchedOn(flag.key) : words.flags.switchedOff(flag.key);
+      toast(text, isUndo ? undefined : () => void flip({ ...flag, active }, true));
+      reloadResources();
+    } catch (error) {
+      toastError(errorMessage(error));
+    }
+  };
+  const actions = { route, openHelp: onHelp, flip: (flag: FoundFlag) => void flip(flag) };
+  const wanted = text.trim();
+  const entries: Entry[] = search
+    ? [...search.recentEntries(wanted, actions), ...found, ...search.fixedEntries(wanted, actions)].filter(
+        ({ id: own }, index, all) => all.findIndex((one) => one.id === own) === index,
+      )
+    : [];
   const chosen = Math.min(position, entries.length - 1);
 
   useEffect(() => {
+    import("./palette-entries.ts").then(setSearch, (error) => toastError(errorMessage(error)));
+  }, []);
+  useEffect(() => {
     setPosition(0);
-    if (wanted === "") {
+    if (wanted === "" || search === undefined) {
       setFound([]);
       return;
     }
     const controller = new AbortController();
     const timer = setTimeout(() => {
-      void look(wanted, controller.signal, route).then((entries) => {
+      void search.findEntries(wanted, controller.signal, actions).then((entries) => {
         if (!controller.signal.aborted) setFound(entries);
       });
     }, quietMs);
@@ -88,7 +79,7 @@ export function Palette({ onClose, onHelp }: { onClose: () => void; onHelp: () =
       clearTimeout(timer);
       controller.abort();
     };
-  }, [wanted]);
+  }, [wanted, search]);
 
   const run = (entry: Entry | undefined) => {
     if (!entry) return;
@@ -132,7 +123,7 @@ export function Palette({ onClose, onHelp }: { onClose: () => void; onHelp: () =
       <ul id={`${id}-list`} role="listbox" aria-label={w.palette}>
         {entries.map((entry, index) => (
           <li
-            key={`${entry.group} ${entry.text}`}
+            key={entry.id}
             id={`${id}-${index}`}
             role="option"
             aria-selected={index === chosen}
@@ -145,42 +136,11 @@ export function Palette({ onClose, onHelp }: { onClose: () => void; onHelp: () =
           >
             <Icon name={entry.icon} />
             <span>{entry.text}</span>
-            <span class="hint">{entry.hint ?? w.paletteGroups[entry.group]}</span>
+            <span class="hint">{w.paletteGroups[entry.group]}</span>
           </li>
         ))}
       </ul>
-      {entries.length === 0 && <p class="palette-empty">{w.paletteEmpty}</p>}
+      {entries.length === 0 && search && <p class="palette-empty">{w.paletteEmpty}</p>}
     </dialog>
   );
-}
-
-async function look(wanted: string, signal: AbortSignal, route: (path: string) => void): Promise<Entry[]> {
-  const search = queryString({ search: wanted, limit: foundMax });
-  const read = <Item,>(path: string) =>
-    request<{ results: Item[] }>(inProject(path), { signal }).then(
-      ({ results }) => results,
-      () => [] as Item[],
-    );
-  const [flags, persons] = await Promise.all([
-    read<{ id: number; key: string; name: string }>(`feature_flags/${search}`),
-    read<{ uuid: string; name: string; distinct_ids: string[] }>(`persons/${search}`),
-  ]);
-  return [
-    ...flags.map(
-      ({ id, key }): Entry => ({
-        group: "flags",
-        text: key,
-        icon: "flag",
-        act: () => route(to(`flags/${id}`)),
-      }),
-    ),
-    ...persons.slice(0, foundMax).map(
-      ({ uuid, name, distinct_ids: ids }): Entry => ({
-        group: "persons",
-        text: name || ids[0] || uuid,
-        icon: "user",
-        act: () => route(to(`persons/${uuid}`)),
-      }),
-    ),
-  ];
 }

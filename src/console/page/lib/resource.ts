@@ -36,6 +36,14 @@ export function clearResourceCache(): void {
   cachedEntries.clear();
 }
 
+/** What reads everything on the page again. */
+const reloads = new Set<() => void>();
+
+/** Reads everything on the page again, after a change that was not made on the page itself. */
+export function reloadResources(): void {
+  for (const reload of reloads) reload();
+}
+
 /** Read times of the data of each reader on the page, ms. */
 const shown = new Map<object, number>();
 
@@ -156,6 +164,10 @@ function useReading<Data>(
   }, [found?.readAt]);
 
   const reload = useCallback(() => setRound((count) => count + 1), []);
+  useEffect(() => {
+    reloads.add(reload);
+    return () => void reloads.delete(reload);
+  }, []);
   return {
     data: found?.data as Data | undefined,
     readAt: found?.readAt ?? 0,

@@ -3,6 +3,7 @@
 import { computed, signal } from "@preact/signals";
 import { type ApiError, request, signInAgain, toApiError } from "./api.ts";
 import { mePath, projectsPath, takePrefetched } from "./prefetch.ts";
+import { forgetVisits } from "./recent.ts";
 import { clearResourceCache } from "./resource.ts";
 import { sessionPath } from "./server.ts";
 import { readPreference, savePreference } from "./storage.ts";
@@ -121,6 +122,7 @@ signInAgain.ask = async () => {
 /** Shows only the sign-in form. */
 export function clearSession(failure?: ApiError): void {
   clearResourceCache();
+  forgetVisits();
   session.value = { state: "out", ...(failure ? { failure } : {}) };
   sessionExpired.peek()?.(false);
 }

@@ -5,6 +5,7 @@ import { Dialog } from "../components/dialog.tsx";
 import { Field, Segments, ShareField } from "../components/fields.tsx";
 import { Button } from "../components/primitives.tsx";
 import { type ApiError, request, toApiError } from "../lib/api.ts";
+import { useAddress } from "../lib/router.ts";
 import { inProject } from "../lib/session.ts";
 import { words } from "../messages/index.ts";
 import type { Flag } from "../model/flags.ts";
@@ -21,7 +22,9 @@ export function firstFilters(kind: Kind, percentage: number) {
 }
 
 export function NewFlag({ onClose, onMade }: { onClose: () => void; onMade: (flag: Flag) => void }) {
-  const [key, setKey] = useState("");
+  // The palette names a key in the address.
+  const { new: sent = "" } = useAddress().query;
+  const [key, setKey] = useState(sent === "1" ? "" : sent);
   const [name, setName] = useState("");
   const [tags, setTags] = useState("");
   const [kind, setKind] = useState<Kind>("off");

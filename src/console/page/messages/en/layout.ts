@@ -33,9 +33,16 @@ export const frame = {
   search: "Search or jump…",
   palette: "Search or jump",
   paletteEmpty: "Nothing has that name.",
-  paletteGroups: { pages: "Pages", flags: "Flags", persons: "People", actions: "Actions" },
+  paletteGroups: {
+    ...{ recent: "Recent", pages: "Pages", settings: "Settings", flags: "Flags", dashboards: "Dashboards" },
+    ...{ insights: "Insights", cohorts: "Cohorts", persons: "People", actions: "Actions" },
+  },
+  settingsPage: (name: string) => `Settings: ${name}`,
   actions: {
     newFlag: "New flag",
+    createFlag: (key: string) => `Create flag ${key}`,
+    turnOn: (key: string) => `Turn on ${key}`,
+    turnOff: (key: string) => `Turn off ${key}`,
     theme: (theme: string) => `Theme: ${theme}`,
     shortcuts: "Keyboard shortcuts",
     docs: "API documentation",
