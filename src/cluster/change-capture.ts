@@ -34,13 +34,16 @@ interface Column {
 class CapturedTable {
   private readonly put: Statement;
   private readonly remove: Statement;
-  private readonly read: Statement<{ key: string; body: string | null }, [number]>;
+  private readonly read: Statement<{ key: string; body: string | null }, [number, number]>;
   private readonly readAll: Statement<{ key: string; body: string | null }, []>;
   readonly triggers: string;
   readonly markAll: string;
+  readonly table: string;
+  private readonly cells: string;
 
   constructor(client: Database, name: string) {
     const table = quoted(name);
+    this.table = table;
     const columns = client
       .query<Column, []>(`SELECT name, type, pk FROM pragma_table_info(${literal(name)})`)
       .all();
@@ -64,9 +67,10 @@ class CapturedTable {
       names.unshift("rowid");
       values.unshift("json_extract(?1, '$[0]')");
     }
+    this.cells = names.join(", ");
     this.read = client.query(
       `SELECT d.key, CASE WHEN t.${keyNames[0]} IS NULL THEN NULL ELSE json_object(${members.join(", ")}) END AS body
-       FROM (SELECT DISTINCT key FROM copy_changed WHERE rowid <= ? AND tbl = ${literal(name)}) d LEFT JOIN ${table} t ON ${isKey}`,
+       FROM (SELECT DISTINCT key FROM copy_changed WHERE rowid > ? AND rowid <= ? AND tbl = ${literal(name)}) d LEFT JOIN ${table} t ON ${isKey}`,
     );
     this.readAll = client.query(
       `SELECT ${keyOf("t")} AS key, json_object(${members.join(", ")}) AS body FROM ${table} t`,
@@ -97,9 +101,15 @@ class CapturedTable {
     return this.readAll.iterate();
   }
 
-  /** @param last rowid in `copy_changed` of the last change to include */
-  changed(last: number): { key: string; body: string | null }[] {
-    return this.read.all(last);
+  /** @param after @param last range of rowids in `copy_changed` */
+  changed(after: number, last: number): { key: string; body: string | null }[] {
+    return this.read.all(after, last);
+  }
+
+  /** SQL that copies all rows from the same table of another database. */
+  copyFrom(schema: string): string {
+    const { table, cells } = this;
+    return `INSERT INTO main.${table} (${cells}) SELECT ${cells} FROM ${schema}.${table}`;
   }
 
   write({ key, body }: SharedRow): void {
@@ -137,21 +147,22 @@ export class ChangeCapture {
   }
 
   /**
-   * The current state of the changed rows, without duplicates: all, or those of the oldest `notes` changes. They stay
+   * The current state of the changed rows, without duplicates: all, or those of the oldest `count` changes. They stay
    * marked until `forget`.
+   * @param after the last change of the previous part
    */
-  changed(count = Number.MAX_SAFE_INTEGER): ChangedRows {
+  changed(count = Number.MAX_SAFE_INTEGER, after = 0): ChangedRows {
     const { client } = this;
     return client
       .transaction(() => {
         const { last } = client
-          .query<{ last: number | null }, [number]>(
-            "SELECT max(rowid) AS last FROM (SELECT rowid FROM copy_changed ORDER BY rowid LIMIT ?)",
+          .query<{ last: number | null }, [number, number]>(
+            "SELECT max(rowid) AS last FROM (SELECT rowid FROM copy_changed WHERE rowid > ? ORDER BY rowid LIMIT ?)",
           )
-          .get(count)!;
-        if (last === null) return { rows: [], last: 0 };
+          .get(after, count)!;
+        if (last === null) return { rows: [], last: after };
         const rows = [...this.tables].flatMap(([tbl, table]) =>
-          (tbl === sequences ? [...table.all()] : table.changed(last)).map((row) => ({ tbl, ...row })),
+          (tbl === sequences ? [...table.all()] : table.changed(after, last)).map((row) => ({ tbl, ...row })),
         );
         return { rows, last };
       })
@@ -201,6 +212,36 @@ export class ChangeCapture {
       .all();
   }
 
+  /**
+   * Replaces all rows by those of a file with the same schema, without capturing that. Readers see the rows of before
+   * or those of after. Foreign keys are off.
+   * @param then runs in the same transaction; the file is the database `fresh`
+   */
+  replaceBy(path: string, then: () => void): void {
+    const { client } = this;
+    client.run(`ATTACH ? AS ${attached}`, [path]);
+    try {
+      client
+        .transaction(() => {
+          client.run("INSERT INTO copy_applying VALUES (1)");
+          for (const { table } of this.tables.values()) client.run(`DELETE FROM main.${table}`);
+          for (const [name, table] of this.tables)
+            if (name !== sequences) client.run(table.copyFrom(attached));
+          // Last, because the inserts above change the counters.
+          const counters = this.tables.get(sequences);
+          if (counters !== undefined) {
+            client.run(`DELETE FROM main.${counters.table}`);
+            client.run(counters.copyFrom(attached));
+          }
+          client.run("DELETE FROM copy_applying; DELETE FROM copy_changed");
+          then();
+        })
+        .immediate();
+    } finally {
+      client.run(`DETACH ${attached}`);
+    }
+  }
+
   /** Writes rows from PostgreSQL without capturing them. The caller holds a transaction, with foreign keys off. */
   write(rows: readonly SharedRow[]): void {
     const { client } = this;
@@ -217,6 +258,9 @@ export class ChangeCapture {
     client.run("DELETE FROM copy_applying");
   }
 }
+
+/** A database attached to the connection. */
+const attached = "fresh";
 
 function dropTriggers(client: Database): void {
   const triggers = client

@@ -14,7 +14,7 @@ export const changeChannel = "flagkeep_store";
 /** Rows per read: a person can have 0.5 MB. */
 const rowsAtOnce = 500;
 /** Commits per read. */
-const commitsAtOnce = 16;
+export const commitsAtOnce = 16;
 /** Maximum rows and characters per statement. */
 const rowsPerStatement = 5_000;
 const charactersPerStatement = 8 * 1024 * 1024;
@@ -61,20 +61,28 @@ export async function* commitRows(
   t: Transaction,
   store: StoreName,
   after: number,
-): AsyncGenerator<SharedRow[]> {
+): AsyncGenerator<readonly SharedRow[]> {
   for await (const { rows } of commitsAfter(t, store, after)) yield rows;
 }
 
 async function* commitsAfter(t: Transaction, store: StoreName, after: number) {
   for (let last = after; ; ) {
-    const commits = await t`SELECT revision, body FROM flagkeep.commit
-      WHERE store = ${store} AND revision > ${last} AND body IS NOT NULL ORDER BY revision LIMIT ${commitsAtOnce}`;
-    for (const { revision, body } of commits) {
-      last = Number(revision);
-      yield { revision: last, rows: getRows(body as Uint8Array) };
+    const commits = await commitPage(t, store, last);
+    for (const commit of commits) {
+      last = commit.revision;
+      yield commit;
     }
     if (commits.length < commitsAtOnce) return;
   }
+}
+
+/** The first commits after a revision that is compacted or already applied, at most `commitsAtOnce`. */
+export async function commitPage(t: Transaction, store: StoreName, after: number): Promise<Commit[]> {
+  const commits = await t`SELECT revision, id, body FROM flagkeep.commit
+    WHERE store = ${store} AND revision > ${after} AND body IS NOT NULL ORDER BY revision LIMIT ${commitsAtOnce}`;
+  return commits.map(({ revision, id, body }) => ({
+    ...{ store, revision: Number(revision), id, rows: getRows(body as Uint8Array) },
+  }));
 }
 
 /** Table names, keys and JSON never contain a raw tab or line feed. */
@@ -93,21 +101,43 @@ function getRows(body: Uint8Array): SharedRow[] {
   return rows;
 }
 
+/** Position in the compacted rows, which are read in the order of revision, table and hash of the key. */
+export interface RowPosition {
+  revision: number;
+  tbl: string;
+  hash: Buffer;
+}
+
+/** Before the first row that was written after a revision. */
+export const rowsAfter = (revision: number): RowPosition => ({
+  ...{ revision: revision + 1, tbl: "", hash: Buffer.alloc(0) },
+});
+
+/** The compacted rows after a position. @returns also the position of the last one; undefined if there are no more */
+export async function compactedPage(
+  t: Transaction,
+  store: StoreName,
+  { revision, tbl, hash }: RowPosition,
+): Promise<{ rows: SharedRow[]; next: RowPosition | undefined }> {
+  const rows = await t<(SharedRow & { revision: string; key_hash: Buffer })[]>`
+    SELECT tbl, key, body, revision, key_hash FROM flagkeep.row
+    WHERE store = ${store} AND (revision, tbl, key_hash) > (${revision}, ${tbl}, ${hash})
+    ORDER BY revision, tbl, key_hash LIMIT ${rowsAtOnce}`;
+  if (rows.length < rowsAtOnce) return { rows, next: undefined };
+  const last = rows.at(-1)!;
+  return { rows, next: { revision: Number(last.revision), tbl: last.tbl, hash: last.key_hash } };
+}
+
 /** Compacted rows written after a revision, in commit order. */
 export async function* compactedRows(
   t: Transaction,
   store: StoreName,
   after: number,
 ): AsyncGenerator<SharedRow[]> {
-  for (let last = { revision: after + 1, tbl: "", hash: Buffer.alloc(0) as Buffer }; ; ) {
-    const rows = await t<(SharedRow & { revision: string; key_hash: Buffer })[]>`
-      SELECT tbl, key, body, revision, key_hash FROM flagkeep.row
-      WHERE store = ${store} AND (revision, tbl, key_hash) > (${last.revision}, ${last.tbl}, ${last.hash})
-      ORDER BY revision, tbl, key_hash LIMIT ${rowsAtOnce}`;
-    yield [...rows];
-    if (rows.length < rowsAtOnce) return;
-    const { revision, tbl, key_hash: hash } = rows.at(-1)!;
-    last = { revision: Number(revision), tbl, hash };
+  for (let at: RowPosition | undefined = rowsAfter(after); at !== undefined; ) {
+    const page = await compactedPage(t, store, at);
+    yield page.rows;
+    at = page.next;
   }
 }
 

@@ -83,9 +83,13 @@ export class Postgres {
 
   /**
    * Runs work on one of the connections.
+   * @param work calls its second argument whenever a part was answered, which starts the timeout again
    * @throws {PostgresUnreachableError} it is unknown whether the work was done
    */
-  async run<Result>(work: (sql: Sql) => Promise<Result>, timeoutMs = callMs): Promise<Result> {
+  async run<Result>(
+    work: (sql: Sql, extend: () => void) => Promise<Result>,
+    timeoutMs = callMs,
+  ): Promise<Result> {
     const pool = this.pool;
     const startedAt = performance.now();
     const late = Promise.withResolvers<never>();
@@ -94,8 +98,13 @@ export class Postgres {
       isLate = true;
       late.reject(new Error(`no answer in ${timeoutMs / 1_000} s`));
     }, timeoutMs);
+    const extend = () => {
+      if (isLate) return;
+      this.answeredAt = performance.now();
+      timer.refresh();
+    };
     try {
-      const result = await Promise.race([work(pool), late.promise]);
+      const result = await Promise.race([work(pool, extend), late.promise]);
       this.answeredAt = performance.now();
       // The failure of a later call is newer information.
       if (startedAt > this.failedAt) this.onState(null);
@@ -118,20 +127,21 @@ export class Postgres {
 
   /**
    * Runs work in one transaction.
+   * @param work see `run`
    * @param idleMs limit of the transaction's idle time, so that a hanging process does not block others
    * @throws {PostgresUnreachableError} it is unknown whether it was committed
    */
   async transaction<Result>(
-    work: (t: Transaction) => Promise<Result>,
+    work: (t: Transaction, extend: () => void) => Promise<Result>,
     timeoutMs = callMs,
     idleMs = idleMsMax,
   ): Promise<Result> {
-    const started = (t: Transaction) => {
+    const started = (t: Transaction, extend: () => void) => {
       // Not a connection setting: a pooler may reject unknown ones. Pipelined with the next statement.
       t.unsafe(`SET LOCAL idle_in_transaction_session_timeout = ${idleMs}`).catch(() => undefined);
-      return work(t);
+      return work(t, extend);
     };
-    return (await this.run((sql) => sql.begin(started), timeoutMs)) as Result;
+    return (await this.run((sql, extend) => sql.begin((t) => started(t, extend)), timeoutMs)) as Result;
   }
 
   /** Retries work until it succeeds. @param isWanted checked before each retry; if false, the error is thrown */

@@ -10,6 +10,9 @@ export function markAsReplica(client: Database, revision = 0, commitId: string |
     "CREATE TABLE IF NOT EXISTS copy_state (one INTEGER PRIMARY KEY CHECK (one = 1), revision INTEGER NOT NULL, commit_id TEXT)",
   );
   client.run("INSERT OR IGNORE INTO copy_state VALUES (1, ?, ?)", [revision, commitId]);
+  client.run(
+    "CREATE TABLE IF NOT EXISTS copy_position (one INTEGER PRIMARY KEY CHECK (one = 1), at TEXT NOT NULL)",
+  );
 }
 
 /** Whether an SQLite file is a replica of rows in PostgreSQL; false if it does not exist. */

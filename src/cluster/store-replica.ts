@@ -5,35 +5,30 @@
  */
 
 import type { Database } from "bun:sqlite";
-import { rmSync } from "node:fs";
-import { AppError, OperatorActionError } from "../lib/errors.ts";
+import { OperatorActionError } from "../lib/errors.ts";
 import { Semaphore } from "../lib/semaphore.ts";
 import { type Migration, migrate, NewerDataVersionError } from "../lib/sqlite/migrate.ts";
 import { openSqlite } from "../lib/sqlite/open.ts";
-import { ChangeCapture, type ChangedRows, type SharedRow } from "./change-capture.ts";
-import {
-  commitRows,
-  compactCommits,
-  compactedRows,
-  pruneOld,
-  rowsByKey,
-  type StoreName,
-  sendCommit,
-} from "./commits.ts";
+import { compactCommits, pruneOld, type StoreName, sendCommit } from "./commits.ts";
 import { type Postgres, PostgresUnreachableError, type Transaction } from "./connection.ts";
 import { assertLeaseHeld, type Lease } from "./lease.ts";
+import { deleteSqlite, ReplicaFile } from "./replica-file.ts";
 import { markAsReplica } from "./replica-marker.ts";
+import {
+  type CopyProgress,
+  HistoryMismatchError,
+  pageMs,
+  type ReplicaCallbacks,
+  ReplicaReader,
+} from "./replica-reader.ts";
 
 /** Timeout of a commit, including its lock. */
 const commitMs = 60_000;
+/** Rows per commit of a migrated store. */
+const migratedRowsAtOnce = 5_000;
 /** Maximum time for which a node that hangs during a commit blocks the others. */
 const idleMsMax = 4_000;
 const waitingMax = 10_000;
-
-/** The replica belongs to another PostgreSQL, or to one that was restored to an earlier state. */
-class HistoryMismatchError extends AppError {
-  readonly code = "other_history";
-}
 
 /** A node with a newer version has migrated the tables. */
 class NewerNodesError extends OperatorActionError {
@@ -49,33 +44,37 @@ export interface ReplicatedStore {
   readonly migrations: readonly Migration[];
 }
 
-export interface ReplicaCallbacks {
-  /** Commits of other nodes were applied. @param isBack whether rows that were readable here were reverted */
-  onTaken?: (isBack: boolean) => void;
-}
-
 export class StoreReplica {
   private readonly turn = new Semaphore({ total: 1, perKey: 1, waiting: waitingMax });
-  private tables: ChangeCapture;
+  private readonly file: ReplicaFile;
+  private readonly reader: ReplicaReader;
   private looking: Promise<void> | undefined;
   /** Local rows may differ from PostgreSQL. */
   private isAmbiguous = true;
+  private replacing: CopyProgress | undefined;
 
   private constructor(
-    private readonly client: Database,
+    client: Database,
     private readonly store: ReplicatedStore,
     private readonly postgres: Postgres,
     private readonly hooks: ReplicaCallbacks,
   ) {
-    this.tables = new ChangeCapture(client);
+    this.file = new ReplicaFile(client);
+    this.reader = new ReplicaReader(this.file, store, postgres, hooks);
   }
 
   /**
-   * Creates or updates a replica, and migrates older tables in PostgreSQL to this version's schema.
+   * Creates or updates a replica, and migrates older tables in PostgreSQL to this version's schema. If it is
+   * interrupted, the next call resumes it.
    * @param path of an empty file or a replica
    * @throws {PostgresUnreachableError} @throws {NewerDataVersionError} @throws {NewerNodesError}
    */
-  static async prepare(path: string, store: ReplicatedStore, postgres: Postgres): Promise<void> {
+  static async prepare(
+    path: string,
+    store: ReplicatedStore,
+    postgres: Postgres,
+    hooks: Pick<ReplicaCallbacks, "onCopying"> = {},
+  ): Promise<void> {
     const { name, migrations } = store;
     const newest = migrations.length;
     await postgres.run(
@@ -84,19 +83,10 @@ export class StoreReplica {
     );
     const there = await schemaVersionThere(postgres, name);
     if (there > newest) throw new NewerDataVersionError(`${name} store in PostgreSQL`, there, newest);
-    let { $client: client } = openSqlite(path, {});
-    if (schemaVersionHere(client) > there) {
-      // The local tables were migrated, but that was not committed.
-      client.close();
-      for (const suffix of ["", "-wal", "-shm"]) rmSync(path + suffix, { force: true });
-      client = openSqlite(path, {}).$client;
-    }
+    // Rows of an older schema are applied as they are; `upgrade` migrates them with the tables.
+    const client = openReplica(path, store, there);
     try {
-      // Mark the file before it contains any rows.
-      markAsReplica(client);
-      // Apply rows of an older schema as they are; `upgrade` migrates them with the tables.
-      migrate(client, `${name} store`, migrations.slice(0, there));
-      const copy = StoreReplica.attach(client, store, postgres);
+      const copy = StoreReplica.attach(client, store, postgres, hooks);
       await copy.catchUp();
       if (there < newest) await copy.upgrade(there);
     } finally {
@@ -111,9 +101,12 @@ export class StoreReplica {
     postgres: Postgres,
     hooks: ReplicaCallbacks = {},
   ): StoreReplica {
-    client.run("PRAGMA recursive_triggers = ON");
-    markAsReplica(client);
     return new StoreReplica(client, store, postgres, hooks);
+  }
+
+  /** The progress of copying a store that was restored to an earlier state: the rows here are those of before. */
+  get copying(): CopyProgress | undefined {
+    return this.replacing;
   }
 
   /** Applies all commits made before the call. @throws {PostgresUnreachableError} */
@@ -123,20 +116,19 @@ export class StoreReplica {
       await this.readNewer();
     } catch (error) {
       if (!(error instanceof HistoryMismatchError)) throw error;
-      this.clear();
-      // Immediately: an empty replica must not be read as complete.
-      await this.readNewer();
+      await this.replace();
     } finally {
       leave();
     }
   }
 
   private async readNewer(): Promise<void> {
-    await this.postgres.transaction(async (t) => {
+    while (await this.reader.readPages());
+    await this.postgres.transaction(async (t, extend) => {
       await t`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY`;
-      await this.takeOver(t, this.isAmbiguous ? "none" : "others");
+      await this.reader.takeOver(t, this.isAmbiguous ? "none" : "others", extend);
       this.isAmbiguous = false;
-    }, commitMs * 10);
+    }, pageMs);
   }
 
   /**
@@ -150,14 +142,14 @@ export class StoreReplica {
         (sql) => sql`SELECT revision FROM flagkeep.store WHERE name = ${this.store.name}`,
         1_000,
       );
-      if (Number(row!.revision) !== this.state().revision || this.isAmbiguous) await this.catchUp();
+      if (Number(row!.revision) !== this.file.state.revision || this.isAmbiguous) await this.catchUp();
     });
     await this.looking.catch(() => undefined);
   }
 
   /** Whether local changes are not committed yet. */
   get hasChanges(): boolean {
-    return this.tables.hasChanges;
+    return this.file.tables.hasChanges;
   }
 
   /**
@@ -176,56 +168,67 @@ export class StoreReplica {
     idleMs = idleMsMax,
   ): Promise<Result> {
     const end = performance.now() + withinMs;
+    // An unfinished copy would be completed while all nodes wait.
+    if (this.file.position !== undefined) await this.catchUp();
+    const options = { lease, end, idleMs };
     try {
-      return await this.tryChange(run, lease, end, idleMs);
+      return await this.tryChange(run, options);
     } catch (error) {
       // The mismatch is detected before `run` is called.
       if (!(error instanceof HistoryMismatchError) || lease !== undefined) throw error;
       await this.catchUp();
-      return await this.tryChange(run, lease, end, idleMs);
+      return await this.tryChange(run, options);
     }
   }
 
-  /** @param end deadline on the clock of `performance.now` */
+  /** @param rowsAtOnce rows per commit; readers may see the first commits without the later ones */
   private async tryChange<Result>(
     run: (t: Transaction) => Result | Promise<Result>,
-    lease: Lease | undefined,
-    end: number,
-    idleMs: number,
+    { lease, end, idleMs }: ChangeLimits,
+    rowsAtOnce = Number.MAX_SAFE_INTEGER,
   ): Promise<Result> {
     const leave = await this.ownTurn(end);
-    const commitId = crypto.randomUUID();
     let outcome: { result: Result } | { error: unknown } | undefined;
-    let sent: { revision: number; changed: ChangedRows } | undefined;
+    let sent: Sent | undefined;
     try {
-      const work = async (t: Transaction) => {
+      const work = async (t: Transaction, extend: () => void) => {
         await this.lockStore(t);
         if (lease !== undefined) await assertLeaseHeld(t, lease);
         // The lease holder's uncommitted rows are newer than those in PostgreSQL.
         const preserved = lease !== undefined ? "all" : this.isAmbiguous ? "none" : "others";
-        const newest = await this.takeOver(t, preserved);
+        const newest = await this.reader.takeOver(t, preserved);
         this.isAmbiguous = lease === undefined;
         outcome = await settled(() => run(t));
-        const changed = this.tables.changed();
-        if (changed.rows.length === 0) return;
-        sent = { revision: newest + 1, changed };
-        await sendCommit(t, {
-          store: this.store.name,
-          revision: newest + 1,
-          id: commitId,
-          rows: changed.rows,
-        });
+        sent = await this.send(t, newest, rowsAtOnce, extend);
         // The change may have taken longer than the lease.
-        if (lease !== undefined) await assertLeaseHeld(t, lease);
+        if (lease !== undefined && sent !== undefined) await assertLeaseHeld(t, lease);
       };
       await this.postgres.transaction(work, leftUntil(end), idleMs);
-      if (sent !== undefined) this.noteSent(sent, commitId);
+      if (sent !== undefined) this.noteSent(sent);
       this.isAmbiguous = false;
     } finally {
       leave();
     }
     if ("error" in outcome!) throw outcome.error;
     return outcome!.result;
+  }
+
+  /** Commits the captured changes. */
+  private async send(
+    t: Transaction,
+    newest: number,
+    rowsAtOnce: number,
+    extend: () => void,
+  ): Promise<Sent | undefined> {
+    let sent: Sent | undefined;
+    for (let revision = newest + 1; ; revision++) {
+      const { rows, last } = this.file.tables.changed(rowsAtOnce, sent?.last);
+      if (rows.length === 0) return sent;
+      const id = crypto.randomUUID();
+      await sendCommit(t, { store: this.store.name, revision, id, rows });
+      if (rowsAtOnce !== Number.MAX_SAFE_INTEGER) extend();
+      sent = { revision, commit_id: id, last };
+    }
   }
 
   /** @throws {PostgresUnreachableError} earlier changes have not finished */
@@ -249,13 +252,7 @@ export class StoreReplica {
 
   /** The newest applied commit. */
   get revision(): number {
-    return this.state().revision;
-  }
-
-  private state(): { revision: number; commit_id: string | null } {
-    return this.client
-      .query<{ revision: number; commit_id: string | null }, []>("SELECT revision, commit_id FROM copy_state")
-      .get()!;
+    return this.file.state.revision;
   }
 
   private async lockStore(t: Transaction): Promise<void> {
@@ -264,80 +261,44 @@ export class StoreReplica {
     if (row!.schema_version > migrations.length) throw new NewerNodesError(name);
   }
 
-  /**
-   * Applies all newer commits.
-   * @param preserved uncommitted local rows to keep: all; those that no other node has changed ("others", for writes without
-   * a lease such as a key's last use); or none
-   * @returns the newest commit @throws {HistoryMismatchError}
-   */
-  private async takeOver(t: Transaction, preserved: "all" | "others" | "none"): Promise<number> {
-    const { name } = this.store;
-    const { revision: here, commit_id } = this.state();
-    const [row] = await t`SELECT revision, folded, told_from,
-        (SELECT id FROM flagkeep.commit c WHERE c.store = s.name AND c.revision = s.revision) AS newest,
-        (SELECT id FROM flagkeep.commit c WHERE c.store = s.name AND c.revision = ${here}) AS known
-      FROM flagkeep.store s WHERE name = ${name}`;
-    const there = Number(row!.revision);
-    const folded = Number(row!.folded);
-    if (here > 0 && (here > there || row!.known !== commit_id || here < Number(row!.told_from)))
-      throw new HistoryMismatchError(`The copy of the ${name} store has diverged.`);
-    const mine = this.tables.unshipped();
-    const takesBack = preserved === "none" && mine.length > 0;
-    if (here === there && !takesBack) return there;
-    const own = new Set(mine.map(getName));
-    let isBack = takesBack || here === 0;
-    const take = (rows: readonly SharedRow[]) => {
-      if (preserved === "all") return this.write(rows.filter((one) => !own.has(getName(one))));
-      const lost = rows.filter((one) => own.has(getName(one)));
-      isBack ||= lost.length > 0;
-      this.write(rows, lost);
-    };
-    if (takesBack)
-      for await (const rows of rowsByKey(t, name, [...mine, ...this.tables.numberKeys()])) take(rows);
-    if (here < folded) for await (const rows of compactedRows(t, name, here)) take(rows);
-    // Any commit that is not compacted may have written the reverted rows.
-    const from = takesBack ? folded : Math.max(here, folded);
-    for await (const rows of commitRows(t, name, from)) take(rows);
-    this.client
+  private noteSent({ last, ...state }: Sent): void {
+    this.file.client
       .transaction(() => {
-        if (takesBack) this.client.run("DELETE FROM copy_changed");
-        this.client.run("UPDATE copy_state SET revision = ?, commit_id = ?", [there, row!.newest]);
+        this.file.tables.forget({ rows: [], last });
+        this.file.setState(state);
       })
       .immediate();
-    this.hooks.onTaken?.(isBack);
-    return there;
   }
 
-  /** Foreign keys are off because rows come in commit order. @param lost rows whose local changes are discarded */
-  private write(rows: readonly SharedRow[], lost: readonly SharedRow[] = []): void {
-    this.client.run("PRAGMA foreign_keys = OFF");
+  /** Copies everything to a second file, which then replaces this one's rows: readers never see an incomplete copy. */
+  private async replace(): Promise<void> {
+    const { client } = this.file;
+    const path = `${client.filename}.new`;
+    this.replacing = { done: 0, total: 0 };
     try {
-      this.client
-        .transaction(() => {
-          this.tables.write(rows);
-          this.tables.forgetRows(lost);
-        })
-        .immediate();
+      for (;;) {
+        const fresh = openReplica(path, this.store, schemaVersionHere(client));
+        try {
+          const onCopying = (progress: CopyProgress) => {
+            this.replacing = progress;
+            this.hooks.onCopying?.(progress);
+          };
+          await StoreReplica.attach(fresh, this.store, this.postgres, { onCopying }).readNewer();
+          break;
+        } catch (error) {
+          if (!(error instanceof HistoryMismatchError)) throw error;
+          deleteSqlite(path);
+        } finally {
+          fresh.close();
+        }
+      }
+      this.file.replaceBy(path);
+      deleteSqlite(path);
+      this.isAmbiguous = false;
     } finally {
-      this.client.run("PRAGMA foreign_keys = ON");
+      this.replacing = undefined;
     }
-  }
-
-  private noteSent(sent: { revision: number; changed: ChangedRows }, commitId: string): void {
-    this.client
-      .transaction(() => {
-        this.tables.forget(sent.changed);
-        this.client.run("UPDATE copy_state SET revision = ?, commit_id = ?", [sent.revision, commitId]);
-      })
-      .immediate();
-  }
-
-  /** Empties the replica, so that it is read again from the start. */
-  private clear(): void {
-    this.tables.markAll();
-    this.write(this.tables.unshipped().map((row) => ({ ...row, body: null })));
-    this.client.run("DELETE FROM copy_changed");
-    this.client.run("UPDATE copy_state SET revision = 0, commit_id = NULL");
+    this.hooks.onTaken?.(true);
   }
 
   /** Migrates the tables here and in PostgreSQL; only the first node does the latter. */
@@ -346,19 +307,48 @@ export class StoreReplica {
     const work = async (t: Transaction) => {
       const [row] = await t`SELECT schema_version FROM flagkeep.store WHERE name = ${name}`;
       if (row!.schema_version !== from) return false;
-      migrate(this.client, `${name} store`, migrations);
-      this.tables = new ChangeCapture(this.client);
-      this.tables.markAll();
+      migrate(this.file.client, `${name} store`, migrations);
+      this.file.reloadSchema();
+      this.file.tables.markAll();
       await t`UPDATE flagkeep.store SET schema_version = ${migrations.length} WHERE name = ${name}`;
       return true;
     };
     // All rows are migrated between two statements.
-    if (await this.change(work, undefined, commitMs, commitMs)) return;
-    migrate(this.client, `${name} store`, migrations);
-    this.tables = new ChangeCapture(this.client);
-    this.clear();
-    await this.catchUp();
+    const limits = { lease: undefined, end: performance.now() + commitMs, idleMs: commitMs };
+    if (await this.tryChange(work, limits, migratedRowsAtOnce)) return;
+    migrate(this.file.client, `${name} store`, migrations);
+    this.file.reloadSchema();
+    await this.replace();
   }
+}
+
+/** What a change has sent; known once it is committed. */
+interface Sent {
+  revision: number;
+  commit_id: string;
+  /** The last captured change included. */
+  last: number;
+}
+
+interface ChangeLimits {
+  lease: Lease | undefined;
+  /** Deadline on the clock of `performance.now`. */
+  end: number;
+  idleMs: number;
+}
+
+/** Opens a replica at a schema version; one that was migrated further, which was not committed, is deleted. */
+function openReplica(path: string, { name, migrations }: ReplicatedStore, version: number): Database {
+  let { $client: client } = openSqlite(path, {});
+  if (schemaVersionHere(client) > version) {
+    client.close();
+    deleteSqlite(path);
+    client = openSqlite(path, {}).$client;
+  }
+  // Mark the file before it contains any rows.
+  markAsReplica(client);
+  migrate(client, `${name} store`, migrations.slice(0, version));
+  return client;
 }
 
 async function settled<Result>(
@@ -372,8 +362,6 @@ async function settled<Result>(
 }
 
 const leftUntil = (end: number): number => Math.max(1, Math.round(end - performance.now()));
-
-const getName = ({ tbl, key }: Pick<SharedRow, "tbl" | "key">) => `${tbl} ${key}`;
 
 function schemaVersionHere(client: Database): number {
   if (client.query("SELECT 1 FROM sqlite_schema WHERE name = 'schema_migration'").get() === null) return 0;

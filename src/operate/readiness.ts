@@ -1,6 +1,7 @@
 /** Readiness of the server's three roles, with reasons: for probes, metrics and `status`. */
 
 import { type Static, Type } from "@sinclair/typebox";
+import { type CopyProgress, describeProgress } from "../cluster/replica-reader.ts";
 import type { EngineState } from "../engine/supervisor.ts";
 import { type RoleReadiness, roleNames } from "../http/probes.ts";
 import type { Admission } from "../journal/journal.ts";
@@ -22,6 +23,8 @@ export interface ReadinessSources {
   engine: EngineState;
   /** Why persons and groups cannot be read; null: no known reason. */
   damage: string | null;
+  /** Flags and keys are from before PostgreSQL was restored to an earlier state, and are being replaced. */
+  copying: CopyProgress | undefined;
 }
 
 /** In the order of `roleNames`. */
@@ -31,7 +34,7 @@ export function readinessStates(sources: ReadinessSources): RoleReadiness[] {
     state === "ready"
       ? {
           capture: whyNoCapture(sources.admission!),
-          flags: sources.damage,
+          flags: sources.damage ?? whyNoFlags(sources.copying),
           query: whyNoQuery(sources.engine),
         }
       : { capture: state, flags: state, query: state };
@@ -43,6 +46,10 @@ function whyNoCapture({ isOpen, isFailing, trouble, freeBytes, neededBytes }: Ad
   if (isOpen) return isFailing ? "The journal could not be written; see the log." : null;
   const mib = (bytes: number) => `${Math.floor(bytes / 1024 ** 2)} MiB`;
   return `The disk is almost full: ${mib(freeBytes)} are free, and events are rejected below ${mib(neededBytes)}.`;
+}
+
+function whyNoFlags(copying: CopyProgress | undefined): string | null {
+  return copying === undefined ? null : `Copying flags and keys: ${describeProgress(copying)}.`;
 }
 
 function whyNoQuery({ up, rebuilding, trouble }: EngineState): string | null {

@@ -21,6 +21,7 @@ import {
   sendHeartbeat,
   sharedSecret,
 } from "../cluster/nodes.ts";
+import { type CopyProgress, describeProgress } from "../cluster/replica-reader.ts";
 import { migratePostgres } from "../cluster/schema.ts";
 import { StoreReplica } from "../cluster/store-replica.ts";
 import { postgresAddress } from "../config/secrets.ts";
@@ -91,12 +92,16 @@ export class ClusterNode implements SharedState {
     await postgres.untilDone(async () => {
       await migratePostgres(postgres);
       await assertNodesMayStart(postgres);
-      await StoreReplica.prepare(dataPaths.metadata, metadataStore, postgres);
+      const copying = (store: string) => ({
+        onCopying: (progress: CopyProgress) =>
+          log.info(`copying the ${store} store: ${describeProgress(progress)}`),
+      });
+      await StoreReplica.prepare(dataPaths.metadata, metadataStore, postgres, copying("metadata"));
       const engine = await acquireEngineLock(dataPaths.engine, config["data-dir"], () =>
         log.info("waiting for the engine of the previous node to exit"),
       );
       try {
-        await StoreReplica.prepare(dataPaths.people, peopleStore, postgres);
+        await StoreReplica.prepare(dataPaths.people, peopleStore, postgres, copying("persons"));
       } finally {
         engine?.release();
       }
@@ -160,6 +165,11 @@ export class ClusterNode implements SharedState {
   /** Number of live nodes, including this one. */
   get count(): number {
     return this.living.length;
+  }
+
+  /** The progress of replacing flags and keys after PostgreSQL was restored to an earlier state. */
+  get copying(): CopyProgress | undefined {
+    return this.copy?.copying;
   }
 
   /** Whether this node's engine loads events. */

@@ -416,6 +416,7 @@ export class FlagkeepServer {
       admission: this.journal?.admission(),
       engine: this.supervisor.state,
       damage: this.damage.reason,
+      copying: this.shared?.copying,
     });
   }
 
