@@ -1,10 +1,11 @@
 /** Lookup files are joined in folders and archives of every kind, whatever their order and form. Source: contract, import 2. */
 
 import { afterAll, describe, expect, test } from "bun:test";
-import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { zipSync } from "fflate";
 import type { JsonObject } from "../../src/lib/json.ts";
+import { writeParquet } from "../support/parquet.ts";
 import { temporaryFolder } from "../support/server.ts";
 import { SampleProject } from "./samples.ts";
 
@@ -118,8 +119,20 @@ const forms = {
   csv: [",", (text: string) => `"${text.replaceAll('"', '""')}"`],
   tsv: ["\t", (text: string) => text],
 } as const;
+type Form = keyof typeof forms | "parquet";
 
-function written(rows: readonly Row[], form: keyof typeof forms, isUpper = false): string {
+async function written(rows: readonly Row[], form: Form, isUpper: boolean): Promise<string | Uint8Array> {
+  if (form === "parquet") {
+    const path = join(folder, "table.parquet");
+    const named = (name: string) => (isUpper ? name.toUpperCase() : name);
+    const typed = rows.map((row) =>
+      Object.fromEntries(
+        Object.entries(row).map(([name, value]) => [named(name), value === "" ? null : value]),
+      ),
+    );
+    await writeParquet(path, typed);
+    return readFileSync(path);
+  }
   const [delimiter, quoted] = forms[form];
   const columns = Object.keys(rows[0]!);
   const header = columns.map((name) => (isUpper ? name.toUpperCase() : name));
@@ -127,22 +140,23 @@ function written(rows: readonly Row[], form: keyof typeof forms, isUpper = false
   return `${[header, ...lines].map((cells) => cells.join(delimiter)).join("\n")}\n`;
 }
 
+type Files = Record<string, string | Uint8Array>;
 const containers = {
-  folder: (path: string, files: Record<string, string>) => {
+  folder: (path: string, files: Files) => {
     for (const [name, content] of Object.entries(files)) {
       mkdirSync(dirname(join(path, name)), { recursive: true });
       writeFileSync(join(path, name), content);
     }
     return path;
   },
-  zip: (path: string, files: Record<string, string>) => {
+  zip: (path: string, files: Files) => {
     const bytes = Object.fromEntries(
-      Object.entries(files).map(([name, content]) => [name, Buffer.from(content)]),
+      Object.entries(files).map(([name, content]) => [name, Buffer.from(content as string)]),
     );
     writeFileSync(`${path}.zip`, zipSync(bytes));
     return `${path}.zip`;
   },
-  "tar.gz": (path: string, files: Record<string, string>) => {
+  "tar.gz": (path: string, files: Files) => {
     containers.folder(path, files);
     Bun.spawnSync(["tar", "-czf", `${path}.tar.gz`, "-C", path, ...Object.keys(files)]);
     rmSync(path, { recursive: true });
@@ -151,20 +165,20 @@ const containers = {
 };
 
 let cases = 0;
-function pack(
+async function pack(
   container: keyof typeof containers,
   { events, lookups }: { events: Tables; lookups: Tables },
-  form: keyof typeof forms,
+  form: Form,
   isLookupFirst: boolean,
   isUpper = false,
-): string {
-  const files: [string, string][] = [];
-  const add = (tables: Tables, place: string) => {
+): Promise<string> {
+  const files: [string, string | Uint8Array][] = [];
+  const add = async (tables: Tables, place: string) => {
     for (const [name, rows] of Object.entries(tables))
-      files.push([`${place}/${name}.${form}`, written(rows, form, isUpper)]);
+      files.push([`${place}/${name}.${form}`, await written(rows, form, isUpper)]);
   };
   const parts = [() => add(lookups, isLookupFirst ? "a" : "z"), () => add(events, "m")];
-  for (const part of isLookupFirst ? parts : parts.reverse()) part();
+  for (const part of isLookupFirst ? parts : parts.reverse()) await part();
   return containers[container](join(folder, `set${++cases}`), Object.fromEntries(files));
 }
 
@@ -174,12 +188,16 @@ const variants = {
     ["zip", "tsv", false],
     ["tar.gz", "csv", false],
     ["folder", "csv", false, true],
+    ["folder", "parquet", false],
+    ["zip", "parquet", true, true],
   ],
   heap: [
     ["folder", "tsv", false],
     ["zip", "csv", true],
     ["tar.gz", "tsv", true],
     ["zip", "csv", false, true],
+    ["folder", "parquet", true],
+    ["tar.gz", "parquet", false, true],
   ],
 } as const;
 
@@ -187,7 +205,7 @@ describe("Umami", () => {
   for (const [container, form, isFirst, isUpper = false] of variants.umami)
     test(`${container}, ${form}, lookups ${isFirst ? "first" : "last"}${isUpper ? ", in capitals" : ""}`, async () => {
       const project = await SampleProject.create();
-      const path = pack(container, umami, form, isFirst, isUpper);
+      const path = await pack(container, umami, form, isFirst, isUpper);
       const wanted = {
         ...{ read: 13, accepted: 2, rejected: 0, made: 1 },
         left_out: { "joined lookup row": 10, "lookup row without an event": 1 },
@@ -213,7 +231,7 @@ describe("Heap", () => {
   for (const [container, form, isFirst, isUpper = false] of variants.heap)
     test(`${container}, ${form}, lookups ${isFirst ? "first" : "last"}${isUpper ? ", in capitals" : ""}`, async () => {
       const project = await SampleProject.create();
-      const path = pack(container, heap, form, isFirst, isUpper);
+      const path = await pack(container, heap, form, isFirst, isUpper);
       const wanted = { read: 6, accepted: 3, rejected: 0, made: 1, left_out: { "joined lookup row": 3 } };
       expect(await project.file(path, "--dry-run")).toMatchObject(wanted);
       expect(await project.file(path)).toMatchObject(wanted);
@@ -222,4 +240,54 @@ describe("Heap", () => {
       expect(person!.properties).toMatchObject({ joindate: at });
       expect(await project.file(path)).toMatchObject({ accepted: 0, duplicate: 3, made: 0 });
     }, 60_000);
+});
+
+describe("an interrupted import is resumed", () => {
+  const badTime = { created_at: "never", time: "never", event_time: "never" };
+  const withBroken = (rows: readonly Row[]): Row[] => {
+    const [first, ...others] = rows as [Row, ...Row[]];
+    const time = Object.keys(badTime).find((name) => name in first) as keyof typeof badTime;
+    return [
+      first,
+      { ...first, [time]: badTime[time], event_id: "0190a000-0000-4000-8000-0000000000ff" },
+      ...others,
+    ];
+  };
+  const amplitude = {
+    events: {
+      events: [
+        { event_type: "a", device_id: "d1", user_id: "u1", amplitude_id: 1, event_time: at, event_id: "1" },
+        { event_type: "b", device_id: "d2", user_id: "", amplitude_id: 2, event_time: at, event_id: "2" },
+      ],
+    },
+    lookups: { merges: [{ amplitude_id: 2, merged_amplitude_id: 1, merge_event_time: 1714557600000 }] },
+  };
+  const heapViews = { events: { pageviews: heap.events.pageviews }, lookups: heap.lookups };
+  for (const [name, tables, persons, left] of [
+    ["Umami", umami, [["s1", "u1"], ["s2"]], { "joined lookup row": 10, "lookup row without an event": 1 }],
+    ["Heap", heapViews, [["anna", "heap:8"]], { "joined lookup row": 3 }],
+    ["Amplitude", amplitude, [["d1", "d2", "u1"]], { "joined lookup row": 1 }],
+  ] as const)
+    for (const form of ["csv", "parquet"] as const)
+      test(`${name}, ${form}`, async () => {
+        const project = await SampleProject.create();
+        const [[table, rows]] = Object.entries(tables.events) as [[string, readonly Row[]]];
+        const path = await pack(
+          "folder",
+          { events: { [table]: withBroken(rows) }, lookups: tables.lookups },
+          form,
+          false,
+        );
+        const cut = await project.file(path, "--max-rejects", "0");
+        expect(cut).toMatchObject({ complete: false, accepted: 1 });
+        const whole = await project.file(path, "--resume");
+        expect(whole).toMatchObject({ complete: true, accepted: 2, rejected: 1, left_out: left });
+        expect(await project.persons()).toEqual(persons as unknown as string[][]);
+        expect(await project.file(path)).toMatchObject({
+          accepted: 0,
+          duplicate: 2,
+          made: 0,
+          left_out: left,
+        });
+      }, 60_000);
 });

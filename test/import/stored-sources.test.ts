@@ -3,8 +3,8 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { DuckDBInstance } from "@duckdb/node-api";
 import { isJsonObject, type Json, type JsonObject } from "../../src/lib/json.ts";
+import { writeParquet } from "../support/parquet.ts";
 import { flagkeep, ServerProcess, temporaryFolder } from "../support/server.ts";
 import { getLines } from "./samples.ts";
 import { type FileForm, type StoredCase, storedCases } from "./sources/stored-cases.ts";
@@ -50,17 +50,6 @@ function writeTable(
       : written(typeof value === "object" ? JSON.stringify(value) : String(value));
   const rows = records.map((record) => columns.map((name) => cell(record[name])).join(delimiter));
   writeFileSync(path, `${[columns.join(delimiter), ...rows].join("\n")}\n`);
-}
-
-async function writeParquet(path: string, records: readonly JsonObject[]): Promise<void> {
-  writeFileSync(`${path}.ndjson`, getLines(records));
-  const instance = await DuckDBInstance.create(":memory:", { threads: "1" });
-  const connection = await instance.connect();
-  const lines = `read_json('${path}.ndjson', sample_size = -1, convert_strings_to_integers = false, map_inference_threshold = -1)`;
-  await connection.run(`COPY (SELECT * FROM ${lines}) TO '${path}' (FORMAT parquet)`);
-  connection.closeSync();
-  instance.closeSync();
-  rmSync(`${path}.ndjson`);
 }
 
 /** Cells of tables are text. */
