@@ -128,3 +128,17 @@ export function getFilters(text: string): JsonObject {
   if (!isJsonObject(filters)) throw new InvalidArgumentError("Expected a JSON object.");
   return filters;
 }
+
+/** A part of a flag that an import omits or changes. */
+export function notTakenLine({ flag, part, reason }: { flag: string; part: string; reason: string }): string {
+  return `Not taken over: flag ${flag}, ${part}: ${reason.replace(/\.$/, "")}.`;
+}
+
+const namedKeysMax = 20;
+
+/** The flags that an import turned off. */
+export function turnedOffLine(keys: readonly string[], isDryRun: boolean): string {
+  const others = keys.length > namedKeysMax ? ` and ${keys.length - namedKeysMax} more` : "";
+  const verb = isDryRun ? "Would be imported" : "Imported";
+  return `${verb} turned off: ${keys.slice(0, namedKeysMax).join(", ")}${others}. Review them before you enable them.`;
+}

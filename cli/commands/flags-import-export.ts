@@ -11,11 +11,12 @@ import { readVendorFile, vendorProducts } from "../../src/flags/import-export/ve
 import { parseFields } from "../../src/http/fields.ts";
 import { AppError } from "../../src/lib/errors.ts";
 import { NonNegativeInt, nullable, strictObject } from "../../src/lib/schema.ts";
+import { countCohortMembers } from "../../src/persons/cohort-members.ts";
 import { describeJson, withJson } from "../json-schema.ts";
 import { exitFailed, fileName, positiveInteger, print, printJson, run } from "../output.ts";
 import { withSettings } from "../settings.ts";
 import { creatingAuthor, creatorWords, type ProjectStores, withProject } from "../stores.ts";
-import { confirmWords } from "./flags-common.ts";
+import { confirmWords, notTakenLine, turnedOffLine } from "./flags-common.ts";
 
 /** The file already exists, or does not exist. */
 class InvalidFileError extends AppError {
@@ -138,7 +139,7 @@ export const importFlags = withJson(
   )
   .action(
     run((file: string, options: ImportOptions) =>
-      withProject(options, ({ metadata, writing, project, flagSets }) => {
+      withProject(options, ({ metadata, writing, project, people, flagSets }) => {
         const isDryRun = options.dryRun === true;
         const root = parseFile(toDisplayString(file));
         const foreign = readVendorFile(root, options.environment);
@@ -156,6 +157,7 @@ export const importFlags = withJson(
           projectId: project.id,
           document,
           switchedOff: foreign?.switchedOff ?? new Set(),
+          hasMembers: (cohortId) => countCohortMembers(people, cohortId) > 0,
           groupTypes: flagSets.of(project.id).groupTypes,
           toFields: (item) => flagFields(parseFields(FlagInput, item)),
           isDryRun,
@@ -183,9 +185,7 @@ export const importFlags = withJson(
         if (options.json) return printJson(imported);
         for (const line of differenceLines(differences)) print(line);
         for (const remark of remarks) process.stderr.write(`${remark}\n`);
-        for (const { flag, part, reason } of imported.not_mapped) {
-          process.stderr.write(`Not taken over: flag ${flag}, ${part}: ${reason.replace(/\.$/, "")}.\n`);
-        }
+        for (const obstacle of imported.not_mapped) process.stderr.write(`${notTakenLine(obstacle)}\n`);
         if (foreign !== undefined) {
           const from = foreign.environment === undefined ? "" : `, environment ${foreign.environment}`;
           const { length } = foreign.document.flags;
@@ -205,14 +205,6 @@ export const importFlags = withJson(
 /** JSON has no undefined: absent members are omitted. */
 function shown({ members, ...item }: ItemDifference) {
   return { ...item, members: members.map(({ path, before, after }) => ({ path, before, after })) };
-}
-
-const namedKeysMax = 20;
-
-function turnedOffLine(keys: readonly string[], isDryRun: boolean): string {
-  const others = keys.length > namedKeysMax ? ` and ${keys.length - namedKeysMax} more` : "";
-  const verb = isDryRun ? "Would be imported" : "Imported";
-  return `${verb} turned off: ${keys.slice(0, namedKeysMax).join(", ")}${others}. Review them before you enable them.`;
 }
 
 function summary(differences: readonly ItemDifference[], isDryRun: boolean): string {

@@ -5,11 +5,8 @@
 import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { FlagInput, flagFields } from "../../src/flags/fields.ts";
-import type { FlagDocument } from "../../src/flags/import-export/document.ts";
 import { type ImportResult, importDocument } from "../../src/flags/import-export/import-document.ts";
-import { refusedItem } from "../../src/flags/import-export/import-errors.ts";
 import { toDocument } from "../../src/flags/import-export/read-document.ts";
-import { type NamedItem, withoutDangling } from "../../src/flags/import-export/references.ts";
 import { ApprovalRequiredError } from "../../src/flags/rules/approval-required.ts";
 import { parseFields } from "../../src/http/fields.ts";
 import { rejectEnding } from "../../src/import/files.ts";
@@ -19,8 +16,10 @@ import { cursorName, type PulledProject, pullProject } from "../../src/import/pu
 import type { ImportedFlags } from "../../src/import/summary.ts";
 import { AppError } from "../../src/lib/errors.ts";
 import type { Json } from "../../src/lib/json.ts";
+import { countCohortMembers } from "../../src/persons/cohort-members.ts";
 import type { Progress } from "../progress.ts";
 import { creatingAuthor, withProject } from "../stores.ts";
+import { notTakenLine, turnedOffLine } from "./flags-common.ts";
 
 /** Source of the key without a key file. On the command line every user of the machine could read it. */
 const keyVariable = "POSTHOG_PERSONAL_API_KEY";
@@ -71,34 +70,41 @@ function getKey(file: string | undefined): string {
 }
 
 /**
- * Makes the project's flags and cohorts match the copied ones. A rejected item is omitted, with the items that refer to
- * it. An error that prevents all of them is returned, and nothing changes.
+ * Makes the project's flags and cohorts match the copied ones, each independently: see `flags import`. An error that
+ * prevents all of them is returned, and nothing changes.
  */
 export function importFlags(
   options: { user?: string; project?: number; dataDir?: string; confirm?: true },
-  { flags: copied, leftOut }: Pick<PulledProject, "flags" | "leftOut">,
+  { flags: copied, renamed }: Pick<PulledProject, "flags" | "renamed">,
   isDryRun: boolean,
 ): { flags: ImportedFlags; failure: AppError | undefined } {
   try {
-    return withProject(options, ({ metadata, writing, project, flagSets }) => {
-      const by = creatingAuthor(metadata, project.organizationId, options.user);
-      const load = (document: FlagDocument) =>
-        importDocument(writing, {
-          by,
-          projectId: project.id,
-          document: toDocument(document as unknown as Json),
-          groupTypes: flagSets.of(project.id).groupTypes,
-          toFields: (item) => flagFields(parseFields(FlagInput, item)),
-          isDryRun,
-          isConfirmed: options.confirm === true,
-          now: new Date(),
-        });
-      const { result, leftOut: refused } = withoutRefused(copied, load);
+    return withProject(options, ({ metadata, writing, project, people, flagSets }) => {
+      const unreadable: string[] = [];
+      const result = importDocument(writing, {
+        by: creatingAuthor(metadata, project.organizationId, options.user),
+        projectId: project.id,
+        document: toDocument(copied as unknown as Json, (message) => unreadable.push(message)),
+        switchedOff: new Set(),
+        hasMembers: (cohortId) => countCohortMembers(people, cohortId) > 0,
+        groupTypes: flagSets.of(project.id).groupTypes,
+        toFields: (item) => flagFields(parseFields(FlagInput, item)),
+        isDryRun,
+        isConfirmed: options.confirm === true,
+        now: new Date(),
+      });
       const count = (change: string) => result.differences.filter((item) => item.change === change).length;
       const flags = {
         created: count("created"),
         updated: count("updated"),
-        remarks: [...leftOut, ...refused, ...result.remarks, ...approvalRemark(result)],
+        remarks: [
+          ...renamed,
+          ...unreadable.map((message) => `Not taken over: ${message}`),
+          ...result.remarks,
+          ...result.notTaken.map(notTakenLine),
+          ...(result.turnedOff.length === 0 ? [] : [turnedOffLine(result.turnedOff, isDryRun)]),
+          ...approvalRemark(result),
+        ],
       };
       return { flags, failure: undefined };
     });
@@ -116,31 +122,3 @@ function approvalRemark({ needsApproval }: ImportResult): string[] {
   if (needsApproval.length === 0) return [];
   return [`Flags that need approval, so the import needs --confirm: ${needsApproval.join(", ")}.`];
 }
-
-/** Loads a document repeatedly, each time without the item that was rejected. */
-function withoutRefused(document: FlagDocument, load: (document: FlagDocument) => ImportResult) {
-  const leftOut: string[] = [];
-  for (let left = document; ; ) {
-    try {
-      return { result: load(left), leftOut };
-    } catch (error) {
-      const refused = refusedItem(error);
-      if (refused === undefined || !(error instanceof AppError)) throw error;
-      leftOut.push(`${error.message} It is skipped.`);
-      const others = withoutDangling(withoutItem(left, refused));
-      if (getSize(others.document) === getSize(left)) throw error;
-      left = others.document;
-      leftOut.push(...others.leftOut);
-    }
-  }
-}
-
-function withoutItem(document: FlagDocument, { kind, name }: NamedItem): FlagDocument {
-  return {
-    ...document,
-    cohorts: document.cohorts.filter((item) => kind !== "cohort" || item.name !== name),
-    flags: document.flags.filter((item) => kind !== "flag" || item.key !== name),
-  };
-}
-
-const getSize = ({ cohorts, flags }: FlagDocument) => cohorts.length + flags.length;

@@ -1,5 +1,6 @@
 /** `flags import` of files with flags that cannot be kept as they are (contract, import 3: F1 to F6). */
 
+import { Database } from "bun:sqlite";
 import { afterAll, describe, expect, test } from "bun:test";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -205,3 +206,48 @@ test("filters whose condition sets are not a list are reported, and the flag is 
   ]);
   expect((await stored("sets")).active).toBe(false);
 }, 30_000);
+
+test("flags of a static cohort are off until the cohort has members", async () => {
+  const listed = { type: "cohort", cohort: "Listed" };
+  const around = { properties: { type: "AND", values: [{ ...listed, negation: true }] } };
+  const uses = (key: string, ...rules: object[]) => ({ key, filters: { groups: rules } });
+  const document = getFile("static.json", {
+    flagkeep_flags: 1,
+    cohorts: [
+      { name: "All but listed", filters: around },
+      { name: "Listed", is_static: true },
+    ],
+    flags: [
+      uses("listed-in", set(property("a", "exact", "b")), set(listed)),
+      uses("listed-out", set({ ...listed, operator: "not_in" })),
+      uses("listed-not", set({ type: "cohort", cohort: "All but listed" })),
+      uses("listed-none", set(property("a", "exact", "b"))),
+    ],
+  });
+  const members = 'the static cohort "Listed", whose members are not in the file.';
+  const obstacles = [
+    `listed-in, rule 2: it uses ${members}`,
+    `listed-out, rule 1: it uses ${members}`,
+    `listed-not, rule 1: it uses the cohort "All but listed", which depends on ${members}`,
+  ];
+  const keys = ["listed-in", "listed-out", "listed-not", "listed-none"];
+  const states = () => Promise.all(keys.map(async (key) => (await stored(key)).active));
+  for (const args of [["--dry-run"], [], []]) {
+    const { code, stderr } = await flags("import", document, ...args);
+    expect([code, lines(stderr)]).toEqual([0, obstacles.map((line) => `Not taken over: flag ${line}`)]);
+    if (args.length === 0) expect(await states()).toEqual([false, false, false, true]);
+  }
+  expect((await flags("import", document)).stdout).toContain("No differences.");
+  expect((await flags("enable", "listed-out")).code).toBe(0);
+  expect((await flags("import", document)).stdout).toContain("No differences.");
+  expect(await states()).toEqual([false, true, false, true]);
+
+  const people = new Database(join(dataDir, "people.sqlite"));
+  const metadata = new Database(join(dataDir, "flagkeep.sqlite"), { readonly: true });
+  const { id } = metadata.query("SELECT id FROM cohort WHERE name = 'Listed'").get() as { id: number };
+  people.run("INSERT INTO cohort_member (cohort_id, person_id) VALUES (?, 1)", [id]);
+  for (const database of [people, metadata]) database.close();
+  const { code, stderr } = await flags("import", document);
+  expect([code, lines(stderr)]).toEqual([0, []]);
+  expect(await states()).toEqual([true, true, true, true]);
+}, 60_000);

@@ -150,7 +150,7 @@ test("a server that begins with the newest: oldest first, nothing lost where tim
     const values = [{ type: "behavioral", key: "paid", value, time_value: 7, time_interval: "day" }];
     return { id: index + 1, name, filters: { properties: { type: "OR", values } } };
   });
-  // Of the third, of one that cannot be computed here, of one that was deleted, and of a flag that is left out.
+  // Of the third, of one that cannot be computed here, and of one that was deleted.
   const flagOf = (id: number, key: string, property: object) => ({
     ...{ id, key, name: "", active: true },
     filters: { groups: [{ properties: [property], rollout_percentage: 100 }] },
@@ -159,7 +159,6 @@ test("a server that begins with the newest: oldest first, nothing lost where tim
     flagOf(11, "third", { key: "id", type: "cohort", value: 3 }),
     flagOf(12, "in-order", { key: "id", type: "cohort", value: 2 }),
     flagOf(13, "deleted", { key: "id", type: "cohort", value: 99 }),
-    flagOf(14, "after", { key: "13", type: "flag", value: true, operator: "flag_evaluates_to" }),
   ];
   const keys = new Set<string | null>();
   const server = Bun.serve({
@@ -184,18 +183,15 @@ test("a server that begins with the newest: oldest first, nothing lost where tim
   });
   const api = new PostHogApi(`http://127.0.0.1:${server.port}/sub`, "phx_key");
   const options = { project: undefined, folder: join(folder, "copy"), isResumed: false, onRecords: () => {} };
-  const { folder: records, flags, leftOut } = await pullProject(api, options);
-  expect(flags.cohorts.map(({ name }) => name)).toEqual(["Cohort 4", "Once", "Once (2)"]);
+  const { folder: records, flags, renamed } = await pullProject(api, options);
+  expect(flags.cohorts.map(({ name }) => name)).toEqual(["Cohort 4", "In order", "Once", "Once (2)"]);
+  const using = (reference: object) => ({ groups: [{ properties: [{ type: "cohort", ...reference }] }] });
   expect(flags.flags).toMatchObject([
-    { key: "third", filters: { groups: [{ properties: [{ type: "cohort", cohort: "Once (2)" }] }] } },
+    { key: "deleted", filters: using({ value: 99 }) },
+    { key: "in-order", filters: using({ cohort: "In order" }) },
+    { key: "third", filters: using({ cohort: "Once (2)" }) },
   ]);
-  expect(leftOut).toEqual([
-    'Several cohorts are named "Once": one is imported as "Once (2)".',
-    expect.stringMatching(/^Cohort "In order" is not imported: .*performed_event_sequence/),
-    'Flag "deleted" is not imported: it references the cohort 99, which does not exist.',
-    'Flag "in-order" is not imported: it references the cohort "In order", which does not exist.',
-    'Flag "after" is not imported: it references the flag "deleted", which does not exist.',
-  ]);
+  expect(renamed).toEqual(['Several cohorts are named "Once": one is imported as "Once (2)".']);
   const pages = readdirSync(records).sort();
   const names = pages.flatMap((page) =>
     Bun.zstdDecompressSync(readFileSync(join(records, page)))
@@ -209,17 +205,26 @@ test("a server that begins with the newest: oldest first, nothing lost where tim
   await server.stop(true);
 });
 
-test("a project without events comes over, and a condition that cannot match does not stop its flags", async () => {
+test("a project without events: flags that would match other users are imported turned off", async () => {
   const flagOf = (id: number, key: string, properties: object[]) => ({
     ...{ id, key, name: "", active: true },
     filters: { groups: [{ properties, rollout_percentage: 100 }] },
   });
   const person = { type: "person", operator: "regex", key: "email" };
+  const inCohort = (value: number) => ({ type: "cohort", key: "id", value });
+  const sequence = { type: "behavioral", key: "paid", value: "performed_event_sequence" };
+  const cohorts = [
+    { id: 1, name: "In order", filters: { properties: { type: "OR", values: [sequence] } } },
+    { id: 2, name: "Listed", is_static: true },
+  ];
   const featureFlags = [
     flagOf(1, "plain", []),
     // Patterns run in linear time here.
     flagOf(2, "ahead", [{ ...person, value: "(?=a)b" }]),
     flagOf(3, "behind", [{ type: "flag", key: "2", value: true, operator: "flag_evaluates_to" }]),
+    flagOf(4, "in-order", [inCohort(1)]),
+    flagOf(5, "deleted", [inCohort(99)]),
+    flagOf(6, "listed", [inCohort(2)]),
   ];
   await using server = Bun.serve({
     port: 0,
@@ -227,29 +232,40 @@ test("a project without events comes over, and a condition that cannot match doe
     fetch(request) {
       const { pathname } = new URL(request.url);
       if (pathname === "/api/projects/") return Response.json({ results: [{ id: 1, name: "x" }] });
+      if (pathname.endsWith("/cohorts/")) return Response.json({ results: cohorts });
       return Response.json({ results: pathname.endsWith("/feature_flags/") ? featureFlags : [] });
     },
   });
   const { dataDir } = await initialisedDirectory();
-  const { stdout, stderr, code } = await flagkeep(
-    ["import", `http://127.0.0.1:${server.port}`, "--json", "--data-dir", dataDir],
-    { POSTHOG_PERSONAL_API_KEY: "phx_key" },
-  );
+  const pull = () =>
+    flagkeep(["import", `http://127.0.0.1:${server.port}`, "--json", "--data-dir", dataDir], {
+      POSTHOG_PERSONAL_API_KEY: "phx_key",
+    });
+  const { stdout, stderr, code } = await pull();
   expect({ stderr, code }).toEqual({ stderr: "", code: 0 });
-  expect(JSON.parse(stdout)).toMatchObject({
-    ...{ read: 0, complete: true },
-    flags: {
-      created: 3,
-      // It matches nothing here, and says so.
-      remarks: [expect.stringMatching(/^Flag "ahead": a condition matches nothing\. .*look-ahead/)],
-    },
-  });
+  const obstacles = [
+    expect.stringMatching(/^Not taken over: cohort "In order": .*performed_event_sequence/),
+    expect.stringMatching(/^Not taken over: flag ahead, rule 1: .*look-ahead/),
+    expect.stringMatching(/^Not taken over: flag behind, rule 1: .*flag ahead, which is imported turned off/),
+    expect.stringMatching(/^Not taken over: flag deleted, rule 1: .*99/),
+    expect.stringMatching(/^Not taken over: flag in-order, rule 1: .*"In order"/),
+    expect.stringMatching(/^Not taken over: flag listed, rule 1: .*static cohort "Listed"/),
+  ];
+  const { remarks, ...counts } = JSON.parse(stdout).flags;
+  expect(counts).toEqual({ created: 7, updated: 0 });
+  expect(remarks).toEqual(expect.arrayContaining(obstacles));
+  expect(remarks.filter((line: string) => line.startsWith("Not taken over"))).toHaveLength(obstacles.length);
+  expect(remarks).toContainEqual(
+    expect.stringContaining("turned off: ahead, behind, deleted, in-order, listed."),
+  );
   const kept = await flagkeep(["flags", "list", "--json", "--data-dir", dataDir]);
-  expect(JSON.parse(kept.stdout).map(({ key }: { key: string }) => key)).toEqual([
-    "ahead",
-    "behind",
-    "plain",
+  expect(
+    JSON.parse(kept.stdout).map(({ key, active }: { key: string; active: boolean }) => [key, active]),
+  ).toEqual([
+    ...["ahead", "behind", "deleted", "in-order", "listed"].map((key) => [key, false]),
+    ["plain", true],
   ]);
+  expect(JSON.parse((await pull()).stdout).flags).toMatchObject({ created: 0, updated: 0 });
   rmSync(dataDir, { recursive: true });
 }, 60_000);
 

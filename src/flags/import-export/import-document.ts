@@ -83,12 +83,13 @@ class Import {
 
   run(): ImportResult {
     const { remarks } = this.writer;
-    const { switchedOff } = this.request;
+    const { switchedOff, hasMembers = () => false } = this.request;
     const before = this.present();
     const document = this.withGroupTypes();
     const cohorts = this.inOrder(document.cohorts, ({ name }) => name, "cohort");
     const flags = this.ordered(document, before);
-    const items = switchedOff && new IndependentItems(this.writer, switchedOff, { document, before });
+    const items =
+      switchedOff && new IndependentItems(this.writer, { switchedOff, hasMembers, document, before });
     for (const cohort of cohorts) (items ?? this.writer).writeCohort(cohort);
     for (const flag of flags) (items ?? this.writer).writeFlag(flag);
     items?.finish();

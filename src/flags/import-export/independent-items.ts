@@ -12,29 +12,39 @@ import type { ItemWriter } from "./item-writer.ts";
 import { type Obstacle, wholeFlag, writeFlagInPart } from "./partial-flag.ts";
 import { namesIn } from "./references.ts";
 
+export interface IndependentSource {
+  /** Keys of the flags that lost something when the file was read. */
+  switchedOff: ReadonlySet<string>;
+  /** Whether a static cohort of the project has members. */
+  hasMembers: (cohortId: number) => boolean;
+  document: FlagDocument;
+  /** The project before the import. */
+  before: FlagDocument;
+}
+
 export class IndependentItems {
   readonly notTaken: (Obstacle & { flag: string })[] = [];
   /** Names of the cohorts of the file that are not imported; the project may have others with these names. */
   private readonly lostCohorts = new Set<string>();
+  /** Cohorts of the file whose members are not those of the source, and why: references to them are obstacles. */
+  private readonly incompleteCohorts = new Map<string, string>();
   /** Keys of the flags that would be on in the source. */
   private readonly lostFlags = new Set<string>();
   /** Flags to switch off when the flags that depend on them are, in the order of the import. */
   private readonly later = new Map<string, FlagItem>();
   private readonly referenced: ReadonlySet<string>;
 
-  /**
-   * @param switchedOff keys of the flags that lost something when the file was read.
-   * @param documents   the document, and the project before the import.
-   */
   constructor(
     private readonly writer: ItemWriter,
-    private readonly switchedOff: ReadonlySet<string>,
-    private readonly documents: { document: FlagDocument; before: FlagDocument },
+    private readonly source: IndependentSource,
   ) {
-    this.referenced = namesIn(documents.document.flags.map(({ filters }) => filters) as Json, "flag");
+    this.referenced = namesIn(source.document.flags.map(({ filters }) => filters) as Json, "flag");
   }
 
+  /** Call it for a cohort after those that it uses. */
   writeCohort(item: CohortItem): void {
+    const { name } = item;
+    const id = this.writer.cohortIds.get(name);
     const filters = isJsonObject(item.filters) ? withExactConditions(item.filters) : item.filters;
     const reason =
       unusableCondition(item.filters ?? null) ??
@@ -42,14 +52,32 @@ export class IndependentItems {
       this.writer.reasonAgainst(() =>
         this.writer.writeCohort(filters === undefined ? item : { ...item, filters }),
       );
-    if (reason === undefined) return;
-    this.lostCohorts.add(item.name);
-    this.writer.remarks.push(`Not taken over: cohort "${item.name}": ${reason}`);
+    if (reason !== undefined) {
+      this.lostCohorts.add(name);
+      this.writer.remarks.push(`Not taken over: cohort "${name}": ${reason}`);
+      return;
+    }
+    const incomplete = this.incompleteReason(item, id);
+    if (incomplete !== undefined) this.incompleteCohorts.set(name, incomplete);
+  }
+
+  /** Files have no members of static cohorts; members that the project has are those that a user added. */
+  private incompleteReason(
+    { is_static, filters = null, name }: CohortItem,
+    id: number | undefined,
+  ): string | undefined {
+    if (is_static === true) {
+      const hasMembers = id !== undefined && this.source.hasMembers(id);
+      return hasMembers ? undefined : `the static cohort "${name}", whose members are not in the file`;
+    }
+    const used = [...namesIn(filters, "cohort")].find((each) => this.incompleteCohorts.has(each));
+    if (used === undefined) return undefined;
+    return `the cohort "${name}", which depends on ${this.incompleteCohorts.get(used)}`;
   }
 
   writeFlag(item: FlagItem): void {
     const { key } = item;
-    const isLost = this.switchedOff.has(key);
+    const isLost = this.source.switchedOff.has(key);
     const lostRules = isLost ? [] : this.lostRules(item);
     const obstacles = writeFlagInPart(item, lostRules, isLost, {
       isNew: !this.writer.flagIds.has(key),
@@ -67,7 +95,7 @@ export class IndependentItems {
       const reason = this.writer.reasonAgainst(() => this.writer.writeFlag({ ...item, active: false }));
       if (reason === undefined) continue;
       // A flag that is not in the file depends on it.
-      const before = this.documents.before.flags.find((flag) => flag.key === key);
+      const before = this.source.before.flags.find((flag) => flag.key === key);
       if (before !== undefined) this.writer.writeFlag(before);
       this.notTaken.push({ flag: key, part: wholeFlag, reason });
     }
@@ -75,7 +103,7 @@ export class IndependentItems {
 
   /** Whether not a single item of the document was imported. */
   get isNothingTaken(): boolean {
-    const { cohorts, flags } = this.documents.document;
+    const { cohorts, flags } = this.source.document;
     const omitted = new Set(this.notTaken.filter(({ part }) => part === wholeFlag).map(({ flag }) => flag));
     return (
       flags.every(({ key }) => omitted.has(key)) && cohorts.every(({ name }) => this.lostCohorts.has(name))
@@ -87,18 +115,26 @@ export class IndependentItems {
     return [...this.lostFlags].filter((key) => this.writer.stored(key)?.active === false);
   }
 
-  /** Rules that refer to lost items of the file by the name of an item that the project has. */
+  /** Rules that match other users than in the source because of the items that they refer to. */
   private lostRules({ filters }: FlagItem): Obstacle[] {
     const groups = Array.isArray(filters?.groups) ? filters.groups : [];
     const ofRules = groups.flatMap((group, index): Obstacle[] => {
-      const reason = this.lostReference(group);
+      const reason = this.inexactReference(group);
       return reason === undefined ? [] : [{ part: `rule ${index + 1}`, reason }];
     });
     const { groups: _, ...others } = filters ?? {};
-    const reason = this.lostReference(others);
+    const reason = this.inexactReference(others);
     return reason === undefined ? ofRules : [...ofRules, { part: "its filters", reason }];
   }
 
+  private inexactReference(filters: Json): string | undefined {
+    const lost = this.lostReference(filters);
+    if (lost !== undefined) return lost;
+    const cohort = [...namesIn(filters, "cohort")].find((name) => this.incompleteCohorts.has(name));
+    return cohort === undefined ? undefined : `it uses ${this.incompleteCohorts.get(cohort)}`;
+  }
+
+  /** Why a value refers to a lost item of the file by the name of an item that the project has. */
   private lostReference(filters: Json): string | undefined {
     const cohort = [...namesIn(filters, "cohort")].find((name) => this.lostCohorts.has(name));
     if (cohort !== undefined && this.writer.cohortIds.has(cohort))

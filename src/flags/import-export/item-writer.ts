@@ -17,7 +17,7 @@ import { findFlag } from "../store/flag.ts";
 import { createFlag, type FlagWriteDeps, updateFlag } from "../store/flag-writes.ts";
 import { encryptionWarning, isEncryptionTurnedOn } from "../store/payload-history.ts";
 import { type CohortItem, type FlagDocument, type FlagItem, getDefault } from "./document.ts";
-import { getTitle, naming, noting, reasonOf } from "./import-errors.ts";
+import { getTitle, naming, reasonOf } from "./import-errors.ts";
 import { readContent, storedFlag } from "./project-content.ts";
 import { InvalidDocumentError } from "./read-document.ts";
 import { type NamedItem, withIds } from "./references.ts";
@@ -39,6 +39,8 @@ export interface ImportRequest {
    * rejecting the document. Present: the flags with losses when the file was read.
    */
   switchedOff?: ReadonlySet<string>;
+  /** Whether a static cohort of the project has members; absent: none has. */
+  hasMembers?: (cohortId: number) => boolean;
   now: Date;
 }
 
@@ -121,7 +123,7 @@ export class ItemWriter {
     const where = getTitle(named);
     const filters = isStatic
       ? { properties: {} }
-      : (noting(named, () => withIds(item.filters ?? null, this.ids, where)) as JsonObject);
+      : (withIds(item.filters ?? null, this.ids, where) as JsonObject);
     const fields = { description: String(item.description ?? ""), isStatic, filters };
     const id = this.cohortIds.get(item.name);
     const { metadata } = this.writing;
@@ -143,7 +145,7 @@ export class ItemWriter {
     const named: NamedItem = { kind: "flag", name: item.key };
     const where = getTitle(named);
     const { filters: sent, ...members } = item;
-    const identified = noting(named, () => withIds(sent, this.ids, where)) as JsonObject | null;
+    const identified = withIds(sent, this.ids, where) as JsonObject | null;
     const filters = identified && this.withFlagValues(identified);
     const writing = { ...this.writing, noteMisfit: this.misfitsOf(where) };
     const fields = naming(named, () =>
@@ -151,7 +153,7 @@ export class ItemWriter {
     );
     const id = this.flagIds.get(item.key);
     if (id === undefined) {
-      noting(named, () => refuseHiddenPayloads(item, where));
+      refuseHiddenPayloads(item, where);
       const created = naming(named, () =>
         createFlag(writing, {
           ...{ projectId, by, now, createsUsageDashboard: false },

@@ -1,7 +1,6 @@
 /** Resolves names in a document to IDs of a project, and orders the items for creation. Pure. */
 
 import { isJsonObject, type Json, type JsonObject, wholeNumber } from "../../lib/json.ts";
-import type { FlagDocument } from "./document.ts";
 import { InvalidDocumentError } from "./read-document.ts";
 
 /** The IDs for names; undefined for unknown names. */
@@ -54,58 +53,6 @@ function found(id: number | undefined, what: string, where: string): number {
 export interface NamedItem {
   kind: "cohort" | "flag";
   name: string;
-}
-
-/**
- * A document without items that refer, directly or indirectly, to items missing in it.
- *
- * @returns also why each was omitted, as messages.
- */
-export function withoutDangling(document: FlagDocument): {
-  document: FlagDocument;
-  leftOut: string[];
-} {
-  const leftOut: string[] = [];
-  let { cohorts, flags } = document;
-  for (;;) {
-    const known = {
-      cohort: new Set(cohorts.map(({ name }) => name)),
-      flag: new Set(flags.map(({ key }) => key)),
-    };
-    const isWhole = (title: string, filters: Json) => {
-      const missing = danglingIn(filters, known);
-      if (missing !== undefined)
-        leftOut.push(`${title} is not imported: it references ${missing}, which does not exist.`);
-      return missing === undefined;
-    };
-    const whole = {
-      cohorts: cohorts.filter(({ name, filters }) => isWhole(`Cohort "${name}"`, filters ?? null)),
-      flags: flags.filter(({ key, filters }) => isWhole(`Flag "${key}"`, filters)),
-    };
-    if (whole.cohorts.length === cohorts.length && whole.flags.length === flags.length)
-      return { document: { ...document, cohorts, flags }, leftOut };
-    ({ cohorts, flags } = whole);
-  }
-}
-
-/** A dangling reference in a value: by its name, or by an ID without a name. */
-function danglingIn(
-  value: Json,
-  known: Readonly<Record<"cohort" | "flag", ReadonlySet<string>>>,
-): string | undefined {
-  const open: Json[] = [value];
-  for (let node = open.pop(); node !== undefined; node = open.pop()) {
-    if (Array.isArray(node)) open.push(...node);
-    if (!isJsonObject(node)) continue;
-    open.push(...Object.values(node));
-    const kind = node.type;
-    if (kind !== "cohort" && kind !== "flag") continue;
-    const name = node[kind];
-    if (typeof name === "string" && !known[kind].has(name)) return `the ${kind} "${name}"`;
-    const id = kind === "cohort" ? node.value : node.key;
-    if (typeof name !== "string" && id !== undefined) return `the ${kind} ${JSON.stringify(id)}`;
-  }
-  return undefined;
 }
 
 /** Keys of flags or names of cohorts that a value refers to. */

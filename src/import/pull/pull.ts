@@ -8,7 +8,7 @@
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { FlagDocument } from "../../flags/import-export/document.ts";
-import { posthogDocument, withoutUncomputable } from "../../flags/import-export/vendors/posthog.ts";
+import { posthogDocument } from "../../flags/import-export/vendors/posthog.ts";
 import type { Json, JsonObject } from "../../lib/json.ts";
 import { getId } from "../map/lenient-json.ts";
 import type { PostHogApi } from "./posthog-api.ts";
@@ -37,8 +37,8 @@ export interface PulledProject {
   /** Contains the pages: events before persons before groups, oldest first. */
   folder: string;
   flags: FlagDocument;
-  /** Messages about parts of the project that are not in `flags`, because they cannot be evaluated here. */
-  leftOut: string[];
+  /** Messages about cohorts with other names in `flags`. */
+  renamed: string[];
 }
 
 export interface PullOptions {
@@ -81,9 +81,8 @@ class Pull {
     await this.part("events", () => this.events());
     await this.part("persons", () => this.persons());
     await this.part("groups", () => this.groups());
-    const { renamed = [], ...written } = readJson<CopiedDocument>(this.flagsPath)!;
-    const { document, leftOut } = withoutUncomputable(written);
-    return { folder: this.records, flags: document, leftOut: [...renamed, ...leftOut] };
+    const { renamed = [], ...flags } = readJson<CopiedDocument>(this.flagsPath)!;
+    return { folder: this.records, flags, renamed };
   }
 
   private get path(): string {

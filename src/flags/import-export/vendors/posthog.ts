@@ -3,10 +3,8 @@
  * identical, so every user keeps the same values. Pure.
  */
 
-import { unusableCondition } from "../../../cohorts/cohort-filters.ts";
 import { isDeeperThan, isJsonObject, type Json, type JsonObject } from "../../../lib/json.ts";
 import { type FlagDocument, writeDocument } from "../document.ts";
-import { withoutDangling } from "../references.ts";
 import type { NotMapped } from "./flag-items.ts";
 import { entries, list, name, object, stringify } from "./values.ts";
 
@@ -111,26 +109,6 @@ export function posthogDocument({ flags, cohorts, groupTypes }: PostHogContent):
     groupTypes,
   });
   return { document, renamed };
-}
-
-/**
- * PostHog has more kinds of conditions, and allows references to deleted cohorts: items with these must not block all
- * others.
- *
- * @returns also why each was omitted, as messages.
- */
-export function withoutUncomputable(document: FlagDocument): {
-  document: FlagDocument;
-  leftOut: string[];
-} {
-  const uncomputable: string[] = [];
-  const cohorts = document.cohorts.filter(({ name: cohort, filters }) => {
-    const reason = unusableCondition(filters ?? null);
-    if (reason !== undefined) uncomputable.push(`Cohort "${cohort}" is not imported: ${reason}`);
-    return reason === undefined;
-  });
-  const { document: whole, leftOut } = withoutDangling({ ...document, cohorts });
-  return { document: whole, leftOut: [...uncomputable, ...leftOut] };
 }
 
 /** Here cohorts are identified by name: in PostHog some have none, and several the same. */
