@@ -1,6 +1,6 @@
 /** Finds the events that ingestion would drop, before sending, with the rules of ingestion itself. */
 
-import { InvalidItem } from "../http/decode/errors.ts";
+import { InvalidItem, PayloadTooComplexError } from "../http/decode/errors.ts";
 import { normalize, requestFacts } from "../ingestion/normalize.ts";
 import type { Outcome, WarningType } from "../ingestion/outcome.ts";
 import { parsePayload } from "../ingestion/payload.ts";
@@ -14,6 +14,18 @@ import { parseJsonString } from "./read/json-text.ts";
 /** Such events would get the time of the import, which is never right for old data. */
 const withoutTime = new Set<WarningType>(["ignored_invalid_timestamp", "historical_event_without_timestamp"]);
 
+/** An event that ingestion rejects because of its size (contract, import O4). */
+export const tooLarge = "message_size_too_large";
+
+/** In UTF-8, a character of a JavaScript string has at most this many bytes. */
+const bytesPerCharacter = 3;
+
+/** Whether the JSON of an event has more bytes than this; `length` is in bytes unless it is a string. */
+export function isLarger(text: string | { length: number }, bytesMax: number): boolean {
+  if (typeof text !== "string") return text.length > bytesMax;
+  return text.length * bytesPerCharacter > bytesMax && Buffer.byteLength(text) > bytesMax;
+}
+
 /** Why each of the events with these JSON texts would be dropped; undefined for accepted ones. */
 export function getRejections(texts: readonly string[]): (string | undefined)[] {
   if (texts.length === 0) return [];
@@ -25,6 +37,7 @@ export function getRejections(texts: readonly string[]): (string | undefined)[] 
       try {
         return refusals([text])[0];
       } catch (error) {
+        if (error instanceof PayloadTooComplexError) return tooLarge;
         return error instanceof InvalidItem ? error.reason : "invalid_payload";
       }
     });

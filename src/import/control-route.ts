@@ -12,6 +12,12 @@ export interface ImportBatch {
   project_id: number;
 }
 
+/** What the server's ingestion accepts. */
+export interface ImportLimits {
+  /** Of the JSON of one event: `--body-limit`. */
+  eventBytesMax: number;
+}
+
 /** Per lane, the last sequence number assigned. */
 export type LastSeqs = Record<Lane, number>;
 
@@ -19,6 +25,7 @@ export type LastSeqs = Record<Lane, number>;
 export function importRoutes(
   projects: ProjectDirectory,
   journal: () => JournalPort | undefined,
+  limits: ImportLimits,
 ): RpcHandlers {
   const opened = () => {
     const open = journal();
@@ -37,6 +44,7 @@ export function importRoutes(
         throw new Error(`Project ${project_id} does not exist.`);
       await intake.appendImported(project, bytes);
     },
+    import_limits: () => limits,
     last_seqs(): LastSeqs {
       const seqs: LastSeqs = { realtime: 0, historical: 0 };
       for (const { lane, lastSeq } of opened().state()) seqs[lane] = lastSeq;

@@ -4,6 +4,7 @@
  */
 
 import type { PersonLanes, StoredEvent } from "../events/duckdb/known-uuids.ts";
+import type { ImportLimits } from "./control-route.ts";
 import type { LivePersons } from "./device-owners.ts";
 import type { ImportClient } from "./import-client.ts";
 
@@ -61,6 +62,10 @@ export class GroupedTarget implements ImportClient {
   constructor(private readonly target: ImportClient) {
     this.uuids = new GroupedQuestions((uuids) => target.knownUuids(uuids));
     this.persons = new GroupedQuestions((distinctIds) => target.personsOf(distinctIds));
+  }
+
+  limits(): Promise<ImportLimits> {
+    return this.target.limits();
   }
 
   knownUuids(uuids: string[]): Promise<ReadonlySet<string>> {

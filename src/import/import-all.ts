@@ -134,6 +134,7 @@ export async function importAll(order: ImportOrder): Promise<Imported> {
     if (said.add(`source user:${JSON.stringify(user)}`)) store.addSourceUser("amplitude_merges", user);
   };
   const hasHistory = await target.hasHistory();
+  const { eventBytesMax } = await target.limits();
   const said = new RecentStrings();
   const copiers = new RecordCopiers();
   const requests = new RequestWriter();
@@ -153,7 +154,7 @@ export async function importAll(order: ImportOrder): Promise<Imported> {
         continue;
       }
       const rejectPath = getRejectPath(path, content.name, dataDir);
-      const identity = { gate, ordinals, said, hasHistory };
+      const identity = { gate, ordinals, said, hasHistory, eventBytesMax };
       const sending = { target, recent, receipt, copiers, requests, order: sendingOrder };
       const shared = {
         ...identity,

@@ -6,7 +6,7 @@ import type { PersonLanes, StoredEvent } from "../events/duckdb/known-uuids.ts";
 import { ReusedBuffers } from "../lib/buffer-pool.ts";
 import { NotFoundError } from "../lib/errors.ts";
 import { RpcUpload } from "../rpc/server.ts";
-import type { ImportBatch, LastSeqs } from "./control-route.ts";
+import type { ImportBatch, ImportLimits, LastSeqs } from "./control-route.ts";
 import type { LivePersons } from "./device-owners.ts";
 import type { CopiedEvent } from "./read/record.ts";
 
@@ -20,6 +20,7 @@ const eventsMax = 400;
 const bytesMax = 128 * 1024;
 
 export interface ImportClient {
+  limits(): Promise<ImportLimits>;
   /**
    * Stores a batch of events in the historical lane, all or none; resolves once they are on disk.
    *
@@ -59,6 +60,7 @@ export interface ImportServer {
 /** @param by author of deletions of persons that are deleted in the source. */
 export function importClient(server: ImportServer, projectId: number, by: Author): ImportClient {
   return {
+    limits: () => server.tell<ImportLimits>("import_limits"),
     async send(requests) {
       const batch: ImportBatch = { project_id: projectId };
       await server.tell("import_requests", new RpcUpload(batch, requests));

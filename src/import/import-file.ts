@@ -79,6 +79,8 @@ export interface ImportJob {
   /** Table cells that count as null, in addition to the built-in ones. */
   nulls?: readonly string[];
   gate: LinkGate;
+  /** Of the JSON of one event, in the server's ingestion. */
+  eventBytesMax: number;
   /** Whether an older version may have loaded the same records. */
   hasHistory: boolean;
   /** Counts of equal records without an ID; shared by the files of one import. */
@@ -382,7 +384,8 @@ class Importer {
   private async flush(): Promise<void> {
     const { job, batch } = this;
     this.batch = new RecordBatch();
-    batch.check();
+    // What a server has stored can be loaded into one with a lower limit.
+    batch.check(this.format === "flagkeep" ? Number.POSITIVE_INFINITY : job.eventBytesMax);
     const tooMany = batch.rejects[job.rejectsLeft.count];
     if (tooMany !== undefined) {
       batch.endBefore(tooMany.line);

@@ -2,7 +2,7 @@
 
 import type { JsonObject } from "../lib/json.ts";
 import { propertyBytesMax } from "../persons/identity/property-state.ts";
-import { getRejections, getSizeViolation } from "./check.ts";
+import { getRejections, getSizeViolation, isLarger, tooLarge } from "./check.ts";
 import type { ImportCounts } from "./counts.ts";
 import type { MappedRecord, Snapshot, SourceUser } from "./map/mapped.ts";
 import type { FinishedEvent } from "./map/to-events.ts";
@@ -87,32 +87,46 @@ export class RecordBatch {
     );
   }
 
-  /** Rejects what ingestion would not store. A record is taken completely or not at all. */
-  check(): void {
+  /**
+   * Rejects what ingestion would not store. A record is taken completely or not at all.
+   *
+   * @param eventBytesMax of the JSON of an event.
+   */
+  check(eventBytesMax: number): void {
+    this.checkEventSizes(eventBytesMax);
     const mapped = this.items.filter((item): item is MappedItem => typeof item.text === "string");
     const refusals = getRejections(mapped.map(({ text }) => text));
     mapped.forEach(({ line, record, timeProblem }, index) => {
       const rejection = refusals[index];
       const reason =
         rejection === undefined || withoutTime.has(rejection) ? (timeProblem ?? rejection) : rejection;
-      if (reason === undefined || this.rejected.has(line)) return;
-      this.rejected.set(line, reason);
-      this.rejects.push({ line, reason, record });
+      if (reason !== undefined) this.reject(line, reason, record);
     });
-    this.checkSizes();
+    this.checkPropertySizes();
     if (this.rejected.size > 0) this.items = this.items.filter(({ line }) => !this.rejected.has(line));
     this.rejects.sort((one, other) => one.line - other.line);
   }
 
+  private reject(line: number, reason: string, record: Reject["record"]): void {
+    if (this.rejected.has(line)) return;
+    this.rejected.set(line, reason);
+    this.rejects.push({ line, reason, record });
+  }
+
+  /** Rows of persons and groups have the limit of their properties. */
+  private checkEventSizes(eventBytesMax: number): void {
+    for (const item of this.items)
+      if (item.snapshot === undefined && isLarger(item.text, eventBytesMax))
+        this.reject(item.line, tooLarge, getRecord(item));
+  }
+
   /** Finds properties of persons and groups that ingestion does not store: their event stays (contract, import O4). */
-  private checkSizes(): void {
+  private checkPropertySizes(): void {
     for (const item of this.items) {
       if (item.text.length <= propertyBytesMax || this.rejected.has(item.line)) continue;
-      const event = typeof item.text === "string" ? item.text : item.text.record;
-      const reason = getSizeViolation(event);
-      const record = "record" in item ? item.record : event;
+      const reason = getSizeViolation(typeof item.text === "string" ? item.text : item.text.record);
       if (reason === undefined) continue;
-      this.incomplete.push({ line: item.line, reason, record });
+      this.incomplete.push({ line: item.line, reason, record: getRecord(item) });
       this.omissions.add(item.line, { warnings: [reason] });
     }
   }
@@ -158,4 +172,8 @@ export class RecordBatch {
       ...this.omissions.counts((line) => line <= end && !this.rejected.has(line)),
     };
   }
+}
+
+function getRecord(item: LineItem): Reject["record"] {
+  return "record" in item ? item.record : item.text.record;
 }

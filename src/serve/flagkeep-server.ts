@@ -240,7 +240,9 @@ export class FlagkeepServer {
       schema: () => knownVersions(),
       console: () => ({ base: consoleBase(this.config, this.url) }),
       unknown_keys: () => this.unknownKeys.list(),
-      ...importRoutes(this.metadata.projects, () => this.journal),
+      ...importRoutes(this.metadata.projects, () => this.journal, {
+        eventBytesMax: this.config["body-limit"],
+      }),
       ...this.eraser.rpc(),
       ...this.uploads.rpc(),
     });

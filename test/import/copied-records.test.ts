@@ -48,6 +48,7 @@ class StartedServer implements ImportClient {
   }
 
   knownUuids = async () => new Set<string>();
+  limits = async () => ({ eventBytesMax: 20 * 1024 * 1024 });
   hasHistory = async () => true;
   storedEvents = async () => [];
   personsOf = async () => new Map();

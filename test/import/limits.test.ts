@@ -129,3 +129,35 @@ test("events of 19 MB come back from every format", async () => {
     expect(kept(await exported(dataDir, "ndjson"))).toEqual(before);
   }
 }, 300_000);
+
+test("an event larger than ingestion accepts is rejected with its reason, on both ways; own exports are not", async () => {
+  const limit = 64 * 1024;
+  await using server = await ServerProcess.start({ args: ["--body-limit", "64KiB"] });
+  const sized = (n: number, bytes: number, more: object = {}) => {
+    const event = { ...JSON.parse(good(n)), uuid: Bun.randomUUIDv7(), ...more };
+    event.properties.text = "é".repeat(bytes / 2);
+    return JSON.stringify(event);
+  };
+  const own = { received_at: "2023-11-14T22:13:20.000000Z", seq: 1, timestamp: "2023-11-14T22:13:20.000000Z" };
+  const small = Array.from({ length: 20 }, (_, n) => good(n));
+  const complex = good(1).replace(/\}\}$/, `,"list":[${"[],".repeat(1_000_000)}[]]}}`);
+  const reasons = (path: string) =>
+    readFileSync(`${path}.rejected.ndjson`, "utf8")
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line))
+      .map(({ line, reason }) => [line, reason]);
+  for (const args of [[], ["--map", "x=y"]]) {
+    const lines = [...small, sized(21, limit), sized(22, limit - 1_000), good(23)];
+    const path = file(`large${args.length}.ndjson`, lines.join("\n"));
+    const { code, summary } = await load(server.dataDir, path, ...args);
+    expect({ code, summary }).toMatchObject({ code: 0, summary: { read: 23, rejected: 1 } });
+    expect(reasons(path)).toEqual([[21, "message_size_too_large"]]);
+  }
+  const exported = await load(server.dataDir, file("own.ndjson", sized(1, limit, own)));
+  expect(exported).toMatchObject({ code: 0, summary: { accepted: 1, rejected: 0 } });
+  const { dataDir } = await initialisedDirectory();
+  const path = file("complex.ndjson", [good(0), complex, good(2)].join("\n"));
+  expect((await load(dataDir, path)).summary).toMatchObject({ accepted: 2, rejected: 1 });
+  expect(reasons(path)).toEqual([[2, "message_size_too_large"]]);
+}, 120_000);

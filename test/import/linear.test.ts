@@ -146,6 +146,7 @@ describe("archives", () => {
         for (const line of lines)
           for (const { distinct_id } of JSON.parse(line).batch) seen.sent.push(distinct_id);
       },
+      limits: async () => ({ eventBytesMax: 20 * 1024 * 1024 }),
       hasHistory: async () => true,
       storedEvents: async () => [],
       personsOf: async () => new Map(),

@@ -75,6 +75,7 @@ class SlowTarget implements ImportClient {
     this.arrived += 1;
   }
 
+  limits = async () => ({ eventBytesMax: 20 * 1024 * 1024 });
   hasHistory = async () => true;
   storedEvents = async () => [];
   personsOf = async () => new Map();
