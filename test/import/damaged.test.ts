@@ -1,6 +1,6 @@
 /** Damaged files: what is loaded is exact, and the rest is loaded later. Source: contract, import 1.9. */
 
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { isBeginningOfJson } from "../../src/import/read/json-text.ts";
@@ -61,6 +61,62 @@ test("lines that end in the middle of a record continue with --resume; an invali
   const invalid = Buffer.from(`${lines[0]}\n{broken`);
   expect(await load(project, "b.ndjson", invalid)).toMatchObject({ code: 0, summary: { rejected: 1 } });
 }, 60_000);
+
+describe("files that are cut off continue with --resume", () => {
+  const records = Array.from({ length: 30 }, (_, n) => ({
+    ...{
+      event: "e",
+      distinct_id: `u${n}`,
+      timestamp: 1.7e9 + n,
+      properties: { text: `é, ${n}\nsecond, "line"` },
+    },
+  }));
+  const csv = records.map(({ properties, ...rest }) => {
+    const text = properties.text.replaceAll('"', '""');
+    return `${Object.values(rest).join()},"${text}",end`;
+  });
+  const table = `event,distinct_id,timestamp,text,last\n${csv.join("\n")}\n`;
+  const snowplow = records.map(({ distinct_id }, n) => {
+    const cells: string[] = Array(131).fill("");
+    cells[3] = `2024-05-01 10:00:${10 + n}.000`;
+    cells[5] = "page_view";
+    cells[6] = `11111111-1111-4111-8111-1111111111${10 + n}`;
+    cells[15] = distinct_id;
+    return cells.join("\t");
+  });
+  const list = JSON.stringify(records);
+  const jsonLines = records.map((record) => JSON.stringify(record)).join("\n");
+  for (const [name, whole, cut] of [
+    ["a row with too few cells", table, table.length - 4],
+    ["a row that ends in the second line of a quoted cell", table, table.length - 10],
+    ["a row that ends in the first line of a quoted cell", table, Buffer.from(table).lastIndexOf("é")],
+    ["a row without a header", `${snowplow.join("\n")}\n`, -20],
+    ["a line that ends inside of a character", jsonLines, Buffer.from(jsonLines).lastIndexOf("é") + 1],
+    ["a list that ends inside of a record", list, -30],
+    ["a list that ends behind a record", list, -1],
+  ] as const)
+    test(name, async () => {
+      const project = await SampleProject.create();
+      const start = Buffer.from(whole).subarray(0, cut);
+      const loaded = name.endsWith("behind a record") ? 30 : 29;
+      const counts = { accepted: loaded, rejected: 1, complete: false };
+      const first = await load(project, "a", start);
+      expect(first).toMatchObject({ code: 1, summary: counts });
+      expect(first.stderr).toContain("is cut off");
+      const rest = await load(project, "a", Buffer.from(whole), "--resume");
+      const all = { read: 30, accepted: 30, rejected: 0, complete: true };
+      expect(rest).toMatchObject({ code: 0, stderr: "", summary: all });
+    }, 60_000);
+
+  test("a quote that is never closed costs its row if another row follows", async () => {
+    const project = await SampleProject.create();
+    const broken = `event,distinct_id,timestamp,text\ne,u,1700000001,"open\ne,v,1700000002,x`;
+    expect(await load(project, "a.csv", Buffer.from(broken))).toMatchObject({
+      code: 0,
+      summary: { accepted: 1, rejected: 1 },
+    });
+  }, 60_000);
+});
 
 test("nothing is loaded of a packed file with a wrong checksum", async () => {
   const project = await SampleProject.create();

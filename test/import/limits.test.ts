@@ -138,7 +138,11 @@ test("an event larger than ingestion accepts is rejected with its reason, on bot
     event.properties.text = "é".repeat(bytes / 2);
     return JSON.stringify(event);
   };
-  const own = { received_at: "2023-11-14T22:13:20.000000Z", seq: 1, timestamp: "2023-11-14T22:13:20.000000Z" };
+  const own = {
+    received_at: "2023-11-14T22:13:20.000000Z",
+    seq: 1,
+    timestamp: "2023-11-14T22:13:20.000000Z",
+  };
   const small = Array.from({ length: 20 }, (_, n) => good(n));
   const complex = good(1).replace(/\}\}$/, `,"list":[${"[],".repeat(1_000_000)}[]]}}`);
   const reasons = (path: string) =>

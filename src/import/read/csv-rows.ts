@@ -30,8 +30,8 @@ export interface CsvRow {
   lines: number;
 }
 
-/** The row has no end in the text, or its quotes are invalid. */
-export type CsvFault = "incomplete" | "broken";
+/** The row has no end in the text, its quotes are invalid, or the file ends inside of them. */
+export type CsvFault = "incomplete" | "broken" | "unclosed";
 
 const [quote, space, carriageReturn] = ['"', 0x20, 0x0d];
 /** Literal after a backslash. */
@@ -91,7 +91,7 @@ export class CsvRows {
     for (let at = start; ; ) {
       const close = text[at] === quote && quotes !== "never" ? this.closeOf(at, isLast) : "broken";
       if (close === "incomplete") return close;
-      if (close === "broken" && text[at] === quote && quotes === "always") return close;
+      if (typeof close === "string" && text[at] === quote && quotes === "always") return close;
       let end: number;
       if (typeof close !== "string") {
         const inner = text.slice(at + 1, close.at);
@@ -151,7 +151,7 @@ export class CsvRows {
     let hasPairs = false;
     for (let from = open + 1; ; ) {
       const at = text.indexOf(quote, from);
-      if (at === -1) return isLast ? "broken" : "incomplete";
+      if (at === -1) return isLast ? "unclosed" : "incomplete";
       if (escapes !== "none" && isEscaped(text, open + 1, at)) {
         from = at + 1;
         continue;

@@ -5,11 +5,21 @@
  * A broken row costs one row: with invalid quotes, its first line is reported as a problem and reading continues at the
  * next line, so that an unclosed quote does not swallow the rest of the file. The time is linear in the size of the
  * file, however broken it is (contract, import 1.10).
+ *
+ * A last row without a line break and with too few cells, or with an open quote, is no record: the rest is missing.
  */
 
 import type { Json, JsonObject } from "../../lib/json.ts";
-import { type CsvForm, type CsvRow, CsvRows, columnsMax, isEscaped, noValue } from "./csv-rows.ts";
-import { UnreadableFileError } from "./input.ts";
+import {
+  type CsvFault,
+  type CsvForm,
+  type CsvRow,
+  CsvRows,
+  columnsMax,
+  isEscaped,
+  noValue,
+} from "./csv-rows.ts";
+import { CorruptInputError, UnreadableFileError } from "./input.ts";
 import { objectFrom } from "./json-text.ts";
 import type { ReadRecord } from "./record.ts";
 import { commentLength, getCsvForm, isSnowplowLine, snowplowForm } from "./table-form.ts";
@@ -36,8 +46,12 @@ export interface CsvOptions {
   snowplowRow?: (values: string[]) => JsonObject;
 }
 
-/** @throws {UnreadableFileError} the first line is not a header, or names too many columns. */
+/**
+ * @throws {UnreadableFileError} the first line is not a header, or names too many columns.
+ * @throws {CorruptInputError} after the other records, if the last row has no end.
+ */
 export async function* readCsv(
+  name: string,
   blocks: AsyncIterable<string>,
   options: CsvOptions = {},
 ): AsyncGenerator<ReadRecord> {
@@ -50,7 +64,9 @@ export async function* readCsv(
       yield* reader.take(rest, false);
     } else yield* reader.take(block, false);
   }
-  if (reader !== undefined) yield* reader.take("", true);
+  if (reader === undefined) return;
+  const cutLine = yield* reader.take("", true);
+  if (cutLine !== undefined) throw new CorruptInputError(`${name} is cut off: line ${cutLine} has no end.`);
 }
 
 /** @param line number of the header. */
@@ -69,6 +85,8 @@ class CsvReader {
   private text = "";
   /** Minimum text length before the next attempt: a long row must not be read again with every block. */
   private enough = 0;
+  /** Cells of the first row, if the table has no header. */
+  private width = 0;
   /** NUL bytes were found, with which ClickHouse fills a FixedString. */
   private hasNul = false;
 
@@ -82,30 +100,45 @@ class CsvReader {
     this.hasNul = form.escapes === "all";
   }
 
-  *take(block: string, isLast: boolean): Generator<ReadRecord> {
+  /** @returns the line of the last row, if the rest of the file is missing. */
+  *take(block: string, isLast: boolean): Generator<ReadRecord, number | undefined> {
     this.text += block;
     this.hasNul ||= block.includes("\0");
-    if (this.text.length < this.enough && !isLast) return;
+    if (this.text.length < this.enough && !isLast) return undefined;
     const { text } = this;
     const rows = new CsvRows(text, this.form, this.nulls);
+    const canBeCut = isLast && !text.endsWith(this.form.newline);
+    /** Rows that may be the beginning of the last one. */
+    const tail: ReadRecord[] = [];
     let at = 0;
     while (at < text.length) {
       const row = rows.rowAt(at, isLast);
       // A quote may have opened one row that extends over the rest of the file.
       if (row === "incomplete" && text.length - at <= rowLengthMax) break;
+      let read: ReadRecord | undefined;
       if (typeof row === "string") {
         const end = this.lineEnd(at);
-        yield this.brokenLine(text.slice(at, end));
+        read = this.brokenLine(text.slice(at, end));
         at = end + 1;
-        continue;
+      } else {
+        read = this.recordOf(row, this.line);
+        this.line += row.lines;
+        at = row.end;
       }
-      const record = this.recordOf(row, this.line);
-      this.line += row.lines;
-      at = row.end;
-      if (record !== undefined) yield record;
+      if (read === undefined) continue;
+      // A row after it shows that the quote belongs to one broken row.
+      if (read.record !== undefined) yield* tail.splice(0);
+      const isOpen = row === "unclosed" || (at > text.length && this.isShort(row));
+      if (canBeCut && (isOpen || tail.length > 0)) tail.push(read);
+      else yield read;
     }
     this.text = text.slice(at);
     this.enough = Math.min(2 * this.text.length, rowLengthMax);
+    return tail[0]?.line;
+  }
+
+  private isShort(row: CsvRow | CsvFault): boolean {
+    return typeof row !== "string" && row.cells.length < (this.columns?.length ?? this.width);
   }
 
   private recordOf(read: CsvRow, line: number): ReadRecord | undefined {
@@ -143,6 +176,7 @@ class CsvReader {
     const problem = getProblem(text);
     if (problem !== undefined) return { line, problem, text: withoutMarks(text) };
     if (!isSnowplowLine(text)) return { line, problem: "wrong_column_count", text };
+    if (this.width === 0) this.width = row.length;
     return { line, record: recordOf(row.map((cell) => (this.nulls.has(cell) ? "" : cell))) };
   }
 

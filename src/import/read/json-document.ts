@@ -38,8 +38,9 @@ export async function* readDocument(
     isFirst = false;
     for (const read of splitter.take(hasMark ? chunk.subarray(3) : chunk)) yield namedRow(read, columns);
   }
-  for (const read of splitter.end()) yield namedRow(read, columns);
+  // The record that is not complete is read again when the file is.
   if (splitter.isOpen) throw new CorruptInputError(`${name} is cut off: its JSON has no end.`);
+  for (const read of splitter.end()) yield namedRow(read, columns);
 }
 
 /** A row of a response `{"columns":[…],"results":[[…]]}` as a record. Source: contract, import 2.1. */
@@ -70,9 +71,9 @@ class JsonSplitter {
 
   constructor(private readonly member: string | undefined) {}
 
-  /** A list or an object has no end yet. */
+  /** A list, an object or a string has no end yet. */
   get isOpen(): boolean {
-    return this.depth > 0;
+    return this.depth > 0 || this.isInText;
   }
 
   *take(chunk: Buffer): Generator<ReadRecord> {

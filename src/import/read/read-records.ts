@@ -41,7 +41,7 @@ export function recordSource(
       case "parquet":
         return singly(readParquet(content, options));
       case "csv":
-        return singly(readCsv(textBlocks(bytes), options));
+        return singly(readCsv(name, textBlocks(bytes), options));
       case "document":
         return singly(readDocument(name, bytes, shape.member, shape.columns));
       default:
@@ -57,6 +57,9 @@ export function recordSource(
 async function* singly(records: AsyncIterable<ReadRecord>): AsyncGenerator<readonly ReadRecord[]> {
   for await (const record of records) yield [record];
 }
+
+/** Problems of a last line that may be cut off, also inside of a character. */
+const unfinished = new Set<string | undefined>(["not_json", "not_utf8"]);
 
 /**
  * The records of lines. A last line that ends in the middle of its JSON is no record: the rest of the file is missing.
@@ -80,7 +83,7 @@ async function* wholeLines(
   for await (const records of readLines(watched(), copierNow)) {
     if (last !== undefined) yield last;
     last = undefined;
-    if (isOpen && records.at(-1)?.problem === "not_json") last = records;
+    if (isOpen && unfinished.has(records.at(-1)?.problem)) last = records;
     else yield records;
   }
   const cut = last?.at(-1);
