@@ -27,6 +27,7 @@ import annotationsSql from "./migrations/016-annotations.sql" with { type: "text
 import surveysSql from "./migrations/017-surveys.sql" with { type: "text" };
 import rollbackConditionsSql from "./migrations/018-rollback-conditions.sql" with { type: "text" };
 import surveyIterationsSql from "./migrations/019-survey-iterations.sql" with { type: "text" };
+import flagViewsSql from "./migrations/020-flag-views.sql" with { type: "text" };
 import * as schema from "./schema.ts";
 
 export type Schema = typeof schema;
@@ -56,6 +57,7 @@ const metadataMigrations: readonly Migration[] = [
   { version: 17, name: "surveys", sql: surveysSql },
   { version: 18, name: "rollback conditions", sql: rollbackConditionsSql },
   { version: 19, name: "survey iterations", sql: surveyIterationsSql },
+  { version: 20, name: "flag views", sql: flagViewsSql },
 ];
 
 /** The part that cluster nodes share in PostgreSQL. */

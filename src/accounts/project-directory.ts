@@ -2,6 +2,7 @@
 
 import { eq } from "drizzle-orm";
 import type { Changes, Reading } from "./db.ts";
+import type { FlagView } from "./flag-views.ts";
 import { KeyIndex, type KeyKind, keyKinds, type PreviousKeyUsage, previousKeyUsage } from "./project-keys.ts";
 import { project } from "./schema.ts";
 import type { WebGoal } from "./web-goals.ts";
@@ -46,6 +47,8 @@ export interface Project {
   webGoals: WebGoal[];
   /** Whether web analytics counts `$screen` as a page view. */
   countScreens: boolean;
+  /** Saved views of the flag list. */
+  flagViews: FlagView[];
   /** An archived project accepts no events and evaluates no flags; its data is kept. */
   archivedAt: Date | null;
   createdAt: Date;

@@ -5,6 +5,7 @@ import { InvalidFieldError, NotFoundError, trimmedString } from "../lib/errors.t
 import { zoneName } from "../lib/time-zone.ts";
 import { type Author, type Change, recordActivity } from "./activity.ts";
 import { bumpRevision, type MetadataTx } from "./db.ts";
+import { checkFlagViews, type FlagView } from "./flag-views.ts";
 import { checkAdoptedProjectKey, newProjectKey, newSecretKey } from "./key-formats.ts";
 import type { Metadata } from "./metadata.ts";
 import type { Project } from "./project-directory.ts";
@@ -40,6 +41,7 @@ export interface ProjectChange {
   weekStartDay?: Project["weekStartDay"];
   webGoals?: readonly Partial<WebGoal>[];
   countScreens?: boolean;
+  flagViews?: readonly FlagView[];
 }
 
 const projectsPerOrganizationMax = 2_000;
@@ -115,6 +117,7 @@ export function updateProject(
     ...(change.weekStartDay === undefined ? {} : { weekStartDay: change.weekStartDay }),
     ...(change.webGoals === undefined ? {} : { webGoals: checkWebGoals(change.webGoals) }),
     ...(change.countScreens === undefined ? {} : { countScreens: change.countScreens }),
+    ...(change.flagViews === undefined ? {} : { flagViews: checkFlagViews(change.flagViews) }),
   }));
 }
 
@@ -242,6 +245,7 @@ function getChanges(before: Project, after: Project): Change[] {
     week_start_day: entry.weekStartDay,
     web_goals: entry.webGoals.map((goal) => ({ ...goal })),
     count_screens: entry.countScreens,
+    flag_views: entry.flagViews.map((view) => ({ ...view })),
     archived: entry.archivedAt !== null,
   });
   const [old, present] = [shown(before), shown(after)];

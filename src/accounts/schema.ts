@@ -6,6 +6,7 @@
 import { customType, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import { parseExactJson } from "../lib/exact-json.ts";
 import type { Json, JsonObject } from "../lib/json.ts";
+import type { FlagView } from "./flag-views.ts";
 import type { WebGoal } from "./web-goals.ts";
 
 const instant = (name: string) => integer(name, { mode: "timestamp_ms" });
@@ -52,6 +53,7 @@ export const project = sqliteTable("project", {
   weekStartDay: integer("week_start_day").$type<0 | 1>(),
   webGoals: json<WebGoal[]>("web_goals").notNull().default([]),
   countScreens: flagged("count_screens").notNull().default(false),
+  flagViews: json<FlagView[]>("flag_views").notNull().default([]),
   createdAt: instant("created_at").notNull(),
 });
 

@@ -42,6 +42,12 @@ export function readInstant(query: URLSearchParams, name: string): number | unde
   throw new InvalidFieldError(name, "invalid_input", "Invalid date and time.");
 }
 
+/** The same as a `Date`. */
+export function readDate(query: URLSearchParams, name: string): Date | undefined {
+  const micros = readInstant(query, name);
+  return micros === undefined ? undefined : new Date(micros / 1_000);
+}
+
 /**
  * The property filters of the parameter `properties`; undefined without any (contract: management-api 6.4, sdk-compat
  * 4.10).

@@ -8,6 +8,30 @@ import { createUser } from "../../src/accounts/users.ts";
 import { flagsPath, TestServer } from "../support/management-server.ts";
 
 describe("projects", () => {
+  test("saved views of the flag list: names are trimmed, unique and not blank; at most 50", async () => {
+    using server = new TestServer();
+    const put = (flag_views: object) =>
+      server.ask("PATCH", "/api/projects/1/", { body: { flag_views } as object });
+    const view = (name: string, query = "state=on") => ({ name, query });
+    expect((await put([view(" Live "), view("All", "")])).body.flag_views).toEqual([
+      view("Live"),
+      view("All", ""),
+    ]);
+    const many = Array.from({ length: 51 }, (_, index) => view(`v${index}`));
+    expect((await put(many.slice(1))).status).toBe(200);
+    for (const [wrong, said] of [
+      [many, "at most 50 saved views"],
+      [[view(" ")], "blank"],
+      [[view("a"), view("a ")], 'Two saved views have the name "a"'],
+      [[view("a", "x".repeat(1_001))], "1000"],
+    ] as const) {
+      const { status, body } = await put(wrong);
+      expect([status, body.attr.split("__")[0]]).toEqual([400, "flag_views"]);
+      expect(body.detail).toContain(said);
+    }
+    expect((await server.ask("GET", "/api/projects/1/")).body.flag_views.length).toBe(50);
+  });
+
   test("are listed, read, made, changed; keys are replaced at once", async () => {
     using server = new TestServer();
     const first = server.first.project;

@@ -49,7 +49,7 @@ describe("changes in words", () => {
       (d) => d.filters.groups!.push({ properties: [], rollout_percentage: 100 }),
       ["condition set 2 added: Everyone"],
     ],
-    ["no set", (d) => (d.filters.groups = []), ["condition set 1 removed: 10% · plan = pro"]],
+    ["no set", (d) => (d.filters.groups = []), ["condition set 1 removed: 10% of plan = pro"]],
     [
       "conditions",
       (d) => (d.filters.groups![0]!.properties = []),

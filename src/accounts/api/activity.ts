@@ -1,7 +1,7 @@
 /** Routes of the activity log (requirement: activity endpoints; contract: management-api 5.10). */
 
 import type { Static } from "@sinclair/typebox";
-import { readInstant } from "../../http/query.ts";
+import { readDate } from "../../http/query.ts";
 import type { Route } from "../../http/route.ts";
 import {
   anyJson,
@@ -240,8 +240,8 @@ function getFilter({ db }: Metadata, query: URLSearchParams): ActivityFilter {
     itemId: query.get("item_id") || undefined,
     userId: userIn(db, query.get("user") ?? ""),
     activity: query.get("activity") || undefined,
-    after: momentIn(query, "date_from"),
-    before: momentIn(query, "date_to"),
+    after: readDate(query, "date_from"),
+    before: readDate(query, "date_to"),
   };
 }
 
@@ -252,11 +252,6 @@ function userIn(db: Metadata["db"], name: string): number | null | undefined {
   if (name.includes("@")) return findUserByEmail(db, name)?.id ?? -1;
   const found = listUsers(db).find(({ id, uuid }) => String(id) === name || uuid === name);
   return found?.id ?? -1;
-}
-
-function momentIn(query: URLSearchParams, name: string): Date | undefined {
-  const micros = readInstant(query, name);
-  return micros === undefined ? undefined : new Date(micros / 1_000);
 }
 
 export function entryBody(entry: ActivityEntry): Static<typeof EntryBody> {

@@ -17,6 +17,7 @@ import {
   uuid,
 } from "../../http/schemas.ts";
 import { toApiTime, toApiTimeOrNull } from "../../lib/api-time.ts";
+import { flagViewsMax, viewNameLengthMax, viewQueryLengthMax } from "../flag-views.ts";
 import type { Project } from "../project-directory.ts";
 import { type PreviousKeyUsage, previousKey } from "../project-keys.ts";
 import { goalNameLengthMax, goalTargetLengthMax, webGoalsMax } from "../web-goals.ts";
@@ -56,6 +57,17 @@ export const WebGoals = list(
   {
     description: `Goals of web analytics, at most ${webGoalsMax}: each has either an event or a path.`,
   },
+);
+export const FlagViews = list(
+  object({
+    name: string({ max: viewNameLengthMax }),
+    query: string({
+      max: viewQueryLengthMax,
+      blank: true,
+      description: "Filters and sort order, as the query string of the console's flag list.",
+    }),
+  }),
+  { description: `Saved views of the flag list, at most ${flagViewsMax}.` },
 );
 export const CountScreens = bool({ description: "Count `$screen` as a page view in web analytics." });
 
@@ -119,6 +131,7 @@ export const FullProjectBody = named(
     }),
     web_goals: WebGoals,
     count_screens: CountScreens,
+    flag_views: FlagViews,
     events_retention_days: nullable(int({ minimum: 0 }), {
       description: "Event retention; 0: unlimited, null: the server's setting.",
     }),
@@ -180,6 +193,7 @@ export function fullProjectBody(
     approvals: project.approvals,
     web_goals: [...project.webGoals],
     count_screens: project.countScreens,
+    flag_views: [...project.flagViews],
     events_retention_days: project.eventsRetentionDays,
     api_token_backup: previousKey(project, "public", now)?.token ?? null,
     api_token_backup_use: publicUse === undefined ? null : formerKeyBody(publicUse),
@@ -224,6 +238,7 @@ export const exampleFullProject = {
   approvals: "off" as const,
   web_goals: [{ name: "Order", event: "order paid", path: null }],
   count_screens: false,
+  flag_views: [{ name: "Stale web flags", query: "state=stale&tag=web" }],
   events_retention_days: 400,
   api_token_backup: "phc_8sWqNz1rYb5tKc7mLd3xHf9vPj2gQa6eTuRiOyZkXwV",
   api_token_backup_use: {

@@ -42,6 +42,7 @@ import {
   CountScreens,
   exampleFullProject,
   exampleProject,
+  FlagViews,
   FullProjectBody,
   fullProjectBody,
   type GroupTypeBody,
@@ -70,6 +71,7 @@ const ProjectEdit = object({
   week_start_day: optional(WeekStartDay),
   web_goals: optional(WebGoals),
   count_screens: optional(CountScreens),
+  flag_views: optional(FlagViews),
   approvals: optional(
     enumeration(["off", "critical", "all"], {
       description: "Flags whose changes require approval by another user. Admins and owners only.",
@@ -223,10 +225,10 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
       handle: (call) => {
         const { name, timezone, anonymize_ips: anonymizeIps, approvals } = call.body;
         const { events_retention_days: eventsRetentionDays, week_start_day: weekStartDay } = call.body;
-        const { web_goals: webGoals, count_screens: countScreens } = call.body;
+        const { web_goals: webGoals, count_screens: countScreens, flag_views: flagViews } = call.body;
         const change = {
           ...{ name, timezone, anonymizeIps, approvals, eventsRetentionDays, weekStartDay },
-          ...{ webGoals, countScreens },
+          ...{ webGoals, countScreens, flagViews },
         };
         const { id, organizationId, archivedAt } = call.project;
         if (archivedAt !== null && call.body.archived !== false) throw notFound("Project not found.");

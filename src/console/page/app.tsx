@@ -11,7 +11,7 @@ import { loadSession, session, sessionExpired } from "./lib/session.ts";
 import { startPage } from "./lib/start-page.ts";
 import { words } from "./messages/index.ts";
 // The landing page: bundled, to save a request.
-import { Flags } from "./pages/flags.tsx";
+import { Flags } from "./pages/flags/flags.tsx";
 import { Setup } from "./pages/setup.tsx";
 import { SignIn, SignInAgain } from "./pages/sign-in.tsx";
 

@@ -1,8 +1,8 @@
 /** Parses the filters of a list of flags (contract: management-api 5.1; decision 23). */
 
 import { Type } from "@sinclair/typebox";
-import { readBoolean } from "../../http/query.ts";
-import { bool, enumeration, int, object, optional, string } from "../../http/schemas.ts";
+import { readBoolean, readDate } from "../../http/query.ts";
+import { bool, dateTime, enumeration, int, object, optional, string } from "../../http/schemas.ts";
 import { InvalidFieldError } from "../../lib/errors.ts";
 import { evaluationRuntimes } from "../fields.ts";
 import type { FlagFilter } from "../store/flag-list.ts";
@@ -24,6 +24,8 @@ export const FlagQuery = object({
   has_evaluation_contexts: optional(bool({ description: "Same as `has_evaluation_tags`." })),
   key: optional(string({ description: "Exactly this key, case-insensitive." })),
   deleted: optional(bool({ description: "List deleted flags, which `deleted: false` restores, instead." })),
+  last_called_after: optional(dateTime({ description: "Evaluated at or after this time." })),
+  last_called_before: optional(dateTime({ description: "Not evaluated since this time, or never." })),
   order: optional(
     string({ description: "Sort field, with `-` for descending order; default: `-created_at`." }),
   ),
@@ -49,6 +51,8 @@ export function readFlagQuery(query: URLSearchParams): FlagFilter {
       readBoolean(query, "has_evaluation_tags") ?? readBoolean(query, "has_evaluation_contexts"),
     key: query.get("key") || undefined,
     isDeleted: readBoolean(query, "deleted") ?? false,
+    lastCalledAfter: readDate(query, "last_called_after"),
+    lastCalledBefore: readDate(query, "last_called_before"),
     order: query.get("order") || undefined,
   };
 }

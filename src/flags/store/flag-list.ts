@@ -1,6 +1,21 @@
 /** Lists of flags, filtered and sorted by the database (contract: management-api 5.1). */
 
-import { and, asc, desc, eq, inArray, isNull, lt, ne, not, notInArray, or, type SQL, sql } from "drizzle-orm";
+import {
+  and,
+  asc,
+  desc,
+  eq,
+  gte,
+  inArray,
+  isNull,
+  lt,
+  ne,
+  not,
+  notInArray,
+  or,
+  type SQL,
+  sql,
+} from "drizzle-orm";
 import type { Reading } from "../../accounts/db.ts";
 import { flag } from "../../accounts/schema.ts";
 import type { Flag } from "../fields.ts";
@@ -27,6 +42,10 @@ export interface FlagFilter {
   key?: string;
   /** Deleted flags instead of the others. */
   isDeleted?: boolean;
+  /** Evaluated at or after this time. */
+  lastCalledAfter?: Date;
+  /** Not evaluated since this time, or never. */
+  lastCalledBefore?: Date;
   /** A column of the API, `-` before it for descending; unknown ones are ignored. */
   order?: string;
 }
@@ -102,6 +121,10 @@ function getCondition(projectId: number, filter: FlagFilter, now: Date): SQL | u
       : filter.hasEvaluationTags
         ? ne(flag.evaluationTags, [])
         : eq(flag.evaluationTags, []),
+    filter.lastCalledAfter ? gte(flag.lastCalledAt, filter.lastCalledAfter) : undefined,
+    filter.lastCalledBefore
+      ? or(lt(flag.lastCalledAt, filter.lastCalledBefore), isNull(flag.lastCalledAt))
+      : undefined,
     filter.key === undefined ? undefined : keyCondition(filter.key, filter.isDeleted ?? false),
   );
 }

@@ -124,6 +124,19 @@ describe("the list of flags", () => {
     });
   }
 
+  test("last_called_after and last_called_before: by the last evaluation, never evaluated ones with the latter", async () => {
+    using it = await stocked();
+    const at = new Date(it.server.now.getTime() - dayMs);
+    recordFlagCalls(it.server.metadata, 1, [{ key: "off", at }]);
+    const time = (ms: number) => encodeURIComponent(new Date(at.getTime() + ms).toISOString());
+    expect(await it.keys(`last_called_after=${time(0)}`)).toEqual(["off"]);
+    expect(await it.keys(`last_called_after=${time(1)}`)).toEqual([]);
+    expect(await it.keys(`last_called_before=${time(0)}`)).not.toContain("off");
+    expect((await it.keys(`last_called_before=${time(1)}`)).length).toBe((await it.keys("")).length);
+    const { status, body } = await it.server.ask("GET", `${flagsPath}?last_called_after=yesterday`);
+    expect([status, body.attr]).toEqual([400, "last_called_after"]);
+  });
+
   test("deleted=true: deleted flags alone, by the key that they gave up as well", async () => {
     using it = await stocked();
     const byKey = "key=off&order=id";

@@ -223,9 +223,16 @@ export function Tabs<Name extends string>({
 export function Badge({
   children,
   tone = "plain",
+  title,
 }: {
   children: ComponentChildren;
+  /** A definition on hover. */
+  title?: string;
   tone?: "plain" | "good" | "warn" | "bad" | "accent";
 }) {
-  return <span class={`badge ${tone}`}>{children}</span>;
+  return (
+    <span class={`badge ${tone}`} title={title}>
+      {children}
+    </span>
+  );
 }

@@ -9,7 +9,8 @@ export function Sparkline({ values, label }: { values: readonly number[]; label:
   const step = chartWidth / Math.max(1, values.length);
   const path = values
     .map((value, index) => {
-      const height = value === 0 ? 1 : Math.max(2, (value / most) * chartHeight);
+      if (value === 0) return "";
+      const height = Math.max(2, (value / most) * chartHeight);
       return `M${(index * step).toFixed(1)} ${chartHeight}v-${height.toFixed(1)}h${(step - barGap).toFixed(1)}v${height.toFixed(1)}z`;
     })
     .join("");

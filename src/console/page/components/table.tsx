@@ -9,10 +9,12 @@ export interface Column<Row> {
   title: ComponentChildren;
   /** A grid track size such as "2fr" or "8rem". */
   width: string;
-  cell: (row: Row, index: number) => ComponentChildren;
+  cell: (row: Row, index: number, isNarrow: boolean) => ComponentChildren;
   /** Omitted on a narrow screen. */
   isWideOnly?: boolean;
   isNumber?: boolean;
+  /** Its order in the API, `-` before it if the first click sorts descending; omitted: not sortable. */
+  sort?: string;
 }
 
 interface TableProps<Row> {
@@ -27,6 +29,11 @@ interface TableProps<Row> {
   onView?: (first: number, last: number) => void;
   onOpen?: (row: Row) => void;
   onChoose?: (row: Row) => void;
+  /** A class of a row. */
+  rowClass?: (row: Row) => string | undefined;
+  /** The present order, as in `Column.sort`. */
+  order?: string;
+  onOrder?: (order: string) => void;
   rowHeight?: number;
   narrowHeight?: number;
   /** All columns on a narrow screen too; the table then scrolls sideways. */
@@ -112,7 +119,9 @@ export function DataTable<Row>(props: TableProps<Row>) {
       <div
         key={row === undefined ? `- ${index}` : keyOf(row)}
         role="row"
-        class={index === current ? "tr current" : "tr"}
+        class={["tr", index === current && "current", row !== undefined && props.rowClass?.(row)]
+          .filter(Boolean)
+          .join(" ")}
         aria-rowindex={index + 2}
         tabIndex={-1}
         style={{ top: `${index * height}px`, height: `${height}px` }}
@@ -128,7 +137,7 @@ export function DataTable<Row>(props: TableProps<Row>) {
       >
         {shown.map((column) => (
           <div key={column.id} role="cell" class={`td ${column.id}${column.isNumber ? " number" : ""}`}>
-            {row === undefined ? <span class="ghost" /> : column.cell(row, index)}
+            {row === undefined ? <span class="ghost" /> : column.cell(row, index, isNarrow)}
           </div>
         ))}
       </div>,
@@ -145,15 +154,46 @@ export function DataTable<Row>(props: TableProps<Row>) {
       <div role="rowgroup" class="thead">
         <div role="row" class="tr" aria-rowindex={1}>
           {shown.map((column) => (
-            <div key={column.id} role="columnheader" class={`td ${column.id}`}>
-              {column.title}
-            </div>
+            <Header key={column.id} column={column} order={props.order} onOrder={props.onOrder} />
           ))}
         </div>
       </div>
       <div role="rowgroup" class="tbody" ref={body} style={{ height: `${count * height}px` }}>
         {rows}
       </div>
+    </div>
+  );
+}
+
+function Header<Row>({
+  column: { id, title, sort },
+  order,
+  onOrder,
+}: {
+  column: Column<Row>;
+  order: string | undefined;
+  onOrder: ((order: string) => void) | undefined;
+}) {
+  if (sort === undefined || onOrder === undefined) {
+    return (
+      <div role="columnheader" class={`td ${id}`}>
+        {title}
+      </div>
+    );
+  }
+  const isSorted = order?.replace("-", "") === sort.replace("-", "");
+  const isDescending = order?.startsWith("-") === true;
+  const reversed = isDescending ? order!.slice(1) : `-${order}`;
+  return (
+    <div
+      role="columnheader"
+      class={`td ${id}`}
+      aria-sort={isSorted ? (isDescending ? "descending" : "ascending") : undefined}
+    >
+      <button type="button" class="sort" onClick={() => onOrder(isSorted ? reversed : sort)}>
+        {title}
+        {isSorted && <span aria-hidden="true">{isDescending ? " ↓" : " ↑"}</span>}
+      </button>
     </div>
   );
 }

@@ -1,6 +1,7 @@
 /** Flags in API responses, and operations on them. */
 
 import { queryString, request } from "../lib/api.ts";
+import { decimal } from "../lib/format.ts";
 import { inProject } from "../lib/session.ts";
 import { words } from "../messages/index.ts";
 import { cohortNames } from "./definitions.ts";
@@ -114,16 +115,25 @@ export function rolloutSummary(filters: Filters): string {
   const parts: string[] = [];
   if (!first) return w.nobody;
   const share = first.rollout_percentage ?? 100;
-  const conditions = (first.properties ?? []).map(formatCondition);
+  const conditions = (first.properties ?? []).map(formatCondition).join(` ${words.flag.and} `);
   if (sets.every((set) => set.rollout_percentage === 0)) return w.nobody;
-  if (share === 100 && conditions.length === 0 && sets.length === 1) parts.push(w.everybody);
-  else {
-    if (share !== 100 || conditions.length === 0) parts.push(w.percent(String(share)));
-    parts.push(...conditions);
-    if (sets.length > 1) parts.push(w.sets(sets.length - 1));
-  }
+  if (conditions === "") parts.push(share === 100 ? w.everybody : w.percent(decimal(share)));
+  else parts.push(share === 100 ? conditions : w.percentOf(decimal(share), conditions));
+  if (sets.length > 1) parts.push(w.sets(sets.length - 1));
   if (variants > 0) parts.push(w.variants(variants));
   return parts.join(" · ");
+}
+
+/** The type of a flag in words. */
+export function flagType({
+  filters,
+  is_remote_configuration: isRemote,
+  experiment_set: experiments,
+}: Flag): string {
+  const { types } = words.flags;
+  if (Array.isArray(experiments) && experiments.length > 0) return types.experiment;
+  if (isRemote) return types.remote_config;
+  return filters.multivariate?.variants?.length ? types.multivariant : types.boolean;
 }
 
 const operatorSigns: Record<string, string> = {

@@ -29,6 +29,7 @@ export const frame = {
   startPage: "Start page",
   startPages: { "": "Automatic", overview: "Overview", flags: "Flags", events: "Events", explore: "Explore" },
   filters: (count: number) => (count === 0 ? "Filters" : `Filters · ${count}`),
+  removeFilter: (value: string) => `Remove filter: ${value}`,
   project: "Project",
   search: "Search or jump…",
   palette: "Search or jump",

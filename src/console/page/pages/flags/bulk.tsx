@@ -5,15 +5,15 @@ import {
   type ApprovalRequired,
   ChangeRequestsDialog,
   needsApproval,
-} from "../components/change-request-dialog.tsx";
-import { ConfirmDialog } from "../components/confirm.tsx";
-import { Dialog } from "../components/dialog.tsx";
-import { Field } from "../components/fields.tsx";
-import { Button } from "../components/primitives.tsx";
-import { toast, toastError } from "../components/toast.tsx";
-import { errorMessage } from "../lib/api.ts";
-import { words } from "../messages/index.ts";
-import { changeFlag, type Flag, rolloutSummary } from "../model/flags.ts";
+} from "../../components/change-request-dialog.tsx";
+import { ConfirmDialog } from "../../components/confirm.tsx";
+import { Dialog } from "../../components/dialog.tsx";
+import { Field } from "../../components/fields.tsx";
+import { Button } from "../../components/primitives.tsx";
+import { toast, toastError } from "../../components/toast.tsx";
+import { errorMessage } from "../../lib/api.ts";
+import { words } from "../../messages/index.ts";
+import { changeFlag, type Flag, rolloutSummary } from "../../model/flags.ts";
 
 const w = words.flags;
 const namedMax = 8;

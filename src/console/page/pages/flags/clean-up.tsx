@@ -5,18 +5,18 @@ import {
   type ApprovalRequired,
   ChangeRequestDialog,
   needsApproval,
-} from "../components/change-request-dialog.tsx";
-import { Dialog } from "../components/dialog.tsx";
-import { Button, CodeBlock, RelativeTime } from "../components/primitives.tsx";
-import { Content } from "../components/states.tsx";
-import { toast, toastError } from "../components/toast.tsx";
-import { errorMessage, request } from "../lib/api.ts";
-import { useResource } from "../lib/resource.ts";
-import { to } from "../lib/router.ts";
-import { inProject, project } from "../lib/session.ts";
-import { words } from "../messages/index.ts";
-import { changeFlag, type Flag, readFlags, rolloutSummary } from "../model/flags.ts";
-import { readUsage } from "../model/usage.ts";
+} from "../../components/change-request-dialog.tsx";
+import { Dialog } from "../../components/dialog.tsx";
+import { Button, CodeBlock, RelativeTime } from "../../components/primitives.tsx";
+import { Content } from "../../components/states.tsx";
+import { toast, toastError } from "../../components/toast.tsx";
+import { errorMessage, request } from "../../lib/api.ts";
+import { useResource } from "../../lib/resource.ts";
+import { to } from "../../lib/router.ts";
+import { inProject, project } from "../../lib/session.ts";
+import { words } from "../../messages/index.ts";
+import { changeFlag, type Flag, readFlags, rolloutSummary } from "../../model/flags.ts";
+import { readUsage } from "../../model/usage.ts";
 
 const w = words.flags.cleanUp;
 const staleMax = 500;
