@@ -6,19 +6,28 @@ import {
   OrganizationBody,
   organizationBody,
   organizationTag as tag,
-} from "../accounts/api/organizations.ts";
+} from "../accounts/api/organization-schemas.ts";
 import type { Metadata } from "../accounts/metadata.ts";
 import {
   flagsAccess,
   getFlagsAccess,
+  getOrganizations,
+  listOrganizations,
   type Organization,
   updateOrganization,
 } from "../accounts/organizations.ts";
 import { getLevel, membershipLevels } from "../accounts/users.ts";
-import { intEnum, object, optional, string } from "../http/schemas.ts";
-import { getAuthor, type OrganizationContext, operation } from "./operation.ts";
+import { intEnum, object, optional, pageOf, string } from "../http/schemas.ts";
+import {
+  type Context as AnyContext,
+  getAuthor,
+  listOperation,
+  type OrganizationContext,
+  operation,
+} from "./operation.ts";
 import { assertAdmin, assertMayGrantFlags, flagsAccessOption } from "./permissions.ts";
 
+type UserContext = AnyContext<{ metadata: Metadata }>;
 type Context = OrganizationContext<{ metadata: Metadata }>;
 type OrganizationRecord = Static<typeof OrganizationBody>;
 
@@ -30,6 +39,29 @@ function body({ stores, actor }: Context, organization: Organization): Organizat
       : membershipLevels.owner;
   return organizationBody(organization, level);
 }
+
+/** The organizations of a user that the key is not restricted from, or all, with the operator's level. */
+function usableOrganizations({ stores: { metadata }, actor }: UserContext): OrganizationRecord[] {
+  if (actor.kind === "operator")
+    return listOrganizations(metadata.db).map((one) => organizationBody(one, membershipLevels.owner));
+  const { organizationIds } = actor.limits;
+  return getOrganizations(metadata.db, actor.user.id)
+    .filter(({ id }) => organizationIds.length === 0 || organizationIds.includes(id))
+    .map((one) => organizationBody(one, one.level));
+}
+
+const listAllOrganizations = listOperation({
+  ...{ id: "organizations.list", on: "user", scope: "organization:read", tag },
+  summary: "List the organizations of the current user",
+  http: { method: "GET", path: "/api/organizations", answer: "One page of organizations." },
+  input: object({}),
+  output: pageOf("OrganizationPage", OrganizationBody),
+  example,
+  run: (context: UserContext, { limit, offset }) => {
+    const all = usableOrganizations(context);
+    return { count: all.length, results: all.slice(offset, offset + limit) };
+  },
+});
 
 const getOrganization = operation({
   ...{ id: "organizations.get", on: "organization", scope: "organization:read", tag },
@@ -84,4 +116,4 @@ export const updateOneOrganization = operation({
   },
 });
 
-export const organizationOperations = [getOrganization, updateOneOrganization];
+export const organizationOperations = [listAllOrganizations, getOrganization, updateOneOrganization];

@@ -3,12 +3,19 @@
 import { checkAdmin, checkMayGrantFlags } from "../accounts/api/permissions.ts";
 import type { Metadata } from "../accounts/metadata.ts";
 import { flagsAccess, flagsAccessLevels } from "../accounts/organizations.ts";
-import type { Actor, OrganizationContext } from "./operation.ts";
+import type { Actor, Context, OrganizationContext } from "./operation.ts";
 
 /** @throws {PermissionDeniedError} the actor is a plain member. */
 export function assertAdmin(context: OrganizationContext<{ metadata: Metadata }>): void {
-  const { actor, stores, organization } = context;
-  if (actor.kind === "user") checkAdmin(stores, { user: actor.user, organization });
+  assertAdminOf(context, context.organization.id);
+}
+
+/** The same for the organization of a project. @throws {PermissionDeniedError} */
+export function assertAdminOf(
+  { actor, stores }: Context<{ metadata: Metadata }>,
+  organizationId: string,
+): void {
+  if (actor.kind === "user") checkAdmin(stores, { user: actor.user, organization: { id: organizationId } });
 }
 
 /** @throws {HttpError} the actor's key may not edit flags. */

@@ -12,6 +12,7 @@ import { memberOperations } from "./members.ts";
 import type { Operation } from "./operation.ts";
 import { organizationOperations } from "./organizations.ts";
 import { personalKeyOperations } from "./personal-keys.ts";
+import { projectKeyOperations } from "./project-keys.ts";
 import { projectOperations } from "./projects.ts";
 import { roleOperations } from "./roles.ts";
 import { shareLinkOperations } from "./share-links.ts";
@@ -23,6 +24,7 @@ export const operations: readonly Operation[] = [
   ...flagOperations,
   ...explainOperations,
   ...projectOperations,
+  ...projectKeyOperations,
   ...organizationOperations,
   ...memberOperations,
   ...roleOperations,

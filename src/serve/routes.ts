@@ -1,8 +1,6 @@
 /** Every route under `/api`, except those of events. */
 
 import { activityRoutes } from "../accounts/api/activity.ts";
-import { organizationRoutes } from "../accounts/api/organizations.ts";
-import { projectRoutes } from "../accounts/api/projects.ts";
 import { sessionRoutes } from "../accounts/api/sessions.ts";
 import { userRoutes } from "../accounts/api/users.ts";
 import { type CohortDeps, cohortRoutes } from "../cohorts/api/cohorts.ts";
@@ -36,6 +34,7 @@ import { flagOperations } from "../operations/flags.ts";
 import { memberOperations } from "../operations/members.ts";
 import { organizationOperations } from "../operations/organizations.ts";
 import { personalKeyOperations } from "../operations/personal-keys.ts";
+import { projectKeyOperations } from "../operations/project-keys.ts";
 import { projectOperations } from "../operations/projects.ts";
 import { roleOperations } from "../operations/roles.ts";
 import { operationRoutes } from "../operations/routes.ts";
@@ -46,8 +45,7 @@ import type { WebhookStores } from "../operations/webhook-schemas.ts";
 import { webhookOperations } from "../operations/webhooks.ts";
 import { definitionRoutes } from "../persons/api/definitions.ts";
 import { ingestionWarningRoutes } from "../persons/api/ingestion-warnings.ts";
-import { groupTypeBody, type PeopleDeps, type PersonFinder, peopleRoutes } from "../persons/api/persons.ts";
-import { listGroupTypes } from "../persons/groups.ts";
+import { type PeopleDeps, type PersonFinder, peopleRoutes } from "../persons/api/persons.ts";
 import { surveyRoutes } from "../surveys/activity-routes.ts";
 import type { SurveyResultDeps } from "../surveys/results.ts";
 
@@ -83,12 +81,7 @@ export function managementRoutes(deps: ManagementDeps): Route[] {
     ...flagUsageRoutes(deps),
     ...flagBulkRoutes(deps),
     ...roleAccessRoutes(deps),
-    ...operationRoutes(projectOperations, deps),
-    ...projectRoutes({
-      metadata: deps.metadata,
-      groupTypesOf: (projectId) => listGroupTypes(deps.people, projectId).map(groupTypeBody),
-    }),
-    ...organizationRoutes(deps),
+    ...operationRoutes([...projectOperations, ...projectKeyOperations], deps),
     ...operationRoutes(organizationOperations, deps),
     ...operationRoutes(memberOperations, deps),
     ...operationRoutes(roleOperations, deps),

@@ -24,7 +24,7 @@ import type { Metadata } from "../metadata.ts";
 import { getOrganizations } from "../organizations.ts";
 import type { Project } from "../project-directory.ts";
 import { getLevel, isOperator, type User, updateUser } from "../users.ts";
-import { exampleOrganization, OrganizationBody, organizationBody } from "./organizations.ts";
+import { exampleOrganization, OrganizationBody, organizationBody } from "./organization-schemas.ts";
 import { exampleProject, ProjectBody, projectBody } from "./project-schemas.ts";
 import { type UserCall, userRoute } from "./routes.ts";
 import { exampleUser, rolesAtOrganization, UserBody, userBody } from "./user-schemas.ts";

@@ -1,5 +1,7 @@
 /** Persons, groups and ingestion status in responses (contract: management-api 6.4). */
 
+import type { Static } from "@sinclair/typebox";
+import type { GroupTypeBody } from "../../accounts/api/project-schemas.ts";
 import {
   bool,
   dateTime,
@@ -13,6 +15,8 @@ import {
   string,
   uuid,
 } from "../../http/schemas.ts";
+import { microsToApiTime } from "../../lib/api-time.ts";
+import type { GroupType } from "../groups.ts";
 
 /** Maximum page size: millions would block all other requests. */
 export const peoplePerPageMax = 10_000;
@@ -57,3 +61,16 @@ export const GroupPage = named(
   "GroupPage",
   object({ next: nullable(string()), previous: nullable(string()), results: list(GroupBody) }),
 );
+
+/** The wire form of a group type. */
+export function groupTypeBody(type: GroupType): Static<typeof GroupTypeBody> {
+  return {
+    group_type: type.name,
+    group_type_index: type.typeIndex,
+    name_singular: null,
+    name_plural: null,
+    detail_dashboard: null,
+    default_columns: null,
+    created_at: microsToApiTime(type.createdMicros),
+  };
+}

@@ -19,7 +19,6 @@ import {
   findGroup,
   type Group,
   type GroupCursor,
-  type GroupType,
   listGroups,
   listGroupTypes,
   searchGroups,
@@ -32,6 +31,7 @@ import { foundPersons, personBodies, readAfter } from "./person-pages.ts";
 import {
   GroupBody,
   GroupPage,
+  groupTypeBody,
   PersonBody,
   PersonPage,
   peopleLimit,
@@ -307,19 +307,6 @@ function namedPerson(people: PeopleDb, projectId: number, query: URLSearchParams
 }
 
 const requiredField = "This query parameter is required.";
-
-/** The wire form of a group type. */
-export function groupTypeBody(type: GroupType): Static<typeof GroupTypeBody> {
-  return {
-    group_type: type.name,
-    group_type_index: type.typeIndex,
-    name_singular: null,
-    name_plural: null,
-    detail_dashboard: null,
-    default_columns: null,
-    created_at: microsToApiTime(type.createdMicros),
-  };
-}
 
 function groupBody(group: Group): Static<typeof GroupBody> {
   return {
