@@ -10,6 +10,7 @@ const loaders: Record<string, () => Promise<Command>> = {
   flags: async () => (await import("./commands/flags.ts")).flags,
   experiments: async () => (await import("./commands/experiments.ts")).experiments,
   features: async () => (await import("./commands/features.ts")).features,
+  surveys: async () => (await import("./commands/surveys.ts")).surveys,
   keys: async () => (await import("./commands/keys.ts")).keys,
   projects: async () => (await import("./commands/projects.ts")).projects,
   users: async () => (await import("./commands/users.ts")).users,

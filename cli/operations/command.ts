@@ -14,7 +14,16 @@ import {
   pathMembers,
 } from "../../src/operations/operation.ts";
 import { withJson } from "../json-schema.ts";
-import { collect, positiveInteger, print, printJson, printTable, run, wholeNumber } from "../output.ts";
+import {
+  collect,
+  fileName,
+  positiveInteger,
+  print,
+  printJson,
+  printTable,
+  run,
+  wholeNumber,
+} from "../output.ts";
 import { withSettings } from "../settings.ts";
 import { creatorWords } from "../stores.ts";
 import { withCaller } from "./caller.ts";
@@ -44,8 +53,17 @@ export function operationCommand(of: Operation, open?: OpenStores): Command {
   );
   command.description(form.description ?? `${of.summary}.`);
   for (const { name: argument, description } of form.arguments ?? [])
-    command.argument(`<${argument}>`, description);
+    command.argument(form.hasFile ? `[${argument}]` : `<${argument}>`, description);
   for (const { option } of getOptions(of)) command.addOption(option);
+  let fromFile: Members = {};
+  if (form.hasFile) {
+    command.option("-f, --file <file>", "read the API's members from a YAML or JSON file", fileName);
+    command.hook("preAction", async () => {
+      const { file } = command.opts();
+      if (file !== undefined) fromFile = (await import("./input-file.ts")).readInputFile(of, file);
+      assertComplete(of, fromFile, command);
+    });
+  }
   if (of.on === "organization")
     command.option("--organization <id>", "organization id; optional if there is one");
   if (of.on === "project")
@@ -56,7 +74,8 @@ export function operationCommand(of: Operation, open?: OpenStores): Command {
     run(async (...args: unknown[]) => {
       const options = args.at(-2) as CallOptions & Members;
       const call = async (caller: Caller) => {
-        const { input, found } = await readInput(of, args.slice(0, -2) as string[], options, caller);
+        const positional = args.slice(0, -2) as (string | undefined)[];
+        const { input, found } = await readInput(of, { positional, options, fromFile }, caller);
         await callAndPrint(of, { input, found, isJson: options.json === true }, caller);
       };
       await withCaller(of, options, call, open);
@@ -99,7 +118,7 @@ function getOptions(of: Operation): MemberOption[] {
       const isRequired = form?.isRequired ?? required.has(member);
       return derivedOptions(member, schema, form).map((option) => ({
         member,
-        option: option.makeOptionMandatory(isRequired),
+        option: option.makeOptionMandatory(isRequired && !getForm(of).hasFile),
         parse: form?.parse,
       }));
     });
@@ -121,29 +140,51 @@ function derivedOptions(member: string, schema: TSchema, form: CommandOption | u
   return [option];
 }
 
+/** What a command was called with. */
+interface Given {
+  positional: readonly (string | undefined)[];
+  options: Members;
+  fromFile: Members;
+}
+
 async function readInput(
   of: Operation,
-  args: readonly string[],
-  options: Members,
+  { positional: args, options, fromFile }: Given,
   caller: Caller,
 ): Promise<{ input: Members; found: Members }> {
-  const [input, found]: Members[] = [{}, {}];
-  const { arguments: positional = [] } = getForm(of);
+  const found: Members = {};
+  const input = { ...fromFile };
+  const { arguments: positional = [], adds } = getForm(of);
   const typed = getOptions(of);
   for (const { member, option, parse } of typed) {
     const value = options[option.attributeName()];
-    if (value !== undefined) input![member] = parse === undefined ? value : parse(value as string);
+    if (value !== undefined) input[member] = parse === undefined ? value : parse(value as string);
   }
   const inPath = pathMembers(of);
   const hasChange =
-    Object.keys(input!).length > 0 || positional.some(({ member }) => !inPath.includes(member));
+    adds !== undefined ||
+    Object.keys(input).length > 0 ||
+    positional.some(({ member }) => !inPath.includes(member));
   if (of.http.method === "PATCH" && !hasChange) throw nothingToChange(typed);
   for (const [index, argument] of positional.entries()) {
-    const text = args[index]!;
-    input![argument.member] =
-      argument.lookup === undefined ? text : await findByArgument(argument, text, found!, caller);
+    const text = args[index];
+    if (text === undefined) continue;
+    input[argument.member] =
+      argument.lookup === undefined ? text : await findByArgument(argument, text, found, caller);
   }
-  return { input: input!, found: found! };
+  return { input: { ...input, ...adds?.(found as never) }, found };
+}
+
+/** What commander itself checks for commands without `--file`. */
+function assertComplete(of: Operation, fromFile: Members, command: Command): void {
+  const isRequired = (member: string) =>
+    fromFile[member] === undefined && (of.input.required ?? []).includes(member);
+  for (const [index, { name, member }] of (getForm(of).arguments ?? []).entries())
+    if (command.args[index] === undefined && isRequired(member))
+      command.error(`error: missing required argument '${name}'`);
+  for (const { member, option } of getOptions(of))
+    if (command.opts()[option.attributeName()] === undefined && isRequired(member))
+      command.error(`error: required option '${option.flags}' not specified`);
 }
 
 function nothingToChange(typed: readonly MemberOption[]): InvalidFieldError {

@@ -24,7 +24,7 @@ export function mcpRoutes({ handle }: McpDeps): Route[] {
   const route = userRoute("POST", "/mcp", [], {
     summary: "Model Context Protocol endpoint",
     description:
-      "JSON-RPC of MCP, with a personal key as `Authorization: Bearer`. Tools list, explain, create, update, delete and restore flags, run experiments, list and create cohorts, set stages of early access features, and query events. They reject unknown arguments and require the scopes of their API routes.",
+      "JSON-RPC of MCP, with a personal key as `Authorization: Bearer`. Tools list, explain, create, update, delete and restore flags, run experiments, list and create surveys, list and create cohorts, set stages of early access features, and query events. They reject unknown arguments and require the scopes of their API routes.",
     tag: "Model Context Protocol",
     allowsScopedKeys: true,
     takesRawBody: true,

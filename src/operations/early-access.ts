@@ -174,6 +174,7 @@ const createNewFeature = operation({
       },
     },
     hasCreator: true,
+    hasFile: true,
     done: (one: FeatureRecord) =>
       `Early access feature ${one.name} created with the flag ${one.feature_flag.key}.`,
   },

@@ -37,7 +37,10 @@ const createNewExperiment = operation({
   cli: {
     name: "experiments create",
     description: "Create an experiment as a draft.",
-    examples: ["experiments create 'One-click payment' --feature-flag-key one-click-pay"],
+    examples: [
+      "experiments create 'One-click payment' --feature-flag-key one-click-pay",
+      "experiments create -f experiment.yaml",
+    ],
     arguments: [{ name: "name", description: "display name", member: "name" }],
     options: jsonOptions(
       [
@@ -56,6 +59,7 @@ const createNewExperiment = operation({
       },
     ),
     hasCreator: true,
+    hasFile: true,
     done: (one: ExperimentRecord) =>
       `Experiment ${one.name} (${one.id}) created with the flag ${one.feature_flag_key}; launch it with: flagkeep experiments launch ${one.id}`,
   },

@@ -309,6 +309,10 @@ export interface CommandForm<Input = never> {
   options?: { readonly [Member in keyof Input]?: CommandOption };
   /** Settings of the server that apply in a data directory too, as options. */
   settings?: readonly SettingName[];
+  /** `--file` reads members of the input from YAML or JSON; arguments and options take precedence. */
+  hasFile?: true;
+  /** Members that the command adds. @param found records of the arguments, by their names */
+  adds?(found: never): Members;
   /** `--user` names the creator of what the command creates. */
   hasCreator?: true;
   result?: CommandResult;

@@ -34,6 +34,7 @@ import {
 } from "../surveys/results.ts";
 import { getSurvey, listSurveys, type Survey } from "../surveys/surveys.ts";
 import { listOperation, operation, type ProjectContext } from "./operation.ts";
+import { surveyArgument } from "./surveys.ts";
 
 const tag = "Surveys";
 type Context = ProjectContext<SurveyResultDeps & { metadata: Metadata }>;
@@ -161,7 +162,15 @@ const getOneStats = operation({
   description:
     "Counts, rates in percent, and the distribution of the answers to each question. Texts of answers are not part of it: " +
     "answers that no choice lists are counted as `<other>`.",
+  mcp: { name: "survey_results" },
   http: { method: "GET", path: "/surveys/:id/stats", answer: "The results." },
+  cli: {
+    name: "surveys results",
+    description: "Show the results of a survey.",
+    examples: ["surveys results Satisfaction --url http://127.0.0.1:8000"],
+    arguments: [surveyArgument],
+    done: printedStats,
+  },
   input: object({ id: uuid(), ...range, ...refreshed }),
   output: SurveyStats,
   example: exampleStats,
@@ -175,6 +184,20 @@ const getOneStats = operation({
     } as StatsRecord;
   },
 });
+
+function printedStats({ name, stats, rates, questions }: StatsRecord): string {
+  const total = (event: keyof typeof stats) => stats[event].total_count;
+  const rows = questions.flatMap(({ index, question, answered, mean, nps, distribution }) => {
+    const score = nps === null ? "" : `, net promoter score ${nps.score.toFixed(0)}`;
+    const average = mean === null ? "" : `, mean ${mean.toFixed(2)}`;
+    return [
+      `${index + 1}. ${question}: ${answered} answered${average}${score}`,
+      ...distribution.map(({ value, count, percentage }) => `   ${value}: ${count} (${percentage} %)`),
+    ];
+  });
+  const first = `${name}: shown ${total("survey shown")}, dismissed ${total("survey dismissed")}, answered ${total("survey sent")}`;
+  return [`${first} (${rates.response_rate} %)`, ...rows].join("\n");
+}
 
 const getAllStats = operation({
   ...{ id: "surveys.stats-of-all", on: "project", scope: "survey:read", tag },

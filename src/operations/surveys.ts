@@ -36,8 +36,14 @@ import {
   surveyTypes,
   updateSurvey,
 } from "../surveys/surveys.ts";
-import { getExperimentActor } from "./experiment-list.ts";
-import { listOperation, operation, type ProjectContext } from "./operation.ts";
+import { getExperimentActor, jsonOptions } from "./experiment-list.ts";
+import {
+  type CommandArgument,
+  type Lookup,
+  listOperation,
+  operation,
+  type ProjectContext,
+} from "./operation.ts";
 
 const tag = "Surveys";
 type Context = ProjectContext<FlagWriteDeps>;
@@ -149,9 +155,29 @@ function body({ stores, ...context }: Context, of: Survey, users: UserFinder): S
 
 const users = ({ stores }: Context) => userFinder(stores.metadata.db);
 
+const byName: Lookup = {
+  in: () => listAllSurveys,
+  matches: (one: SurveyRecord, argument) => one.id === argument || one.name === argument,
+  value: (one: SurveyRecord) => one.id,
+  missing: (argument) => `Survey ${argument} does not exist.`,
+};
+/** A survey by id or name. */
+export const surveyArgument: CommandArgument = {
+  ...{ name: "survey", description: "survey id or name", member: "id", lookup: byName },
+};
+
 const listAllSurveys = listOperation({
   ...{ id: "surveys.list", on: "project", scope: "survey:read", tag },
   summary: "List surveys",
+  mcp: { name: "list_surveys" },
+  cli: {
+    name: "surveys list",
+    examples: ["surveys list --json"],
+    table: {
+      headings: ["id", "name", "type", "status", "questions"],
+      row: (one: SurveyRecord) => [one.id, one.name, one.type, one.status, String(one.questions.length)],
+    },
+  },
   http: { method: "GET", path: "/surveys", answer: "One page of surveys." },
   input: object({}),
   output: pageOf("SurveyPage", SurveyBody),
@@ -171,7 +197,22 @@ const createNewSurvey = operation({
   summary: "Create a survey",
   description:
     "A draft without `start_date`. HTML is sanitized. The survey creates a flag that holds for persons who have not answered.",
+  mcp: { name: "create_survey" },
   http: { method: "POST", path: "/surveys", status: 201, answer: "The new survey." },
+  cli: {
+    name: "surveys create",
+    description: "Create a survey as a draft.",
+    examples: [
+      `surveys create Satisfaction --type popover --questions '[{"type":"open","question":"What is missing?"}]'`,
+      "surveys create -f survey.yaml",
+    ],
+    arguments: [{ name: "name", description: "display name", member: "name" }],
+    options: jsonOptions(["questions", "conditions", "appearance", "targeting_flag_filters", "translations"]),
+    hasCreator: true,
+    hasFile: true,
+    done: (one: SurveyRecord) =>
+      `Survey ${one.name} created; launch it with: flagkeep surveys start ${one.id}`,
+  },
   input: object({ name, type, questions, ...editable }),
   inputExample: { name: "Satisfaction", type: "popover", questions: [exampleQuestion] },
   output: SurveyBody,
@@ -184,6 +225,17 @@ const getOneSurvey = operation({
   ...{ id: "surveys.get", on: "project", scope: "survey:read", tag },
   summary: "Get a survey",
   http: { method: "GET", path: "/surveys/:id", answer: "The survey." },
+  cli: {
+    name: "surveys show",
+    description: "Show a survey.",
+    examples: ["surveys show Satisfaction --json"],
+    arguments: [surveyArgument],
+    done: (one: SurveyRecord) =>
+      [
+        `${one.name} (${one.id}): ${one.type}, ${one.status}`,
+        ...one.questions.map((question, index) => `${index + 1}. ${question.question} (${question.type})`),
+      ].join("\n"),
+  },
   input: object({ id: uuid() }),
   output: SurveyBody,
   example,
@@ -207,6 +259,35 @@ const updateOneSurvey = operation({
   run: (context: Context, { id, ...input }) =>
     body(context, updateSurvey(context.stores, getExperimentActor(context), id, input), users(context)),
 });
+
+/** Commands of their own; the route is that of `surveys.update`. */
+export const startSurvey = {
+  ...updateOneSurvey,
+  id: "surveys.start",
+  input: object({ id: uuid() }),
+  cli: {
+    name: "surveys start",
+    description: "Launch a survey, or resume a stopped one.",
+    examples: ["surveys start Satisfaction"],
+    arguments: [surveyArgument],
+    adds: ({ survey }: { survey: SurveyRecord }) => ({
+      ...(survey.start_date === null ? { start_date: new Date().toISOString() } : {}),
+      end_date: null,
+    }),
+    done: (one: SurveyRecord) => `Survey ${one.name} is ${one.status}.`,
+  },
+};
+export const stopSurvey = {
+  ...startSurvey,
+  id: "surveys.stop",
+  cli: {
+    ...startSurvey.cli,
+    name: "surveys stop",
+    description: "Stop a survey.",
+    examples: ["surveys stop Satisfaction"],
+    adds: () => ({ end_date: new Date().toISOString() }),
+  },
+};
 
 const deleteOneSurvey = operation({
   ...{ id: "surveys.delete", on: "project", scope: "survey:write", tag },

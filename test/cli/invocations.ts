@@ -64,6 +64,7 @@ export const triedElsewhere: Record<string, string> = {
   completions: "test/cli/completions.test.ts",
   mcp: "test/mcp/executable.test.ts",
   "experiments results": "test/experiments/lifecycle.test.ts",
+  "surveys results": "test/surveys/results.test.ts",
   "features enroll": "test/early-access/features.test.ts",
 };
 
@@ -405,6 +406,33 @@ export const invocations: Record<string, Invocation> = {
       { args: inProject("nope", "alpha"), code: 1, says: "Early access feature nope does not exist." },
       { args: inProject("Staged", "gamma"), code: 2, says: "gamma" },
       missing("feature"),
+    ],
+  },
+  "surveys list": { args: () => inProject(), wrong: [unknownProject, projectNotANumber] },
+  "surveys show": {
+    args: () => inProject("To start"),
+    wrong: [{ args: inProject("nope"), code: 1, says: "Survey nope does not exist." }, missing("survey")],
+  },
+  "surveys create": {
+    args: ({ folder }) => inProject("From a file", "-f", `${folder}/survey.yaml`),
+    wrong: [
+      { args: inProject("x", "-f", "/nowhere.yaml"), code: 1, says: "/nowhere.yaml" },
+      { args: inProject("x", "--type", "popover"), code: 2, says: "required option '--questions <json>'" },
+      { args: inProject("x", "--type", "letter"), code: 2, says: "Allowed choices" },
+      { args: inProject("x", "--type", "api", "--questions", "["), code: 2, says: "not valid JSON" },
+      { args: inProject("x", "--type", "api", "--questions", "[]"), code: 2, says: "1 to 50 questions" },
+      missing("name"),
+    ],
+  },
+  "surveys start": {
+    args: () => inProject("To start"),
+    wrong: [{ args: inProject("nope"), code: 1, says: "Survey nope does not exist." }, missing("survey")],
+  },
+  "surveys stop": {
+    args: () => inProject("To stop"),
+    wrong: [
+      { args: inProject("Draft"), code: 2, says: "`end_date` must be after `start_date`." },
+      missing("survey"),
     ],
   },
   "annotations list": { args: () => inProject(), wrong: [unknownProject, projectNotANumber] },

@@ -25,6 +25,7 @@ import { openPayloadKey } from "../../src/flags/store/payload-key.ts";
 import { flagTarget, requestChange, scheduleChange } from "../../src/flags/store/pending-changes.ts";
 import { secretCipher } from "../../src/lib/sealed-text.ts";
 import { paths } from "../../src/paths.ts";
+import { createSurvey } from "../../src/surveys/surveys.ts";
 import { getError } from "../http/json-schema.ts";
 import { plainPayloads } from "../support/payloads.ts";
 import { flagkeep, initialisedDirectory, osUser, ServerProcess, temporaryFolder } from "../support/server.ts";
@@ -47,7 +48,7 @@ let server: ServerProcess;
 beforeAll(async () => {
   const directory = await initialisedDirectory();
   const keys = fill(directory.dataDir);
-  const files = { "flags.yaml": flagsFile, "old.ndjson": oldEvents };
+  const files = { "flags.yaml": flagsFile, "survey.yaml": surveyFile, "old.ndjson": oldEvents };
   const first = await ServerProcess.start({ directory });
   await first.batch(["y".repeat(300), "z"].map((distinct_id) => ({ event: "seen", distinct_id })));
   await first.eventsWhenStored(2);
@@ -109,6 +110,7 @@ ${["first", "switched-on", "switched-off", "deleted-now", "deleted-before"].map(
 cohorts:
   - {name: Pro, filters: {properties: {type: AND, values: []}}}
 `;
+const surveyFile = "name: Overridden\ntype: popover\nquestions:\n  - {type: open, question: Why?}\n";
 const oldEvents = `${JSON.stringify({ event: "old", distinct_id: "ann", timestamp: "2025-01-02T03:04:05Z" })}\n`;
 
 /** What commands can work on; returns the ids of keys. */
@@ -157,7 +159,7 @@ function fill(dataDir: string): Record<string, string> {
   return Object.fromEntries(keys);
 }
 
-/** An experiment for every transition, and a feature. */
+/** An experiment for every transition, a feature and surveys. */
 function prepareExperiments(metadata: Metadata, now: Date): void {
   const deps = { metadata, payloads: plainPayloads };
   const project = metadata.projects.find(1)!;
@@ -172,6 +174,11 @@ function prepareExperiments(metadata: Metadata, now: Date): void {
     for (const transition of way) transitExperiment(deps, actor, id, transition);
   }
   createFeature(deps, actor, { name: "Staged", stage: "draft" });
+  for (const [name, start] of [["To start"], ["To stop", now.toISOString()], ["Draft"]])
+    createSurvey(deps, actor, {
+      ...{ name: name!, type: "api", questions: [{ type: "open", question: "Why?" }] },
+      start_date: start,
+    });
 }
 
 /** Three proposals and a scheduled change of a flag. */
@@ -213,6 +220,8 @@ const logged = [
   "Role updated",
   "ShareLink created",
   "ShareLink deleted",
+  "Survey created",
+  "Survey updated",
   "Team created",
   "Team updated",
   "User activated",

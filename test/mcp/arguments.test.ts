@@ -55,6 +55,9 @@ const valid: Record<string, Record<string, unknown>> = {
   list_cohorts: {},
   create_cohort: { name: "A cohort", is_static: true },
   get_cohort: { id: 1 },
+  list_surveys: {},
+  create_survey: { name: "Why", type: "api", questions: [{ type: "open", question: "Why?" }] },
+  survey_results: { id: "0193d1a2-7b1c-7c3e-9f60-5a6b7c8d9e0f" },
   list_early_access_features: {},
   set_early_access_stage: { id: "0193d1a2-7b1c-7c3e-9f60-5a6b7c8d9e0f", stage: "beta" },
 };
@@ -238,4 +241,7 @@ test("an experiment from its creation to its results, and a feature's stage", as
   const { id } = (await created.json()) as { id: string };
   expect((await done("set_early_access_stage", { id, stage: "beta" })).stage).toBe("beta");
   expect((await done("list_early_access_features", {})).results).toMatchObject([{ id, stage: "beta" }]);
+  const survey = await done("create_survey", valid.create_survey!);
+  expect((await done("list_surveys", {})).results).toMatchObject([{ id: survey.id, status: "draft" }]);
+  expect(await done("survey_results", { id: survey.id })).toMatchObject({ name: "Why", responses: 0 });
 });

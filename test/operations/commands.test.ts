@@ -42,6 +42,9 @@ const preparations: Record<string, string[][]> = {
   "webhooks.list": [newWebhook],
   "experiments.list": [["experiments", "create", "Listed"]],
   "features.list": [["features", "create", "Listed", "--stage", "beta"]],
+  "surveys.list": [
+    ["surveys", "create", "Listed", "--type", "api", "--questions", '[{"type":"open","question":"Why?"}]'],
+  ],
   "annotations.list": [["annotations", "create", "New checkout"]],
   "share_links.list": [
     // Its usage dashboard has the id 1.

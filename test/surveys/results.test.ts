@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { netPromoterScore } from "../../src/surveys/results.ts";
-import { ServerProcess, until } from "../support/server.ts";
+import { flagkeep, ServerProcess, until } from "../support/server.ts";
 
 let server: ServerProcess;
 beforeAll(async () => {
@@ -78,6 +78,13 @@ test("counts, rates, distributions and the net promoter score", async () => {
   expect(why).toMatchObject({ answered: 1, distribution: [], mean: null, nps: null });
   expect((await api("/surveys/responses_count/")).body[survey.id]).toBe(2);
   expect((await api("/surveys/stats/")).body.stats["survey dismissed"].total_count).toBe(1);
+  const args = ["surveys", "results", "counted", "--url", server.url, "--key", server.made.personal_api_key];
+  const printed = await flagkeep(args);
+  expect(printed).toMatchObject({ stderr: "", code: 0 });
+  expect(printed.stdout).toStartWith("counted: shown 4, dismissed 1, answered ");
+  expect(printed.stdout).toContain("net promoter score 50");
+  const local = await flagkeep(["surveys", "results", "counted", "--data-dir", server.dataDir]);
+  expect([local.code, local.stderr]).toEqual([2, expect.stringContaining("Use --url")]);
   await api(`/surveys/${survey.id}/`, { method: "PATCH", body: { enable_partial_responses: true } });
   const partial = (await api(`/surveys/${survey.id}/stats/`)).body;
   expect([partial.responses, partial.questions[0].answered]).toEqual([3, 3]);
