@@ -31,6 +31,8 @@ export class ClusterSession {
     private readonly postgres: Postgres,
     private readonly finish: () => void,
     private readonly changing: Promise<void>,
+    /** The time to record: later than that of all earlier changes. */
+    readonly now: Date,
   ) {}
 
   /** Copies the store. @throws {PostgresUnreachableError} @throws {PostgresRejectedError} */
@@ -45,14 +47,14 @@ export class ClusterSession {
     writePayloadKey(dataPaths.payloadKey, Buffer.from(key, "base64"));
     await bringGroupTypes(dataPaths.people, postgres);
     const copy = StoreReplica.attach(openSqlite(dataPaths.metadata, {}).$client, metadataStore, postgres);
-    const started = Promise.withResolvers<void>();
+    const started = Promise.withResolvers<Date>();
     const done = Promise.withResolvers<void>();
-    const changing = copy.change(() => {
-      started.resolve();
+    const changing = copy.change((_, now) => {
+      started.resolve(now);
       return done.promise;
     });
-    await Promise.race([started.promise, changing]);
-    return new ClusterSession(folder, postgres, done.resolve, changing);
+    const now = await Promise.race([started.promise, changing.then(() => started.promise)]);
+    return new ClusterSession(folder, postgres, done.resolve, changing, now);
   }
 
   /**

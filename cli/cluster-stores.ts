@@ -87,6 +87,11 @@ export async function closeClusterSession(): Promise<void> {
   await session?.end();
 }
 
+/** The time that a command records for its changes. */
+export function changeTime(): Date {
+  return session?.now ?? new Date();
+}
+
 /** Data directory of a possible node on this machine, for a command on the cluster; otherwise undefined. */
 export function nodeDataDir(): string | undefined {
   return toldFolder;

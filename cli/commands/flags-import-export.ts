@@ -12,6 +12,7 @@ import { parseFields } from "../../src/http/fields.ts";
 import { AppError } from "../../src/lib/errors.ts";
 import { NonNegativeInt, nullable, strictObject } from "../../src/lib/schema.ts";
 import { countCohortMembers } from "../../src/persons/cohort-members.ts";
+import { changeTime } from "../cluster-stores.ts";
 import { describeJson, withJson } from "../json-schema.ts";
 import { exitFailed, fileName, positiveInteger, print, printJson, run } from "../output.ts";
 import { withSettings } from "../settings.ts";
@@ -162,7 +163,7 @@ export const importFlags = withJson(
           toFields: (item) => flagFields(parseFields(FlagInput, item)),
           isDryRun,
           isConfirmed: options.confirm === true,
-          now: new Date(),
+          now: changeTime(),
         });
         const remarks = [
           ...(foreign?.remarks ?? []),

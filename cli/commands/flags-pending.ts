@@ -37,6 +37,7 @@ import { InvalidFieldError, NotFoundError, PermissionDeniedError } from "../../s
 import type { JsonObject } from "../../src/lib/json.ts";
 import { DateTime, nullable, strictObject } from "../../src/lib/schema.ts";
 import { parseInstant } from "../../src/lib/timestamp.ts";
+import { changeTime } from "../cluster-stores.ts";
 import { positiveInteger, print, printJson, printTable, run } from "../output.ts";
 import {
   AmbiguousSelectorError,
@@ -171,7 +172,7 @@ export const schedule = withProjectAndJson(new Command("schedule"), ScheduledRec
         const user = getCreator(metadata, project.organizationId, options.user) ?? userOf(stores, undefined);
         assertEditor(stores.writing, flag, user.id, `${user.email} may not edit this flag.`);
         const change = { payload: getPayload(flag, options), scheduledAt: options.at };
-        const made = scheduleFlagChange(stores.writing, flag, change, { userId: user.id, now: new Date() });
+        const made = scheduleFlagChange(stores.writing, flag, change, { userId: user.id, now: changeTime() });
         if (options.json) return printJson(scheduledRecord(made, new Map([[flag.id, flag.key]])));
         print(`Change ${made.id} of flag ${flag.key} is scheduled for ${made.scheduledAt.toISOString()}.`);
       }),

@@ -11,6 +11,7 @@ import {
 import { listUsers } from "../../src/accounts/users.ts";
 import { AppError } from "../../src/lib/errors.ts";
 import { DateTime, nullable, strictObject } from "../../src/lib/schema.ts";
+import { changeTime } from "../cluster-stores.ts";
 import { withJson } from "../json-schema.ts";
 import { collect, durationFromNow, positiveInteger, print, printJson, printTable, run } from "../output.ts";
 import { withSettings } from "../settings.ts";
@@ -98,7 +99,7 @@ const create = withJson(
             projectIds: options.project,
             expiresAt: options.expires,
           },
-          { by: osUserAuthor() },
+          { by: osUserAuthor(), now: changeTime() },
         );
         if (options.json) return printJson(record(key, userEmail, value));
         print(value);
@@ -149,7 +150,7 @@ const revoke = withJson(
     run((id: string, options: { json?: true }) =>
       withMetadata(options, (metadata) => {
         const { userEmail } = workingKey(metadata, id);
-        const key = revokeKey(metadata, id, new Date(), osUserAuthor());
+        const key = revokeKey(metadata, id, changeTime(), osUserAuthor());
         if (options.json) return printJson({ ...record(key, userEmail), revoked: true });
         print(`Key ${key.id} (${key.mask}) is revoked.`);
       }),
@@ -185,7 +186,7 @@ const roll = withJson(
     run((id: string, options: { json?: true }) =>
       withMetadata(options, (metadata) => {
         const { userEmail } = workingKey(metadata, id);
-        const { key, value } = rollKey(metadata, id, new Date(), osUserAuthor());
+        const { key, value } = rollKey(metadata, id, changeTime(), osUserAuthor());
         if (options.json) return printJson(record(key, userEmail, value));
         print(value);
         print(`Key ${key.id} of ${userEmail} is rolled. It is shown only once.`);

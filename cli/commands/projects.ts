@@ -14,6 +14,7 @@ import {
 } from "../../src/accounts/projects.ts";
 import { DateTime, nullable, strictObject } from "../../src/lib/schema.ts";
 import { retentionDaysMax } from "../../src/lib/setting-types.ts";
+import { changeTime } from "../cluster-stores.ts";
 import { withJson } from "../json-schema.ts";
 import { parseDuration, positiveInteger, print, printJson, printTable, run } from "../output.ts";
 import { withSettings } from "../settings.ts";
@@ -119,6 +120,7 @@ const create = withJson(
           metadata,
           { organizationId, name, timezone: options.timezone },
           osUserAuthor(),
+          changeTime(),
         );
         if (options.json) return printJson({ ...record(made), secret_api_key: made.secretToken });
         print(`Project          ${made.name} (${made.id})`);
@@ -141,7 +143,7 @@ const rename = withJson(
     run((id: number, name: string, options: Options) =>
       withMetadata(options, (metadata) => {
         resolveProjects(metadata, id);
-        const project = updateProject(metadata, id, { name }, osUserAuthor());
+        const project = updateProject(metadata, id, { name }, osUserAuthor(), changeTime());
         if (options.json) return printJson(record(project));
         print(`Project ${project.id} is now called ${project.name}.`);
       }),
@@ -204,7 +206,10 @@ const rotateKey = withJson(
     run((id: number, options: Options & { grace: number }) =>
       withMetadata(options, (metadata) => {
         resolveProjects(metadata, id);
-        const project = rotateProjectKey(metadata, id, osUserAuthor(), { graceSeconds: options.grace });
+        const project = rotateProjectKey(metadata, id, osUserAuthor(), {
+          graceSeconds: options.grace,
+          now: changeTime(),
+        });
         if (options.json) return printJson(record(project));
         print(project.apiToken);
         printOldKey(project, "public");
@@ -228,7 +233,13 @@ const endOldKey = withJson(
     run((id: number, options: Options & { secret?: true }) =>
       withMetadata(options, (metadata) => {
         resolveProjects(metadata, id);
-        const project = revokePreviousKey(metadata, id, options.secret ? "secret" : "public", osUserAuthor());
+        const project = revokePreviousKey(
+          metadata,
+          id,
+          options.secret ? "secret" : "public",
+          osUserAuthor(),
+          changeTime(),
+        );
         if (options.json) return printJson(record(project));
         print(
           `Only the current ${options.secret ? "secret " : ""}key of project ${project.id} is valid from now on.`,
@@ -257,7 +268,13 @@ const retention = withJson(
     run((id: number, days: { days: number | null }, options: Options) =>
       withMetadata(options, (metadata) => {
         resolveProjects(metadata, id);
-        const project = updateProject(metadata, id, { eventsRetentionDays: days.days }, osUserAuthor());
+        const project = updateProject(
+          metadata,
+          id,
+          { eventsRetentionDays: days.days },
+          osUserAuthor(),
+          changeTime(),
+        );
         if (options.json) return printJson(record(project));
         const retained =
           days.days === null
@@ -294,7 +311,10 @@ const rotateSecret = withJson(
     run((id: number, options: Options & { grace: number }) =>
       withMetadata(options, (metadata) => {
         resolveProjects(metadata, id);
-        const project = rotateSecretKey(metadata, id, osUserAuthor(), { graceSeconds: options.grace });
+        const project = rotateSecretKey(metadata, id, osUserAuthor(), {
+          graceSeconds: options.grace,
+          now: changeTime(),
+        });
         if (options.json) return printJson({ ...record(project), secret_api_key: project.secretToken });
         print(project.secretToken);
         printOldKey(project, "secret");
@@ -317,7 +337,7 @@ const archive = withJson(
       withMetadata(options, (metadata) => {
         resolveProjects(metadata, id);
         if (!options.undo && !options.force) assertNotLastProject(metadata, id);
-        const project = archiveProject(metadata, id, !options.undo, osUserAuthor());
+        const project = archiveProject(metadata, id, !options.undo, osUserAuthor(), changeTime());
         if (options.json) return printJson(record(project));
         print(`Project ${project.id} (${project.name}) is ${options.undo ? "active again" : "archived"}.`);
       }),

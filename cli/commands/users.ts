@@ -12,6 +12,7 @@ import {
   type User,
 } from "../../src/accounts/users.ts";
 import { DateTime, strictObject } from "../../src/lib/schema.ts";
+import { changeTime } from "../cluster-stores.ts";
 import { assertConsole, consoleSettings, whereConsoleIs } from "../console-link.ts";
 import { withJson } from "../json-schema.ts";
 import { print, printJson, printTable, run } from "../output.ts";
@@ -105,7 +106,7 @@ const switching = (name: "activate" | "deactivate", description: string) =>
       run((email: string, options: Options & { force?: true }) =>
         withMetadata(options, (metadata) => {
           if (name === "deactivate" && !options.force) assertNotLastOwner(metadata.db, email);
-          const user = setUserActive(metadata, email, name === "activate", osUserAuthor());
+          const user = setUserActive(metadata, email, name === "activate", osUserAuthor(), changeTime());
           if (options.json) return printJson(record(user));
           print(`${user.email} is ${user.isActive ? "active" : "inactive"}.`);
         }),
@@ -128,7 +129,7 @@ const level = withJson(
     run((email: string, wanted: LevelName, options: Options & { organization?: string }) =>
       withMetadata(options, (metadata) => {
         const organizationId = resolveOrganization(metadata, options.organization).id;
-        const acting = { organizationId, by: osUserAuthor(), now: new Date() };
+        const acting = { organizationId, by: osUserAuthor(), now: changeTime() };
         const { user } = setMemberLevel(metadata, acting, email, wanted);
         if (options.json) return printJson({ email: user.email, level: wanted });
         print(`${user.email} is ${wanted === "member" ? "a" : "an"} ${wanted}.`);
@@ -174,7 +175,7 @@ const link = withJson(
             organizationId: organizationId(),
             level: options.level,
           });
-        const { token, expiresAt } = createSetupLink(metadata, user, osUserAuthor());
+        const { token, expiresAt } = createSetupLink(metadata, user, osUserAuthor(), changeTime());
         const made: Static<typeof SetupLink> = {
           email: user.email,
           console_url: setupAddress(base, token),

@@ -14,6 +14,7 @@ import {
   otherMembers,
   type Run,
 } from "../../src/operations/operation.ts";
+import { changeTime } from "../cluster-stores.ts";
 import { configFromOptions } from "../settings.ts";
 import {
   creatingAuthor,
@@ -61,7 +62,7 @@ function localCaller(
   const actor = { kind: "operator", author, skipsApproval: options.confirm };
   const run = (of: Operation, input: Members, page: object = {}) =>
     (of.run as Run)(
-      { stores, actor, organization, project, now: new Date(), baseUrl: () => getBaseUrl(options) },
+      { stores, actor, organization, project, now: changeTime(), baseUrl: () => getBaseUrl(options) },
       { ...checked(of, input), ...page },
     );
   return {

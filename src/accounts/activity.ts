@@ -95,10 +95,10 @@ function getTrigger(by: Author): (Trigger & Partial<Pick<Approver, "proposed_by"
   return { job_type, job_id, payload, ...("proposed_by" in by ? { proposed_by: by.proposed_by } : {}) };
 }
 
-/** Writes one entry. Ids sort by time, so entries of the same millisecond keep their order. Webhooks report those of flags. */
+/** Writes one entry. Ids sort like times, and those of the same millisecond in their order. Webhooks report those of flags. */
 export function recordActivity(t: MetadataTx, entry: NewActivity): void {
   const userId = userIdOf(entry.by);
-  const id = Bun.randomUUIDv7();
+  const id = Bun.randomUUIDv7("hex", entry.now);
   t.insert(activity)
     .values({
       id,

@@ -43,15 +43,21 @@ export interface Commit {
   rows: readonly SharedRow[];
 }
 
+/** A commit with its time, later than that of the previous one. */
+export type NewCommit = Commit & { at: Date };
+
 /** Appends a commit; the caller holds the lock of the store's row. */
-export async function sendCommit(t: Transaction, { store, revision, id, rows }: Commit): Promise<void> {
+export async function sendCommit(
+  t: Transaction,
+  { store, revision, id, rows, at }: NewCommit,
+): Promise<void> {
   const text = Buffer.from(rows.map(({ tbl, key, body }) => `${tbl}\t${key}\t${body ?? ""}\n`).join(""));
   const body =
     text.length <= ownThreadCharactersMax
       ? Bun.zstdCompressSync(text, compression)
       : await Bun.zstdCompress(text, compression);
   await t`
-    WITH counted AS (UPDATE flagkeep.store SET revision = ${revision} WHERE name = ${store})
+    WITH counted AS (UPDATE flagkeep.store SET revision = ${revision}, last_at = ${at} WHERE name = ${store})
     INSERT INTO flagkeep.commit (store, revision, id, body) VALUES (${store}, ${revision}, ${id}, ${body as Buffer})`;
   await t`SELECT pg_notify(${changeChannel}, ${store})`;
 }

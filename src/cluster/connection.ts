@@ -6,20 +6,30 @@ import { type PostgresAddress, redactPostgresUrl } from "../lib/postgres-address
 
 /** PostgreSQL is temporarily unavailable; retry later. */
 export class PostgresUnreachableError extends AppError {
-  readonly code = "postgres_unreachable";
-  override readonly hint =
+  readonly code: string = "postgres_unreachable";
+  override readonly hint: string =
     "Check that PostgreSQL runs and accepts Flagkeep's user; Flagkeep reconnects automatically.";
   constructor(
     address: PostgresAddress,
     readonly reason: unknown,
+    message = `PostgreSQL at ${redactPostgresUrl(address)} is unavailable: ${firstLine(reason)}`,
   ) {
-    super(`PostgreSQL at ${redactPostgresUrl(address)} is unavailable: ${firstLine(reason)}`);
+    super(message);
   }
 
   /** PostgreSQL rejects this user: wrong settings at startup, a changed configuration later. */
   get isShutOut(): boolean {
     const { code } = this.reason as { code?: string };
     return code !== undefined && shutOutClasses.some((start) => code.startsWith(start));
+  }
+}
+
+/** The lock of a change was not acquired in time; nothing was changed. */
+export class ChangeInProgressError extends PostgresUnreachableError {
+  override readonly code = "change_in_progress";
+  override readonly hint = "Try again. `flagkeep status` shows the nodes.";
+  constructor(address: PostgresAddress, reason: unknown) {
+    super(address, reason, "Another change is still in progress; nothing was changed.");
   }
 }
 
@@ -45,6 +55,8 @@ const firstPauseMs = 100;
 const pauseMsMax = 2_000;
 /** SQLSTATEs of failed logins, missing privileges, and missing databases, schemas or tables. */
 const shutOutClasses = ["28", "3D", "3F", "42501", "42P01"];
+/** SQLSTATE of a lock that was not acquired within `lock_timeout`. */
+const lockTimeoutCode = "55P03";
 /** SQLSTATE of a write to a server that only accepts reads: a standby, or a primary that was set to be read-only. */
 const readOnlyCode = "25006";
 /**
@@ -113,8 +125,9 @@ export class Postgres {
       const now = performance.now();
       // Close hanging calls with their connections; new ones may find another host.
       if (isLate && now - this.answeredAt > quietMsMax) this.renew(pool, 0);
-      const isReadOnly = (error as { code?: string }).code === readOnlyCode;
-      if (isReadOnly && now - this.renewedAt > renewEveryMs) this.renew(pool, endSeconds);
+      const { code } = error as { code?: string };
+      if (code === readOnlyCode && now - this.renewedAt > renewEveryMs) this.renew(pool, endSeconds);
+      if (!isLate && code === lockTimeoutCode) throw new ChangeInProgressError(this.address, error);
       if (!isLate && !isPassing(error)) throw error;
       const reason = new PostgresUnreachableError(this.address, error);
       this.failedAt = now;

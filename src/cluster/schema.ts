@@ -3,8 +3,9 @@
 import { NewerDataVersionError } from "../lib/sqlite/migrate.ts";
 import { type Postgres, PostgresRejectedError, PostgresUnreachableError } from "./connection.ts";
 import initialSql from "./migrations/001-initial.sql" with { type: "text" };
+import changeTimeSql from "./migrations/002-change-time.sql" with { type: "text" };
 
-const migrations = [initialSql];
+const migrations = [initialSql, changeTimeSql];
 /** Advisory lock: other nodes wait for the migration. */
 const migrationLock = 0x66_6b_70_67;
 const oldestServer = 140_000;

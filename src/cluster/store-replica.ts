@@ -10,7 +10,7 @@ import { Semaphore } from "../lib/semaphore.ts";
 import { type Migration, migrate, NewerDataVersionError } from "../lib/sqlite/migrate.ts";
 import { openSqlite } from "../lib/sqlite/open.ts";
 import { compactCommits, pruneOld, type StoreName, sendCommit } from "./commits.ts";
-import { type Postgres, PostgresUnreachableError, type Transaction } from "./connection.ts";
+import { ChangeInProgressError, type Postgres, type Transaction } from "./connection.ts";
 import { assertLeaseHeld, type Lease } from "./lease.ts";
 import { deleteSqlite, ReplicaFile } from "./replica-file.ts";
 import { markAsReplica } from "./replica-marker.ts";
@@ -29,6 +29,10 @@ const migratedRowsAtOnce = 5_000;
 /** Maximum time for which a node that hangs during a commit blocks the others. */
 const idleMsMax = 4_000;
 const waitingMax = 10_000;
+/** A change with less time is not started. */
+const changeMsMin = 100;
+/** Part of a change's timeout for which it waits for other nodes' changes. */
+const lockShare = 0.9;
 
 /** A node with a newer version has migrated the tables. */
 class NewerNodesError extends OperatorActionError {
@@ -155,14 +159,16 @@ export class StoreReplica {
   /**
    * Applies all commits, runs a change while no other node can change the store, and commits its rows. The change is
    * readable here before it is committed; keep it short.
+   * @param run receives the time of the change: changes of all nodes are in the order of their times
    * @param lease must still be held @param withinMs total timeout, including waiting for other changes
    * @param idleMs how long a node that hangs within the change blocks the others
+   * @throws {ChangeInProgressError} nothing was changed: another node's change did not end in time
    * @throws {PostgresUnreachableError} nothing was changed, or the result is unknown; the replica is reconciled later
    * @throws {LeaseLostError} @throws errors of `run`, after committing what it changed
    * @throws {HistoryMismatchError} with a lease: what was read before belongs to another history
    */
   async change<Result>(
-    run: (t: Transaction) => Result | Promise<Result>,
+    run: (t: Transaction, now: Date) => Result | Promise<Result>,
     lease?: Lease,
     withinMs = commitMs,
     idleMs = idleMsMax,
@@ -183,7 +189,7 @@ export class StoreReplica {
 
   /** @param rowsAtOnce rows per commit; readers may see the first commits without the later ones */
   private async tryChange<Result>(
-    run: (t: Transaction) => Result | Promise<Result>,
+    run: (t: Transaction, now: Date) => Result | Promise<Result>,
     { lease, end, idleMs }: ChangeLimits,
     rowsAtOnce = Number.MAX_SAFE_INTEGER,
   ): Promise<Result> {
@@ -192,14 +198,14 @@ export class StoreReplica {
     let sent: Sent | undefined;
     try {
       const work = async (t: Transaction, extend: () => void) => {
-        await this.lockStore(t);
+        const now = await this.lockStore(t, leftUntil(end));
         if (lease !== undefined) await assertLeaseHeld(t, lease);
         // The lease holder's uncommitted rows are newer than those in PostgreSQL.
         const preserved = lease !== undefined ? "all" : this.isAmbiguous ? "none" : "others";
         const newest = await this.reader.takeOver(t, preserved);
         this.isAmbiguous = lease === undefined;
-        outcome = await settled(() => run(t));
-        sent = await this.send(t, newest, rowsAtOnce, extend);
+        outcome = await settled(() => run(t, now));
+        sent = await this.send(t, { newest, rowsAtOnce, at: now }, extend);
         // The change may have taken longer than the lease.
         if (lease !== undefined && sent !== undefined) await assertLeaseHeld(t, lease);
       };
@@ -216,8 +222,7 @@ export class StoreReplica {
   /** Commits the captured changes. */
   private async send(
     t: Transaction,
-    newest: number,
-    rowsAtOnce: number,
+    { newest, rowsAtOnce, at }: { newest: number; rowsAtOnce: number; at: Date },
     extend: () => void,
   ): Promise<Sent | undefined> {
     let sent: Sent | undefined;
@@ -225,19 +230,21 @@ export class StoreReplica {
       const { rows, last } = this.file.tables.changed(rowsAtOnce, sent?.last);
       if (rows.length === 0) return sent;
       const id = crypto.randomUUID();
-      await sendCommit(t, { store: this.store.name, revision, id, rows });
+      await sendCommit(t, { store: this.store.name, revision, id, rows, at });
       if (rowsAtOnce !== Number.MAX_SAFE_INTEGER) extend();
       sent = { revision, commit_id: id, last };
     }
   }
 
-  /** @throws {PostgresUnreachableError} earlier changes have not finished */
+  /** @throws {ChangeInProgressError} earlier changes have not finished */
   private async ownTurn(end: number): Promise<() => void> {
     try {
-      return await this.turn.enter(0, { signal: AbortSignal.timeout(leftUntil(end)) });
+      const leave = await this.turn.enter(0, { signal: AbortSignal.timeout(leftUntil(end)) });
+      if (leftUntil(end) >= changeMsMin) return leave;
+      leave();
+      throw new Error("too late");
     } catch {
-      const reason = new Error("other changes are waiting");
-      throw new PostgresUnreachableError(this.postgres.address, reason);
+      throw new ChangeInProgressError(this.postgres.address, new Error("other changes are waiting"));
     }
   }
 
@@ -255,10 +262,19 @@ export class StoreReplica {
     return this.file.state.revision;
   }
 
-  private async lockStore(t: Transaction): Promise<void> {
+  /**
+   * Excludes other changes. @returns the time of the change: that of PostgreSQL, but later than all earlier changes,
+   * also after a failover to a server whose clock is behind. In milliseconds, like the times that are stored.
+   */
+  private async lockStore(t: Transaction, withinMs: number): Promise<Date> {
     const { name, migrations } = this.store;
-    const [row] = await t`SELECT schema_version FROM flagkeep.store WHERE name = ${name} FOR UPDATE`;
+    // Shorter than the timeout of the call, which says less.
+    t.unsafe(`SET LOCAL lock_timeout = ${Math.ceil(withinMs * lockShare)}`).catch(() => undefined);
+    const [row] = await t`SELECT schema_version,
+        greatest(date_trunc('milliseconds', clock_timestamp()), last_at + interval '1 millisecond') AS now
+      FROM flagkeep.store WHERE name = ${name} FOR UPDATE`;
     if (row!.schema_version > migrations.length) throw new NewerNodesError(name);
+    return row!.now;
   }
 
   private noteSent({ last, ...state }: Sent): void {

@@ -30,7 +30,7 @@ export interface RollbackDeps extends FlagWriteDeps, ComputeDeps {
   /** Changes when events were loaded: without new events, a check says nothing new. */
   revision: () => Promise<string>;
   /** Runs a change, in a cluster as one of all nodes. */
-  change: <Result>(work: () => Result) => Promise<Result>;
+  change: <Result>(work: (now?: Date) => Result) => Promise<Result>;
   onError: (error: unknown) => void;
 }
 
@@ -76,7 +76,7 @@ export class RollbackMonitor {
     if (violation === undefined || count >= violationsNeeded) this.violated.delete(watch.key);
     else this.violated.set(watch.key, count);
     if (violation !== undefined && count >= violationsNeeded)
-      await this.deps.change(() => this.rollBack(watch, violation, now));
+      await this.deps.change((at = now) => this.rollBack(watch, violation, at));
   }
 
   /** One change of the flag, which `revert` undoes. */

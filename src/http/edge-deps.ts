@@ -26,8 +26,11 @@ export interface OriginResolver {
 export interface SharedState {
   /** Applies changes of other nodes; where they are unreachable, local state is used. */
   look(): Promise<void>;
-  /** Runs a change while no other node changes anything, and resolves when it is visible to all nodes. */
-  change<Result>(run: () => Result | Promise<Result>): Promise<Result>;
+  /**
+   * Runs a change while no other node changes anything, and resolves when it is visible to all nodes.
+   * @param run receives the time to record: later than that of all earlier changes
+   */
+  change<Result>(run: (now: Date) => Result | Promise<Result>): Promise<Result>;
   /** Resolves when everything that was changed before the call is visible to all nodes. */
   settle(): Promise<void>;
 }

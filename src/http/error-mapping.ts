@@ -35,6 +35,7 @@ export const retryableCodes: Readonly<Record<string, string>> = {
   query_timeout: "the query exceeded the time limit",
   query_busy: "too many queries are queued",
   postgres_unreachable: "PostgreSQL does not respond",
+  change_in_progress: "another node's change did not end in time",
 };
 const storeBusy = new Set<unknown>(["SQLITE_BUSY", "SQLITE_BUSY_SNAPSHOT", "SQLITE_LOCKED"]);
 const storeFull = new Set<unknown>(["SQLITE_FULL", "SQLITE_IOERR_WRITE"]);

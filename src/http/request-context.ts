@@ -65,6 +65,11 @@ export class RequestContext {
     return this.foundNow;
   }
 
+  /** The time that a change records. */
+  set now(now: Date) {
+    this.foundNow = now;
+  }
+
   get query(): URLSearchParams {
     this.foundQuery ??= new Query(getSearch(this.request.url));
     return this.foundQuery;

@@ -99,12 +99,21 @@ async function runRoute(route: Route, exchange: RequestContext): Promise<unknown
     if (makesCredential(route, call)) assertCredentialRights(deps.guard, route.access, credentials());
     return (route.handle as (call: Call) => unknown)(call);
   };
-  return deps.shared === undefined ? await run() : await runShared(route, run, deps.shared);
+  return deps.shared === undefined ? await run() : await runShared(exchange, route, run, deps.shared);
 }
 
-async function runShared(route: Route, run: () => unknown, shared: SharedState): Promise<unknown> {
+async function runShared(
+  exchange: RequestContext,
+  route: Route,
+  run: () => unknown,
+  shared: SharedState,
+): Promise<unknown> {
   if (!canChange(route)) return await run();
-  if (route.isLongRunning !== true) return await shared.change(run);
+  if (route.isLongRunning !== true)
+    return await shared.change((now) => {
+      exchange.now = now;
+      return run();
+    });
   const result = await run();
   await shared.settle();
   return result;

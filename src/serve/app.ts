@@ -84,7 +84,7 @@ export function createServerApp(parts: AppDeps): App {
   const groupTypes = groupTypesFrom(people, (error) => parts.damage.record(error));
   const flagSets = new FlagSets(metadata, groupTypes);
   const ports = new EngineAdapters({ engine, metadata, flagSets, people });
-  const change = async <Result>(work: () => Result) =>
+  const change = async <Result>(work: (now?: Date) => Result) =>
     shared === undefined ? work() : await shared.change(work);
   const rollbacks = new RollbackMonitor({
     ...{ metadata, payloads: parts.payloads, groupTypes, experiments: ports, insights: ports, change },

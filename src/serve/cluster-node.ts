@@ -149,8 +149,8 @@ export class ClusterNode implements SharedState {
     await this.copy?.look();
   }
 
-  async change<Result>(run: () => Result | Promise<Result>): Promise<Result> {
-    return await this.copy!.change(run, undefined, changeMs);
+  async change<Result>(run: (now: Date) => Result | Promise<Result>): Promise<Result> {
+    return await this.copy!.change((_, now) => run(now), undefined, changeMs);
   }
 
   /** Like `change` for background work: waits for an unavailable PostgreSQL. */

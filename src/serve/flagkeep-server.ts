@@ -325,7 +325,7 @@ export class FlagkeepServer {
   }
 
   /** Changes the metadata, in a cluster for all nodes. @throws {PostgresUnreachableError} */
-  async together<Result>(work: () => Result): Promise<Result> {
+  async together<Result>(work: (now?: Date) => Result): Promise<Result> {
     return this.shared === undefined ? work() : await this.shared.change(work);
   }
 
@@ -425,7 +425,7 @@ export class FlagkeepServer {
   private async makeScheduledChanges(): Promise<void> {
     try {
       const writing = { metadata: this.metadata, payloads: this.payloads };
-      if (hasDueChanges(writing)) await this.together(() => runScheduledChanges(writing));
+      if (hasDueChanges(writing)) await this.together((now) => runScheduledChanges(writing, now));
     } catch (error) {
       this.damage.record(error);
       // They stay due and are retried at the next interval.

@@ -25,7 +25,7 @@ export interface EraserDeps {
   /** Undefined while the server starts. */
   journal: () => JournalPort | undefined;
   /** Changes the metadata, in a cluster for all nodes. */
-  together: (work: () => void) => Promise<void>;
+  together: (work: (now?: Date) => void) => Promise<void>;
 }
 
 /** Request of `flagkeep persons delete`. */
@@ -44,10 +44,10 @@ export class PersonDeletionService implements PersonDeleter {
     if (journal === undefined) throw new JournalUnavailableError("closed");
     const { uuid } = person;
     const seq = await journal.append("realtime", [deletionEntry(projectId, person, nowMicros())]);
-    await together(() =>
+    await together((now = new Date()) =>
       metadata.change((t) =>
         recordActivity(t, {
-          ...{ by, projectId, activity: "deleted", scope: "Person", changes: [], now: new Date() },
+          ...{ by, projectId, activity: "deleted", scope: "Person", changes: [], now },
           // Must not identify the person.
           ...{ itemId: uuid, name: uuid },
         }),

@@ -14,8 +14,8 @@ export const surveyCheckMs = 20_000;
 
 export interface SurveyMonitorDeps extends FlagWriteDeps, SurveyResultDeps {
   metadata: Metadata;
-  /** Runs a change, in a cluster as one of all nodes. */
-  change: <Result>(work: () => Result) => Promise<Result>;
+  /** Runs a change, in a cluster as one of all nodes and with its time. */
+  change: <Result>(work: (now?: Date) => Result) => Promise<Result>;
   onError: (error: unknown) => void;
 }
 
@@ -59,7 +59,7 @@ export class SurveyMonitor {
   /** Changes a survey that is still running with the same limit. */
   private async update(of: Survey, now: Date, input: { end_date?: string }): Promise<void> {
     const { deps } = this;
-    await deps.change(() =>
+    await deps.change((at = now) =>
       deps.metadata.change((t) => {
         const current = t
           .select()
@@ -69,7 +69,7 @@ export class SurveyMonitor {
         const project = deps.metadata.projects.find(of.projectId);
         if (project === undefined || current?.responsesLimit !== of.responsesLimit) return;
         const by = { job_type: "survey_schedule", job_id: of.id, payload: {} };
-        const actor = { project, now, by, user: undefined, limits: undefined, skipsApproval: true };
+        const actor = { project, now: at, by, user: undefined, limits: undefined, skipsApproval: true };
         updateSurvey(deps, actor, of.id, input);
       }),
     );

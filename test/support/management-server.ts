@@ -88,6 +88,7 @@ export class TestServer implements Disposable {
       roles: () => [{ role: "query", ready: this.isReady, reason: this.isReady ? null : "starting" }],
       now: () => this.now,
       ...(options.rateLimiter ? { rateLimiter: options.rateLimiter } : {}),
+      ...(options.shared ? { shared: options.shared } : {}),
       origins: new TrustedProxies([], options.publicUrl),
     });
   }
