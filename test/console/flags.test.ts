@@ -171,7 +171,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     await page.keyboard.press("j");
     await page.waitForFunction(() => document.activeElement?.getAttribute("aria-rowindex") === "2");
     await page.keyboard.press("Enter");
-    await page.getByRole("tab", { name: "Targeting" }).waitFor();
+    await page.getByRole("tab", { name: "Release" }).waitFor();
     await page.keyboard.press("Control+k");
     await page.keyboard.type("new-checkout");
     await page.getByRole("option", { name: /^new-checkout/ }).waitFor();
@@ -233,7 +233,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
 
     await page.getByRole("tab", { name: "History" }).click();
     await page.getByRole("listitem").filter({ hasText: "rollout 10 → 40%" }).getByText(hostile).waitFor();
-    await page.getByRole("tab", { name: "Targeting" }).click();
+    await page.getByRole("tab", { name: "Release" }).click();
     await page.getByRole("spinbutton", { name: "Rollout percentage" }).fill("50");
     // Left and come back: nothing typed is lost.
     await page.getByRole("link", { name: "Flags" }).first().click();
@@ -271,7 +271,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     page.on("response", (response) => {
       if (response.status() === 403) refused.push(response.url());
     });
-    await page.goto(`/console/flags/${flag.id}`);
+    await page.goto(`/console/flags/${flag.id}?tab=settings`);
     await page.getByLabel("When (your local time)").fill("2099-01-02T03:04");
     await page.getByRole("button", { name: "Schedule", exact: true }).click();
     await page.getByText("2099").first().waitFor();
@@ -288,7 +288,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
       server.api(`/api/projects/${server.made.project.id}/`, { method: "PATCH", body: { approvals } });
     expect((await approve("all")).status).toBe(200);
     try {
-      await page.reload();
+      await page.goto(`/console/flags/${flag.id}`);
       await page.getByRole("spinbutton", { name: "Rollout percentage" }).fill("60");
       await page.getByRole("button", { name: "Propose change" }).click();
       const review = page.getByRole("dialog", { name: "Propose change" });
@@ -364,7 +364,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
       "it is reverted",
     );
 
-    await page.getByRole("tab", { name: "Targeting" }).click();
+    await page.getByRole("tab", { name: "Release" }).click();
     await page.getByRole("button", { name: "Add condition", exact: true }).click();
     const property = page.getByRole("combobox", { name: "Property", exact: true });
     await property.focus();
@@ -374,7 +374,6 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     await page.getByText("The property is missing.").waitFor();
     await page.getByRole("button", { name: "Remove condition" }).click();
     await page.getByRole("spinbutton", { name: "Rollout percentage" }).fill("100");
-    await page.getByRole("tab", { name: "Test people" }).click();
     await page.getByRole("textbox", { name: "People" }).fill("somebody");
     await page.getByText("Condition set 1: matched", { exact: true }).waitFor();
     await page.getByText("Saved off").waitFor();
@@ -394,7 +393,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
       filters: { groups: [{ properties: [], rollout_percentage: 100 }] },
     });
     const { page, context, troubles } = await open();
-    await page.goto(`/console/flags/${flag.id}?tab=usage`);
+    await page.goto(`/console/flags/${flag.id}?tab=evaluations`);
     await page.getByRole("link", { name: "Open its dashboard" }).click();
     // The flag's own page has such a heading, too.
     await page.waitForURL((url) => !url.pathname.includes("/flags/"));
@@ -440,7 +439,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     await page
       .getByText(`condition set 1: People in "People in France" → ${said}`, { exact: true })
       .waitFor();
-    await page.goto(`/console/flags/${flag.id}?tab=try&ids=somebody`);
+    await page.goto(`/console/flags/${flag.id}?ids=somebody`);
     await page.getByText(said).waitFor();
     expect(await page.getByText(/cohort \d+|performed rollback/).count()).toBe(0);
     await page.goto(`/console/flags/${flag.id}`);
@@ -474,7 +473,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
       "the events are stored",
     );
     const { page, context, troubles } = await open();
-    await page.goto(`/console/flags/${flag.id}?tab=usage`);
+    await page.goto(`/console/flags/${flag.id}?tab=evaluations`);
     await page.getByText("2 evaluations in 14 days.").waitFor();
     await page.getByRole("row", { name: /^posthog-node 9\.0\.0 2/ }).waitFor();
     expect(await page.getByText("1.0.0").count()).toBe(0);
@@ -499,7 +498,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
       filters: { groups: [{ properties: [], rollout_percentage: 50 }] },
     });
     const { page, context, troubles } = await open();
-    await page.goto(`/console/flags/${flag.id}?tab=try`);
+    await page.goto(`/console/flags/${flag.id}`);
     await page.getByRole("textbox", { name: "People" }).fill("kim@example.com");
     await page
       .getByRole("list", { name: "Matching people" })
@@ -572,7 +571,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
         await look("/console/flags?search=nothing-like-that", "No flag matches.");
         await look(`/console/flags/${made.id}`, "Affected people");
         await look(`/console/flags/${made.id}?tab=history`, "Ann");
-        await look(`/console/flags/${made.id}?tab=access`, "No roles have access yet");
+        await look(`/console/flags/${made.id}?tab=settings`, "No roles have access yet");
         await look(`/console/flags/${made.id}?tab=code`, "flagkeep_flags");
         await look("/console/flags/999999", "Not found");
         await context.close();

@@ -43,6 +43,42 @@ export function Trace({ explanation }: { explanation: Explanation }) {
   );
 }
 
+/** The deciding condition set and its bucket, in one line. */
+export function ReasonSentence({ explanation: { reason, conditions } }: { explanation: Explanation }) {
+  const decisive =
+    conditions.find(({ index }) => index === reason?.condition_index) ??
+    conditions.find(({ outcome }) => outcome === "out_of_rollout_bound") ??
+    conditions[0];
+  if (decisive === undefined) return <>{reason?.description ?? w.notComputed}</>;
+  const { index, outcome, rollout, filters } = decisive;
+  const missed = filters.find(({ result }) => result !== "match");
+  return (
+    <>
+      <span>{w.set(index + 1, w.outcomes[outcome] ?? outcome.replaceAll("_", " "))}</span>
+      {missed && (
+        <>
+          {" · "}
+          <span>{formatCondition(toCondition(missed))}</span>
+        </>
+      )}
+      {rollout && (
+        <>
+          {" · "}
+          <span>{rolloutSentence(rollout)}</span>
+        </>
+      )}
+    </>
+  );
+}
+
+const toCondition = ({ key, type, operator, value }: ExplainedCondition["filters"][number]) => ({
+  key: key ?? "",
+  ...{ type, operator, value },
+});
+
+const rolloutSentence = ({ place, percentage, is_in: isIn }: ExplainedRollout) =>
+  w.ruler(decimal(Math.round(place * 1000) / 10), percent(percentage / 100), isIn);
+
 function Condition({ condition }: { condition: ExplainedCondition }) {
   const outcome = w.outcomes[condition.outcome] ?? condition.outcome.replaceAll("_", " ");
   return (
@@ -52,14 +88,7 @@ function Condition({ condition }: { condition: ExplainedCondition }) {
         {condition.filters.map((filter, place) => (
           <li key={place} class={filter.result === "match" ? "fits" : "misses"}>
             <Icon name={filter.result === "match" ? "check" : "close"} size={15} />
-            <span>
-              {formatCondition({
-                key: filter.key ?? "",
-                type: filter.type,
-                operator: filter.operator,
-                value: filter.value,
-              })}
-            </span>
+            <span>{formatCondition(toCondition(filter))}</span>
             <span class="muted">
               {w.found} {filter.source === "missing" ? words.frame.none : formatValue(filter.found)} ·{" "}
               {filter.source}
@@ -81,9 +110,7 @@ function Rollout({ rollout }: { rollout: ExplainedRollout }) {
         <span class="part in" style={{ left: 0, width: `${share}%` }} />
         <span class="mark-at" style={{ left: `${rollout.place * 100}%` }} />
       </div>
-      <p class="muted">
-        {w.ruler(decimal(Math.round(rollout.place * 1000) / 10), percent(share / 100), rollout.is_in)}
-      </p>
+      <p class="muted">{rolloutSentence(rollout)}</p>
     </div>
   );
 }

@@ -20,16 +20,18 @@ export interface BlastRadius {
 
 const quietMs = 300;
 
-/** Undefined: not counted yet; null: cannot be counted now. Old numbers stay until new ones arrive. */
-export function useBlastRadius(key: string, filters: Filters): BlastRadius | undefined | null {
-  const text = JSON.stringify([
-    key,
-    filters.groups,
-    filters.multivariate,
-    filters.aggregation_group_type_index,
-  ]);
+/**
+ * Undefined: not counted yet; null: cannot be counted now. Old numbers stay until new ones arrive.
+ *
+ * @param filters undefined counts nothing.
+ */
+export function useBlastRadius(key: string, filters: Filters | undefined): BlastRadius | undefined | null {
+  const text =
+    filters &&
+    JSON.stringify([key, filters.groups, filters.multivariate, filters.aggregation_group_type_index]);
   const [reach, setReach] = useState<BlastRadius | null>();
   useEffect(() => {
+    if (filters === undefined) return setReach(undefined);
     const controller = new AbortController();
     const timer = setTimeout(() => {
       const body = { key, filters };

@@ -11,7 +11,7 @@ import {
 import { ConfirmDialog } from "../../components/confirm.tsx";
 import { Menu } from "../../components/menu.tsx";
 import { Page } from "../../components/page.tsx";
-import { Badge, Button, Switch, Tabs } from "../../components/primitives.tsx";
+import { Button, Switch, Tabs } from "../../components/primitives.tsx";
 import { Content } from "../../components/states.tsx";
 import { toast, toastError } from "../../components/toast.tsx";
 import { errorMessage, request } from "../../lib/api.ts";
@@ -20,21 +20,32 @@ import { to, useAddress } from "../../lib/router.ts";
 import { inProject, me, project } from "../../lib/session.ts";
 import { words } from "../../messages/index.ts";
 import { useApprovals } from "../../model/approvals.ts";
+import { useBlastRadius } from "../../model/blast-radius.ts";
 import { useCohortNames } from "../../model/definitions.ts";
 import { type Draft, differences, isSame, toDraft } from "../../model/draft.ts";
 import { changeFlag, type Flag, restoreFlag, rolloutSummary } from "../../model/flags.ts";
-import { Access } from "./access.tsx";
 import { Code } from "./code.tsx";
 import { CopyFlag } from "./copy.tsx";
+import { Effect } from "./effect.tsx";
+import { EveryoneDialog, type Extreme, toExtreme } from "./everyone.tsx";
+import { FlagFacts, UsedBy } from "./header.tsx";
 import { History } from "./history.tsx";
-import { FlagProposals, Schedule } from "./pending.tsx";
+import { FlagProposals, ScheduledBar } from "./pending.tsx";
+import { Release } from "./release.tsx";
 import { SaveBar } from "./save.tsx";
-import { Targeting } from "./targeting.tsx";
-import { TryIt } from "./try-it.tsx";
+import { FlagSettings } from "./settings.tsx";
 import { Usage } from "./usage.tsx";
 
 const w = words.flag;
 type Tab = keyof typeof w.tabs;
+/** Tabs in addresses of earlier versions. */
+const formerTabs: Record<string, Tab> = {
+  targeting: "release",
+  try: "release",
+  usage: "evaluations",
+  access: "settings",
+};
+const getTab = (name = "release"): Tab => formerTabs[name] ?? (name in w.tabs ? (name as Tab) : "release");
 
 /** Unsaved drafts, which survive leaving the page, with the flag they are based on. */
 const drafts = new Map<string, { draft: Draft; base: Flag }>();
@@ -77,8 +88,14 @@ function Loaded({
   const [isCopying, setCopying] = useState(false);
   const [rejected, setRejected] = useState<ApprovalRequired>();
   const [proposed, setProposed] = useState(0);
-  const tab = (query.tab !== undefined && query.tab in w.tabs ? query.tab : "targeting") as Tab;
+  const [scheduled, setScheduled] = useState(0);
+  const [extreme, setExtreme] = useState<Extreme>();
+  const tab = getTab(query.tab);
   const changes = differences(toDraft(base), draft);
+  const isChanged = changes.length > 0;
+  const now = useBlastRadius(base.key, base.filters);
+  const draftReach = useBlastRadius(draft.key, isChanged ? draft.filters : undefined);
+  const after = isChanged ? draftReach : now;
   const refusal = flag.deleted ? w.deleted(flag.key) : !flag.can_edit && words.flags.notAllowed;
 
   const setDraft = (next: Draft) => {
@@ -141,6 +158,20 @@ function Loaded({
       toastError(errorMessage(error));
     }
   };
+  const change = async (changes: Record<string, unknown>, done: string, undo?: Record<string, unknown>) => {
+    if (await approvals.whenKnown(flag)) return setRejected({ flag, changes });
+    try {
+      restart(await changeFlag(flag.id, changes));
+      toast(done, undo && (() => void change(undo, words.flags.switchedBack(flag.key))));
+    } catch (error) {
+      refuse(error, changes);
+    }
+  };
+  const goExtreme = (to: Extreme) =>
+    change(toExtreme(flag, to), w.extremes.done[to](flag.key), {
+      active: flag.active,
+      filters: flag.filters,
+    });
   const toggle = () => {
     if (flag.tags.includes(criticalTag) && !mustPropose) setAsking(true);
     else void flip(!flag.active);
@@ -159,16 +190,15 @@ function Loaded({
       }
       action={
         <>
-          <span class="muted">
-            {flag.active ? w.on : w.off} · {w.version(flag.version)}
-          </span>
+          <span class="muted">{flag.active ? w.on : w.off}</span>
           <Switch name={flag.key} isOn={flag.active} onChange={toggle} refusal={refusal} />
           <Menu
             label={w.more}
             face={<span aria-hidden="true">⋯</span>}
             items={[
               [w.copyTo, () => setCopying(true)],
-              [w.tabs.code, () => set({ tab: "code" }, true)],
+              [w.extremes.everyone, () => setExtreme("everyone"), refusal],
+              [w.extremes.off, () => setExtreme("off"), refusal],
               [w.makeCohort, () => void makeCohort(), refusal],
               [
                 w.delete,
@@ -185,15 +215,14 @@ function Loaded({
         </>
       }
     >
-      <div class="row">
-        {flag.name && <span class="muted">{flag.name}</span>}
-        {flag.status === "STALE" && <Badge tone="warn">{words.flags.stale}</Badge>}
-        {flag.tags.map((tag) => (
-          <Badge key={tag} tone={tag === criticalTag ? "bad" : "plain"}>
-            {tag}
-          </Badge>
-        ))}
-      </div>
+      <FlagFacts
+        flag={flag}
+        description={draft.name}
+        reach={now}
+        refusal={refusal}
+        onDescription={(name) => setDraft({ ...draft, name })}
+      />
+      <UsedBy flag={flag} />
       {flag.performed_rollback && (
         <p class="bar">
           <span>{w.rolledBack}</span>
@@ -214,9 +243,9 @@ function Loaded({
         label={w.tabsLabel}
         tabs={Object.entries(w.tabs) as [Tab, string][]}
         current={tab}
-        onChoose={(name) => set({ tab: name === "targeting" ? undefined : name }, true)}
+        onChoose={(name) => set({ tab: name === "release" ? undefined : name }, true)}
       />
-      {tab === "targeting" && (
+      {tab === "release" && (
         <>
           {refusal && (
             <p class="bar">
@@ -227,12 +256,14 @@ function Loaded({
             </p>
           )}
           <FlagProposals flag={flag} round={proposed} refusal={refusal} onDecided={onReload} />
-          <Targeting flag={flag} draft={draft} onChange={setDraft} refusal={refusal} />
-          <Schedule flag={flag} draft={draft} refusal={refusal} />
+          <ScheduledBar flag={flag} round={scheduled} />
+          <div class="release">
+            <Release flag={flag} draft={draft} reach={after} onChange={setDraft} refusal={refusal} />
+            <Effect flag={flag} draft={draft} isChanged={isChanged} now={now} after={after} />
+          </div>
         </>
       )}
-      {tab === "try" && <TryIt flag={flag} draft={draft} isChanged={changes.length > 0} />}
-      {tab === "usage" && <Usage flag={flag} />}
+      {tab === "evaluations" && <Usage flag={flag} />}
       {tab === "history" && (
         <History
           flag={flag}
@@ -240,9 +271,11 @@ function Loaded({
           onReverted={restart}
         />
       )}
-      {tab === "access" && <Access flag={flag} />}
       {tab === "code" && <Code flag={flag} />}
-      {changes.length > 0 && (
+      {tab === "settings" && (
+        <FlagSettings flag={flag} draft={draft} round={scheduled} onChange={setDraft} refusal={refusal} />
+      )}
+      {isChanged ? (
         <SaveBar
           base={base}
           draft={draft}
@@ -259,6 +292,20 @@ function Loaded({
             restart(flag);
             setProposed(proposed + 1);
           }}
+          onScheduled={() => {
+            restart(flag);
+            setScheduled(scheduled + 1);
+          }}
+        />
+      ) : (
+        <div class="save-bar-space" />
+      )}
+      {extreme && (
+        <EveryoneDialog
+          flag={flag}
+          to={extreme}
+          onYes={() => goExtreme(extreme)}
+          onClose={() => setExtreme(undefined)}
         />
       )}
       {isAsking && (

@@ -8,12 +8,15 @@ import { toastError } from "../../components/toast.tsx";
 import { errorMessage, queryString, request } from "../../lib/api.ts";
 import { dateTime, elsewhere } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
+import { useAddress } from "../../lib/router.ts";
 import { inProject } from "../../lib/session.ts";
 import { words } from "../../messages/index.ts";
-import { type Draft, differences, getProblems, toDraft } from "../../model/draft.ts";
+import { type Draft, differences, toDraft } from "../../model/draft.ts";
 import { type Flag, type ShortUser, userName } from "../../model/flags.ts";
 
 const w = words.flag.pending;
+/** Changes that the bar names. */
+const shownMax = 4;
 
 interface Scheduled {
   id: number;
@@ -59,12 +62,45 @@ export function FlagProposals({
   );
 }
 
-/** Scheduled changes. */
-export function Schedule({ flag, draft, refusal }: { flag: Flag; draft: Draft; refusal: string | false }) {
-  const [edited, setEdited] = useState<number>();
-  const found = useResource<{ results: Scheduled[] }>(`scheduled ${flag.id} ${flag.version}`, (signal) =>
+const useScheduled = (flag: Flag, round: number) =>
+  useResource<{ results: Scheduled[] }>(`scheduled ${flag.id} ${flag.version} ${round}`, (signal) =>
     request(inProject(`scheduled_changes/${queryString({ record_id: flag.id })}`), { signal }),
   );
+
+/** Pending scheduled changes in one line. @param round changes when there may be a new one. */
+export function ScheduledBar({ flag, round }: { flag: Flag; round: number }) {
+  const { set } = useAddress();
+  const pending = (useScheduled(flag, round).data?.results ?? [])
+    .filter(({ executed_at: at }) => at === null)
+    .reverse();
+  if (pending.length === 0) return null;
+  return (
+    <section class="bar" aria-label={w.schedule}>
+      <span>
+        <b>{w.scheduledCount(pending.length)}</b>{" "}
+        {pending
+          .slice(0, shownMax)
+          .map((change) => `${dateTime(change.scheduled_at)}: ${toDisplayString(flag, change)}`)
+          .join(" · ")}
+      </span>
+      <Button onClick={() => set({ tab: "settings" }, true)}>{w.showSchedule}</Button>
+    </section>
+  );
+}
+
+/** Scheduled changes, executed ones included. */
+export function Schedule({
+  flag,
+  round,
+  refusal,
+}: {
+  flag: Flag;
+  /** Changes when there may be a new one. */
+  round: number;
+  refusal: string | false;
+}) {
+  const [edited, setEdited] = useState<number>();
+  const found = useScheduled(flag, round);
   const takeBack = ({ id }: Scheduled) =>
     request(inProject(`scheduled_changes/${id}/`), { method: "DELETE" }).then(found.reload, (error) =>
       toastError(errorMessage(error)),
@@ -110,29 +146,27 @@ export function Schedule({ flag, draft, refusal }: { flag: Flag; draft: Draft; r
               )}
             </div>
             {edited === change.id && (
-              <ScheduleForm flag={flag} draft={draft} refusal={refusal} change={change} onDone={onDone} />
+              <ScheduleForm flag={flag} refusal={refusal} change={change} onDone={onDone} />
             )}
           </li>
         ))}
       </ul>
-      {edited === undefined && <ScheduleForm flag={flag} draft={draft} refusal={refusal} onDone={onDone} />}
+      {edited === undefined && <ScheduleForm flag={flag} refusal={refusal} onDone={onDone} />}
       <p class="help">{w.help}</p>
     </section>
   );
 }
 
-type What = "on" | "off" | "draft" | "same";
+type What = "on" | "off" | "same";
 
 /** Form for a new scheduled change, or for changing one. */
 function ScheduleForm({
   flag,
-  draft,
   refusal,
   change,
   onDone,
 }: {
   flag: Flag;
-  draft: Draft;
   refusal: string | false;
   change?: Scheduled;
   onDone: () => void;
@@ -140,10 +174,7 @@ function ScheduleForm({
   const [at, setAt] = useState(change ? ownClock(change.scheduled_at) : "");
   const [what, setWhat] = useState<What>(change ? getSubjectName(change) : flag.active ? "off" : "on");
   const save = () => {
-    const payload =
-      what === "draft"
-        ? { operation: "update", value: { filters: draft.filters } }
-        : { operation: "update_status", value: what === "on" };
+    const payload = { operation: "update_status", value: what === "on" };
     const body = {
       ...(change ? {} : { record_id: flag.id, model_name: "FeatureFlag" }),
       ...(what === "same" ? {} : { payload }),
@@ -158,7 +189,6 @@ function ScheduleForm({
       (error) => toastError(errorMessage(error)),
     );
   };
-  const isWrong = what === "draft" && getProblems(draft).size > 0;
   const choices = Object.entries(w.whats) as [What, string][];
   return (
     <div class="row bottom">
@@ -170,12 +200,7 @@ function ScheduleForm({
         onChange={setWhat}
       />
       <Field label={w.when} type="datetime-local" value={at} onInput={setAt} isDisabled={!!refusal} />
-      <Button
-        icon={change ? "check" : "plus"}
-        refusal={refusal}
-        isDisabled={at === "" || isWrong}
-        onClick={save}
-      >
+      <Button icon={change ? "check" : "plus"} refusal={refusal} isDisabled={at === ""} onClick={save}>
         {change ? w.save : w.add}
       </Button>
       {change && (

@@ -1,9 +1,12 @@
 /** Saves a draft: shows the changes first, and resolves conflicts with changes by other users. */
 
 import { useState } from "preact/hooks";
+import { ChangeLines } from "../../components/change-lines.tsx";
 import { needsApproval } from "../../components/change-request-dialog.tsx";
 import { Dialog } from "../../components/dialog.tsx";
 import { Field } from "../../components/fields.tsx";
+import { Icon } from "../../components/icons.tsx";
+import { Menu } from "../../components/menu.tsx";
 import { Button } from "../../components/primitives.tsx";
 import { toast } from "../../components/toast.tsx";
 import { type ApiError, request, toApiError } from "../../lib/api.ts";
@@ -13,6 +16,7 @@ import { words } from "../../messages/index.ts";
 import { type BlastRadius, getPersons, useBlastRadius } from "../../model/blast-radius.ts";
 import { changedFields, type Draft, differences, getProblems, toDraft } from "../../model/draft.ts";
 import { changeFlag, createChangeRequest, type Flag, userName } from "../../model/flags.ts";
+import { ScheduleDialog } from "./schedule-dialog.tsx";
 
 const w = words.flag;
 
@@ -26,6 +30,7 @@ export function SaveBar({
   onSaved,
   onRebase,
   onProposed,
+  onScheduled,
 }: {
   base: Flag;
   draft: Draft;
@@ -38,9 +43,12 @@ export function SaveBar({
   /** Continues from the other user's version, with or without the draft applied. */
   onRebase: (flag: Flag, draft?: Draft) => void;
   onProposed: () => void;
+  onScheduled: () => void;
 }) {
   const [note, setNote] = useState("");
   const [isOpen, setOpen] = useState(false);
+  const [isProposing, setProposing] = useState(false);
+  const [isScheduling, setScheduling] = useState(false);
   const [failure, setFailure] = useState<ApiError>();
   const [theirs, setTheirs] = useState<Flag>();
   const [isBusy, setBusy] = useState(false);
@@ -72,7 +80,11 @@ export function SaveBar({
       setBusy(false);
     }
   };
-  const isForApproval = mustPropose || needsApproval(failure);
+  const review = (asProposal: boolean) => {
+    setProposing(asProposal);
+    setOpen(true);
+  };
+  const isForApproval = mustPropose || isProposing || needsApproval(failure);
   const propose = async () => {
     setFailure(undefined);
     try {
@@ -90,9 +102,21 @@ export function SaveBar({
       <section class="bar save-bar" aria-label={w.reviewTitle}>
         <span role="status">{w.unsaved(changes.length)}</span>
         <Button onClick={onDiscard}>{w.discard}</Button>
-        <Button kind="main" refusal={refusal} onClick={() => setOpen(true)}>
+        <Button kind="main" refusal={refusal} onClick={() => review(false)}>
           {mustPropose ? w.pending.proposeChange : w.review}
         </Button>
+        <Menu
+          label={w.moreSave}
+          face={<Icon name="up" />}
+          items={[
+            [
+              w.pending.scheduleChange,
+              () => setScheduling(true),
+              refusal || (mustPropose && w.pending.needed),
+            ],
+            [w.pending.proposeChange, () => review(true), refusal],
+          ]}
+        />
       </section>
       {isOpen && (
         <Dialog
@@ -123,13 +147,24 @@ export function SaveBar({
             </p>
           ))}
           <Field label={w.note} help={w.noteHelp} value={note} onInput={setNote} />
-          {isForApproval && <p role={mustPropose ? undefined : "alert"}>{w.pending.needed}</p>}
+          {isForApproval && !isProposing && (
+            <p role={mustPropose ? undefined : "alert"}>{w.pending.needed}</p>
+          )}
           {failure && !needsApproval(failure) && (
             <p class="error" role="alert">
               {failure.detail}
             </p>
           )}
         </Dialog>
+      )}
+      {isScheduling && (
+        <ScheduleDialog
+          flag={base}
+          draft={draft}
+          changes={changes}
+          onClose={() => setScheduling(false)}
+          onScheduled={onScheduled}
+        />
       )}
       {theirs && (
         <Conflict
@@ -188,16 +223,6 @@ function Dependents({ id }: { id: number }) {
     <p>
       <b>{w.usedBy(found.data.length)}</b>: {found.data.map(({ key }) => key).join(", ")}
     </p>
-  );
-}
-
-function ChangeLines({ lines }: { lines: readonly string[] }) {
-  return (
-    <ul class="changes">
-      {lines.map((line) => (
-        <li key={line}>{line}</li>
-      ))}
-    </ul>
   );
 }
 

@@ -1,16 +1,9 @@
-/** Editor of a flag: description, values, release conditions. */
+/** Editor of a flag's release: type, variants, payloads and conditions. */
 
-import type { ComponentChildren } from "preact";
 import { useGroupTypes } from "../../components/conditions.tsx";
-import { Area, Checkbox, Field, Segments, Select } from "../../components/fields.tsx";
+import { Area, Segments } from "../../components/fields.tsx";
 import { Button } from "../../components/primitives.tsx";
-import { TokenField } from "../../components/tokens.tsx";
-import { request } from "../../lib/api.ts";
-import { useResource } from "../../lib/resource.ts";
-import { to } from "../../lib/router.ts";
-import { inProject } from "../../lib/session.ts";
 import { words } from "../../messages/index.ts";
-import { type BlastRadius, getPersons, useBlastRadius } from "../../model/blast-radius.ts";
 import {
   type Draft,
   evenShares,
@@ -21,34 +14,32 @@ import {
 } from "../../model/draft.ts";
 import type { ConditionSet, Filters, Flag } from "../../model/flags.ts";
 import { ConditionSetCard } from "./condition-set.tsx";
+import type { Counted } from "./effect.tsx";
 import { payloadJson } from "./payload.ts";
 import { Variants } from "./variants.tsx";
 
 const w = words.flag;
 
-export function Targeting({
+export function Release({
   flag,
   draft,
+  reach,
   onChange,
   refusal,
 }: {
   flag: Flag;
   draft: Draft;
+  /** Of the draft. */
+  reach: Counted;
   onChange: (draft: Draft) => void;
   refusal: string | false;
 }) {
-  const reach = useBlastRadius(draft.key, draft.filters);
   const problems = getProblems(draft);
   const groupTypes = useGroupTypes();
   const kind = getKind(draft);
   const { filters } = draft;
   const sets = filters.groups ?? [];
   const variants = filters.multivariate?.variants ?? [];
-  const dependents = useResource<{ id: number; key: string }[]>(
-    `dependents ${flag.id} ${flag.version}`,
-    (signal) => request(inProject(`feature_flags/${flag.id}/dependent_flags/`), { signal }),
-  );
-
   const putFilters = (changed: Partial<Filters>) =>
     onChange({ ...draft, filters: { ...filters, ...changed } });
   const putSet = (position: number, changed: ConditionSet) =>
@@ -90,39 +81,15 @@ export function Targeting({
 
   return (
     <fieldset class="editor-fields" disabled={!!refusal} title={refusal || undefined}>
-      <legend class="unseen">{w.tabs.targeting}</legend>
-      <Card title={w.valueTitle}>
-        <div class="row">
-          <Segments
-            label={w.kind}
-            value={kind}
-            choices={Object.entries(w.kinds) as [ValueKind, string][]}
-            onChange={chooseKind}
-          />
-          <Select
-            label={w.bucketing}
-            isLabelHidden
-            value={draft.bucketing}
-            choices={Object.entries(w.bucketings).map(
-              ([name, text]) => [name, `${w.bucketing}: ${text}`] as const,
-            )}
-            onChange={(bucketing) => onChange({ ...draft, bucketing })}
-          />
-          <Select
-            label={w.runtime}
-            isLabelHidden
-            value={draft.runtime}
-            choices={Object.entries(w.runtimes).map(
-              ([name, text]) => [name, `${w.runtime}: ${text}`] as const,
-            )}
-            onChange={(runtime) => onChange({ ...draft, runtime })}
-          />
-          <Checkbox
-            label={w.keep}
-            isOn={draft.keepsOverLogin}
-            onChange={(keepsOverLogin) => onChange({ ...draft, keepsOverLogin })}
-          />
-        </div>
+      <legend class="unseen">{w.tabs.release}</legend>
+      <section class="card stack">
+        <h2>{w.valueTitle}</h2>
+        <Segments
+          label={w.kind}
+          value={kind}
+          choices={Object.entries(w.kinds) as [ValueKind, string][]}
+          onChange={chooseKind}
+        />
         {kind === "variants" ? (
           <Variants
             variants={variants}
@@ -143,15 +110,10 @@ export function Targeting({
           />
         )}
         <p class="help">{flag.has_encrypted_payloads ? w.encrypted : w.payloadHelp}</p>
-      </Card>
+      </section>
 
       <section class="stack">
-        <div class="row apart">
-          <h2>{w.setsTitle}</h2>
-          <span class="muted" role="status">
-            <TotalBlastRadius reach={reach} />
-          </span>
-        </div>
+        <h2>{w.setsTitle}</h2>
         <p class="help">{sets.length === 0 ? w.noSets : w.setsHelp}</p>
         {sets.map((set, place) => (
           <ConditionSetCard
@@ -182,55 +144,6 @@ export function Targeting({
           </Button>
         </div>
       </section>
-
-      <Card title={w.aboutTitle}>
-        <div class="columns">
-          <Field
-            label={w.key}
-            value={draft.key}
-            onInput={(key) => onChange({ ...draft, key })}
-            help={draft.key === flag.key ? undefined : w.keyWarning}
-          />
-          <Field label={w.description} value={draft.name} onInput={(name) => onChange({ ...draft, name })} />
-          <TokenField
-            label={w.tags}
-            isLabelHidden={false}
-            values={draft.tags}
-            addLabel={w.addTag}
-            onChange={(tags) => onChange({ ...draft, tags })}
-          />
-        </div>
-        {(dependents.data?.length ?? 0) > 0 && (
-          <p>
-            {w.usedBy(dependents.data!.length)}:{" "}
-            {dependents.data!.map(({ id, key }, place) => (
-              <>
-                {place > 0 && ", "}
-                <a href={to(`flags/${id}`)}>{key}</a>
-              </>
-            ))}
-          </p>
-        )}
-      </Card>
     </fieldset>
-  );
-}
-
-function TotalBlastRadius({ reach }: { reach: BlastRadius | undefined | null }) {
-  if (reach === null) return <>{w.notCounted}</>;
-  if (reach === undefined) return <>{w.counting}</>;
-  const persons = getPersons(reach);
-  // Sets that only target groups match no persons.
-  const isAboutPersons = reach.populations.some(({ group_type_index: index }) => index === null);
-  if (!isAboutPersons && reach.populations.length > 0) return null;
-  return <>{w.together(persons.reached, persons.total)}</>;
-}
-
-function Card({ title, children }: { title: string; children: ComponentChildren }) {
-  return (
-    <section class="card stack">
-      <h2>{title}</h2>
-      {children}
-    </section>
   );
 }

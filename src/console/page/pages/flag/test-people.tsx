@@ -1,16 +1,18 @@
-/** Compares the values of draft and saved flag for real or hypothetical persons, with reasons. */
+/** Compares the values of draft and saved flag for people, with the reason in one sentence. */
 
 import { useEffect, useState } from "preact/hooks";
-import { Area } from "../../components/fields.tsx";
+import { Area, Select } from "../../components/fields.tsx";
 import { Badge, Button } from "../../components/primitives.tsx";
-import { Empty, ErrorState, OfflineBar } from "../../components/states.tsx";
-import { Trace } from "../../components/trace.tsx";
-import { type ApiError, isAbort, queryString, request, toApiError } from "../../lib/api.ts";
+import { ErrorState, OfflineBar } from "../../components/states.tsx";
+import { toastError } from "../../components/toast.tsx";
+import { ReasonSentence, Trace } from "../../components/trace.tsx";
+import { type ApiError, errorMessage, isAbort, queryString, request, toApiError } from "../../lib/api.ts";
 import { parseJson } from "../../lib/json.ts";
 import { useBackgroundResource } from "../../lib/resource.ts";
 import { useAddress } from "../../lib/router.ts";
 import { inProject, project } from "../../lib/session.ts";
 import { words } from "../../messages/index.ts";
+import { cohortNames } from "../../model/definitions.ts";
 import { changedFields, type Draft } from "../../model/draft.ts";
 import { type Explanation, shownValue } from "../../model/explanation.ts";
 import type { Flag } from "../../model/flags.ts";
@@ -18,24 +20,27 @@ import type { Person } from "../../model/people.ts";
 
 const w = words.flag.tryIt;
 const idsMax = 20;
+const fromCohortMax = 10;
 const quietMs = 200;
 const searchLengthMin = 3;
 const matchesMax = 5;
 
-interface Tried {
+interface Tested {
   draft: Explanation;
   saved: Explanation;
 }
 
-export function TryIt({ flag, draft, isChanged }: { flag: Flag; draft: Draft; isChanged: boolean }) {
+const getIds = (text: string) => [...new Set(text.split(/[\n,]/).flatMap((id) => id.trim() || []))];
+
+export function TestPeople({ flag, draft, isChanged }: { flag: Flag; draft: Draft; isChanged: boolean }) {
   const { query, set } = useAddress();
   const [ids, setIds] = useState(query.ids ?? "");
   const [properties, setProperties] = useState(query.properties ?? "");
   const [groups, setGroups] = useState(query.groups ?? "");
-  const [answer, setAnswer] = useState<Tried[]>();
+  const [answer, setAnswer] = useState<Tested[]>();
   const [failure, setFailure] = useState<ApiError>();
   const [opened, setOpened] = useState<string>();
-  const wanted = [...new Set(ids.split(/[\n,]/).flatMap((id) => id.trim() || []))].slice(0, idsMax);
+  const wanted = getIds(ids).slice(0, idsMax);
   const pretended = parseObject(properties);
   const inGroups = parseObject(groups);
   const key = JSON.stringify([wanted, pretended, inGroups, draft, flag.version]);
@@ -45,7 +50,7 @@ export function TryIt({ flag, draft, isChanged }: { flag: Flag; draft: Draft; is
     const controller = new AbortController();
     const timer = setTimeout(() => {
       set({ ids, properties, groups });
-      request<{ results: Tried[] }>(inProject("feature_flags/explain/"), {
+      request<{ results: Tested[] }>(inProject("feature_flags/explain/"), {
         method: "POST",
         signal: controller.signal,
         body: {
@@ -70,12 +75,44 @@ export function TryIt({ flag, draft, isChanged }: { flag: Flag; draft: Draft; is
     };
   }, [key]);
 
+  const addCohort = (id: string) => {
+    if (id === "") return;
+    const path = inProject(`cohorts/${id}/persons/${queryString({ limit: fromCohortMax })}`);
+    request<{ results: Person[] }>(path).then(
+      ({ results }) =>
+        setIds(
+          getIds([ids, ...results.map(({ distinct_ids: all }) => all[0] ?? "")].join(","))
+            .slice(0, idsMax)
+            .join(", "),
+        ),
+      (error) => toastError(errorMessage(error)),
+    );
+  };
+
+  const cohorts = [...(cohortNames.value ?? [])];
   return (
-    <div class="stack">
-      <section class="card stack">
-        <p class="help">{w.help}</p>
-        <div class="columns">
-          <Area label={w.ids} value={ids} onInput={setIds} rows={2} />
+    <div class="stack tight">
+      <h3>{w.title}</h3>
+      <Area label={w.ids} value={ids} onInput={setIds} rows={1} />
+      <Matches
+        text={ids.split(/[\n,]/).at(-1)!.trim()}
+        onChoose={(id) =>
+          setIds([...ids.split(/[\n,]/).slice(0, -1), id].map((one) => one.trim()).join(", "))
+        }
+      />
+      <p class="help">{w.idsHelp}</p>
+      {cohorts.length > 0 && (
+        <Select
+          label={w.ofCohort}
+          isLabelHidden
+          value=""
+          choices={[["", w.ofCohort], ...cohorts.map(([id, name]) => [id, name] as const)]}
+          onChange={addCohort}
+        />
+      )}
+      <details>
+        <summary>{w.overrides}</summary>
+        <div class="stack tight">
           <Area
             label={w.properties}
             value={properties}
@@ -91,61 +128,71 @@ export function TryIt({ flag, draft, isChanged }: { flag: Flag; draft: Draft; is
             error={inGroups === undefined ? w.jsonWrong : undefined}
           />
         </div>
-        <Matches
-          text={ids.split(/[\n,]/).at(-1)!.trim()}
-          onChoose={(id) =>
-            setIds([...ids.split(/[\n,]/).slice(0, -1), id].map((one) => one.trim()).join(", "))
-          }
-        />
-        <p class="help">{w.idsHelp}</p>
-      </section>
+      </details>
       {!flag.active && <p class="muted">{w.inactive}</p>}
       {failure &&
         (failure.isPassing ? <OfflineBar failure={failure} readAt={0} /> : <ErrorState failure={failure} />)}
-      {wanted.length === 0 ? (
-        <Empty title={w.empty} icon="user" />
-      ) : (
-        answer &&
-        !failure && (
-          <ul class="stack tight">
-            {answer.map(({ draft: explanation, saved }) => {
-              const isOpen = opened === explanation.distinct_id || answer.length === 1;
-              const differs = shownValue(saved) !== shownValue(explanation);
-              return (
-                <li key={explanation.distinct_id} class="card tried">
-                  <div class="row apart">
-                    <span>
-                      <b>{explanation.distinct_id}</b>{" "}
-                      <span class="muted">{explanation.person ? w.known : w.unknown}</span>
-                    </span>
-                    <span class="row">
-                      {isChanged && (
-                        <span>
-                          {w.saved} <Badge>{shownValue(saved)}</Badge>
-                        </span>
-                      )}
-                      <span>
-                        {isChanged ? w.draft : w.saved}{" "}
-                        <Badge tone={differs ? "warn" : explanation.value ? "good" : "plain"}>
-                          {shownValue(explanation)}
-                        </Badge>
-                      </span>
-                      <Button
-                        kind="quiet"
-                        icon={isOpen ? "up" : "down"}
-                        label={`${w.why}: ${explanation.distinct_id}`}
-                        onClick={() => setOpened(isOpen ? "" : explanation.distinct_id)}
-                      />
-                    </span>
-                  </div>
-                  {isOpen && <Trace explanation={explanation} />}
-                </li>
-              );
-            })}
-          </ul>
-        )
+      {wanted.length > 0 && answer && !failure && (
+        <ul class="lines">
+          {answer.map((one) => (
+            <TestedPerson
+              key={one.draft.distinct_id}
+              of={one}
+              isChanged={isChanged}
+              isOpen={opened === one.draft.distinct_id}
+              onOpen={setOpened}
+            />
+          ))}
+        </ul>
       )}
     </div>
+  );
+}
+
+function TestedPerson({
+  of: { draft: explanation, saved },
+  isChanged,
+  isOpen,
+  onOpen,
+}: {
+  of: Tested;
+  isChanged: boolean;
+  isOpen: boolean;
+  onOpen: (id: string | undefined) => void;
+}) {
+  const id = explanation.distinct_id;
+  const differs = shownValue(saved) !== shownValue(explanation);
+  return (
+    <li class="stack tight">
+      <div class="row apart">
+        <span>
+          <b class="break">{id}</b> <span class="muted">{explanation.person ? w.known : w.unknown}</span>
+        </span>
+        <span class="row">
+          {isChanged && (
+            <span>
+              {w.saved} <Badge>{shownValue(saved)}</Badge>
+            </span>
+          )}
+          <span>
+            {isChanged ? w.draft : w.saved}{" "}
+            <Badge tone={differs ? "warn" : explanation.value ? "good" : "plain"}>
+              {shownValue(explanation)}
+            </Badge>
+          </span>
+          <Button
+            kind="quiet"
+            icon={isOpen ? "up" : "down"}
+            label={`${w.why}: ${id}`}
+            onClick={() => onOpen(isOpen ? undefined : id)}
+          />
+        </span>
+      </div>
+      <p class="muted">
+        <ReasonSentence explanation={explanation} />
+      </p>
+      {isOpen && <Trace explanation={explanation} />}
+    </li>
   );
 }
 

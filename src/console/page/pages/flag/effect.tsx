@@ -1,0 +1,90 @@
+/** What a draft changes: people now and after, per variant, and the values of test people. */
+
+import { seriesClass } from "../../components/chart-frame.tsx";
+import { number, percent } from "../../lib/format.ts";
+import { words } from "../../messages/index.ts";
+import { type BlastRadius, getPersons } from "../../model/blast-radius.ts";
+import type { Draft } from "../../model/draft.ts";
+import type { Flag } from "../../model/flags.ts";
+import { TestPeople } from "./test-people.tsx";
+
+const w = words.flag;
+
+/** Undefined: not counted yet; null: cannot be counted now. */
+export type Counted = BlastRadius | undefined | null;
+
+export function Effect({
+  flag,
+  draft,
+  isChanged,
+  now,
+  after,
+}: {
+  flag: Flag;
+  draft: Draft;
+  isChanged: boolean;
+  /** Of the saved flag. */
+  now: Counted;
+  /** Of the draft. */
+  after: Counted;
+}) {
+  return (
+    <section class="card stack effect" aria-label={w.effect.title}>
+      <div class="row apart">
+        <h2>{w.effect.title}</h2>
+        <span class="muted" role="status">
+          <TotalBlastRadius reach={after} />
+        </span>
+      </div>
+      {after && <Counts draft={draft} now={isChanged ? now : undefined} after={after} />}
+      <TestPeople flag={flag} draft={draft} isChanged={isChanged} />
+    </section>
+  );
+}
+
+function Counts({ draft, now, after }: { draft: Draft; now: Counted; after: BlastRadius }) {
+  const total = getPersons(after).total;
+  const variants = draft.filters.multivariate?.variants ?? [];
+  const rows = [
+    { name: w.effect.reached, count: (of: BlastRadius) => getPersons(of).reached },
+    ...variants.map(({ key }) => ({
+      name: key,
+      count: (of: BlastRadius) => of.variants.find((one) => one.key === key)?.reached ?? 0,
+    })),
+  ];
+  if (total === 0) return null;
+  return (
+    <table class="figures effect-counts">
+      <thead>
+        <tr>
+          <th scope="col">{w.effect.people}</th>
+          {now && <th scope="col">{w.effect.now}</th>}
+          <th scope="col">{now ? w.effect.after : w.effect.now}</th>
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map(({ name, count }, index) => (
+          <tr key={name}>
+            <th scope="row">
+              {index > 0 && <span class={`swatch ${seriesClass(index - 1)}`} aria-hidden="true" />} {name}
+            </th>
+            {now && <td>{number(count(now))}</td>}
+            <td>
+              {number(count(after))} <span class="muted">{percent(count(after) / total)}</span>
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+export function TotalBlastRadius({ reach }: { reach: Counted }) {
+  if (reach === null) return <>{w.notCounted}</>;
+  if (reach === undefined) return <>{w.counting}</>;
+  const persons = getPersons(reach);
+  // Sets that only target groups match no persons.
+  const isAboutPersons = reach.populations.some(({ group_type_index: index }) => index === null);
+  if (!isAboutPersons && reach.populations.length > 0) return null;
+  return <>{w.together(persons.reached, persons.total)}</>;
+}

@@ -1,0 +1,71 @@
+/** Settings of a flag: key, tags, bucketing, runtime, access, scheduled changes. */
+
+import { Checkbox, Field, Select } from "../../components/fields.tsx";
+import { TokenField } from "../../components/tokens.tsx";
+import { words } from "../../messages/index.ts";
+import type { Draft } from "../../model/draft.ts";
+import type { Flag } from "../../model/flags.ts";
+import { Access } from "./access.tsx";
+import { Schedule } from "./pending.tsx";
+
+const w = words.flag;
+
+export function FlagSettings({
+  flag,
+  draft,
+  round,
+  refusal,
+  onChange,
+}: {
+  flag: Flag;
+  draft: Draft;
+  /** Changes when there may be a new scheduled change. */
+  round: number;
+  refusal: string | false;
+  onChange: (draft: Draft) => void;
+}) {
+  return (
+    <>
+      <fieldset class="editor-fields" disabled={!!refusal} title={refusal || undefined}>
+        <legend class="unseen">{w.tabs.settings}</legend>
+        <section class="card stack">
+          <h2>{w.generalTitle}</h2>
+          <div class="columns">
+            <Field
+              label={w.key}
+              value={draft.key}
+              onInput={(key) => onChange({ ...draft, key })}
+              help={draft.key === flag.key ? undefined : w.keyWarning}
+            />
+            <TokenField
+              label={w.tags}
+              isLabelHidden={false}
+              values={draft.tags}
+              addLabel={w.addTag}
+              onChange={(tags) => onChange({ ...draft, tags })}
+            />
+            <Select
+              label={w.bucketing}
+              value={draft.bucketing}
+              choices={Object.entries(w.bucketings)}
+              onChange={(bucketing) => onChange({ ...draft, bucketing })}
+            />
+            <Select
+              label={w.runtime}
+              value={draft.runtime}
+              choices={Object.entries(w.runtimes)}
+              onChange={(runtime) => onChange({ ...draft, runtime })}
+            />
+          </div>
+          <Checkbox
+            label={w.keep}
+            isOn={draft.keepsOverLogin}
+            onChange={(keepsOverLogin) => onChange({ ...draft, keepsOverLogin })}
+          />
+        </section>
+      </fieldset>
+      <Access flag={flag} />
+      <Schedule flag={flag} round={round} refusal={refusal} />
+    </>
+  );
+}
