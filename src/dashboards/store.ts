@@ -136,11 +136,30 @@ export function getTiles(db: Reading, dashboardId: number): Tile[] {
 
 export function createDashboard(
   metadata: Metadata,
-  input: { projectId: number; by: number; fields: Partial<DashboardFields> },
+  input: {
+    projectId: number;
+    by: number;
+    fields: Partial<DashboardFields>;
+    /** ID of the dashboard whose description, filters, tags and tiles are copied; insights are shared by both. */
+    copiedFrom?: number | undefined;
+  },
   now: Date,
 ): Dashboard {
-  const { tags, ...plain } = input.fields;
   return metadata.change((t) => {
+    const original =
+      input.copiedFrom === undefined ? undefined : findDashboard(t, input.projectId, input.copiedFrom);
+    if (input.copiedFrom !== undefined && original === undefined) {
+      const detail = `Invalid pk "${input.copiedFrom}" - object does not exist.`;
+      throw new InvalidFieldError("use_dashboard", "does_not_exist", detail);
+    }
+    const { tags, ...plain } = {
+      ...(original && {
+        description: original.description,
+        filters: original.filters,
+        tags: original.tags,
+      }),
+      ...input.fields,
+    };
     const created = t
       .insert(dashboard)
       .values({
@@ -153,6 +172,13 @@ export function createDashboard(
       .returning()
       .get();
     replaceTags(t, input.projectId, "dashboard", created.id, normalizeTags(tags, "tags") ?? []);
+    for (const copied of original ? getTiles(t, original.id) : []) {
+      const { layouts, color, position, insight: shown, text: body, showDescription } = copied;
+      const insightId = shown?.id ?? null;
+      t.insert(tile)
+        .values({ dashboardId: created.id, insightId, layouts, color, position, body, showDescription })
+        .run();
+    }
     return { ...created, tags: getTags(t, "dashboard", created.id) };
   });
 }

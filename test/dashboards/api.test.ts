@@ -178,6 +178,39 @@ describe("dashboards and insights", () => {
     expect(await names("search=nothing")).toEqual([]);
   });
 
+  test("a copy shows the same insights, with its own arrangement and texts", async () => {
+    using server = new TestServer();
+    const post = (path: string, body: object) => server.ask("POST", `/api/projects/1/${path}/`, { body });
+    await post("dashboards", { name: "A", description: "Of A", tags: ["x"], filters: { date_from: "-7d" } });
+    await post("insights", { name: "I", query: { kind: "TrendsQuery" }, dashboards: [1] });
+    const sm = { x: 3, y: 0, w: 4, h: 5 };
+    const filled = await server.ask("PATCH", "/api/projects/1/dashboards/1/", {
+      body: { tiles: [{ text: { body: "Read this" }, color: "blue" }] },
+    });
+    const insightTile = filled.body.tiles.find(({ insight }: { insight: object | null }) => insight).id;
+    await server.ask("PATCH", "/api/projects/1/dashboards/1/", {
+      body: { tiles: [{ id: insightTile, layouts: { sm } }] },
+    });
+    const copy = await post("dashboards", { name: "B", use_dashboard: 1 });
+    expect(copy).toMatchObject({
+      status: 201,
+      body: {
+        ...{ id: 2, name: "B", description: "Of A", tags: ["x"], filters: { date_from: "-7d" } },
+        tiles: [
+          { layouts: { sm }, insight: { id: 1, dashboards: [1, 2] }, text: null },
+          { insight: null, text: { body: "Read this" }, color: "blue" },
+        ],
+      },
+    });
+    expect(copy.body.tiles[0].id).not.toBe(insightTile);
+    expect(await post("dashboards", { name: "C", use_dashboard: 9 })).toMatchObject({
+      status: 400,
+      body: { code: "does_not_exist", attr: "use_dashboard" },
+    });
+    const { body } = await server.ask("GET", "/api/projects/1/dashboards/");
+    expect(body.count).toBe(2);
+  });
+
   test("the dates of a dashboard are those of its insights there", async () => {
     const asked: unknown[] = [];
     using server = new TestServer({

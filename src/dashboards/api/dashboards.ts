@@ -197,16 +197,30 @@ export function dashboardRoutes(deps: InsightDeps): Route[] {
       },
     }),
     projectRoute("POST", "/dashboards", "dashboard:write", {
-      summary: "Create an empty dashboard",
+      summary: "Create a dashboard",
       description: "Add insights by creating them with this dashboard.",
       tag: tagName,
-      body: DashboardInput,
+      body: object({
+        ...DashboardInput.properties,
+        use_dashboard: optional(
+          nullable(
+            int({
+              description:
+                "ID of the dashboard whose description, filters, tags and tiles are copied. Both show the same insights.",
+            }),
+          ),
+        ),
+      }),
       bodyExample: { name: "Orders", tags: ["payments"] },
       answers: {
         201: { description: "The new dashboard.", schema: FullDashboardBody, example: exampleFull },
       },
       handle: async (call) => {
-        const input = { projectId: call.project.id, by: call.user.id, fields: call.body };
+        const { use_dashboard: copiedFrom, ...fields } = call.body;
+        const input = {
+          ...{ projectId: call.project.id, by: call.user.id, fields },
+          copiedFrom: copiedFrom ?? undefined,
+        };
         return new RouteResponse(
           201,
           await withTiles(deps, call, createDashboard(metadata, input, call.now)),
