@@ -277,6 +277,7 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
     const body = { name: "Board" };
     const made = await owner.server.api(path("dashboards/"), { method: "POST", body });
     await page.goto(`/console/dashboards/${((await made.json()) as { id: number }).id}`);
+    await page.getByRole("button", { name: "Actions of the dashboard" }).click();
     await page.getByRole("button", { name: "Rename" }).click();
     const dialog = page.getByRole("dialog", { name: "Rename" });
     await dialog.getByLabel("Name").fill("d".repeat(500));

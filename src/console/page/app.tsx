@@ -80,11 +80,11 @@ const laterPages = {
     getPlaceholder("cohorts"),
   ),
   dashboards: lazyPage(
-    () => import("./pages/dashboards.tsx").then(({ Dashboards }) => Dashboards),
+    () => import("./pages/dashboards/dashboards.tsx").then(({ Dashboards }) => Dashboards),
     getPlaceholder("dashboards"),
   ),
   "dashboards/:id": lazyPage(
-    () => import("./pages/dashboard.tsx").then(({ Dashboard }) => Dashboard),
+    () => import("./pages/dashboards/dashboard.tsx").then(({ Dashboard }) => Dashboard),
     getPlaceholder("dashboards"),
   ),
   activity: lazyPage(

@@ -29,6 +29,7 @@ const iconPaths = {
   warning: "M12 3l10 18H2L12 3zM12 10v5M12 18h.01",
   pause: "M8 5v14M16 5v14",
   play: "M7 4l13 8-13 8V4z",
+  grip: "M9 6h.01M9 12h.01M9 18h.01M15 6h.01M15 12h.01M15 18h.01",
   more: "M5 12h.01M12 12h.01M19 12h.01",
   download: "M12 4v11M7 11l5 5 5-5M4 20h16",
   refresh: "M20 11a8 8 0 1 0-2 6M20 4v7h-7",

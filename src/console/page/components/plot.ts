@@ -9,7 +9,7 @@ import { type Band, stackBands } from "./stacks.ts";
 
 export type ChartShape = "line" | "bars";
 
-const height = 280;
+const heightDefault = 280;
 /** Charts with more positions show dots only under the pointer. */
 const dotsMax = 14;
 const areaAlpha = 0.08;
@@ -45,8 +45,12 @@ interface Line {
 const withAlpha = (color: string, alpha: number) =>
   color.replace("rgb(", "rgba(").replace(")", `, ${alpha})`);
 
-/** Draws a chart into an element, as wide as it is. */
+/** Draws a chart into an element, as wide as it is and as high as the element's `--plot-height`. */
 export function createPlot(element: HTMLElement, options: PlotOptions): Plot {
+  const getSize = () => ({
+    width: element.clientWidth,
+    height: parseFloat(getComputedStyle(element).getPropertyValue("--plot-height")) || heightDefault,
+  });
   const { names, shape, onPoint } = options;
   const bands = stackBands(
     options.series.map(({ values }) => values),
@@ -59,8 +63,7 @@ export function createPlot(element: HTMLElement, options: PlotOptions): Plot {
   const edge = shape === "bars" ? 0.5 : 0;
   const chart = new uPlot(
     {
-      width: element.clientWidth,
-      height,
+      ...getSize(),
       legend: { show: false },
       cursor: { y: false, drag: { x: false, y: false } },
       // Half of the last label extends beyond the last position.
@@ -93,7 +96,7 @@ export function createPlot(element: HTMLElement, options: PlotOptions): Plot {
     [names.map((_, index) => index), ...lines.map(({ values }) => values)],
     element,
   );
-  const observer = new ResizeObserver(() => chart.setSize({ width: element.clientWidth, height }));
+  const observer = new ResizeObserver(() => chart.setSize(getSize()));
   observer.observe(element);
   return {
     pointAt: (position) =>

@@ -30,7 +30,8 @@ export function SaveInsight({
 }) {
   const boards = useResource<{ results: { id: number; name: string }[] }>(
     `dashboards to choose ${project.value?.id}`,
-    (signal) => request(inProject(`dashboards/${queryString({ limit: 200 })}`), { signal }),
+    (signal) =>
+      request(inProject(`dashboards/${queryString({ exclude_generated: true, limit: 200 })}`), { signal }),
   );
   const [name, setName] = useState("");
   const [board, setBoard] = useState(isFound ? noBoard : "");

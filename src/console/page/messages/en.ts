@@ -2,8 +2,9 @@
 
 import { activity } from "./en/activity.ts";
 import { signing } from "./en/auth.ts";
+import { dashboards } from "./en/dashboards.ts";
 import { experiments } from "./en/experiments.ts";
-import { dashboards, explore } from "./en/explore.ts";
+import { explore } from "./en/explore.ts";
 import { flag } from "./en/flag.ts";
 import { flags } from "./en/flags.ts";
 import { instance } from "./en/instance.ts";

@@ -8,6 +8,7 @@ import { Rows } from "../components/states.tsx";
 import { parseJson } from "../lib/json.ts";
 import { serverPath } from "../lib/server.ts";
 import { words } from "../messages/index.ts";
+import { flagChangesText } from "../model/dashboard.ts";
 import { kindOfQuery, viewOfQuery } from "../model/insight.ts";
 
 const w = words.share;
@@ -107,11 +108,14 @@ function Item({ item }: { item: SharedItem }) {
         {item.description && <p>{item.description}</p>}
       </header>
       <div class="board">
-        {item.tiles.map(({ id, text, insight }) => (
-          <section key={id} class="card stack tile-card" aria-label={insight?.name ?? text ?? ""}>
-            {insight === null ? <p>{text}</p> : <SharedTile insight={insight} />}
-          </section>
-        ))}
+        {item.tiles
+          // Changes of flags name users: they are not part of what is shared.
+          .filter(({ text }) => text !== flagChangesText)
+          .map(({ id, text, insight }) => (
+            <section key={id} class="card tile-card" aria-label={insight?.name ?? text ?? ""}>
+              {insight === null ? <p class="tile-text">{text}</p> : <SharedTile insight={insight} />}
+            </section>
+          ))}
       </div>
     </main>
   );
@@ -124,7 +128,9 @@ function SharedTile({ insight }: { insight: SharedInsight }) {
     <>
       <h2>{insight.name}</h2>
       {insight.result && kind !== undefined && kind !== "sql" ? (
-        <InsightView kind={kind} view={viewOfQuery(query)} results={insight.result} label={insight.name} />
+        <div class="tile-body">
+          <InsightView kind={kind} view={viewOfQuery(query)} results={insight.result} label={insight.name} />
+        </div>
       ) : (
         <p class="muted">{insight.problem ?? w.noResult}</p>
       )}

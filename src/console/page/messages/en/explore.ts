@@ -1,4 +1,4 @@
-/** Messages of Explore and Dashboards. */
+/** Messages of Explore. */
 
 import { counted, decimal, number, percent } from "../../lib/format.ts";
 
@@ -119,38 +119,4 @@ export const explore = {
   computing: (seconds: string) => `Computing, ${seconds} s`,
   noResult: "This was not computed.",
   openSql: "Open as SQL",
-};
-
-export const dashboards = {
-  newDashboard: "New dashboard",
-  name: "Name",
-  create: "Create",
-  empty: "No dashboard yet",
-  emptyText: "Dashboards show your insights together.",
-  emptyTiles: "Nothing here yet",
-  emptyTilesText: "Save an insight from Explore to this dashboard.",
-  goExplore: "Create insight",
-  columns: { name: "Name", made: "Created", by: "Created by" },
-  pinned: "pinned",
-  pin: "Pin",
-  unpin: "Unpin",
-  rename: "Rename",
-  deleteTitle: (name: string) => `Delete ${name}?`,
-  deleteText: "The dashboard is deleted; its insights stay in the API.",
-  deleted: (name: string) => `${name} is deleted.`,
-  range: "Date range",
-  ownRange: "Each tile's own",
-  boardRange: "The dashboard's",
-  fullScreen: "Full screen",
-  refresh: "Refresh",
-  open: "Open",
-  removeTile: "Remove",
-  earlier: "Move forward",
-  later: "Move back",
-  isFirst: "It is the first",
-  isLast: "It is the last",
-  duplicate: "Duplicate",
-  copyOf: (name: string) => `${name} (copy)`,
-  openExplore: "Open in Explore",
-  age: (when: string) => `computed ${when}`,
 };

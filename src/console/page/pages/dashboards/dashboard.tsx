@@ -1,59 +1,42 @@
-/**
- * A dashboard: each insight is requested separately and has its own age, so that one failure does not affect others.
- */
+/** A dashboard: tiles on a grid, arranged by hand. */
 
-import { useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { useRoute } from "preact-iso";
-import { FigureFrame } from "../components/chart-frame.tsx";
-import { ConfirmDialog } from "../components/confirm.tsx";
-import { Dialog } from "../components/dialog.tsx";
-import { Field, Select } from "../components/fields.tsx";
-import { InsightView } from "../components/insight-view.tsx";
-import { Menu, type MenuItem } from "../components/menu.tsx";
-import { Page } from "../components/page.tsx";
-import { Button } from "../components/primitives.tsx";
-import { ShareDialog } from "../components/share-dialog.tsx";
-import { Content, Empty } from "../components/states.tsx";
-import { toast, toastError } from "../components/toast.tsx";
-import { errorMessage, request } from "../lib/api.ts";
-import { ago, formatValue } from "../lib/format.ts";
-import { useResource } from "../lib/resource.ts";
-import { to, useAddress } from "../lib/router.ts";
-import { inProject, project } from "../lib/session.ts";
-import { words } from "../messages/index.ts";
-import { draftFromQuery, kindOfQuery, type Query, viewOfQuery } from "../model/insight.ts";
+import { ConfirmDialog } from "../../components/confirm.tsx";
+import { Dialog } from "../../components/dialog.tsx";
+import { Field, Select } from "../../components/fields.tsx";
+import { Menu } from "../../components/menu.tsx";
+import { Page } from "../../components/page.tsx";
+import { Button } from "../../components/primitives.tsx";
+import { ShareDialog } from "../../components/share-dialog.tsx";
+import { Content, Empty } from "../../components/states.tsx";
+import { toast, toastError } from "../../components/toast.tsx";
+import { errorMessage, request } from "../../lib/api.ts";
+import { useResource } from "../../lib/resource.ts";
+import { useAddress } from "../../lib/router.ts";
+import { inProject, project } from "../../lib/session.ts";
+import { words } from "../../messages/index.ts";
+import type { Rect } from "../../model/board-layout.ts";
+import {
+  type BoardInsight,
+  type BoardTile,
+  changeTile,
+  type DashboardWithTiles,
+  flagChangesText,
+} from "../../model/dashboard.ts";
+import { AddTile } from "./add-tile.tsx";
+import { Board } from "./board.tsx";
+import { FlagChangesTile, TextTile } from "./text-tile.tsx";
+import { InsightTile } from "./tile.tsx";
 
 const w = words.dashboards;
-
-interface Insight {
-  id: number;
-  name: string;
-  query: Query;
-  dashboards: number[];
-  last_refresh: string | null;
-  result: unknown[] | null;
-  query_status: { error: boolean; error_message: string } | null;
-}
-
-/** Date range that overrides that of the insights. */
-interface Dates {
-  date_from?: string | null;
-  date_to?: string | null;
-}
-
-interface DashboardWithTiles {
-  id: number;
-  name: string;
-  description: string;
-  pinned: boolean;
-  filters: Dates;
-  tiles: { id: number; insight: Insight | null; text: { body: string } | null }[];
-}
+/** Steps by keyboard follow each other: only the last arrangement is stored. */
+const saveAfterMs = 400;
 
 export function Dashboard() {
   const { id = "" } = useRoute().params as { id?: string };
   const { query, set, go } = useAddress();
-  const [asked, setRequested] = useState<"rename" | "delete" | "share">();
+  const [asked, setRequested] = useState<"rename" | "delete" | "share" | "add">();
   const [name, setName] = useState("");
   const [error, setError] = useState<string>();
   const grid = useRef<HTMLDivElement>(null);
@@ -63,25 +46,69 @@ export function Dashboard() {
     request(`${path}?refresh=force_cache`, { signal }),
   );
   const [refreshed, setRefreshed] = useState(0);
-  const [dragged, setDragged] = useState<number>();
-  const change = async (body: Record<string, unknown>) => {
+  const change = async (body: Record<string, unknown>, then: () => void = board.reload) => {
     try {
       await request(path, { method: "PATCH", body });
+      then();
+    } catch (failure) {
+      toastError(errorMessage(failure));
       board.reload();
-    } catch (error) {
-      toastError(errorMessage(error));
     }
   };
+  const unsaved = useRef<{ timer: ReturnType<typeof setTimeout>; save: () => void } | undefined>(undefined);
+  useEffect(
+    () => () => {
+      clearTimeout(unsaved.current?.timer);
+      unsaved.current?.save();
+    },
+    [],
+  );
   const found = board.data;
+  const arrange = (rects: readonly Rect[]) => {
+    if (!found) return;
+    const tiles = rects.map(({ id: tileId, x, y, w: width, h }) => {
+      const tile = found.tiles.find((one) => one.id === tileId)!;
+      const { sm } = tile.layouts as { sm?: object };
+      return { ...tile, layouts: { ...tile.layouts, sm: { ...sm, x, y, w: width, h } } };
+    });
+    board.replace({ ...found, tiles });
+    clearTimeout(unsaved.current?.timer);
+    const save = () => {
+      unsaved.current = undefined;
+      void change({ tiles: tiles.map(({ id: tileId, layouts }) => ({ id: tileId, layouts })) }, () => {});
+    };
+    unsaved.current = { timer: setTimeout(save, saveAfterMs), save };
+  };
   const hasDates = Boolean(found?.filters.date_from ?? found?.filters.date_to);
   const dates = query.range ? { date_from: query.range } : hasDates ? found?.filters : undefined;
-  const move = (from: number, to: number) => {
-    if (!found || from < 0 || from === to) return;
-    const tiles = [...found.tiles];
-    tiles.splice(to, 0, ...tiles.splice(from, 1));
-    board.replace({ ...found, tiles });
-    void change({ tiles: tiles.map((tile) => ({ id: tile.id })) });
+  const removeInsight = async (insight: BoardInsight) => {
+    const place = inProject(`insights/${insight.id}/`);
+    try {
+      // It may have been added to other dashboards since this one was opened.
+      const { dashboards: all } = await request<BoardInsight>(place);
+      const dashboards = all.filter((other) => String(other) !== id);
+      await request(place, { method: "PATCH", body: { dashboards } });
+      board.reload();
+    } catch (failure) {
+      toastError(errorMessage(failure));
+    }
   };
+  const duplicate = async (shown: DashboardWithTiles) => {
+    const body = { name: w.copyOf(shown.name), use_dashboard: shown.id };
+    try {
+      const copy = await request<{ id: number }>(inProject("dashboards/"), { method: "POST", body });
+      toast(w.duplicated(body.name));
+      go(`dashboards/${copy.id}`);
+    } catch (failure) {
+      toastError(errorMessage(failure));
+    }
+  };
+  const nameOf = ({ id: tileId, insight, text }: BoardTile) =>
+    insight
+      ? insight.name || `#${insight.id}`
+      : text?.body === flagChangesText
+        ? w.changes
+        : (text?.body.split("\n")[0] ?? `#${tileId}`);
   return (
     <Page
       title={found?.name || words.frame.pages.dashboards}
@@ -99,101 +126,90 @@ export function Dashboard() {
               ]}
               onChange={(range) => set({ range: range || undefined })}
             />
-            <Button icon="refresh" onClick={() => setRefreshed(refreshed + 1)}>
-              {w.refresh}
-            </Button>
-            <Button icon="expand" onClick={() => void grid.current?.requestFullscreen()}>
-              {w.fullScreen}
-            </Button>
+            <Button icon="refresh" label={w.refresh} onClick={() => setRefreshed(refreshed + 1)} />
             <Button onClick={() => setRequested("share")}>{words.share.share}</Button>
-            <Button onClick={() => void change({ pinned: !found.pinned })}>
-              {found.pinned ? w.unpin : w.pin}
+            <Button kind="main" icon="plus" onClick={() => setRequested("add")}>
+              {w.addTile}
             </Button>
-            <Button
-              onClick={() => {
-                setName(found.name);
-                setError(undefined);
-                setRequested("rename");
-              }}
-            >
-              {w.rename}
-            </Button>
-            <Button
-              kind="quiet"
-              icon="trash"
-              label={words.frame.delete}
-              onClick={() => setRequested("delete")}
+            <Menu
+              label={w.more}
+              face={<span aria-hidden="true">⋯</span>}
+              items={[
+                [w.fullScreen, () => void grid.current?.requestFullscreen()],
+                [w.duplicate, () => void duplicate(found)],
+                [found.pinned ? w.unpin : w.pin, () => void change({ pinned: !found.pinned })],
+                [
+                  w.rename,
+                  () => {
+                    setName(found.name);
+                    setError(undefined);
+                    setRequested("rename");
+                  },
+                ],
+                [words.frame.delete, () => setRequested("delete")],
+              ]}
             />
           </>
         )
       }
     >
       <Content of={board}>
-        {({ tiles }) =>
-          tiles.length === 0 ? (
+        {(shown) =>
+          shown.tiles.length === 0 ? (
             <Empty title={w.emptyTiles} icon="dashboards">
               <p class="muted">{w.emptyTilesText}</p>
-              <Button href={to("explore")}>{w.goExplore}</Button>
+              <Button onClick={() => setRequested("add")}>{w.addTile}</Button>
             </Empty>
           ) : (
-            <div class="board" ref={grid}>
-              {tiles.map(({ id: tile, insight, text }, position) => {
-                return (
-                  <section
-                    key={tile}
-                    class={dragged === tile ? "card stack tile-card dragged" : "card stack tile-card"}
-                    aria-label={insight?.name ?? text?.body ?? ""}
-                    draggable
-                    onDragStart={() => setDragged(tile)}
-                    onDragEnd={() => setDragged(undefined)}
-                    onDragOver={(event) => event.preventDefault()}
-                    onDrop={(event) => {
-                      event.preventDefault();
-                      move(
-                        tiles.findIndex(({ id: one }) => one === dragged),
-                        position,
-                      );
-                    }}
-                  >
-                    {insight ? (
-                      <Tile
-                        key={query.range}
-                        insight={insight}
-                        dates={dates}
-                        isAsked={Boolean(query.range)}
-                        refreshed={refreshed}
-                        moves={[
-                          [w.earlier, () => move(position, position - 1), position === 0 && w.isFirst],
-                          [
-                            w.later,
-                            () => move(position, position + 1),
-                            position === tiles.length - 1 && w.isLast,
-                          ],
-                        ]}
-                        onChanged={board.reload}
-                        onRemove={async () => {
-                          const place = inProject(`insights/${insight.id}/`);
-                          try {
-                            // It may have been added to other dashboards since this one was opened.
-                            const { dashboards: all } = await request<Insight>(place);
-                            const dashboards = all.filter((other) => String(other) !== id);
-                            await request(place, { method: "PATCH", body: { dashboards } });
-                            board.reload();
-                          } catch (error) {
-                            toastError(errorMessage(error));
-                          }
-                        }}
-                      />
-                    ) : (
-                      <p>{text?.body}</p>
-                    )}
-                  </section>
+            <Board tiles={shown.tiles} boardRef={grid} nameOf={nameOf} onArrange={arrange}>
+              {(tile, controls) => {
+                const { insight, text } = tile;
+                if (insight) {
+                  return (
+                    <InsightTile
+                      key={query.range}
+                      insight={insight}
+                      dates={dates}
+                      isAsked={Boolean(query.range)}
+                      refreshed={refreshed}
+                      controls={controls}
+                      onChanged={board.reload}
+                      onRemove={() => void removeInsight(insight)}
+                    />
+                  );
+                }
+                const props = {
+                  controls,
+                  name: nameOf(tile),
+                  onRemove: () =>
+                    void changeTile(shown, tile.id, { deleted: true }).then(board.reload, (failure) =>
+                      toastError(errorMessage(failure)),
+                    ),
+                };
+                return text?.body === flagChangesText ? (
+                  <FlagChangesTile {...props} from={dates?.date_from} />
+                ) : (
+                  <TextTile
+                    {...props}
+                    text={text?.body ?? ""}
+                    onChange={(body) => changeTile(shown, tile.id, { text: { body } }).then(board.reload)}
+                  />
                 );
-              })}
-            </div>
+              }}
+            </Board>
           )
         }
       </Content>
+      {asked === "add" && found && (
+        <AddTile
+          dashboard={found}
+          onClose={() => setRequested(undefined)}
+          onAdded={() => {
+            setRequested(undefined);
+            board.reload();
+          }}
+        />
+      )}
       {asked === "rename" && (
         <Dialog
           title={w.rename}
@@ -235,193 +251,11 @@ export function Dashboard() {
                 toast(w.deleted(found.name));
                 go("dashboards");
               },
-              (error) => toastError(errorMessage(error)),
+              (failure) => toastError(errorMessage(failure)),
             );
           }}
         />
       )}
     </Page>
-  );
-}
-
-/** Limits parallel tile requests: the engine runs few queries in parallel. */
-const asking = { running: 0, waiting: [] as (() => void)[] };
-const askingMax = 4;
-
-async function inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
-  if (asking.running >= askingMax) await new Promise<void>((resolve) => asking.waiting.push(resolve));
-  asking.running++;
-  try {
-    return await work();
-  } finally {
-    asking.running--;
-    asking.waiting.shift()?.();
-  }
-}
-
-interface TileAnswer {
-  results: unknown[] | null;
-  computedAt: string | null;
-  problem: string | undefined;
-  table?: { columns: string[]; rows: Record<string, unknown>[] };
-}
-
-/** Reads a tile's result, cached or recomputed. */
-async function readTile(
-  { id, query }: Insight,
-  dates: Dates | undefined,
-  isAnew: boolean,
-  signal: AbortSignal,
-): Promise<TileAnswer> {
-  const refresh = isAnew ? "force_blocking" : "blocking";
-  const source = (query.source as Query | undefined) ?? query;
-  const post = <Answer,>(body: object) =>
-    request<Answer>(inProject("query/"), { method: "POST", body, signal });
-  if (kindOfQuery(query) === "sql") {
-    const table = await post<NonNullable<TileAnswer["table"]>>({ query: source.query, limit: tableRowsMax });
-    return { results: null, computedAt: new Date().toISOString(), problem: undefined, table };
-  }
-  if (dates !== undefined) {
-    const { date_from, date_to } = dates;
-    const answer = await post<{ results: unknown[]; last_refresh: string | null }>({
-      query: { ...source, dateRange: { date_from, date_to } },
-      refresh,
-    });
-    return { results: answer.results, computedAt: answer.last_refresh, problem: undefined };
-  }
-  const found = await request<Insight>(inProject(`insights/${id}/?refresh=${refresh}`), { signal });
-  return {
-    results: found.result,
-    computedAt: found.last_refresh,
-    problem: found.query_status?.error_message,
-  };
-}
-
-const tableRowsMax = 50;
-
-function Tile({
-  insight,
-  dates,
-  isAsked: isRequested,
-  refreshed,
-  moves,
-  onChanged,
-  onRemove,
-}: {
-  insight: Insight;
-  dates: Dates | undefined;
-  /** Whether the dates differ from the dashboard's. */
-  isAsked: boolean;
-  /** Number of times that all tiles were recomputed. */
-  refreshed: number;
-  moves: readonly MenuItem[];
-  onChanged: () => void;
-  onRemove: () => void;
-}) {
-  const { go } = useAddress();
-  const [own, setOwn] = useState(0);
-  const [isSharing, setSharing] = useState(false);
-  const round = refreshed + own;
-  const kind = kindOfQuery(insight.query);
-  const source = (insight.query.source as Query | undefined) ?? insight.query;
-  const answer = useResource<TileAnswer>(`tile ${insight.id} ${JSON.stringify(dates)} ${round}`, (signal) =>
-    inTurn(() => readTile(insight, dates, round > 0, signal)),
-  );
-  // The dashboard's own results are shown until the tile's response arrives.
-  const shown: TileAnswer | undefined =
-    answer.data ??
-    (!isRequested && insight.result
-      ? { results: insight.result, computedAt: insight.last_refresh, problem: undefined }
-      : undefined);
-  const question = draftFromQuery(insight.query);
-  return (
-    <>
-      <div class="tile-head">
-        <h2>{insight.name || `#${insight.id}`}</h2>
-        <span class="row">
-          {shown?.computedAt && <span class="muted">{w.age(ago(shown.computedAt))}</span>}
-          <Button
-            kind="quiet"
-            icon="refresh"
-            label={`${w.refresh} ${insight.name}`}
-            onClick={() => setOwn(own + 1)}
-          />
-          <Menu
-            label={`${words.flag.more}: ${insight.name}`}
-            face={<span aria-hidden="true">⋯</span>}
-            items={[
-              ...moves,
-              ...(kind === "sql"
-                ? [[words.explore.openSql, () => go("sql", { q: String(source.query) })] as const]
-                : []),
-              ...(question
-                ? [[w.openExplore, () => go("explore", { question: JSON.stringify(question) })] as const]
-                : []),
-              [
-                w.duplicate,
-                () => {
-                  const { name, query, dashboards } = insight;
-                  const body = { name: w.copyOf(name), query, dashboards, saved: true };
-                  request(inProject("insights/"), { method: "POST", body }).then(onChanged, (error) =>
-                    toastError(errorMessage(error)),
-                  );
-                },
-              ],
-              [words.share.share, () => setSharing(true)],
-              [w.removeTile, onRemove],
-            ]}
-          />
-        </span>
-      </div>
-      {isSharing && (
-        <ShareDialog
-          item={{ insight_id: insight.id }}
-          name={insight.name}
-          onClose={() => setSharing(false)}
-        />
-      )}
-      {shown?.table ? (
-        <ResultTable label={insight.name} {...shown.table} />
-      ) : shown?.results && kind !== undefined && kind !== "sql" ? (
-        <InsightView
-          kind={kind}
-          view={viewOfQuery(insight.query)}
-          results={shown.results}
-          label={insight.name}
-          hasNotes
-        />
-      ) : shown === undefined || answer.failure ? (
-        <Content of={answer} rows={3}>
-          {() => null}
-        </Content>
-      ) : (
-        <p class="error">{shown.problem || words.explore.noResult}</p>
-      )}
-    </>
-  );
-}
-
-/** The first rows of a SQL result. */
-function ResultTable({
-  label,
-  columns,
-  rows,
-}: {
-  label: string;
-  columns: readonly string[];
-  rows: readonly Record<string, unknown>[];
-}) {
-  return (
-    <FigureFrame label={label} shape="wide" heads={columns}>
-      {rows.map((row, place) => (
-        <tr key={place}>
-          {columns.map((name) => (
-            <td key={name} class={typeof row[name] === "number" ? "" : "text"}>
-              {formatValue(row[name])}
-            </td>
-          ))}
-        </tr>
-      ))}
-    </FigureFrame>
   );
 }

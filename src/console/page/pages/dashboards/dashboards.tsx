@@ -1,31 +1,36 @@
-/** The list of dashboards. */
+/** Dashboards of the project; those that were created with flags are in a group of their own. */
 
 import { useState } from "preact/hooks";
-import { Dialog } from "../components/dialog.tsx";
-import { Field } from "../components/fields.tsx";
-import { Page } from "../components/page.tsx";
-import { Badge, Button, RelativeTime } from "../components/primitives.tsx";
-import { Content, Empty } from "../components/states.tsx";
-import { type Column, DataTable } from "../components/table.tsx";
-import { errorMessage, queryString, request } from "../lib/api.ts";
-import { useResource } from "../lib/resource.ts";
-import { to, useAddress } from "../lib/router.ts";
-import { inProject, project } from "../lib/session.ts";
-import { useShortcuts } from "../lib/shortcuts.ts";
-import { words } from "../messages/index.ts";
-import { type ShortUser, userName } from "../model/flags.ts";
+import { Dialog } from "../../components/dialog.tsx";
+import { Field, SearchField, Select } from "../../components/fields.tsx";
+import { Page } from "../../components/page.tsx";
+import { Badge, Button, RelativeTime } from "../../components/primitives.tsx";
+import { Content, Empty } from "../../components/states.tsx";
+import { type Column, DataTable } from "../../components/table.tsx";
+import { errorMessage, queryString, request } from "../../lib/api.ts";
+import { useResource } from "../../lib/resource.ts";
+import { to, useAddress, useSearch } from "../../lib/router.ts";
+import { inProject, project } from "../../lib/session.ts";
+import { useShortcuts } from "../../lib/shortcuts.ts";
+import { words } from "../../messages/index.ts";
+import {
+  createFromTemplate,
+  type DashboardShort,
+  type TemplateName,
+  usageFlagKey,
+} from "../../model/dashboard.ts";
+import { userName } from "../../model/flags.ts";
 
 const w = words.dashboards;
+const ownMax = 500;
+const generatedMax = 200;
 
-interface Dashboard {
-  id: number;
-  name: string;
-  pinned: boolean;
-  created_at: string;
-  created_by: ShortUser | null;
+interface DashboardPage {
+  count: number;
+  results: DashboardShort[];
 }
 
-const columns: Column<Dashboard>[] = [
+const columns: Column<DashboardShort>[] = [
   {
     id: "name",
     title: w.columns.name,
@@ -52,14 +57,18 @@ const columns: Column<Dashboard>[] = [
   },
 ];
 
-export function Dashboards() {
-  const { go } = useAddress();
-  const [isMaking, setMaking] = useState(false);
-  const [name, setName] = useState("");
-  const [error, setError] = useState<string>();
-  const list = useResource<{ results: Dashboard[] }>(`dashboards ${project.value?.id}`, (signal) =>
-    request(inProject(`dashboards/${queryString({ limit: 500 })}`), { signal }),
+function useDashboards(mode: "default" | "template", search: string | undefined, limit: number) {
+  return useResource<DashboardPage>(`dashboards ${project.value?.id} ${mode} ${search} ${limit}`, (signal) =>
+    request(inProject(`dashboards/${queryString({ creation_mode: mode, search, limit })}`), { signal }),
   );
+}
+
+export function Dashboards() {
+  const address = useAddress();
+  const { query, go } = address;
+  const [text, setText] = useSearch(address);
+  const [isMaking, setMaking] = useState(false);
+  const list = useDashboards("default", query.search, ownMax);
   useShortcuts({ n: () => setMaking(true) });
   const button = (
     <Button kind="main" icon="plus" onClick={() => setMaking(true)}>
@@ -68,14 +77,12 @@ export function Dashboards() {
   );
   return (
     <Page title={words.frame.pages.dashboards} action={button}>
+      <div class="filters">
+        <SearchField label={w.search} value={text} onInput={setText} />
+      </div>
       <Content of={list}>
         {({ results }) =>
-          results.length === 0 ? (
-            <Empty title={w.empty} icon="dashboards">
-              <p class="muted">{w.emptyText}</p>
-              <Button href={to("explore")}>{w.goExplore}</Button>
-            </Empty>
-          ) : (
+          results.length > 0 ? (
             <DataTable
               label={words.frame.pages.dashboards}
               columns={columns}
@@ -83,30 +90,87 @@ export function Dashboards() {
               rowAt={(index) => results[index]}
               keyOf={({ id }) => id}
               onOpen={({ id }) => go(`dashboards/${id}`)}
+              rowHeight={40}
               narrowHeight={52}
             />
+          ) : query.search ? (
+            <p class="muted">{w.nothingFound}</p>
+          ) : (
+            <Empty title={w.empty} icon="dashboards">
+              <p class="muted">{w.emptyText}</p>
+              <Button onClick={() => setMaking(true)}>{w.newDashboard}</Button>
+            </Empty>
           )
         }
       </Content>
-      {isMaking && (
-        <Dialog
-          title={w.newDashboard}
-          onClose={() => setMaking(false)}
-          onSubmit={() =>
-            request<Dashboard>(inProject("dashboards/"), { method: "POST", body: { name } }).then(
-              ({ id }) => go(`dashboards/${id}`),
-              (failure) => setError(errorMessage(failure)),
-            )
-          }
-          actions={
-            <Button kind="main" type="submit">
-              {w.create}
-            </Button>
-          }
-        >
-          <Field label={w.name} value={name} onInput={setName} error={error} isRequired autofocus />
-        </Dialog>
-      )}
+      <Generated search={query.search} />
+      {isMaking && <NewDashboard onClose={() => setMaking(false)} onMade={(id) => go(`dashboards/${id}`)} />}
     </Page>
+  );
+}
+
+/** Dashboards that were created with flags: collapsed, unless a search finds some. */
+function Generated({ search }: { search: string | undefined }) {
+  const [isOpen, setOpen] = useState(false);
+  const isListed = isOpen || Boolean(search);
+  const list = useDashboards("template", search, isListed ? generatedMax : 1);
+  const { count = 0, results = [] } = list.data ?? {};
+  if (count === 0) return null;
+  return (
+    <details
+      class="generated"
+      open={isListed}
+      onToggle={(event) => {
+        if (!search) setOpen(event.currentTarget.open);
+      }}
+    >
+      <summary>{w.generated(count)}</summary>
+      <ul class="columned">
+        {results.map(({ id, name }) => (
+          <li key={id}>
+            <a href={to(`dashboards/${id}`)}>{usageFlagKey(name) || `#${id}`}</a>
+          </li>
+        ))}
+      </ul>
+      {isListed && count > results.length && <p class="muted">{w.moreGenerated(results.length)}</p>}
+    </details>
+  );
+}
+
+function NewDashboard({ onClose, onMade }: { onClose: () => void; onMade: (id: number) => void }) {
+  const [name, setName] = useState("");
+  const [template, setTemplate] = useState<TemplateName>("blank");
+  const [flagKey, setFlagKey] = useState("");
+  const [error, setError] = useState<string>();
+  return (
+    <Dialog
+      title={w.newDashboard}
+      onClose={onClose}
+      onSubmit={() =>
+        createFromTemplate(name, template, flagKey.trim()).then(onMade, (failure) =>
+          setError(errorMessage(failure)),
+        )
+      }
+      actions={
+        <Button kind="main" type="submit">
+          {w.create}
+        </Button>
+      }
+    >
+      <Field label={w.name} value={name} onInput={setName} error={error} isRequired autofocus />
+      <Select
+        label={w.template}
+        value={template}
+        choices={Object.entries(w.templates) as [TemplateName, string][]}
+        onChange={(chosen) => {
+          setTemplate(chosen);
+          if (name === "" || name === w.templates[template])
+            setName(chosen === "blank" ? "" : w.templates[chosen]);
+        }}
+      />
+      {template === "rollout" && (
+        <Field label={w.templateFlag} value={flagKey} onInput={setFlagKey} isRequired />
+      )}
+    </Dialog>
   );
 }

@@ -1,0 +1,109 @@
+/** Tiles without an insight: a text, or the list of flag changes. */
+
+import { useState } from "preact/hooks";
+import { Dialog } from "../../components/dialog.tsx";
+import { Area } from "../../components/fields.tsx";
+import { Button } from "../../components/primitives.tsx";
+import { Content } from "../../components/states.tsx";
+import { errorMessage } from "../../lib/api.ts";
+import { to } from "../../lib/router.ts";
+import { words } from "../../messages/index.ts";
+import { flagChangeLine, useFlagChanges } from "../../model/flag-changes.ts";
+import type { TileControls } from "./board.tsx";
+import { TileHead } from "./tile.tsx";
+
+const w = words.dashboards;
+const dayMs = 86_400_000;
+const daysDefault = 30;
+
+interface TileProps {
+  name: string;
+  controls: TileControls;
+  onRemove: () => void;
+}
+
+export function TextTile({
+  name,
+  controls: { grip, moves },
+  text,
+  onChange,
+  onRemove,
+}: TileProps & { text: string; onChange: (text: string) => Promise<unknown> }) {
+  const [draft, setDraft] = useState<string>();
+  const [error, setError] = useState<string>();
+  const [head, ...rest] = text.split("\n");
+  return (
+    <>
+      <TileHead
+        name={head ?? name}
+        grip={grip}
+        items={[...moves, [w.editText, () => setDraft(text)], [w.removeTile, onRemove]]}
+      />
+      <div class="tile-body tile-text" tabIndex={0} role="group" aria-label={name}>
+        {rest.join("\n").trim()}
+      </div>
+      {draft !== undefined && (
+        <Dialog
+          title={w.editText}
+          onClose={() => setDraft(undefined)}
+          onSubmit={() =>
+            onChange(draft).then(
+              () => setDraft(undefined),
+              (failure) => setError(errorMessage(failure)),
+            )
+          }
+          actions={
+            <Button kind="main" type="submit">
+              {words.frame.save}
+            </Button>
+          }
+        >
+          <Area label={w.text} value={draft} onInput={setDraft} error={error} rows={6} />
+        </Dialog>
+      )}
+    </>
+  );
+}
+
+/** The day on which a relative or absolute range starts, such as "-7d" or a date. */
+export function dayOfRange(from: string | null | undefined, now: number): string {
+  const toDay = (ms: number) => new Date(ms).toISOString().slice(0, 10);
+  const [, count, unit] = /^-(\d{1,5})([hdwmy])$/.exec(from ?? "") ?? [];
+  if (count !== undefined) {
+    const days = { h: 1 / 24, d: 1, w: 7, m: 31, y: 366 }[unit as "h"];
+    return toDay(now - Number(count) * days * dayMs);
+  }
+  if (from === "all") return toDay(0);
+  return /^\d{4}-\d{2}-\d{2}/.exec(from ?? "")?.[0] ?? toDay(now - daysDefault * dayMs);
+}
+
+export function FlagChangesTile({
+  name,
+  controls: { grip, moves },
+  from,
+  onRemove,
+}: TileProps & { from: string | null | undefined }) {
+  const changes = useFlagChanges(dayOfRange(from, Date.now()));
+  return (
+    <>
+      <TileHead name={name} grip={grip} items={[...moves, [w.removeTile, onRemove]]} />
+      <div class="tile-body" tabIndex={0} role="group" aria-label={name}>
+        <Content of={changes} rows={3}>
+          {(entries) =>
+            entries.length === 0 ? (
+              <p class="muted">{w.noChanges}</p>
+            ) : (
+              <ul class="plain-list">
+                {entries.map((entry) => (
+                  <li key={entry.id}>
+                    <a href={to(`flags/${entry.item_id}`)}>{flagChangeLine(entry)}</a>
+                  </li>
+                ))}
+              </ul>
+            )
+          }
+        </Content>
+      </div>
+    </>
+  );
+}
