@@ -13,6 +13,7 @@ import {
   type Operation,
   otherMembers,
   type Run,
+  sendsQuery,
 } from "../../src/operations/operation.ts";
 import { changeTime } from "../cluster-stores.ts";
 import { configFromOptions } from "../settings.ts";
@@ -98,7 +99,7 @@ function runAll(inputs: readonly Members[], run: (input: Members) => unknown): u
 /** Validates the input as the API does. @throws {InvalidFieldError} */
 function checked(of: Operation, input: Members): Members {
   if (of.http.takesRawBody) return input;
-  if (of.readQuery !== undefined) return { ...input, ...of.readQuery(getQuery(input)) };
+  if (of.readQuery !== undefined && sendsQuery(of)) return { ...input, ...of.readQuery(getQuery(input)) };
   const others = object(Object.fromEntries(otherMembers(of)));
   return { ...input, ...parseFields(others, input) };
 }

@@ -10,6 +10,7 @@ import {
   type Operation,
   otherMembers,
   pathMembers,
+  sendsQuery,
 } from "../../src/operations/operation.ts";
 import type { CallOptions, Server } from "./server.ts";
 
@@ -77,10 +78,10 @@ async function request(
 ): Promise<unknown> {
   const inPath = pathMembers(of);
   const others = Object.entries(input).filter(([name]) => !inPath.includes(name));
-  const isRead = of.http.method === "GET";
+  const inQuery = sendsQuery(of);
   const body = of.http.takesRawBody ? input.body : Object.fromEntries(others);
-  const query = isRead ? `?${getQuery(Object.fromEntries(others))}` : "";
-  const hasBody = !isRead && otherMembers(of).length > 0;
+  const query = inQuery ? `?${getQuery(Object.fromEntries(others))}` : "";
+  const hasBody = !inQuery && otherMembers(of).length > 0;
   let response: Response;
   try {
     response = await fetch(`${server.url}${getPath(of, options, input)}/${query}`, {

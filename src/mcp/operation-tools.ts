@@ -9,6 +9,7 @@ import {
   type Operation,
   otherMembers,
   pathMembers,
+  sendsQuery,
 } from "../operations/operation.ts";
 import { toolOperations } from "../operations/table.ts";
 import type { SendRequest } from "./send-request.ts";
@@ -67,7 +68,7 @@ function send(of: Operation, { project: id, ...members }: Members, ask: SendRequ
       .map((name) => [name, members[name]]),
   );
   const { method } = of.http;
-  if (method === "GET") return ask("GET", `${address}?${getQuery(others)}`);
+  if (sendsQuery(of)) return ask(method as "GET", `${address}?${getQuery(others)}`);
   return ask(method as "POST" | "PATCH", address, others);
 }
 

@@ -11,6 +11,7 @@ import {
 import {
   type CohortDeps,
   createFromBody,
+  getCohort,
   storedBody,
   cohortTag as tag,
   updateFromBody,
@@ -18,10 +19,20 @@ import {
 } from "../cohorts/api/cohorts.ts";
 import { listCohorts } from "../cohorts/cohorts.ts";
 import { assertCohortNeedsNoApproval } from "../flags/store/protected-flags.ts";
+import { unavailable } from "../http/documented-responses.ts";
 import { readBoolean } from "../http/query.ts";
 import { bool, int, object, optional, pageOf, string } from "../http/schemas.ts";
+import { foundPersons, readFoundQuery } from "../persons/api/person-pages.ts";
+import { PersonPage, peopleLimit } from "../persons/api/person-schemas.ts";
 import type { PeopleDb } from "../persons/open.ts";
-import { getAuthor, listOperation, operation, type ProjectContext, type RawInput } from "./operation.ts";
+import {
+  cursorListOperation,
+  getAuthor,
+  listOperation,
+  operation,
+  type ProjectContext,
+  type RawInput,
+} from "./operation.ts";
 
 type Context = ProjectContext<{ metadata: Metadata; people: PeopleDb }>;
 type WriteContext = ProjectContext<CohortDeps & Parameters<typeof assertCohortNeedsNoApproval>[0]>;
@@ -109,6 +120,29 @@ export const replaceOneCohort = operation({
   run: (context: WriteContext, input) => update(context, input, false),
 });
 
+const listMembers = cursorListOperation({
+  ...{ id: "cohorts.persons.list", on: "project", scope: "cohort:read", tag },
+  summary: "List the members of a cohort",
+  http: {
+    ...{ method: "GET", path: "/cohorts/:id/persons", answer: "One page of persons." },
+    ...{ alsoNeeds: "person:read", errors: unavailable },
+  },
+  input: object({
+    id: int(),
+    limit: peopleLimit,
+    offset: optional(int({ default: 0 })),
+    after: optional(string({ description: "Cursor from `next` of the previous page." })),
+  }),
+  output: PersonPage,
+  readQuery: readFoundQuery,
+  run: ({ stores, project }: ProjectContext<CohortDeps>, { id, ...query }) => {
+    const cohort = getCohort(stores, project.id, id);
+    return foundPersons(stores.people, query, (page) =>
+      stores.cohortFiller.members(project.id, cohort.id, page),
+    );
+  },
+});
+
 const getActor = ({ project, actor, now }: WriteContext) => ({
   projectId: project.id,
   by: getAuthor(actor),
@@ -129,4 +163,5 @@ export const cohortOperations = [
   getOneCohort,
   updateOneCohort,
   replaceOneCohort,
+  listMembers,
 ];

@@ -72,6 +72,8 @@ export interface OperationHttp {
   allowsScopedKeys?: true;
   /** The key must have all permissions of its user (owner `user`). */
   needsFullAccess?: true;
+  /** A scope that is required in addition (owner `project`). */
+  alsoNeeds?: Scope;
   /** Also finds archived projects (owner `project`). */
   takesArchived?: true;
   /** The response contains a new credential or, if `shown`, existing ones; or the change grants permissions. */
@@ -194,6 +196,9 @@ export interface CursorPage<Result> {
   results: Result[];
 }
 
+/** The member `:id` of a path, which is no part of the query. */
+type PathId<Input> = Pick<Input, "id" & keyof Input>;
+
 /** Declares an operation that lists by a cursor; over HTTP, `next` and `previous` are links. */
 export function cursorListOperation<
   On extends Context<unknown>,
@@ -205,7 +210,7 @@ export function cursorListOperation<
     readQuery?: (query: URLSearchParams) => Query;
     run: (
       context: On,
-      input: Query,
+      input: Query & PathId<Static<Input>>,
     ) => CursorPage<ResultOf<Static<Output>>> | Promise<CursorPage<ResultOf<Static<Output>>>>;
   },
 ): Operation<Input, Output> {
@@ -222,6 +227,9 @@ export function otherMembers(of: Operation): [name: string, schema: TSchema][] {
   const inPath = pathMembers(of);
   return Object.entries(of.input.properties).filter(([name]) => !inPath.includes(name));
 }
+
+/** Whether the members outside of the path are sent in the query, not in a body. */
+export const sendsQuery = ({ http: { method } }: Operation) => method === "GET" || method === "DELETE";
 
 /** Members of an input as the query of a request; objects and lists as JSON. */
 export function getQuery(members: Members): URLSearchParams {

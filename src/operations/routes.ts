@@ -20,6 +20,7 @@ import {
   otherMembers,
   pathMembers,
   type Run,
+  sendsQuery,
 } from "./operation.ts";
 
 type AnyCall = UserCall & Partial<Pick<OrganizationCall & ProjectCall, "organization" | "project">>;
@@ -34,7 +35,7 @@ function getRoute(of: Operation, stores: object): Route {
   const others = object(Object.fromEntries(otherMembers(of)));
   const spec = {
     ...{ summary: of.summary, description: of.description, tag: of.tag },
-    ...(method === "GET" ? getQuery(of, others) : getBody(of, others)),
+    ...(sendsQuery(of) ? getQuery(of, others) : getBody(of, others)),
     answers: { [getStatus(of)]: getAnswer(of), ...of.http.errors },
     takesRawBody: of.http.takesRawBody,
     requiresReauthentication: of.http.requiresReauthentication,
@@ -48,6 +49,7 @@ function getRoute(of: Operation, stores: object): Route {
     case "project":
       return projectRoute(method, path, of.scope!, {
         ...spec,
+        alsoNeeds: of.http.alsoNeeds,
         takesArchived: of.http.takesArchived,
         aliases: of.http.aliases,
       });
@@ -81,7 +83,7 @@ function getAnswer(of: Operation): ResponseSpec {
   if (output === undefined) return { description: http.answer ?? "Gone." };
   const description = http.answer ?? "The result.";
   if (of.isCursorList) {
-    const page = { next: null, previous: null, results: [example] };
+    const page = { next: null, previous: null, results: example === undefined ? [] : [example] };
     return { description, schema: output, example: page };
   }
   return of.isList ? pageExample(description, output, example) : { description, schema: output, example };

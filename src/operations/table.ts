@@ -8,16 +8,19 @@ import { planningOperations } from "./experiment-planning.ts";
 import { savedMetricOperations } from "./experiment-saved-metrics.ts";
 import { experimentOperations } from "./experiments.ts";
 import { explainOperations, flagOperations } from "./flags.ts";
+import { groupOperations } from "./groups.ts";
 import { memberOperations } from "./members.ts";
 import type { Operation } from "./operation.ts";
 import { organizationOperations } from "./organizations.ts";
 import { personalKeyOperations } from "./personal-keys.ts";
+import { personOperations } from "./persons.ts";
 import { projectKeyOperations } from "./project-keys.ts";
 import { projectOperations } from "./projects.ts";
 import { roleOperations } from "./roles.ts";
 import { shareLinkOperations } from "./share-links.ts";
 import { surveyResultOperations } from "./survey-results.ts";
 import { surveyOperations } from "./surveys.ts";
+import { userOperations } from "./users.ts";
 import { webhookOperations } from "./webhooks.ts";
 
 export const operations: readonly Operation[] = [
@@ -28,8 +31,11 @@ export const operations: readonly Operation[] = [
   ...organizationOperations,
   ...memberOperations,
   ...roleOperations,
+  ...userOperations,
   ...personalKeyOperations,
   ...cohortOperations,
+  ...personOperations,
+  ...groupOperations,
   ...webhookOperations,
   ...experimentOperations,
   ...earlyAccessOperations,

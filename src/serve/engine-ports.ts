@@ -24,7 +24,7 @@ import { findFlag } from "../flags/store/flag.ts";
 import type { FlagSets } from "../flags/store/flag-sets.ts";
 import { InvalidFieldError, NotFoundError } from "../lib/errors.ts";
 import type { JsonObject } from "../lib/json.ts";
-import type { PersonFinder } from "../persons/api/persons.ts";
+import type { PersonFinder } from "../persons/api/person-pages.ts";
 import { cohortMembersPage, countCohortMembers } from "../persons/cohort-members.ts";
 import type { PeopleDb } from "../persons/open.ts";
 import type { Person } from "../persons/person.ts";

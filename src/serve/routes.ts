@@ -2,9 +2,7 @@
 
 import { activityRoutes } from "../accounts/api/activity.ts";
 import { sessionRoutes } from "../accounts/api/sessions.ts";
-import { userRoutes } from "../accounts/api/users.ts";
 import { type CohortDeps, cohortRoutes } from "../cohorts/api/cohorts.ts";
-import { findCohort, membership } from "../cohorts/cohorts.ts";
 import { dashboardRoutes } from "../dashboards/api/dashboards.ts";
 import { type InsightDeps, insightRoutes } from "../dashboards/api/insights.ts";
 import { experimentRoutes } from "../experiments/api/routes.ts";
@@ -31,9 +29,11 @@ import { planningOperations } from "../operations/experiment-planning.ts";
 import { savedMetricOperations } from "../operations/experiment-saved-metrics.ts";
 import { experimentOperations } from "../operations/experiments.ts";
 import { flagOperations } from "../operations/flags.ts";
+import { groupOperations } from "../operations/groups.ts";
 import { memberOperations } from "../operations/members.ts";
 import { organizationOperations } from "../operations/organizations.ts";
 import { personalKeyOperations } from "../operations/personal-keys.ts";
+import { type PersonDeps, personOperations } from "../operations/persons.ts";
 import { projectKeyOperations } from "../operations/project-keys.ts";
 import { projectOperations } from "../operations/projects.ts";
 import { roleOperations } from "../operations/roles.ts";
@@ -41,11 +41,12 @@ import { operationRoutes } from "../operations/routes.ts";
 import { shareLinkOperations } from "../operations/share-links.ts";
 import { surveyResultOperations } from "../operations/survey-results.ts";
 import { surveyOperations } from "../operations/surveys.ts";
+import { userOperations } from "../operations/users.ts";
 import type { WebhookStores } from "../operations/webhook-schemas.ts";
 import { webhookOperations } from "../operations/webhooks.ts";
 import { definitionRoutes } from "../persons/api/definitions.ts";
 import { ingestionWarningRoutes } from "../persons/api/ingestion-warnings.ts";
-import { type PeopleDeps, type PersonFinder, peopleRoutes } from "../persons/api/persons.ts";
+import type { PersonFinder } from "../persons/api/person-pages.ts";
 import { surveyRoutes } from "../surveys/activity-routes.ts";
 import type { SurveyResultDeps } from "../surveys/results.ts";
 
@@ -55,7 +56,7 @@ export interface ManagementDeps
     EvaluationDeps,
     CohortDeps,
     InsightDeps,
-    PeopleDeps,
+    PersonDeps,
     WebhookStores,
     Pick<ComputeDeps, "experiments">,
     EnrollmentDeps,
@@ -85,12 +86,12 @@ export function managementRoutes(deps: ManagementDeps): Route[] {
     ...operationRoutes(organizationOperations, deps),
     ...operationRoutes(memberOperations, deps),
     ...operationRoutes(roleOperations, deps),
-    ...userRoutes(deps),
+    ...operationRoutes(userOperations, deps),
     ...operationRoutes(personalKeyOperations, deps),
     ...sessionRoutes(deps),
     ...operationRoutes(webhookOperations, deps),
     ...operationRoutes(cohortOperations, deps),
-    ...cohortRoutes(deps),
+    ...cohortRoutes(),
     ...operationRoutes(experimentOperations, deps),
     ...operationRoutes([...holdoutOperations, ...savedMetricOperations, ...planningOperations], deps),
     ...experimentRoutes(deps),
@@ -101,9 +102,7 @@ export function managementRoutes(deps: ManagementDeps): Route[] {
     ...insightRoutes(deps),
     ...operationRoutes(annotationOperations, deps),
     ...operationRoutes(shareLinkOperations, deps),
-    ...peopleRoutes(deps, (projectId, id) =>
-      findCohort(deps.metadata.db, projectId, id)?.deleted === false ? membership(id) : undefined,
-    ),
+    ...operationRoutes([...personOperations, ...groupOperations], deps),
     ...definitionRoutes(deps),
     ...ingestionWarningRoutes(deps),
   ];

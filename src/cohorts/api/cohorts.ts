@@ -4,15 +4,11 @@ import type { Static } from "@sinclair/typebox";
 import type { Author } from "../../accounts/activity.ts";
 import { projectRoute } from "../../accounts/api/routes.ts";
 import { findUser } from "../../accounts/users.ts";
-import { unavailable } from "../../http/documented-responses.ts";
 import { parseFields } from "../../http/fields.ts";
 import { methodNotAllowed, notFound } from "../../http/http-error.ts";
-import { readId } from "../../http/path.ts";
 import type { Route } from "../../http/route.ts";
-import { ApiFailure, int, object, optional, string } from "../../http/schemas.ts";
+import { ApiFailure } from "../../http/schemas.ts";
 import { InvalidFieldError } from "../../lib/errors.ts";
-import { foundPersons } from "../../persons/api/person-pages.ts";
-import { PersonPage, peopleLimit } from "../../persons/api/person-schemas.ts";
 import { countCohortMembers } from "../../persons/cohort-members.ts";
 import type { PeopleDb } from "../../persons/open.ts";
 import { type CalculationDeps, calculate, calculateInBackground } from "../cohort-calculation.ts";
@@ -36,8 +32,8 @@ export interface CohortChange {
   distinctIds: string[] | undefined;
 }
 
-/** Routes that are no operations: a method that is not allowed, and pages with cursors. */
-export function cohortRoutes(deps: CohortDeps): Route[] {
+/** A method that is not allowed; no operation. */
+export function cohortRoutes(): Route[] {
   return [
     projectRoute("DELETE", "/cohorts/:id", "cohort:write", {
       summary: "Not allowed: delete cohorts with PATCH",
@@ -46,30 +42,6 @@ export function cohortRoutes(deps: CohortDeps): Route[] {
       handle: () => {
         const detail = 'Hard delete of a cohort is not allowed. Send a PATCH with {"deleted": true} instead.';
         throw methodNotAllowed("DELETE", ["GET", "PUT", "PATCH", "HEAD", "OPTIONS"], detail);
-      },
-    }),
-    projectRoute("GET", "/cohorts/:id/persons", "cohort:read", {
-      summary: "List the members of a cohort",
-      tag: cohortTag,
-      alsoNeeds: "person:read",
-      query: object({
-        limit: peopleLimit,
-        offset: optional(int({ default: 0 })),
-        after: optional(string({ description: "Cursor from `next` of the previous page." })),
-      }),
-      answers: {
-        200: {
-          description: "One page of persons.",
-          schema: PersonPage,
-          example: { next: null, previous: null, results: [] },
-        },
-        ...unavailable,
-      },
-      handle: (call) => {
-        const cohort = getCohort(deps, call.project.id, readId(call.params, "id"));
-        return foundPersons(deps, call, (wanted) =>
-          deps.cohortFiller.members(call.project.id, cohort.id, wanted),
-        );
       },
     }),
   ];
@@ -192,7 +164,8 @@ async function fill(deps: CohortDeps, cohort: Cohort, distinctIds: string[] | un
   );
 }
 
-function getCohort({ metadata }: Pick<CohortDeps, "metadata">, projectId: number, id: number): Cohort {
+/** @throws {HttpError} 404. */
+export function getCohort({ metadata }: Pick<CohortDeps, "metadata">, projectId: number, id: number): Cohort {
   const cohort = findCohort(metadata.db, projectId, id, { includeDeleted: true });
   if (!cohort) throw notFound();
   return cohort;

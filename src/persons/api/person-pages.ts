@@ -1,13 +1,25 @@
-/** Persons in API responses. */
+/** Persons in API responses, in pages. */
 
 import type { Static } from "@sinclair/typebox";
 import { readPage } from "../../http/pagination.ts";
 import { microsToApiTime } from "../../lib/api-time.ts";
 import { InvalidFieldError } from "../../lib/errors.ts";
+import type { JsonObject } from "../../lib/json.ts";
+import { canonicalUuid } from "../../lib/uuid.ts";
 import type { PeopleDb } from "../open.ts";
 import { displayName, type Person, pageBytesMax } from "../person.ts";
-import { getDistinctIds } from "../reader.ts";
-import { type PersonBody, type PersonPage, peoplePerPageMax } from "./person-schemas.ts";
+import { getDistinctIds, personByDistinctId, personByUuid } from "../reader.ts";
+import { searchMatchesMax, searchPersons } from "../search.ts";
+import { type PersonBody, peoplePerPageMax } from "./person-schemas.ts";
+
+export interface PersonFinder {
+  /** Persons that match property filters joined by AND, ordered by ID; continue with `afterId` of the last one. */
+  find(
+    projectId: number,
+    filters: readonly JsonObject[],
+    page: { afterId?: number; limit: number },
+  ): Promise<Person[]>;
+}
 
 /** Persons in API format; reads all their distinct IDs in one query. */
 export function personBodies(people: PeopleDb, persons: readonly Person[]): Static<typeof PersonBody>[] {
@@ -23,12 +35,33 @@ export function personBodies(people: PeopleDb, persons: readonly Person[]): Stat
   }));
 }
 
-/** The ID in the parameter `after`. @throws {InvalidFieldError} not a number */
-export function readAfter(query: URLSearchParams): number | undefined {
-  const after = query.get("after") ?? "";
-  if (!/^\d{0,15}$/.test(after))
+/** Parameters of a page of persons. */
+export interface FoundQuery {
+  limit: number;
+  offset: number;
+  /** Id of the last person of the previous page, unchecked. */
+  after: string | null;
+}
+
+/** Finds persons ordered by id, after `afterId`. */
+export type FindPersons = (page: { afterId?: number; limit: number }) => Promise<readonly Person[]>;
+
+/** A page of persons; `next` has the parameters of the next one. */
+export interface FoundPage {
+  next: { after: number; offset: undefined } | null;
+  previous: null;
+  results: Static<typeof PersonBody>[];
+}
+
+export function readFoundQuery(query: URLSearchParams): FoundQuery {
+  return { ...readPage(query, peoplePerPageMax), after: query.get("after") };
+}
+
+/** The id in the parameter `after`. @throws {InvalidFieldError} not a number */
+export function parseAfter(after: string | null): number | undefined {
+  if (!/^\d{0,15}$/.test(after ?? ""))
     throw new InvalidFieldError("after", "invalid_input", "Invalid cursor for this list.");
-  return after === "" ? undefined : Number(after);
+  return after ? Number(after) : undefined;
 }
 
 /** Maximum found persons in memory. */
@@ -36,16 +69,15 @@ const foundAtOnce = 100;
 
 /**
  * A page of persons found by testing them one by one: `after` continues after an ID, `offset` skips.
- * @param find returns persons ordered by ID, after `afterId`
- * @throws {InvalidFieldError}
+ *
+ * @throws {InvalidFieldError} `after`.
  */
 export async function foundPersons(
-  deps: { people: PeopleDb },
-  call: { url: string; query: URLSearchParams },
-  find: (page: { afterId?: number; limit: number }) => Promise<readonly Person[]>,
-): Promise<Static<typeof PersonPage>> {
-  const { limit, offset } = readPage(call.query, peoplePerPageMax);
-  let afterId = readAfter(call.query);
+  people: PeopleDb,
+  { limit, offset, after }: FoundQuery,
+  find: FindPersons,
+): Promise<FoundPage> {
+  let afterId = parseAfter(after);
   for (let left = offset; left > 0; left -= foundAtOnce) {
     const skipped = await find({ afterId, limit: Math.min(left, foundAtOnce) });
     if (skipped.length === 0) break;
@@ -64,15 +96,55 @@ export async function foundPersons(
   }
   const last = hasMore ? shown.at(-1) : undefined;
   return {
-    next: last ? behind(call.url, last.id) : null,
+    next: last ? { after: last.id, offset: undefined } : null,
     previous: null,
-    results: personBodies(deps.people, shown),
+    results: personBodies(people, shown),
   };
 }
 
-function behind(url: string, id: number): string {
-  const target = new URL(url);
-  target.searchParams.delete("offset");
-  target.searchParams.set("after", String(id));
-  return target.href;
+/** A page of the persons that match filters, restricted to a named or to searched ones if requested. */
+export async function filteredPersons(
+  people: PeopleDb,
+  query: FoundQuery & { projectId: number; named: Person | null | undefined; search: string | undefined },
+  find: FindPersons,
+): Promise<FoundPage> {
+  const { projectId, named, search } = query;
+  if (named !== undefined) {
+    const [first] = named === null ? [] : await find({ afterId: named.id - 1, limit: 1 });
+    const results = first !== undefined && first.id === named?.id ? personBodies(people, [first]) : [];
+    return { next: null, previous: null, results };
+  }
+  if (search === undefined) return await foundPersons(people, query, find);
+  const { persons } = await searchPersons(people, projectId, search, { limit: searchMatchesMax });
+  const searched = new Set(persons.map(({ id }) => id));
+  return await foundPersons(people, query, async ({ afterId, limit }) => {
+    const found: Person[] = [];
+    for (let last = afterId; ; ) {
+      const page = await find({ afterId: last, limit: searchMatchesMax });
+      found.push(...page.filter(({ id }) => searched.has(id)));
+      if (page.length < searchMatchesMax || found.length >= limit) return found.slice(0, limit);
+      last = page.at(-1)!.id;
+    }
+  });
+}
+
+/** Parameters that name one person. */
+export interface NamedQuery {
+  distinctId: string | null;
+  uuid: string | null;
+  search: string | undefined;
+}
+
+/** The person named by a query; null if it does not exist, undefined if the query names no person. */
+export function namedPerson(
+  people: PeopleDb,
+  projectId: number,
+  query: NamedQuery,
+): Person | null | undefined {
+  const { distinctId, uuid } = query;
+  if (distinctId) return personByDistinctId(people, projectId, distinctId) ?? null;
+  if (uuid) return personByUuid(people, projectId, canonicalUuid(uuid) ?? uuid) ?? null;
+  // A UUID without a person can still be a distinct ID.
+  const search = canonicalUuid(query.search ?? "");
+  return search === undefined ? undefined : personByUuid(people, projectId, search);
 }

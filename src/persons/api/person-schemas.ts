@@ -42,6 +42,16 @@ export const PersonBody = named(
   }),
 );
 
+export const examplePerson = {
+  id: "0193d1a2-7b1c-7c3e-9f60-9c0d1e2f3a4b",
+  uuid: "0193d1a2-7b1c-7c3e-9f60-9c0d1e2f3a4b",
+  name: "kim@example.com",
+  distinct_ids: ["kim", "anonymous-7f"],
+  properties: { email: "kim@example.com" },
+  is_identified: true,
+  created_at: "2026-03-02T08:15:30.120000Z",
+};
+
 export const PersonPage = named(
   "PersonPage",
   object({ next: nullable(string()), previous: nullable(string()), results: list(PersonBody) }),

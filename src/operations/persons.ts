@@ -1,0 +1,178 @@
+/** Persons (contract: management-api 6.4). */
+
+import type { Metadata } from "../accounts/metadata.ts";
+import { findCohort, membership } from "../cohorts/cohorts.ts";
+import { unavailable } from "../http/documented-responses.ts";
+import { notFound } from "../http/http-error.ts";
+import { readBoolean, readPropertyFilters } from "../http/query.ts";
+import { int, object, optional, string, uuid, withPage } from "../http/schemas.ts";
+import { InvalidFieldError } from "../lib/errors.ts";
+import type { JsonObject } from "../lib/json.ts";
+import {
+  filteredPersons,
+  namedPerson,
+  type PersonFinder,
+  parseAfter,
+  personBodies,
+  readFoundQuery,
+} from "../persons/api/person-pages.ts";
+import {
+  examplePerson as example,
+  PersonBody,
+  PersonPage,
+  peopleLimit,
+} from "../persons/api/person-schemas.ts";
+import { Deletion, type PersonDeleter } from "../persons/deletion.ts";
+import type { PeopleDb } from "../persons/open.ts";
+import type { Person } from "../persons/person.ts";
+import { personByUuid } from "../persons/reader.ts";
+import { listPersons, searchPersons } from "../persons/search.ts";
+import { cursorListOperation, getAuthor, operation, type ProjectContext } from "./operation.ts";
+
+type Context = ProjectContext<{ people: PeopleDb }>;
+/** What the routes of persons use. */
+export interface PersonDeps {
+  metadata: Metadata;
+  people: PeopleDb;
+  personCounter: PersonFinder;
+  eraser: PersonDeleter;
+}
+
+const tag = "Persons";
+const exampleDeletion = {
+  uuid: example.uuid,
+  state: "deleted",
+  detail: "The person is deleted, with its properties, distinct ids and cohort memberships.",
+  events: "The events of the person are kept: event data cannot be deleted selectively.",
+  backups: { last: null, detail: "No known backup contains the person." },
+};
+
+const listAllPersons = cursorListOperation({
+  ...{ id: "persons.list", on: "project", scope: "person:read", tag },
+  summary: "List persons",
+  description: "Newest first.",
+  http: { method: "GET", path: "/persons", answer: "One page of persons.", errors: unavailable },
+  input: withPage(
+    object({
+      limit: peopleLimit,
+      search: optional(string({ description: "Part of an address, name or distinct id." })),
+      distinct_id: optional(string({ description: "Only the person with this distinct id." })),
+      uuid: optional(string({ description: "Only the person with this uuid; also accepted by `search`." })),
+      properties: optional(
+        string({
+          description: "JSON list of `{key, value, operator, type}`, joined by AND; sorts by oldest first.",
+        }),
+      ),
+      cohort: optional(int({ description: "Only members of this cohort; sorts by oldest first." })),
+      after: optional(string({ description: "With `properties` or `cohort`: cursor of the previous page." })),
+    }),
+  ),
+  output: PersonPage,
+  example,
+  readQuery: (query) => ({
+    ...readFoundQuery(query),
+    filters: readPropertyFilters(query, "person") ?? [],
+    cohortId: readCohortId(query),
+    named: { distinctId: query.get("distinct_id"), uuid: query.get("uuid") },
+    search: query.get("search")?.trim() || undefined,
+  }),
+  run: async ({ stores, project }: ProjectContext<PersonDeps>, { named: names, cohortId, ...query }) => {
+    const { people } = stores;
+    const { search, limit, offset } = query;
+    const filters = [...query.filters, ...cohortFilters(stores, project.id, cohortId)];
+    const named = namedPerson(people, project.id, { ...names, search });
+    if (filters.length > 0)
+      return await filteredPersons(people, { ...query, projectId: project.id, named }, (page) =>
+        stores.personCounter.find(project.id, filters, page),
+      );
+    if (parseAfter(query.after) !== undefined)
+      throw new InvalidFieldError("after", "invalid_input", "`after` requires `properties` or `cohort`.");
+    if (named !== undefined)
+      return { next: null, previous: null, results: named ? personBodies(people, [named]) : [] };
+    // Searches scan all persons, in slices so that other requests are served.
+    const { persons, hasMore } =
+      search === undefined
+        ? listPersons(people, project.id, { limit, offset })
+        : await searchPersons(people, project.id, search, { limit, offset });
+    return {
+      next: hasMore ? { offset: offset + persons.length } : null,
+      // The first page has no offset.
+      previous: offset > 0 ? { offset: offset > limit ? offset - limit : undefined } : null,
+      results: personBodies(people, persons),
+    };
+  },
+});
+
+const getOnePerson = operation({
+  ...{ id: "persons.get", on: "project", scope: "person:read", tag },
+  summary: "Get a person",
+  http: { method: "GET", path: "/persons/:uuid", answer: "The person." },
+  input: object({ uuid: uuid() }),
+  output: PersonBody,
+  example,
+  run: ({ stores: { people }, project }: Context, { uuid: id }) =>
+    personBodies(people, [personOf(people, project.id, id)])[0]!,
+});
+
+const deleteOnePerson = operation({
+  ...{ id: "persons.delete", on: "project", scope: "person:write", tag },
+  summary: "Delete a person",
+  description:
+    "Deletes the person, its properties, distinct ids and cohort memberships permanently, also across rebuilds. Its events are kept; a later event creates a new person for its distinct id.",
+  http: {
+    ...{ method: "DELETE", path: "/persons/:uuid", answer: "The person is deleted." },
+    status: ({ state }: Deletion) => (state === "deleted" ? 200 : 202),
+    errors: {
+      202: {
+        description: "The deletion is on disk and is applied after the events before it.",
+        schema: Deletion,
+        example: { ...exampleDeletion, state: "accepted" },
+      },
+      ...unavailable,
+    },
+    // Waits for the process that loads events.
+    isLongRunning: true,
+  },
+  input: object({
+    uuid: uuid(),
+    delete_events: optional(string({ description: "Only `false`: events cannot be deleted selectively." })),
+  }),
+  output: Deletion,
+  example: exampleDeletion,
+  readQuery: (query) => ({ deletesEvents: readBoolean(query, "delete_events") ?? false }),
+  run: async (context: ProjectContext<PersonDeps>, { uuid: id, deletesEvents }) => {
+    const { stores, project, actor } = context;
+    const { uuid, mainDistinctId: distinctId } = personOf(stores.people, project.id, id);
+    if (deletesEvents) {
+      const detail = "Events cannot be deleted selectively. Omit this parameter to delete only the person.";
+      throw new InvalidFieldError("delete_events", "invalid_input", detail);
+    }
+    return await stores.eraser.erase(project.id, { uuid, distinctId }, getAuthor(actor));
+  },
+});
+
+/** @throws {HttpError} 404. */
+function personOf(people: PeopleDb, projectId: number, uuid: string): Person {
+  const person = personByUuid(people, projectId, uuid);
+  if (!person) throw notFound();
+  return person;
+}
+
+/** The id in the parameter `cohort`. @throws {InvalidFieldError} not an integer. */
+function readCohortId(query: URLSearchParams): string | undefined {
+  const option = query.get("cohort")?.trim();
+  if (!option) return undefined;
+  if (/^\d{1,15}$/.test(option)) return option;
+  throw new InvalidFieldError("cohort", "invalid_input", "A valid integer is required.");
+}
+
+/** Filters that match the members of a cohort. @throws {InvalidFieldError} unknown cohort. */
+function cohortFilters({ metadata }: PersonDeps, projectId: number, id: string | undefined): JsonObject[] {
+  if (id === undefined) return [];
+  const cohort = findCohort(metadata.db, projectId, Number(id));
+  if (cohort?.deleted === false) return membership(cohort.id);
+  throw new InvalidFieldError("cohort", "does_not_exist", `Invalid pk "${id}" - object does not exist.`);
+}
+
+/** In the order of the documentation. */
+export const personOperations = [listAllPersons, getOnePerson, deleteOnePerson];
