@@ -32,18 +32,16 @@ export function FlagFacts({
 }) {
   return (
     <div class="flag-facts">
-      {refusal ? (
-        description && <p>{description}</p>
-      ) : (
-        <input
-          type="text"
-          class="in-place"
-          aria-label={w.description}
-          placeholder={w.addDescription}
-          value={description}
-          onInput={(event) => onDescription(event.currentTarget.value)}
-        />
-      )}
+      <input
+        type="text"
+        class="in-place"
+        aria-label={w.description}
+        placeholder={w.addDescription}
+        value={description}
+        disabled={!!refusal}
+        title={refusal || undefined}
+        onInput={(event) => onDescription(event.currentTarget.value)}
+      />
       <div class="row facts">
         <Badge>{flagType(flag)}</Badge>
         <StaleBadge flag={flag} />
