@@ -4,6 +4,7 @@ import { accessSync, constants, readdirSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { compareNames } from "./read/file-order.ts";
 import { UnreadableFileError } from "./read/input.ts";
+import { standardInput, standardInputName } from "./read/piped-input.ts";
 
 export const rejectEnding = ".rejected.ndjson";
 
@@ -22,7 +23,7 @@ export interface ImportFiles {
  * @throws {UnreadableFileError}
  */
 export function importFiles(path: string): ImportFiles {
-  if (path === "-") return { paths: ["-"], totalBytes: undefined };
+  if (path === standardInput) return { paths: [path], totalBytes: undefined };
   const found = statSync(path, { throwIfNoEntry: false });
   if (found === undefined) throw new UnreadableFileError(`${path} does not exist.`);
   if (!found.isDirectory()) return { paths: [path], totalBytes: found.isFile() ? found.size : undefined };
@@ -53,12 +54,11 @@ function collect(root: string, folder: string, names: string[]): number {
 /**
  * Next to the file, or in the data directory when that folder is not writable.
  *
- * @param content the name of the content: longer than the path for a file in an archive.
+ * @param inside name of a file in an archive, after that of the archive.
  */
-export function getRejectPath(path: string, content: string, dataDir: string): string {
-  const inside = content.slice(path.length);
+export function getRejectPath(path: string, inside: string, dataDir: string): string {
   const part = inside === "" ? "" : `.${getFileName(inside)}`;
-  if (path === "-") return join(dataDir, `stdin${part}${rejectEnding}`);
+  if (path === standardInput) return join(dataDir, `stdin${part}${rejectEnding}`);
   try {
     accessSync(dirname(path), constants.W_OK);
     return `${path}${part}${rejectEnding}`;
@@ -76,8 +76,9 @@ function getFileName(inside: string): string {
   return `/${plain}` === inside ? plain : `${plain}-${Bun.hash(inside).toString(16).slice(0, 8)}`;
 }
 
-/** `exports/pageviews.csv.gz` is the table `pageviews`. */
+/** `exports/pageviews.csv.gz` is the table `pageviews`; standard input has no name. */
 export function getTable(name: string): string {
+  if (name === standardInputName) return "";
   return name
     .slice(name.search(/[^/\\]*$/))
     .replace(/\.(?:gz|zst|csv|tsv|json|jsonl|ndjson|parquet|txt)\b.*$/i, "");

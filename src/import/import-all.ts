@@ -16,8 +16,9 @@ import { readLookups } from "./lookup/read-lookups.ts";
 import { joinedReason } from "./lookup/source-merges.ts";
 import type { SourceUser } from "./map/mapped.ts";
 import { ImportProgress, type ReadingOptions } from "./progress-file.ts";
-import { getContents, openStandardInput } from "./read/archive-contents.ts";
+import { getContents } from "./read/archive-contents.ts";
 import { CorruptFileError, CorruptInputError, UnreadableFileError } from "./read/input.ts";
+import { getInputName, isPiped, PipedInput } from "./read/piped-input.ts";
 import { RecordCopiers } from "./read/record-copier.ts";
 import { Receipt, type ReceiptFigures } from "./receipt.ts";
 import { RecentStrings } from "./recent-texts.ts";
@@ -117,15 +118,16 @@ export async function importAll(order: ImportOrder): Promise<Imported> {
   const isRead = isResumed && store.resume();
   const { nulls = [] } = order;
   const reading = { onBytes: order.onBytes, workFolder: stateFolder };
-  using standardInput = source === "-" ? await openStandardInput(reading) : undefined;
+  using piped = isPiped(paths[0]!) ? new PipedInput(paths[0]!, stateFolder, order.onBytes) : undefined;
   const lookups = await readLookups(
     {
-      standardInput,
+      piped,
       ...{ paths, format: order.format, fields: order.fields, nulls, workFolder: stateFolder, store },
       addUsers: (users) => gate.addUsers(users),
     },
     isRead,
   );
+  piped?.beginLastPass();
   addCounts(counts, lookups.counts);
   failures.push(...lookups.failures);
   const context = lookupContext(store);
@@ -146,14 +148,14 @@ export async function importAll(order: ImportOrder): Promise<Imported> {
     while (finishing.length > 0) await finishOldest();
   };
   const take = async (path: string): Promise<boolean> => {
-    for await (const content of getContents(path, { ...reading, standardInput })) {
+    for await (const content of getContents(path, { ...reading, piped })) {
       const corrupt = lookups.corrupt.get(content.name);
       if (corrupt !== undefined) failures.push(new CorruptFileError(corrupt));
       if (corrupt !== undefined || lookups.names.has(content.name)) {
         await content.close();
         continue;
       }
-      const rejectPath = getRejectPath(path, content.name, dataDir);
+      const rejectPath = getRejectPath(path, content.inside, dataDir);
       const identity = { gate, ordinals, said, hasHistory, eventBytesMax };
       const sending = { target, recent, receipt, copiers, requests, order: sendingOrder };
       const shared = {
@@ -200,7 +202,7 @@ export async function importAll(order: ImportOrder): Promise<Imported> {
   };
   for (const path of paths) {
     try {
-      const corrupt = lookups.corrupt.get(path);
+      const corrupt = lookups.corrupt.get(getInputName(path));
       if (corrupt !== undefined) throw new CorruptFileError(corrupt);
       if (!(await take(path))) break;
     } catch (error) {

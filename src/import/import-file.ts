@@ -14,7 +14,6 @@ import {
   detectFormat,
   getMembers,
   getTitle,
-  getUser,
   type ImportFormat,
   isFileType,
   type MapContext,
@@ -311,8 +310,6 @@ class Importer {
       return;
     }
     if (mapped.events.some(({ hasPlaceholder }) => hasPlaceholder)) batch.addPlaceholder(line);
-    // Input that can be read only once has no first pass.
-    if (this.job.path === "-") batch.addUser(getUser(this.format, withFields(record, this.job.fields)));
     if (this.job.addSourceUser !== undefined)
       for (const { sourceUser } of mapped.events) if (sourceUser) batch.addSourceUser(line, sourceUser);
     const events = toEvents(mapped.events, line, record, this.finishing);
@@ -398,7 +395,6 @@ class Importer {
     job.rejectsLeft.count -= rejects.length;
 
     job.snapshots.add(batch.snapshots(job.number));
-    job.gate.addUsers([...batch.users]);
     for (const user of batch.sourceUsers) job.addSourceUser?.(user);
     const good = batch.events;
     const settling = this.settle(last.line, good);

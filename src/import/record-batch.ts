@@ -30,8 +30,6 @@ export class RecordBatch {
   private records: ReadRecord[] = [];
   private readonly omissions = new Omissions();
   private readonly placeholders: number[] = [];
-  /** Users that records name. */
-  readonly users = new Set<string>();
   private readonly usersInSource: { line: number; user: SourceUser }[] = [];
   /** Lines that `check` has rejected. */
   private readonly rejected = new Map<number, string>();
@@ -73,10 +71,6 @@ export class RecordBatch {
   /** The record has a user that a file of merges may name. */
   addSourceUser(line: number, user: SourceUser): void {
     this.usersInSource.push({ line, user });
-  }
-
-  addUser(user: string | undefined): void {
-    if (user !== undefined) this.users.add(user);
   }
 
   /** Users of the records that are not rejected. */

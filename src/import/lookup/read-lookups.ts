@@ -3,7 +3,6 @@
  * before the first device is linked, whatever the order of the files (contract, import 1.1 I2).
  */
 
-import { statSync } from "node:fs";
 import type { AppError } from "../../lib/errors.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import { addName, emptyCounts, type ImportCounts } from "../counts.ts";
@@ -21,8 +20,9 @@ import { detectLookup, getLookup, type LookupKind, lookupAlone, lookupKey } from
 import { getRest } from "../map/members.ts";
 import { snowplowRow } from "../map/snowplow.ts";
 import { withLowerNames } from "../map/upper-names.ts";
-import { type Content, getContents, type StandardInput } from "../read/archive-contents.ts";
+import { type Content, getContents } from "../read/archive-contents.ts";
 import { CorruptInputError, UnreadableFileError } from "../read/input.ts";
+import { getInputName, type PipedInput } from "../read/piped-input.ts";
 import { recordSource } from "../read/read-records.ts";
 import { RecentStrings } from "../recent-texts.ts";
 import type { LookupStore } from "./lookup-store.ts";
@@ -33,7 +33,7 @@ export interface LookupOrder {
   fields: readonly FieldRule[];
   nulls?: readonly string[];
   workFolder: string;
-  standardInput?: StandardInput | undefined;
+  piped?: PipedInput | undefined;
   store: LookupStore;
   /** Called with the users that the records of a file name. */
   addUsers: (users: readonly string[]) => void;
@@ -57,12 +57,9 @@ export async function readLookups(order: LookupOrder, isRead: boolean): Promise<
   const formats = new Set<RecordFormat>();
   const corrupt = new Map<string, string>();
   let others = 0;
-  const { workFolder, standardInput } = order;
-  const silent = { onBytes: () => undefined, workFolder, standardInput };
+  const { workFolder, piped } = order;
+  const silent = { onBytes: () => undefined, workFolder, piped };
   for (const path of order.paths) {
-    // Input that can be read only once is left to the pass over events.
-    const isReadable = path === "-" ? standardInput?.isArchive : statSync(path).isFile();
-    if (!isReadable) continue;
     try {
       for await (const content of getContents(path, silent)) {
         const { shared, drain } = isPacked(content) ? sharing(content) : { shared: content };
@@ -77,7 +74,7 @@ export async function readLookups(order: LookupOrder, isRead: boolean): Promise<
           others += 1;
           if (error instanceof CorruptInputError && !error.isCutOff)
             // The checksum of a packed archive is that of all its files.
-            corrupt.set(content.archive === "tar" ? path : content.name, error.message);
+            corrupt.set(content.archive === "tar" ? getInputName(path) : content.name, error.message);
         }
         await content.close();
       }
@@ -85,7 +82,8 @@ export async function readLookups(order: LookupOrder, isRead: boolean): Promise<
       // The pass over events reports it.
       if (!isUnreadable(error)) throw error;
       others += 1;
-      if (error instanceof CorruptInputError && !error.isCutOff) corrupt.set(path, error.message);
+      if (error instanceof CorruptInputError && !error.isCutOff)
+        corrupt.set(getInputName(path), error.message);
     }
   }
   if (order.format !== "auto") formats.add(order.format as RecordFormat);

@@ -1,9 +1,7 @@
 /** The contents of a file: itself, decompressed, or the files of an archive (zip, tar), each decompressed. */
 
-import { createWriteStream, mkdirSync, readdirSync, rmSync, statfsSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { statSync } from "node:fs";
 import { Readable } from "node:stream";
-import { pipeline } from "node:stream/promises";
 import { crc32 } from "node:zlib";
 import { createTarDecoder } from "modern-tar";
 import yauzl from "yauzl";
@@ -16,11 +14,15 @@ import {
   rawChunks,
   UnreadableFileError,
 } from "./input.ts";
+import { getInputName, type PipedInput } from "./piped-input.ts";
+import { spooled } from "./spool-file.ts";
 
 /** One sequence of records. */
 export interface Content extends DecompressedInput {
-  /** The file's path; for a file in an archive `ARCHIVE/NAME`. */
+  /** The file's path, or `Standard input`; for a file in an archive `ARCHIVE/NAME`. */
   name: string;
+  /** Of a file in an archive: `/NAME`; else empty. */
+  inside: string;
   /** Type of the archive that contains it. */
   archive: "zip" | "tar" | undefined;
   /** Path for random access, if it is a plain file. */
@@ -32,46 +34,8 @@ export interface ContentOptions {
   onBytes: (bytes: number) => void;
   /** For temporary copies of input that needs random access. */
   workFolder: string;
-  /** Required for the path `-`. */
-  standardInput?: StandardInput | undefined;
-}
-
-/** Standard input: it can be read only once, but an archive is copied and can be read again. */
-export interface StandardInput extends Disposable {
-  isArchive: boolean;
-  contents: () => AsyncGenerator<Content>;
-}
-
-/** @throws {UnreadableFileError} @throws {CorruptInputError} */
-export async function openStandardInput({ onBytes, workFolder }: ContentOptions): Promise<StandardInput> {
-  const peeled = await decompress("-", rawChunks("-", onBytes));
-  const kind = getArchive(peeled.head);
-  if (kind === undefined) {
-    async function* content(): AsyncGenerator<Content> {
-      yield { ...peeled, name: "-", archive: undefined, path: undefined };
-    }
-    return { isArchive: false, contents: content, [Symbol.dispose]: () => {} };
-  }
-  let damage: CorruptInputError | undefined;
-  async function* readable(): AsyncGenerator<Buffer> {
-    try {
-      yield* peeled.bytes;
-    } catch (error) {
-      if (!(error instanceof CorruptInputError)) throw error;
-      damage = error;
-    }
-  }
-  const copy = await spool(readable(), workFolder);
-  async function* contents(): AsyncGenerator<Content> {
-    if (kind === "zip") yield* zipContents("-", copy, () => {});
-    else
-      yield* tarContents(
-        "-",
-        rawChunks(copy, () => {}),
-      );
-    if (damage !== undefined) throw damage;
-  }
-  return { isArchive: true, contents, [Symbol.dispose]: () => rmSync(copy, { force: true }) };
+  /** Required for a path that can be read only once. */
+  piped?: PipedInput | undefined;
 }
 
 const entriesMax = 100_000;
@@ -84,85 +48,24 @@ const entriesMax = 100_000;
  * @throws {UnreadableFileError} @throws {CorruptInputError}
  */
 export async function* getContents(path: string, options: ContentOptions): AsyncGenerator<Content> {
-  if (path === "-") {
-    yield* options.standardInput!.contents();
-    return;
-  }
-  const peeled = await decompress(path, rawChunks(path, options.onBytes));
+  const { piped, onBytes, workFolder } = options;
+  const name = getInputName(path);
+  const peeled = await decompress(name, piped?.chunks() ?? rawChunks(path, onBytes));
   const kind = getArchive(peeled.head);
-  const isFile = peeled.packing.length === 0 && statSync(path).isFile();
-  if (kind === "tar") yield* tarContents(path, peeled.bytes);
+  const isFile = peeled.packing.length === 0 && piped === undefined;
+  if (kind === "tar") yield* tarContents(name, peeled.bytes);
   else if (kind === undefined)
-    yield { ...peeled, name: path, archive: undefined, path: isFile ? path : undefined };
+    yield { ...peeled, name, inside: "", archive: undefined, path: isFile ? path : undefined };
   else if (isFile) {
     await peeled.close();
-    yield* zipContents(path, path, options.onBytes);
-  } else yield* spooled(peeled.bytes, options.workFolder, (copy) => zipContents(path, copy, () => {}));
+    yield* zipContents(name, path, onBytes);
+  } else yield* spooled(peeled.bytes, workFolder, (copy) => zipContents(name, copy, () => {}));
 }
 
 function getArchive(head: Buffer): "zip" | "tar" | undefined {
   const magic = head.length >= 4 ? head.readUInt32BE() : 0;
   if (magic === 0x504b0304 || magic === 0x504b0506) return "zip";
   return head.toString("latin1", 257, 262) === "ustar" ? "tar" : undefined;
-}
-
-/** Like `spool`, for the time of the use. */
-export async function* spooled<Item>(
-  bytes: AsyncIterable<Buffer>,
-  workFolder: string,
-  use: (path: string) => AsyncIterable<Item>,
-): AsyncGenerator<Item> {
-  const copy = await spool(bytes, workFolder);
-  try {
-    yield* use(copy);
-  } finally {
-    rmSync(copy, { force: true });
-  }
-}
-
-/**
- * Writes bytes to a temporary file, which may take at most half of the free disk space.
- *
- * @throws {UnreadableFileError} it would be too large.
- */
-async function spool(bytes: AsyncIterable<Buffer>, workFolder: string): Promise<string> {
-  mkdirSync(workFolder, { recursive: true, mode: 0o700 });
-  removeAbandoned(workFolder);
-  const copy = join(workFolder, `unpacked-${process.pid}-${crypto.randomUUID()}`);
-  const { bavail, bsize } = statfsSync(workFolder);
-  const bytesMax = (bavail * bsize) / 2;
-  async function* bounded(): AsyncGenerator<Buffer> {
-    let written = 0;
-    for await (const chunk of bytes) {
-      written += chunk.length;
-      if (written > bytesMax)
-        throw new UnreadableFileError("Unpacked it takes more than half of the free disk.");
-      yield chunk;
-    }
-  }
-  try {
-    await pipeline(bounded, createWriteStream(copy, { mode: 0o600 }));
-    return copy;
-  } catch (error) {
-    rmSync(copy, { force: true });
-    throw error;
-  }
-}
-
-/** Deletes copies of processes that were killed or crashed: they may be as large as the disk. */
-function removeAbandoned(workFolder: string): void {
-  for (const name of readdirSync(workFolder)) {
-    const pid = /^unpacked-(\d+)-/.exec(name)?.[1];
-    if (pid !== undefined && !isAlive(Number(pid))) rmSync(join(workFolder, name), { force: true });
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code !== "ESRCH";
-  }
 }
 
 /** In every document of Excel and other Office programs. */
@@ -197,19 +100,18 @@ async function* zipContents(
       throw new UnreadableFileError(`${name} is an Office document: save its sheet as CSV first.`);
     entries.sort((one, other) => compareNames(one.fileName, other.fileName));
     for (const entry of entries) {
-      const inside = `${name}/${entry.fileName}`;
-      if (entry.isEncrypted()) throw new UnreadableFileError(`${inside} is encrypted.`);
+      const member = `${name}/${entry.fileName}`;
+      if (entry.isEncrypted()) throw new UnreadableFileError(`${member} is encrypted.`);
       const stream = await zip.openReadStreamPromise(entry).catch((error: unknown) => {
         throw unreadable(error);
       });
       const share = entry.compressedSize / Math.max(1, entry.uncompressedSize);
       yield await getContent(
-        inside,
-        "zip",
+        { name: member, inside: member.slice(name.length), archive: "zip" },
         withChecksum(
-          inside,
+          member,
           entry.crc32,
-          entryBytes(inside, stream, (bytes) => onBytes(bytes * share)),
+          entryBytes(member, stream, (bytes) => onBytes(bytes * share)),
         ),
       );
       stream.destroy();
@@ -247,14 +149,13 @@ async function* tarContents(name: string, bytes: AsyncIterable<Buffer>): AsyncGe
       if ((header.type === "file" || header.type === undefined) && isWanted(header.name)) {
         count += 1;
         if (count > entriesMax) throw new UnreadableFileError(`${name} holds more than ${entriesMax} files.`);
-        const inside = `${name}/${header.name}`;
+        const member = `${name}/${header.name}`;
         yield await getContent(
-          inside,
-          "tar",
+          { name: member, inside: member.slice(name.length), archive: "tar" },
           withLength(
-            inside,
+            member,
             header.size,
-            entryBytes(inside, stream, () => {}),
+            entryBytes(member, stream, () => {}),
           ),
         );
       }
@@ -316,12 +217,12 @@ async function* withLength(
 }
 
 async function getContent(
-  name: string,
-  archive: "zip" | "tar",
+  member: Pick<Content, "name" | "inside" | "archive">,
   bytes: AsyncIterable<Buffer>,
 ): Promise<Content> {
+  const { name } = member;
   const peeled = await decompress(name, bytes);
   if (getArchive(peeled.head) !== undefined)
     throw new UnreadableFileError(`${name} is an archive inside of an archive: unpack the outer one first.`);
-  return { ...peeled, name, archive, path: undefined };
+  return { ...peeled, ...member, path: undefined };
 }

@@ -3,9 +3,10 @@
 import { statSync } from "node:fs";
 import { streamedRows } from "../../events/query/row-stream.ts";
 import { quoted } from "../../events/sql-text.ts";
-import { type Content, type ContentOptions, spooled } from "./archive-contents.ts";
+import type { Content, ContentOptions } from "./archive-contents.ts";
 import { CorruptInputError, UnreadableFileError } from "./input.ts";
 import { parsedLine, type ReadRecord } from "./record.ts";
+import { spooled } from "./spool-file.ts";
 
 /** An unlikely column name: a column with the name of the table would be mistaken for the row. */
 const alias = "row_of_imported_file";
