@@ -53,7 +53,7 @@ async function ask(statement: Statement): Promise<void> {
     return;
   }
   const { sql, isHogql } = statement;
-  const hogql = isHogql ? { weekStartDay: 1 as const, placeholders: {} } : undefined;
+  const hogql = isHogql ? { weekStartDay: 1 as const, timezone: "UTC", placeholders: {} } : undefined;
   await queries.run(
     (connection) =>
       runQuery(

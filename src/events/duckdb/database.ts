@@ -205,6 +205,9 @@ async function limitSpillFiles(connection: DuckDBConnection, bytes: number | und
 /** Irrevocably prevents all statements from accessing files other than the store's and DuckDB's temporary folder. */
 async function lockDown(connection: DuckDBConnection): Promise<void> {
   await connection.run("SET enable_external_access = false");
+  await connection.run("SET GLOBAL TimeZone = 'UTC'");
+  // The zone is set for statements in HogQL; statements themselves set nothing.
+  await connection.run("SET allowed_configs = ['TimeZone']");
   await connection.run("SET lock_configuration = true");
 }
 

@@ -4,8 +4,8 @@ import type { DuckDBType } from "@duckdb/node-api";
 
 type Api = typeof import("@duckdb/node-api");
 
-/** The name of a column's type; nullability is not expressed. */
-export function columnTypeName(api: Api, type: DuckDBType): string {
+/** The name of a column's type; nullability is not expressed. @param timezone the zone of times */
+export function columnTypeName(api: Api, type: DuckDBType, timezone: string): string {
   const { DuckDBTypeId: id } = api;
   switch (type.typeId) {
     case id.BOOLEAN:
@@ -42,17 +42,17 @@ export function columnTypeName(api: Api, type: DuckDBType): string {
       return "Date";
     case id.TIMESTAMP:
     case id.TIMESTAMP_TZ:
-      return "DateTime64(6, 'UTC')";
+      return `DateTime64(6, '${timezone}')`;
     case id.UUID:
       return "UUID";
     case id.LIST:
     case id.ARRAY: {
       const { valueType } = type as DuckDBType & { valueType: DuckDBType };
-      return `Array(${columnTypeName(api, valueType)})`;
+      return `Array(${columnTypeName(api, valueType, timezone)})`;
     }
     case id.MAP: {
       const { keyType, valueType } = type as DuckDBType & { keyType: DuckDBType; valueType: DuckDBType };
-      return `Map(${columnTypeName(api, keyType)}, ${columnTypeName(api, valueType)})`;
+      return `Map(${columnTypeName(api, keyType, timezone)}, ${columnTypeName(api, valueType, timezone)})`;
     }
     // JSON, structs, intervals and others are returned as strings or JSON.
     default:

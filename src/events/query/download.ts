@@ -8,7 +8,7 @@ import { statementFailure } from "./errors.ts";
 import { parseStatement } from "./parse.ts";
 import { streamedRows } from "./row-stream.ts";
 import type { QueryRequest } from "./run-query.ts";
-import { toJsonString } from "./values.ts";
+import { toJsonString, utcTimes, type ValueFormat, zonedTimes } from "./values.ts";
 import { createViews, findColumns, type ViewSources, withTypes } from "./views.ts";
 
 export interface DownloadRequest extends Omit<QueryRequest, "limit"> {
@@ -32,6 +32,7 @@ export async function downloadQuery(
   await createViews(connection, sources, { projectId, ...parsed });
   try {
     const api = await import("@duckdb/node-api");
+    const times = hogql === undefined ? utcTimes : zonedTimes(hogql.timezone, { hasOffset: false });
     const {
       columns: names,
       types,
@@ -48,7 +49,9 @@ export async function downloadQuery(
     for await (const chunk of chunks) {
       const vectors = columns.map((_, index) => chunk.getColumnVector(index));
       const rows = Array.from({ length: Math.min(chunk.rowCount, left) }, (_, row) =>
-        columns.map(({ kind }, index) => getCell(api, vectors[index]!.getItem(row), types[index]!, kind)),
+        columns.map(({ kind }, index) =>
+          getCell({ api, times }, vectors[index]!.getItem(row), types[index]!, kind),
+        ),
       );
       left -= rows.length;
       await writer.write(rows);
@@ -95,12 +98,18 @@ function getKind(api: Api, type: DuckDBType): ExportColumn["kind"] {
 }
 
 /** Nested values are JSON. */
-function getCell(api: Api, value: DuckDBValue, type: DuckDBType, kind: ExportColumn["kind"]): ExportValue {
+function getCell(
+  format: ValueFormat,
+  value: DuckDBValue,
+  type: DuckDBType,
+  kind: ExportColumn["kind"],
+): ExportValue {
   if (value === null || value === undefined) return null;
   if (typeof value === "string") return value;
-  if (kind === "number") return Number(value instanceof api.DuckDBDecimalValue ? value.toDouble() : value);
+  if (kind === "number")
+    return Number(value instanceof format.api.DuckDBDecimalValue ? value.toDouble() : value);
   if (typeof value === "bigint") return String(value);
-  const text = toJsonString(api, value, type);
+  const text = toJsonString(format, value, type);
   if (text === "null") return null;
   return text.startsWith('"') || kind === "integer" || kind === "boolean" ? JSON.parse(text) : text;
 }

@@ -3,69 +3,78 @@
  * `$1` as a JSON pointer. Pure data: `hogql-tree.ts` inserts the arguments.
  */
 
-/** The first argument as the wall time in the zone of the second. */
-const zoned = "timezone(_2, timezone('UTC', @1))";
+/** A function of the clock's time: of the project's zone, or of the zone in a further argument. */
+const ofClock = (sql: string): string[] => [
+  sql,
+  sql.replaceAll("@1", `timezone(_${argumentsOf(sql) + 1}, @1)`),
+];
+
+/** The same for functions whose result is an instant. */
+const toInstant = (sql: string): string[] => [
+  sql,
+  `timezone(_${argumentsOf(sql) + 1}, ${sql.replaceAll("@1", `timezone(_${argumentsOf(sql) + 1}, @1)`)})`,
+];
+
+const argumentsOf = (sql: string): number =>
+  Math.max(...[...sql.matchAll(/[_@#](\d)/g)].map(([, at]) => Number(at)));
 
 /** By name in lower case; of several forms, the one with as many arguments is used. */
 export const templates: Readonly<Record<string, readonly string[]>> = Object.fromEntries(
   Object.entries({
     // Times.
-    now: "timezone('UTC', now())",
-    yesterday: "today() - 1",
-    todate: ["CAST(@1 AS DATE)", `CAST(${zoned} AS DATE)`],
+    now: "now()",
+    today: "CAST(now() AS DATE)",
+    yesterday: "CAST(now() AS DATE) - 1",
+    todate: ofClock("CAST(@1 AS DATE)"),
     todateornull: "CAST(@1 AS DATE)",
-    todatetime: ["@1", "timezone('UTC', timezone(_2, @1))"],
     ...Object.fromEntries(
       ["parsedatetimebesteffort", "parsedatetime64besteffort", "todatetime"].flatMap((name) =>
-        ["", "ornull", "orzero"]
-          .filter((end) => name + end !== "todatetime")
-          .map((end) => [name + end, "@1"]),
+        ["", "ornull", "orzero"].map((end) => [name + end, "@1"]),
       ),
     ),
-    totimezone: zoned,
     ...Object.fromEntries(
-      ["second", "minute", "hour", "day"].map((unit) => [
-        `tostartof${unit}`,
-        [`date_trunc('${unit}', @1)`, `timezone('UTC', timezone(_2, date_trunc('${unit}', ${zoned})))`],
-      ]),
+      ["second", "minute", "day"].map((unit) => [`tostartof${unit}`, toInstant(`date_trunc('${unit}', @1)`)]),
     ),
+    // `date_trunc` moves the first of two equal hours to the second.
+    tostartofhour: toInstant("date_trunc('minute', @1) - to_minutes(minute(@1))"),
     ...Object.fromEntries(
       ["month", "quarter", "year", "isoyear"].map((unit) => [
         `tostartof${unit}`,
-        [`CAST(date_trunc('${unit}', @1) AS DATE)`, `CAST(date_trunc('${unit}', ${zoned}) AS DATE)`],
+        ofClock(`CAST(date_trunc('${unit}', @1) AS DATE)`),
       ]),
     ),
-    tomonday: "CAST(date_trunc('week', @1) AS DATE)",
+    tomonday: ofClock("CAST(date_trunc('week', @1) AS DATE)"),
     tostartoffiveminutes: "time_bucket(INTERVAL 5 MINUTE, @1)",
     tostartoffiveminute: "time_bucket(INTERVAL 5 MINUTE, @1)",
     tostartoftenminutes: "time_bucket(INTERVAL 10 MINUTE, @1)",
     tostartoffifteenminutes: "time_bucket(INTERVAL 15 MINUTE, @1)",
-    tolastdayofmonth: "last_day(@1)",
-    datediff: ["date_diff(_1, _2)", "date_diff(_1, @2, @3)"],
-    date_diff: ["date_diff(_1, _2)", "date_diff(_1, @2, @3)"],
-    datetrunc: [
-      "date_trunc(_1, @2)",
-      "timezone('UTC', timezone(_3, date_trunc(_1, timezone(_3, timezone('UTC', @2)))))",
-    ],
-    toyear: "year(@1)",
-    toquarter: "quarter(@1)",
-    tomonth: "month(@1)",
-    todayofyear: "dayofyear(@1)",
-    todayofmonth: "dayofmonth(@1)",
+    tolastdayofmonth: ofClock("last_day(@1)"),
+    ...Object.fromEntries(
+      ["datediff", "date_diff"].map((name) => [
+        name,
+        ["date_diff(_1, _2)", "date_diff(_1, @2, @3)", "date_diff(_1, timezone(_4, @2), timezone(_4, @3))"],
+      ]),
+    ),
+    datetrunc: ["date_trunc(_1, @2)", "timezone(_3, date_trunc(_1, timezone(_3, @2)))"],
+    toyear: ofClock("year(@1)"),
+    toquarter: ofClock("quarter(@1)"),
+    tomonth: ofClock("month(@1)"),
+    todayofyear: ofClock("dayofyear(@1)"),
+    todayofmonth: ofClock("dayofmonth(@1)"),
     todayofweek: "isodow(@1)",
-    tohour: "hour(@1)",
-    tominute: "minute(@1)",
+    tohour: ofClock("hour(@1)"),
+    tominute: ofClock("minute(@1)"),
     tosecond: "second(@1)",
-    toisoweek: "week(@1)",
-    toisoyear: "isoyear(@1)",
+    toisoweek: ofClock("week(@1)"),
+    toisoyear: ofClock("isoyear(@1)"),
     toweek: "CAST(strftime(@1, '%U') AS INTEGER)",
-    toyyyymm: "CAST(strftime(@1, '%Y%m') AS INTEGER)",
-    toyyyymmdd: "CAST(strftime(@1, '%Y%m%d') AS INTEGER)",
-    toyyyymmddhhmmss: "CAST(strftime(@1, '%Y%m%d%H%M%S') AS BIGINT)",
+    toyyyymm: ofClock("CAST(strftime(@1, '%Y%m') AS INTEGER)"),
+    toyyyymmdd: ofClock("CAST(strftime(@1, '%Y%m%d') AS INTEGER)"),
+    toyyyymmddhhmmss: ofClock("CAST(strftime(@1, '%Y%m%d%H%M%S') AS BIGINT)"),
     tounixtimestamp: "CAST(epoch(@1) AS BIGINT)",
     tounixtimestamp64milli: "epoch_ms(@1)",
-    fromunixtimestamp: "make_timestamp(CAST(#1 * 1000000 AS BIGINT))",
-    fromunixtimestamp64milli: "make_timestamp(CAST(#1 * 1000 AS BIGINT))",
+    fromunixtimestamp: "timezone('UTC', make_timestamp(CAST(#1 * 1000000 AS BIGINT)))",
+    fromunixtimestamp64milli: "timezone('UTC', make_timestamp(CAST(#1 * 1000 AS BIGINT)))",
     ...Object.fromEntries(
       ["second", "minute", "hour", "day", "week", "month", "quarter", "year"].flatMap((unit) => [
         [`tointerval${unit}`, `to_${unit}s(CAST(#1 AS INTEGER))`],
@@ -74,7 +83,10 @@ export const templates: Readonly<Record<string, readonly string[]>> = Object.fro
       ]),
     ),
     // Conversions.
-    tostring: "CAST(_1 AS VARCHAR)",
+    // Without the offset, as in ClickHouse.
+    tostring:
+      "CASE WHEN typeof(_1) = 'TIMESTAMP WITH TIME ZONE' THEN regexp_replace(CAST(_1 AS VARCHAR), '[+-][0-9:]+$', '') " +
+      "ELSE CAST(_1 AS VARCHAR) END",
     tobool: "TRY_CAST(_1 AS BOOLEAN)",
     touuid: "TRY_CAST(_1 AS UUID)",
     touuidornull: "TRY_CAST(_1 AS UUID)",

@@ -1,12 +1,13 @@
 /**
  * Converts a HogQL statement to one that DuckDB's parser accepts: string escapes, backticks, names with `$`, functions
- * named like keywords, parametric aggregates and placeholders. The result is translated as a tree, then checked like
+ * named like keywords, parametric aggregates, placeholders and operators. The result is translated as a tree, then checked like
  * any statement.
  */
 
 import { quoted } from "../sql-text.ts";
 import { StatementRejectedError } from "./errors.ts";
-import { getTokens, isKeyword, type Patterns, type Token } from "./statement-text.ts";
+import { replaceConditionals, replaceLimitBy } from "./hogql-operators.ts";
+import { getTokens, isKeyword, type Patterns, type Token, tokenPairs } from "./statement-text.ts";
 
 export interface HogqlText {
   sql: string;
@@ -21,7 +22,7 @@ const patterns: Patterns = [
   ["quoted", /"(?:[^"]|"")*(?:"|$)|`(?:[^`\\]|\\[\s\S]|``)*(?:`|$)/y],
   ["number", /\d[\w.]*|\.\d\w*/y],
   ["word", /(?:[A-Za-z_\u0080-\uffff]|\$(?=[A-Za-z_\u0080-\uffff]))[\w$\u0080-\uffff]*/y],
-  ["symbol", /->>|->|::|:=|==|!=|<>|<=|>=|[^\s\w]/y],
+  ["symbol", /->>|->|::|:=|==|!=|<>|<=|>=|\?\?|\?\.(?!\d)|[^\s\w]/y],
 ];
 
 /** Functions that DuckDB's grammar reads otherwise unless their names are quoted. */
@@ -36,25 +37,23 @@ const infixWords = new Set(["and", "or", "in", "like", "ilike"]);
  * @throws {StatementRejectedError} an unknown placeholder
  */
 export function toDuckDbText(sql: string, placeholders: Readonly<Record<string, string>>): HogqlText {
-  const tokens = getTokens(sql, patterns);
-  return { sql: new Writer(sql, tokens, placeholders).write(), columns: columnSources(sql, tokens) };
+  let text = sql;
+  for (const replace of [replaceLimitBy, replaceConditionals])
+    text = replace(text, getTokens(text, patterns));
+  const columns = columnSources(sql, getTokens(sql, patterns));
+  return { sql: new Writer(text, getTokens(text, patterns), placeholders).write(), columns };
 }
 
 class Writer {
   /** Closing bracket by opening bracket, as indexes of tokens. */
-  private readonly closes = new Map<number, number>();
+  private readonly closes: ReadonlyMap<number, number>;
 
   constructor(
     private readonly sql: string,
     private readonly tokens: readonly Token[],
     private readonly placeholders: Readonly<Record<string, string>>,
   ) {
-    const open: number[] = [];
-    tokens.forEach(({ kind }, index) => {
-      if (kind === "open") open.push(index);
-      const start = kind === "close" ? open.pop() : undefined;
-      if (start !== undefined) this.closes.set(start, index);
-    });
+    this.closes = tokenPairs(tokens);
   }
 
   write(): string {
@@ -175,24 +174,26 @@ function columnSources(sql: string, tokens: readonly Token[]): string[] {
   const columns: string[] = [];
   let depth = 0;
   let start: number | undefined;
+  let end = 0;
   for (const token of tokens) {
     if (token.kind === "close") depth -= 1;
     const word = token.kind === "word" && depth === 0 ? token.text.toLowerCase() : "";
     if (start !== undefined && depth === 0 && (token.text === "," || listEnds.has(word))) {
-      columns.push(sql.slice(start, token.start));
+      columns.push(sql.slice(start, end));
       start = token.text === "," ? token.end : undefined;
       if (start === undefined) break;
     }
     if (start === undefined && word === "select") start = token.end;
     if (token.kind === "open") depth += 1;
+    // Without comments, which end a column.
+    if (token.text !== ";") end = token.end;
   }
-  if (start !== undefined) columns.push(sql.slice(start));
+  if (start !== undefined) columns.push(sql.slice(start, end));
   return columns.map((source) => {
     const short = source
       .replaceAll(/\s+/g, " ")
       .trim()
-      .replace(/^distinct /i, "")
-      .replace(/ ?;$/, "");
+      .replace(/^distinct /i, "");
     return short.length > sourceLengthMax ? "" : short;
   });
 }

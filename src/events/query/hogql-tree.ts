@@ -5,10 +5,13 @@
  */
 
 import type { WeekStartDay } from "../insights/trend-range.ts";
+import { StatementRejectedError } from "./errors.ts";
 import { fold, getConstant, type Node } from "./fold.ts";
 import { aggregate, comparingAggregates, renameWindow } from "./hogql-aggregates.ts";
 import { templates } from "./hogql-functions.ts";
-import { coerceProperties, isNumeric, isText, tryCast } from "./hogql-types.ts";
+import { applyLimitBy } from "./hogql-limit-by.ts";
+import { instantSql, resultZone, timeForm } from "./hogql-times.ts";
+import { coerceProperties, isText, tryCast } from "./hogql-types.ts";
 import { copy, jsonString, tableNames, textConstant } from "./nodes.ts";
 import { pointerTo } from "./property-names.ts";
 
@@ -57,6 +60,11 @@ const steps: ReadonlySet<string> = new Set(["ARRAY_EXTRACT", "STRUCT_EXTRACT"]);
 const parsed = new Map<string, Node>();
 
 class Translator {
+  /** Zones by the instants that `toTimeZone` gave them to, and results of these. */
+  private readonly zones = new WeakMap<Node, Node>();
+  /** Nodes of arguments that templates have copied. */
+  private copied = 0;
+
   constructor(
     private readonly tables: ReadonlyMap<string, string>,
     private readonly context: HogqlContext,
@@ -64,13 +72,16 @@ class Translator {
 
   async children(part: object): Promise<void> {
     for (const [name, child] of Object.entries(part)) {
-      if (typeof child !== "object" || child === null || name === "cast_type" || name === "value") continue;
+      const isOfConstant = name === "value" && (part as Node).class === "CONSTANT";
+      if (typeof child !== "object" || child === null || name === "cast_type" || isOfConstant) continue;
       if (name === "select_list") for (const column of child as Node[]) nameProperty(column);
       await this.children(child);
       if (typeof child.class === "string") (part as Node)[name] = await this.expression(child as Node);
       if (name === "select_list" || name === "group_expressions") this.typeAll(child as Node[]);
       if (name === "orders") for (const order of child as Node[]) this.typeAll(order, "expression");
     }
+    if ((part as Node).type === "SELECT_NODE")
+      await applyLimitBy(part as Node, (template, args) => this.instantiate(template, args));
   }
 
   /** Gives properties that are shown, grouped, ordered or aggregated the type of their values. */
@@ -103,8 +114,19 @@ class Translator {
     else if (kind === "WINDOW") renameWindow(node);
     else if (steps.has(String(node.type))) result = member(node);
     if (result !== node) result.alias = alias;
+    if (kind === "COMPARISON") await this.readInZone(result, ["left", "right"]);
+    if (kind === "BETWEEN") await this.readInZone(result, ["input", "lower", "upper"]);
     coerceProperties(result);
     return result;
+  }
+
+  /** A string that is compared with a time of another zone is a time of that zone. */
+  private async readInZone(node: Node, sides: readonly string[]): Promise<void> {
+    const zone = sides.map((side) => this.zones.get(node[side] as Node)).find((found) => found !== undefined);
+    for (const side of zone === undefined ? [] : sides) {
+      if (typeof getConstant(node[side] as Node) !== "string") continue;
+      node[side] = await this.instantiate("timezone(_2, CAST(_1 AS TIMESTAMP))", [node[side] as Node, zone!]);
+    }
   }
 
   private column(node: Node): Node {
@@ -135,13 +157,30 @@ class Translator {
     const name = fold(String(node.function_name));
     const args = (node.children ?? []) as Node[];
     if (name.startsWith("group")) this.typeAll(args);
-    const special = this.special(name, args);
-    if (special !== undefined) return await this.instantiate(special.sql, special.args ?? args);
-    const form = Object.hasOwn(templates, name) ? getForm(templates[name]!, args.length) : undefined;
-    if (form !== undefined) return await this.instantiate(form, args);
+    const translated = await this.translated(name, args);
+    if (translated !== undefined) return translated;
     if (name.startsWith("jsonextract") && args.length > 1) return await this.typedExtract(args);
     const result = aggregate(node, name, args);
     if (comparingAggregates.has(String(result.function_name))) this.typeAll(result.children as Node[]);
+    return result;
+  }
+
+  /** A function that has a form in DuckDB's SQL. */
+  private async translated(name: string, args: Node[]): Promise<Node | undefined> {
+    const zone = args.map((each) => this.zones.get(each)).find((found) => found !== undefined);
+    const { weekStartDay } = this.context;
+    const special = this.special(name, args) ?? timeForm(name, args, { weekStartDay, zone });
+    const forms = Object.hasOwn(templates, name) ? templates[name]! : [];
+    const zoned = zone && getForm(forms, args.length + 1);
+    const [form, values] = special
+      ? [special.sql, special.args ?? args]
+      : zoned?.includes("timezone(")
+        ? [zoned, [...args, zone!]]
+        : [getForm(forms, args.length), args];
+    if (form === undefined) return undefined;
+    const result = await this.instantiate(form, values);
+    const found = resultZone(name, args, zone);
+    if (found !== undefined) this.zones.set(result, found);
     return result;
   }
 
@@ -183,32 +222,9 @@ class Translator {
         const hasGroup = /(?:^|[^\\])\((?!\?[^P])/.test(pattern);
         return { sql: `regexp_extract(_1, _2, ${hasGroup ? 1 : 0})` };
       }
-      case "formatdatetime":
-        return { sql: "strftime(@1, _2)", args: [args[0]!, convertFormat(second!)] };
-      case "now64":
-        return { sql: "timezone('UTC', now())" };
-      case "todatetime64":
-        return args[2] === undefined
-          ? { sql: "@1" }
-          : { sql: templates.todatetime![1]!, args: [args[0]!, args[2]] };
-      case "tostartofweek":
-        return { sql: startOfWeek(this.weekStart(second)) };
-      case "tostartofinterval":
-        return { sql: `time_bucket(_2, @1, TIMESTAMP '${bucketOrigin(second)}')` };
-      case "dateadd":
-      case "datesub":
-      case "date_add":
-      case "date_sub":
-        return dateStep(name.endsWith("add") ? "+" : "-", args);
       default:
         return undefined;
     }
-  }
-
-  /** ClickHouse's modes of weeks: even ones start on Sunday. Without a mode, the project's setting applies. */
-  private weekStart(mode: Node | undefined): number {
-    const number = getConstant(mode);
-    return typeof number === "number" ? number % 2 : this.context.weekStartDay;
   }
 
   /** `JSONExtract(json, 'a', 'Float')`: the last argument is a type. */
@@ -221,7 +237,7 @@ class Translator {
   /** The tree of a template with its arguments. */
   private async instantiate(template: string, args: readonly Node[]): Promise<Node> {
     const sql = template
-      .replaceAll(/@(\d+)/g, (_, at: string) => toTimestamp(`_${at}`, args[Number(at) - 1]))
+      .replaceAll(/@(\d+)/g, (_, at: string) => instantSql(`_${at}`, args[Number(at) - 1]))
       .replaceAll(/#(\d+)/g, (_, at: string) => `TRY_CAST(_${at} AS DOUBLE)`)
       .replaceAll(/\$1/g, () => "_999");
     let tree = parsed.get(sql);
@@ -230,8 +246,19 @@ class Translator {
       tree = (statements[0].node.select_list as Node[])[0]!;
       if (parsed.size < templatesMax) parsed.set(sql, tree);
     }
+    this.count(template, args);
     const pointer = template.includes("$1") ? await this.pointer(args.slice(1)) : undefined;
     return substitute(tree, [...args], pointer) as Node;
+  }
+
+  /** Counts the nodes that a template copies: nested calls of one that repeats its argument grow exponentially. */
+  private count(template: string, args: readonly Node[]): void {
+    for (const [, at] of template.matchAll(/[_@#](\d+)/g)) {
+      const argument = args[Number(at) - 1];
+      if (argument !== undefined) this.copied += countNodes(argument);
+      if (this.copied > copiesMax)
+        throw new StatementRejectedError("The statement nests too many functions.");
+    }
   }
 
   /** A JSON pointer from the names in arguments; numbers count from 1. */
@@ -246,6 +273,16 @@ class Translator {
   }
 }
 
+/** Nodes that templates may copy in one statement; common statements need some thousand. */
+const copiesMax = 300_000;
+
+function countNodes(part: unknown): number {
+  if (typeof part !== "object" || part === null) return 0;
+  let count = 1;
+  for (const child of Object.values(part)) count += countNodes(child);
+  return count;
+}
+
 /** Distinct templates that are remembered. */
 const templatesMax = 1000;
 
@@ -255,54 +292,6 @@ function getForm(forms: readonly string[], count: number): string | undefined {
   const arity = (form: string) =>
     Math.max(0, ...[...form.matchAll(/[_@#](\d)/g)].map(([, at]) => Number(at)));
   return forms.find((form) => (isOpen(form) ? count >= 1 : arity(form) === count));
-}
-
-/** Strings with an offset are converted, others are UTC; numbers are Unix seconds. */
-function toTimestamp(placeholder: string, argument: Node | undefined): string {
-  if (argument !== undefined && isNumeric(argument)) {
-    return `make_timestamp(CAST(CAST(${placeholder} AS DOUBLE) * 1000000 AS BIGINT))`;
-  }
-  const plain = `TRY_CAST(${placeholder} AS TIMESTAMP)`;
-  if (argument === undefined || !(isText(argument) || typeof getConstant(argument) === "string"))
-    return plain;
-  return (
-    `CASE WHEN regexp_matches(${placeholder}, '[T ].*[+-]\\d\\d(:?\\d\\d)?$') ` +
-    `THEN timezone('UTC', TRY_CAST(${placeholder} AS TIMESTAMPTZ)) ELSE ${plain} END`
-  );
-}
-
-function startOfWeek(startDay: number): string {
-  if (startDay === 1) return "CAST(date_trunc('week', @1) AS DATE)";
-  return "CAST(date_trunc('week', @1 + INTERVAL 1 DAY) - INTERVAL 1 DAY AS DATE)";
-}
-
-/** Weeks start on Monday. */
-const bucketOrigin = (interval: Node | undefined): string =>
-  interval?.function_name === "to_weeks" ? "1970-01-05" : "1970-01-01";
-
-/** `dateAdd('day', 2, time)` and `dateAdd(time, INTERVAL 2 DAY)`. */
-function dateStep(sign: "+" | "-", args: readonly Node[]): { sql: string } | undefined {
-  if (args.length === 2) return { sql: `@1 ${sign} _2` };
-  const unit = fold(String(getConstant(args[0]) ?? ""));
-  const isUnit = /^(?:second|minute|hour|day|week|month|quarter|year)$/.test(unit);
-  if (args.length !== 3 || !isUnit || !isNumeric(args[1]!)) return undefined;
-  return { sql: `@3 ${sign} to_${unit}s(CAST(_2 AS INTEGER))` };
-}
-
-/** MySQL's codes, as in ClickHouse, to those of `strftime`. */
-const formatCodes: Readonly<Record<string, string>> = {
-  M: "B",
-  i: "M",
-  s: "S",
-  R: "H:%M",
-  T: "H:%M:%S",
-  F: "Y-%m-%d",
-};
-
-function convertFormat(format: Node): Node {
-  const text = getConstant(format);
-  if (typeof text !== "string") return format;
-  return textConstant(text.replaceAll(/%(.)/g, (_, code: string) => `%${formatCodes[code] ?? code}`));
 }
 
 /** The alias of a property, or of a column with another name here, that is read without one. */

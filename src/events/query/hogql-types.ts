@@ -2,6 +2,7 @@
 
 import { fold, type Node } from "./fold.ts";
 import { countingFunctions, numericFunctions } from "./hogql-functions.ts";
+import { castNode } from "./nodes.ts";
 
 /** A property or another member of JSON as a string. */
 export const isText = ({ class: kind, function_name: name }: Node): boolean =>
@@ -75,10 +76,4 @@ function coerceTogether(all: readonly Slot[]): void {
 
 const isNull = (node: Node): boolean => node.class === "CONSTANT" && (node.value as Node).is_null === true;
 
-export function tryCast(child: Node, id: string): Node {
-  const { alias } = child;
-  return {
-    ...{ class: "CAST", type: "OPERATOR_CAST", alias, query_location: 0, child: { ...child, alias: "" } },
-    ...{ cast_type: { id, type_info: null }, try_cast: true },
-  };
-}
+export const tryCast = (child: Node, id: string): Node => castNode(child, id, true);

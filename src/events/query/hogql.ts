@@ -39,7 +39,7 @@ export function toHogqlOptions(query: Json, clock: RangeClock): HogqlOptions | u
     if (!isJsonObject(variable) || typeof variable.code_name !== "string") continue;
     placeholders[`variables.${variable.code_name}`] = toLiteral(variable.value ?? null);
   }
-  return { weekStartDay: clock.weekStartDay ?? weekStartDefault, placeholders };
+  return { weekStartDay: clock.weekStartDay ?? weekStartDefault, timezone: clock.timezone, placeholders };
 }
 
 /** The condition of `filters: {dateRange}`; others do not apply. */
@@ -51,7 +51,7 @@ function toFilter(filters: Json | undefined, clock: RangeClock): string {
   if (found === undefined)
     throw new InvalidFieldError("query", "invalid_input", "`dateRange` is not a range of dates.");
   const [from, to] = [found.from, found.to].map(
-    (time) => `timezone('UTC', timezone(${quoted(clock.timezone)}, TIMESTAMP ${quoted(time)}))`,
+    (time) => `timezone(${quoted(clock.timezone)}, TIMESTAMP ${quoted(time)})`,
   );
   return `(timestamp >= ${from} AND timestamp < ${to})`;
 }

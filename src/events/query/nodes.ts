@@ -18,6 +18,15 @@ export function textConstant(value: string): Node {
   };
 }
 
+/** A cast to a type, by its name in the tree. @param isTried values that cannot be cast become null */
+export function castNode(child: Node, id: string, isTried = false): Node {
+  const { alias } = child;
+  return {
+    ...{ class: "CAST", type: "OPERATOR_CAST", alias, query_location: 0, child: { ...child, alias: "" } },
+    ...{ cast_type: { id, type_info: null }, try_cast: isTried },
+  };
+}
+
 /** A member of JSON as a string. */
 export const jsonString = (json: Node, pointer: string): Node =>
   functionNode("json_extract_string", [json, textConstant(pointer)]);

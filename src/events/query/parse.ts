@@ -22,11 +22,15 @@ export interface ParsedStatement {
   readsPerson: boolean;
   /** Columns of materialized properties that it reads instead of JSON. */
   propertyColumns: ViewColumns;
+  /** The zone of a HogQL statement. */
+  timezone: string | undefined;
 }
 
 /** A statement in HogQL, PostHog's SQL, of which DuckDB's is a part here. */
 export interface HogqlOptions {
   weekStartDay: WeekStartDay;
+  /** The project's zone: times without an offset and functions of times use its clock. */
+  timezone: string;
   /** SQL by the name of a placeholder. */
   placeholders: Record<string, string>;
 }
@@ -45,7 +49,8 @@ export async function parseStatement(
       ? await toTree(connection, preparedStatement(sql))
       : await toHogqlTree(connection, sql, hogql);
   const views = renameTables(tree);
-  const propertyColumns: ViewColumns = findColumn === undefined ? new Map() : useColumns(tree, findColumn);
+  const find = { findColumn, hasInstants: hogql !== undefined };
+  const propertyColumns = useColumns(tree, find);
   const printed = await single(connection, `SELECT json_deserialize_sql(${quoted(JSON.stringify(tree))})`);
   // The printed statement is what runs, so check it again instead of trusting the printer.
   const read = renameTables(await toTree(connection, printed), true);
@@ -53,7 +58,7 @@ export async function parseStatement(
     throw new StatementRejectedError("The statement cannot be executed.");
   const readsPerson = hogql !== undefined && mayReadPerson(tree);
   const readsPersonId = readsPerson || mayReadPersonId(tree);
-  return { sql: printed, views, readsPersonId, readsPerson, propertyColumns };
+  return { sql: printed, views, readsPersonId, readsPerson, propertyColumns, timezone: hogql?.timezone };
 }
 
 async function toHogqlTree(

@@ -9,7 +9,7 @@ import { columnTypeName } from "./column-types.ts";
 import { ResultTooLargeError, statementFailure } from "./errors.ts";
 import { type HogqlOptions, parseStatement } from "./parse.ts";
 import { streamedRows } from "./row-stream.ts";
-import { toJsonString } from "./values.ts";
+import { toJsonString, utcTimes, zonedTimes } from "./values.ts";
 import { createViews, findColumns, type ViewSources, withTypes } from "./views.ts";
 
 export const rowsDefault = 10_000;
@@ -66,7 +66,7 @@ export async function runQuery(
   await createViews(connection, sources, { projectId, ...parsed });
   try {
     return await read(connection, parsed.sql, {
-      ...{ limit, hasLists: hogql !== undefined },
+      ...{ limit, timezone: hogql?.timezone },
       bytesMax: Math.min(bytesMax, sources.resultBytesMax),
     });
   } catch (error) {
@@ -81,19 +81,20 @@ const portionLength = 256 * 1024;
 async function read(
   connection: DuckDBConnection,
   sql: string,
-  { limit, hasLists, bytesMax }: { limit: number; hasLists: boolean; bytesMax: number },
+  { limit, timezone, bytesMax }: { limit: number; timezone: string | undefined; bytesMax: number },
 ): Promise<Uint8Array[]> {
   const api = await import("@duckdb/node-api");
+  const times = timezone === undefined ? utcTimes : zonedTimes(timezone, { hasOffset: true });
   const { columns, types, chunks } = await streamedRows(connection, sql);
   const size = new Size(bytesMax);
   const answer = new Answer(`{"columns":${JSON.stringify(columns)},"rows":[`, size);
   // After the rows, so that each can be sent as soon as it is available.
-  const lists = hasLists ? new Answer("", size) : undefined;
+  const lists = timezone === undefined ? undefined : new Answer("", size);
   const names = columns.map((name, index) => `${index === 0 ? "{" : ","}${JSON.stringify(name)}:`);
   const end = (isTruncated: boolean) => {
     const rowsEnd = `],"truncated":${isTruncated}`;
-    if (lists === undefined) return answer.end(`${rowsEnd}}`);
-    const pairs = columns.map((name, index) => [name, columnTypeName(api, types[index]!)]);
+    if (lists === undefined || timezone === undefined) return answer.end(`${rowsEnd}}`);
+    const pairs = columns.map((name, index) => [name, columnTypeName(api, types[index]!, timezone)]);
     const before = answer.end(
       `${rowsEnd},"types":${JSON.stringify(pairs)},"hasMore":${isTruncated},"results":[`,
     );
@@ -107,7 +108,7 @@ async function read(
       if (rows > 0) answer.add(",");
       lists?.add(rows > 0 ? ",[" : "[");
       for (let index = 0; index < names.length; index++) {
-        const text = toJsonString(api, vectors[index]!.getItem(row), types[index]);
+        const text = toJsonString({ api, times }, vectors[index]!.getItem(row), types[index]);
         answer.add(names[index]!);
         answer.add(text);
         lists?.add(index > 0 ? `,${text}` : text);

@@ -4,7 +4,7 @@
  */
 
 import { fold, getConstant, type Node } from "./fold.ts";
-import { tableNames } from "./nodes.ts";
+import { castNode, functionNode, tableNames, textConstant } from "./nodes.ts";
 import { getTable } from "./statement.ts";
 
 /** How a property is read: as in `properties->>'x'`, or as in `prop('x')`, which equals the column for all values. */
@@ -18,13 +18,27 @@ export type ViewColumns = ReadonlyMap<string, string>;
 
 const pointerForm = /^\/([^/~]|~[01])+$/;
 
-/** Replaces reads of properties that have a column. @param tree the checked result of `json_serialize_sql`; modified */
-export function useColumns(tree: unknown, findColumn: FindColumn): ViewColumns {
+/** How columns of `events` are found. */
+export interface ColumnSearch {
+  findColumn?: FindColumn | undefined;
+  /** The view's times are instants, computed from the stored ones. */
+  hasInstants?: boolean;
+}
+
+/** The stored column of the time of an event, by which DuckDB skips parts of the table. */
+const storedTime = ["flagkeep_timestamp", "e.timestamp"] as const;
+
+/**
+ * Replaces reads of properties that have a column, and comparisons of instants with their stored column.
+ * @param tree the checked result of `json_serialize_sql`; modified
+ */
+export function useColumns(tree: unknown, { findColumn, hasInstants }: ColumnSearch): ViewColumns {
   const columns = new Map<string, string>();
-  if (seesAllColumns(tree)) return columns;
+  if ((findColumn === undefined && !hasInstants) || seesAllColumns(tree)) return columns;
   walk(tree, (node) => {
-    if (node.type === "SELECT_NODE" && readsEvents(node.from_table as Node))
-      replaceIn(node, findColumn, columns);
+    if (node.type !== "SELECT_NODE" || !readsEvents(node.from_table as Node)) return false;
+    if (findColumn !== undefined) replaceIn(node, findColumn, columns);
+    if (hasInstants && compareStoredTimes(node)) columns.set(...storedTime);
     return false;
   });
   return columns;
@@ -82,6 +96,42 @@ function replaceIn(select: Node, findColumn: FindColumn, columns: Map<string, st
     node.column_names = [String((select.from_table as Node).alias), name];
   }
 }
+
+/** `timestamp >= x` and `timestamp BETWEEN x AND y` in WHERE. @returns whether there were any */
+function compareStoredTimes(select: Node): boolean {
+  const table = String((select.from_table as Node).alias);
+  let isFound = false;
+  const isTime = (node: Node): boolean => {
+    const names = (node.class === "COLUMN_REF" ? node.column_names : []) as string[];
+    const isOfTable = names.length === 1 || (names.length === 2 && fold(names[0]!) === fold(table));
+    return isOfTable && fold(names.at(-1)!) === "timestamp";
+  };
+  const compare = (node: Node): boolean => {
+    const sides = comparedSides[String(node.type)] ?? [];
+    const times = sides.filter((side) => isTime(node[side] as Node));
+    if (times.length !== 1) return false;
+    isFound = true;
+    for (const side of sides) {
+      const operand = node[side] as Node;
+      node[side] = times.includes(side)
+        ? { ...operand, column_names: [table, storedTime[0]] }
+        : functionNode("timezone", [textConstant("UTC"), castNode(operand, "TIMESTAMP WITH TIME ZONE")]);
+    }
+    return false;
+  };
+  walk(select.where_clause, compare, "SUBQUERY");
+  return isFound;
+}
+
+const comparedSides: Readonly<Record<string, readonly string[]>> = {
+  ...Object.fromEntries(
+    ["EQUAL", "LESSTHAN", "GREATERTHAN", "LESSTHANOREQUALTO", "GREATERTHANOREQUALTO"].map((operator) => [
+      `COMPARE_${operator}`,
+      ["left", "right"],
+    ]),
+  ),
+  COMPARE_BETWEEN: ["input", "lower", "upper"],
+};
 
 /** What a node reads, if it is a property as a string. `title` is DuckDB's name of such a column, empty if unknown. */
 function getRead(node: Node, table: string): { name: string; form: PropertyForm; title: string } | undefined {

@@ -4,9 +4,10 @@ import type { DuckDBConnection } from "@duckdb/node-api";
 import { sanitizeJson } from "../../lib/unicode.ts";
 import { findPropertyType } from "../../persons/event-definitions.ts";
 import type { PeopleDb } from "../../persons/open.ts";
-import { exportedColumns } from "../columns.ts";
+import { eventColumns, exportedColumns } from "../columns.ts";
 import { type AppendTable, appendRows } from "../duckdb/append.ts";
 import { publicColumn, type SentPropertiesLocation } from "../sql-dialect.ts";
+import { quoted } from "../sql-text.ts";
 import { personColumns } from "./hogql-tree.ts";
 import type { HogqlOptions, TypedHogqlOptions } from "./parse.ts";
 import { getTable, type ViewName } from "./statement.ts";
@@ -44,13 +45,22 @@ export function findColumns({ people, eventProperties }: ViewSources, projectId:
   };
 }
 
-const publicColumns = exportedColumns
-  .map((name) => `${publicColumn(name, `e.${name}`)} AS ${name}`)
-  .join(", ");
+const publicColumns = (hasInstants: boolean): string =>
+  exportedColumns
+    .map((name) => {
+      const value = publicColumn(name, `e.${name}`);
+      return `${eventColumns[name].kind === "instant" ? timeSql(value, hasInstants) : value} AS ${name}`;
+    })
+    .join(", ");
+
+/** A stored time, which is in UTC, as an instant for statements in HogQL. */
+const timeSql = (value: string, isInstant: boolean): string =>
+  isInstant ? `timezone('UTC', ${value})` : value;
 
 /** Events of a project, with the ID and other columns of the current person of each distinct ID. */
 function eventsWithPersonSql(database: string, projectId: number, columns: string): string {
-  return `SELECT e.*, p.properties AS ${personColumns.properties}, p.created_at AS ${personColumns.created_at}
+  const createdAt = timeSql("p.created_at", true);
+  return `SELECT e.*, p.properties AS ${personColumns.properties}, ${createdAt} AS ${personColumns.created_at}
     FROM (${eventsSql(database, projectId, columns)}) e
     LEFT JOIN (SELECT * FROM "${database}".main.person WHERE project_id = ${projectId}) p ON p.uuid = e.person_id`;
 }
@@ -69,9 +79,9 @@ function eventsAloneSql(database: string, projectId: number, columns: string): s
   return `SELECT ${columns} FROM "${database}".main.events e WHERE e.project_id = ${projectId}`;
 }
 
-function personsSql(database: string, projectId: number): string {
+function personsSql(database: string, projectId: number, hasInstants: boolean): string {
   // Main ID first, then by order of joining.
-  return `SELECT p.uuid AS id, p.created_at, p.properties,
+  return `SELECT p.uuid AS id, ${timeSql("p.created_at", hasInstants)} AS created_at, p.properties,
       list_prepend(p.main_distinct_id, list_filter(coalesce(d.ids, []), lambda i : i <> p.main_distinct_id)) AS distinct_ids
     FROM "${database}".main.person p
     LEFT JOIN (SELECT person_uuid, list(distinct_id ORDER BY joined) AS ids
@@ -89,29 +99,33 @@ export interface ViewRequest {
   readsPerson?: boolean;
   /** Further columns of `events`. */
   propertyColumns?: ViewColumns;
+  /** The zone of a HogQL statement, whose times are instants. */
+  timezone?: string | undefined;
 }
 
 /** Creates the views that a statement reads, under the names of `getTable`; they are temporary to the connection. */
 export async function createViews(
   connection: DuckDBConnection,
   sources: ViewSources,
-  { projectId, views, readsPersonId, readsPerson, propertyColumns = new Map() }: ViewRequest,
+  { projectId, views, readsPersonId, readsPerson, propertyColumns = new Map(), timezone }: ViewRequest,
 ): Promise<void> {
+  const hasInstants = timezone !== undefined;
+  if (hasInstants) await connection.run(`SET TimeZone = ${quoted(timezone)}`);
   const database = await databaseName(connection);
   if (views.has("events")) {
     const sql = readsPerson ? eventsWithPersonSql : readsPersonId ? eventsSql : eventsAloneSql;
     const further = [...propertyColumns].map(([name, column]) => `, ${column} AS ${name}`).join("");
-    const columns = `${publicColumns}${further}`;
+    const columns = `${publicColumns(hasInstants)}${further}`;
     await connection.run(
       `CREATE TEMP VIEW ${getTable("events").table} AS ${sql(database, projectId, columns)}`,
     );
   }
   if (views.has("persons")) {
     await connection.run(
-      `CREATE TEMP VIEW ${getTable("persons").table} AS ${personsSql(database, projectId)}`,
+      `CREATE TEMP VIEW ${getTable("persons").table} AS ${personsSql(database, projectId, hasInstants)}`,
     );
   }
-  if (views.has("groups")) await createGroups(connection, sources, projectId);
+  if (views.has("groups")) await createGroups(connection, sources, { projectId, hasInstants });
 }
 
 /** The catalog of the event store, named after its file. */
@@ -148,7 +162,7 @@ const groupsAtOnce = 250;
 async function createGroups(
   connection: DuckDBConnection,
   { people }: ViewSources,
-  projectId: number,
+  { projectId, hasInstants }: { projectId: number; hasInstants: boolean },
 ): Promise<void> {
   await connection.run(
     "CREATE TEMP TABLE group_copy (type VARCHAR, type_index INTEGER, key VARCHAR, created_at TIMESTAMP, properties JSON)",
@@ -165,6 +179,7 @@ async function createGroups(
     afterId = groups.at(-1)!.id;
   }
   await connection.run(
-    `CREATE TEMP VIEW ${getTable("groups").table} AS SELECT * FROM temp.main.group_copy WHERE type_index >= 0`,
+    `CREATE TEMP VIEW ${getTable("groups").table} AS
+     SELECT * REPLACE (${timeSql("created_at", hasInstants)} AS created_at) FROM temp.main.group_copy WHERE type_index >= 0`,
   );
 }

@@ -64,7 +64,7 @@ async function ask(sql: string, { weekStartDay = 1 as 0 | 1, placeholders = {} }
   const connection = await stores.database.connect();
   try {
     const sources = { people: stores.people, resultBytesMax: 1_000_000 };
-    const hogql = { weekStartDay, placeholders };
+    const hogql = { weekStartDay, timezone: "UTC", placeholders };
     const chunks = await runQuery(connection, sources, { projectId: 1, sql, limit: 100, hogql });
     return JSON.parse(Buffer.concat(chunks).toString()) as {
       results: unknown[][];

@@ -169,7 +169,7 @@ test("refuses what is not a SELECT over the project's views", async () => {
   await using stores = await filled();
   const before = await stores.rows("SELECT count(*) FROM events");
   const passed: string[] = [];
-  const hogql = { weekStartDay: 1, placeholders: {} } as const;
+  const hogql = { weekStartDay: 1, timezone: "UTC", placeholders: {} } as const;
   for (const sql of hostile) {
     for (const options of [undefined, hogql]) {
       const outcome = await ask(stores, sql, undefined, undefined, options).catch((error: unknown) => error);

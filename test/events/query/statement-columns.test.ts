@@ -9,7 +9,7 @@ import { TestStores } from "../../support/event-store.ts";
 let stores: TestStores;
 const used: string[] = [];
 let sources: ViewSources;
-const hogql: QueryRequest["hogql"] = { weekStartDay: 1, placeholders: {} };
+const hogql: QueryRequest["hogql"] = { weekStartDay: 1, timezone: "UTC", placeholders: {} };
 
 beforeAll(async () => {
   stores = await TestStores.open();

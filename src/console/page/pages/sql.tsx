@@ -316,7 +316,9 @@ function ResultChart({ answer }: { answer: Answer }) {
   const chart = {
     label: words.frame.pages.sql,
     summary: w.rowCount(answer.rows.length),
-    names: answer.rows.map((row) => formatValue(row[first]).replace(/T00:00:00(\.0+)?(Z|[+-]00:?00)?$/, "")),
+    names: answer.rows.map((row) =>
+      formatValue(row[first]).replace(/T00:00:00(\.0+)?(Z|[+-]\d\d:?\d\d)?$/, ""),
+    ),
     series: numbers.map((name) => ({ name, values: answer.rows.map((row) => Number(row[name] ?? 0)) })),
   };
   const isName = (value: unknown) => typeof value === "string" && !isNumber(value) && !timeForm.test(value);
