@@ -5,7 +5,18 @@ import { chromiumPath } from "../support/browser.ts";
 import { axeFindings, ownersBrowser } from "./support.ts";
 
 const pages = [
-  ...["Overview", "Flags", "Experiments", "Explore", "Dashboards", "Events", "SQL", "People", "Cohorts"],
+  ...[
+    "Overview",
+    "Flags",
+    "Experiments",
+    "Early access",
+    "Explore",
+    "Dashboards",
+    "Events",
+    "SQL",
+    "People",
+    "Cohorts",
+  ],
   ...["Activity", "Settings", "Instance"],
 ];
 

@@ -46,6 +46,14 @@ const laterPages = {
     () => import("./pages/experiments/experiment.tsx").then(({ ExperimentPage }) => ExperimentPage),
     getPlaceholder("experiments"),
   ),
+  "early-access": lazyPage(
+    () => import("./pages/early-access/features.tsx").then(({ Features }) => Features),
+    getPlaceholder("early-access"),
+  ),
+  "early-access/:id": lazyPage(
+    () => import("./pages/early-access/feature.tsx").then(({ FeaturePage }) => FeaturePage),
+    getPlaceholder("early-access"),
+  ),
   start: lazyPage(
     () => import("./pages/getting-started.tsx").then(({ GettingStarted }) => GettingStarted),
     getPlaceholder("start"),

@@ -48,6 +48,7 @@ const iconByFolder: Record<string, IconName> = {
   cohorts: "cohorts",
   persons: "user",
   experiments: "target",
+  "early-access": "play",
 };
 
 /** Of inputs such as "turn off checkout", which name an action and its object. */

@@ -1,0 +1,45 @@
+/** Early access features in API responses. */
+
+import { request } from "../lib/api.ts";
+import { inProject } from "../lib/session.ts";
+import type { words } from "../messages/index.ts";
+import type { Flag, ShortUser } from "./flags.ts";
+
+export type Stage = keyof typeof words.earlyAccess.stages;
+
+export interface Feature {
+  id: string;
+  name: string;
+  description: string;
+  stage: Stage;
+  documentation_url: string;
+  feature_flag: Flag;
+  created_at: string;
+  created_by: ShortUser | null;
+}
+
+export interface Enrollment {
+  enrolled: number;
+  opted_out: number;
+  is_truncated: boolean;
+  persons: { uuid: string; distinct_id: string }[];
+}
+
+export const featurePath = (id: string, rest = "") =>
+  inProject(`early_access_feature/${encodeURIComponent(id)}/${rest}`);
+
+export const changeFeature = (id: string, body: Record<string, unknown>): Promise<Feature> =>
+  request(featurePath(id), { method: "PATCH", body });
+
+/** Enrollments and withdrawals by day, as a query. */
+export const enrollmentQuery = (flagKey: string) => ({
+  kind: "TrendsQuery",
+  series: [true, false].map((isEnrolled) => ({
+    ...{ kind: "EventsNode", event: "$feature_enrollment_update", math: "dau" },
+    properties: [
+      { key: "$feature_flag", type: "event", operator: "exact", value: [flagKey] },
+      { key: "$feature_enrollment", type: "event", operator: "exact", value: [String(isEnrolled)] },
+    ],
+  })),
+  ...{ interval: "day", dateRange: { date_from: "-30d" }, trendsFilter: { display: "ActionsBar" } },
+});

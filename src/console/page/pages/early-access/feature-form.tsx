@@ -1,0 +1,105 @@
+/** Creates or edits an early access feature. */
+
+import { useState } from "preact/hooks";
+import { Dialog } from "../../components/dialog.tsx";
+import { Area, Field, Select } from "../../components/fields.tsx";
+import { Button } from "../../components/primitives.tsx";
+import { toast } from "../../components/toast.tsx";
+import { type ApiError, request, toApiError } from "../../lib/api.ts";
+import { useResource } from "../../lib/resource.ts";
+import { inProject, project } from "../../lib/session.ts";
+import { words } from "../../messages/index.ts";
+import { changeFeature, type Feature, type Stage } from "../../model/early-access.ts";
+import { type FlagPage, readFlags } from "../../model/flags.ts";
+
+const w = words.earlyAccess;
+const flagsMax = 500;
+
+export function FeatureForm({
+  feature,
+  onClose,
+  onSaved,
+}: {
+  feature?: Feature;
+  onClose: () => void;
+  onSaved: (after: Feature) => void;
+}) {
+  const [name, setName] = useState(feature?.name ?? "");
+  const [description, setDescription] = useState(feature?.description ?? "");
+  const [docs, setDocs] = useState(feature?.documentation_url ?? "");
+  const [stage, setStage] = useState<Stage>("draft");
+  const [flagId, setFlagId] = useState("");
+  const [failure, setFailure] = useState<ApiError>();
+  const flags = useResource<FlagPage>(
+    feature === undefined ? `flags for features ${project.value?.id}` : null,
+    (signal) => readFlags({ limit: flagsMax }, signal),
+  );
+  const errorOf = (field: string) => (failure?.attr === field ? failure.detail : undefined);
+  const send = async () => {
+    const body = { name: name.trim(), description: description.trim(), documentation_url: docs.trim() };
+    try {
+      if (feature !== undefined) return onSaved(await changeFeature(feature.id, body));
+      const created = await request<Feature>(inProject("early_access_feature/"), {
+        method: "POST",
+        body: { ...body, stage, ...(flagId === "" ? {} : { feature_flag_id: Number(flagId) }) },
+      });
+      toast(w.created);
+      onSaved(created);
+    } catch (error) {
+      setFailure(toApiError(error));
+    }
+  };
+  return (
+    <Dialog
+      title={feature === undefined ? w.newFeature : w.editNamed(feature.name)}
+      onClose={onClose}
+      onSubmit={send}
+      actions={
+        <>
+          <Button onClick={onClose}>{words.frame.cancel}</Button>
+          <Button kind="main" type="submit">
+            {feature === undefined ? w.createFeature : words.frame.save}
+          </Button>
+        </>
+      }
+    >
+      <Field label={w.name} value={name} onInput={setName} isRequired autofocus error={errorOf("name")} />
+      <Area
+        label={w.description}
+        value={description}
+        onInput={setDescription}
+        error={errorOf("description")}
+      />
+      <Field label={w.docs} type="url" value={docs} onInput={setDocs} error={errorOf("documentation_url")} />
+      {feature === undefined && (
+        <>
+          <Select
+            label={w.stage}
+            value={stage}
+            choices={Object.entries(w.stages) as [Stage, string][]}
+            onChange={setStage}
+          />
+          <p class="help">{w.effects[stage]}</p>
+          <Select
+            label={w.flag}
+            value={flagId}
+            choices={[
+              ["", w.newFlag] as const,
+              ...(flags.data?.results ?? []).map(({ id, key }) => [String(id), key] as const),
+            ]}
+            onChange={setFlagId}
+          />
+          <p class={errorOf("feature_flag_id") ? "error" : "help"}>
+            {errorOf("feature_flag_id") ?? w.flagHelp}
+          </p>
+        </>
+      )}
+      {failure &&
+        !["name", "description", "documentation_url", "feature_flag_id"].includes(failure.attr ?? "") && (
+          <p class="error" role="alert">
+            {failure.detail}
+          </p>
+        )}
+    </Dialog>
+  );
+}

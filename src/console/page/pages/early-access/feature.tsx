@@ -1,0 +1,206 @@
+/** One early access feature: its stage, who is enrolled, and the code. */
+
+import { useState } from "preact/hooks";
+import { useRoute } from "preact-iso";
+import { ConfirmDialog } from "../../components/confirm.tsx";
+import { Field, Select } from "../../components/fields.tsx";
+import { InsightView } from "../../components/insight-view.tsx";
+import { Page } from "../../components/page.tsx";
+import { Button, CodeBlock } from "../../components/primitives.tsx";
+import { Content, Empty } from "../../components/states.tsx";
+import { toast, toastError } from "../../components/toast.tsx";
+import { errorMessage, request } from "../../lib/api.ts";
+import { useResource } from "../../lib/resource.ts";
+import { to, useAddress } from "../../lib/router.ts";
+import { inProject, project } from "../../lib/session.ts";
+import { words } from "../../messages/index.ts";
+import {
+  changeFeature,
+  type Enrollment,
+  enrollmentQuery,
+  type Feature,
+  featurePath,
+  type Stage,
+} from "../../model/early-access.ts";
+import { FeatureForm } from "./feature-form.tsx";
+
+const w = words.earlyAccess;
+const shownPersons = 50;
+
+export function FeaturePage() {
+  const { id = "" } = useRoute().params as { id?: string };
+  const { go } = useAddress();
+  const [opened, setOpened] = useState<"edit" | "remove">();
+  const feature = useResource<Feature>(`feature ${project.value?.id} ${id}`, (signal) =>
+    request(featurePath(id), { signal }),
+  );
+  const close = () => setOpened(undefined);
+  return (
+    <Page
+      title={feature.data?.name ?? words.frame.pages["early-access"]}
+      action={
+        feature.data && (
+          <span class="row">
+            <Button onClick={() => setOpened("edit")}>{w.edit}</Button>
+            <Button kind="quiet" icon="trash" label={w.deleteFeature} onClick={() => setOpened("remove")} />
+          </span>
+        )
+      }
+    >
+      <Content of={feature}>
+        {(data) => (
+          <>
+            <StageCard feature={data} onChanged={feature.replace} />
+            <EnrollmentCard feature={data} />
+            <section class="card stack">
+              <h2>{w.code}</h2>
+              <p class="help">{w.codeHelp}</p>
+              <CodeBlock label={w.code} code={codeOf(data.feature_flag.key)} />
+            </section>
+            {opened === "edit" && (
+              <FeatureForm
+                feature={data}
+                onClose={close}
+                onSaved={(after) => {
+                  close();
+                  feature.replace(after);
+                }}
+              />
+            )}
+            {opened === "remove" && (
+              <ConfirmDialog
+                title={w.deleteFeature}
+                text={w.deleteText(data.name, data.feature_flag.key)}
+                action={w.deleteFeature}
+                onClose={close}
+                onYes={() =>
+                  void request(featurePath(id), { method: "DELETE" }).then(
+                    () => go("early-access"),
+                    (error) => toastError(errorMessage(error)),
+                  )
+                }
+              />
+            )}
+          </>
+        )}
+      </Content>
+    </Page>
+  );
+}
+
+const codeOf = (flagKey: string) =>
+  `posthog.getEarlyAccessFeatures((features) => console.log(features), true);\nposthog.updateEarlyAccessFeatureEnrollment(${JSON.stringify(flagKey)}, true);\n`;
+
+function StageCard({ feature, onChanged }: { feature: Feature; onChanged: (after: Feature) => void }) {
+  const { id, stage, description, feature_flag: flag } = feature;
+  const change = (chosen: Stage) =>
+    void changeFeature(id, { stage: chosen }).then(
+      (after) => {
+        onChanged(after);
+        toast(w.stageChanged(w.stages[after.stage]));
+      },
+      (error) => toastError(errorMessage(error)),
+    );
+  return (
+    <section class="card stack">
+      {description && <p>{description}</p>}
+      <p>
+        {w.flag}: <a href={to(`flags/${flag.id}`)}>{flag.key}</a>
+      </p>
+      <Select
+        label={w.stage}
+        value={stage}
+        choices={Object.entries(w.stages) as [Stage, string][]}
+        onChange={change}
+      />
+      <p class="help">{w.effects[stage]}</p>
+    </section>
+  );
+}
+
+function EnrollmentCard({ feature }: { feature: Feature }) {
+  const { id, feature_flag: flag } = feature;
+  const enrollment = useResource<Enrollment>(`enrollment of ${project.value?.id} ${id}`, (signal) =>
+    request(featurePath(id, "enrollment/"), { signal }),
+  );
+  const days = useResource<{ results: never[] }>(`enrollment by day ${project.value?.id} ${id}`, (signal) =>
+    request(inProject("query/"), { method: "POST", body: { query: enrollmentQuery(flag.key) }, signal }),
+  );
+  return (
+    <section class="card stack">
+      <h2>{w.enrollment}</h2>
+      <Enroll id={id} onDone={enrollment.reload} />
+      <Content of={enrollment} rows={2}>
+        {({ enrolled, opted_out: optedOut, persons, is_truncated: isTruncated }) => (
+          <>
+            <p>
+              {w.enrolled(enrolled)} · {w.optedOut(optedOut)}
+            </p>
+            {enrolled + optedOut > 0 && (
+              <Content of={days} rows={2}>
+                {({ results }) => (
+                  <InsightView kind="trends" view="bar" results={named(results)} label={w.perDay} />
+                )}
+              </Content>
+            )}
+            {persons.length === 0 ? (
+              <Empty title={w.nobody} icon="persons" />
+            ) : (
+              <ul class="lines" aria-label={w.persons}>
+                {persons.slice(0, shownPersons).map(({ uuid, distinct_id: distinctId }) => (
+                  <li key={uuid}>
+                    <a href={to(`persons/${uuid}`)}>{distinctId}</a>
+                  </li>
+                ))}
+              </ul>
+            )}
+            {(isTruncated || persons.length > shownPersons) && (
+              <p class="help">{w.truncated(shownPersons)}</p>
+            )}
+          </>
+        )}
+      </Content>
+    </section>
+  );
+}
+
+/** The two series have the same event. */
+const named = (results: readonly Record<string, unknown>[]) =>
+  results.map((series, place) => ({ ...series, label: place === 0 ? w.enroll : w.optOut }));
+
+/** The event is loaded after it was captured. */
+const loadMs = 1_500;
+
+function Enroll({ id, onDone }: { id: string; onDone: () => void }) {
+  const [distinctId, setDistinctId] = useState("");
+  const send = async (enrolled: boolean) => {
+    try {
+      await request(featurePath(id, "enroll/"), {
+        method: "POST",
+        body: { distinct_id: distinctId.trim(), enrolled },
+      });
+      toast(enrolled ? w.enrolledDone(distinctId.trim()) : w.optedOutDone(distinctId.trim()));
+      setDistinctId("");
+      setTimeout(onDone, loadMs);
+    } catch (error) {
+      toastError(errorMessage(error));
+    }
+  };
+  return (
+    <form
+      class="row"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void send(true);
+      }}
+    >
+      <Field label={w.distinctId} value={distinctId} onInput={setDistinctId} isRequired />
+      <Button kind="main" type="submit">
+        {w.enroll}
+      </Button>
+      <Button onClick={() => void send(false)} isDisabled={distinctId.trim() === ""}>
+        {w.optOut}
+      </Button>
+    </form>
+  );
+}
