@@ -13,6 +13,10 @@ export interface Lease {
   /** The node whose engine loads events. */
   readonly front: string;
   readonly holder: string;
+  /** When it was acquired, by this process's clock (`performance.now`). */
+  readonly since: number;
+  /** Until when no other node loads, by the same clock: counted from before the last renewal was sent. */
+  until: number;
 }
 
 /** Another node has acquired the lease. */
@@ -32,12 +36,14 @@ export async function acquireLease(
   postgres: Postgres,
   { front, holder }: Pick<Lease, "front" | "holder">,
 ): Promise<Lease | undefined> {
+  const sentAt = performance.now();
   const rows = await postgres.run(
     (sql) => sql`UPDATE flagkeep.lease
       SET epoch = epoch + 1, front = ${front}, holder = ${holder}, until = clock_timestamp() + ${leaseMs} * interval '1 millisecond'
       WHERE until < clock_timestamp() RETURNING epoch`,
   );
-  return rows[0] && { epoch: Number(rows[0].epoch), front, holder };
+  const since = performance.now();
+  return rows[0] && { epoch: Number(rows[0].epoch), front, holder, since, until: sentAt + leaseMs };
 }
 
 /**
@@ -45,8 +51,10 @@ export async function acquireLease(
  * @throws {LeaseLostError} @throws {PostgresUnreachableError}
  */
 export async function renewLease(postgres: Postgres, lease: Lease): Promise<void> {
+  const sentAt = performance.now();
   // A single statement: a node that hangs during a transaction would lock the row and block the others.
   await postgres.run((sql) => assertLeaseHeld(sql, lease), leaseMs);
+  lease.until = sentAt + leaseMs;
 }
 
 /** Lets another node acquire the lease immediately. */

@@ -7,6 +7,7 @@ import {
   timeoutCodes,
 } from "../events/clickhouse/connection.ts";
 import { deleteExpiredExternalEvents } from "../events/clickhouse/event-expiry.ts";
+import type { InsertFence } from "../events/clickhouse/insert-fence.ts";
 import { ClickHouseLoader } from "../events/clickhouse/loader.ts";
 import { ClickHousePersonReplica } from "../events/clickhouse/person-replica.ts";
 import { ClickHousePropertyColumns } from "../events/clickhouse/property-columns.ts";
@@ -49,6 +50,8 @@ export interface ClickHouseBackendCallbacks {
   onPromoted: (promoted: MaterializedProperty[]) => void;
   /** Resolves when a successor process knows the contents of the person store. */
   settle?: () => Promise<void>;
+  /** Of the node that loads events in a cluster. */
+  fence?: InsertFence;
   /** Wraps updates of the person replicas. */
   around?: (copies: PersonCopies) => PersonCopies;
 }
@@ -76,7 +79,7 @@ export class ClickHouseBackend implements EventBackend {
     const { isReader = false } = settings;
     this.external = new ExternalEvents(people);
     this.store = new ClickHouseStore(address, this.external, { isReader, settle: hooks.settle });
-    this.events = new ClickHouseLoader(this.store, (reason) => hooks.onAway(reason));
+    this.events = new ClickHouseLoader(this.store, (reason) => hooks.onAway(reason), hooks.fence);
     const mirror = new ClickHousePersonReplica(this.store, people);
     this.copies = isReader ? othersCopies(mirror) : (hooks.around?.(mirror) ?? mirror);
     // Twice the limit: queries also wait for a slot.

@@ -12,11 +12,13 @@ import {
   isLeaseFree,
   type Lease,
   LeaseLostError,
+  leaseMs,
   releaseLease,
   renewEveryMs,
   renewLease,
 } from "../cluster/lease.ts";
 import { StoreReplica } from "../cluster/store-replica.ts";
+import type { InsertFence } from "../events/clickhouse/insert-fence.ts";
 import type { Lane } from "../journal/segment.ts";
 import { PeriodicTasks } from "../lib/periodic-tasks.ts";
 import type { IdentityStep, IdentityStore } from "../persons/batch.ts";
@@ -31,6 +33,8 @@ const lookEveryMs = 500;
 const pruneEveryMs = 500;
 const tidyEveryMs = 20_000;
 const releaseMs = 500;
+/** How long after its deadline an insert may still be stored. */
+const lateInsertMs = 1_000;
 
 export interface ClusterPersonsCallbacks {
   onUnavailable(reason: PostgresUnreachableError | null): void;
@@ -77,6 +81,13 @@ export class SharedPeople {
   /** Whether this engine loads events. */
   get isLoader(): boolean {
     return this.lease !== undefined;
+  }
+
+  /** Fences off the inserts of this engine once it has lost the lease; undefined if it does not load. */
+  get fence(): InsertFence | undefined {
+    const { lease } = this;
+    // The previous node's last renewal was sent before this one acquired the lease.
+    return lease && { until: () => lease.until, previousEnd: lease.since + leaseMs + lateInsertMs };
   }
 
   /** Follows the loading node; or renews the lease and reads the journal from the stores' cursors. */

@@ -46,6 +46,7 @@ export async function openExternalStore(
       onAway: availabilityLogger("the events"),
       onPromoted: (promoted) => report({ type: "properties", promoted }),
       settle: shared && (() => shared.settle()),
+      ...(shared?.fence === undefined ? {} : { fence: shared.fence }),
       around: shared && ((copies) => shared.aroundCopies(copies)),
     },
   );

@@ -53,20 +53,28 @@ export class TestClickHouse implements AsyncDisposable {
     await fetch(`http://127.0.0.1:${this.port}/.fault?kind=${kind}&times=${times}`, { method: "POST" });
   }
 
-  /** Holds the next insert of events, or its answer, back until `release`. @param isUnnamed inserts have no names until then */
-  async holdInsert(moment: "before" | "after", { isUnnamed = false } = {}): Promise<void> {
-    const fault = `kind=hold-${moment}-insert${isUnnamed ? "&unnamed" : ""}`;
+  /**
+   * Holds the next insert of events, or its answer, back until `release`.
+   * @param isUnnamed inserts have no names until then @param isUndated and no deadlines until the next fault
+   */
+  async holdInsert(moment: "before" | "after", { isUnnamed = false, isUndated = false } = {}): Promise<void> {
+    const fault = `kind=hold-${moment}-insert${isUnnamed ? "&unnamed" : ""}${isUndated ? "&undated" : ""}`;
     await fetch(`http://127.0.0.1:${this.port}/.fault?${fault}`, { method: "POST" });
   }
 
-  async release(): Promise<void> {
-    await fetch(`http://127.0.0.1:${this.port}/.fault?times=0`, { method: "POST" });
+  async release({ isUndated = false } = {}): Promise<void> {
+    const fault = `times=0${isUndated ? "&undated" : ""}`;
+    await fetch(`http://127.0.0.1:${this.port}/.fault?${fault}`, { method: "POST" });
   }
 
-  /** Whether an insert is held, and how many inserts of events were done. */
-  async inserts(): Promise<{ isHolding: boolean; inserted: number }> {
+  /** Whether an insert is held, and how many inserts of events were done, or refused by the engine. */
+  async inserts(): Promise<{ isHolding: boolean; inserted: number; refused: number }> {
     const answer = await fetch(`http://127.0.0.1:${this.port}/.held`);
-    return (await answer.json()) as { isHolding: boolean; inserted: number };
+    return (await answer.json()) as {
+      isHolding: boolean;
+      inserted: number;
+      refused: number;
+    };
   }
 
   /** Sends a statement as a client does. @returns the answer's lines, parsed */

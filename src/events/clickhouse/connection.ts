@@ -93,16 +93,24 @@ export class ClickHouseConnection {
     );
   }
 
-  /** Inserts rows encoded by `RowBinary` in one block. */
+  /**
+   * Inserts rows encoded by `RowBinary` in one block.
+   * @param check a condition that the server evaluates when it reads the block, and the types of the columns
+   */
   async insert(
     table: string,
     columns: readonly string[],
     bytes: Uint8Array,
     settings: ClickHouseSettings = {},
+    check?: { condition: string; types: readonly string[] },
   ): Promise<void> {
+    const names = columns.join(", ");
+    const structure = columns.map((name, index) => `${name} ${check?.types[index]}`).join(", ");
+    const source =
+      check === undefined ? "" : ` SELECT ${names} FROM input('${structure}') WHERE ${check.condition}`;
     await this.mapErrors({}, async () => {
       const { stream } = await this.client.exec({
-        query: `INSERT INTO ${table} (${columns.join(", ")}) FORMAT RowBinary`,
+        query: `INSERT INTO ${table} (${names})${source} FORMAT RowBinary`,
         values: Readable.from([bytes], { objectMode: false }),
         clickhouse_settings: {
           async_insert: 0,

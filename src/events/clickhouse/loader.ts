@@ -1,7 +1,7 @@
 /**
  * Loads journal entries into ClickHouse exactly once. The end of a batch is recorded in the person store before any
  * request. A retry, also after a crash, looks up stored rows and sends the missing ones with the same insert tokens, so
- * that ClickHouse deduplicates requests whose response was lost.
+ * that ClickHouse deduplicates requests whose response was lost. In a cluster, inserts also have a deadline.
  */
 
 import type { ClickHouseSettings } from "@clickhouse/client";
@@ -11,6 +11,7 @@ import type { StartedLoad } from "../../persons/external-events.ts";
 import { type EventColumn, eventColumnNames, eventColumns, uuidTime, valueFor } from "../columns.ts";
 import { type EventIdentity, type EventStore, LoadCancelledError } from "../store.ts";
 import { ClickHouseError, ClickHouseUnreachableError } from "./connection.ts";
+import { deadlineCondition, type InsertFence, lateInsertCode } from "./insert-fence.ts";
 import { readableJson } from "./readable-json.ts";
 import { RowBinary } from "./row-binary.ts";
 import type { ClickHouseStore } from "./store.ts";
@@ -32,19 +33,34 @@ const oneBlock: ClickHouseSettings = {
 };
 const quorumTimeoutMs = 60_000;
 
+/** Server-side limit of an insert that is fenced: by far more than it takes. */
+const fencedSecondsMax = 120;
+/** Rows per insert are halved, down to this, while inserts take longer than a lease. */
+const rowsMin = 1_000;
+/** Interval of checking whether the lease was renewed. */
+const renewalPollMs = 100;
+
 /** Encodes a value by the column's type. */
 type Write = (rows: RowBinary, event: StorableEvent) => void;
 
-const columns: readonly (readonly [name: string, write: Write])[] = [
+const columns: readonly (readonly [name: string, type: string, write: Write])[] = [
   ...eventColumnNames.map((name) => {
     const column = eventColumns[name];
-    return [column.clickhouse ?? name, getWriter(column)] as const;
+    return [column.clickhouse ?? name, getType(column), getWriter(column)] as const;
   }),
-  ["properties_read", (rows, event) => rows.text(readableJson(event.propertiesText) ?? "")],
+  ["properties_read", "String", (rows, event) => rows.text(readableJson(event.propertiesText) ?? "")],
 ];
 
 const columnNames = columns.map(([name]) => name);
-const writes = columns.map(([, write]) => write);
+const columnTypes = columns.map(([, type]) => type);
+const writes = columns.map(([, , write]) => write);
+
+/** Without `LowCardinality`, which has the same binary format. */
+function getType({ kind, isNullable }: EventColumn): string {
+  const types = { integer: "Int32", boolean: "Bool", uuid: "UUID", bigint: "Int64", instant: "Int64" };
+  const type = kind === "text" || kind === "json" ? "String" : types[kind];
+  return isNullable === true ? `Nullable(${type})` : type;
+}
 
 function getWriter(column: EventColumn): Write {
   const value = valueFor<never>(column);
@@ -75,10 +91,17 @@ export class ClickHouseLoader implements EventStore {
   private isUncertain: boolean;
   private checkpointsHeldUntil = 0;
 
-  /** @param onProblem receives why loading has to wait, and null when it resumes */
+  /** Rows per insert. */
+  private rowsAtOnce = chunkRows;
+
+  /**
+   * @param onProblem receives why loading has to wait, and null when it resumes
+   * @param fence in a cluster
+   */
   constructor(
     private readonly store: ClickHouseStore,
     private readonly onProblem: (reason: ClickHouseUnreachableError | null) => void = () => undefined,
+    private readonly fence?: InsertFence,
   ) {
     this.isUncertain = store.outside.started !== undefined;
   }
@@ -112,13 +135,14 @@ export class ClickHouseLoader implements EventStore {
     const first = this.cursor(lane) + 1;
     const { id } = this.store.outside.storeId();
     const token = `${id}:${lane}:${first}:${last}`;
+    if (this.isUncertain && this.fence !== undefined) await this.waitUntil(this.fence.previousEnd);
     await this.untilDone(async () => {
       const missing = this.isUncertain ? await this.missing(lane, first, last) : () => true;
       this.isUncertain = true;
       // The division into chunks is deterministic: missing rows are sent with the token of their chunk.
       for (const [index, piece] of getChunks(events).entries()) {
         const rows = piece.filter(missing);
-        if (rows.length > 0) await this.insert(rows, `${token}:${index}`);
+        if (rows.length > 0) await this.insertAll(rows, `${token}:${index}`);
       }
     });
     this.store.outside.finish(lane, last);
@@ -142,6 +166,20 @@ export class ClickHouseLoader implements EventStore {
     this.wake?.();
   }
 
+  /** In several inserts if one takes longer than a lease. */
+  private async insertAll(events: readonly StorableEvent[], token: string): Promise<void> {
+    const size = this.rowsAtOnce;
+    try {
+      if (events.length <= size) return await this.insert(events, token);
+      for (let start = 0; start < events.length; start += size)
+        await this.insert(events.slice(start, start + size), `${token}:${start}:${size}`);
+    } catch (error) {
+      if (error instanceof ClickHouseError && error.code === lateInsertCode)
+        this.rowsAtOnce = Math.max(rowsMin, Math.ceil(Math.min(size, events.length) / 2));
+      throw error;
+    }
+  }
+
   private async insert(events: readonly StorableEvent[], token: string): Promise<void> {
     const rows = new RowBinary();
     for (const event of events) for (const write of writes) write(rows, event);
@@ -158,7 +196,28 @@ export class ClickHouseLoader implements EventStore {
     }
     // On a cluster, wait until the rows are on their shards.
     if (this.store.address.cluster !== null) settings.distributed_foreground_insert = 1;
-    await this.store.connection.insert("events", columnNames, rows.bytes, settings);
+    if (this.fence !== undefined) {
+      settings.max_execution_time = fencedSecondsMax;
+      // One block: its deadline is checked once.
+      Object.assign(settings, { max_threads: 1, max_insert_threads: "1" });
+    }
+    const check = this.fence && { types: columnTypes, condition: await this.condition(this.fence) };
+    await this.store.connection.insert("events", columnNames, rows.bytes, settings, check);
+  }
+
+  /** Waits while the lease is not renewed. @throws {LoadCancelledError} */
+  private async condition(fence: InsertFence): Promise<string> {
+    for (;;) {
+      const condition = await deadlineCondition(this.store.connection, fence);
+      if (condition !== undefined) return condition;
+      await this.waitUntil(performance.now() + renewalPollMs);
+    }
+  }
+
+  /** @throws {LoadCancelledError} */
+  private async waitUntil(end: number): Promise<void> {
+    if (end > performance.now()) await this.pause(end - performance.now());
+    if (this.isCancelled) throw new LoadCancelledError();
   }
 
   /** Finds the missing events of a batch that may be stored. */

@@ -22,9 +22,9 @@ interface ClickHouseMigration {
 
 /**
  * Insert tokens remembered by ClickHouse: a batch repeated after a lost response is stored once. A batch starts when
- * the previous one is finished, so ten would suffice.
+ * the previous one is finished, so ten would suffice, except for an insert that arrives much later.
  */
-export const deduplicationWindow = 1_000;
+export const deduplicationWindow = 10_000;
 
 /** Events with malicious timestamps share one partition instead of one per month. */
 const partition =
@@ -48,10 +48,12 @@ function engine(location: TableLocation, table: string, parameters: string, spre
 export const eventRows = ({ cluster }: TableLocation): string =>
   cluster === null ? "events" : "events_shard";
 
-function window({ cluster }: TableLocation): string {
-  return cluster === null
-    ? `non_replicated_deduplication_window = ${deduplicationWindow}`
-    : `replicated_deduplication_window = ${deduplicationWindow}, replicated_deduplication_window_seconds = 604800`;
+const windowSetting = ({ cluster }: TableLocation) =>
+  cluster === null ? "non_replicated_deduplication_window" : "replicated_deduplication_window";
+
+function window(location: TableLocation): string {
+  const own = `${windowSetting(location)} = ${deduplicationWindow}`;
+  return location.cluster === null ? own : `${own}, replicated_deduplication_window_seconds = 604800`;
 }
 
 function eventTables(location: TableLocation): string[] {
@@ -166,4 +168,18 @@ export async function migrateClickHouse(
     for (const statement of statements(location)) await connection.command(statement);
     await connection.command(`INSERT INTO schema_migration (version, name) VALUES (${version}, '${name}')`);
   }
+  await widenWindow(connection, location);
+}
+
+/** Tables of earlier versions remember fewer tokens. A larger window of the operator is kept. */
+async function widenWindow(connection: ClickHouseConnection, location: TableLocation): Promise<void> {
+  const [[full] = []] = await connection.rows(
+    `SELECT engine_full FROM system.tables WHERE database = '${location.database}' AND name = '${eventRows(location)}'`,
+  );
+  const setting = windowSetting(location);
+  const found = new RegExp(`\\b${setting} = (\\d+)`).exec(String(full))?.[1];
+  if (found !== undefined && Number(found) < deduplicationWindow)
+    await connection.command(
+      `ALTER TABLE ${eventRows(location)}${onCluster(location)} MODIFY SETTING ${setting} = ${deduplicationWindow}`,
+    );
 }

@@ -5,7 +5,8 @@
  *   bun server.ts FOLDER PORT USER PASSWORD
  *
  * Says `listening PORT` on standard output. `POST /.fault?kind=…&times=…` (no authorisation) makes it fail on purpose; with
- * `&unnamed` inserts of events lose their names, too. `GET /.held` tells whether one is held, and how many were done.
+ * `&unnamed` inserts of events lose their names, too, and with `&undated` their deadlines. `GET /.held` tells whether one is
+ * held, and how many were done and refused.
  */
 
 import { rmSync, writeFileSync } from "node:fs";
@@ -53,6 +54,10 @@ let isHolding = false;
 let inserted = 0;
 /** Inserts of events are done without their names, so that nothing tells that one was done before. */
 let areUnnamed = false;
+/** Inserts of events that were refused by the engine. */
+let refused = 0;
+/** Inserts are done without their conditions. */
+let areUndated = false;
 
 function inTurn<Value>(work: () => Promise<Value>): Promise<Value> {
   const done = last.then(work);
@@ -78,7 +83,8 @@ function settingsOf(url: URL): string[] {
   );
 }
 
-const insertPattern = /^\s*INSERT\s+INTO\s+(\S+)\s*\(([^)]*)\)\s*FORMAT\s+(\w+)\s*$/i;
+const insertPattern =
+  /^\s*INSERT\s+INTO\s+(\S+)\s*\(([^)]*)\)(?:\s*SELECT .* FROM input\('([^']*)'\) WHERE (.*?))?\s*FORMAT\s+(\w+)\s*$/i;
 
 async function run(statement: string, body: Buffer | undefined, url: URL): Promise<Uint8Array> {
   const database = url.searchParams.get("database");
@@ -94,7 +100,7 @@ async function run(statement: string, body: Buffer | undefined, url: URL): Promi
       await session.queryAsync(text, { format: url.searchParams.get("default_format") ?? "TabSeparated" })
     ).bytes();
   }
-  const [, table = "", names = "", format = ""] = insert;
+  const [, table = "", names = "", given, condition, format = ""] = insert;
   const types = new Map(
     Buffer.from(
       (await session.queryAsync(`DESCRIBE TABLE ${table}`, { format: "JSONCompactEachRow" })).bytes(),
@@ -105,7 +111,10 @@ async function run(statement: string, body: Buffer | undefined, url: URL): Promi
       .map((line) => JSON.parse(line) as [string, string])
       .map(([name, type]) => [name, type]),
   );
-  const structure = names.split(",").map((name) => `${name.trim()} ${types.get(name.trim())}`);
+  const ofTable = names.split(",").map((name) => `${name.trim()} ${types.get(name.trim())}`);
+  const structure = given ?? ofTable.join(", ");
+  // The engine in this process feeds no `input()`: the file stands in for it.
+  const where = condition === undefined || areUndated ? "" : ` WHERE ${condition}`;
   bodies += 1;
   const file = join(folder, `.body-${process.pid}-${bodies}`);
   writeFileSync(file, body!);
@@ -114,7 +123,7 @@ async function run(statement: string, body: Buffer | undefined, url: URL): Promi
     const all = [...settings, "max_threads = 1", "max_insert_threads = 1"].join(", ");
     const text =
       `INSERT INTO ${table} (${names}) SETTINGS ${all} ` +
-      `SELECT * FROM file(${literal(file)}, ${literal(format)}, ${literal(structure.join(", "))})`;
+      `SELECT * FROM file(${literal(file)}, ${literal(format)}, ${literal(structure)})${where}`;
     return (await session.queryAsync(text, { format: "Null" })).bytes();
   } finally {
     rmSync(file, { force: true });
@@ -180,10 +189,11 @@ const server = Bun.serve({
       release = Promise.withResolvers();
       isHolding = false;
       areUnnamed = url.searchParams.has("unnamed");
+      areUndated = url.searchParams.has("undated");
       broken = { kind, times: Number(url.searchParams.get("times") ?? "1") };
       return new Response("Ok.\n");
     }
-    if (url.pathname === "/.held") return Response.json({ isHolding, inserted });
+    if (url.pathname === "/.held") return Response.json({ isHolding, inserted, refused });
     if (!isAllowed(request, url)) {
       return failure(
         new Error(`Code: 516. DB::Exception: ${user}: Authentication failed. (AUTHENTICATION_FAILED)`),
@@ -222,6 +232,7 @@ const server = Bun.serve({
         headers: { "X-ClickHouse-Summary": "{}", "X-ClickHouse-Timezone": "UTC" },
       });
     } catch (error) {
+      if (isOfEvents) refused += 1;
       return failure(error);
     }
   },
