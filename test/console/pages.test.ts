@@ -37,7 +37,7 @@ const pages: readonly (readonly [path: string, heading: string, ready: string | 
   ["cohorts", "Cohorts", "Those who paid"],
   ["cohorts/new", "New cohort", "Add group"],
   ["cohorts/1", "Those who paid", "user-1"],
-  ["dashboards", "Dashboards", "Flag usage (2)"],
+  ["dashboards", "Dashboards", /^Flag usage \(\d+\)$/],
   ["activity", "Activity", "new-checkout"],
   ["activity?where=organization", "Activity", /./],
   ["settings", "Settings", "Secret key"],

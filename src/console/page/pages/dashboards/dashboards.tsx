@@ -98,7 +98,7 @@ export function Dashboards() {
           ) : (
             <Empty title={w.empty} icon="dashboards">
               <p class="muted">{w.emptyText}</p>
-              <Button onClick={() => setMaking(true)}>{w.newDashboard}</Button>
+              <Button href={to("explore")}>{w.goExplore}</Button>
             </Empty>
           )
         }
