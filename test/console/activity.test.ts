@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser } from "playwright-core";
 import { chromiumPath, startBrowser } from "../support/browser.ts";
 import { flagkeep, osUser, ServerProcess } from "../support/server.ts";
-import { openSignedIn, ownerCookie } from "./support.ts";
+import { axeFindings, openSignedIn, ownerCookie, password } from "./support.ts";
 
 describe.skipIf(chromiumPath === undefined)("the log of changes", () => {
   let server: ServerProcess;
@@ -37,6 +37,52 @@ describe.skipIf(chromiumPath === undefined)("the log of changes", () => {
     expect(await page.getByRole("button", { name: "Restore: new-checkout" }).count()).toBe(0);
     await page.goto("/console/activity?where=organization");
     await line(`a client at 127.0.0.1 failed to sign in as person ${claim.email}`).waitFor();
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
+  test("says what was done in sentences, equal ones once, with values side by side, and of one object", async () => {
+    const flags = `/api/projects/${server.made.project.id}/feature_flags/`;
+    const write = async (path: string, method: string, body: object) => {
+      const answer = await server.api(path, { method, body });
+      expect(answer.ok).toBe(true);
+      return ((await answer.json()) as { id: number }).id;
+    };
+    const groups = (share: number) => ({
+      filters: { groups: [{ properties: [], rollout_percentage: share }] },
+    });
+    for (let number = 0; number < 5; number++) await write(flags, "POST", { key: `many-${number}` });
+    const id = await write(flags, "POST", { key: "followed", ...groups(10) });
+    await write(`${flags}${id}/`, "PATCH", { active: false });
+    await write(`${flags}${id}/`, "PATCH", groups(50));
+    const email = server.made.user.email;
+    const signed = await fetch(`${server.url}/api/session/`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json", "X-Flagkeep-Console": "1" },
+      body: JSON.stringify({ email, password }),
+    });
+    const cookie = signed.headers.get("set-cookie")!.split(";")[0]!;
+    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: server.url });
+    await page.goto("/console/activity");
+    const line = (text: string | RegExp) => page.getByRole("listitem").filter({ hasText: text }).first();
+    await line("turned off followed").waitFor();
+    const many = line(/created 6 flags/);
+    await many.getByText("Show 6 changes").click();
+    await many.getByRole("link", { name: "many-3" }).waitFor();
+
+    const changed = line("condition set 1: rollout 10 → 50%");
+    await changed.getByText("Before and after").click();
+    await changed.locator("del").getByText("Condition set 1: 10%").waitFor();
+    await changed.locator("ins").getByText("Condition set 1: 50%").waitFor();
+    expect(await axeFindings(page)).toEqual([]);
+
+    await page.getByLabel("Object").selectOption("flag followed");
+    await page.waitForURL((url) => url.searchParams.get("object") === `FeatureFlag:${id}`);
+    await line("created flag followed").waitFor();
+    expect(await page.locator("li.change").count()).toBe(3);
+    await page.reload();
+    await line("turned off followed").waitFor();
+    expect(await page.locator("li.change").count()).toBe(3);
     await context.close();
     expect(troubles).toEqual([]);
   });

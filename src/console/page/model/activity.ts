@@ -2,7 +2,7 @@
 
 import { formatValue } from "../lib/format.ts";
 import { words } from "../messages/index.ts";
-import { filterDifferences } from "./draft.ts";
+import { describeFilters, filterDifferences } from "./draft.ts";
 import { type Filters, type ShortUser, userName } from "./flags.ts";
 
 const w = words.activity;
@@ -31,18 +31,77 @@ const derivedFields: ReadonlySet<string> = new Set([
   ...["is_calculating", "last_calculation", "errors_calculating", "count"],
 ]);
 
+const shownChanges = ({ detail: { changes } }: ActivityEntry) =>
+  changes.filter(({ field }) => !derivedFields.has(field));
+
+/** What was done, as a verb, and the changes that it does not say, one line each. */
+export function getSentence(entry: ActivityEntry): { verb: string; isSwitch: boolean; lines: string[] } {
+  const changes = shownChanges(entry);
+  const [first] = changes;
+  if (entry.activity === "updated" && changes.length === 1 && first?.field === "active") {
+    return { verb: first.after === true ? w.switchedOn : w.switchedOff, isSwitch: true, lines: [] };
+  }
+  return {
+    verb: w.verbs[entry.activity] ?? entry.activity.replaceAll("_", " "),
+    isSwitch: entry.activity === "activated" || entry.activity === "deactivated",
+    lines: changeLines(entry),
+  };
+}
+
+const collapsedWithinMs = 10 * 60_000;
+
+/** Consecutive entries that say the same of different items, within ten minutes of the newest. */
+export function collapseEntries(entries: readonly ActivityEntry[]): ActivityEntry[][] {
+  const groups: ActivityEntry[][] = [];
+  let key: string | undefined;
+  for (const entry of entries) {
+    const { verb, lines } = getSentence(entry);
+    const { note = "", trigger } = entry.detail;
+    const itsKey = JSON.stringify([
+      ...[getActorName(entry), verb, entry.scope, note, trigger?.job_id],
+      // What an item began with does not matter.
+      entry.activity === "created" ? [] : lines,
+    ]);
+    const group = groups.at(-1);
+    const isNear =
+      group !== undefined &&
+      new Date(group[0]!.created_at).getTime() - new Date(entry.created_at).getTime() <= collapsedWithinMs;
+    if (isNear && itsKey === key) group.push(entry);
+    else groups.push([entry]);
+    key = itsKey;
+  }
+  return groups;
+}
+
+/** The fields of a change before and after, each as lines of text. */
+export function sideBySide(entry: ActivityEntry): { field: string; before: string[]; after: string[] }[] {
+  return shownChanges(entry).map(({ field, before, after }) => {
+    const isFilters = entry.scope === "FeatureFlag" && field === "filters";
+    const lines = (value: unknown) =>
+      isFilters && isObject(value) ? describeFilters(value as Filters) : jsonLines(value);
+    return {
+      field: isFilters ? words.flag.tabs.release : w.fieldName(field),
+      before: lines(before),
+      after: lines(after),
+    };
+  });
+}
+
+function jsonLines(value: unknown): string[] {
+  if (value === null || value === undefined || value === "") return [];
+  if (typeof value === "string") return value.split("\n");
+  return JSON.stringify(value, null, 2).split("\n");
+}
+
 /** One line per change of an entry. */
 export function changeLines(entry: ActivityEntry): string[] {
-  const { changes } = entry.detail;
-  return changes
-    .filter(({ field }) => !derivedFields.has(field))
-    .flatMap(({ field, before, after }) => {
-      if (entry.scope === "FeatureFlag" && field === "filters" && isObject(before) && isObject(after)) {
-        return filterDifferences(before as Filters, after as Filters);
-      }
-      if (field === "active") return [after === true ? w.switchedOn : w.switchedOff];
-      return [w.field(field, short(before), short(after))];
-    });
+  return shownChanges(entry).flatMap(({ field, before, after }) => {
+    if (entry.scope === "FeatureFlag" && field === "filters" && isObject(before) && isObject(after)) {
+      return filterDifferences(before as Filters, after as Filters);
+    }
+    if (field === "active") return [after === true ? w.switchedOn : w.switchedOff];
+    return [w.field(field, short(before), short(after))];
+  });
 }
 
 /** The actor: a user, an actor in place of one, or the server itself. */

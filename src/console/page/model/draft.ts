@@ -1,6 +1,6 @@
 /** A flag being edited: its changes in words, and validation errors by field. Pure. */
 
-import { decimal } from "../lib/format.ts";
+import { decimal, formatValue } from "../lib/format.ts";
 import { words } from "../messages/index.ts";
 import { type ConditionSet, type Filters, type Flag, formatCondition, rolloutSummary } from "./flags.ts";
 
@@ -78,6 +78,20 @@ export function differences(before: Draft, after: Draft): string[] {
   if (before.keepsOverLogin !== after.keepsOverLogin) lines.push(d.keep(after.keepsOverLogin));
   lines.push(...filterDifferences(before.filters, after.filters));
   return lines;
+}
+
+/** A flag's filters, one line per condition set, variant and payload. */
+export function describeFilters({ groups = [], multivariate, payloads = {} }: Filters): string[] {
+  return [
+    ...groups.map((set, index) => {
+      const variant = set.variant ? ` · ${w.variantOfSet} ${set.variant}` : "";
+      return `${w.set(index + 1)}: ${rolloutSummary({ groups: [set] })}${variant}`;
+    }),
+    ...(multivariate?.variants ?? []).map(
+      ({ key, rollout_percentage: share }) => `${w.variantOfSet} ${key}: ${decimal(share)}%`,
+    ),
+    ...Object.entries(payloads).map(([key, payload]) => `${w.payload(key)}: ${formatValue(payload)}`),
+  ];
 }
 
 const describedFilters = new Set(["groups", "multivariate", "payloads"]);

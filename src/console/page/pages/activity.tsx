@@ -41,18 +41,20 @@ export function Activity() {
   const days = Number(query.since);
   const from = days > 0 ? new Date(Date.now() - days * dayMs).toISOString() : undefined;
   const wanted = (query.who ?? "").toLowerCase();
+  const [scope = query.kind, item] = query.object?.split(/:(.*)/s) ?? [];
   const log = useResource<{ results: ActivityEntry[]; total_count: number }>(
-    `activity ${project.value?.id} ${where} ${query.kind} ${query.by} ${query.since} ${limit}`,
+    `activity ${project.value?.id} ${where} ${scope} ${item} ${query.by} ${query.since} ${limit}`,
     (signal) =>
-      request(`${path}${queryString({ limit, scope: query.kind, user: query.by, date_from: from })}`, {
+      request(`${path}${queryString({ limit, scope, item_id: item, user: query.by, date_from: from })}`, {
         signal,
       }),
   );
+  const objects = getObjects(log.data?.results ?? [], query.object);
   const members = useResource<{ results: { user: { uuid: string; first_name: string; email: string } }[] }>(
     "members",
     (signal) => request("/api/organizations/@current/members/?limit=500", { signal }),
   );
-  const isFiltered = ["kind", "by", "since", "who"].some((name) => query[name]);
+  const isFiltered = ["kind", "object", "by", "since", "who"].some((name) => query[name]);
   const isShown = (entry: ActivityEntry) =>
     wanted === "" ||
     `${getActorName(entry)} ${entry.user.email} ${entry.detail.name}`.toLowerCase().includes(wanted);
@@ -95,7 +97,7 @@ export function Activity() {
             onInput={(who) => set({ who: who || undefined })}
           />
         }
-        count={["where", "kind", "by", "since"].filter((name) => query[name]).length}
+        count={["where", "kind", "object", "by", "since"].filter((name) => query[name]).length}
       >
         <Segments
           label={w.where}
@@ -112,7 +114,17 @@ export function Activity() {
           isLabelHidden
           value={query.kind ?? ""}
           choices={kinds.map((kind) => [kind, kind === "" ? w.allKinds : (w.scopes[kind] ?? kind)] as const)}
-          onChange={(kind) => set({ kind: kind || undefined })}
+          onChange={(kind) => set({ kind: kind || undefined, object: undefined })}
+        />
+        <Select
+          label={w.object}
+          isLabelHidden
+          value={query.object ?? ""}
+          choices={[
+            ["", w.anyObject],
+            ...objects.filter(([object]) => !query.kind || object.startsWith(`${query.kind}:`)),
+          ]}
+          onChange={(object) => set({ object: object || undefined })}
         />
         <Select
           label={w.by}
@@ -180,6 +192,22 @@ export function Activity() {
       </Content>
     </Page>
   );
+}
+
+/** Names of objects in the log, by scope and id; those seen before a filter was chosen stay. */
+const knownObjects = new Map<number | undefined, Map<string, string>>();
+
+function getObjects(entries: readonly ActivityEntry[], chosen: string | undefined): [string, string][] {
+  const known = knownObjects.get(project.value?.id) ?? new Map<string, string>();
+  knownObjects.set(project.value?.id, known);
+  for (const { scope, item_id: id, detail } of entries) {
+    const object = `${scope}:${id}`;
+    // The newest entry has the present name.
+    if (!known.has(object)) known.set(object, `${w.scopes[scope] ?? scope} ${detail.name || id}`);
+  }
+  const isUnknown = chosen !== undefined && !known.has(chosen);
+  const all: [string, string][] = isUnknown ? [...known, [chosen, chosen]] : [...known];
+  return all.sort(([, one], [, other]) => one.localeCompare(other));
 }
 
 /** Ids of deletions whose flag was not restored since; the newest entry comes first. */
