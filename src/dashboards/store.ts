@@ -138,7 +138,7 @@ export function createDashboard(
   metadata: Metadata,
   input: {
     projectId: number;
-    by: number;
+    by: number | null;
     fields: Partial<DashboardFields>;
     /** ID of the dashboard whose description, filters, tags and tiles are copied; insights are shared by both. */
     copiedFrom?: number | undefined;
@@ -350,7 +350,7 @@ export interface InsightLinks {
  */
 export function createInsight(
   metadata: Metadata,
-  input: { projectId: number; by: number; fields: Partial<InsightFields>; links: InsightLinks },
+  input: { projectId: number; by: number | null; fields: Partial<InsightFields>; links: InsightLinks },
   now: Date,
 ): Insight {
   return metadata.change((t) => {

@@ -3,7 +3,7 @@
 import { and, eq, isNotNull } from "drizzle-orm";
 import type { Project } from "../accounts/project-directory.ts";
 import { flag as flags } from "../accounts/schema.ts";
-import type { InsightQueries } from "../dashboards/api/insights.ts";
+import type { InsightQueries } from "../dashboards/api/compute-insight.ts";
 import type { ExperimentRequest } from "../events/insights/experiment.ts";
 import { webSettings } from "../events/web/web-query.ts";
 import { getVariants } from "../flags/rules/types.ts";

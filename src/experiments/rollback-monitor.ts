@@ -8,7 +8,7 @@ import { and, desc, eq, gte } from "drizzle-orm";
 import type { Author } from "../accounts/activity.ts";
 import type { Metadata } from "../accounts/metadata.ts";
 import { activity } from "../accounts/schema.ts";
-import type { InsightQueries } from "../dashboards/api/insights.ts";
+import type { InsightQueries } from "../dashboards/api/compute-insight.ts";
 import { editByActor } from "../flags/api/feature-flags.ts";
 import { findFlag } from "../flags/store/flag.ts";
 import type { FlagWriteDeps } from "../flags/store/flag-writes.ts";

@@ -2,6 +2,7 @@
 
 import { annotationOperations } from "./annotations.ts";
 import { cohortOperations } from "./cohorts.ts";
+import { dashboardOperations } from "./dashboards.ts";
 import { earlyAccessOperations, setStage } from "./early-access.ts";
 import { holdoutOperations } from "./experiment-holdouts.ts";
 import { planningOperations } from "./experiment-planning.ts";
@@ -9,6 +10,7 @@ import { savedMetricOperations } from "./experiment-saved-metrics.ts";
 import { experimentOperations } from "./experiments.ts";
 import { explainOperations, flagOperations } from "./flags.ts";
 import { groupOperations } from "./groups.ts";
+import { insightOperations } from "./insights.ts";
 import { memberOperations } from "./members.ts";
 import type { Operation } from "./operation.ts";
 import { organizationOperations } from "./organizations.ts";
@@ -44,6 +46,8 @@ export const operations: readonly Operation[] = [
   ...holdoutOperations,
   ...savedMetricOperations,
   ...planningOperations,
+  ...dashboardOperations,
+  ...insightOperations,
   ...shareLinkOperations,
   ...annotationOperations,
 ];

@@ -3,7 +3,7 @@
 import type { Metadata } from "../accounts/metadata.ts";
 import type { CohortCalculator } from "../cohorts/cohort-calculation.ts";
 import { findCohort, membership } from "../cohorts/cohorts.ts";
-import type { InsightOutcome, InsightQueries, InsightRun } from "../dashboards/api/insights.ts";
+import type { InsightOutcome, InsightQueries, InsightRun } from "../dashboards/api/compute-insight.ts";
 import type { EngineClient } from "../engine/client.ts";
 import type { ConditionRequest } from "../engine/query-types.ts";
 import type { TrendsRequest } from "../events/insights/event-source.ts";

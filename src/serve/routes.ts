@@ -3,8 +3,7 @@
 import { activityRoutes } from "../accounts/api/activity.ts";
 import { sessionRoutes } from "../accounts/api/sessions.ts";
 import { type CohortDeps, cohortRoutes } from "../cohorts/api/cohorts.ts";
-import { dashboardRoutes } from "../dashboards/api/dashboards.ts";
-import { type InsightDeps, insightRoutes } from "../dashboards/api/insights.ts";
+import type { InsightDeps } from "../dashboards/api/compute-insight.ts";
 import { experimentRoutes } from "../experiments/api/routes.ts";
 import type { ComputeDeps } from "../experiments/compute.ts";
 import { type BlastRadiusCounter, blastRadiusRoutes } from "../flags/api/blast-radius.ts";
@@ -23,6 +22,7 @@ import type { FlagWriteDeps } from "../flags/store/flag-writes.ts";
 import type { Route } from "../http/route.ts";
 import { annotationOperations } from "../operations/annotations.ts";
 import { cohortOperations } from "../operations/cohorts.ts";
+import { dashboardOperations } from "../operations/dashboards.ts";
 import { type EnrollmentDeps, earlyAccessOperations } from "../operations/early-access.ts";
 import { holdoutOperations } from "../operations/experiment-holdouts.ts";
 import { planningOperations } from "../operations/experiment-planning.ts";
@@ -30,6 +30,7 @@ import { savedMetricOperations } from "../operations/experiment-saved-metrics.ts
 import { experimentOperations } from "../operations/experiments.ts";
 import { flagOperations } from "../operations/flags.ts";
 import { groupOperations } from "../operations/groups.ts";
+import { insightOperations } from "../operations/insights.ts";
 import { memberOperations } from "../operations/members.ts";
 import { organizationOperations } from "../operations/organizations.ts";
 import { personalKeyOperations } from "../operations/personal-keys.ts";
@@ -98,8 +99,7 @@ export function managementRoutes(deps: ManagementDeps): Route[] {
     ...operationRoutes(earlyAccessOperations, deps),
     ...surveyRoutes(deps),
     ...operationRoutes([...surveyOperations, ...surveyResultOperations], deps),
-    ...dashboardRoutes(deps),
-    ...insightRoutes(deps),
+    ...operationRoutes([...dashboardOperations, ...insightOperations], deps),
     ...operationRoutes(annotationOperations, deps),
     ...operationRoutes(shareLinkOperations, deps),
     ...operationRoutes([...personOperations, ...groupOperations], deps),

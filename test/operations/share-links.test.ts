@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { createKey } from "../../src/accounts/personal-keys.ts";
 import { createUser, setUserActive } from "../../src/accounts/users.ts";
-import type { InsightQueries } from "../../src/dashboards/api/insights.ts";
+import type { InsightQueries } from "../../src/dashboards/api/compute-insight.ts";
 import { sharedRoutes } from "../../src/dashboards/api/shared.ts";
 import { TestServer } from "../support/management-server.ts";
 

@@ -26,8 +26,7 @@ import { toApiTimeOrNull } from "../../lib/api-time.ts";
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
 import { type OpenedLink, openShareLink } from "../share-links.ts";
 import { getTiles, type Insight } from "../store.ts";
-import { withDates } from "./dashboards.ts";
-import { compute, type InsightDeps } from "./insights.ts";
+import { compute, type InsightDeps, withDates } from "./compute-insight.ts";
 
 export const shareTag = "Share links";
 const passwordHeader = "x-flagkeep-share-password";
@@ -168,8 +167,8 @@ async function insightBody(
     display: typeof display === "string" ? display : null,
   };
   if (toStatement(query) !== undefined) return { ...shown, ...none, problem: "Share links do not show SQL." };
-  const call = { project, now, query: new URLSearchParams(), limits: noScopes };
-  const computed = await compute(deps, call, insight).catch(() => undefined);
+  const options = { project, now, refresh: null, limits: noScopes };
+  const computed = await compute(deps, options, insight).catch(() => undefined);
   if (computed === undefined) return { ...shown, ...none };
   if ("problem" in computed) return { ...shown, ...none, problem: computed.problem };
   return { ...shown, result: computed.result, last_refresh: toApiTimeOrNull(computed.at), problem: null };

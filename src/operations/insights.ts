@@ -1,0 +1,130 @@
+/** Insights: stored queries over events, and their results (contract: management-api 6.3). */
+
+import type { Static } from "@sinclair/typebox";
+import { getCreatorId } from "../accounts/activity.ts";
+import { findUser } from "../accounts/users.ts";
+import { compute, type InsightDeps } from "../dashboards/api/compute-insight.ts";
+import {
+  type Computed,
+  exampleInsight as example,
+  InsightBody,
+  InsightInput,
+  insightBody,
+} from "../dashboards/api/insight-schemas.ts";
+import {
+  createInsight,
+  findInsight,
+  getDashboards,
+  type Insight,
+  listInsights,
+  tagsOfInsight,
+  updateInsight,
+} from "../dashboards/store.ts";
+import { refreshNames, refreshWords } from "../events/insights/insight-cache.ts";
+import { unavailable } from "../http/documented-responses.ts";
+import { notFound } from "../http/http-error.ts";
+import { enumeration, object, optional, pageOf, string } from "../http/schemas.ts";
+import { getAuthor, getLimits, listOperation, operation, type ProjectContext } from "./operation.ts";
+
+type Context = ProjectContext<InsightDeps>;
+
+const tag = "Insights";
+const withoutResult = { ...example, last_refresh: null, result: null };
+
+/** Maximum age of results. */
+export const RefreshQuery = object({
+  refresh: optional(enumeration(refreshNames, { description: refreshWords })),
+});
+/** Routes that write read it too. */
+export const readRefresh = (query: URLSearchParams) => ({ refresh: query.get("refresh") });
+
+function body({ stores: { metadata } }: Context, insight: Insight, computed?: Computed) {
+  return insightBody(insight, {
+    creator: insight.createdById === null ? undefined : findUser(metadata.db, insight.createdById),
+    dashboards: getDashboards(metadata.db, insight.id),
+    tags: tagsOfInsight(metadata.db, insight.id),
+    computed,
+  });
+}
+
+const listAllInsights = listOperation({
+  ...{ id: "insights.list", on: "project", scope: "insight:read", tag },
+  summary: "List insights",
+  description: "Without results; get a single insight for its result.",
+  http: { method: "GET", path: "/insights", answer: "One page of insights." },
+  input: object({
+    search: optional(string({ description: "Part of the name." })),
+    short_id: optional(string()),
+  }),
+  output: pageOf("InsightPage", InsightBody),
+  example: withoutResult,
+  readQuery: (query) => ({
+    search: query.get("search") || undefined,
+    shortId: query.get("short_id") || undefined,
+  }),
+  run: (context: Context, { limit, offset, ...filter }) => {
+    const { stores, project } = context;
+    const { insights, count } = listInsights(stores.metadata.db, project.id, filter, { limit, offset });
+    return { count, results: insights.map((insight) => body(context, insight)) };
+  },
+});
+
+const createNewInsight = operation({
+  ...{ id: "insights.create", on: "project", scope: "insight:write", tag },
+  summary: "Create an insight",
+  http: { method: "POST", path: "/insights", status: 201, answer: "The new insight." },
+  input: InsightInput,
+  inputExample: { name: example.name, query: example.query, dashboards: [31] },
+  output: InsightBody,
+  example: withoutResult,
+  run: (context: Context, input) => {
+    const { stores, project, actor, now } = context;
+    const fields = { projectId: project.id, by: getCreatorId(getAuthor(actor)), ...getFields(input) };
+    return body(context, createInsight(stores.metadata, fields, now));
+  },
+});
+
+const getOneInsight = operation({
+  ...{ id: "insights.get", on: "project", scope: "insight:read", tag },
+  summary: "Get an insight with its result",
+  description: "By id or short id. If the result cannot be computed, `query_status` has the error.",
+  http: { method: "GET", path: "/insights/:id", answer: "The insight.", errors: unavailable },
+  input: object({ id: string(), ...RefreshQuery.properties }),
+  output: InsightBody,
+  example,
+  readQuery: readRefresh,
+  run: async (context: Context, { id, refresh }) => {
+    const { stores, project, actor, now } = context;
+    const insight = findInsight(stores.metadata.db, project.id, id);
+    if (!insight) throw notFound();
+    const options = { project, limits: getLimits(actor), now, refresh };
+    return body(context, insight, await compute(stores, options, insight));
+  },
+});
+
+const updateOneInsight = operation({
+  ...{ id: "insights.update", on: "project", scope: "insight:write", tag },
+  summary: "Update or delete an insight",
+  description: "`deleted: false` restores a deleted insight.",
+  http: { method: "PATCH", path: "/insights/:id", answer: "The insight." },
+  input: object({ id: string(), ...InsightInput.properties }),
+  inputExample: { name: "Orders" },
+  output: InsightBody,
+  example: withoutResult,
+  run: (context: Context, { id, ...input }) => {
+    const { stores, project, now } = context;
+    const of = { projectId: project.id, name: id };
+    return body(context, updateInsight(stores.metadata, of, getFields(input), now));
+  },
+});
+
+/** Splits a body into columns of the insight and its links. */
+function getFields({ dashboards, tags, derived_name: derivedName, ...fields }: Static<typeof InsightInput>) {
+  return {
+    fields: { ...fields, ...(derivedName === undefined ? {} : { derivedName }) },
+    links: { dashboards, tags },
+  };
+}
+
+/** In the order of the documentation. */
+export const insightOperations = [listAllInsights, createNewInsight, getOneInsight, updateOneInsight];
