@@ -87,8 +87,19 @@ export class RecordBatch {
    * @param eventBytesMax of the JSON of an event.
    */
   check(eventBytesMax: number): void {
-    this.checkEventSizes(eventBytesMax);
-    const mapped = this.items.filter((item): item is MappedItem => typeof item.text === "string");
+    this.checkEvents(this.items, eventBytesMax);
+    this.checkPropertySizes();
+    if (this.rejected.size > 0) this.checkEvents(this.removeRejected(), eventBytesMax);
+    if (this.rejected.size > 0) this.items = this.items.filter(({ line }) => !this.rejected.has(line));
+    this.rejects.sort((one, other) => one.line - other.line);
+  }
+
+  private checkEvents(items: readonly LineItem[], eventBytesMax: number): void {
+    // Rows of persons and groups have the limit of their properties.
+    for (const item of items)
+      if (item.snapshot === undefined && isLarger(item.text, eventBytesMax))
+        this.reject(item.line, tooLarge, getRecord(item));
+    const mapped = items.filter((item): item is MappedItem => typeof item.text === "string");
     const refusals = getRejections(mapped.map(({ text }) => text));
     mapped.forEach(({ line, record, timeProblem }, index) => {
       const rejection = refusals[index];
@@ -96,22 +107,44 @@ export class RecordBatch {
         rejection === undefined || withoutTime.has(rejection) ? (timeProblem ?? rejection) : rejection;
       if (reason !== undefined) this.reject(line, reason, record);
     });
-    this.checkPropertySizes();
-    if (this.rejected.size > 0) this.items = this.items.filter(({ line }) => !this.rejected.has(line));
-    this.rejects.sort((one, other) => one.line - other.line);
+  }
+
+  /**
+   * Removes the rejected records; the next record that would have generated the same event generates it instead.
+   *
+   * @returns the events generated instead.
+   */
+  private removeRejected(): MappedItem[] {
+    const claims = new Map<string, NonNullable<MappedItem["claim"]>>();
+    const left = this.items.filter((item) => {
+      const isRejected = this.rejected.has(item.line);
+      if (isRejected && "claim" in item && item.claim !== undefined) claims.set(item.claim.news, item.claim);
+      return !isRejected;
+    });
+    if (claims.size === 0) {
+      this.items = left;
+      return [];
+    }
+    const instead: MappedItem[] = [];
+    this.items = left.flatMap((item): LineItem[] => {
+      if (!("spares" in item) || item.spares === undefined) return [item];
+      const generated = item.spares.flatMap(({ news, make }): MappedItem[] => {
+        const claim = claims.get(news);
+        if (claim === undefined) return [];
+        claims.delete(news);
+        return [{ ...make(), claim, line: item.line, record: item.record }];
+      });
+      instead.push(...generated);
+      return [...generated, item];
+    });
+    for (const claim of claims.values()) claim.release();
+    return instead;
   }
 
   private reject(line: number, reason: string, record: Reject["record"]): void {
     if (this.rejected.has(line)) return;
     this.rejected.set(line, reason);
     this.rejects.push({ line, reason, record });
-  }
-
-  /** Rows of persons and groups have the limit of their properties. */
-  private checkEventSizes(eventBytesMax: number): void {
-    for (const item of this.items)
-      if (item.snapshot === undefined && isLarger(item.text, eventBytesMax))
-        this.reject(item.line, tooLarge, getRecord(item));
   }
 
   /** Finds properties of persons and groups that ingestion does not store: their event stays (contract, import O4). */

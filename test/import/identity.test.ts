@@ -354,3 +354,23 @@ describe("the map of devices", () => {
     expect(decide("e", "u2", false)).toEqual([true]);
   });
 });
+
+test("a rejected record does not take its pair along: the next record of the pair links it", async () => {
+  const project = await SampleProject.create();
+  const record = (event: string | null, user: string) => ({
+    ...{ event_type: event, user_id: user, device_id: `${user}-device`, event_time: "2024-05-01 10:00:00" },
+    ...{ groups: { company: user }, group_properties: { company: { size: 3 } } },
+  });
+  const records = [record(null, "u1"), record("a", "u1"), record("b", "u1"), record(null, "u2")];
+  const [dry, summary] = [
+    await project.records(records, "--dry-run"),
+    await project.records([...records, record("late", "u3")]),
+  ];
+  expect(dry).toMatchObject({ accepted: 2, rejected: 2, made: 2 });
+  expect(summary).toMatchObject({ accepted: 3, rejected: 2, made: 4 });
+  expect(await project.persons()).toEqual([
+    ["u1", "u1-device"],
+    ["u3", "u3-device"],
+  ]);
+  expect(await project.records(records)).toMatchObject({ accepted: 0, duplicate: 2, made: 0 });
+}, 60_000);

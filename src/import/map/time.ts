@@ -14,6 +14,8 @@ export type TimeProblem =
 
 /** 1990-01-01: small numbers that are not times would be earlier. */
 const earliestMicros = 631_152_000_000_000;
+/** Of dates, on either side of 1970. */
+const dateMicrosMax = 8.64e18;
 /** How far ahead of this computer's clock a number may be; beyond this it is not a time. */
 const aheadMicrosMax = microsPerDay;
 
@@ -57,6 +59,7 @@ export function toTime(
     return "historical_event_without_timestamp";
   const micros = toMicros(written);
   if (micros === undefined) return "ignored_invalid_timestamp";
+  if (Math.abs(micros) > dateMicrosMax) return "timestamp_out_of_range";
   if (zone !== undefined && isLocal(written, micros, zone)) return zone.toInstant(micros);
   if (nowMicros === undefined || isDate(written)) return micros;
   const isInRange = micros >= earliestMicros && micros <= nowMicros + aheadMicrosMax;

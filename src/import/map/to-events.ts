@@ -25,8 +25,22 @@ export interface FinishedEvent {
     unlinked?: string;
   };
   legacy?: LegacyEvent;
+  /** Of a generated event: no other record of the import generates it, unless this one is rejected. */
+  claim?: NewsClaim;
+  /** What an earlier record has generated, and this one would otherwise. */
+  spares?: readonly Spare[];
   /** For the summary; absent: it has no time. */
   about?: { distinctId: string; micros: number };
+}
+
+interface NewsClaim {
+  news: string;
+  release: () => void;
+}
+
+interface Spare {
+  news: string;
+  make: () => FinishedEvent;
 }
 
 /**
@@ -39,8 +53,8 @@ export interface LegacyEvent {
   distinctIds: readonly string[];
 }
 
-/** Returns whether a string is new, and remembers it. */
-export type IsNew = (text: string) => boolean;
+/** Remembers a string. @returns undefined if it is not new */
+export type IsNew = (text: string) => Pick<NewsClaim, "release"> | undefined;
 
 export interface FinishOptions {
   /** The clock of this computer. */
@@ -75,7 +89,16 @@ export function toEvents(
       ...(olds.length === 0 ? {} : { legacy: getLegacy(each, olds) }),
       ...(each.isLink ? { link: { pair: each.pair!, unlinked: unlinkedString(event, uuid) } } : {}),
     };
-    return [...getGenerated(each, uuid, olds[0], event.timestamp, options), own];
+    const generated = getGenerated(each, uuid, olds[0], event.timestamp);
+    if (generated.length === 0) return [own];
+    const made: FinishedEvent[] = [];
+    const spares: Spare[] = [];
+    for (const { news, make } of generated) {
+      const claim = options.isNews(news);
+      if (claim === undefined) spares.push({ news, make });
+      else made.push({ ...make(), claim: { news, release: claim.release } });
+    }
+    return [...made, spares.length === 0 ? own : { ...own, spares }];
   });
 }
 
@@ -155,35 +178,34 @@ function getGenerated(
   uuid: string,
   legacyUuid: string | undefined,
   timestamp: Json,
-  { isNews }: FinishOptions,
-): FinishedEvent[] {
-  const made: FinishedEvent[] = [];
-  const add = (id: string, event: JsonObject, more: Pick<FinishedEvent, "link" | "legacy">) =>
-    made.push({
-      ...{ uuid: id, text: JSON.stringify({ ...event, uuid: id }), timeProblem: undefined, isMade: true },
-      ...more,
+): Spare[] {
+  const finished = (id: string, event: JsonObject, more: Pick<FinishedEvent, "link" | "legacy">) => ({
+    ...{ uuid: id, text: JSON.stringify({ ...event, uuid: id }), timeProblem: undefined, isMade: true },
+    ...more,
+  });
+  const generated: Spare[] = [];
+  if (pair !== undefined && !isLink)
+    generated.push({
+      news: `pair:${JSON.stringify(pair)}`,
+      make: () => {
+        const { uuid: id, event } = getLink(pair, timestamp);
+        return finished(id, event, { link: { pair } });
+      },
     });
-  if (pair !== undefined && !isLink && isNews(`pair:${JSON.stringify(pair)}`)) {
-    const { uuid: id, event } = getLink(pair, timestamp);
-    add(id, event, { link: { pair } });
-  }
   for (const { type, key, properties } of groups) {
-    if (!isNews(`group:${JSON.stringify([type, key, properties])}`)) continue;
-    const idOf = (event: string) =>
-      Bun.randomUUIDv5(`group:${event}:${JSON.stringify([type, key])}`, importNamespace);
-    const inside = { $group_type: type, $group_key: key, $group_set: properties };
-    const event = toEvent("$groupidentify", source.distinct_id, timestamp, inside);
-    const legacy =
-      legacyUuid === undefined
-        ? {}
-        : {
-            legacy: {
-              uuids: [idOf(legacyUuid)],
-              names: ["$groupidentify"],
-              distinctIds: [String(source.distinct_id)],
-            },
-          };
-    add(idOf(uuid), event, legacy);
+    const make = () => {
+      const idOf = (event: string) =>
+        Bun.randomUUIDv5(`group:${event}:${JSON.stringify([type, key])}`, importNamespace);
+      const inside = { $group_type: type, $group_key: key, $group_set: properties };
+      const event = toEvent("$groupidentify", source.distinct_id, timestamp, inside);
+      const distinctIds = [String(source.distinct_id)];
+      const legacy =
+        legacyUuid === undefined
+          ? {}
+          : { legacy: { uuids: [idOf(legacyUuid)], names: ["$groupidentify"], distinctIds } };
+      return finished(idOf(uuid), event, legacy);
+    };
+    generated.push({ news: `group:${JSON.stringify([type, key, properties])}`, make });
   }
-  return made;
+  return generated;
 }
