@@ -6,6 +6,7 @@
 
 import { and, desc, eq, gte, isNull, lt, sql } from "drizzle-orm";
 import type { Json, JsonObject } from "../lib/json.ts";
+import { orderedUuid } from "../lib/uuid.ts";
 import type { MetadataTx, Reading } from "./db.ts";
 import { activity, user } from "./schema.ts";
 import { queueWebhooks } from "./webhooks/outbox.ts";
@@ -98,7 +99,7 @@ function getTrigger(by: Author): (Trigger & Partial<Pick<Approver, "proposed_by"
 /** Writes one entry. Ids sort like times, and those of the same millisecond in their order. Webhooks report those of flags. */
 export function recordActivity(t: MetadataTx, entry: NewActivity): void {
   const userId = userIdOf(entry.by);
-  const id = Bun.randomUUIDv7("hex", entry.now);
+  const id = orderedUuid(entry.now);
   t.insert(activity)
     .values({
       id,
