@@ -139,6 +139,59 @@ describe.skipIf(chromiumPath === undefined)("a cohort that a critical flag uses 
   });
 });
 
+describe.skipIf(chromiumPath === undefined)("an earlier version of a flag", () => {
+  const at = ownersBrowser();
+
+  test.each(["critical", "all"])(
+    "is proposed where approvals are %s, also by a flag's dependents",
+    async (approvals) => {
+      const project = `/api/projects/${at.server.made.project.id}/`;
+      const send = async (method: string, path: string, body: object) => {
+        const answer = await at.server.api(project + path, { method, body });
+        expect([path, answer.ok]).toEqual([path, true]);
+        return (await answer.json()) as { id: number };
+      };
+      await send("PATCH", "", { approvals: "off" });
+      const { id } = await send("POST", "feature_flags/", {
+        key: `earlier-${approvals}`,
+        rollout_percentage: 10,
+      });
+      await send("PATCH", `feature_flags/${id}/`, { rollout_percentage: 60 });
+      await send("POST", "feature_flags/", {
+        ...{ key: `needs-${approvals}`, tags: ["critical"] },
+        filters: {
+          groups: [
+            {
+              properties: [{ key: String(id), type: "flag", operator: "flag_evaluates_to", value: true }],
+              rollout_percentage: 100,
+            },
+          ],
+        },
+      });
+      await send("PATCH", "", { approvals });
+      // Of a flag that only its dependents protect, the server says so.
+      const { page, context, troubles } = await at.open(403);
+      await page.goto(`/console/flags/${id}?tab=history`);
+      await page.getByRole("button", { name: "Restore this version" }).first().click();
+      if (approvals === "critical")
+        await page.getByRole("dialog").getByRole("button", { name: "Restore this version" }).click();
+      const dialog = page.getByRole("dialog", { name: `Propose change: earlier-${approvals}` });
+      await dialog.getByLabel("Reason (optional)").fill("Back to 10 %");
+      expect(await axeFindings(page)).toEqual([]);
+      await dialog.getByRole("button", { name: "Propose change" }).click();
+      await dialog.waitFor({ state: "detached" });
+      await page.getByRole("tab", { name: "Release" }).click();
+      const proposal = page.getByRole("region", { name: "Proposed change" });
+      await proposal.getByText("Back to 10 %").waitFor();
+      await proposal.getByText(/rollout 60 → 10%/).waitFor();
+      const answer = await at.server.api(`${project}feature_flags/${id}/`);
+      expect(await answer.json()).toMatchObject({ rollout_percentage: 60 });
+      await context.close();
+      expect(troubles).toEqual([]);
+    },
+  );
+});
+
 describe.skipIf(chromiumPath === undefined)("several flags at once", () => {
   const at = ownersBrowser();
 

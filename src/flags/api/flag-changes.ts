@@ -20,6 +20,7 @@ import {
   pageOf,
   record,
   string,
+  uuid,
   withPage,
 } from "../../http/schemas.ts";
 import { toApiTime, toApiTimeOrNull } from "../../lib/api-time.ts";
@@ -46,6 +47,7 @@ import { affectedKeysFinder } from "../store/protected-flags.ts";
 import { changeRequestBody, exampleRequest, RequestBody, userOrNull } from "./change-request-body.ts";
 import { approveForCall, assertMayDecide, cohortTarget, isCohortRequest } from "./cohort-requests.ts";
 import { checkMayEdit, flagAnswers } from "./feature-flags.ts";
+import { revertedFields } from "./flag-revert.ts";
 import { noteLengthMax } from "./flag-schemas.ts";
 import {
   approveRequest,
@@ -262,7 +264,13 @@ export function flagChangeRoutes(deps: FlagWriteDeps & CohortDeps): Route[] {
       body: object({
         flag_id: optional(int()),
         cohort_id: optional(int()),
-        changes: record({ description: "Body of a PATCH of the flag or cohort." }),
+        changes: optional(record({ description: "Body of a PATCH of the flag or cohort." })),
+        activity_id: optional(
+          uuid({
+            description:
+              "Instead of `changes`: undo this change of the flag's activity and all later ones, as `revert` does.",
+          }),
+        ),
         note: optional(string({ blank: true, max: noteLengthMax })),
       }),
       bodyExample: { flag_id: 12, changes: { active: false }, note: "Requested by support." },
@@ -271,17 +279,25 @@ export function flagChangeRoutes(deps: FlagWriteDeps & CohortDeps): Route[] {
         const { flag_id: flagId, cohort_id: cohortId } = call.body;
         if ((flagId === undefined) === (cohortId === undefined))
           throw new InvalidFieldError("flag_id", "invalid_input", "Send either `flag_id` or `cohort_id`.");
-        const changes = call.body.changes as JsonObject;
-        if (Object.keys(changes).length === 0)
+        const { note = "", activity_id: activityId } = call.body;
+        const changes = (call.body.changes ?? {}) as JsonObject;
+        if (activityId === undefined && Object.keys(changes).length === 0)
           throw new InvalidFieldError("changes", "required", "This field is required.");
-        const { note = "" } = call.body;
+        if (activityId !== undefined && (call.body.changes !== undefined || cohortId !== undefined)) {
+          throw new InvalidFieldError(
+            "activity_id",
+            "invalid_input",
+            "Send `activity_id` with `flag_id`, and without `changes` and `cohort_id`.",
+          );
+        }
         const input = { changes, note, createdById: call.user.id, createdAt: call.now };
         if (cohortId !== undefined) {
           const target = await cohortTarget(deps, call, cohortId, changes);
           return new RouteResponse(201, requestBody(requestChange(deps, target, input), new Map()));
         }
         const flag = editableFlag(deps, call, flagId!, "flag_id");
-        assertPossible(deps, flag, changes, "changes");
+        if (activityId !== undefined) input.changes = revertedFields(deps, flag, activityId);
+        assertPossible(deps, flag, input.changes, activityId === undefined ? "changes" : "activity_id");
         const made = requestChange(deps, flagTarget(flag), input);
         return new RouteResponse(201, requestBody(made, new Map([[flag.id, flag.key]])));
       },

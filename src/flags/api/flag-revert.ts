@@ -30,35 +30,44 @@ export function flagRevertRoutes(deps: FlagWriteDeps): Route[] {
       handle: (call) => {
         const { project, user, now } = call;
         const flag = getFlag(deps, call);
-        const of = { projectId: call.project.id, scope: "FeatureFlag", itemId: flag.id };
-        const entries = activitiesSince(deps.metadata.db, of, call.body.activity_id, entriesMax);
-        if (entries === undefined) {
-          throw new InvalidFieldError(
-            "activity_id",
-            "does_not_exist",
-            "The change does not exist or has too many later ones.",
-          );
-        }
-        if (entries.at(-1)!.activity === "created") {
-          throw new InvalidFieldError(
-            "activity_id",
-            "invalid_input",
-            "This change created the flag. Delete the flag instead.",
-          );
-        }
-        const changes = entries.flatMap(({ detail }) => detail.changes);
-        if (changes.some(({ field }) => field === "has_encrypted_payloads")) {
-          throw new InvalidFieldError(
-            "activity_id",
-            "invalid_input",
-            "A revert across a change of encryption is not possible. Change the fields with PATCH.",
-          );
-        }
-        const sent = { ...fieldsBefore(flag, changes), version: flag.version };
+        const sent = { ...revertedFields(deps, flag, call.body.activity_id), version: flag.version };
         return editByActor(deps, { project, user, by: user.id, now }, flag.id, sent);
       },
     }),
   ];
+}
+
+/** The fields that undo a change of a flag and all later ones. @throws {InvalidFieldError} they cannot be undone */
+export function revertedFields(
+  { metadata: { db } }: Pick<FlagWriteDeps, "metadata">,
+  flag: Flag,
+  activityId: string,
+): JsonObject {
+  const of = { projectId: flag.projectId, scope: "FeatureFlag", itemId: flag.id };
+  const entries = activitiesSince(db, of, activityId, entriesMax);
+  if (entries === undefined) {
+    throw new InvalidFieldError(
+      "activity_id",
+      "does_not_exist",
+      "The change does not exist or has too many later ones.",
+    );
+  }
+  if (entries.at(-1)!.activity === "created") {
+    throw new InvalidFieldError(
+      "activity_id",
+      "invalid_input",
+      "This change created the flag. Delete the flag instead.",
+    );
+  }
+  const changes = entries.flatMap(({ detail }) => detail.changes);
+  if (changes.some(({ field }) => field === "has_encrypted_payloads")) {
+    throw new InvalidFieldError(
+      "activity_id",
+      "invalid_input",
+      "A revert across a change of encryption is not possible. Change the fields with PATCH.",
+    );
+  }
+  return fieldsBefore(flag, changes);
 }
 
 /** @param changes newest first: the oldest one of a field has the value before all of them. */

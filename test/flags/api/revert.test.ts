@@ -1,6 +1,6 @@
 /** Changes of a flag taken back, and the filters of the activity log. */
 
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { createKey } from "../../../src/accounts/personal-keys.ts";
 import { createUser } from "../../../src/accounts/users.ts";
 import { flagsPath, TestServer } from "../../support/management-server.ts";
@@ -123,4 +123,46 @@ test("keys of a member are seen and revoked by whoever has a say over them", asy
     (await server.ask("DELETE", `${path(bob.user.uuid)}${bob.key.id}/`, { key: admin.value })).status,
   ).toBe(204);
   expect((await server.ask("GET", flagsPath, { key: bob.value })).status).toBe(401);
+});
+
+describe("a revert that needs approval", () => {
+  const requests = "/api/projects/1/change_requests/";
+
+  test("is requested by the change's id, and applied when another user approves", async () => {
+    using server = new TestServer();
+    const { id, entries } = await flagWithHistory(server);
+    await server.ask("PATCH", "/api/projects/1/", { body: { approvals: "all" } });
+    const body = { activity_id: entries[1]!.id };
+    const direct = await server.ask("POST", `${flagsPath}${id}/revert/`, { body });
+    expect([direct.status, direct.body.code]).toEqual([403, "approval_required"]);
+    const asked = await server.ask("POST", requests, { body: { flag_id: id, ...body, note: "Too early" } });
+    expect(asked.body).toMatchObject({ state: "pending", note: "Too early", changes: { active: true } });
+    const user = { email: "bob@example.com", organizationId: server.first.organization.id, level: "member" };
+    createUser(server.metadata, user as Parameters<typeof createUser>[1]);
+    const input = { userEmail: user.email, label: "x", scopes: ["*"] };
+    const key = createKey(server.metadata, input, { now: server.now }).value;
+    const approved = await server.ask("POST", `${requests}${asked.body.id}/approve/`, { key });
+    expect(approved.status).toBe(200);
+    const flag = (await server.ask("GET", `${flagsPath}${id}/`)).body;
+    expect(flag).toMatchObject({ active: true, name: "Shown" });
+    expect(flag.filters.groups[0]).toMatchObject({ rollout_percentage: 10 });
+  });
+
+  test("that is impossible, or mixed with other changes, is 400", async () => {
+    using server = new TestServer();
+    const { id, entries } = await flagWithHistory(server);
+    const activity_id = entries[1]!.id;
+    for (const body of [
+      { flag_id: id, activity_id, changes: { active: true } },
+      { cohort_id: 1, activity_id },
+      { flag_id: id, activity_id: entries.at(-1)!.id },
+      { flag_id: id, activity_id: crypto.randomUUID() },
+      { flag_id: id, activity_id: "x" },
+    ]) {
+      const { status, body: answer } = await server.ask("POST", requests, { body });
+      expect([status, answer.attr]).toEqual([400, "activity_id"]);
+    }
+    const none = await server.ask("POST", requests, { body: { flag_id: id } });
+    expect([none.status, none.body.attr]).toEqual([400, "changes"]);
+  });
 });

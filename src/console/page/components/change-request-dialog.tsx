@@ -16,6 +16,8 @@ export interface ApprovalRequired {
   flag?: Flag;
   cohort?: { id: number; name: string };
   changes: Record<string, unknown>;
+  /** Instead of `changes`: the change of the flag's activity to undo with all later ones. */
+  undo?: string;
 }
 
 /** Whether a change was rejected for that reason. */
@@ -48,8 +50,9 @@ export function ChangeRequestsDialog({
     try {
       // After an error, those that exist already are not requested again.
       for (let position = proposed; position < all.length; position++) {
-        const { flag, cohort, changes } = all[position]!;
-        await createChangeRequest(flag ? { flag_id: flag.id } : { cohort_id: cohort!.id }, changes, note);
+        const { flag, cohort, changes, undo } = all[position]!;
+        const target = flag ? { flag_id: flag.id } : { cohort_id: cohort!.id };
+        await createChangeRequest(target, undo === undefined ? { changes } : { activity_id: undo }, note);
         setProposed(position + 1);
       }
       onClose();

@@ -86,14 +86,15 @@ export function changeFlag(id: number, body: Record<string, unknown>): Promise<F
 export const restoreFlag = (id: number): Promise<Flag> => changeFlag(id, { deleted: false });
 
 /** Requests a change that another user has to approve. */
+/** @param change the fields, or the change of the flag's activity to undo with all later ones */
 export async function createChangeRequest(
   target: { flag_id: number } | { cohort_id: number },
-  changes: Record<string, unknown>,
+  change: { changes: Record<string, unknown> } | { activity_id: string },
   note: string,
 ): Promise<void> {
   await request(inProject("change_requests/"), {
     method: "POST",
-    body: { ...target, changes, note: note.trim() },
+    body: { ...target, ...change, note: note.trim() },
   });
 }
 

@@ -307,7 +307,6 @@ export const flag = {
     rejected: "Request closed.",
     needed: "Needs approval",
     needApproval: (keys: readonly string[]) => `Need approval: ${keys.join(", ")}.`,
-    revertHelp: "Needs approval: propose the earlier values on the tab Release",
     proposeChange: "Propose change",
     proposeChanges: (count: number) => `Propose ${counted(count, "change", "changes")}`,
     proposeFor: (key: string) => `Propose change: ${key}`,

@@ -267,8 +267,10 @@ function Loaded({
       {tab === "history" && (
         <History
           flag={flag}
-          refusal={refusal || (mustPropose && w.pending.revertHelp)}
+          refusal={refusal}
+          mustPropose={mustPropose}
           onReverted={restart}
+          onPropose={(undo) => setRejected({ flag, changes: {}, undo })}
         />
       )}
       {tab === "code" && <Code flag={flag} />}

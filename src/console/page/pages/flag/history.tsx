@@ -2,6 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { ChangeList } from "../../components/change-list.tsx";
+import { needsApproval } from "../../components/change-request-dialog.tsx";
 import { ConfirmDialog } from "../../components/confirm.tsx";
 import { Button } from "../../components/primitives.tsx";
 import { Content, Empty } from "../../components/states.tsx";
@@ -19,11 +20,16 @@ const pageSize = 50;
 export function History({
   flag,
   refusal,
+  mustPropose,
   onReverted,
+  onPropose,
 }: {
   flag: Flag;
   refusal: string | false;
+  /** Changes of the flag need approval. */
+  mustPropose: boolean;
   onReverted: (flag: Flag) => void;
+  onPropose: (undo: string) => void;
 }) {
   const [limit, setLimit] = useState(pageSize);
   const [requested, setRequested] = useState<ActivityEntry>();
@@ -39,7 +45,9 @@ export function History({
       );
       toast(w.reverted);
     } catch (error) {
-      toastError(errorMessage(error));
+      // The flag may need approval only because protected flags depend on it.
+      if (needsApproval(error)) onPropose(entry.id);
+      else toastError(errorMessage(error));
     }
   };
   return (
@@ -55,7 +63,12 @@ export function History({
                 isOfOneItem
                 actionsOf={(entry) =>
                   entry.activity === "created" ? null : (
-                    <Button kind="quiet" icon="history" refusal={refusal} onClick={() => setRequested(entry)}>
+                    <Button
+                      kind="quiet"
+                      icon="history"
+                      refusal={refusal}
+                      onClick={() => (mustPropose ? onPropose(entry.id) : setRequested(entry))}
+                    >
                       {w.revert}
                     </Button>
                   )

@@ -88,7 +88,7 @@ export function SaveBar({
   const propose = async () => {
     setFailure(undefined);
     try {
-      await createChangeRequest({ flag_id: base.id }, changedFields(base, draft), note);
+      await createChangeRequest({ flag_id: base.id }, { changes: changedFields(base, draft) }, note);
       setNote("");
       setOpen(false);
       toast(w.pending.proposed);
