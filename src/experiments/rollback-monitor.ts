@@ -12,6 +12,7 @@ import type { InsightQueries } from "../dashboards/api/compute-insight.ts";
 import { editByActor } from "../flags/api/feature-flags.ts";
 import { findFlag } from "../flags/store/flag.ts";
 import type { FlagWriteDeps } from "../flags/store/flag-writes.ts";
+import { stopRollout } from "../flags/store/pending-changes.ts";
 import { isJsonObject } from "../lib/json.ts";
 import { PeriodicTasks } from "../lib/periodic-tasks.ts";
 import { dayMs } from "../lib/time.ts";
@@ -92,6 +93,7 @@ export class RollbackMonitor {
       editByActor(deps, { project, now, by, isRollback: true }, flagId, {
         ...{ active: false, performed_rollback: true, note },
       });
+      stopRollout(t, flagId, now, `Stopped: ${note}`);
     });
   }
 

@@ -183,6 +183,53 @@ describe.skipIf(chromiumPath === undefined)("a flag's page", () => {
     expect(troubles).toEqual([]);
   });
 
+  test("a gradual rollout is scheduled step by step, with a guardrail", async () => {
+    const flag = await make("gradual", {
+      active: false,
+      filters: {
+        groups: [
+          { properties: [], rollout_percentage: 100 },
+          { properties: [], rollout_percentage: 0 },
+        ],
+      },
+    });
+    const { page, context, troubles } = await owner.open();
+    await page.goto(`/console/flags/${flag.id}`);
+    await page.getByRole("button", { name: "Actions" }).click();
+    await page.getByRole("button", { name: "Gradual rollout…" }).click();
+    const dialog = page.getByRole("dialog", { name: "Gradual rollout" });
+    const steps = dialog.getByRole("list", { name: "Steps" }).getByRole("listitem");
+    expect(await steps.count()).toBe(4);
+    await dialog.getByLabel("Percentages").fill("50, 25");
+    await dialog.getByText("Rising numbers up to 100").waitFor();
+    expect(await dialog.getByRole("button", { name: "Schedule" }).isDisabled()).toBe(true);
+    await dialog.getByLabel("Percentages").fill("10 50 100");
+    await dialog.getByLabel("First step (your local time)").fill("2099-01-02T03:00");
+    await dialog.getByLabel("Next step after").selectOption("2 days");
+    await steps.filter({ hasText: "100%" }).getByText("6 Jan 2099").waitFor();
+    await dialog.getByText("Stop when an event is too frequent").click();
+    await dialog.getByLabel("Limit, of people with the flag").fill("20");
+    expect(await axeFindings(page)).toEqual([]);
+    await dialog.getByRole("button", { name: "Schedule" }).click();
+    await page.getByText("Gradual rollout of gradual scheduled").waitFor();
+    await page.getByText("4 scheduled changes", { exact: true }).waitFor();
+    await page.getByRole("tab", { name: "Settings" }).click();
+    const line = (day: string) => page.getByRole("listitem").filter({ hasText: day });
+    await line("2 Jan 2099").getByText("Turn on").waitFor();
+    await line("4 Jan 2099").getByText("Condition set 2: rollout 50%").waitFor();
+    const stored = (await (await owner.server.api(path(`feature_flags/${flag.id}/`))).json()) as object;
+    expect(stored).toMatchObject({
+      rollback_conditions: [
+        {
+          ...{ threshold_type: "event_rate", event: "$exception", operator: "gt", threshold: 0.2 },
+          window_minutes: 60,
+        },
+      ],
+    });
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
   test("a flag names the experiments and flags that use it", async () => {
     const flag = await make("tested", {
       filters: { groups: [{ properties: [], rollout_percentage: 100 }], multivariate: { variants } },

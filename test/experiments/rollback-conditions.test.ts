@@ -59,6 +59,16 @@ test("errors of the persons with the flag switch it off in one change that can b
   const calm = await makeFlag("calm", { rollback_conditions: [condition] });
   const few = await makeFlag("few", { rollback_conditions: [condition] });
   const bad = await makeFlag("bad", { rollback_conditions: ["free-form", condition] });
+  const schedule = (operation: string, value: unknown, day: number) =>
+    api("/scheduled_changes/", {
+      ...{ record_id: bad.id, model_name: "FeatureFlag", payload: { operation, value } },
+      scheduled_at: new Date(Date.now() + day * 86_400_000).toISOString(),
+    });
+  const steps = [
+    await schedule("update_rollout", { condition_index: 0, rollout_percentage: 50 }, 1),
+    await schedule("update_rollout", { condition_index: 0, rollout_percentage: 100 }, 2),
+  ];
+  const otherChange = await schedule("update_status", false, 3);
   const dependent = await makeFlag("dependent", {
     filters: {
       groups: [
@@ -69,6 +79,13 @@ test("errors of the persons with the flag switch it off in one change that can b
   await server.batch([...persons("calm", 120, 12), ...persons("few", 50, 50), ...persons("bad", 120, 60)]);
   const off = await rolledBack(bad.id);
   expect(off).toMatchObject({ performed_rollback: true, version: bad.version + 1 });
+  // The rollback ends the gradual rollout, and no other scheduled change.
+  for (const { id } of steps) {
+    const { executed_at: at, failure_reason: reason } = await api(`/scheduled_changes/${id}/`);
+    expect(at).toBeString();
+    expect(reason).toStartWith("Stopped: Rollback condition: $exception: 60 of 120 persons");
+  }
+  expect(await api(`/scheduled_changes/${otherChange.id}/`)).toMatchObject({ executed_at: null });
   const [entry] = (await api(`/feature_flags/${bad.id}/activity/`)).results;
   expect(entry).toMatchObject({
     ...{ user: { is_system: true }, activity: "updated" },

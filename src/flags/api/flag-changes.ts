@@ -60,7 +60,7 @@ import {
 
 const tagName = "Feature flags";
 const payloadWords =
-  "`operation` and `value`. `update_status`: the flag's state; `add_release_condition`: `value.groups` are added to the condition sets; `update`: the body of a PATCH of the flag.";
+  "`operation` and `value`. `update_status`: the flag's state; `add_release_condition`: `value.groups` are added to the condition sets; `update`: the body of a PATCH of the flag; `update_rollout`: `value.rollout_percentage` of the condition set `value.condition_index` (from 0). A rollback of the flag ends pending `update_rollout` changes.";
 
 const ScheduledBody = named(
   "ScheduledChange",

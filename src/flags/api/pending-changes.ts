@@ -18,6 +18,7 @@ import {
   dueChanges,
   findRequest,
   recordExecuted,
+  rolloutOperation,
   type ScheduledChange,
   scheduleChange,
 } from "../store/pending-changes.ts";
@@ -238,5 +239,22 @@ function sentBy({ operation, value }: JsonObject, flag: Flag): JsonObject {
     const groups = [...getGroups(flag.filters), ...getGroups(value)] as Json[];
     return { filters: { groups } };
   }
+  if (operation === rolloutOperation && isJsonObject(value)) return rolloutStep(flag, value);
   throw new InvalidFieldError("payload", "invalid_input", "Unknown `operation`, or `value` is missing.");
+}
+
+/** One step of a gradual rollout: the percentage of one condition set. @throws {InvalidFieldError} */
+function rolloutStep(
+  { filters }: Flag,
+  { condition_index: index, rollout_percentage: percentage }: JsonObject,
+): JsonObject {
+  const fail = (message: string) => new InvalidFieldError("payload", "invalid_input", message);
+  if (typeof percentage !== "number" || !(percentage >= 0 && percentage <= 100))
+    throw fail("`rollout_percentage` must be a number from 0 to 100.");
+  const groups = getGroups(filters);
+  const group = typeof index === "number" ? groups[index] : undefined;
+  if (group === undefined)
+    throw fail(`The flag has no condition set with the index ${JSON.stringify(index)}.`);
+  const changed = { ...group, rollout_percentage: percentage };
+  return { filters: { groups: groups.map((other) => (other === group ? changed : other)) as Json[] } };
 }

@@ -1,6 +1,6 @@
 /** Future changes of flags: scheduled, or waiting for approval. */
 
-import { and, asc, desc, eq, isNull, lte, type SQL, sql } from "drizzle-orm";
+import { and, asc, desc, eq, inArray, isNull, lte, type SQL, sql } from "drizzle-orm";
 import type { MetadataTx, Reading } from "../../accounts/db.ts";
 import { changeRequest, cohort, flag, scheduledChange } from "../../accounts/schema.ts";
 import { queueWebhooks } from "../../accounts/webhooks/outbox.ts";
@@ -168,6 +168,24 @@ export function recordExecuted(
     .update(scheduledChange)
     .set({ executedAt: now, failureReason })
     .where(eq(scheduledChange.id, id))
+    .run();
+}
+
+/** The `operation` of the steps of a gradual rollout. */
+export const rolloutOperation = "update_rollout";
+
+/** Ends the pending steps of a flag's gradual rollout; other scheduled changes stay. */
+export function stopRollout(t: MetadataTx, flagId: number, now: Date, failureReason: string): void {
+  const pending = t
+    .select()
+    .from(scheduledChange)
+    .where(and(eq(scheduledChange.flagId, flagId), isNull(scheduledChange.executedAt)))
+    .all();
+  const steps = pending.filter(({ payload }) => payload.operation === rolloutOperation).map(({ id }) => id);
+  if (steps.length === 0) return;
+  t.update(scheduledChange)
+    .set({ executedAt: now, failureReason })
+    .where(inArray(scheduledChange.id, steps))
     .run();
 }
 

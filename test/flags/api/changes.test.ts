@@ -119,6 +119,59 @@ describe("a scheduled change", () => {
     });
   });
 
+  test("is a step of a gradual rollout: one condition set, as it is then, changes its percentage", async () => {
+    using it = await prepared();
+    const { server, flag } = it;
+    const pro = [{ key: "plan", type: "person", operator: "exact", value: ["pro"] }];
+    const groups = [
+      { properties: pro, rollout_percentage: 100 },
+      { properties: [], rollout_percentage: 5 },
+    ];
+    await server.ask("PATCH", `${flagsPath}${flag.id}/`, { body: { filters: { groups } } });
+    const step = async (value: object, minutes: number) =>
+      await server.ask("POST", scheduled, {
+        body: {
+          record_id: flag.id,
+          payload: { operation: "update_rollout", value },
+          scheduled_at: it.later(minutes).toISOString(),
+        },
+      });
+    for (const [condition_index, rollout_percentage] of [
+      [2, 25],
+      [-1, 25],
+      ["0", 25],
+      [1, 101],
+      [1, "25"],
+      [1, null],
+    ]) {
+      const { status, body } = await step({ condition_index, rollout_percentage }, 5);
+      expect([status, body.attr]).toEqual([400, "payload"]);
+    }
+    for (const [share, minutes] of [
+      [25, 5],
+      [50, 10],
+    ] as const)
+      expect((await step({ condition_index: 1, rollout_percentage: share }, minutes)).status).toBe(201);
+    expect(it.run(5)).toBe(1);
+    const shares = async () =>
+      (await it.read()).filters.groups.map(
+        (group: { rollout_percentage: number }) => group.rollout_percentage,
+      );
+    expect(await shares()).toEqual([100, 25]);
+    // What was edited meanwhile stays.
+    const edited = [groups[0], { properties: pro, rollout_percentage: 25 }];
+    await server.ask("PATCH", `${flagsPath}${flag.id}/`, { body: { filters: { groups: edited } } });
+    expect(it.run(10)).toBe(1);
+    expect(await shares()).toEqual([100, 50]);
+    expect((await it.read()).filters.groups[1].properties).toEqual(edited[1]!.properties);
+    // A set that was removed.
+    await step({ condition_index: 1, rollout_percentage: 100 }, 20);
+    await server.ask("PATCH", `${flagsPath}${flag.id}/`, { body: { filters: { groups: [groups[0]] } } });
+    expect(it.run(20)).toBe(1);
+    const [{ failure_reason: reason }] = (await server.ask("GET", scheduled)).body.results;
+    expect(reason).toContain("no condition set with the index 1");
+  });
+
   test("that cannot be made any more says why, and is not tried again", async () => {
     using it = await prepared();
     const { server, flag, bob } = it;

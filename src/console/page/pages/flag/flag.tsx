@@ -28,6 +28,7 @@ import { Code } from "./code.tsx";
 import { CopyFlag } from "./copy.tsx";
 import { Effect } from "./effect.tsx";
 import { EveryoneDialog, type Extreme, toExtreme } from "./everyone.tsx";
+import { GradualRollout } from "./gradual-rollout.tsx";
 import { FlagFacts, UsedBy } from "./header.tsx";
 import { History } from "./history.tsx";
 import { FlagProposals, ScheduledBar } from "./pending.tsx";
@@ -90,6 +91,7 @@ function Loaded({
   const [proposed, setProposed] = useState(0);
   const [scheduled, setScheduled] = useState(0);
   const [extreme, setExtreme] = useState<Extreme>();
+  const [isGradual, setGradual] = useState(false);
   const tab = getTab(query.tab);
   const changes = differences(toDraft(base), draft);
   const isChanged = changes.length > 0;
@@ -197,6 +199,7 @@ function Loaded({
             face={<span aria-hidden="true">⋯</span>}
             items={[
               [w.copyTo, () => setCopying(true)],
+              [w.gradual.open, () => setGradual(true), refusal || (mustPropose && w.pending.needed)],
               [w.extremes.everyone, () => setExtreme("everyone"), refusal],
               [w.extremes.off, () => setExtreme("off"), refusal],
               [w.makeCohort, () => void makeCohort(), refusal],
@@ -301,6 +304,17 @@ function Loaded({
         />
       ) : (
         <div class="save-bar-space" />
+      )}
+      {isGradual && (
+        <GradualRollout
+          flag={flag}
+          onClose={() => setGradual(false)}
+          onScheduled={(stored) => {
+            setBase((now) => (isSame(toDraft(now), toDraft(stored)) ? stored : now));
+            onChanged(stored);
+            setScheduled(scheduled + 1);
+          }}
+        />
       )}
       {extreme && (
         <EveryoneDialog

@@ -6,13 +6,14 @@ import { Badge, Button } from "../../components/primitives.tsx";
 import { Proposals } from "../../components/proposals.tsx";
 import { toastError } from "../../components/toast.tsx";
 import { errorMessage, queryString, request } from "../../lib/api.ts";
-import { dateTime, elsewhere } from "../../lib/format.ts";
+import { dateTime, elsewhere, percent } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
 import { useAddress } from "../../lib/router.ts";
 import { inProject } from "../../lib/session.ts";
 import { words } from "../../messages/index.ts";
 import { type Draft, differences, toDraft } from "../../model/draft.ts";
 import { type Flag, type ShortUser, userName } from "../../model/flags.ts";
+import { toLocalField } from "../../model/gradual-rollout.ts";
 
 const w = words.flag.pending;
 /** Changes that the bar names. */
@@ -171,7 +172,7 @@ function ScheduleForm({
   change?: Scheduled;
   onDone: () => void;
 }) {
-  const [at, setAt] = useState(change ? ownClock(change.scheduled_at) : "");
+  const [at, setAt] = useState(change ? toLocalField(change.scheduled_at) : "");
   const [what, setWhat] = useState<What>(change ? getSubjectName(change) : flag.active ? "off" : "on");
   const save = () => {
     const payload = { operation: "update_status", value: what === "on" };
@@ -218,16 +219,14 @@ function getSubjectName({ payload: { operation, value } }: Scheduled): What {
   return value === true ? "on" : "off";
 }
 
-/** A time as the value of a local time field. */
-function ownClock(at: string): string {
-  const timestamp = new Date(at);
-  return new Date(timestamp.getTime() - timestamp.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
-}
-
 function toDisplayString(flag: Flag, { payload }: Scheduled): string {
   if (payload.operation === "update_status") return payload.value === true ? w.whats.on : w.whats.off;
   if (payload.operation === "update" && typeof payload.value === "object" && payload.value !== null) {
     return getLines(flag, payload.value as Record<string, unknown>).join("; ") || w.nothing;
+  }
+  if (payload.operation === "update_rollout" && typeof payload.value === "object" && payload.value !== null) {
+    const { condition_index: index, rollout_percentage: share } = payload.value as Record<string, number>;
+    return words.flag.gradual.step((index ?? 0) + 1, percent((share ?? 0) / 100));
   }
   return payload.operation.replaceAll("_", " ");
 }
