@@ -18,6 +18,8 @@ export interface BundledFile {
 const pageFolder = join(import.meta.dir, "page");
 /** Runs before the first paint. A separate script, because the policy forbids inline scripts. */
 const earlyEntry = "prefetch-entry.ts";
+/** Previews surveys in a frame with its own policy. */
+const frameEntry = "survey-frame.ts";
 
 /**
  * The files of the page, minified and compressed.
@@ -26,7 +28,11 @@ const earlyEntry = "prefetch-entry.ts";
  */
 export async function bundlePage(): Promise<BundledFile[]> {
   const fonts = new Map<string, string>();
-  const [page, early] = await Promise.all([bundle("index.html", "esm", fonts), bundle(earlyEntry, "iife")]);
+  const [page, early, frame] = await Promise.all([
+    bundle("index.html", "esm", fonts),
+    bundle(earlyEntry, "iife"),
+    bundle(frameEntry, "iife"),
+  ]);
   const fontsRead = [...fonts].map(async ([path, source]) => ({
     path,
     bytes: await Bun.file(source).bytes(),
@@ -39,6 +45,8 @@ export async function bundlePage(): Promise<BundledFile[]> {
   return [
     { path: "index.html", bytes: new TextEncoder().encode(withScript) },
     ...early,
+    ...frame,
+    { path: "survey-preview.html", bytes: new TextEncoder().encode(framePage(frame[0]!.path)) },
     ...(await Promise.all(fontsRead)),
     // Styles of lazily loaded parts are already in the page's main sheet; the bundler emits them a second time.
     ...page.filter(({ path }) => path !== html.path && (!path.endsWith(".css") || styleSheets.has(path))),
@@ -51,6 +59,9 @@ export async function bundlePage(): Promise<BundledFile[]> {
     ),
   }));
 }
+
+const framePage = (script: string) =>
+  `<!doctype html><html lang="en"><meta charset="utf-8"><title>Survey</title><div id="survey"></div><script src="/console/${script}"></script></html>`;
 
 async function bundle(
   entry: string,

@@ -24,6 +24,7 @@ const contentPolicy = [
   "base-uri 'none'",
   "form-action 'self'",
   "frame-ancestors 'none'",
+  "frame-src 'self'",
   "require-trusted-types-for 'script'",
   "trusted-types 'none'",
 ].join("; ");
@@ -34,6 +35,19 @@ const pageHeaders = {
   "Referrer-Policy": "no-referrer",
   "Cross-Origin-Opener-Policy": "same-origin",
 };
+
+/** Of the frame that previews surveys: without an origin; the renderer of posthog-js writes its styles into the page. */
+const framePolicy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'unsafe-inline'",
+  "img-src data:",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'self'",
+  "sandbox allow-scripts",
+].join("; ");
+const framePath = "survey-preview";
 
 export const consolePath = "/console/";
 const pagePath = "index.html";
@@ -83,6 +97,10 @@ export function consoleRoutes(metadata: Metadata): Route[] {
     const known = await filesBelow(prefix);
     const path = pathname.slice(consolePath.length);
     const isFile = path.startsWith("a/");
+    if (path === framePath)
+      return fileReply(request, known.get(`${framePath}.html`)!, {
+        ...{ "Content-Security-Policy": framePolicy, "Cache-Control": "no-cache", Vary: "Accept-Encoding" },
+      });
     if (!isFile) {
       const page = known.get(isSignedIn(metadata, request, baseUrl, now) ? knownPagePath : pagePath)!;
       return fileReply(request, page, { "Cache-Control": "no-cache", Vary: "Accept-Encoding, Cookie" });

@@ -43,7 +43,7 @@ test("the page is under the policy, and every path under /console/ is the page",
     expect(answer.headers.get("content-type")).toBe("text/html; charset=utf-8");
     expect(answer.headers.get("cache-control")).toBe("no-cache");
     expect(answer.headers.get("content-security-policy")).toBe(
-      "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+      "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; frame-src 'self'; require-trusted-types-for 'script'; trusted-types 'none'",
     );
     expect(answer.headers.get("x-content-type-options")).toBe("nosniff");
     expect(answer.headers.get("referrer-policy")).toBe("no-referrer");
@@ -52,6 +52,19 @@ test("the page is under the policy, and every path under /console/ is the page",
     const html = await answer.text();
     expect(html).not.toMatch(/style=|<style|<script>|<script (?!.*src=)/);
   }
+});
+
+test("the preview of surveys has no origin, and runs no scripts but its own", async () => {
+  const answer = await get("/console/survey-preview");
+  const policy = answer.headers.get("content-security-policy")!.split("; ");
+  for (const rule of [
+    "sandbox allow-scripts",
+    "default-src 'none'",
+    "script-src 'self'",
+    "frame-ancestors 'self'",
+  ])
+    expect(policy).toContain(rule);
+  expect(await answer.text()).toMatch(/<script src="\/console\/a\/survey-frame-/);
 });
 
 test("a browser at the root is sent to the console; other clients are told what this is", async () => {

@@ -9,6 +9,7 @@ const pages = [
     "Overview",
     "Flags",
     "Experiments",
+    "Surveys",
     "Early access",
     "Explore",
     "Dashboards",

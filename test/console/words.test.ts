@@ -2,7 +2,10 @@
 
 import { expect, test } from "bun:test";
 import { counted, number, percent } from "../../src/console/page/lib/format.ts";
-import { words } from "../../src/console/page/messages/index.ts";
+import { words as firstWords } from "../../src/console/page/messages/index.ts";
+import { laterWords } from "../../src/console/page/messages/later.ts";
+
+const words = { ...firstWords, ...laterWords };
 
 /** Every function of words, with its name. */
 function functionsIn(part: unknown, name: string): [name: string, say: (...values: unknown[]) => unknown][] {

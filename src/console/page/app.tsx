@@ -46,6 +46,18 @@ const laterPages = {
     () => import("./pages/experiments/experiment.tsx").then(({ ExperimentPage }) => ExperimentPage),
     getPlaceholder("experiments"),
   ),
+  surveys: lazyPage(
+    () => import("./pages/surveys/surveys.tsx").then(({ Surveys }) => Surveys),
+    getPlaceholder("surveys"),
+  ),
+  "surveys/new": lazyPage(
+    () => import("./pages/surveys/survey.tsx").then(({ NewSurvey }) => NewSurvey),
+    getPlaceholder("surveys"),
+  ),
+  "surveys/:id": lazyPage(
+    () => import("./pages/surveys/survey.tsx").then(({ SurveyPage }) => SurveyPage),
+    getPlaceholder("surveys"),
+  ),
   "early-access": lazyPage(
     () => import("./pages/early-access/features.tsx").then(({ Features }) => Features),
     getPlaceholder("early-access"),

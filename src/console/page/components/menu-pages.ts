@@ -18,6 +18,7 @@ export const menuGroups: readonly MenuGroup[] = [
     pages: [
       ["flags", "flag"],
       ["experiments", "target"],
+      ["surveys", "live"],
       ["early-access", "play"],
     ],
   },

@@ -48,6 +48,7 @@ const iconByFolder: Record<string, IconName> = {
   cohorts: "cohorts",
   persons: "user",
   experiments: "target",
+  surveys: "live",
   "early-access": "play",
 };
 

@@ -3,7 +3,6 @@
 import { activity } from "./en/activity.ts";
 import { signing } from "./en/auth.ts";
 import { dashboards } from "./en/dashboards.ts";
-import { earlyAccess } from "./en/early-access.ts";
 import { experiments } from "./en/experiments.ts";
 import { explore } from "./en/explore.ts";
 import { flag } from "./en/flag.ts";
@@ -23,7 +22,6 @@ export const words = {
   activity,
   cohorts,
   dashboards,
-  earlyAccess,
   experiments,
   explore,
   flag,

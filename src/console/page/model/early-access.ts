@@ -2,10 +2,10 @@
 
 import { request } from "../lib/api.ts";
 import { inProject } from "../lib/session.ts";
-import type { words } from "../messages/index.ts";
+import type { laterWords } from "../messages/later.ts";
 import type { Flag, ShortUser } from "./flags.ts";
 
-export type Stage = keyof typeof words.earlyAccess.stages;
+export type Stage = keyof typeof laterWords.earlyAccess.stages;
 
 export interface Feature {
   id: string;

@@ -13,6 +13,7 @@ export const frame = {
     overview: "Overview",
     flags: "Flags",
     experiments: "Experiments",
+    surveys: "Surveys",
     "early-access": "Early access",
     events: "Events",
     explore: "Explore",

@@ -9,10 +9,11 @@ import { type ApiError, request, toApiError } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
 import { inProject, project } from "../../lib/session.ts";
 import { words } from "../../messages/index.ts";
+import { laterWords } from "../../messages/later.ts";
 import { changeFeature, type Feature, type Stage } from "../../model/early-access.ts";
 import { type FlagPage, readFlags } from "../../model/flags.ts";
 
-const w = words.earlyAccess;
+const w = laterWords.earlyAccess;
 const flagsMax = 500;
 
 export function FeatureForm({

@@ -14,6 +14,7 @@ import { useResource } from "../../lib/resource.ts";
 import { to, useAddress } from "../../lib/router.ts";
 import { inProject, project } from "../../lib/session.ts";
 import { words } from "../../messages/index.ts";
+import { laterWords } from "../../messages/later.ts";
 import {
   changeFeature,
   type Enrollment,
@@ -24,7 +25,7 @@ import {
 } from "../../model/early-access.ts";
 import { FeatureForm } from "./feature-form.tsx";
 
-const w = words.earlyAccess;
+const w = laterWords.earlyAccess;
 const shownPersons = 50;
 
 export function FeaturePage() {

@@ -13,11 +13,12 @@ import { to, useAddress } from "../../lib/router.ts";
 import { inProject, project } from "../../lib/session.ts";
 import { useShortcuts } from "../../lib/shortcuts.ts";
 import { words } from "../../messages/index.ts";
+import { laterWords } from "../../messages/later.ts";
 import { type Enrollment, type Feature, featurePath, type Stage } from "../../model/early-access.ts";
 import { userName } from "../../model/flags.ts";
 import { FeatureForm } from "./feature-form.tsx";
 
-const w = words.earlyAccess;
+const w = laterWords.earlyAccess;
 const listMax = 500;
 
 export function StageBadge({ stage }: { stage: Stage }) {

@@ -1,0 +1,182 @@
+/** Surveys in API responses, and their drafts. */
+
+import { request } from "../lib/api.ts";
+import { inProject } from "../lib/session.ts";
+import type { laterWords } from "../messages/later.ts";
+import type { Filters, Flag, ShortUser } from "./flags.ts";
+
+type Names<Group extends keyof typeof laterWords.surveys> = keyof (typeof laterWords.surveys)[Group];
+export type SurveyStatus = Names<"statuses">;
+export type QuestionType = Names<"questionTypes">;
+
+export interface Branching {
+  type: "next_question" | "end" | "specific_question" | "response_based";
+  index?: number;
+  responseValues?: Record<string, number | string>;
+}
+
+/** A question as the API has it; members that the page does not know are preserved. */
+export interface Question {
+  id?: string;
+  type: QuestionType;
+  question: string;
+  description?: string | null;
+  optional?: boolean;
+  buttonText?: string | null;
+  link?: string | null;
+  display?: "number" | "emoji";
+  scale?: number;
+  lowerBoundLabel?: string | null;
+  upperBoundLabel?: string | null;
+  choices?: string[];
+  hasOpenChoice?: boolean;
+  shuffleOptions?: boolean;
+  branching?: Branching | null;
+  [more: string]: unknown;
+}
+
+/** What the editor changes; other members of conditions and appearance are preserved. */
+export interface SurveyDraft {
+  name: string;
+  description: string;
+  type: string;
+  schedule: string;
+  questions: Question[];
+  conditions: Record<string, unknown>;
+  appearance: Record<string, unknown>;
+  linked_flag_id: number | null;
+  targeting_flag_filters?: Filters | null;
+  responses_limit: number | null;
+  iteration_count: number | null;
+  iteration_frequency_days: number | null;
+  enable_partial_responses: boolean;
+}
+
+export interface Survey extends SurveyDraft {
+  id: string;
+  status: SurveyStatus;
+  archived: boolean;
+  start_date: string | null;
+  end_date: string | null;
+  current_iteration: number | null;
+  targeting_flag: Flag | null;
+  created_at: string;
+  created_by: ShortUser | null;
+}
+
+export interface NetPromoterScore {
+  score: number;
+  interval: [number, number];
+  promoters: number;
+  passives: number;
+  detractors: number;
+}
+
+export interface QuestionResult {
+  id: string;
+  index: number;
+  type: QuestionType;
+  question: string;
+  answered: number;
+  distribution: { value: string; count: number; percentage: number }[];
+  mean: number | null;
+  nps: NetPromoterScore | null;
+  weeks: { week: string; answered: number; mean: number | null; nps: NetPromoterScore | null }[];
+}
+
+export interface SurveyStats {
+  responses: number;
+  stats: Record<"survey shown" | "survey dismissed" | "survey sent", { total_count: number }>;
+  rates: { unique_users_response_rate: number; unique_users_dismissal_rate: number };
+  questions: QuestionResult[];
+}
+
+export interface SurveyResponse {
+  submission_id: string | null;
+  distinct_id: string | null;
+  timestamp: string;
+  completed: boolean;
+  answers: { question_id: string; answer: string | number | string[] | null }[];
+}
+
+export const surveyPath = (id: string, rest = "") => inProject(`surveys/${encodeURIComponent(id)}/${rest}`);
+
+export const changeSurvey = (id: string, body: Record<string, unknown>): Promise<Survey> =>
+  request(surveyPath(id), { method: "PATCH", body });
+
+export const freshQuestion = (): Question => ({ type: "open", question: "" });
+
+export const freshSurvey = (): SurveyDraft => ({
+  ...{ name: "", description: "", type: "popover", schedule: "once", questions: [freshQuestion()] },
+  ...{ conditions: {}, appearance: {}, linked_flag_id: null, responses_limit: null },
+  ...{ iteration_count: null, iteration_frequency_days: null, enable_partial_responses: false },
+});
+
+export const draftOf = (survey: Survey): SurveyDraft => ({
+  ...{ name: survey.name, description: survey.description, type: survey.type, schedule: survey.schedule },
+  ...{ questions: survey.questions, conditions: survey.conditions, appearance: survey.appearance },
+  ...{ linked_flag_id: survey.linked_flag_id, responses_limit: survey.responses_limit },
+  ...{ iteration_count: survey.iteration_count },
+  iteration_frequency_days: survey.iteration_frequency_days,
+  enable_partial_responses: survey.enable_partial_responses,
+});
+
+/** A question of another type, with what that type requires. */
+export function withType(question: Question, type: QuestionType): Question {
+  const { id, description, optional, buttonText } = question;
+  const base = { ...(id === undefined ? {} : { id }), type, question: question.question };
+  const shared = { ...base, ...(description ? { description } : {}), optional: optional ?? false };
+  const texts = { ...shared, ...(buttonText ? { buttonText } : {}) };
+  if (type === "rating") return { ...texts, display: "number", scale: 5 };
+  if (type.endsWith("_choice")) return { ...texts, choices: question.choices ?? ["", ""] };
+  return texts;
+}
+
+/** Answers that can lead to different questions, as posthog-js names them. */
+export function answersOf({ type, scale, choices }: Question): string[] {
+  if (type === "single_choice") return (choices ?? []).map((_, index) => String(index));
+  if (type !== "rating") return [];
+  if (scale === 10) return ["detractors", "passives", "promoters"];
+  return scale === 2 ? ["positive", "negative"] : ["negative", "neutral", "positive"];
+}
+
+/** Moves a question; branches that name an index follow it. */
+export function moveQuestion(questions: readonly Question[], from: number, to: number): Question[] {
+  const order = questions.map((_, index) => index);
+  order.splice(to, 0, ...order.splice(from, 1));
+  return renumber(
+    order.map((index) => questions[index]!),
+    order,
+  );
+}
+
+/** Removes a question; branches to it continue with the next one. */
+export function removeQuestion(questions: readonly Question[], at: number): Question[] {
+  const order = questions.map((_, index) => index).filter((index) => index !== at);
+  return renumber(
+    order.map((index) => questions[index]!),
+    order,
+  );
+}
+
+/** @param order former index of each question */
+function renumber(questions: readonly Question[], order: readonly number[]): Question[] {
+  const next = "next_question" as const;
+  const target = (former: number | string) => {
+    if (typeof former !== "number") return former;
+    const place = order.indexOf(former);
+    return place === -1 ? next : place;
+  };
+  return questions.map((question) => {
+    const { branching } = question;
+    if (branching?.type === "specific_question") {
+      const index = target(branching.index ?? 0);
+      return { ...question, branching: typeof index === "number" ? { ...branching, index } : { type: next } };
+    }
+    if (branching?.type !== "response_based") return question;
+    const responseValues = Object.fromEntries(
+      Object.entries(branching.responseValues ?? {}).map(([answer, to]) => [answer, target(to)]),
+    );
+    return { ...question, branching: { ...branching, responseValues } };
+  });
+}

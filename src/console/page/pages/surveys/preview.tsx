@@ -1,0 +1,40 @@
+/** The survey as posthog-js renders it, in a sandboxed frame: its texts run no scripts here and read no session. */
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { Select } from "../../components/fields.tsx";
+import { serverPath } from "../../lib/server.ts";
+import { laterWords } from "../../messages/later.ts";
+import type { SurveyDraft } from "../../model/surveys.ts";
+
+const w = laterWords.surveys;
+const frameAddress = `${serverPath}/console/survey-preview`;
+
+export function SurveyPreview({ draft }: { draft: SurveyDraft }) {
+  const frame = useRef<HTMLIFrameElement>(null);
+  const [page, setPage] = useState(0);
+  const [loads, setLoads] = useState(0);
+  const { questions } = draft;
+  const shown = Math.min(page, questions.length - 1);
+  useEffect(() => {
+    // The frame has no origin to name.
+    frame.current?.contentWindow?.postMessage({ survey: { id: "preview", ...draft }, page: shown }, "*");
+  }, [draft, shown, loads]);
+  return (
+    <div class="stack">
+      <Select
+        label={w.preview}
+        value={String(shown)}
+        choices={questions.map((_, place) => [String(place), w.question(place + 1)] as const)}
+        onChange={(place) => setPage(Number(place))}
+      />
+      <iframe
+        ref={frame}
+        class="survey-preview"
+        title={w.preview}
+        sandbox="allow-scripts"
+        src={frameAddress}
+        onLoad={() => setLoads((count) => count + 1)}
+      />
+    </div>
+  );
+}

@@ -1,0 +1,88 @@
+/** Responses to a survey with their persons, and as a file. */
+
+import { Button, RelativeTime } from "../../components/primitives.tsx";
+import { Content, Empty } from "../../components/states.tsx";
+import { toastError } from "../../components/toast.tsx";
+import { errorMessage, request, send } from "../../lib/api.ts";
+import { download } from "../../lib/csv.ts";
+import { useResource } from "../../lib/resource.ts";
+import { to } from "../../lib/router.ts";
+import { project } from "../../lib/session.ts";
+import { laterWords } from "../../messages/later.ts";
+import { type Survey, type SurveyResponse, surveyPath } from "../../model/surveys.ts";
+
+const w = laterWords.surveys;
+const shownMax = 100;
+
+/** The server escapes formulas. */
+async function downloadResponses(id: string): Promise<void> {
+  try {
+    const file = await send(surveyPath(id, "responses/"), { accept: "text/csv" });
+    download("responses.csv", await file.blob());
+  } catch (error) {
+    toastError(errorMessage(error));
+  }
+}
+
+export function SurveyResponses({ survey }: { survey: Survey }) {
+  const { id, questions } = survey;
+  const responses = useResource<{ count: number; results: SurveyResponse[] }>(
+    `survey responses ${project.value?.id} ${id}`,
+    (signal) => request(surveyPath(id, `responses/?limit=${shownMax}`), { signal }),
+  );
+  return (
+    <section class="card stack">
+      <div class="row apart">
+        <h2>{w.tabs.responses}</h2>
+        <Button icon="download" onClick={() => void downloadResponses(id)}>
+          {w.exportCsv}
+        </Button>
+      </div>
+      <Content of={responses}>
+        {({ results }) =>
+          results.length === 0 ? (
+            <Empty title={w.noResponses} icon="chart" />
+          ) : (
+            <div class="wide-table">
+              <table class="plain-table">
+                <thead>
+                  <tr>
+                    <th scope="col">{w.person}</th>
+                    <th scope="col">{w.time}</th>
+                    {questions.map(({ id: questionId, question }) => (
+                      <th key={questionId} scope="col">
+                        {question}
+                      </th>
+                    ))}
+                  </tr>
+                </thead>
+                <tbody>
+                  {results.map((response, place) => (
+                    <Row key={response.submission_id ?? place} of={response} />
+                  ))}
+                </tbody>
+              </table>
+            </div>
+          )
+        }
+      </Content>
+    </section>
+  );
+}
+
+function Row({ of: { distinct_id: distinctId, timestamp, completed, answers } }: { of: SurveyResponse }) {
+  return (
+    <tr>
+      <td>
+        {distinctId === null ? "–" : <a href={to("persons", { search: distinctId })}>{distinctId}</a>}
+        {!completed && <span class="muted"> {w.partialAnswer}</span>}
+      </td>
+      <td>
+        <RelativeTime at={timestamp} />
+      </td>
+      {answers.map(({ question_id: id, answer }) => (
+        <td key={id}>{Array.isArray(answer) ? answer.join(", ") : (answer ?? "–")}</td>
+      ))}
+    </tr>
+  );
+}

@@ -1,0 +1,152 @@
+/** One survey: its results, responses and editor; launched and stopped here. */
+
+import { useState } from "preact/hooks";
+import { useRoute } from "preact-iso";
+import { ConfirmDialog } from "../../components/confirm.tsx";
+import { Page } from "../../components/page.tsx";
+import { Button, Tabs } from "../../components/primitives.tsx";
+import { Content } from "../../components/states.tsx";
+import { toast, toastError } from "../../components/toast.tsx";
+import { errorMessage, request } from "../../lib/api.ts";
+import { useResource } from "../../lib/resource.ts";
+import { useAddress } from "../../lib/router.ts";
+import { inProject, project } from "../../lib/session.ts";
+import { words } from "../../messages/index.ts";
+import { laterWords } from "../../messages/later.ts";
+import { changeSurvey, draftOf, freshSurvey, type Survey, surveyPath } from "../../model/surveys.ts";
+import { SurveyEditor } from "./editor.tsx";
+import { SurveyResponses } from "./responses.tsx";
+import { SurveyResults } from "./results.tsx";
+import { SurveyBadge } from "./surveys.tsx";
+
+const w = laterWords.surveys;
+type Tab = keyof typeof w.tabs;
+
+export function NewSurvey() {
+  const { go } = useAddress();
+  return (
+    <Page title={w.newSurvey} isWide>
+      <SurveyEditor
+        start={freshSurvey()}
+        action={w.create}
+        onSave={async (body) => {
+          const created = await request<Survey>(inProject("surveys/"), { method: "POST", body });
+          go(`surveys/${created.id}`, { tab: "edit" });
+        }}
+      />
+    </Page>
+  );
+}
+
+export function SurveyPage() {
+  const { id = "" } = useRoute().params as { id?: string };
+  const { query, set, go } = useAddress();
+  const [isRemoving, setRemoving] = useState(false);
+  const survey = useResource<Survey>(`survey ${project.value?.id} ${id}`, (signal) =>
+    request(surveyPath(id), { signal }),
+  );
+  const first: Tab = survey.data?.status === "draft" ? "edit" : "results";
+  const tab: Tab = query.tab !== undefined && query.tab in w.tabs ? (query.tab as Tab) : first;
+  return (
+    <Page
+      title={survey.data?.name ?? words.frame.pages.surveys}
+      isWide
+      action={
+        survey.data && (
+          <Actions survey={survey.data} onChanged={survey.replace} onRemove={() => setRemoving(true)} />
+        )
+      }
+    >
+      <Content of={survey}>
+        {(data) => (
+          <>
+            <p>
+              <SurveyBadge of={data} />
+            </p>
+            <Tabs
+              label={data.name}
+              tabs={Object.entries(w.tabs) as [Tab, string][]}
+              current={tab}
+              onChoose={(name) => set({ tab: name }, true)}
+            />
+            {tab === "results" && <SurveyResults id={id} />}
+            {tab === "responses" && <SurveyResponses survey={data} />}
+            {tab === "edit" && (
+              <SurveyEditor
+                // A saved survey has ids of questions and sanitized texts.
+                key={JSON.stringify(draftOf(data))}
+                start={draftOf(data)}
+                targeting={data.targeting_flag?.filters ?? null}
+                action={words.frame.save}
+                onSave={async (body) => {
+                  survey.replace(await changeSurvey(id, body));
+                  toast(w.saved);
+                }}
+              />
+            )}
+            {isRemoving && (
+              <ConfirmDialog
+                title={w.deleteSurvey}
+                text={w.deleteText(data.name)}
+                action={w.deleteSurvey}
+                onClose={() => setRemoving(false)}
+                onYes={() =>
+                  void request(surveyPath(id), { method: "DELETE" }).then(
+                    () => go("surveys"),
+                    (error) => toastError(errorMessage(error)),
+                  )
+                }
+              />
+            )}
+          </>
+        )}
+      </Content>
+    </Page>
+  );
+}
+
+function Actions({
+  survey,
+  onChanged,
+  onRemove,
+}: {
+  survey: Survey;
+  onChanged: (after: Survey) => void;
+  onRemove: () => void;
+}) {
+  const { id, status, archived } = survey;
+  const change = (body: Record<string, unknown>, done?: string) =>
+    void changeSurvey(id, body).then(
+      (after) => {
+        onChanged(after);
+        if (done) toast(done);
+      },
+      (error) => toastError(errorMessage(error)),
+    );
+  const now = () => new Date().toISOString();
+  return (
+    <span class="row">
+      {status === "draft" && (
+        <Button kind="main" icon="play" onClick={() => change({ start_date: now() }, w.started)}>
+          {w.start}
+        </Button>
+      )}
+      {status === "running" && !archived && (
+        <Button icon="pause" onClick={() => change({ end_date: now() }, w.stopped)}>
+          {w.stop}
+        </Button>
+      )}
+      {status === "completed" && (
+        <>
+          <Button icon="play" onClick={() => change({ end_date: null }, w.started)}>
+            {w.resume}
+          </Button>
+          <Button onClick={() => change({ archived: !archived })}>
+            {archived ? w.unarchive : w.archive}
+          </Button>
+        </>
+      )}
+      <Button kind="quiet" icon="trash" label={w.deleteSurvey} onClick={onRemove} />
+    </span>
+  );
+}

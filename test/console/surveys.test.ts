@@ -1,0 +1,103 @@
+/** Surveys: written with a preview, launched, answered, read and deleted. */
+
+import { describe, expect, test } from "bun:test";
+import type { Page } from "playwright-core";
+import { chromiumPath } from "../support/browser.ts";
+import { until } from "../support/server.ts";
+import { axeFindings, ownersBrowser, themes } from "./support.ts";
+
+async function looksRight(page: Page): Promise<void> {
+  for (const theme of themes) {
+    await page.emulateMedia({ colorScheme: theme });
+    expect(await axeFindings(page)).toEqual([]);
+  }
+  const size = page.viewportSize()!;
+  await page.setViewportSize({ width: 360, height: 740 });
+  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(360);
+  await page.setViewportSize(size);
+}
+
+describe.skipIf(chromiumPath === undefined)("surveys", () => {
+  const owner = ownersBrowser();
+
+  test("a survey is written with a preview, launched, read and deleted", async () => {
+    const { server } = owner;
+    const { page, context, troubles } = await owner.open(400);
+    await page.goto("/console/surveys");
+    await page.getByText("No surveys yet").waitFor();
+    await page.keyboard.press("n");
+    await page.getByRole("heading", { level: 1, name: "New survey" }).waitFor();
+    await page.getByLabel("Name").fill("<i>Feedback</i>");
+    const first = page.getByRole("group", { name: "Question 1" });
+    await first.getByLabel("Question", { exact: true }).fill("How likely <b>are you</b>?");
+    await first.getByLabel("Answer").selectOption("Rating");
+    await first.getByLabel("Scale").selectOption("0 to 10");
+    await page.getByRole("button", { name: "Add question" }).click();
+    const second = page.getByRole("group", { name: "Question 2" });
+    await second.getByLabel("Question", { exact: true }).fill("Which plan?");
+    await second.getByLabel("Answer").selectOption("Single choice");
+    await second.getByLabel("Choices, one per line").fill("Free\nPaid");
+    await first.getByLabel("Next").selectOption("Depends on the answer");
+    await first.getByLabel("After 0 to 6").selectOption("End of the survey");
+    await page.getByLabel("Maximum responses").fill("100");
+
+    const frame = page.frameLocator("iframe");
+    await frame.getByText("How likely <b>are you</b>?").waitFor();
+    await page.getByLabel("Preview", { exact: true }).selectOption("Question 2");
+    await frame.getByText("Paid").waitFor();
+    await looksRight(page);
+    await page.getByRole("button", { name: "Create draft" }).click();
+
+    await page.getByRole("heading", { level: 1, name: "<i>Feedback</i>" }).waitFor();
+    const { results } = await (await server.api("/api/projects/1/surveys/")).json();
+    const stored = results[0];
+    expect(stored).toMatchObject({ status: "draft", responses_limit: 100 });
+    expect(stored.questions).toMatchObject([
+      { type: "rating", scale: 10, branching: { responseValues: { detractors: "end" } } },
+      { type: "single_choice", choices: ["Free", "Paid"] },
+    ]);
+    // A branch follows the question that it names.
+    const moved = page.getByRole("group", { name: "Question 1" });
+    await moved.getByLabel("After 0 to 6").selectOption("Question 2");
+    await moved.getByRole("button", { name: "Move question 1 down" }).click();
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("Survey saved.").waitFor();
+    const saved = await (await server.api(`/api/projects/1/surveys/${stored.id}/`)).json();
+    expect(saved.questions[1].branching.responseValues).toEqual({ detractors: 0 });
+
+    await page.getByRole("button", { name: "Launch" }).click();
+    await page.getByText("Survey launched.").waitFor();
+    const rating = stored.questions[0].id as string;
+    const properties = { $survey_id: stored.id, [`$survey_response_${rating}`]: 10 };
+    await server.batch([
+      { event: "survey shown", distinct_id: "kim", properties },
+      { event: "survey sent", distinct_id: "kim", properties },
+    ]);
+    await server.eventsWhenStored(2);
+    await page.getByRole("tab", { name: "Results" }).click();
+    await until(async () => {
+      await page.reload();
+      await page.getByText(/^Shown: /).waitFor();
+      return await page.getByText("Net promoter score 100").isVisible();
+    }, "the answer is counted");
+    await looksRight(page);
+    await page.getByRole("tab", { name: "Responses" }).click();
+    await page.getByRole("link", { name: "kim" }).waitFor();
+    const file = page.waitForEvent("download");
+    await page.getByRole("button", { name: "CSV" }).click();
+    expect((await file).suggestedFilename()).toBe("responses.csv");
+    await looksRight(page);
+    await page.getByRole("button", { name: "Stop" }).click();
+    await page.getByText("Survey stopped.").waitFor();
+
+    await page.goto("/console/surveys?status=running");
+    await page.getByText("No survey matches.").waitFor();
+    await page.goto("/console/surveys");
+    await page.getByRole("link", { name: "<i>Feedback</i>" }).click();
+    await page.getByRole("button", { name: "Delete survey" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Delete survey" }).click();
+    await page.getByText("No surveys yet").waitFor();
+    expect(troubles).toEqual([]);
+    await context.close();
+  });
+});
