@@ -30,6 +30,7 @@ const loaders: Record<string, () => Promise<Command>> = {
   warnings: async () => (await import("./commands/warnings.ts")).warnings,
   healthcheck: async () => (await import("./commands/healthcheck.ts")).healthcheck,
   migrate: async () => (await import("./commands/migrate.ts")).migrate,
+  cluster: async () => (await import("./commands/cluster.ts")).cluster,
   "migrate-events": async () => (await import("./commands/migrate-events.ts")).migrateEventsCommand,
   "migrate-to-cluster": async () => (await import("./commands/migrate-to.ts")).migrateTo,
   "migrate-from-cluster": async () => (await import("./commands/migrate-to.ts")).migrateFrom,

@@ -21,9 +21,11 @@ class VersionMismatchError extends AppError {
   }
 }
 
-function printShared({ postgres, trouble: problem, fronts }: NonNullable<Status["shared"]>): void {
+function printShared(shared: NonNullable<Status["shared"]>): void {
+  const { postgres, trouble: problem, loading_paused_until: pausedUntil, fronts } = shared;
   print(`Shared in ${postgres}`);
   if (problem !== null) print(`          ${problem}`);
+  if (pausedUntil !== null) print(`Loading   paused until ${pausedUntil}`);
   for (const front of fronts) {
     const notes = [front.version, front.is_this ? "this one" : "", front.loads_events ? "loads events" : ""];
     print(`Node      ${front.name} (${notes.filter((note) => note !== "").join(", ")})`);

@@ -31,7 +31,7 @@ export class LeaseLostError extends AppError {
 export const leaseMs = 5_000;
 export const renewEveryMs = 1_000;
 
-/** Acquires the lease if it is free. @throws {PostgresUnreachableError} */
+/** Acquires the lease if it is free and loading is not paused. @throws {PostgresUnreachableError} */
 export async function acquireLease(
   postgres: Postgres,
   { front, holder }: Pick<Lease, "front" | "holder">,
@@ -40,7 +40,7 @@ export async function acquireLease(
   const rows = await postgres.run(
     (sql) => sql`UPDATE flagkeep.lease
       SET epoch = epoch + 1, front = ${front}, holder = ${holder}, until = clock_timestamp() + ${leaseMs} * interval '1 millisecond'
-      WHERE until < clock_timestamp() RETURNING epoch`,
+      WHERE until < clock_timestamp() AND paused_until < clock_timestamp() RETURNING epoch`,
   );
   const since = performance.now();
   return rows[0] && { epoch: Number(rows[0].epoch), front, holder, since, until: sentAt + leaseMs };
@@ -48,42 +48,43 @@ export async function acquireLease(
 
 /**
  * Extends the lease, even after its expiry if no other node acquired it.
+ * @returns whether loading is to be paused, and the lease released
  * @throws {LeaseLostError} @throws {PostgresUnreachableError}
  */
-export async function renewLease(postgres: Postgres, lease: Lease): Promise<void> {
+export async function renewLease(postgres: Postgres, lease: Lease): Promise<boolean> {
   const sentAt = performance.now();
   // A single statement: a node that hangs during a transaction would lock the row and block the others.
-  await postgres.run((sql) => assertLeaseHeld(sql, lease), leaseMs);
+  const { isPaused } = await postgres.run((sql) => assertLeaseHeld(sql, lease), leaseMs);
   lease.until = sentAt + leaseMs;
+  return isPaused;
 }
 
 /** Lets another node acquire the lease immediately. */
-export async function releaseLease(postgres: Postgres, { epoch, holder }: Lease): Promise<void> {
+export async function releaseLease(postgres: Postgres, lease: Lease): Promise<void> {
+  const { epoch, holder } = lease;
+  lease.until = Number.NEGATIVE_INFINITY;
   await postgres.run(
     (sql) => sql`UPDATE flagkeep.lease SET until = '-infinity' WHERE epoch = ${epoch} AND holder = ${holder}`,
   );
 }
 
-/** @throws {PostgresUnreachableError} */
+/** Whether a node can acquire the lease. @throws {PostgresUnreachableError} */
 export async function isLeaseFree(postgres: Postgres): Promise<boolean> {
   const [row] = await postgres.run(
-    (sql) => sql`SELECT until < clock_timestamp() AS free FROM flagkeep.lease`,
+    (sql) =>
+      sql`SELECT until < clock_timestamp() AND paused_until < clock_timestamp() AS free FROM flagkeep.lease`,
   );
   return row!.free === true;
 }
 
-/** The node that holds the lease, if any. @throws {PostgresUnreachableError} */
-export async function leaseHolder(postgres: Postgres): Promise<string | null> {
-  const [row] = await postgres.run(
-    (sql) => sql`SELECT CASE WHEN until >= clock_timestamp() THEN front END AS front FROM flagkeep.lease`,
-  );
-  return row!.front;
-}
-
 /** Fails the transaction if the lease is lost; otherwise extends the lease. @throws {LeaseLostError} */
-export async function assertLeaseHeld(t: Transaction | Sql, { epoch, holder }: Lease): Promise<void> {
+export async function assertLeaseHeld(
+  t: Transaction | Sql,
+  { epoch, holder }: Lease,
+): Promise<{ isPaused: boolean }> {
   const rows =
     await t`UPDATE flagkeep.lease SET until = clock_timestamp() + ${leaseMs} * interval '1 millisecond'
-    WHERE epoch = ${epoch} AND holder = ${holder} RETURNING epoch`;
+    WHERE epoch = ${epoch} AND holder = ${holder} RETURNING paused_until > clock_timestamp() AS paused`;
   if (rows.length === 0) throw new LeaseLostError();
+  return { isPaused: rows[0]!.paused };
 }

@@ -4,8 +4,11 @@ import { NewerDataVersionError } from "../lib/sqlite/migrate.ts";
 import { type Postgres, PostgresRejectedError, PostgresUnreachableError } from "./connection.ts";
 import initialSql from "./migrations/001-initial.sql" with { type: "text" };
 import changeTimeSql from "./migrations/002-change-time.sql" with { type: "text" };
+import pauseSql from "./migrations/003-pause.sql" with { type: "text" };
 
-const migrations = [initialSql, changeTimeSql];
+const migrations = [initialSql, changeTimeSql, pauseSql];
+/** Of this version. */
+export const schemaVersion = migrations.length;
 /** Advisory lock: other nodes wait for the migration. */
 const migrationLock = 0x66_6b_70_67;
 const oldestServer = 140_000;

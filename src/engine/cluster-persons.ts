@@ -19,7 +19,7 @@ import {
 } from "../cluster/lease.ts";
 import { StoreReplica } from "../cluster/store-replica.ts";
 import type { InsertFence } from "../events/clickhouse/insert-fence.ts";
-import type { Lane } from "../journal/segment.ts";
+import { type Lane, lanes } from "../journal/segment.ts";
 import { PeriodicTasks } from "../lib/periodic-tasks.ts";
 import type { IdentityStep, IdentityStore } from "../persons/batch.ts";
 import { type PeopleDb, peopleStore } from "../persons/open.ts";
@@ -33,6 +33,9 @@ const lookEveryMs = 500;
 const pruneEveryMs = 500;
 const tidyEveryMs = 20_000;
 const releaseMs = 500;
+/** Limit of finishing a load before a pause; an unfinished one is resumed after the pause. */
+const handOverMs = 20_000;
+const handOverPollMs = 50;
 /** How long after its deadline an insert may still be stored. */
 const lateInsertMs = 1_000;
 
@@ -42,6 +45,8 @@ export interface ClusterPersonsCallbacks {
   onTaken(): void;
   /** No node loads events: this process should exit and restart. */
   onFree(): void;
+  /** Loading is paused and the lease is released: this process should exit and restart as a follower. */
+  onPaused(): void;
   onFatal(error: unknown): void;
 }
 
@@ -111,7 +116,14 @@ export class SharedPeople {
       },
     });
     this.reader.start();
-    this.chores.every(renewEveryMs, () => renewLease(this.postgres, lease));
+    let isPaused = false;
+    this.chores.every(renewEveryMs, async () => {
+      isPaused = await renewLease(this.postgres, lease);
+    });
+    // A task of its own: the lease is renewed meanwhile.
+    this.chores.every(renewEveryMs, async () => {
+      if (isPaused) await this.handOver(ports, cursor);
+    });
     this.chores.every(pruneEveryMs, () => this.forget(cursor));
     this.chores.every(tidyEveryMs, () => this.copy.tidy());
   }
@@ -175,6 +187,19 @@ export class SharedPeople {
       if (error instanceof LeaseLostError) this.hooks.onFatal(error);
       throw error;
     }
+  }
+
+  /** Loads what was read, and releases the lease. */
+  private async handOver(
+    { waitingBytes }: Pick<ReaderDeps, "waitingBytes">,
+    cursor: (lane: Lane) => number,
+  ): Promise<void> {
+    await this.reader?.stop();
+    const end = performance.now() + handOverMs;
+    const isWaiting = () => lanes.some((lane) => waitingBytes(lane) > 0);
+    while (isWaiting() && performance.now() < end) await Bun.sleep(handOverPollMs);
+    await this.stop(cursor);
+    this.hooks.onPaused();
   }
 
   /** Releases the lease; only `close` may follow. */

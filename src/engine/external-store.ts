@@ -28,6 +28,7 @@ export async function openExternalStore(
           onUnavailable: availabilityLogger("the cluster"),
           onTaken: () => outside?.noteLoaded(),
           onFree: startOver,
+          onPaused: startOver,
           onFatal: (error) => (error instanceof LeaseLostError ? startOver() : faults.die(error)),
         });
   const people = getPersonStore(start, db);

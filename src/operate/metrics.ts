@@ -34,8 +34,14 @@ export interface MetricSources {
   roles: () => readonly RoleReadiness[];
   /** Known corruption of the SQLite files. */
   damage: Pick<PeopleDamage, "reason" | "checkedAt">;
-  /** In a cluster: per lane, the entries that wait for the loading node. Absent: single node. */
-  sharedLag?: () => Record<Lane, number>;
+  /** Absent: single node. */
+  shared?: ClusterSources | undefined;
+}
+
+interface ClusterSources {
+  /** Per lane, the entries that wait for the loading node. */
+  lag: () => Record<Lane, number>;
+  node: { readonly isLoaded: boolean; readonly isPaused: boolean };
 }
 
 export interface MetricsAccess {
@@ -84,7 +90,7 @@ export class Metrics {
     ["role", "reason"],
   );
 
-  constructor({ dataDir, journal, supervisor, roles, damage, sharedLag }: MetricSources) {
+  constructor({ dataDir, journal, supervisor, roles, damage, shared }: MetricSources) {
     collectDefaultMetrics({ register: this.registry, eventLoopMonitoringPrecision: loopDelayEveryMs });
     this.beginAtZero();
 
@@ -95,7 +101,7 @@ export class Metrics {
       for (const { lane, queuedBytes } of journal()?.state() ?? []) set({ lane }, queuedBytes);
     });
     this.gauge("flagkeep_journal_lag_entries", "Acknowledged entries not yet loaded.", (set) => {
-      const entries = sharedLag?.() ?? supervisor.lag().entries;
+      const entries = shared?.lag() ?? supervisor.lag().entries;
       for (const lane of lanes) set({ lane }, entries[lane]);
     });
     this.gauge(
@@ -152,7 +158,24 @@ export class Metrics {
       [],
     );
     // In a cluster the journal and the backups are PostgreSQL's: a zero would claim that they are empty.
-    if (sharedLag === undefined) this.addOwnData({ dataDir, journal, supervisor });
+    if (shared === undefined) this.addOwnData({ dataDir, journal, supervisor });
+    else this.addCluster(shared);
+  }
+
+  /** Metrics of a cluster, equal on each node. */
+  private addCluster({ node }: ClusterSources): void {
+    this.gauge(
+      "flagkeep_cluster_loading",
+      "1 if a node of the cluster loads events, also if it is another one.",
+      (set) => set({}, node.isLoaded ? 1 : 0),
+      [],
+    );
+    this.gauge(
+      "flagkeep_cluster_loading_paused",
+      "1 if loading is paused; see flagkeep cluster.",
+      (set) => set({}, node.isPaused ? 1 : 0),
+      [],
+    );
   }
 
   /** Metrics of a single node. */

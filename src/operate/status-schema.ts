@@ -80,6 +80,8 @@ export const Status = strictObject({
       postgres: Type.String(),
       /** Why PostgreSQL cannot be used now; null: it can. */
       trouble: nullable(Type.String()),
+      /** Null: loading is not paused. */
+      loading_paused_until: nullable(DateTime),
       fronts: Type.Array(
         strictObject({
           name: Type.String(),

@@ -119,7 +119,7 @@ export function createServerApp(parts: AppDeps): App {
     },
     homePage: config.console === "on" ? consolePath : undefined,
     roles: parts.roles,
-    warnings: parts.warnings,
+    warnings: () => [...parts.warnings(), ...(shared?.warnings ?? [])],
     routes: [
       ...metrics.routes({ whom: config.metrics, token: parts.metricsToken }),
       ...captureRoutes({ journal: live.watching(journal), projects }),

@@ -11,7 +11,7 @@ import type { Metadata } from "../accounts/metadata.ts";
 import { changeChannel } from "../cluster/commits.ts";
 import { Postgres, type PostgresUnreachableError } from "../cluster/connection.ts";
 import { PostgresJournal, type PostgresJournalOptions } from "../cluster/journal.ts";
-import { leaseHolder } from "../cluster/lease.ts";
+import { type Loading, readLoading } from "../cluster/loading.ts";
 import { assertNodesMayStart } from "../cluster/migration.ts";
 import {
   heartbeatMs,
@@ -44,12 +44,19 @@ const changeMs = 10_000;
 /** Polling interval, which covers notifications missed while disconnected. */
 const lookEveryMs = 500;
 const tidyEveryMs = 20_000;
+/** A takeover takes less. */
+const unloadedSecondsMax = 15;
+/** Interval of logging that events are not loaded. */
+const logEveryMs = 60_000;
 
 export class ClusterNode implements SharedState {
   private readonly node: NodeInfo;
   private copy: StoreReplica | undefined;
   private living: NodeInfo[];
-  private loader: string | null = null;
+  private loading: Loading = { node: null, pausedUntil: null };
+  /** When a node last loaded events or loading was paused. */
+  private loadedAt = performance.now();
+  private loggedAt = Number.NEGATIVE_INFINITY;
   private problem: PostgresUnreachableError | null = null;
   private readonly chores: PeriodicTasks;
   /** Called when another node is no longer alive. */
@@ -174,15 +181,33 @@ export class ClusterNode implements SharedState {
 
   /** Whether this node's engine loads events. */
   get isLoader(): boolean {
-    return this.loader === this.id;
+    return this.loading.node === this.id;
+  }
+
+  /** Whether any node loads events. */
+  get isLoaded(): boolean {
+    return this.loading.node !== null;
+  }
+
+  get isPaused(): boolean {
+    return this.loading.pausedUntil !== null;
+  }
+
+  /** What an operator has to look at. */
+  get warnings(): string[] {
+    const { pausedUntil } = this.loading;
+    if (pausedUntil !== null) return [`Loading is paused until ${pausedUntil.toISOString()}.`];
+    const seconds = Math.floor((performance.now() - this.loadedAt) / 1_000);
+    return seconds < unloadedSecondsMax ? [] : [`No node has loaded events for ${seconds} s.`];
   }
 
   status(): NonNullable<Status["shared"]> {
     return {
       postgres: redactPostgresUrl(this.address),
       trouble: this.problem?.message ?? null,
+      loading_paused_until: this.loading.pausedUntil?.toISOString() ?? null,
       fronts: this.living.map(({ id, name, version: its }) => ({
-        ...{ name, version: its, is_this: id === this.id, loads_events: id === this.loader },
+        ...{ name, version: its, is_this: id === this.id, loads_events: id === this.loading.node },
       })),
     };
   }
@@ -203,7 +228,12 @@ export class ClusterNode implements SharedState {
     const before = this.living;
     this.living = await sendHeartbeat(this.postgres, this.node);
     if (before.some(({ id }) => !this.living.some((front) => front.id === id))) this.onServerGone();
-    this.loader = await leaseHolder(this.postgres);
+    this.loading = await readLoading(this.postgres);
+    if (this.isLoaded || this.isPaused) this.loadedAt = performance.now();
+    const [warning] = this.warnings;
+    if (warning === undefined || performance.now() - this.loggedAt < logEveryMs) return;
+    this.loggedAt = performance.now();
+    this.log.warn(warning);
   }
 
   private noteState(reason: PostgresUnreachableError | null): void {

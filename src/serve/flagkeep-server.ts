@@ -181,7 +181,7 @@ export class FlagkeepServer {
       journal: () => this.journal,
       supervisor: this.supervisor,
       roles: () => this.roles(),
-      sharedLag: shared && (() => this.lag()),
+      shared: shared && { lag: () => this.lag(), node: shared },
     });
     this.instance = instanceDeps(config, commands.own);
     this.uploads = new ImportUploads({

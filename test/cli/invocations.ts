@@ -616,6 +616,29 @@ export const invocations: Record<string, Invocation> = {
       { args: ["--postgres-url", "postgres://u:p@h:0/d"], code: 2, says: "postgres://user@host" },
     ],
   },
+  ...Object.fromEntries(
+    ["status", "resume", "pause-loading"].map((name) => [
+      `cluster ${name}`,
+      {
+        // There is no cluster.
+        args: () => (name === "pause-loading" ? ["--for", "10m"] : []),
+        code: () => 1,
+        wrong: [
+          {
+            args: ["--postgres-url", "mysql://h/d", "--for", "10m"].slice(
+              0,
+              name === "pause-loading" ? 4 : 2,
+            ),
+            code: 2,
+            says: "postgres://user@host",
+          },
+          ...(name === "pause-loading"
+            ? [{ args: ["--for", "25h"], code: 2 as const, says: "from 1s to 24h" }]
+            : []),
+        ],
+      } satisfies Invocation,
+    ]),
+  ),
   migrate: { args: () => ["--check"], isAlone: true, wrong: [{ args: [], code: 2, says: "--check" }] },
   doctor: {
     args: () => ["--port", "0"],

@@ -8,27 +8,26 @@ import { mulberry32 } from "../support/crash-load.ts";
 import { TestFronts, testWithFronts } from "../support/fronts.ts";
 import { expectAllOnce, FrontLoad, stopMerges } from "../support/fronts-load.ts";
 import { ownFolder, runProgram, startPostgres } from "../support/postgres.ts";
-import { temporaryFolder, until } from "../support/server.ts";
+import { flagkeep, temporaryFolder } from "../support/server.ts";
 
 const test = testWithFronts("a backup of several fronts");
 const page = readFileSync(join(import.meta.dir, "../../docs/operations/cluster.md"), "utf8");
-/** What the page says between `psql "$URL" -c` and the end of the line. */
-const [pause = "", goOn = ""] = [...page.matchAll(/psql "\$URL" -c "(UPDATE flagkeep\.lease [^"]+)"/g)].map(
-  ([, statement]) => statement!,
+/** The commands of the page. */
+const [pause = "", goOn = ""] = [...page.matchAll(/^flagkeep (cluster .*?) --postgres-url "\$URL"/gm)].map(
+  ([, command]) => command!,
 );
+
+async function runOn(fronts: TestFronts, command: string): Promise<void> {
+  const { stderr, code } = await flagkeep([...command.split(" "), "--postgres-url", fronts.postgresUrl]);
+  expect({ stderr, code }).toEqual({ stderr: "", code: 0 });
+}
 
 test("a backup that is made under load holds each event of before once, and what waited is loaded", async () => {
   await using fronts = await TestFronts.start(2);
   await stopMerges(fronts);
   const load = new FrontLoad(fronts, mulberry32(7));
   await load.further(500);
-  const leader = fronts.running.get(await fronts.leader())!;
-  const [engine] = await leader.enginePids();
-  await fronts.ask(pause);
-  await until(async () => {
-    const pids = await leader.enginePids();
-    return pids.length > 0 && !pids.includes(engine!);
-  }, "the engine that loaded has ended");
+  await runOn(fronts, pause);
   await load.further(500);
   const before = load.log.length;
   const [waiting] = await fronts.ask<{ count: number }>(
@@ -44,7 +43,7 @@ test("a backup that is made under load holds each event of before once, and what
   cpSync(fronts.clickhouse.folder, copy, { recursive: true });
   await fronts.clickhouse.restart();
   await stopMerges(fronts);
-  await fronts.ask(goOn);
+  await runOn(fronts, goOn);
   await load.further(500);
   await load.stop();
   await expectAllOnce(fronts, load.log);
@@ -54,7 +53,7 @@ test("a backup that is made under load holds each event of before once, and what
   await runProgram("pg_restore", ["-d", postgres.url("flagkeep"), dump]);
   await using restored = TestFronts.over(postgres, await TestClickHouse.start(copy));
   // Nobody was to load when the backup was made.
-  await restored.ask(goOn);
+  await runOn(restored, goOn);
   await restored.startFront(0);
   await stopMerges(restored);
   // What came later may have been taken already when the journal was read, or not.

@@ -91,7 +91,7 @@ async function peopleOn(postgres: Postgres): Promise<IdentityStoreUnderTest> {
   const shared = await SharedPeople.open(
     db,
     { postgres: postgres.address, front: crypto.randomUUID() },
-    { onUnavailable: ignore, onTaken: ignore, onFree: ignore, onFatal: ignore },
+    { onUnavailable: ignore, onTaken: ignore, onFree: ignore, onPaused: ignore, onFatal: ignore },
   );
   const end = async () => {
     await shared.release();

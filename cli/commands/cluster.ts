@@ -1,0 +1,178 @@
+import { Type } from "@sinclair/typebox";
+import { Command, InvalidArgumentError } from "commander";
+import { Postgres } from "../../src/cluster/connection.ts";
+import {
+  assertCluster,
+  type ClusterState,
+  pauseLoading,
+  pauseSecondsMax,
+  readClusterState,
+  resumeLoading,
+} from "../../src/cluster/loading.ts";
+import { postgresAddress } from "../../src/config/secrets.ts";
+import { AppError } from "../../src/lib/errors.ts";
+import { redactPostgresUrl } from "../../src/lib/postgres-address.ts";
+import { DateTime, NonNegativeInt, nullable, strictObject } from "../../src/lib/schema.ts";
+import { withJson } from "../json-schema.ts";
+import { formatBytes, parseDuration, print, printJson, printTable, run } from "../output.ts";
+import { configFromOptions, withSettings } from "../settings.ts";
+
+const settings = ["postgres-url", "postgres-password-file"] as const;
+
+class NoPostgresUrlError extends AppError {
+  readonly code = "no_postgres_url";
+  override readonly hint = "Set --postgres-url or FLAGKEEP_POSTGRES_URL.";
+}
+
+/** Runs work on the cluster named by the options. @throws {NoPostgresUrlError} */
+async function withCluster<Result>(
+  options: object,
+  work: (postgres: Postgres) => Promise<Result>,
+): Promise<Result> {
+  const address = postgresAddress(configFromOptions(options as never), process.env);
+  if (address === null) throw new NoPostgresUrlError("The address of PostgreSQL is missing.");
+  const postgres = new Postgres(address, { connections: 1, name: "command" });
+  try {
+    await assertCluster(postgres);
+    return await work(postgres);
+  } finally {
+    await postgres.close();
+  }
+}
+
+const State = strictObject({
+  /** The address of the PostgreSQL database, without its password. */
+  postgres: Type.String(),
+  nodes: Type.Array(
+    strictObject({
+      name: Type.String(),
+      version: Type.String(),
+      seconds_since_heartbeat: NonNegativeInt,
+      loads_events: Type.Boolean(),
+    }),
+  ),
+  /** Null: loading is not paused. */
+  loading_paused_until: nullable(DateTime),
+  lanes: Type.Array(
+    strictObject({
+      lane: Type.String(),
+      /** The last acknowledged entry. */
+      last_seq: NonNegativeInt,
+      /** Acknowledged entries that are not loaded, and their compressed bytes. */
+      waiting_entries: NonNegativeInt,
+      waiting_bytes: NonNegativeInt,
+    }),
+  ),
+  stores: Type.Array(
+    strictObject({
+      name: Type.String(),
+      /** The last commit, and up to which commit rows are compacted and copied to ClickHouse (persons only). */
+      revision: NonNegativeInt,
+      compacted_revision: NonNegativeInt,
+      copied_revision: nullable(NonNegativeInt),
+    }),
+  ),
+});
+
+function show({ nodes, pausedUntil, lanes, stores }: ClusterState, address: string): void {
+  print(`PostgreSQL  ${address}`);
+  for (const { name, version, secondsSinceHeartbeat: seconds, isLoading } of nodes)
+    print(`Node        ${name} (${version}, heartbeat ${seconds} s ago${isLoading ? ", loads events" : ""})`);
+  if (nodes.length === 0) print("Node        none is running");
+  if (pausedUntil !== null) print(`Loading     paused until ${pausedUntil.toISOString()}`);
+  else if (nodes.length > 0 && !nodes.some(({ isLoading }) => isLoading))
+    print("Loading     NO NODE loads events");
+  print();
+  printTable(
+    ["lane", "accepted", "waiting", "bytes"],
+    lanes.map((lane) => [
+      ...[lane.lane, String(lane.lastSeq), String(lane.waitingEntries), formatBytes(lane.waitingBytes)],
+    ]),
+  );
+  print();
+  printTable(
+    ["store", "commits", "compacted", "copied to ClickHouse"],
+    stores.map(({ name, revision, compacted, copied }) => [
+      ...[name, String(revision), String(compacted), copied === null ? "" : String(copied)],
+    ]),
+  );
+}
+
+const status = withJson(withSettings(new Command("status"), settings), State, "print the state as JSON")
+  .description("Show the nodes of a cluster, which one loads events, and the lag.")
+  .addHelpText(
+    "after",
+    "\nRuns on any machine that reaches PostgreSQL.\n\nExample:\n  flagkeep cluster status --postgres-url postgres://flagkeep@pg1,pg2/flagkeep",
+  )
+  .action(
+    run(async (options: { json?: true }) =>
+      withCluster(options, async (postgres) => {
+        const state = await readClusterState(postgres);
+        const address = redactPostgresUrl(postgres.address);
+        if (!options.json) return show(state, address);
+        printJson({
+          postgres: address,
+          nodes: state.nodes.map(({ name, version, secondsSinceHeartbeat, isLoading }) => ({
+            ...{ name, version, seconds_since_heartbeat: secondsSinceHeartbeat, loads_events: isLoading },
+          })),
+          loading_paused_until: state.pausedUntil?.toISOString() ?? null,
+          lanes: state.lanes.map(({ lane, lastSeq, waitingEntries, waitingBytes }) => ({
+            ...{ lane, last_seq: lastSeq, waiting_entries: waitingEntries, waiting_bytes: waitingBytes },
+          })),
+          stores: state.stores.map(({ name, revision, compacted, copied }) => ({
+            ...{ name, revision, compacted_revision: compacted, copied_revision: copied },
+          })),
+        });
+      }),
+    ),
+  );
+
+/** @throws {InvalidArgumentError} */
+function parsePause(text: string): number {
+  const seconds = parseDuration(text);
+  if (seconds < 1 || seconds > pauseSecondsMax)
+    throw new InvalidArgumentError("Expected a duration from 1s to 24h, for example 10m.");
+  return seconds;
+}
+
+const Paused = strictObject({ loading_paused_until: DateTime });
+const pause = withJson(withSettings(new Command("pause-loading"), settings), Paused)
+  .description("Pause loading on all nodes, for a backup of PostgreSQL and ClickHouse.")
+  .requiredOption("--for <time>", "end of the pause without `resume`, from 1s to 24h", parsePause)
+  .addHelpText(
+    "after",
+    "\nCapture and flags continue; new events wait in PostgreSQL. Returns when no node inserts into ClickHouse any more.\n\n" +
+      "Example:\n  flagkeep cluster pause-loading --for 10m --postgres-url postgres://flagkeep@pg1,pg2/flagkeep",
+  )
+  .action(
+    run(async (options: { json?: true; for: number }) =>
+      withCluster(options, async (postgres) => {
+        const until = (await pauseLoading(postgres, options.for)).toISOString();
+        if (options.json) return printJson({ loading_paused_until: until });
+        print(`Loading is paused until ${until}; \`flagkeep cluster resume\` ends the pause.`);
+      }),
+    ),
+  );
+
+const Resumed = strictObject({ resumed: Type.Literal(true) });
+const resume = withJson(withSettings(new Command("resume"), settings), Resumed)
+  .description("End a pause of loading.")
+  .addHelpText(
+    "after",
+    "\nExample:\n  flagkeep cluster resume --postgres-url postgres://flagkeep@pg1,pg2/flagkeep",
+  )
+  .action(
+    run(async (options: { json?: true }) =>
+      withCluster(options, async (postgres) => {
+        await resumeLoading(postgres);
+        if (options.json) return printJson({ resumed: true });
+        print("Loading resumes within a few seconds.");
+      }),
+    ),
+  );
+
+export const cluster = new Command("cluster")
+  .description("Show the state of a cluster, and pause loading for backups.")
+  .addCommand(status)
+  .addCommand(pause)
+  .addCommand(resume);

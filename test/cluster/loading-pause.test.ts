@@ -1,0 +1,98 @@
+/** `flagkeep cluster`: what it shows of the nodes, and pauses of loading, during which everything else works. */
+
+import { afterAll, beforeAll, expect } from "bun:test";
+import { canRunFronts, TestFronts, testWithFronts } from "../support/fronts.ts";
+import { flagkeep, until } from "../support/server.ts";
+
+const test = testWithFronts("flagkeep cluster");
+
+let fronts: TestFronts;
+
+if (canRunFronts) {
+  beforeAll(async () => {
+    fronts = await TestFronts.start(2);
+  }, 60_000);
+  afterAll(async () => await fronts[Symbol.asyncDispose]());
+}
+
+async function cluster(...args: string[]): Promise<Record<string, unknown>> {
+  const { stdout, stderr, code } = await flagkeep([
+    ...["cluster", ...args, "--postgres-url", fronts.postgresUrl, "--json"],
+  ]);
+  expect({ stderr, code }).toEqual({ stderr: "", code: 0 });
+  return JSON.parse(stdout);
+}
+
+const capture = async (event: string) =>
+  (await fronts.fronts[0]!.capture({ event, distinct_id: "kim" })).status;
+const getCount = async (event: string) =>
+  (await fronts.clickhouse.run(`SELECT count() FROM flagkeep.events WHERE event = '${event}'`))[0]![0];
+const getReadiness = async () => {
+  const response = await fetch(`${fronts.fronts[1]!.url}/_readiness`);
+  return { ...((await response.json()) as { warnings?: string[] }), code: response.status };
+};
+const getMetric = async (name: string) => {
+  const text = await (await fetch(`${fronts.fronts[1]!.url}/metrics`)).text();
+  return Number(new RegExp(`^${name} (.*)$`, "m").exec(text)?.[1]);
+};
+
+test("status names the nodes, the one that loads, and what waits", async () => {
+  interface State {
+    nodes: { name: string; loads_events: boolean }[];
+    lanes: object[];
+    loading_paused_until: null;
+  }
+  await fronts.leader();
+  const urls = JSON.stringify(fronts.fronts.map(({ url }) => url).sort());
+  const state = await until(async () => {
+    const found = (await cluster("status")) as unknown as State;
+    return JSON.stringify(found.nodes.map(({ name }) => name.split(" ")[1]).sort()) === urls && found;
+  }, "both nodes have told their addresses");
+  expect(state.nodes.filter((node) => node.loads_events).length).toBe(1);
+  expect(state.loading_paused_until).toBeNull();
+  expect(state.lanes).toMatchObject([{ lane: "realtime" }, { lane: "historical" }]);
+}, 60_000);
+
+test("while loading is paused, events are accepted and wait, and the operator is told so", async () => {
+  expect(await capture("before")).toBe(200);
+  const { loading_paused_until } = await cluster("pause-loading", "--for", "10m");
+  // What was acknowledged before is loaded, or waits.
+  expect(await capture("meanwhile")).toBe(200);
+  const waits = `Loading is paused until ${loading_paused_until}.`;
+  await until(async () => (await getReadiness()).warnings?.includes(waits), "readiness says so");
+  await until(async () => (await getReadiness()).code === 200, "both roles and queries are ready");
+  expect(await getMetric("flagkeep_cluster_loading_paused")).toBe(1);
+  expect(await getMetric("flagkeep_cluster_loading")).toBe(0);
+  const status = await flagkeep(["status", "--data-dir", fronts.fronts[1]!.dataDir, "--json"]);
+  expect(JSON.parse(status.stdout).shared).toMatchObject({ loading_paused_until });
+  // A node that starts during a pause does not load either.
+  await fronts.startFront(2);
+  expect(await getCount("meanwhile")).toBe(0);
+  const state = await cluster("status");
+  expect(state).toMatchObject({ loading_paused_until, lanes: [{ lane: "realtime" }, {}] });
+  expect((state.lanes as { waiting_entries: number }[])[0]!.waiting_entries).toBeGreaterThan(0);
+
+  await cluster("resume");
+  await fronts.everythingIsLoaded();
+  expect([await getCount("before"), await getCount("meanwhile")]).toEqual([1, 1]);
+  await until(async () => (await getMetric("flagkeep_cluster_loading")) === 1, "the metric says so");
+  expect((await getReadiness()).warnings).toBeUndefined();
+}, 120_000);
+
+test("a pause ends by itself", async () => {
+  await fronts.leader();
+  await cluster("pause-loading", "--for", "5s");
+  expect(await capture("later")).toBe(200);
+  await fronts.everythingIsLoaded();
+  expect(await getCount("later")).toBe(1);
+}, 60_000);
+
+test("a database without a cluster is refused, and nothing is created in it", async () => {
+  const url = await fronts.postgres.create("empty");
+  const { stderr, code } = await flagkeep(["cluster", "status", "--postgres-url", url]);
+  expect(code).toBe(1);
+  expect(stderr).toContain("contains no Flagkeep data");
+  expect(await fronts.postgres.run("SELECT 1 FROM pg_namespace WHERE nspname = 'flagkeep'", "empty")).toEqual(
+    [],
+  );
+}, 60_000);
