@@ -1,4 +1,4 @@
-/** Tools derived from the table of operations: each is one request to the operation's route. */
+/** Tools derived from the table of operations: each is a request to the operation's route. */
 
 import type { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
@@ -10,8 +10,11 @@ import {
   otherMembers,
   pathMembers,
   sendsQuery,
+  type ToolForm,
+  type ToolTarget,
 } from "../operations/operation.ts";
-import { toolOperations } from "../operations/table.ts";
+import { tools } from "../operations/table.ts";
+import { toArguments } from "./argument-schema.ts";
 import type { SendRequest } from "./send-request.ts";
 
 type Answer = (request: () => Promise<Response>) => Promise<CallToolResult>;
@@ -19,57 +22,96 @@ type Answer = (request: () => Promise<Response>) => Promise<CallToolResult>;
 /** Page sizes of tools: longer answers would fill a model's context. */
 const [limitDefault, limitMax] = [20, 100];
 
-const project = {
-  ...{ type: "integer", minimum: 1 },
-  description: "Project id; default: the current project of the key's user",
-};
-const page = {
-  limit: { type: "integer", minimum: 1, maximum: limitMax, default: limitDefault },
-  offset: { type: "integer", minimum: 0, default: 0 },
-};
+/** The argument of tools that work in a project. */
+export const projectArgument = z
+  .int()
+  .positive()
+  .optional()
+  .describe("Project id; default: the current project of the key's user");
+const pageOf = (form: ToolForm) => ({
+  limit: z
+    .int()
+    .min(1)
+    .max(limitMax)
+    .default(form.limitDefault ?? limitDefault),
+  offset: z.int().min(0).default(0),
+});
+
+/** The API rejected a request that precedes the intended one. */
+class ToolError extends Error {}
 
 /** Registers the tools of all operations that have one, and the transitions of experiments as one tool. */
 export function registerOperations(server: McpServer, answer: Answer, ask: SendRequest): void {
-  for (const of of toolOperations) {
+  for (const { of, form } of tools) {
+    const { description = `${of.summary}.`, hints } = form;
     server.registerTool(
-      of.mcp!.name,
+      form.name,
       {
-        description: `${of.mcp!.description ?? `${of.summary}.`} Scope ${of.scope}.`,
-        inputSchema: inputSchema(of),
-        annotations: of.http.method === "GET" ? { readOnlyHint: true } : {},
+        description: of.scope === undefined ? description : `${description} Scope ${of.scope}.`,
+        inputSchema: inputSchema(of, form),
+        annotations: of.http.method === "GET" ? { readOnlyHint: true } : (hints ?? {}),
       },
-      (members: Members) => answer(() => send(of, members, ask)),
+      (given: Members) => answer(() => call(of, form, given, ask)),
     );
   }
   registerLifecycle(server, answer, ask);
 }
 
 /** Unknown arguments are rejected by name. */
-function inputSchema(of: Operation) {
-  const schema = {
-    type: "object",
-    properties: { project, ...of.input.properties, ...(of.isList ? page : {}) },
-    required: of.input.required ?? [],
-    additionalProperties: false,
-  };
-  return z.fromJSONSchema(schema as never) as z.ZodObject;
+function inputSchema(of: Operation, form: ToolForm): z.ZodObject {
+  return z.strictObject({
+    ...(of.on === "project" ? { project: projectArgument } : {}),
+    ...toArguments(form.arguments ?? of.input.properties),
+    ...(of.isList ? pageOf(form) : {}),
+  });
 }
 
-function send(of: Operation, { project: id, ...members }: Members, ask: SendRequest): Promise<Response> {
+async function call(
+  of: Operation,
+  { target, fixed }: ToolForm,
+  { project: id, ...given }: Members,
+  ask: SendRequest,
+): Promise<Response> {
+  const address = `/api/projects/${id ?? "@current"}`;
+  if (target === undefined) return send(of, address, { ...given, ...fixed }, ask);
+  const { [target.argument]: named, ...others } = given;
+  const value = target.lookup === undefined ? named : await find(target.lookup, address, given, ask);
+  return send(of, address, { ...others, ...fixed, [target.member]: value }, ask);
+}
+
+/** The value of the first record that the arguments name. @throws {ToolError} */
+async function find(
+  lookup: NonNullable<ToolTarget["lookup"]>,
+  address: string,
+  given: Members,
+  ask: SendRequest,
+): Promise<unknown> {
+  for (const search of lookup.searches(given)) {
+    const found = await send(lookup.in(), address, { ...search, limit: limitMax }, ask);
+    if (!found.ok) throw new ToolError(await found.text());
+    const { results } = (await found.json()) as { results: unknown[] };
+    const record = results.find((each) => lookup.matches(each as never, given));
+    if (record !== undefined) return lookup.value(record as never);
+  }
+  throw new ToolError(lookup.missing(given));
+}
+
+/** @param address of the project, for operations of projects */
+function send(of: Operation, address: string, members: Members, ask: SendRequest): Promise<Response> {
   const inPath = pathMembers(of);
   const path = of.http.path.replace(/:(\w+)/g, (_, name: string) =>
     encodeURIComponent(String(members[name])),
   );
-  const address = `/api/projects/${id ?? "@current"}${path}/`;
-  const names = [...otherMembers(of).map(([name]) => name), ...(of.isList ? Object.keys(page) : [])];
+  const target = `${of.on === "project" ? address : ""}${path}/`;
+  const names = [...otherMembers(of).map(([name]) => name), ...(of.isList ? ["limit", "offset"] : [])];
   const others = Object.fromEntries(
     names
       .filter((name) => !inPath.includes(name) && members[name] !== undefined)
       .map((name) => [name, members[name]]),
   );
   const { method } = of.http;
-  if (sendsQuery(of)) return ask(method as "GET", `${address}?${getQuery(others)}`);
-  return ask(method as "POST" | "PATCH", address, others);
+  if (sendsQuery(of)) return ask(method as "GET", `${target}?${getQuery(others)}`);
+  return ask(method as "POST" | "PATCH", target, others);
 }
 
 const actions = [
@@ -90,7 +132,7 @@ function registerLifecycle(server: McpServer, answer: Answer, ask: SendRequest):
       description:
         "Launch, pause, resume, end, reset, archive or unarchive an experiment, or ship one of its variants to everyone. Scope experiment:write.",
       inputSchema: z.strictObject({
-        project: z.number().int().positive().optional().describe(project.description),
+        project: projectArgument,
         id: z.number().int().describe("Id of the experiment"),
         action: z.enum(actions),
         variant_key: z.string().optional().describe("ship_variant: the variant"),

@@ -18,6 +18,7 @@ import { listFlags } from "../flags/store/flag-list.ts";
 import { createFlag, type FlagWriteDeps } from "../flags/store/flag-writes.ts";
 import { notFound } from "../http/http-error.ts";
 import { ApiFailure, int, object, string } from "../http/schemas.ts";
+import { changeFlagTools, createFlagTool, explainFlagTool, listFlagsTool } from "./flag-tools.ts";
 import { getAuthor, listOperation, operation, type ProjectContext } from "./operation.ts";
 
 type Context = ProjectContext<FlagWriteDeps>;
@@ -32,6 +33,7 @@ export const listAllFlags = listOperation({
   description:
     "The stored definitions, newest first, without deleted flags. Use `/flags` to evaluate flags for a person.",
   http: { method: "GET", path: "/feature_flags", answer: "One page of flags." },
+  mcp: listFlagsTool,
   input: FlagQuery,
   output: FlagPage,
   example,
@@ -49,6 +51,7 @@ export const createNewFlag = operation({
   description:
     "Without `filters` the flag is off for everyone until it has a condition set; `rollout_percentage` creates one. A remote configuration is always on. A usage dashboard is created too.",
   http: { method: "POST", path: "/feature_flags", status: 201, answer: "The new flag." },
+  mcp: createFlagTool,
   input: NewFlagInput,
   inputExample: {
     key: "one-click-pay",
@@ -94,6 +97,7 @@ export const updateOneFlag = operation({
     ...{ method: "PATCH", path: "/feature_flags/:id", answer: "The flag.", takesRawBody: true },
     errors: { 409: { description: "Another user changed the flag.", schema: ApiFailure } },
   },
+  mcp: changeFlagTools(() => listAllFlags),
   input: object({ id: int(), ...FlagEditInput.properties }),
   inputExample: { active: false },
   output: FlagBody,
@@ -117,6 +121,7 @@ export const explainOneFlag = operation({
       404: { description: "The flag does not exist." },
     },
   },
+  mcp: explainFlagTool,
   input: object({ id: string(), ...ExplainQuery.properties }),
   output: ExplanationSchema,
   example: exampleExplanation,

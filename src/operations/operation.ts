@@ -86,6 +86,40 @@ export interface OperationHttp {
   takesRawBody?: true;
 }
 
+/** A tool of MCP. */
+export interface ToolForm {
+  name: string;
+  /** Default: the operation's summary. */
+  description?: string;
+  /** Schemas of the arguments besides the project and the page; default: the members of the input. */
+  arguments?: TProperties;
+  /** Members that every call of the tool sends. */
+  fixed?: Members;
+  target?: ToolTarget;
+  /** Default: read-only for GET. */
+  hints?: { destructiveHint?: boolean; idempotentHint?: boolean };
+  /** Page size of a list; default: 20. */
+  limitDefault?: number;
+}
+
+/** An argument that names the record of the path, such as a flag by its key. */
+export interface ToolTarget {
+  argument: string;
+  /** Member of the path. */
+  member: string;
+  /** Absent: the argument is the value. */
+  lookup?: {
+    in: () => Operation;
+    /** Inputs of that list, in order; the first match counts. @param given the arguments */
+    searches(given: Members): Members[];
+    matches(record: never, given: Members): boolean;
+    /** The value of the member. */
+    value(record: never): unknown;
+    /** What is wrong when no record matches. */
+    missing(given: Members): string;
+  };
+}
+
 /** What the declarations of all operations have. */
 export interface OperationBase<Input extends TObject, Output extends TSchema | undefined> {
   /** Such as `roles.update`. */
@@ -99,8 +133,8 @@ export interface OperationBase<Input extends TObject, Output extends TSchema | u
   description?: string;
   http: OperationHttp;
   cli?: CommandForm<Static<Input>>;
-  /** The tool of MCP; absent: none. Its arguments are the members of the input, and the project. */
-  mcp?: { name: string; description?: string };
+  /** The tools of MCP; absent: none. */
+  mcp?: ToolForm | readonly ToolForm[];
   /** Members of the path, and of the query (GET) or the body. */
   input: Input;
   inputExample?: unknown;

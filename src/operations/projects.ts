@@ -160,6 +160,10 @@ export const listAllProjects = listOperation({
   description:
     "Projects that your key has access to, by id. Without the scope `project:read` only `id`, `uuid`, `name`, `organization` and `api_token`.",
   http: { method: "GET", path: "/api/projects", answer: pageAnswer, allowsScopedKeys: true },
+  mcp: {
+    ...{ name: "list_projects", description: "List the projects that the key has access to." },
+    limitDefault: 100,
+  },
   input: ProjectFilter,
   output: ProjectPage,
   example,

@@ -12,7 +12,7 @@ import { explainOperations, flagOperations } from "./flags.ts";
 import { groupOperations } from "./groups.ts";
 import { insightOperations } from "./insights.ts";
 import { memberOperations } from "./members.ts";
-import type { Operation } from "./operation.ts";
+import type { Operation, ToolForm } from "./operation.ts";
 import { organizationOperations } from "./organizations.ts";
 import { personalKeyOperations } from "./personal-keys.ts";
 import { personOperations } from "./persons.ts";
@@ -52,7 +52,7 @@ export const operations: readonly Operation[] = [
   ...annotationOperations,
 ];
 
-/** Operations with a tool of MCP. */
-export const toolOperations: readonly Operation[] = [...operations, setStage].filter(
-  ({ mcp }) => mcp !== undefined,
+/** The tools of MCP, with the operations that they call. */
+export const tools: readonly { of: Operation; form: ToolForm }[] = [...operations, setStage].flatMap((of) =>
+  [of.mcp ?? []].flat().map((form) => ({ of, form })),
 );
