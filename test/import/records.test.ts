@@ -257,6 +257,22 @@ test("names in capitals are those in lower case, if all are; --map accepts both"
   expect(withFields({ $1: "e" }, [])).toEqual({ $1: "e" });
 });
 
+test("Amplitude: the address with its query, and empty objects that a table has as text", () => {
+  const [url, location] = ["[Amplitude] Page URL", "[Amplitude] Page Location"];
+  const current = (event_properties: JsonObject) => {
+    const record = { event_type: "x", user_id: "u", group_properties: "{}", groups: "{}", event_properties };
+    const { properties } = mapRecord("amplitude", record).events[0]!.event;
+    const { $current_url, utm_source, group_properties, groups } = properties as JsonObject;
+    return [$current_url, utm_source, group_properties, groups];
+  };
+  const whole = "https://x.example/p?utm_source=news";
+  expect(current({ [url]: "https://x.example/p", [location]: whole })).toEqual([
+    ...[whole, "news", undefined, undefined],
+  ]);
+  expect(current({ [url]: whole, [location]: "https://y.example/" })[0]).toBe(whole);
+  expect(current({ [location]: whole })[0]).toBe(whole);
+});
+
 test("uuids of older versions: a source's own; else always the same of its id; else of its line and content", () => {
   const made = (sourceId: string | undefined, line: number, record: JsonObject, micros?: number) =>
     getLegacyId(sourceId, micros, line, record);

@@ -7,7 +7,7 @@ import { EventDraft } from "./event-draft.ts";
 import { getIdentity, isPlaceholder } from "./identity.ts";
 import { getId, getProperties, toList, toObject } from "./lenient-json.ts";
 import { type MappedEvent, type MappedGroup, type MappedRecord, rejectRecord, toEvent } from "./mapped.ts";
-import { Members } from "./members.ts";
+import { isEmpty, Members } from "./members.ts";
 
 const eventNames = new Map([
   ["[Amplitude] Page Viewed", "$pageview"],
@@ -20,10 +20,8 @@ const elementEvents = new Map([
   ["[Amplitude] Element Changed", "change"],
 ]);
 
-/** Of the property bag; each also keeps its own name. */
+/** Of the property bag; each also keeps its own name, like those of the address. */
 const ownFields = {
-  "[Amplitude] Page URL": "$current_url",
-  "[Amplitude] Page Location": "$current_url",
   "[Amplitude] Page Path": "$pathname",
   "[Amplitude] Page Domain": "$host",
   "[Amplitude] Page Title": "title",
@@ -69,6 +67,13 @@ const noInitialValue = "EMPTY";
 const desktops = /^(windows|linux|mac|chrome ?os|cros)/i;
 const mobiles = /^(ios|iphone|ipad|android)/i;
 
+/** Amplitude's SDK cuts the query off `Page URL`, but not off `Page Location`. */
+function getAddress(own: JsonObject): Json | undefined {
+  const [url, location] = [own["[Amplitude] Page URL"], own["[Amplitude] Page Location"]];
+  const isLonger = typeof url === "string" && typeof location === "string" && location.startsWith(url);
+  return isEmpty(url) || isLonger ? location : url;
+}
+
 export function fromAmplitude(record: JsonObject): MappedRecord {
   const own = getProperties(record.event_properties);
   if (!isJsonObject(own)) return rejectRecord(own);
@@ -76,6 +81,7 @@ export function fromAmplitude(record: JsonObject): MappedRecord {
   members.take("event_properties");
   const draft = new EventDraft("amplitude", own);
   const type = members.take("event_type");
+  draft.fill("$current_url", getAddress(own));
   for (const [name, property] of Object.entries(ownFields)) draft.fill(property, own[name]);
   if (typeof type === "string") draft.fill("$event_type", elementEvents.get(type));
   takeUserProperties(draft, members);

@@ -11,6 +11,11 @@ export function isEmpty(value: Json | undefined): boolean {
   return Object.getPrototypeOf(value) === Object.prototype && Object.keys(value).length === 0;
 }
 
+/** Whether a member has no value, or is an empty object or list as a JSON string, as tables have it. */
+export function isBlank(value: Json | undefined): boolean {
+  return isEmpty(value) || (typeof value === "string" && /^\s*(?:\{\s*\}|\[\s*\])\s*$/.test(value));
+}
+
 /** Whether a member has a value, or an object or a list has one inside: Parquet writes each struct in every row. */
 export function hasContent(value: Json | undefined): boolean {
   if (isEmpty(value)) return false;
@@ -62,15 +67,17 @@ export class Members {
 
   /** The members of an object. A value that is not an object stays unused. */
   takeInside(name: string): Members {
-    const inside = Members.inside(this.unused.get(name));
-    if (inside.unused.size > 0) this.unused.delete(name);
+    const value = this.unused.get(name);
+    const inside = Members.inside(value);
+    if (inside.unused.size > 0 || isBlank(value)) this.unused.delete(name);
     return inside;
   }
 
   /** The elements of a list. A value that is not a list stays unused. */
   takeList(name: string): Json[] {
-    const list = toList(this.unused.get(name));
-    if (list.length > 0) this.unused.delete(name);
+    const value = this.unused.get(name);
+    const list = toList(value);
+    if (list.length > 0 || isBlank(value)) this.unused.delete(name);
     return list;
   }
 

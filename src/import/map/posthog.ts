@@ -6,7 +6,7 @@ import { getChain } from "./elements-chain.ts";
 import { eventFromColumns, identifiedEvent } from "./event-columns.ts";
 import { getId, toJsonString, toList, toObject } from "./lenient-json.ts";
 import { deletedReason, leaveOut, type MappedRecord } from "./mapped.ts";
-import { isEmpty, isTrue } from "./members.ts";
+import { isBlank, isEmpty, isTrue } from "./members.ts";
 
 /** Columns that PostHog's stores derive: they are not part of an event. */
 const omittedColumns = [
@@ -90,9 +90,6 @@ function carried(record: JsonObject): Carried[] {
   add("ip", "$ip", record.ip);
   return found;
 }
-
-const isBlank = (value: Json | undefined) =>
-  isEmpty(value) || (typeof value === "string" && /^\s*(?:\{\s*\}|\[\s*\])\s*$/.test(value));
 
 /** A chain, a chain as a JSON string (BigQuery), or a list of elements. */
 function getElements(value: Json | undefined): Json | undefined {
