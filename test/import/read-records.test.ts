@@ -256,6 +256,36 @@ describe("NDJSON", () => {
   });
 });
 
+test("a line or record without an end ends the file", async () => {
+  const chunk = Buffer.alloc(8 * 1024 * 1024, "x");
+  const endless = async function* (start: string) {
+    yield Buffer.from(start);
+    for (;;) yield chunk;
+  };
+  const first = { event: "e", distinct_id: "u", a: 1 };
+  for (const [kind, start] of [
+    ["lines", `${JSON.stringify(first)}\n`],
+    ["CSV", "event,distinct_id,a\ne,u,1\n"],
+    ["list", `[${JSON.stringify(first)},{"a":"`],
+  ] as const) {
+    const head = Buffer.from(start);
+    const content = {
+      ...{ name: "a", inside: "", archive: undefined, path: undefined, packing: [], head },
+      bytes: endless(start),
+      close: async () => undefined,
+    };
+    const records: ReadRecord[] = [];
+    const read = async () => {
+      const source = recordSource(content, undefined, { onBytes: () => {}, workFolder: folder });
+      for await (const some of source.records) records.push(...some);
+    };
+    const error = await read().catch((error) => error);
+    expect([kind, error]).toEqual([kind, expect.any(CorruptInputError)]);
+    expect(error.message).toBe("A line or record is longer than 1 GiB, which is the limit.");
+    expect(Number(records[0]!.record!.a)).toBe(1);
+  }
+}, 60_000);
+
 test("a record as long as it may be: a line, and a cell", async () => {
   const long = 'é"'.repeat(20 * 1024 * 1024).slice(0, 31 * 1024 * 1024);
   const json = await read(getFile(`${JSON.stringify({ a: long })}\n{"a":2}\n`), "ndjson");

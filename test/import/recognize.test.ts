@@ -5,6 +5,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { detectFormat, nearestFormats } from "../../src/import/map/formats.ts";
 import { isTotals } from "../../src/import/map/totals.ts";
+import { detectFileType } from "../../src/import/read/file-type.ts";
 import type { JsonObject } from "../../src/lib/json.ts";
 import { executable, flagkeep, initialisedDirectory, temporaryFolder } from "../support/server.ts";
 
@@ -54,6 +55,23 @@ describe("a file of no known format", () => {
     expect({ code, summary: JSON.parse(stdout) }).toMatchObject({ code: 1, summary: { accepted: 1 } });
     expect(stderr).toContain("1.csv was not recognized: its first record has the members user, action.");
   }, 60_000);
+});
+
+for (const [name, dump] of [
+  ["PostgreSQL", "--\n-- PostgreSQL database dump\n--\n\nCOPY events (event) FROM stdin;\ne\n\\.\n"],
+  ["MySQL", "/*!40101 SET NAMES utf8 */;\nINSERT INTO `events` VALUES (1,'e'),(2,'e');\n"],
+  ["one statement, cut off", "INSERT INTO events (event, distinct_id) VALUES ('a'"],
+  ["SQLite", "PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\n"],
+] as const)
+  test(`an SQL dump is refused: ${name}`, () => {
+    expect(() => detectFileType("a.sql", Buffer.from(dump))).toThrow(
+      "a.sql is an SQL dump: export the table",
+    );
+  });
+
+test("a table whose header resembles SQL is read", () => {
+  for (const header of ["use,set,copy\n1,2,3\n", "--a,b\n1,2\n", "insert into,b\n1,2\n", "set by,b\n1,2\n"])
+    expect(detectFileType("a.csv", Buffer.from(header))).toEqual({ kind: "csv" });
 });
 
 describe("totals", () => {

@@ -32,6 +32,18 @@ const others: readonly (readonly [bytes: string, name: string])[] = [
   ["feff", "text in UTF-16"],
 ];
 
+/** The beginning of a dump: a comment or a statement. */
+const sqlForm = new RegExp(
+  [
+    /^(?:--(?=[\s-])|\/\*)/,
+    /^(?:insert\s+into|drop\s+(?:table|database|schema)|create\s+(?:table|database|schema|extension))\s/,
+    /^(?:copy\s[^,;\t|]+\sfrom\s|set\s+(?:names\s|\S+\s*(?:=|to\s))|begin(?:\s+transaction)?\s*;|pragma\s|lock\s+tables\s|use\s\S+;)/,
+  ]
+    .map(({ source }) => source)
+    .join("|"),
+  "i",
+);
+
 /** Members that contain lists of records in API responses and requests. */
 const listMembers = new Set(["results", "batch", "data", "events"]);
 /** An object with one of these is a record, whatever else it contains. */
@@ -52,6 +64,8 @@ export function detectFileType(name: string, head: Buffer): FileType {
     .replace(/^\uFEFF/, "")
     .trimStart();
   const text = whole.slice(commentLength(whole));
+  if (sqlForm.test(text))
+    throw new UnreadableFileError(`${name} is an SQL dump: export the table as CSV or JSON instead.`);
   if (text.startsWith("<")) throw new UnreadableFileError(`${name} is HTML or XML, not a list of records.`);
   if (/^\[\s*(?:[{\]]|$)/.test(text)) return { kind: "document", member: undefined };
   const lines = text.split("\n", 4).map((line) => line.trim());

@@ -7,7 +7,7 @@ import { isUtf8 } from "node:buffer";
 import { CorruptInputError } from "./input.ts";
 import { objectFrom, parseJsonString } from "./json-text.ts";
 import { parsedLine, type ReadRecord } from "./record.ts";
-import { lineBytesMax } from "./text-blocks.ts";
+import { lineBytesMax, lineWithoutEnd, skippedBytesMax } from "./text-blocks.ts";
 
 const quote = 0x22;
 const comma = 0x2c;
@@ -177,6 +177,7 @@ class JsonSplitter {
 
   private keep(part: Buffer): void {
     this.length += part.length;
+    if (this.length > skippedBytesMax) throw lineWithoutEnd();
     if (this.length > lineBytesMax) {
       this.isTooLong = true;
       this.parts = [];

@@ -5,9 +5,12 @@
  */
 
 import { isUtf8 } from "node:buffer";
+import { CorruptInputError } from "./input.ts";
 
 /** The longest line that is read: far more than an event may have at the default body limit. Decision 26. */
 export const lineBytesMax = 64 * 1024 * 1024;
+/** A longer line ends the file: input without line breaks may be endless. */
+export const skippedBytesMax = 1024 * 1024 * 1024;
 const newline = 0x0a;
 const byteOrderMark = Buffer.from("\uFEFF");
 
@@ -22,11 +25,16 @@ export async function* textBlocks(chunks: AsyncIterable<Buffer>): AsyncGenerator
   for await (const block of lineBlocks(chunks)) yield toDisplayString(block);
 }
 
-/** Yields bytes that end with a line break, except for the last ones. A byte order mark is removed. */
+/**
+ * Yields bytes that end with a line break, except for the last ones. A byte order mark is removed.
+ *
+ * @throws {CorruptInputError} a line is longer than `skippedBytesMax`.
+ */
 export async function* lineBlocks(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let rest: Buffer[] = [];
   let restBytes = 0;
   let isTooLong = false;
+  let skippedBytes = 0;
   let isFirst = true;
   const withoutMark = (bytes: Buffer): Buffer => {
     const hasMark = isFirst && bytes.subarray(0, byteOrderMark.length).equals(byteOrderMark);
@@ -37,7 +45,11 @@ export async function* lineBlocks(chunks: AsyncIterable<Buffer>): AsyncGenerator
     let start = 0;
     if (isTooLong) {
       const end = chunk.indexOf(newline);
-      if (end === -1) continue;
+      if (end === -1) {
+        skippedBytes += chunk.length;
+        if (skippedBytes > skippedBytesMax) throw lineWithoutEnd();
+        continue;
+      }
       yield Buffer.from([...tooLongLine, newline]);
       isTooLong = false;
       start = end + 1;
@@ -63,12 +75,18 @@ export async function* lineBlocks(chunks: AsyncIterable<Buffer>): AsyncGenerator
     restBytes += more.length;
     if (restBytes > lineBytesMax) {
       isTooLong = true;
+      skippedBytes = restBytes;
       rest = [];
       restBytes = 0;
     }
   }
   if (isTooLong) yield tooLongLine;
   else if (restBytes > 0) yield withoutMark(Buffer.concat(rest));
+}
+
+/** A line or a record has no end within the limit. */
+export function lineWithoutEnd(): CorruptInputError {
+  return new CorruptInputError("A line or record is longer than 1 GiB, which is the limit.");
 }
 
 /** Why a part of this text cannot be used. */
