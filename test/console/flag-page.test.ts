@@ -230,6 +230,43 @@ describe.skipIf(chromiumPath === undefined)("a flag's page", () => {
     expect(troubles).toEqual([]);
   });
 
+  test("evaluations: people per value, the conversion by an event, and changes of this flag alone", async () => {
+    const flag = await make("compared");
+    await owner.server.api(path(`feature_flags/${flag.id}/`), { method: "PATCH", body: { active: false } });
+    const seen = (person: string, value: string, minutesAgo: number) => ({
+      ...{ event: "$feature_flag_called", distinct_id: person },
+      timestamp: new Date(Date.now() - minutesAgo * 60_000).toISOString(),
+      properties: { $feature_flag: "compared", $feature_flag_response: value },
+    });
+    const paid = (person: string, minutesAgo: number) => ({
+      ...{ event: "compared paid", distinct_id: person },
+      timestamp: new Date(Date.now() - minutesAgo * 60_000).toISOString(),
+    });
+    await owner.server.batch([
+      ...[seen("p1", "control", 9), seen("p1", "control", 8), seen("p2", "control", 9), paid("p1", 1)],
+      // Paid before the first evaluation: not converted.
+      ...[paid("p2", 10), seen("p3", "test", 9), paid("p3", 1)],
+    ]);
+    await until(
+      async () =>
+        (await owner.server.query("SELECT 1 AS n FROM events WHERE event = 'compared paid'")).length === 3,
+      "the events are stored",
+    );
+    const { page, context, troubles } = await owner.open();
+    await page.goto(`/console/flags/${flag.id}?tab=evaluations`);
+    await page.getByRole("row", { name: "control 2 3", exact: true }).waitFor();
+    await page.getByRole("row", { name: "test 1 1", exact: true }).waitFor();
+    await page.getByLabel("Converted by").selectOption("compared paid");
+    await page.getByRole("row", { name: "control 2 3 50% (1 of 2)" }).waitFor();
+    await page.getByRole("row", { name: "test 1 1 100% (1 of 1)" }).waitFor();
+    expect(page.url()).toContain("goal=compared");
+    // Made and turned off today; other flags of these tests are not counted.
+    await page.getByRole("link", { name: /^2 flag changes on / }).waitFor();
+    expect(await axeFindings(page)).toEqual([]);
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
   test("a flag names the experiments and flags that use it", async () => {
     const flag = await make("tested", {
       filters: { groups: [{ properties: [], rollout_percentage: 100 }], multivariate: { variants } },

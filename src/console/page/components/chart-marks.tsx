@@ -29,15 +29,29 @@ export function ChartMarks({
   buckets,
   names,
   hasFlagChanges,
+  flagId,
 }: {
   buckets: readonly string[];
   names: readonly string[];
   hasFlagChanges: boolean;
+  /** Only changes of this flag. */
+  flagId?: number;
 }) {
-  const changes = useFlagChanges(hasFlagChanges ? buckets[0]?.slice(0, 10) : undefined);
+  const changes = useFlagChanges(hasFlagChanges ? buckets[0]?.slice(0, 10) : undefined, flagId);
   return (
     <>
-      {hasFlagChanges && <FlagMarks changes={changes.data ?? []} buckets={buckets} names={names} />}
+      {hasFlagChanges && (
+        <FlagMarks
+          changes={changes.data ?? []}
+          buckets={buckets}
+          names={names}
+          history={
+            flagId === undefined
+              ? to("activity", { kind: "FeatureFlag" })
+              : to(`flags/${flagId}`, { tab: "history" })
+          }
+        />
+      )}
       <ChartNotes buckets={buckets} names={names} />
     </>
   );
@@ -48,10 +62,13 @@ function FlagMarks({
   changes,
   buckets,
   names,
+  history,
 }: {
   changes: readonly ActivityEntry[];
   buckets: readonly string[];
   names: readonly string[];
+  /** Address of the list of changes. */
+  history: string;
 }) {
   const marks = Map.groupBy(changes, ({ created_at: at }) => bucketAt(at, buckets));
   marks.delete(-1);
@@ -60,10 +77,7 @@ function FlagMarks({
     <ul class="flag-marks">
       {[...marks].map(([position, entries]) => (
         <li key={position} style={{ "--place": `${position / Math.max(1, buckets.length - 1)}` }}>
-          <a
-            href={to("activity", { kind: "FeatureFlag" })}
-            aria-label={w.changesOn(entries.length, names[position]!)}
-          >
+          <a href={history} aria-label={w.changesOn(entries.length, names[position]!)}>
             {entries.length}
           </a>
           <span class="mark-tip" role="tooltip">

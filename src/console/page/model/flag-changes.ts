@@ -14,12 +14,21 @@ const refreshMs = 60_000;
 /** Only what changes the result of a flag. */
 const shownFields = ["active", "filters", "deleted"];
 
-/** The changes of flags since a day such as `2026-11-14`, newest first; undefined reads nothing. */
-export function useFlagChanges(since: string | undefined): Resource<ActivityEntry[]> {
+/**
+ * The changes of flags since a day such as `2026-11-14`, newest first; undefined reads nothing.
+ *
+ * @param flagId only this flag's
+ */
+export function useFlagChanges(since: string | undefined, flagId?: number): Resource<ActivityEntry[]> {
   return useBackgroundResource<ActivityEntry[]>(
-    since === undefined ? null : `flag changes ${project.value?.id} ${since}`,
+    since === undefined ? null : `flag changes ${project.value?.id} ${since} ${flagId}`,
     async (signal) => {
-      const query = queryString({ scope: "FeatureFlag", date_from: since, limit: entriesMax });
+      const query = queryString({
+        scope: "FeatureFlag",
+        item_id: flagId,
+        date_from: since,
+        limit: entriesMax,
+      });
       const { results } = await request<{ results: ActivityEntry[] }>(
         `/api/projects/${project.value?.id}/activity_log/${query}`,
         { signal },

@@ -265,6 +265,16 @@ export const flag = {
       `${counted(total, "evaluation", "evaluations")} in ${counted(days, "day", "days")}.`,
     status: "Status",
     dashboard: "Open its dashboard",
+    exposures: "People per value",
+    goal: "Converted by",
+    noGoal: "No event",
+    value: "Value",
+    people: "People",
+    evaluations: "Evaluations",
+    converted: "Conversion",
+    ofPeople: (converted: number, people: number) => `(${number(converted)} of ${number(people)})`,
+    noExperiment:
+      "Not an experiment: the people with each value may differ in other ways. An experiment compares them fairly.",
   },
   history: {
     empty: "Nothing has changed yet.",

@@ -1,6 +1,7 @@
 /** Evaluation counts of a flag, by value. */
 
 import { Chart } from "../../components/chart.tsx";
+import { ChartMarks, useFlagMarks } from "../../components/chart-marks.tsx";
 import { Segments } from "../../components/fields.tsx";
 import { RelativeTime } from "../../components/primitives.tsx";
 import { Content, Empty } from "../../components/states.tsx";
@@ -13,6 +14,7 @@ import { words } from "../../messages/index.ts";
 import type { Flag } from "../../model/flags.ts";
 import { localTime } from "../../model/insight-sql-parts.ts";
 import { type FlagUsage, readUsage } from "../../model/usage.ts";
+import { Exposures } from "./exposures.tsx";
 
 const w = words.flag.usage;
 const librariesMax = 20;
@@ -41,6 +43,7 @@ const utc = (time: string) => (/(Z|[+-]\d\d:?\d\d)$/.test(time) ? time : `${time
 export function Usage({ flag }: { flag: Flag }) {
   const { query, set } = useAddress();
   const days = ranges.find((range) => range === query.days) ?? "14";
+  const marks = useFlagMarks();
   const usage = useResource<FlagUsage>(`usage ${flag.id} ${days}`, (signal) =>
     readUsage([flag.id], Number(days), signal),
   );
@@ -115,10 +118,22 @@ export function Usage({ flag }: { flag: Flag }) {
               series={values.map(({ value, counts }) => ({ name: value, values: counts }))}
               isLastUnfinished
               hasTotals
+              below={
+                <ChartMarks
+                  buckets={dates}
+                  names={periodNames(dates)}
+                  hasFlagChanges={marks.isShown}
+                  flagId={flag.id}
+                />
+              }
+              actions={[marks.item]}
             />
           );
         }}
       </Content>
+      {since !== undefined && (usage.data?.results[0]?.total ?? 0) > 0 && (
+        <Exposures flag={flag} since={since} values={usage.data?.results[0]?.values ?? []} />
+      )}
       {found.length > 0 && (
         <table class="figures">
           <thead>
