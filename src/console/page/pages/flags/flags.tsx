@@ -25,11 +25,17 @@ import { useApprovals } from "../../model/approvals.ts";
 import { useCohortNames } from "../../model/definitions.ts";
 import { useFlagPages, useUsage } from "../../model/flag-pages.ts";
 import { changeFlag, type Flag, restoreFlag, rolloutSummary } from "../../model/flags.ts";
-import { NewFlag } from "../new-flag.tsx";
-import { BulkBar } from "./bulk.tsx";
 import { flagColumns } from "./columns.tsx";
 import { defaultOrder, FilterChips, filterNames, getOrder, useFlagFilter } from "./filter-bar.tsx";
 
+const BulkBar = lazyPage<Parameters<typeof import("./bulk.tsx").BulkBar>[0]>(
+  () => import("./bulk.tsx").then(({ BulkBar }) => BulkBar),
+  NotLoaded,
+);
+const NewFlag = lazyPage<Parameters<typeof import("../new-flag.tsx").NewFlag>[0]>(
+  () => import("../new-flag.tsx").then(({ NewFlag }) => NewFlag),
+  NotLoaded,
+);
 /** Loaded when a user starts a clean-up. */
 const CleanUp = lazyPage(() => import("./clean-up.tsx").then(({ CleanUp }) => CleanUp), NotLoaded);
 const Views = lazyPage<Parameters<typeof import("./views.tsx").Views>[0]>(
