@@ -121,7 +121,7 @@ export class EngineClient {
   }
 
   /** Like `ask`, for large responses: streams JSON or a file without parsing. */
-  async stream<Name extends "events" | "query" | "download">(
+  async stream<Name extends "events" | "query" | "download" | "surveyResponses">(
     name: Name,
     request: Queries[Name]["request"],
   ): Promise<{ body: RpcStream["body"]; meta: Queries[Name]["meta"] }> {

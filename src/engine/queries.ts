@@ -6,7 +6,7 @@ import type { InsightResults } from "../events/insights/event-source.ts";
 import { computeExperiment } from "../events/insights/experiment.ts";
 import { countFlagCalls } from "../events/insights/flag-evaluations.ts";
 import { InsightCache, type Refresh } from "../events/insights/insight-cache.ts";
-import { computeSurvey } from "../events/insights/survey.ts";
+import { computeSurvey, streamSurvey } from "../events/insights/survey.ts";
 import { type EventFilter, getPosition, listEvents } from "../events/list.ts";
 import type { QueryRequest } from "../events/query/run-query.ts";
 import { serializeEvents } from "../events/serialize.ts";
@@ -150,6 +150,20 @@ export function queryHandlers(services: QueryDeps): Handlers {
     },
     experiment: (request) => insight(request, (store) => computeExperiment(store, request)),
     survey: (request) => insight(request, (store) => computeSurvey(store, request)),
+    surveyResponses: async (request) => {
+      await copies.follow();
+      const leave = await enter(downloads, request.projectId, { endsAt: endsAt() });
+      const options: RunOptions = { endsAt: endsAt() };
+      return await pullStream(
+        (sink, signal) =>
+          backend
+            .run((store) => streamSurvey(store, request, sink), Object.assign(options, { signal }))
+            .finally(leave),
+        (waitedMs) => {
+          options.endsAt! += waitedMs;
+        },
+      );
+    },
     download: async (request) => {
       await copies.follow();
       const { projectId } = request;

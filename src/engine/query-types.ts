@@ -66,6 +66,8 @@ export interface Queries {
   experiment: { request: TrendsRequest & { refresh: Refresh }; answer: ComputedInsight };
   /** Events of surveys: `SurveyRequest` as `query`. */
   survey: { request: TrendsRequest & { refresh: Refresh }; answer: ComputedInsight };
+  /** The submissions of a `SurveyRequest` as lines of JSON, streamed while they are read. */
+  surveyResponses: { request: TrendsRequest; answer: never; meta: null };
   flagCalls: { request: FlagCallsRequest; answer: FlagCalls };
   reach: { request: BlastRadiusRequest; answer: BlastRadius };
   findPersons: { request: ConditionRequest & { afterId?: number; limit: number }; answer: Person[] };

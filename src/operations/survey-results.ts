@@ -30,6 +30,7 @@ import {
   getTotals,
   listSubmissions,
   type SurveyResultDeps,
+  streamSubmissions,
   submissionBody,
 } from "../surveys/results.ts";
 import { getSurvey, listSurveys, type Survey } from "../surveys/surveys.ts";
@@ -274,7 +275,7 @@ const listResponses = listOperation({
   ...{ id: "surveys.responses", on: "project", scope: "survey:read", tag },
   summary: "List the responses to a survey",
   description:
-    "Newest first, one per submission, with the latest answer to each question; at most 1,000 on a page. Without the scope query:read free texts and " +
+    "Newest first, one per submission, with the latest answer to each question; at most 1,000 and 16 MiB on a page. Without the scope query:read free texts and " +
     "the person are null, and answers that no choice lists are `<other>`. With `Accept: text/csv` all responses are a CSV file " +
     "for spreadsheets: cells that begin like a formula get a `'` before them.",
   http: { method: "GET", path: "/surveys/:id/responses", answer: "One page of responses." },
@@ -307,18 +308,13 @@ async function* responseRows(
     ...["submission_id", "distinct_id", "timestamp", "completed", "iteration", "language"],
     ...of.questions.map(({ question }) => String(question)),
   ];
-  for (let offset = 0; ; offset += submissionsMax) {
-    const options = { ...optionsOf(context, input), limit: submissionsMax, offset };
-    const { count, submissions } = await listSubmissions(context.stores, of, options);
-    for (const one of submissions) {
-      const { answers, ...rest } = submissionBody(one, questions, isShown);
-      const { submission_id, distinct_id, timestamp, completed, iteration, language } = rest;
-      yield [
-        ...[submission_id, distinct_id, timestamp, completed, iteration, language],
-        ...answers.map(({ answer }) => (Array.isArray(answer) ? answer.join(", ") : answer)),
-      ];
-    }
-    if (submissions.length === 0 || offset + submissionsMax >= count) return;
+  for await (const one of streamSubmissions(context.stores, of, optionsOf(context, input))) {
+    const { answers, ...rest } = submissionBody(one, questions, isShown);
+    const { submission_id, distinct_id, timestamp, completed, iteration, language } = rest;
+    yield [
+      ...[submission_id, distinct_id, timestamp, completed, iteration, language],
+      ...answers.map(({ answer }) => (Array.isArray(answer) ? answer.join(", ") : answer)),
+    ];
   }
 }
 

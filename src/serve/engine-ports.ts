@@ -11,6 +11,7 @@ import type { ExperimentRequest, ExperimentSums } from "../events/insights/exper
 import type { FlagCalls, FlagCallsRequest } from "../events/insights/flag-evaluations.ts";
 import type { Refresh } from "../events/insights/insight-cache.ts";
 import type { SurveyRequest } from "../events/insights/survey.ts";
+import type { Submission } from "../events/insights/survey-tally.ts";
 import { toHogqlOptions, toStatement } from "../events/query/hogql.ts";
 import { rowsDefault } from "../events/query/run-query.ts";
 import { QueryRejectedError, StatementBlockedError } from "../events/query-port.ts";
@@ -24,6 +25,7 @@ import { findFlag } from "../flags/store/flag.ts";
 import type { FlagSets } from "../flags/store/flag-sets.ts";
 import { InvalidFieldError, NotFoundError } from "../lib/errors.ts";
 import type { JsonObject } from "../lib/json.ts";
+import { readLines } from "../lib/lines.ts";
 import type { PersonFinder } from "../persons/api/person-pages.ts";
 import { cohortMembersPage, countCohortMembers } from "../persons/cohort-members.ts";
 import type { PeopleDb } from "../persons/open.ts";
@@ -34,7 +36,7 @@ import type { SurveyEvents } from "../surveys/results.ts";
 const statementBytesMax = 4 * 1024 * 1024;
 
 export interface EnginePortsDeps {
-  engine: Pick<EngineClient, "ask">;
+  engine: Pick<EngineClient, "ask" | "stream">;
   metadata: Metadata;
   flagSets: FlagSets;
   people: PeopleDb;
@@ -180,6 +182,17 @@ export class EngineAdapters
   ) {
     const query = request as unknown as JsonObject;
     return await this.compute("survey", { projectId, query, now: now.getTime(), ...how }, null);
+  }
+
+  async *surveyResponses(
+    projectId: number,
+    request: SurveyRequest,
+    { now, timezone, weekStartDay }: Parameters<SurveyEvents["surveyResponses"]>[2],
+  ): AsyncGenerator<Submission> {
+    const query = request as unknown as JsonObject;
+    const asked = { projectId, query, timezone, weekStartDay, now: now.getTime() };
+    const { body } = await this.deps.engine.stream("surveyResponses", asked);
+    for await (const line of readLines(body)) yield JSON.parse(line) as Submission;
   }
 
   /** @throws {InvalidFieldError} the query is rejected, or nothing is cached. */

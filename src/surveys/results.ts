@@ -28,6 +28,12 @@ export interface SurveyEvents {
     request: SurveyRequest,
     how: { timezone: string; weekStartDay: WeekStartDay | null; now: Date; refresh: Refresh },
   ): Promise<{ results: JsonObject; computedAt: number; isCached: boolean }>;
+  /** All submissions, newest first, while they are read. */
+  surveyResponses(
+    projectId: number,
+    request: SurveyRequest,
+    how: { timezone: string; weekStartDay: WeekStartDay | null; now: Date },
+  ): AsyncIterable<Submission>;
 }
 
 export interface SurveyResultDeps {
@@ -131,24 +137,53 @@ export async function listSubmissions(
   return (await ask<SurveyPage>(deps, [of], options, request)).results;
 }
 
+/** All submissions, newest first, for a file. */
+export function streamSubmissions(
+  deps: SurveyResultDeps,
+  of: Survey,
+  options: ResultOptions,
+): AsyncIterable<Submission> {
+  const { project, now } = options;
+  const { timezone, weekStartDay } = project;
+  const request = requestOf([of], options, { what: "all", questions: getQuestions(of) });
+  return eventsOf(deps).surveyResponses(project.id, request, { timezone, weekStartDay, now });
+}
+
+/** @throws {InvalidFieldError} there is no server. */
+function eventsOf({ surveyEvents }: SurveyResultDeps): SurveyEvents {
+  if (surveyEvents !== undefined) return surveyEvents;
+  throw new InvalidFieldError(null, "unavailable", "Results require a running server. Use --url.");
+}
+
 async function ask<Results>(
-  { surveyEvents }: SurveyResultDeps,
+  deps: SurveyResultDeps,
   surveys: readonly Survey[],
-  { project, now, refresh = "blocking", from, to }: ResultOptions,
+  options: ResultOptions,
   wanted: SurveyComputation,
 ): Promise<{ results: Results; computedAt: number; isCached: boolean }> {
-  if (surveyEvents === undefined)
-    throw new InvalidFieldError(null, "unavailable", "Results require a running server. Use --url.");
+  const surveyEvents = eventsOf(deps);
+  const { project, now, refresh = "blocking" } = options;
   if (surveys.length === 0) {
     const none = wanted.what === "counts" ? { counts: [] } : { count: 0, submissions: [] };
     return { results: none as Results, computedAt: now.getTime(), isCached: false };
   }
+  const { timezone, weekStartDay } = project;
+  const how = { timezone, weekStartDay, now, refresh };
+  const found = await surveyEvents.surveyResults(project.id, requestOf(surveys, options, wanted), how);
+  return { ...found, results: found.results as unknown as Results };
+}
+
+function requestOf(
+  surveys: readonly Survey[],
+  { now, from, to }: ResultOptions,
+  wanted: SurveyComputation,
+): SurveyRequest {
   const earliest = Math.min(
     ...surveys.map(({ createdAt, startDate }) =>
       Math.min(createdAt.getTime(), (startDate ?? createdAt).getTime()),
     ),
   );
-  const request: SurveyRequest = {
+  return {
     ...wanted,
     surveyIds: surveys.map(({ id }) => id),
     partialIds: surveys.filter((one) => one.enablePartialResponses).map(({ id }) => id),
@@ -156,10 +191,6 @@ async function ask<Results>(
     // Whole minutes, so that results are found in the cache.
     end: to === undefined ? Math.ceil((now.getTime() + 1) / minuteMs) * minuteMs * 1_000 : to + 1,
   };
-  const { timezone, weekStartDay } = project;
-  const how = { timezone, weekStartDay, now, refresh };
-  const found = await surveyEvents.surveyResults(project.id, request, how);
-  return { ...found, results: found.results as unknown as Results };
 }
 
 const eventNames = { shown: "survey shown", dismissed: "survey dismissed", sent: "survey sent" } as const;

@@ -55,6 +55,7 @@ export class ServerWithEngine implements AsyncDisposable {
       engine: {
         ask: async (name, request) =>
           (await handlers[name as keyof typeof handlers](request as never)) as never,
+        stream: () => Promise.reject(new Error("No streams here.")),
       },
       metadata,
       flagSets,

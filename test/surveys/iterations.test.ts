@@ -24,6 +24,9 @@ function prepare() {
         } as never,
         ...{ computedAt: 0, isCached: false },
       }),
+      surveyResponses: () => {
+        throw new Error("No responses are read here.");
+      },
     },
     change: async (work) => work(),
     onError: (error) => errors.push(error),

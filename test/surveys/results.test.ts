@@ -150,3 +150,30 @@ test("the interval of the net promoter score", () => {
   expect(interval[0]).toBeCloseTo(35.0044, 4);
   expect(interval[1]).toBeCloseTo(62.9956, 4);
 });
+
+test("a page of long answers is rejected with advice; the file has them in one reading", async () => {
+  const created = await api("/surveys/", {
+    method: "POST",
+    body: { name: "long", type: "api", questions: [{ type: "open", question: "Why?" }] },
+  });
+  const { id } = created.body;
+  const [count, length] = [180, 100_000];
+  for (let from = 0; from < count; from += 60)
+    await server.batch(
+      Array.from({ length: 60 }, (_, index) => ({
+        ...{ event: "survey sent", distinct_id: `long-${from + index}` },
+        properties: { $survey_id: id, $survey_response: "x".repeat(length) },
+      })),
+    );
+  const counted = () => api(`/surveys/${id}/responses/?limit=1&date_to=${new Date().toISOString()}`);
+  await until(async () => (await counted()).body.count === count, "all responses are loaded");
+  const { status, body } = await api(`/surveys/${id}/responses/?limit=1000`);
+  expect([status, body.detail]).toEqual([400, expect.stringContaining("Use a smaller `limit`")]);
+  expect((await api(`/surveys/${id}/responses/?limit=100`)).body.results).toHaveLength(100);
+  const file = await fetch(`${server.url}/api/projects/1/surveys/${id}/responses/`, {
+    headers: { Accept: "text/csv", Authorization: `Bearer ${server.made.personal_api_key}` },
+  });
+  const text = await file.text();
+  expect(text.split("\n")).toHaveLength(count + 2);
+  expect(text.length).toBeGreaterThan(count * length);
+});

@@ -5,6 +5,7 @@
  */
 
 import type { JsonObject } from "../../lib/json.ts";
+import { QueryRejectedError } from "../query-port.ts";
 import { type EventSql, stringAt, toJson } from "../sql-dialect.ts";
 import type { TrendsRequest } from "./event-source.ts";
 import { type QuestionTally, type Submission, type SurveyQuestion, SurveyTally } from "./survey-tally.ts";
@@ -21,7 +22,8 @@ interface Selection {
 export type SurveyComputation =
   | { what: "counts"; isTotal: boolean }
   | { what: "tally"; questions: SurveyQuestion[] }
-  | { what: "page"; questions: SurveyQuestion[]; limit: number; offset: number };
+  | { what: "page"; questions: SurveyQuestion[]; limit: number; offset: number }
+  | { what: "all"; questions: SurveyQuestion[] };
 
 /** What to compute; a plain object, because it is sent to the engine. */
 export type SurveyRequest = Selection & SurveyComputation;
@@ -63,10 +65,43 @@ export async function computeSurvey(store: EventSql, request: TrendsRequest): Pr
         return await sql.tally(survey.questions);
       case "page":
         return await sql.page(survey.questions, survey);
+      case "all":
+        throw new QueryRejectedError("invalid_input", "All submissions are only available as a stream.");
     }
   };
   return (await compute()) as unknown as JsonObject;
 }
+
+/**
+ * Writes all submissions, newest first, as lines of JSON, while they are read.
+ *
+ * @param sink waits for the reader
+ */
+export async function streamSurvey(
+  store: EventSql,
+  request: TrendsRequest,
+  sink: (bytes: Uint8Array) => Promise<void>,
+): Promise<void> {
+  const survey = request.query as unknown as Selection & { questions: SurveyQuestion[] };
+  const encoder = new TextEncoder();
+  let [lines, length]: [string[], number] = [[], 0];
+  const flush = async () => {
+    await sink(encoder.encode(lines.join("")));
+    [lines, length] = [[], 0];
+  };
+  await new SurveySql(store, request, survey).all(survey.questions, async (submission) => {
+    const line = `${JSON.stringify(submission)}\n`;
+    lines.push(line);
+    length += line.length;
+    if (length >= blockLength) await flush();
+  });
+  await flush();
+}
+
+/** Characters that a stream sends together. */
+const blockLength = 64 * 1024;
+/** Characters of the answers on one page. */
+const pageLengthMax = 16 * 1024 * 1024;
 
 const kinds = ["shown", "dismissed", "sent"] as const;
 
@@ -150,20 +185,51 @@ class SurveySql {
     questions: readonly SurveyQuestion[],
     { limit, offset }: { limit: number; offset: number },
   ): Promise<SurveyPage> {
-    const { dialect } = this.store;
-    const newest = `SELECT submission, max(moment) AS newest FROM (
+    const [[count = 0] = []] = (await this.store.rows(
+      `SELECT count(*)::DOUBLE AS n FROM (${this.newest}) c`,
+    )) as number[][];
+    const submissions: Submission[] = [];
+    if (offset >= count) return { count, submissions };
+    const listed = `${this.newest} ORDER BY newest DESC, submission LIMIT ${limit} OFFSET ${offset}`;
+    let length = 0;
+    await this.readListed(listed, questions, (submission) => {
+      submissions.push(submission);
+      length += submission.answers.reduce((sum, answer) => sum + (answer?.length ?? 0), 0);
+      if (length > pageLengthMax)
+        throw new QueryRejectedError(
+          "invalid_input",
+          `The responses on this page exceed ${pageLengthMax.toLocaleString("en-US")} characters. Use a smaller \`limit\`, or download the CSV file.`,
+        );
+    });
+    return { count, submissions };
+  }
+
+  /** All submissions that count, newest first, while they are read. */
+  async all(
+    questions: readonly SurveyQuestion[],
+    use: (submission: Submission) => Promise<void>,
+  ): Promise<void> {
+    await this.readListed(this.newest, questions, use);
+  }
+
+  /** SQL of the submissions that count, with the time of their last event. */
+  private get newest(): string {
+    return `SELECT submission, max(moment) AS newest FROM (
         SELECT ${this.submission} AS submission, ${this.moment} AS moment,
           CASE WHEN ${this.isCompleted} THEN 1 ELSE 0 END AS completed
         FROM events e WHERE ${this.within(["survey sent"])}
       ) s GROUP BY submission${this.countsPartial ? "" : " HAVING max(completed) = 1"}`;
-    const [[count = 0] = []] = (await this.store.rows(
-      `SELECT count(*)::DOUBLE AS n FROM (${newest}) c`,
-    )) as number[][];
-    const submissions: Submission[] = [];
-    if (offset >= count) return { count, submissions };
+  }
+
+  private async readListed(
+    submissions: string,
+    questions: readonly SurveyQuestion[],
+    use: (submission: Submission) => void | Promise<void>,
+  ): Promise<void> {
+    const { dialect } = this.store;
     const answers = this.answers(questions);
     await this.read(
-      `WITH listed AS (${newest} ORDER BY newest DESC, submission LIMIT ${limit} OFFSET ${offset}),
+      `WITH listed AS (${submissions}),
        found AS (
          SELECT ${this.submission} AS submission, ${this.isCompleted} AS completed, e.distinct_id AS distinct_id,
            ${this.property("$survey_iteration")} AS iteration, ${this.property("$survey_language")} AS language,
@@ -176,16 +242,15 @@ class SurveySql {
        FROM found f JOIN listed l ON l.submission = f.submission
        ORDER BY l.newest DESC, f.submission, f.moment, f.lane, f.seq`,
       questions,
-      (submission) => submissions.push(submission),
+      use,
     );
-    return { count, submissions };
   }
 
   /** Merges the consecutive rows of each submission: per question its latest answer. */
   private async read(
     sql: string,
     questions: readonly SurveyQuestion[],
-    use: (submission: Submission) => void,
+    use: (submission: Submission) => void | Promise<void>,
   ): Promise<void> {
     let current: Submission | undefined;
     for await (const rows of this.store.portions(sql)) {
@@ -195,7 +260,7 @@ class SurveySql {
           ...(string | null)[],
         ];
         if (current === undefined || current.id !== id) {
-          if (current !== undefined) use(current);
+          if (current !== undefined) await use(current);
           current = {
             ...{ id, isCompleted: false, week, distinctId, iteration, language, at: Number(moment) },
             answers: questions.map(() => null),
@@ -207,7 +272,7 @@ class SurveySql {
           if (answer !== null && answer !== "" && answer !== "[]") current.answers[index] = answer;
       }
     }
-    if (current !== undefined) use(current);
+    if (current !== undefined) await use(current);
   }
 
   private get countsPartial(): boolean {
