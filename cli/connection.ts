@@ -95,11 +95,12 @@ export async function withServer<Result>(
       return await withServer(options, work);
     }
   }
-  let own: FlagkeepServer;
+  let server: FlagkeepServer;
   try {
     const log = createLog("warn", "text", process.stderr);
-    const commands = { own: engineCommand.slice(0, -1), sqliteCheck: [], engine: engineCommand };
-    own = new FlagkeepServer(ownConfig(config), log, directory, commands, refuse);
+    const own = engineCommand.slice(0, -1);
+    const commands = { own, sqliteCheck: [], engine: engineCommand, worker: [] };
+    server = new FlagkeepServer(ownConfig(config), log, directory, commands, refuse);
   } catch (error) {
     directory.release();
     throw error;
@@ -107,16 +108,16 @@ export async function withServer<Result>(
   try {
     // Fail now instead of when the retries with an engine that cannot open the events time out.
     if (config["events-url"] === null && hasExternalStore(config["data-dir"])) throw eventsAreExternal();
-    await own.start({ sendsWebhooks: false });
+    await server.start({ sendsWebhooks: false });
     return await Promise.race([rejected, work(new OpenConnection(options, true))]);
   } finally {
-    await own.stop();
+    await server.stop();
   }
 }
 
 function ownConfig(config: Config): Config {
   // The archive limit is a setting of `serve`, whose flags are unknown here: never prune.
-  return { ...config, host: "127.0.0.1", port: 0, "archive-max-size": Number.MAX_SAFE_INTEGER };
+  return { ...config, host: "127.0.0.1", port: 0, workers: 1, "archive-max-size": Number.MAX_SAFE_INTEGER };
 }
 
 class OpenConnection implements ServerConnection {

@@ -1,8 +1,8 @@
-/** Entry point: the engine process or a command; each loads only its own part of the program. */
+/** Entry point: the engine process, an HTTP worker or a command; each loads only its own part of the program. */
 
 import { unpackRole } from "../src/events/duckdb/native-folder.ts";
 import { lowerProcessPriority } from "../src/lib/priority.ts";
-import { engineProcessKind, sqliteCheckRole } from "./subprocess.ts";
+import { engineProcessKind, sqliteCheckRole, workerProcessKind } from "./subprocess.ts";
 
 // No top-level `await`: compiled bytecode does not support it.
 if (import.meta.main) void main();
@@ -14,6 +14,10 @@ async function main(): Promise<void> {
     const { runEngine } = await import("../src/engine/process.ts");
     const { storeRecovery } = await import("../src/serve/engine-recovery.ts");
     return await runEngine(storeRecovery);
+  }
+  if (process.argv[2] === workerProcessKind) {
+    const { runWorker } = await import("../src/serve/workers/process.ts");
+    return await runWorker();
   }
   if (process.argv[2] === sqliteCheckRole) {
     const { corruptSqliteFiles } = await import("../src/operate/sqlite-check.ts");

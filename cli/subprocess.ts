@@ -1,6 +1,6 @@
 /**
- * Process kinds of the executable besides the command line, which the server process starts: the engine, and the check
- * of the SQLite files.
+ * Process kinds of the executable besides the command line, which the server process starts: the engine, HTTP workers,
+ * and the check of the SQLite files.
  */
 
 /** Hidden command of the engine process. */
@@ -8,6 +8,9 @@ export const engineProcessKind = "engine-process";
 
 /** Hidden command that checks the SQLite files. */
 export const sqliteCheckRole = "sqlite-check-process";
+
+/** Hidden command of an HTTP worker. */
+export const workerProcessKind = "worker-process";
 
 /** Command that starts this executable again; in a checkout Bun runs the sources. */
 export function selfCommand(): string[] {
@@ -22,4 +25,9 @@ export function sqliteCheckCommand(): string[] {
 /** Command that starts the engine process. */
 export function engineCommand(): string[] {
   return [...selfCommand(), engineProcessKind];
+}
+
+/** Command that starts an HTTP worker. */
+export function workerCommand(): string[] {
+  return [...selfCommand(), workerProcessKind];
 }

@@ -22,7 +22,7 @@ import { commandName } from "../command-name.ts";
 import { ownerLink } from "../console-link.ts";
 import { fail, failServing, isOutputClosed, print, printJson, run } from "../output.ts";
 import { configFromOptions, withSettings } from "../settings.ts";
-import { engineCommand, selfCommand, sqliteCheckCommand } from "../subprocess.ts";
+import { engineCommand, selfCommand, sqliteCheckCommand, workerCommand } from "../subprocess.ts";
 
 /** The personal key is printed only on a terminal. */
 const isForPerson = process.stdout.isTTY === true;
@@ -67,7 +67,10 @@ async function start(config: Config, options: Record<string, unknown>): Promise<
     config,
     log,
     directory,
-    { own: selfCommand(), engine: engineCommand(), sqliteCheck: sqliteCheckCommand() },
+    {
+      ...{ own: selfCommand(), engine: engineCommand() },
+      ...{ sqliteCheck: sqliteCheckCommand(), worker: workerCommand() },
+    },
     failServing,
     shared,
   );

@@ -76,6 +76,12 @@ function formatState({ running, state, uptime_seconds: seconds }: Status, dataDi
   return `in use by ${holder === "" ? "a process" : `process ${holder}`}, which does not respond; see its log`;
 }
 
+function printWorkers(workers: Status["workers"]): void {
+  const up = workers.filter((worker) => worker.up).length;
+  const restarts = workers.reduce((sum, worker) => sum + worker.restarts, 0);
+  print(`Workers   ${up} of ${workers.length} up, restarted ${restarts} times`);
+}
+
 function show(state: Status, dataDir: string): void {
   const answers = state.running && state.state !== "unreachable";
   print(`State     ${formatState(state, dataDir)}`);
@@ -83,6 +89,7 @@ function show(state: Status, dataDir: string): void {
   if (answers) {
     print(`Address   ${state.url ?? "not listening yet"}`);
     print(`Events    ${state.events_per_second} per second`);
+    if (state.workers.length > 0) printWorkers(state.workers);
     const { up, restarts, rebuilding, trouble } = state.engine;
     print(`Engine    ${up ? "up" : "down"}, restarted ${restarts} times`);
     if (rebuilding !== null) {

@@ -66,6 +66,11 @@ export const metadataStore = { name: "metadata", migrations: metadataMigrations 
 /** The newest schema this version supports. */
 export const metadataSchemaVersion = metadataMigrations.length;
 
+export interface MetadataOptions extends Pick<OpenOptions, "synchronous"> {
+  /** How long a change of another process may stay unnoticed, in milliseconds. */
+  checkEveryMs?: number;
+}
+
 /** The store without its in-memory indexes. */
 export class MetadataDb {
   readonly db: Sqlite<Schema>;
@@ -73,12 +78,12 @@ export class MetadataDb {
   readonly changes: Changes;
   private closed = false;
 
-  constructor(path: string, options: Pick<OpenOptions, "synchronous"> = {}) {
+  constructor(path: string, { checkEveryMs, ...options }: MetadataOptions = {}) {
     this.db = openSqlite(path, schema, options);
     // Deleted or replaced values may be secrets: their bytes are overwritten with zeros.
     this.db.$client.run("PRAGMA secure_delete = ON");
     migrate(this.db.$client, "metadata store", metadataMigrations);
-    this.changes = new Changes(this.db.$client);
+    this.changes = new Changes(this.db.$client, checkEveryMs);
   }
 
   /**
@@ -120,8 +125,8 @@ export function bumpRevision(t: MetadataTx, name: string): void {
     .run();
 }
 
-/** How long a change of another process may stay unnoticed, in milliseconds. */
-const checkEveryMs = 2;
+/** How long a change of another process may stay unnoticed, in milliseconds; 0: not at all. */
+const checkEveryMsDefault = 2;
 
 /** Invalidates in-memory caches of the store. Names are those of `bumpRevision`. */
 export class Changes {
@@ -133,7 +138,10 @@ export class Changes {
   private known = new Map<string, number>();
   private retakings = 0;
 
-  constructor(client: Database) {
+  constructor(
+    client: Database,
+    private readonly checkEveryMs = checkEveryMsDefault,
+  ) {
     this.dataVersion = client.query("PRAGMA data_version");
     this.revisions = client.query("SELECT name, value FROM revision");
   }
@@ -161,7 +169,7 @@ export class Changes {
   /** Current revision of `name`; 0 if it never changed. At most `checkEveryMs` behind other processes. */
   revision(name: string): number {
     const now = performance.now();
-    if (this.ownChange || now - this.checkedAt >= checkEveryMs) this.check(now);
+    if (this.ownChange || now - this.checkedAt >= this.checkEveryMs) this.check(now);
     return this.known.get(name) ?? 0;
   }
 

@@ -1,7 +1,6 @@
 /** The metadata store with in-memory indexes for what every request reads. */
 
-import type { OpenOptions } from "../lib/sqlite/open.ts";
-import { MetadataDb } from "./db.ts";
+import { MetadataDb, type MetadataOptions } from "./db.ts";
 import { ApiKeyIndex } from "./key-index.ts";
 import { ProjectDirectory } from "./project-directory.ts";
 
@@ -16,6 +15,6 @@ export class Metadata extends MetadataDb {
  * @param path the SQLite file; created when missing.
  * @throws {NewerDataVersionError} the file was written by a newer Flagkeep.
  */
-export function openMetadata(path: string, options?: Pick<OpenOptions, "synchronous">): Metadata {
+export function openMetadata(path: string, options?: MetadataOptions): Metadata {
   return new Metadata(path, options);
 }

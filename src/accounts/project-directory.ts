@@ -3,7 +3,14 @@
 import { eq } from "drizzle-orm";
 import type { Changes, Reading } from "./db.ts";
 import type { FlagView } from "./flag-views.ts";
-import { KeyIndex, type KeyKind, keyKinds, type PreviousKeyUsage, previousKeyUsage } from "./project-keys.ts";
+import {
+  KeyIndex,
+  type KeyKind,
+  keyKinds,
+  type PreviousKeyUsage,
+  previousKeyUsage,
+  type UsesByKey,
+} from "./project-keys.ts";
 import { project } from "./schema.ts";
 import type { WebGoal } from "./web-goals.ts";
 
@@ -102,6 +109,16 @@ export class ProjectDirectory {
   /** Stores the counts since the last call: one small write for each project with two valid keys. */
   storeUses(): void {
     for (const kind of keyKinds) this.keys[kind].storeUses();
+  }
+
+  /** Removes the counts since the last call, for the process that stores them. */
+  takeUses(): UsesByKey[] {
+    return keyKinds.flatMap((kind) => this.keys[kind].takeUses());
+  }
+
+  /** Adds the counts of another process. */
+  addUses(uses: UsesByKey): void {
+    this.keys[uses.kind].addUses(uses);
   }
 
   /** The project of a secret key (`phs_`), as `findByToken`. */

@@ -97,6 +97,13 @@ interface Uses {
   lastUsedAt: Date | null;
 }
 
+/** Counts of a process that does not store them. */
+export interface UsesByKey extends Uses {
+  kind: KeyKind;
+  /** The replaced key. */
+  formerToken: string;
+}
+
 /** Finds projects by keys of one kind without SQL. Counts the requests with each key while two are valid. */
 export class KeyIndex {
   private byToken = new Map<string, Project>();
@@ -127,16 +134,36 @@ export class KeyIndex {
     if (formerToken === null) return found;
     const now = new Date();
     if (previousKey(found, this.kind, now) === undefined) return token === found[present] ? found : undefined;
-    let uses = this.uses.get(formerToken);
-    if (uses === undefined) {
-      uses = { former: 0, present: 0, lastUsedAt: null };
-      this.uses.set(formerToken, uses);
-    }
+    const uses = this.usesOf(formerToken);
     if (token === formerToken) {
       uses.former += 1;
       uses.lastUsedAt = now;
     } else uses.present += 1;
     return found;
+  }
+
+  /** Removes the counts since the last call, for the process that stores them. */
+  takeUses(): UsesByKey[] {
+    const { uses, kind } = this;
+    this.uses = new Map();
+    return [...uses].map(([formerToken, counts]) => ({ ...counts, kind, formerToken }));
+  }
+
+  /** Adds the counts of another process; `lastUsedAt` may be ISO 8601. */
+  addUses({ formerToken, former, present, lastUsedAt }: UsesByKey): void {
+    const uses = this.usesOf(formerToken);
+    uses.former += former;
+    uses.present += present;
+    if (lastUsedAt !== null) uses.lastUsedAt = new Date(lastUsedAt);
+  }
+
+  private usesOf(formerToken: string): Uses {
+    let uses = this.uses.get(formerToken);
+    if (uses === undefined) {
+      uses = { former: 0, present: 0, lastUsedAt: null };
+      this.uses.set(formerToken, uses);
+    }
+    return uses;
   }
 
   /** Whether requests were counted since the last store. */

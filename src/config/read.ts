@@ -103,6 +103,10 @@ export function readConfig(
     const isGiven = flags[name] !== undefined || Boolean(environment[environmentName(name)]);
     if (!isGiven) config[name as keyof MemoryAllocation] = share;
   }
+  if (config["postgres-url"] !== null && (config.workers ?? 1) > 1)
+    throw new InvalidSettingError(
+      "--workers must be 1 with --postgres-url: run several nodes instead of several workers.",
+    );
   // Made absolute because the working directory changes later.
   for (const name of filePaths) {
     if (config[name] !== "" && !config[name].startsWith("s3://")) config[name] = fromStart(config[name]);

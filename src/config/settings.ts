@@ -19,6 +19,13 @@ import {
   url,
 } from "../lib/setting-types.ts";
 
+/** @returns null for the default; undefined if the value is invalid. */
+function parseWorkers(value: string): number | null | undefined {
+  if (value === "") return null;
+  const count = /^\d{1,2}$/.test(value) ? Number(value) : 0;
+  return count >= 1 && count <= 64 ? count : undefined;
+}
+
 /** Settings of `flagkeep serve` in display order. The key is the flag without `--`. */
 export const settings = {
   "data-dir": string("path", {
@@ -34,6 +41,10 @@ export const settings = {
   port: integer("number", 0, 65_535, {
     default: "8000",
     help: "Port to listen on; 0 picks a free port.",
+  }),
+  workers: setting("number", parseWorkers, "a number from 1 to 64, or nothing for the default", {
+    default: "",
+    help: "HTTP worker processes; 1: the server process handles all requests. Default: CPUs minus two, from 1 to 8; 1 in a cluster.",
   }),
   "public-url": url({
     default: "",
@@ -292,4 +303,10 @@ export type Config = { readonly [Name in SettingName]: SettingValue<Name> };
 /** For example `FLAGKEEP_DATA_DIR` for `data-dir`. */
 export function environmentName(name: string): string {
   return `FLAGKEEP_${name.replaceAll("-", "_").toUpperCase()}`;
+}
+
+/** Number of HTTP workers; 1: the server process handles all requests. */
+export function workerCount(config: Pick<Config, "workers" | "postgres-url">): number {
+  const cpus = config["postgres-url"] === null ? availableParallelism() : 1;
+  return config.workers ?? Math.min(8, Math.max(1, cpus - 2));
 }

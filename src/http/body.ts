@@ -143,7 +143,7 @@ function grown(bytes: Buffer<ArrayBuffer>, needed: number, bytesMax: number): Bu
 }
 
 /** A repeated length arrives as a list; the server has already rejected differing and invalid lengths. */
-function declaredBytes(request: Request): number | undefined {
+export function declaredBytes(request: Request): number | undefined {
   const header = request.headers.get("content-length");
   return header === null ? undefined : Number.parseInt(header, 10);
 }

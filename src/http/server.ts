@@ -1,6 +1,8 @@
 /** The HTTP server: passes requests to the application, and answers those that it cannot handle. */
 
 import type { Server } from "bun";
+import type { Config } from "../config/settings.ts";
+import type { Log } from "../log.ts";
 import type { App } from "./app.ts";
 import type { Connection } from "./edge-deps.ts";
 
@@ -16,34 +18,68 @@ export interface Listening {
   readonly bodyBytesMax: number;
   /** For HTTPS. */
   readonly tls?: { readonly key: string; readonly cert: string };
+  /** Several processes listen on the address, and the system divides connections among them. Default: no. */
+  readonly isShared?: boolean;
 }
+
+export interface SecureListening extends Pick<Listening, "isShared"> {
+  readonly config: Pick<Config, "https-host" | "https-port" | "body-limit">;
+  readonly log: Pick<Log, "info" | "warn">;
+  readonly tls: NonNullable<Listening["tls"]>;
+}
+
+/** What all listeners of a server have in common. */
+export const commonOptions = (bodyBytesMax: number) => ({
+  maxRequestBodySize: Math.max(bodyBytesMax + 1024, drainedBytesMax),
+  idleTimeout: idleSeconds,
+  // Otherwise an error page would expose sources and paths.
+  development: false,
+  error: () => broken(),
+});
 
 /**
  * Starts listening.
  *
  * @throws {Error} the address cannot be listened on.
  */
-export function listen(app: App, { hostname, port, bodyBytesMax, tls }: Listening): Server<undefined> {
+export function listen(app: App, listening: Listening): Server<undefined> {
+  const { hostname, port, bodyBytesMax, tls, isShared = false } = listening;
   const server = Bun.serve({
+    ...commonOptions(bodyBytesMax),
     hostname,
     port,
     ...(tls === undefined ? {} : { tls }),
-    maxRequestBodySize: Math.max(bodyBytesMax + 1024, drainedBytesMax),
-    idleTimeout: idleSeconds,
     // Otherwise two servers on one port would share its requests.
-    reusePort: false,
-    // Otherwise an error page would expose sources and paths.
-    development: false,
+    reusePort: isShared,
     fetch: (request) => {
       if (!hasValidHost(request) || (tls !== undefined && shortHost.test(request.url))) return unreadable();
       if (tls !== undefined) overTls.set(request, server);
       return app.handle(request).catch(broken);
     },
-    error: () => broken(),
   });
   if (tls === undefined)
     app.connect((request) => new SocketConnection(overTls.get(request) ?? server, request));
   return server;
+}
+
+/**
+ * Starts listening for HTTPS. A failure is logged: HTTP continues without it.
+ *
+ * @param isShared as in `Listening`.
+ */
+export function listenSecurely(
+  app: App,
+  { config, log, tls, isShared }: SecureListening,
+): Server<undefined> | undefined {
+  const [hostname, port] = [config["https-host"], config["https-port"]];
+  try {
+    const server = listen(app, { hostname, port, bodyBytesMax: config["body-limit"], tls, isShared });
+    log.info({ port }, "serving HTTPS");
+    return server;
+  } catch (error) {
+    log.warn({ port, error: (error as Error).message }, "failed to serve HTTPS; continuing without it");
+    return undefined;
+  }
 }
 
 /** A host too short for any certificate, after which the router would not find the path. */
@@ -94,7 +130,8 @@ function unreadable(): Response {
   );
 }
 
-function broken(): Response {
+/** The response to a request whose handling failed unexpectedly. */
+export function broken(): Response {
   return rejection(500, "server_error", "error", "A server error occurred.");
 }
 

@@ -36,6 +36,8 @@ export interface MetricSources {
   damage: Pick<PeopleDamage, "reason" | "checkedAt">;
   /** Absent: single node. */
   shared?: ClusterSources | undefined;
+  /** HTTP workers. */
+  workers?: () => readonly { up: boolean; restarts: number }[];
 }
 
 interface ClusterSources {
@@ -48,6 +50,8 @@ export interface MetricsAccess {
   readonly whom: "local" | "open" | "off";
   /** Required as a Bearer token; empty: none. */
   readonly token: string;
+  /** Resolves when HTTP workers have reported what they counted; absent: there are none. */
+  readonly collectFigures?: () => Promise<void>;
 }
 
 /** @throws {HttpError} 401, 403. */
@@ -90,7 +94,8 @@ export class Metrics {
     ["role", "reason"],
   );
 
-  constructor({ dataDir, journal, supervisor, roles, damage, shared }: MetricSources) {
+  constructor(sources: MetricSources) {
+    const { dataDir, journal, supervisor, roles, damage, shared, workers = () => [] } = sources;
     collectDefaultMetrics({ register: this.registry, eventLoopMonitoringPrecision: loopDelayEveryMs });
     this.beginAtZero();
 
@@ -125,6 +130,22 @@ export class Metrics {
       [],
     );
     this.gauge("flagkeep_engine_restarts", "Engine restarts.", (set) => set({}, supervisor.restartCount), []);
+    this.gauge(
+      "flagkeep_http_workers_up",
+      "HTTP workers that respond; 0 if the server process handles all requests.",
+      (set) => set({}, workers().filter(({ up }) => up).length),
+      [],
+    );
+    this.gauge(
+      "flagkeep_http_worker_restarts",
+      "Restarts of HTTP workers.",
+      (set) =>
+        set(
+          {},
+          workers().reduce((sum, { restarts }) => sum + restarts, 0),
+        ),
+      [],
+    );
     this.gauge(
       "flagkeep_engine_memory_bytes",
       "Memory of the engine process by part: total, JavaScript heap, cached file blocks, required memory of the event store.",
@@ -250,6 +271,7 @@ export class Metrics {
         },
         handle: async (call) => {
           assertAccess(call, access);
+          await access.collectFigures?.();
           return RouteResponse.of(this.registry.contentType, await this.registry.metrics());
         },
       }),

@@ -27,7 +27,7 @@ export interface RejectedCapture {
 }
 
 /** Metrics of one route, aggregated here and converted on scrape, at a tenth of the cost per request. */
-class RouteFigures {
+class RouteTotals {
   /**
    * Requests by duration: bucket i is above the previous bound and up to `durationBuckets[i]`; the last one is
    * unbounded.
@@ -45,18 +45,35 @@ class RouteFigures {
   }
 }
 
+/** Figures of a process since its last report. */
+export interface RequestFigures {
+  readonly routes: readonly {
+    readonly route: string;
+    readonly durations: readonly number[];
+    readonly seconds: number;
+    readonly statuses: readonly (readonly [number, number])[];
+  }[];
+  /** Newest first; times are ISO 8601 after a transfer as JSON. */
+  readonly refusals: readonly RejectedCapture[];
+}
+
 export class RequestLog {
-  private readonly routes = new Map<string, RouteFigures>();
+  private readonly routes = new Map<string, RouteTotals>();
   private secondBegan = 0;
   private linesThisSecond = 0;
   private untold = 0;
   private readonly refusals: RejectedCapture[] = [];
 
+  /** @param registry of the metrics; undefined in a process that only reports figures to another one. */
   constructor(
-    registry: Registry,
+    registry: Registry | undefined,
     private readonly log: Log,
     private readonly now: () => number = performance.now.bind(performance),
   ) {
+    if (registry !== undefined) this.register(registry);
+  }
+
+  private register(registry: Registry): void {
     const { routes } = this;
     new Counter({
       name: "flagkeep_http_requests_total",
@@ -73,6 +90,30 @@ export class RequestLog {
     registry.registerMetric(new Durations(routes) as unknown as Metric);
   }
 
+  /** Removes the figures since the last call, for the process that reports them. */
+  take(): RequestFigures {
+    const routes = [...this.routes].map(([route, { durations, seconds, statuses }]) => ({
+      ...{ route, durations: [...durations], seconds, statuses: [...statuses] },
+    }));
+    this.routes.clear();
+    return { routes, refusals: this.refusals.splice(0) };
+  }
+
+  /** Adds the figures of another process. */
+  add({ routes, refusals }: RequestFigures): void {
+    for (const { route, durations, seconds, statuses } of routes) {
+      const totals = this.figuresOf(route);
+      for (const [bucket, count] of durations.entries()) totals.durations[bucket]! += count;
+      totals.seconds += seconds;
+      for (const [status, count] of statuses)
+        totals.statuses.set(status, (totals.statuses.get(status) ?? 0) + count);
+    }
+    if (refusals.length === 0) return;
+    this.refusals.push(...refusals.map((refusal) => ({ ...refusal, at: new Date(refusal.at) })));
+    this.refusals.sort((a, b) => b.at.getTime() - a.at.getTime());
+    this.refusals.length = Math.min(this.refusals.length, refusalsMax);
+  }
+
   /** Counts a request, and logs it when required. */
   see(seen: CompletedRequest): void {
     const { route, status, startedAt } = seen;
@@ -86,10 +127,10 @@ export class RequestLog {
       this.log.debug({ ...getFacts(seen), ms: seconds * oneSecondMs }, "request");
   }
 
-  private figuresOf(route: string): RouteFigures {
+  private figuresOf(route: string): RouteTotals {
     let figures = this.routes.get(route);
     if (figures === undefined) {
-      figures = new RouteFigures();
+      figures = new RouteTotals();
       this.routes.set(route, figures);
     }
     return figures;
@@ -130,7 +171,7 @@ class Durations {
   readonly type = "histogram";
   readonly aggregator = "sum";
 
-  constructor(private readonly routes: ReadonlyMap<string, RouteFigures>) {}
+  constructor(private readonly routes: ReadonlyMap<string, RouteTotals>) {}
 
   async get() {
     const { name, help, type, aggregator } = this;

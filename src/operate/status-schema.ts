@@ -8,6 +8,7 @@ import { DateTime, NonNegativeInt, nullable, strictObject } from "../lib/schema.
 import { ReadinessState } from "./readiness.ts";
 import { RetentionState } from "./retention.ts";
 import { Scrub } from "./scrub/last-scrub.ts";
+import { WorkerState } from "./worker-state.ts";
 
 const LaneName = Type.Union(lanes.map((lane) => Type.Literal(lane)));
 /** `unreachable`: a process uses the data directory, but its control socket does not answer. */
@@ -70,6 +71,8 @@ export const Status = strictObject({
   journal: Type.Array(LaneStatus),
   /** Readiness per role with reasons; empty when not running. */
   roles: Type.Array(ReadinessState),
+  /** HTTP workers; empty if the server process handles all requests, or not running. */
+  workers: Type.Array(WorkerState),
   engine: EngineState,
   /** ClickHouse database of the events, without its password; null: the data directory, or not running. */
   events_at: nullable(Type.String()),

@@ -152,6 +152,7 @@ async function stoppedStatus(dataDir: string): Promise<Status> {
       replaced_keys: [],
       events_at: null,
       shared: null,
+      workers: [],
       engine: { up: false, restarts: 0, rebuilding: null, trouble: null, properties: [] },
       sqlite_corruption: damage.reason,
       ...stored,

@@ -33,18 +33,29 @@ export class UnknownKeys {
     return [...this.keys.values()].reverse();
   }
 
-  private see(token: string): void {
-    const mask = maskOfKey(token);
-    const at = new Date().toISOString();
+  /** Removes the counts since the last call, for the process that reports them. */
+  take(): UnknownKey[] {
+    const taken = [...this.keys.values()];
+    this.keys.clear();
+    return taken;
+  }
+
+  /** Adds the counts of another process. */
+  add({ mask, count, first_at, last_at }: UnknownKey): void {
     const before = this.keys.get(mask);
     // Moves the key to the end: the first one is evicted.
     this.keys.delete(mask);
     this.keys.set(mask, {
       mask,
-      count: (before?.count ?? 0) + 1,
-      first_at: before?.first_at ?? at,
-      last_at: at,
+      count: (before?.count ?? 0) + count,
+      first_at: before?.first_at ?? first_at,
+      last_at,
     });
     if (this.keys.size > keysMax) this.keys.delete(this.keys.keys().next().value!);
+  }
+
+  private see(token: string): void {
+    const at = new Date().toISOString();
+    this.add({ mask: maskOfKey(token), count: 1, first_at: at, last_at: at });
   }
 }

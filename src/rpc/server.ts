@@ -58,6 +58,17 @@ export const bytesType = "application/octet-stream";
 /** Timeout for clients that stop reading. */
 const stallMs = 30_000;
 
+/**
+ * Listens on a socket that only the owner can open. Replaces a stale socket: the caller holds the lock of the data
+ * directory.
+ */
+export function listenPrivately<Listener>(socketName: string, listen: () => Listener): Listener {
+  rmSync(socketName, { force: true });
+  const listener = listen();
+  chmodSync(socketName, 0o600);
+  return listener;
+}
+
 export class RpcServer {
   private server: Server<unknown> | undefined;
 
@@ -70,22 +81,19 @@ export class RpcServer {
     private readonly onUnexpected: (error: unknown, name: string) => void = () => undefined,
   ) {}
 
-  /**
-   * Listens in the working directory, which is the data directory. Replaces a stale socket: the caller holds the
-   * directory's lock.
-   */
+  /** Listens in the working directory, which is the data directory. */
   listen(handlers: RpcHandlers): void {
-    rmSync(this.socketName, { force: true });
-    this.server = Bun.serve({
-      unix: this.socketName,
-      maxRequestBodySize: Number.MAX_SAFE_INTEGER,
-      // Otherwise errors are printed with source excerpts.
-      development: false,
-      fetch: (request) => this.answer(handlers, request),
-      // For responses that fail after their first bytes: the client sees a truncated response.
-      error: () => new Response(null, { status: 500 }),
-    });
-    chmodSync(this.socketName, 0o600);
+    this.server = listenPrivately(this.socketName, () =>
+      Bun.serve({
+        unix: this.socketName,
+        maxRequestBodySize: Number.MAX_SAFE_INTEGER,
+        // Otherwise errors are printed with source excerpts.
+        development: false,
+        fetch: (request) => this.answer(handlers, request),
+        // For responses that fail after their first bytes: the client sees a truncated response.
+        error: () => new Response(null, { status: 500 }),
+      }),
+    );
   }
 
   /** Stops listening and removes the socket. */

@@ -9,7 +9,7 @@ import { publicFeatureRoutes } from "../early-access/public-route.ts";
 import { EngineClient } from "../engine/client.ts";
 import type { EngineSupervisor } from "../engine/supervisor.ts";
 import { eventRoutes } from "../events/api/events.ts";
-import { LiveEvents, liveRoutes } from "../events/api/live.ts";
+import { type LiveEvents, liveRoutes } from "../events/api/live.ts";
 import { queryRoutes } from "../events/api/query.ts";
 import { experimentQueries } from "../experiments/api/query-kinds.ts";
 import { RollbackMonitor } from "../experiments/rollback-monitor.ts";
@@ -31,7 +31,7 @@ import { mcpRoutes } from "../mcp/route.ts";
 import { instanceRoutes } from "../operate/api/instance.ts";
 import type { Metrics } from "../operate/metrics.ts";
 import type { PeopleDamage } from "../operate/people-damage.ts";
-import { RequestLog } from "../operate/request-log.ts";
+import type { RequestLog } from "../operate/request-log.ts";
 import type { Status } from "../operate/status-schema.ts";
 import type { Traces } from "../operate/traces.ts";
 import type { UnknownKeys } from "../operate/unknown-keys.ts";
@@ -54,6 +54,8 @@ export interface AppDeps {
   journal: JournalPort;
   supervisor: EngineSupervisor;
   metrics: Metrics;
+  requests: RequestLog;
+  live: LiveEvents;
   traces: Traces | undefined;
   unknownKeys: UnknownKeys;
   payloads: PayloadCipher;
@@ -63,6 +65,8 @@ export interface AppDeps {
   eraser: PersonDeletionService;
   instance: ReturnType<typeof instanceDeps>;
   shared: ClusterNode | undefined;
+  /** Resolves when HTTP workers have reported what they counted. */
+  collectFigures: () => Promise<void>;
   status: () => Promise<Status>;
   roles: () => RoleReadiness[];
   warnings: () => readonly string[];
@@ -75,7 +79,7 @@ export interface AppDeps {
 }
 
 export function createServerApp(parts: AppDeps): App {
-  const { config, log, metadata, people, journal, metrics, traces, shared } = parts;
+  const { config, log, metadata, people, journal, metrics, traces, shared, requests, live } = parts;
   const engine = new EngineClient(
     parts.supervisor,
     (reason) => metrics.countRejected("query", reason),
@@ -98,8 +102,6 @@ export function createServerApp(parts: AppDeps): App {
     onError: (error) => log.error({ error: String(error) }, "failed to check the limit of a survey"),
   });
   surveys.start(surveyCheckMs, parts.stopping);
-  const live = new LiveEvents(parts.stopping);
-  const requests = new RequestLog(metrics.registry, log);
   const publicUrl = config["public-url"] || undefined;
   const projects = parts.unknownKeys.watching(metadata.projects);
   const app: App = createApp({
@@ -121,7 +123,11 @@ export function createServerApp(parts: AppDeps): App {
     roles: parts.roles,
     warnings: () => [...parts.warnings(), ...(shared?.warnings ?? [])],
     routes: [
-      ...metrics.routes({ whom: config.metrics, token: parts.metricsToken }),
+      ...metrics.routes({
+        whom: config.metrics,
+        token: parts.metricsToken,
+        collectFigures: parts.collectFigures,
+      }),
       ...captureRoutes({ journal: live.watching(journal), projects }),
       ...evaluationRoutes({
         ...{ projects, flagSets, people, publicUrl, stopping: parts.stopping },
@@ -156,7 +162,7 @@ export function createServerApp(parts: AppDeps): App {
         metadata,
         requests,
         uploads: parts.uploads,
-        status: parts.status,
+        ...{ status: parts.status, collectFigures: parts.collectFigures },
         ...parts.instance,
       }),
       ...importUploadRoutes({ metadata, uploads: parts.uploads }),

@@ -11,10 +11,11 @@ import { cleanUpWorkFolder } from "../backup/work-folder.ts";
 import { countPending } from "../cohorts/cohort-calculation.ts";
 import { endInterruptedCalculations, type InterruptedCohort } from "../cohorts/cohorts.ts";
 import { eventsAddress, metricsToken } from "../config/secrets.ts";
-import type { Config } from "../config/settings.ts";
+import { type Config, workerCount } from "../config/settings.ts";
 import { EngineClient } from "../engine/client.ts";
 import type { Report } from "../engine/messages.ts";
 import { type EngineDataRejectedError, EngineSupervisor } from "../engine/supervisor.ts";
+import { LiveEvents } from "../events/api/live.ts";
 import { hasDueChanges, runScheduledChanges } from "../flags/api/pending-changes.ts";
 import { OverrideWriter } from "../flags/evaluation-context/override-writer.ts";
 import { FlagSets, groupTypesFrom } from "../flags/store/flag-sets.ts";
@@ -25,6 +26,7 @@ import type { App } from "../http/app.ts";
 import type { RoleReadiness } from "../http/probes.ts";
 import { importRoutes } from "../import/control-route.ts";
 import { ImportUploads } from "../import/uploads.ts";
+import type { JournalSink } from "../ingestion/ports.ts";
 import type { JournalPort } from "../journal/journal.ts";
 import type { Lane } from "../journal/segment.ts";
 import { describeSkipped, skippedEntries } from "../journal/skipped-entries.ts";
@@ -39,6 +41,7 @@ import { EventRate } from "../operate/event-rate.ts";
 import { Metrics } from "../operate/metrics.ts";
 import { PeopleDamage } from "../operate/people-damage.ts";
 import { readinessStates } from "../operate/readiness.ts";
+import { RequestLog } from "../operate/request-log.ts";
 import { Retention } from "../operate/retention.ts";
 import { SqliteCheck } from "../operate/sqlite-check.ts";
 import { laneStatus, nextBackup, replacedKeys, storedStatus } from "../operate/status.ts";
@@ -57,11 +60,12 @@ import type { ClusterNode } from "./cluster-node";
 import { consoleBase } from "./console-base.ts";
 import { EngineAdapters } from "./engine-ports.ts";
 import { instanceDeps } from "./instance.ts";
-import { Listeners } from "./listeners.ts";
+import { Listeners, type WorkerDeps } from "./listeners.ts";
 import { assertLocalData } from "./local-data.ts";
 import { knownSeqs, openJournal } from "./open-journal.ts";
 import { openServedPeople } from "./open-people.ts";
 import { PersonDeletionService } from "./person-deletion.ts";
+import { getTraces } from "./traces.ts";
 
 /** Maximum delay of a scheduled change. */
 const scheduledEveryMs = 2_000;
@@ -78,6 +82,7 @@ export class FlagkeepServer {
   private readonly metricsToken: string;
   private readonly supervisor: EngineSupervisor;
   private readonly metrics: Metrics;
+  private readonly requests: RequestLog;
   private readonly damage: PeopleDamage;
   private readonly sqliteCheck: SqliteCheck;
   private readonly reports: EngineReportHandler;
@@ -98,6 +103,7 @@ export class FlagkeepServer {
   private state: "starting" | "ready" | "stopping" = "starting";
   private url: string | undefined;
   private readonly stopping = new AbortController();
+  private readonly live = new LiveEvents(this.stopping.signal);
   private readonly startedAt = new Date();
   private readonly control: RpcServer;
   private readonly eventRate = new EventRate(() =>
@@ -117,7 +123,7 @@ export class FlagkeepServer {
     private readonly config: Config,
     private readonly log: Log,
     private readonly directory: Lock,
-    commands: Record<"own" | "engine" | "sqliteCheck", readonly string[]>,
+    private readonly commands: Record<"own" | "engine" | "sqliteCheck" | "worker", readonly string[]>,
     onRejected: (reason: EngineDataRejectedError) => void,
     private readonly shared?: ClusterNode,
   ) {
@@ -182,7 +188,9 @@ export class FlagkeepServer {
       supervisor: this.supervisor,
       roles: () => this.roles(),
       shared: shared && { lag: () => this.lag(), node: shared },
+      workers: () => this.listeners?.workers ?? [],
     });
+    this.requests = new RequestLog(this.metrics.registry, log);
     this.instance = instanceDeps(config, commands.own);
     this.uploads = new ImportUploads({
       ...{ dataDir, executable: commands.own, reserveBytes: config["journal-reserve"] },
@@ -239,7 +247,10 @@ export class FlagkeepServer {
       status: () => this.status(),
       schema: () => knownVersions(),
       console: () => ({ base: consoleBase(this.config, this.url) }),
-      unknown_keys: () => this.unknownKeys.list(),
+      unknown_keys: async () => {
+        await this.listeners?.collectFigures();
+        return this.unknownKeys.list();
+      },
       ...importRoutes(this.metadata.projects, () => this.journal, {
         eventBytesMax: this.config["body-limit"],
       }),
@@ -259,7 +270,12 @@ export class FlagkeepServer {
     this.scheduleTimer = setInterval(() => void this.makeScheduledChanges(), scheduledEveryMs);
     this.keyUseTimer = setInterval(() => void this.storeKeyUses(), keyUsesEveryMs);
     this.traces = await getTraces(this.config, this.log);
-    this.listeners = new Listeners(this.config, this.log, this.app(journal));
+    this.listeners = await Listeners.open(
+      this.config,
+      this.log,
+      this.app(journal),
+      this.workers(this.live.watching(journal)),
+    );
     this.url = this.listeners.url;
     this.shared?.named(this.url);
     this.retention.start();
@@ -302,16 +318,36 @@ export class FlagkeepServer {
   private app(journal: JournalPort): App {
     const { config, log, metadata, people, supervisor, metrics, traces } = this;
     const { unknownKeys, payloads, secrets, overrides, uploads, eraser, instance, shared } = this;
+    const { requests, live } = this;
     return createServerApp({
-      damage: this.damage,
+      ...{ damage: this.damage, requests, live },
       ...{ config, log, metadata, people, supervisor, metrics, traces, journal },
       ...{ unknownKeys, payloads, secrets, overrides, uploads, eraser, instance, shared },
+      collectFigures: async () => await this.listeners?.collectFigures(),
       status: () => this.status(),
       roles: () => this.roles(),
       warnings: () => skippedEntries(paths(this.config["data-dir"]).quarantine).map(describeSkipped),
       stopping: this.stopping.signal,
       metricsToken: this.metricsToken,
     });
+  }
+
+  /** Undefined if this process handles all requests. */
+  private workers(journal: JournalSink): WorkerDeps | undefined {
+    const { config, commands, metadata, requests, unknownKeys } = this;
+    const count = workerCount(config);
+    if (count === 1) return undefined;
+    const budget = memoryBudget(config.memory);
+    return {
+      ...{ count, journal, command: commands.worker },
+      cacheBytes: budget === null ? null : Math.floor(frontPeopleCacheBytes(budget) / count),
+      onFigures: (figures) => {
+        requests.add(figures.requests);
+        for (const key of figures.unknownKeys) unknownKeys.add(key);
+        for (const uses of figures.keyUses) metadata.projects.addUses(uses);
+      },
+      onCorrupt: () => this.damage.recordUnknownFile(),
+    };
   }
 
   private takeReport(report: Report): void {
@@ -370,6 +406,7 @@ export class FlagkeepServer {
 
   private async status(): Promise<Status> {
     const dataDir = this.config["data-dir"];
+    await this.listeners?.collectFigures();
     // Read before the first await: a stop may close the stores meanwhile.
     const neededBytes = this.journal?.admission().neededBytes;
     const stored =
@@ -386,6 +423,7 @@ export class FlagkeepServer {
       events_per_second: this.eventRate.perSecond(),
       journal: laneStatus(this.journal?.state() ?? [], applied),
       roles: this.roles(),
+      workers: this.listeners?.workers ?? [],
       engine: this.supervisor.state,
       events_at: this.config["events-url"] && redactUrl(this.config["events-url"]),
       shared: this.shared?.status() ?? null,
@@ -442,11 +480,4 @@ export class FlagkeepServer {
       this.log.warn({ error: String(error) }, "failed to store the usage of previous project keys");
     }
   }
-}
-
-/** Loaded only with a collector configured: the libraries take 7 MB. */
-async function getTraces(config: Config, log: Log): Promise<Traces | undefined> {
-  if (config["traces-endpoint"] === "") return undefined;
-  const { Traces } = await import("../operate/traces.ts");
-  return new Traces({ endpoint: config["traces-endpoint"], samplePercent: config["traces-sample"] }, log);
 }

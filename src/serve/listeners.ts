@@ -1,55 +1,89 @@
-/** HTTP listener, and the HTTPS listener once a certificate exists. */
+/** HTTP listener, and the HTTPS listener once a certificate exists: of this process, or of its HTTP workers. */
 
 import type { Server } from "bun";
 import type { Config } from "../config/settings.ts";
 import type { App } from "../http/app.ts";
 import { ListenError } from "../http/listen-address.ts";
-import { listen } from "../http/server.ts";
+import { listen, listenSecurely } from "../http/server.ts";
+import type { JournalSink } from "../ingestion/ports.ts";
 import { sleep } from "../lib/time.ts";
 import type { Log } from "../log.ts";
+import type { WorkerState } from "../operate/worker-state.ts";
 import { paths } from "../paths.ts";
 import { Certificates } from "./certificates.ts";
+import { listenForwarded } from "./workers/forwarded-listener.ts";
+import { JournalServer } from "./workers/journal-link.ts";
+import { forwardSocketName, journalSocketName } from "./workers/messages.ts";
+import { type PoolDeps, WorkerPool } from "./workers/pool.ts";
 
 /** How long a stop waits for requests in flight. */
 const inFlightMs = 2_000;
 
+/** A server that accepts connections. */
+interface PublicListener {
+  readonly port: number;
+  /** Serves HTTPS with this certificate from now on. */
+  useCertificate(tls: { key: string; cert: string }): void;
+  /** Stops accepting, and waits up to `inFlightMs` for requests in flight. */
+  stop(): Promise<void>;
+}
+
+/** What the workers need besides the application. */
+export interface WorkerDeps extends Pick<PoolDeps, "command" | "onFigures" | "onCorrupt"> {
+  readonly count: number;
+  readonly journal: JournalSink;
+  readonly cacheBytes: number | null;
+}
+
 export class Listeners {
-  private readonly http: Server<undefined>;
-  private https: Server<undefined> | undefined;
   private readonly certificates: Certificates | undefined;
 
-  /** Starts listening. @throws {ListenError} */
-  constructor(
+  private constructor(
     private readonly config: Config,
     private readonly log: Log,
-    app: App,
+    private readonly listener: PublicListener & { pool?: WorkerPool },
   ) {
-    const { host, port } = { host: config.host, port: config.port };
+    this.certificates = this.openCertificates();
+    this.certificates?.start();
+  }
+
+  /** Starts listening. @param workers absent: this process handles all requests. @throws {ListenError} */
+  static async open(config: Config, log: Log, app: App, workers?: WorkerDeps): Promise<Listeners> {
+    const { host, port } = config;
     try {
-      this.http = listen(app, { hostname: host, port, bodyBytesMax: config["body-limit"] });
+      const listener =
+        workers === undefined
+          ? new OwnListener(config, log, app)
+          : await WorkerListener.open(config, log, app, workers);
+      return new Listeners(config, log, listener);
     } catch (error) {
       throw new ListenError(host, port, (error as Error).message);
     }
-    this.certificates = this.certificatesFor(app);
-    this.certificates?.start();
   }
 
   get url(): string {
     const { host } = this.config;
-    return `http://${host.includes(":") ? `[${host}]` : host}:${this.http.port}`;
+    return `http://${host.includes(":") ? `[${host}]` : host}:${this.listener.port}`;
   }
 
-  /** Stops accepting, and waits up to `inFlightMs` for requests in flight. */
+  /** Empty if this process handles all requests. */
+  get workers(): WorkerState[] {
+    return this.listener.pool?.states ?? [];
+  }
+
+  /** Resolves when the workers have reported what they counted. */
+  async collectFigures(): Promise<void> {
+    await this.listener.pool?.collectFigures();
+  }
+
+  /** Stops accepting, and waits briefly for requests in flight. */
   async stop(): Promise<void> {
     await this.certificates?.stop();
-    await Promise.race([Promise.all([this.http.stop(), this.https?.stop()]), sleep(inFlightMs)]);
-    // Clients that are still sending have no response yet and retry.
-    await this.https?.stop(true);
-    await this.http.stop(true);
+    await this.listener.stop();
   }
 
   /** Undefined without configured domains. */
-  private certificatesFor(app: App): Certificates | undefined {
+  private openCertificates(): Certificates | undefined {
     const { config, log } = this;
     const [host, port] = [config["https-host"], config["https-port"]];
     if (config["acme-domain"].length === 0) return undefined;
@@ -61,16 +95,75 @@ export class Listeners {
         folder: paths(config["data-dir"]).certificates,
       },
       log,
-      (tls) => {
-        // Open connections keep the previous certificate.
-        void this.https?.stop();
-        try {
-          this.https = listen(app, { hostname: host, port, bodyBytesMax: config["body-limit"], tls });
-          log.info({ domains: config["acme-domain"], port }, "serving HTTPS");
-        } catch (error) {
-          log.warn({ port, error: (error as Error).message }, "failed to serve HTTPS; continuing without it");
-        }
-      },
+      (tls) => this.listener.useCertificate(tls),
     );
+  }
+}
+
+/** Handles requests in this process. */
+class OwnListener implements PublicListener {
+  private readonly http: Server<undefined>;
+  private https: Server<undefined> | undefined;
+
+  /** @throws {Error} the address cannot be listened on. */
+  constructor(
+    private readonly config: Config,
+    private readonly log: Log,
+    private readonly app: App,
+  ) {
+    const bodyBytesMax = config["body-limit"];
+    this.http = listen(app, { hostname: config.host, port: config.port, bodyBytesMax });
+  }
+
+  get port(): number {
+    return this.http.port!;
+  }
+
+  useCertificate(tls: { key: string; cert: string }): void {
+    const { config, log } = this;
+    // Open connections keep the previous certificate.
+    void this.https?.stop();
+    this.https = listenSecurely(this.app, { config, log, tls }) ?? this.https;
+  }
+
+  async stop(): Promise<void> {
+    await Promise.race([Promise.all([this.http.stop(), this.https?.stop()]), sleep(inFlightMs)]);
+    // Clients that are still sending have no response yet and retry.
+    await this.https?.stop(true);
+    await this.http.stop(true);
+  }
+}
+
+/** Workers handle requests; this process handles what they forward. */
+class WorkerListener implements PublicListener {
+  private constructor(
+    private readonly forwarded: Server<undefined>,
+    private readonly journal: JournalServer,
+    readonly pool: WorkerPool,
+    readonly port: number,
+  ) {}
+
+  /** @throws {Error} the address cannot be listened on. */
+  static async open(config: Config, log: Log, app: App, workers: WorkerDeps): Promise<WorkerListener> {
+    const forwarded = listenForwarded(app, forwardSocketName, config["body-limit"]);
+    const journal = new JournalServer(journalSocketName, workers.journal);
+    journal.listen();
+    const { command, count, cacheBytes, onFigures, onCorrupt } = workers;
+    const { pool, port } = await WorkerPool.start({
+      ...{ command, log, onFigures, onCorrupt, port: config.port },
+      start: { config, workers: count, cacheBytes },
+    });
+    return new WorkerListener(forwarded, journal, pool, port);
+  }
+
+  useCertificate(tls: { key: string; cert: string }): void {
+    this.pool.setCertificate(tls);
+  }
+
+  async stop(): Promise<void> {
+    // The workers finish their requests first, which may be forwarded ones.
+    await this.pool.stop();
+    await this.forwarded.stop(true);
+    this.journal.stop();
   }
 }

@@ -21,7 +21,14 @@ export function openServedPeople(
     cacheBytes,
     damage,
     log,
-  }: { cacheBytes: number | undefined; damage: PeopleDamage; log: Pick<Log, "error"> },
+    mayMigrate = true,
+  }: {
+    cacheBytes: number | undefined;
+    damage: PeopleDamage;
+    log: Pick<Log, "error">;
+    /** False where another process has migrated the schema. */
+    mayMigrate?: boolean;
+  },
 ): PeopleDb {
   const dataPaths = paths(dataDir);
   // A cluster node has a replica, which is filled from PostgreSQL.
@@ -31,7 +38,7 @@ export function openServedPeople(
   }
   try {
     // Opened for writing first, so that the schema is current before anything reads.
-    openPeople(dataPaths.people).$client.close();
+    if (mayMigrate) openPeople(dataPaths.people).$client.close();
     return openPeople(dataPaths.people, { readonly: true, cacheBytes });
   } catch (error) {
     if (!isCorruptSqlite(error)) throw error;

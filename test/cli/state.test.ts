@@ -90,6 +90,7 @@ describe("status", () => {
       retention: null,
       replaced_keys: [],
       next_backup: null,
+      workers: [],
       engine: { up: true, restarts: 0, rebuilding: null, trouble: null, properties: [] },
       disk,
       stored: { events: 7, bytes_per_event: count },

@@ -94,7 +94,10 @@ test("every --json prints a known shape", () => {
 const settingGroups: readonly (readonly [heading: string, prefixes: readonly string[]])[] = [
   [
     "Server",
-    ["data-dir", "host", "port", "public-url", "console", "mcp", "shutdown-timeout", "trusted-proxies"],
+    [
+      ...["data-dir", "host", "port", "workers", "public-url", "console", "mcp", "shutdown-timeout"],
+      "trusted-proxies",
+    ],
   ],
   ["HTTPS", ["acme-", "https-"]],
   [

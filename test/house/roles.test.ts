@@ -31,6 +31,13 @@ const roles: Record<string, { files: string[]; packages: string[] }> = {
       ...["counter", "defaultMetrics", "gauge", "registry"].map((name) => `prom-client/lib/${name}.js`),
     ],
   },
+  worker: {
+    files: ["cli/main.ts", "src/serve/workers/process.ts"],
+    packages: [
+      ...[...stores, "@sinclair/typebox/value", "ipaddr.js", "pino", "prom-client/lib/counter.js"],
+      "semver/classes/semver.js",
+    ],
+  },
   engine: {
     files: ["cli/main.ts", "src/engine/process.ts", "src/serve/engine-recovery.ts"],
     packages: [...stores, "@sinclair/typebox/value", "semver/classes/semver.js"],

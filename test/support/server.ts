@@ -88,7 +88,7 @@ export class ServerProcess implements AsyncDisposable {
 
   /**
    * Starts `flagkeep serve` and waits for the line that says it listens; with FLAGKEEP_TEST_FRONTS, where nothing is asked
-   * for in particular, so many of them behind a balancer.
+   * for in particular, so many of them behind a balancer; with FLAGKEEP_TEST_WORKERS, with so many HTTP workers.
    *
    * @param options.directory a directory of a earlier server, which stays when this one ends.
    */
@@ -106,6 +106,8 @@ export class ServerProcess implements AsyncDisposable {
     if (fronts !== undefined && Object.keys(options).length === 0)
       return await (await import("./fronts.ts")).startBehindBalancer(Number(fronts));
     const directory = options.directory ?? (await initialisedDirectory());
+    // As on a small machine, wherever the tests run.
+    const workers = process.env.FLAGKEEP_TEST_WORKERS ?? "1";
     const args = [
       "serve",
       "--data-dir",
@@ -114,6 +116,7 @@ export class ServerProcess implements AsyncDisposable {
       "0",
       "--log-format",
       "json",
+      ...["--workers", workers],
       ...(options.args ?? []),
     ];
     const child = Bun.spawn([...(options.through ?? []), executable, ...args], {
@@ -230,7 +233,7 @@ export class ServerProcess implements AsyncDisposable {
 
   /** Process ids of the engine. */
   async enginePids(): Promise<number[]> {
-    return childrenOf(this.process.pid);
+    return childrenOf(this.process.pid).filter(isEngine);
   }
 
   /** Processor time that the engine has taken so far, in seconds: it grows while queries run. */
@@ -259,6 +262,15 @@ export class ServerProcess implements AsyncDisposable {
     if (this.end !== undefined) return await this.end();
     if (this.process.exitCode === null) await this.kill();
     if (this.isOwner) rmSync(this.dataDir, { recursive: true, force: true });
+  }
+}
+
+function isEngine(pid: number): boolean {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "latin1").includes("engine-process");
+  } catch {
+    // It has exited meanwhile.
+    return false;
   }
 }
 

@@ -12,6 +12,22 @@ import type { EvaluationDeps } from "./ports.ts";
 
 /** `/flags`, `/decide`, OpenFeature and the other files of client libraries. */
 export function evaluationRoutes(deps: EvaluationDeps): Route[] {
+  const shared = withComputation(deps);
+  return [...valueRoutesOf(shared), ...shared.events.routes(), ...assetRoutes(deps)];
+}
+
+/** The routes that evaluate flags: without streams and files. */
+export function valueRoutes(deps: EvaluationDeps): Route[] {
+  return valueRoutesOf(withComputation(deps));
+}
+
+type ComputationDeps = ReturnType<typeof withComputation>;
+
+function valueRoutesOf(shared: ComputationDeps): Route[] {
+  return [...flagRoutes(shared), ...ofrepRoutes(shared)];
+}
+
+function withComputation(deps: EvaluationDeps) {
   const { onTrouble: onProblem, overrides } = deps;
   const computation = new FlagEvaluation({
     subjects: new ContextReader(deps.people),
@@ -24,6 +40,5 @@ export function evaluationRoutes(deps: EvaluationDeps): Route[] {
     publicUrl: deps.publicUrl,
     stopping: deps.stopping,
   });
-  const shared = { ...deps, events, computation, configs: new ClientConfigStrings() };
-  return [...flagRoutes(shared), ...ofrepRoutes(shared), ...events.routes(), ...assetRoutes(deps)];
+  return { ...deps, events, computation, configs: new ClientConfigStrings() };
 }

@@ -18,6 +18,8 @@ export interface InstanceDeps extends BackupDeps {
   runChecks: () => Promise<Static<typeof DoctorBody>>;
   uploads: Pick<ImportUploads, "list">;
   requests: Pick<RequestLog, "recentRefusals">;
+  /** Resolves when HTTP workers have reported what they counted; absent: there are none. */
+  collectFigures?: () => Promise<void>;
 }
 
 const tag = "Instance";
@@ -38,6 +40,7 @@ const exampleStatus = {
   journal: [],
   events_at: null,
   shared: null,
+  workers: [],
   engine: { up: true, restarts: 0, rebuilding: null, trouble: null, properties: [] },
   disk: {
     ...{ metadata_bytes: 9_000_000, people_bytes: 26_000_000, events_bytes: 62_000_000 },
@@ -111,11 +114,14 @@ export function instanceRoutes(deps: InstanceDeps): Route[] {
       answers: {
         200: { description: "The requests.", schema: RefusalsBody, example: exampleRefusals },
       },
-      handle: () => ({
-        results: deps.requests
-          .recentRefusals()
-          .map(({ at, reason = null, ...facts }) => ({ ...facts, reason, at: toApiTime(at) })),
-      }),
+      async handle() {
+        await deps.collectFigures?.();
+        return {
+          results: deps.requests
+            .recentRefusals()
+            .map(({ at, reason = null, ...facts }) => ({ ...facts, reason, at: toApiTime(at) })),
+        };
+      },
     }),
     operatorRoute(deps, "GET", "/imports", {
       tag,

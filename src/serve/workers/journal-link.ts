@@ -1,0 +1,160 @@
+/**
+ * The journal for HTTP workers: the server process, which writes it, serves appends over a Unix socket. The appends of
+ * a worker are numbered in the order of its calls.
+ */
+
+import { rmSync } from "node:fs";
+import type { Socket, UnixSocketListener } from "bun";
+import type { JournalSink } from "../../ingestion/ports.ts";
+import type { EntryJson } from "../../journal/entry.ts";
+import { JournalUnavailableError } from "../../journal/lane-writer.ts";
+import type { Lane } from "../../journal/segment.ts";
+import { listenPrivately } from "../../rpc/server.ts";
+import { AppendReader, appendFrame, parseReply, replyBytes, replyFrame } from "./journal-frames.ts";
+
+/** Queues frames for a socket, which it sends together once per turn of the event loop. */
+class Outgoing {
+  /** Bytes that the socket has not accepted. */
+  bytes = 0;
+  private frames: Buffer[] = [];
+  private isScheduled = false;
+  private isBlocked = false;
+
+  constructor(private readonly socket: { write(bytes: Buffer): number }) {}
+
+  send(frame: Buffer): void {
+    this.frames.push(frame);
+    this.bytes += frame.length;
+    if (this.isScheduled || this.isBlocked) return;
+    this.isScheduled = true;
+    setImmediate(() => {
+      this.isScheduled = false;
+      if (!this.isBlocked) this.flush();
+    });
+  }
+
+  /** The socket accepts bytes again. */
+  drained(): void {
+    this.isBlocked = false;
+    this.flush();
+  }
+
+  private flush(): void {
+    if (this.frames.length === 0) return;
+    const joined = this.frames.length === 1 ? this.frames[0]! : Buffer.concat(this.frames);
+    const written = Math.max(0, this.socket.write(joined));
+    this.bytes -= written;
+    this.isBlocked = written < joined.length;
+    this.frames = this.isBlocked ? [joined.subarray(written)] : [];
+  }
+}
+
+interface WorkerConnection {
+  reader: AppendReader;
+  outgoing: Outgoing;
+}
+
+/** Serves a journal to the workers. */
+export class JournalServer {
+  private listener: UnixSocketListener<WorkerConnection> | undefined;
+
+  constructor(
+    private readonly socketName: string,
+    private readonly journal: JournalSink,
+  ) {}
+
+  /** Listens in the working directory, which is the data directory; replaces a stale socket. */
+  listen(): void {
+    this.listener = listenPrivately(this.socketName, () =>
+      Bun.listen<WorkerConnection>({
+        unix: this.socketName,
+        socket: {
+          open: (socket) => {
+            socket.data = { reader: new AppendReader(), outgoing: new Outgoing(socket) };
+          },
+          data: (socket, chunk) => this.take(socket, chunk),
+          drain: (socket) => socket.data.outgoing.drained(),
+        },
+      }),
+    );
+  }
+
+  /** Stops listening and removes the socket. */
+  stop(): void {
+    this.listener?.stop(true);
+    rmSync(this.socketName, { force: true });
+  }
+
+  private take({ data: { reader, outgoing } }: Socket<WorkerConnection>, chunk: Buffer): void {
+    reader.take(chunk, ({ id, lane, entries }) => {
+      this.journal.append(lane, entries).then(
+        (first) => outgoing.send(replyFrame(id, first)),
+        (error: Error) => outgoing.send(replyFrame(id, error)),
+      );
+    });
+  }
+}
+
+/** The journal of the server process, as a worker sees it. */
+export class RemoteJournal implements JournalSink {
+  private readonly pending = new Map<number, PromiseWithResolvers<number>>();
+  private nextId = 1;
+  private outgoing: Outgoing | undefined;
+  private rest: Buffer = Buffer.alloc(0);
+
+  /** @param queueBytesMax limit of the bytes that wait for the server process; appends above it are rejected. */
+  private constructor(private readonly queueBytesMax: number) {}
+
+  /** @param onClosed called when the server process has closed the connection. @throws {Error} nothing listens. */
+  static async connect(
+    socketName: string,
+    { queueBytesMax, onClosed }: { queueBytesMax: number; onClosed: () => void },
+  ): Promise<RemoteJournal> {
+    const journal = new RemoteJournal(queueBytesMax);
+    const socket = await Bun.connect({
+      unix: socketName,
+      socket: {
+        data: (_, chunk) => journal.take(chunk),
+        drain: () => journal.outgoing?.drained(),
+        close: () => {
+          journal.fail();
+          onClosed();
+        },
+      },
+    });
+    journal.outgoing = new Outgoing(socket);
+    return journal;
+  }
+
+  /** Resolves with the first sequence number when all entries are durable. @throws {JournalUnavailableError} */
+  async append(lane: Lane, entries: readonly EntryJson[]): Promise<number> {
+    const { outgoing } = this;
+    if (outgoing === undefined) throw new JournalUnavailableError("closed");
+    if (outgoing.bytes > this.queueBytesMax) throw new JournalUnavailableError("overloaded");
+    const id = this.nextId;
+    this.nextId = (id + 1) % 2 ** 32;
+    const result = Promise.withResolvers<number>();
+    this.pending.set(id, result);
+    outgoing.send(appendFrame(id, lane, entries));
+    return await result.promise;
+  }
+
+  private take(chunk: Buffer): void {
+    const bytes = this.rest.length === 0 ? chunk : Buffer.concat([this.rest, chunk]);
+    let at = 0;
+    for (; bytes.length - at >= replyBytes; at += replyBytes) {
+      const { id, result } = parseReply(bytes, at);
+      const append = this.pending.get(id);
+      this.pending.delete(id);
+      if (typeof result === "number") append?.resolve(result);
+      else append?.reject(result);
+    }
+    this.rest = bytes.subarray(at);
+  }
+
+  private fail(): void {
+    this.outgoing = undefined;
+    for (const { reject } of this.pending.values()) reject(new JournalUnavailableError("closed"));
+    this.pending.clear();
+  }
+}

@@ -1,0 +1,72 @@
+/** Messages between the server process and its HTTP workers: JSON lines over the worker's stdin and stdout. */
+
+import type { UsesByKey } from "../../accounts/project-keys.ts";
+import type { Config } from "../../config/settings.ts";
+import type { RequestFigures } from "../../operate/request-log.ts";
+import type { UnknownKey } from "../../operate/unknown-keys.ts";
+
+/** In the data directory: requests that workers forward to the server process. */
+export const forwardSocketName = "http.sock";
+/** In the data directory: entries that workers hand to the journal. */
+export const journalSocketName = "journal.sock";
+
+/** Settings that a worker needs. */
+export type WorkerConfig = Pick<
+  Config,
+  | "data-dir"
+  | "host"
+  | "public-url"
+  | "log-level"
+  | "body-limit"
+  | "api-body-limit"
+  | "bodies-in-flight"
+  | "journal-queue"
+  | "trusted-proxies"
+  | "traces-endpoint"
+  | "traces-sample"
+  | "https-host"
+  | "https-port"
+>;
+
+export interface WorkerStart {
+  readonly config: WorkerConfig;
+  /** 0 picks a free port, which all later workers share. */
+  readonly port: number;
+  /** Number of workers, which divide the limits among them. */
+  readonly workers: number;
+  /** SQLite's page cache of the persons store; null: the default. */
+  readonly cacheBytes: number | null;
+  readonly certificate: Certificate | null;
+}
+
+/** PEM. */
+export interface Certificate {
+  readonly key: string;
+  readonly cert: string;
+}
+
+export type WorkerCommand =
+  | { readonly type: "start"; readonly start: WorkerStart }
+  /** A new certificate; open connections keep the previous one. */
+  | { readonly type: "certificate"; readonly certificate: Certificate }
+  /** Asks for `figures` now. */
+  | { readonly type: "report" }
+  /** Stop accepting, finish requests in flight and exit. */
+  | { readonly type: "stop" };
+
+/** What a worker has counted since its last report; numbers are added to those of the server process. */
+export interface WorkerFigures {
+  readonly requests: RequestFigures;
+  readonly unknownKeys: readonly UnknownKey[];
+  readonly keyUses: readonly UsesByKey[];
+}
+
+export type WorkerReport =
+  | { readonly type: "listening"; readonly port: number }
+  /** The worker cannot listen, and exits. */
+  | { readonly type: "failed"; readonly message: string }
+  /** Sent every second, which shows that the worker does not hang, and on request. */
+  | { readonly type: "figures"; readonly figures: WorkerFigures }
+  /** A read has met corruption in an SQLite store. */
+  | { readonly type: "corrupt" }
+  | { readonly type: "log"; readonly line: string };

@@ -1,0 +1,129 @@
+/**
+ * An HTTP worker: a process that listens on the server's port together with others. It reads keys, flags and persons
+ * itself, and writes nothing: entries go to the journal of the server process.
+ */
+
+import { openMetadata } from "../../accounts/metadata.ts";
+import { engineSocketName, readMessages } from "../../engine/messages.ts";
+import { OverrideWriter } from "../../flags/evaluation-context/override-writer.ts";
+import { listen, listenSecurely } from "../../http/server.ts";
+import { sleep } from "../../lib/time.ts";
+import { createLog } from "../../log.ts";
+import { PeopleDamage } from "../../operate/people-damage.ts";
+import { RequestLog } from "../../operate/request-log.ts";
+import { UnknownKeys } from "../../operate/unknown-keys.ts";
+import { paths } from "../../paths.ts";
+import { rpcCall } from "../../rpc/client.ts";
+import { openServedPeople } from "../open-people.ts";
+import { getTraces } from "../traces.ts";
+import { RemoteJournal } from "./journal-link.ts";
+import {
+  type Certificate,
+  forwardSocketName,
+  journalSocketName,
+  type WorkerCommand,
+  type WorkerReport,
+  type WorkerStart,
+} from "./messages.ts";
+import { createWorkerApp } from "./worker-app.ts";
+
+/** How often a worker reports its figures, and that it does not hang. */
+const reportEveryMs = 1_000;
+/** How long a stop waits for requests in flight. */
+const inFlightMs = 2_000;
+/** How long a stop waits for hash-key overrides to be stored. */
+const overridesSettleMs = 1_000;
+
+/** Runs the worker until the server process stops it or exits. */
+export async function runWorker(): Promise<void> {
+  // Signals reach the whole process group; the server process decides when a worker stops.
+  process.on("SIGINT", () => undefined);
+  process.on("SIGTERM", () => undefined);
+  let worker: Promise<Worker> | undefined;
+  await readMessages<WorkerCommand>(Bun.stdin.stream(), (command) => {
+    if (command.type === "start") worker = startWorker(command.start).catch(fail);
+    else void worker?.then((started) => started[command.type](command as never)).catch(fail);
+  });
+  // The server process has exited.
+  process.exit(0);
+}
+
+function fail(error: unknown): never {
+  report({ type: "failed", message: (error as Error).message });
+  process.exit(1);
+}
+
+function report(message: WorkerReport): void {
+  process.stdout.write(`${JSON.stringify(message)}\n`);
+}
+
+/** Handlers of the commands after the start. */
+interface Worker {
+  certificate(command: { certificate: Certificate }): void;
+  report(): void;
+  stop(): Promise<void>;
+}
+
+async function startWorker(start: WorkerStart): Promise<Worker> {
+  const { config } = start;
+  const dataDir = config["data-dir"];
+  // Relative socket names: a socket path is limited to 108 bytes.
+  process.chdir(dataDir);
+  const log = createLog(config["log-level"], "json", {
+    write: (line) => report({ type: "log", line }),
+  });
+  const damage = new PeopleDamage(dataDir);
+  damage.onUnknownFile = () => report({ type: "corrupt" });
+  // A change is visible to every worker before it is answered.
+  const metadata = openMetadata(paths(dataDir).metadata, { checkEveryMs: 0 });
+  const cacheBytes = start.cacheBytes ?? undefined;
+  const people = openServedPeople(dataDir, { cacheBytes, damage, log, mayMigrate: false });
+  const journal = await RemoteJournal.connect(journalSocketName, {
+    queueBytesMax: config["journal-queue"],
+    onClosed: () => process.exit(1),
+  });
+  const overrides = new OverrideWriter({
+    store: (queued) => rpcCall(engineSocketName, "addHashKeyOverrides", queued),
+    onDiscarded: (error) => log.error({ error: String(error) }, "failed to store hash key overrides"),
+  });
+  const requests = new RequestLog(undefined, log);
+  const unknownKeys = new UnknownKeys();
+  const traces = await getTraces(config, log);
+  const app = createWorkerApp({
+    ...{ start, log, metadata, people, journal, overrides, requests, unknownKeys, traces },
+    onError: (error) => damage.record(error),
+    forwardTo: forwardSocketName,
+  });
+  const bodyBytesMax = config["body-limit"];
+  const http = listen(app, { hostname: config.host, port: start.port, bodyBytesMax, isShared: true });
+  let https: ReturnType<typeof listenSecurely>;
+  const useCertificate = (tls: Certificate) => {
+    // Open connections keep the previous certificate.
+    void https?.stop();
+    https = listenSecurely(app, { config, log, tls, isShared: true }) ?? https;
+  };
+  if (start.certificate !== null) useCertificate(start.certificate);
+  const tell = () =>
+    report({
+      type: "figures",
+      figures: {
+        requests: requests.take(),
+        unknownKeys: unknownKeys.take(),
+        keyUses: metadata.projects.takeUses(),
+      },
+    });
+  report({ type: "listening", port: http.port! });
+  setInterval(tell, reportEveryMs);
+  return {
+    certificate: ({ certificate }) => useCertificate(certificate),
+    report: tell,
+    async stop() {
+      await Promise.race([Promise.all([http.stop(), https?.stop()]), sleep(inFlightMs)]);
+      await Promise.all([https?.stop(true), http.stop(true)]);
+      await overrides.settle(overridesSettleMs);
+      await traces?.stop();
+      tell();
+      process.exit(0);
+    },
+  };
+}

@@ -1,0 +1,83 @@
+/** Frames between workers and the journal: whatever the chunks, the same requests arrive, in order. */
+
+import { expect, test } from "bun:test";
+import fc from "fast-check";
+import type { EntryJson } from "../../../src/journal/entry.ts";
+import { JournalUnavailableError } from "../../../src/journal/lane-writer.ts";
+import { type Lane, lanes } from "../../../src/journal/segment.ts";
+import {
+  AppendReader,
+  appendFrame,
+  parseReply,
+  replyBytes,
+  replyFrame,
+} from "../../../src/serve/workers/journal-frames.ts";
+
+const entry: fc.Arbitrary<EntryJson> = fc.oneof(
+  fc.string({ unit: "binary" }).map((text) => text.toWellFormed()),
+  fc.uint8Array({ maxLength: 300 }),
+);
+const append = fc.record({
+  id: fc.integer({ min: 0, max: 2 ** 32 - 1 }),
+  lane: fc.constantFrom<Lane>(...lanes),
+  entries: fc.array(entry, { maxLength: 20 }),
+});
+
+const asBytes = (value: EntryJson) => Buffer.from(value as string).toString("hex");
+
+test("requests arrive whole and in order, however they are cut", () => {
+  fc.assert(
+    fc.property(
+      fc.array(append, { minLength: 1, maxLength: 8 }),
+      fc.infiniteStream(fc.integer({ min: 1, max: 400 })),
+      (appends, sizes) => {
+        const bytes = Buffer.concat(appends.map(({ id, lane, entries }) => appendFrame(id, lane, entries)));
+        const reader = new AppendReader();
+        const read: unknown[] = [];
+        for (let at = 0; at < bytes.length; ) {
+          const end = at + sizes.next().value;
+          reader.take(bytes.subarray(at, end), ({ id, lane, entries }) =>
+            read.push({ id, lane, entries: entries.map(asBytes) }),
+          );
+          at = end;
+        }
+        const sent = appends.map(({ id, lane, entries }) => ({ id, lane, entries: entries.map(asBytes) }));
+        expect(read).toEqual(sent);
+      },
+    ),
+  );
+});
+
+test("a frame of 8 MiB in chunks of 64 KiB takes well under a second", () => {
+  const bytes = appendFrame(1, "realtime", [new Uint8Array(8 * 1024 * 1024)]);
+  const reader = new AppendReader();
+  let count = 0;
+  const start = performance.now();
+  for (let at = 0; at < bytes.length; at += 65_536)
+    reader.take(bytes.subarray(at, at + 65_536), ({ entries }) => {
+      count += entries[0]!.length;
+    });
+  expect(count).toBe(8 * 1024 * 1024);
+  expect(performance.now() - start).toBeLessThan(1_000);
+});
+
+test.each([
+  7,
+  2 ** 40,
+  new JournalUnavailableError("disk_full"),
+  new JournalUnavailableError("overloaded"),
+  new JournalUnavailableError("closed"),
+])("a reply keeps its result: %p", (result) => {
+  const frame = replyFrame(2 ** 32 - 1, result);
+  expect(frame).toHaveLength(replyBytes);
+  const read = parseReply(frame, 0);
+  expect(read.id).toBe(2 ** 32 - 1);
+  if (typeof result === "number") expect(read.result).toBe(result);
+  else expect((read.result as JournalUnavailableError).reason).toBe(result.reason);
+});
+
+test("any other error of the journal becomes an error", () => {
+  const { result } = parseReply(replyFrame(1, new TypeError("x")), 0);
+  expect(result).toBeInstanceOf(Error);
+  expect(result).not.toBeInstanceOf(JournalUnavailableError);
+});
