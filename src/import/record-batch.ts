@@ -150,7 +150,7 @@ export class RecordBatch {
   /** Finds properties of persons and groups that ingestion does not store: their event stays (contract, import O4). */
   private checkPropertySizes(): void {
     for (const item of this.items) {
-      if (item.text.length <= propertyBytesMax || this.rejected.has(item.line)) continue;
+      if (!isLarger(item.text, propertyBytesMax) || this.rejected.has(item.line)) continue;
       const reason = getSizeViolation(typeof item.text === "string" ? item.text : item.text.record);
       if (reason === undefined) continue;
       this.incomplete.push({ line: item.line, reason, record: getRecord(item) });

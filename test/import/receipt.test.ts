@@ -78,11 +78,13 @@ test("person and group properties over the limit are listed, and their events st
       { $set: { a: large.slice(0, 300 * 1024) }, $set_once: { b: large.slice(0, 300 * 1024) } },
       { other: 1 },
     ),
+    // The limit counts bytes, not characters.
+    of(5, { $set: { large: "é".repeat(300 * 1024) } }, { other: 1 }),
   ];
   const path = project.write("large.ndjson", getLines(lines));
-  const wanted = { read: 4, accepted: 4, rejected: 0, people: 4 };
+  const wanted = { read: 5, accepted: 5, rejected: 0, people: 5 };
   const warnings = [
-    "The person properties of 2 records exceed the limit and are not all stored; see the reject file.",
+    "The person properties of 3 records exceed the limit and are not all stored; see the reject file.",
     "The group properties of 1 record exceed the limit and are not all stored; see the reject file.",
   ];
   expect(await project.file(path, "--dry-run")).toMatchObject({ ...wanted, warnings, reject_files: [] });
@@ -93,6 +95,7 @@ test("person and group properties over the limit are listed, and their events st
     [1, "person_properties_size_violation"],
     [3, "group_properties_size_violation"],
     [4, "person_properties_size_violation"],
+    [5, "person_properties_size_violation"],
   ]);
 }, 60_000);
 
