@@ -4,7 +4,7 @@ import { accessSync, constants, readdirSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { compareNames } from "./read/file-order.ts";
 import { UnreadableFileError } from "./read/input.ts";
-import { standardInput, standardInputName } from "./read/piped-input.ts";
+import { isPiped, standardInput, standardInputName } from "./read/piped-input.ts";
 
 export const rejectEnding = ".rejected.ndjson";
 
@@ -52,13 +52,15 @@ function collect(root: string, folder: string, names: string[]): number {
 }
 
 /**
- * Next to the file, or in the data directory when that folder is not writable.
+ * Next to the file, or in the data directory for input without a folder, or with one that is not writable.
  *
  * @param inside name of a file in an archive, after that of the archive.
  */
 export function getRejectPath(path: string, inside: string, dataDir: string): string {
   const part = inside === "" ? "" : `.${getFileName(inside)}`;
-  if (path === standardInput) return join(dataDir, `stdin${part}${rejectEnding}`);
+  // A pipe may be in `/dev/fd`, where no file can be created.
+  if (isPiped(path))
+    return join(dataDir, `${path === standardInput ? "stdin" : basename(path)}${part}${rejectEnding}`);
   try {
     accessSync(dirname(path), constants.W_OK);
     return `${path}${part}${rejectEnding}`;

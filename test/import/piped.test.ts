@@ -2,7 +2,7 @@
 
 import { afterAll, expect, test } from "bun:test";
 import { readdirSync, rmSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { UnreadableFileError } from "../../src/import/read/input.ts";
 import { isPiped, PipedInput } from "../../src/import/read/piped-input.ts";
 import { SpoolFile } from "../../src/import/read/spool-file.ts";
@@ -41,6 +41,15 @@ for (const command of commands) {
     expect(await project.persons()).toEqual([["a"], ["b", "c"]]);
     const state = join(project.dataDir, "import-state");
     expect(readdirSync(state).filter((name) => name.startsWith("unpacked"))).toEqual([]);
+  }, 60_000);
+
+  test(`rejects are in the data directory: ${command}`, async () => {
+    const project = await SampleProject.create();
+    const path = project.write("events.json", `{"event":"e","distinct_id":"u","timestamp":1.7e9}\nbad`);
+    const { code, summary } = run(command, project, path);
+    expect({ code, summary }).toMatchObject({ code: 0, summary: { accepted: 1, rejected: 1 } });
+    expect(summary!.reject_files.map(dirname)).toEqual([project.dataDir]);
+    expect(await Bun.file(summary!.reject_files[0]!).text()).toContain("not_json");
   }, 60_000);
 
   test(`nothing is loaded of packed input with a wrong checksum: ${command}`, async () => {
