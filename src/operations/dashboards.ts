@@ -35,6 +35,7 @@ import {
 } from "../dashboards/store.ts";
 import { getRefresh } from "../events/insights/insight-cache.ts";
 import { notFound } from "../http/http-error.ts";
+import { readBoolean, readChoice } from "../http/query.ts";
 import { enumeration, int, nullable, object, optional, pageOf, string } from "../http/schemas.ts";
 import { RefreshQuery, readRefresh } from "./insights.ts";
 import { getAuthor, getLimits, listOperation, operation, type ProjectContext } from "./operation.ts";
@@ -62,10 +63,9 @@ const listAllDashboards = listOperation({
   output: pageOf("DashboardPage", DashboardBody),
   example: exampleDashboard,
   readQuery: (query) => {
-    const isCreated = query.get("exclude_generated") === "true";
-    const creationMode = isCreated
-      ? "default"
-      : creationModes.find((mode) => mode === query.get("creation_mode"));
+    const isCreated = readBoolean(query, "exclude_generated") === true;
+    const chosen = readChoice(query, "creation_mode", creationModes);
+    const creationMode = isCreated ? "default" : chosen;
     return { search: query.get("search") ?? "", ...(creationMode ? { creationMode } : {}) };
   },
   run: ({ stores: { metadata }, project, now }: Context, { limit, offset, ...filter }) => {

@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { openApiDocument } from "../../src/http/openapi.ts";
 import { TestServer } from "../support/management-server.ts";
+import { ServerProcess } from "../support/server.ts";
 
 const server = new TestServer();
 beforeAll(async () => {
@@ -30,17 +31,29 @@ const ofOwnForm = new Set([
   "ids",
 ]);
 
-const filters = Object.entries(openApiDocument(server.routes, "/").paths).flatMap(([path, methods]) => {
-  const parameters = (methods.get?.parameters ?? []) as unknown as Parameter[];
-  return parameters
-    .filter(({ in: place, name }) => place === "query" && !exceptions.has(name))
-    .filter(({ name, schema: { type, format, enum: values, anyOf } }) => {
-      const types = [type, ...(anyOf ?? []).map((each) => each.type)];
-      const isParsed = types.some((each) => each === "integer" || each === "boolean");
-      return isParsed || values !== undefined || format !== undefined || ofOwnForm.has(name);
-    })
-    .map(({ name }) => ({ path, name }));
-});
+interface Filter {
+  path: string;
+  name: string;
+}
+
+/** The filters that a document names, of which a value may be wrong. */
+function filtersOf(document: {
+  paths: Record<string, { get?: { parameters?: unknown[] } | undefined }>;
+}): Filter[] {
+  return Object.entries(document.paths).flatMap(([path, methods]) => {
+    const parameters = (methods.get?.parameters ?? []) as Parameter[];
+    return parameters
+      .filter(({ in: place, name }) => place === "query" && !exceptions.has(name))
+      .filter(({ name, schema: { type, format, enum: values, anyOf } }) => {
+        const types = [type, ...(anyOf ?? []).map((each) => each.type)];
+        const isParsed = types.some((each) => each === "integer" || each === "boolean");
+        return isParsed || values !== undefined || format !== undefined || ofOwnForm.has(name);
+      })
+      .map(({ name }) => ({ path, name }));
+  });
+}
+
+const filters = filtersOf(openApiDocument(server.routes, "/"));
 
 describe("a filter that cannot be parsed", () => {
   test("exists in many lists", () => {
@@ -70,3 +83,19 @@ describe("a filter that cannot be parsed", () => {
     expect((await server.ask("GET", `${project}/property_definitions/?group_type_index=0`)).status).toBe(200);
   });
 });
+
+test("the executable rejects a value that cannot be parsed in every filter of its document", async () => {
+  await using started = await ServerProcess.start();
+  const answer = async (path: string) => await started.api(path);
+  const document = (await (await answer("/api/schema/")).json()) as Parameters<typeof filtersOf>[0];
+  const all = filtersOf(document).filter(({ path }) => path.startsWith("/api/projects/"));
+  expect(all.length).toBeGreaterThan(filters.length / 2);
+  const project = String(started.made.project.id);
+  const ignored: string[] = [];
+  for (const { path, name } of all) {
+    const at = path.replace("{project_id}", project).replaceAll(/\{\w+\}/g, "1");
+    const { status } = await answer(`${at}?${name}=zzz`);
+    if (status !== 400 && status !== 404) ignored.push(`${path}?${name}: ${status}`);
+  }
+  expect(ignored).toEqual([]);
+}, 60_000);
