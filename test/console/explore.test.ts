@@ -126,6 +126,10 @@ describe.skipIf(chromiumPath === undefined)("explore", () => {
     const deepest = Math.max(...depths.map(([, depth]) => Number(depth)));
     expect(depths.filter(([, depth]) => Number(depth) === deepest).map(([text]) => text)).toEqual(["66.7%"]);
     expect(await page.locator(".heat td.nobody").count()).toBeGreaterThan(0);
+    await page.getByRole("img", { name: /^Retention curve/ }).waitFor();
+    await page.getByText("First time", { exact: true }).click();
+    await page.waitForURL(/n=first/);
+    await page.getByText("3 people", { exact: true }).waitFor();
     expect(await axeFindings(page)).toEqual([]);
     await context.close();
     expect(troubles).toEqual([]);
@@ -166,7 +170,12 @@ describe.skipIf(chromiumPath === undefined)("explore", () => {
     const series = [hostile, "paid"].map((event) => ({ event, math: "total" }));
     await page.goto(address({ kind: "funnel", series }));
     await page.getByText("50% converted (1 of 2)").waitFor();
-    await page.getByRole("row", { name: "paid" }).getByRole("button", { name: "1", exact: true }).click();
+    const steps = page.getByRole("table", { name: "Funnel" });
+    expect((await steps.getByRole("columnheader").allTextContents()).slice(-2)).toEqual([hostile, "paid"]);
+    await steps.getByText("50% from previous step").waitFor();
+    await steps.getByText("1 dropped off (50%)").waitFor();
+    await steps.getByText(/^median /).waitFor();
+    await steps.getByRole("button", { name: "1", exact: true }).click();
     await page.getByRole("dialog", { name: "People: paid" }).getByText("user-2").waitFor();
     await page.keyboard.press("Escape");
     await page.getByRole("button", { name: "Open as SQL" }).click();
@@ -188,6 +197,76 @@ describe.skipIf(chromiumPath === undefined)("explore", () => {
     await page.keyboard.press("Escape");
     await page.getByRole("button", { name: "Open as SQL" }).click();
     await page.getByText(/^1 row\b/).waitFor();
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
+  test("the query stands in a short address, and in a column that can be hidden", async () => {
+    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: server.url });
+    await page.goto("/console/explore?q=e=paid&m=visitors&b=$browser");
+    await page.getByText("Firefox").first().waitFor();
+    expect(await page.getByLabel("A: Measure").inputValue()).toBe("dau");
+    const column = (await page.getByRole("region", { name: "Query" }).boundingBox())!;
+    const answer = (await page.locator(".answer").boundingBox())!;
+    expect([Math.round(column.width), answer.x > column.x]).toEqual([320, true]);
+    await page.getByLabel("Interval").selectOption("week");
+    await page.waitForURL((url) => url.search === "?q=e=paid%26m=visitors%26b=$browser%26i=week");
+    await page.reload();
+    await page.getByText("Firefox").first().waitFor();
+    expect(await page.getByLabel("Interval").inputValue()).toBe("week");
+    await page.getByRole("button", { name: "Query", exact: true }).click();
+    await page.getByRole("region", { name: "Query" }).waitFor({ state: "detached" });
+    await page.reload();
+    await page.getByText("Firefox").first().waitFor();
+    expect(await page.getByRole("region", { name: "Query" }).count()).toBe(0);
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
+  test("events are chosen from a list with volumes, recent ones first; a misspelled one is corrected", async () => {
+    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: server.url });
+    await page.goto("/console/explore");
+    const field = page.getByRole("combobox", { name: "A: Event" });
+    await field.click();
+    const list = page.getByRole("listbox", { name: "A: Event" });
+    await list.getByText("Events, last 30 days").waitFor();
+    await list.getByRole("option", { name: /paid\s*\d/ }).waitFor();
+    expect(await axeFindings(page)).toEqual([]);
+    await field.fill("piad");
+    await list.getByText("Did you mean").waitFor();
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Enter");
+    expect(await field.inputValue()).toBe("paid");
+    await page.getByText("1 total", { exact: true }).waitFor();
+    await field.click();
+    await list.getByText("Recent").waitFor();
+    expect(await list.getByRole("option").first().textContent()).toContain("paid");
+    await page.keyboard.press("Escape");
+    await list.waitFor({ state: "hidden" });
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
+  test("dragging over a chart selects its days; SQL is in its menu", async () => {
+    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: server.url });
+    await page.goto("/console/explore?q=e=paid");
+    const area = page.locator(".u-over");
+    await area.waitFor();
+    const { x, y, width } = (await area.boundingBox())!;
+    await page.mouse.move(x + width * 0.5, y + 40);
+    await page.mouse.down();
+    await page.mouse.move(x + width - 2, y + 60, { steps: 6 });
+    await page.mouse.up();
+    await page.waitForURL(/r=\d{4}-\d\d-\d\d:\d{4}-\d\d-\d\d/);
+    const range = page.getByLabel("Range", { exact: true }).locator("option:checked");
+    expect(await range.textContent()).toMatch(/^\d+ \w+.* – \d+ \w+/);
+    await page.getByText("1 total", { exact: true }).waitFor();
+    // A drag is no click on a point.
+    expect(await page.getByRole("dialog").count()).toBe(0);
+    await page.getByRole("button", { name: "Chart actions: Trends" }).click();
+    await page.getByRole("button", { name: "SQL", exact: true }).click();
+    await page.getByRole("heading", { level: 1, name: "SQL" }).waitFor();
+    await page.getByText(/^\d+ rows?\b/).waitFor();
     await context.close();
     expect(troubles).toEqual([]);
   });

@@ -64,6 +64,8 @@ interface Trend {
   action: { order: number };
 }
 
+const dayAgo = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString().slice(0, 10);
+const someDays = `${dayAgo(12)}:${dayAgo(5)}`;
 const question = (more: Partial<InsightDraft>) => finished({ ...firstDraft, range: "-14d", ...more });
 const trends: Record<string, InsightDraft> = {
   "all events": question({}),
@@ -128,6 +130,10 @@ const trends: Record<string, InsightDraft> = {
     ],
   }),
   "a breakdown": question({ breakdown: hostile }),
+  "chosen days": question({ range: someDays }),
+  "weekly active persons of chosen days": question({
+    ...{ series: [{ event: "paid", math: "weekly_active" }], range: someDays },
+  }),
 };
 
 for (const [name, asked] of Object.entries(trends)) {
@@ -316,6 +322,7 @@ for (const [name, asked] of Object.entries({
     returning: hostile,
     period: "Week",
   }),
+  "of their first time by day": question({ kind: "retention", target: "paid", cohort: "first" }),
   "of some persons by month": question({ kind: "retention", properties: proOnly, period: "Month" }),
 })) {
   test(`a retention ${name}: the statement counts as the query does, and so many are behind a figure`, async () => {
@@ -349,6 +356,7 @@ for (const [name, asked] of Object.entries({
     ...{ kind: "lifecycle", properties: proOnly, interval: "week" },
     series: [{ event: hostile, math: "total" }],
   }),
+  "of chosen days": question({ kind: "lifecycle", range: someDays }),
   "of everything by hour": question({ kind: "lifecycle", interval: "hour", range: "-24h" }),
 })) {
   test(`a lifecycle ${name}: the statement counts as the query does, and so many are behind a figure`, async () => {

@@ -28,6 +28,7 @@ export function Chart({
   hasTotals = false,
   actions = [],
   onPick,
+  onSelect,
 }: {
   label: string;
   summary: string;
@@ -48,6 +49,8 @@ export function Chart({
   /** More entries of the chart's menu. */
   actions?: readonly MenuItem[];
   onPick?: PickFigure | undefined;
+  /** Dragging over the chart selects positions. */
+  onSelect?: ((from: number, to: number) => void) | undefined;
 }) {
   const [isTable, setTable] = useState(false);
   const [round, setRound] = useState(0);
@@ -60,6 +63,8 @@ export function Chart({
     !hidden.has(sameAs === undefined ? name : (series[sameAs]?.name ?? name));
   const pick = useRef(onPick);
   pick.current = onPick;
+  const select = useRef(onSelect);
+  select.current = onSelect;
 
   useEffect(() => {
     const again = () => setRound((count) => count + 1);
@@ -80,6 +85,7 @@ export function Chart({
       isShown: (index) => isShown(series[index]!),
       onPoint: (position, left) => setPointed(position === undefined ? undefined : { position, left }),
       onPick: (position, index) => pick.current?.(position, index),
+      ...(onSelect ? { onSelect: (from: number, to: number) => select.current?.(from, to) } : {}),
     });
     plot.current = created;
     return () => {

@@ -1,17 +1,19 @@
 /** Renders an insight result by its kind. */
 
-import { noValue, otherValues } from "../../../events/insights/breakdown-values.ts";
-import { decimal, duration, number, percent, periodNames } from "../lib/format.ts";
-import { words } from "../messages/index.ts";
-import type { FunnelStep, FunnelTimes, RetentionRow, ShownKind, TrendResult } from "../model/insight.ts";
+import { otherValues } from "../../../events/insights/breakdown-values.ts";
+import { decimal, duration, periodNames } from "../lib/format.ts";
+import { laterWords } from "../messages/later.ts";
+import type { FunnelTimes, RetentionRow, ShownKind, TrendResult } from "../model/insight.ts";
 import type { Figure } from "../model/insight-sql-parts.ts";
+import { isNone } from "./breakdown-name.ts";
 import { Chart } from "./chart.tsx";
-import { FigureFrame, FigureTable, seriesClass } from "./chart-frame.tsx";
+import { FigureTable } from "./chart-frame.tsx";
 import { ChartMarks, useFlagMarks } from "./chart-marks.tsx";
+import { Funnel } from "./funnel-view.tsx";
+import type { MenuItem } from "./menu.tsx";
+import { Retention } from "./retention-view.tsx";
 
-const w = words.explore;
-/** Percentage of the series' color behind the highest cell: text stays legible on it. */
-const heatMost = 45;
+const w = laterWords.explore;
 
 export function InsightView({
   kind,
@@ -21,7 +23,9 @@ export function InsightView({
   isUnfinished,
   people,
   hasNotes = false,
+  actions = [],
   onPick,
+  onRange,
 }: {
   kind: ShownKind;
   view: string;
@@ -33,8 +37,12 @@ export function InsightView({
   people?: number | undefined;
   /** Shows the notes of users on charts over time, and offers to add some. */
   hasNotes?: boolean;
+  /** More entries of a chart's menu. */
+  actions?: readonly MenuItem[];
   /** Shows the persons behind a number. */
   onPick?: ((figure: Figure, name: string) => void) | undefined;
+  /** Called with the first and last day of a range that was selected by dragging. */
+  onRange?: ((from: string, to: string) => void) | undefined;
 }) {
   if (kind === "funnel") {
     if (!Array.isArray(results))
@@ -53,7 +61,9 @@ export function InsightView({
       isOfPeriods={kind !== "stickiness"}
       isUnfinished={kind !== "stickiness" && (isUnfinished ?? true)}
       hasNotes={hasNotes && kind !== "stickiness"}
+      actions={actions}
       onPick={onPick}
+      onRange={kind === "stickiness" ? undefined : onRange}
     />
   );
 }
@@ -65,7 +75,9 @@ function Trend({
   isOfPeriods,
   isUnfinished,
   hasNotes,
+  actions,
   onPick,
+  onRange,
 }: {
   results: readonly TrendResult[];
   view: string;
@@ -74,7 +86,9 @@ function Trend({
   isOfPeriods: boolean;
   isUnfinished: boolean;
   hasNotes: boolean;
+  actions: readonly MenuItem[];
   onPick: ((figure: Figure, name: string) => void) | undefined;
+  onRange: ((from: string, to: string) => void) | undefined;
 }) {
   const marks = useFlagMarks();
   const current = results.filter(({ compare_label: period }) => period !== "previous");
@@ -153,14 +167,21 @@ function Trend({
       below={
         hasNotes && <ChartMarks buckets={results[0]!.days} names={names} hasFlagChanges={marks.isShown} />
       }
-      actions={hasNotes ? [marks.item] : []}
+      actions={[...actions, ...(hasNotes ? [marks.item] : [])]}
       onPick={isPicked}
+      onSelect={onRange && ((from, to) => onRange(...daysBetween(results[0]!.days, from, to)))}
     />
   );
 }
 
-/** Whether a series is for events without the breakdown's property. */
-const isNone = (value: unknown) => value === noValue || value === null;
+/** First and last day of the buckets between two positions. */
+function daysBetween(days: readonly string[], from: number, to: number): [from: string, to: string] {
+  const dayOf = (position: number) => days[position]!.slice(0, 10);
+  if (to + 1 >= days.length) return [dayOf(from), dayOf(to)];
+  const last = new Date(Date.parse(`${dayOf(to + 1)}T00:00Z`) - 1).toISOString().slice(0, 10);
+  // The next hour may be of the same day.
+  return [dayOf(from), [dayOf(to), last].sort().at(-1)!];
+}
 
 function FunnelTrend({ results, label }: { results: readonly TrendResult[]; label: string }) {
   return (
@@ -204,145 +225,5 @@ function Times({
         })
       }
     />
-  );
-}
-
-function Funnel({
-  results,
-  label,
-  onPick,
-}: {
-  results: readonly unknown[];
-  label: string;
-  onPick: ((figure: Figure, name: string) => void) | undefined;
-}) {
-  const groups = (Array.isArray(results[0]) ? results : [results]) as FunnelStep[][];
-  return (
-    <div class="stack">
-      {groups.map((steps, place) => {
-        const first = steps[0]?.count ?? 0;
-        const name = steps[0]?.breakdown_value;
-        return (
-          <figure key={place} class="chart">
-            <figcaption>
-              {name !== undefined && <b>{isNone(name) ? w.noValue : String(name)} · </b>}
-              {w.funnelSummary(first, steps.at(-1)?.count ?? 0)}
-            </figcaption>
-            <table class="funnel" aria-label={label}>
-              <tbody>
-                {steps.map((step, index) => {
-                  const share = first === 0 ? 0 : step.count / first;
-                  const before = steps[index - 1]?.count ?? 0;
-                  return (
-                    <tr key={step.order}>
-                      <th scope="row">{step.custom_name || step.name}</th>
-                      <td class="funnel-bar">
-                        <span class={seriesClass(place)} style={{ width: `${share * 100}%` }} />
-                      </td>
-                      <td class="number">
-                        {onPick && step.count > 0 ? (
-                          <button
-                            type="button"
-                            class="figure"
-                            onClick={() =>
-                              onPick(
-                                { series: index, ...(name === undefined ? {} : { breakdown: String(name) }) },
-                                step.custom_name || step.name,
-                              )
-                            }
-                          >
-                            {number(step.count)}
-                          </button>
-                        ) : (
-                          number(step.count)
-                        )}
-                        <span class="sub">
-                          {index === 0 ? " " : w.fromBefore(percent(before === 0 ? 0 : step.count / before))}
-                        </span>
-                      </td>
-                    </tr>
-                  );
-                })}
-              </tbody>
-            </table>
-          </figure>
-        );
-      })}
-    </div>
-  );
-}
-
-function Retention({
-  rows,
-  label,
-  people,
-  onPick,
-}: {
-  rows: readonly RetentionRow[];
-  label: string;
-  people: number | undefined;
-  onPick: ((figure: Figure, name: string) => void) | undefined;
-}) {
-  const width = Math.max(0, ...rows.map(({ values }) => values.length));
-  const shareOf = ({ values }: RetentionRow, place: number) =>
-    values[0]?.count ? (values[place]?.count ?? 0) / values[0].count : 0;
-  // The first column is always 100 %: the scale ends at the highest cell after it.
-  const most = Math.max(
-    0,
-    ...rows.flatMap((row) => row.values.slice(1).map((_, place) => shareOf(row, place + 1))),
-  );
-  return (
-    <figure class="chart">
-      {people !== undefined && <figcaption>{w.retentionSummary(people)}</figcaption>}
-      <FigureFrame
-        label={label}
-        shape="heat"
-        heads={[
-          w.began,
-          w.people,
-          ...Array.from({ length: width }, (_, place) => rows[place]?.label ?? place),
-        ]}
-      >
-        {rows.map((row) => {
-          const { label: name, date, values } = row;
-          const first = values[0]?.count ?? 0;
-          return (
-            <tr key={date ?? name}>
-              <th scope="row">{date ? periodNames([date.slice(0, 10)])[0] : name}</th>
-              <td>{number(first)}</td>
-              {values.map(({ count }, place) => {
-                const share = shareOf(row, place);
-                if (first === 0) return <td key={place} class="nobody" />;
-                const depth = place === 0 ? 0 : most === 0 ? 0 : Math.round((share / most) * heatMost);
-                return (
-                  <td
-                    key={place}
-                    style={{ background: `color-mix(in srgb, var(--series-1) ${depth}%, transparent)` }}
-                    title={number(count)}
-                  >
-                    {onPick && count > 0 ? (
-                      <button
-                        type="button"
-                        class="figure"
-                        onClick={() =>
-                          onPick(
-                            { series: 0, day: date.slice(0, 19), later: place },
-                            w.retentionCell(date.slice(0, 10), place),
-                          )
-                        }
-                      >
-                        {percent(share)}
-                      </button>
-                    ) : (
-                      percent(share)
-                    )}
-                  </td>
-                );
-              })}
-            </tr>
-          );
-        })}
-      </FigureFrame>
-    </figure>
   );
 }

@@ -28,6 +28,8 @@ interface PlotOptions {
   /** @param left distance of the position from the chart's left edge, in pixels */
   onPoint: (position: number | undefined, left: number) => void;
   onPick: (position: number, series: number) => void;
+  /** Dragging selects positions; absent: it does not. */
+  onSelect?: ((from: number, to: number) => void) | undefined;
 }
 
 export interface Plot {
@@ -65,7 +67,7 @@ export function createPlot(element: HTMLElement, options: PlotOptions): Plot {
     {
       ...getSize(),
       legend: { show: false },
-      cursor: { y: false, drag: { x: false, y: false } },
+      cursor: { y: false, drag: { x: options.onSelect !== undefined, y: false, setScale: false } },
       // Half of the last label extends beyond the last position.
       padding: [null, endPadding, null, null],
       scales: {
@@ -85,6 +87,14 @@ export function createPlot(element: HTMLElement, options: PlotOptions): Plot {
       series: [{}, ...lines.map(({ line }) => line)],
       hooks: {
         ready: [(plot) => plot.over.addEventListener("click", () => pickAt(plot, options, bands))],
+        setSelect: [
+          (plot) => {
+            const { left, width } = plot.select;
+            const [from, to] = [left, left + width].map((at) => Math.round(plot.posToVal(at, "x")));
+            const last = names.length - 1;
+            if (width > 0 && from! < to!) options.onSelect?.(Math.max(0, from!), Math.min(last, to!));
+          },
+        ],
         setCursor: [
           (plot) => {
             const { idx } = plot.cursor;

@@ -5,13 +5,14 @@ import { errorMessage, queryString, request } from "../lib/api.ts";
 import { useResource } from "../lib/resource.ts";
 import { inProject, project } from "../lib/session.ts";
 import { words } from "../messages/index.ts";
+import { laterWords } from "../messages/later.ts";
 import type { Query } from "../model/insight.ts";
 import { Dialog } from "./dialog.tsx";
 import { Field, Select } from "./fields.tsx";
 import { Button } from "./primitives.tsx";
 import { toast } from "./toast.tsx";
 
-const w = words.explore;
+const w = laterWords.explore;
 
 const noBoard = "none";
 

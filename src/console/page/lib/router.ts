@@ -12,7 +12,8 @@ export function to(path: string, query: Record<string, string | undefined> = {})
   const values = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) if (value) values.set(name, value);
   if (projects.value.length > 1 && project.value) values.set("project", String(project.value.id));
-  const text = values.toString();
+  // Legible in a query: none of these ends a value.
+  const text = values.toString().replace(/%(?:24|2C|2F|3A|3D)/g, decodeURIComponent);
   return `${rootPath}/${path}${text === "" ? "" : `?${text}`}`;
 }
 

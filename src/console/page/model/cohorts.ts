@@ -1,10 +1,11 @@
 /** Cohorts in API responses: their conditions, and changes of them in words. Pure. */
 
 import { words } from "../messages/index.ts";
+import { laterWords } from "../messages/later.ts";
 import { isSame } from "./draft.ts";
 import { type Condition, formatCondition } from "./flags.ts";
 
-const w = words.cohorts;
+const w = laterWords.cohorts;
 
 export interface Cohort {
   id: number;

@@ -2,11 +2,11 @@
 
 import { request } from "../lib/api.ts";
 import { inProject } from "../lib/session.ts";
-import { words } from "../messages/index.ts";
+import { laterWords } from "../messages/later.ts";
 import type { ShortUser } from "./flags.ts";
 import type { Query } from "./insight.ts";
 
-const names = words.dashboards.templateTiles;
+const names = laterWords.dashboards.templateTiles;
 
 export interface BoardInsight {
   id: number;
@@ -67,7 +67,7 @@ export async function changeTile(
 export const usageFlagKey = (name: string): string =>
   /^Generated Dashboard: (.+) Usage$/.exec(name)?.[1] ?? name;
 
-export type TemplateName = keyof typeof words.dashboards.templates;
+export type TemplateName = keyof typeof laterWords.dashboards.templates;
 
 interface TemplateTile {
   /** Absent: a tile with `text`. */

@@ -3,10 +3,10 @@
 import { request } from "../lib/api.ts";
 import { decimal, percent } from "../lib/format.ts";
 import { inProject } from "../lib/session.ts";
-import { words } from "../messages/index.ts";
+import { laterWords } from "../messages/later.ts";
 import type { Condition, Flag, ShortUser } from "./flags.ts";
 
-const w = words.experiments;
+const w = laterWords.experiments;
 
 export type Status = "draft" | "running" | "paused" | "stopped";
 

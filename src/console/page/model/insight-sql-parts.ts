@@ -1,7 +1,7 @@
 /** SQL over the views that insight statements share: times, ranges, and conditions of Explore. */
 
 import type { Condition } from "./flags.ts";
-import type { InsightDraft, Series } from "./insight.ts";
+import { type InsightDraft, parseDays, type Series } from "./insight.ts";
 
 /** A number in a result: its series or step, period and value. */
 export interface Figure {
@@ -56,6 +56,8 @@ export function rangeBounds(
   const match = /^-(\d+)([hd])$/.exec(range);
   const unit = (kind === "trends" || shape === "trends") && interval === "hour" ? "hour" : "day";
   const until = `date_trunc('${unit}', ${now}) + INTERVAL 1 ${unit}`;
+  const days = parseDays(range);
+  if (days) return { from: `TIMESTAMP '${days.from}'`, until: `TIMESTAMP '${days.to}' + INTERVAL 1 DAY` };
   if (match === null) return { until };
   const [, count, letter] = match;
   const fromUnit = letter === "h" ? "hour" : "day";

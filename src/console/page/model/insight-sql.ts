@@ -7,7 +7,7 @@
 import { getActiveDays, isActiveUsers } from "../../../events/insights/active-days.ts";
 import { noValue } from "../../../events/insights/breakdown-values.ts";
 import type { Condition } from "./flags.ts";
-import { type InsightDraft, retentionPeriods, type Series } from "./insight.ts";
+import { type InsightDraft, parseDays, retentionPeriods, type Series } from "./insight.ts";
 import {
   clockNow,
   type Figure,
@@ -334,7 +334,7 @@ export function retentionPeopleStatement(question: InsightDraft, clock: ProjectC
 
 /** Tables `began` and `returned`: persons by period, numbered from the first. */
 function retentionParts(question: InsightDraft, clock: ProjectClock): string {
-  const { target, returning, period, properties } = question;
+  const { target, returning, period, properties, cohort } = question;
   const is = (event: string) => getConditions({ event, math: "" }, properties).join(" AND ") || "true";
   const persons = hasPersonCondition([], question) ? "\n  LEFT JOIN persons p ON p.id = e.person_id" : "";
   return `found AS (
@@ -343,9 +343,13 @@ function retentionParts(question: InsightDraft, clock: ProjectClock): string {
     coalesce(${is(target)}, false) AS is_target,
     coalesce(${is(returning)}, false) AS is_returning
   FROM events e${persons}
-  WHERE place BETWEEN 0 AND ${retentionPeriods - 1}
+  WHERE place ${cohort === "first" ? "<=" : "BETWEEN 0 AND"} ${retentionPeriods - 1}
 ),
-began AS (SELECT DISTINCT who, place FROM found WHERE is_target),
+began AS (${
+    cohort === "first"
+      ? "SELECT who, min(place) AS place FROM found WHERE is_target GROUP BY who HAVING min(place) >= 0"
+      : "SELECT DISTINCT who, place FROM found WHERE is_target"
+  }),
 returned AS (SELECT DISTINCT who, place FROM found WHERE is_returning)`;
 }
 
@@ -377,6 +381,11 @@ lived AS (
 /** Whole periods; the range may cut the first and last. */
 function lifecycleRange({ range, interval }: InsightDraft, clock: ProjectClock): string {
   const now = clockNow(clock);
+  const days = parseDays(range);
+  if (days) {
+    const [from, to] = [days.from, days.to].map((day) => getStart(interval, `TIMESTAMP '${day}'`, clock));
+    return `period >= ${from} AND period <= ${to}`;
+  }
   const until = `period <= ${getStart(interval, now, clock)}`;
   const match = /^-(\d+)([hd])$/.exec(range);
   if (match === null) return until;

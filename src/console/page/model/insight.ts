@@ -22,6 +22,8 @@ export interface InsightDraft {
   series: Series[];
   properties: Condition[];
   breakdown: string;
+  /** Of the series by their letters, such as `A / B`; trends only. Empty: none. */
+  formula: string;
   range: string;
   interval: string;
   view: string;
@@ -36,6 +38,8 @@ export interface InsightDraft {
   target: string;
   returning: string;
   period: string;
+  /** Who belongs to a cohort: `recurring` in each period with the event, `first` only in the first one ever. */
+  cohort: string;
 }
 
 export const firstDraft: InsightDraft = {
@@ -43,6 +47,7 @@ export const firstDraft: InsightDraft = {
   series: [{ event: "", math: "total" }],
   properties: [],
   breakdown: "",
+  formula: "",
   range: "-30d",
   interval: "day",
   view: "line",
@@ -53,7 +58,24 @@ export const firstDraft: InsightDraft = {
   target: "",
   returning: "",
   period: "Day",
+  cohort: "recurring",
 };
+
+/** A range of whole days, such as `2026-11-01:2026-11-14`; undefined for a relative one. */
+export function parseDays(range: string): { from: string; to: string } | undefined {
+  const [, from, to] = /^(\d{4}-\d\d-\d\d):(\d{4}-\d\d-\d\d)$/.exec(range) ?? [];
+  return from === undefined || to === undefined ? undefined : { from, to };
+}
+
+function toDateRange(range: string): Query {
+  const days = parseDays(range);
+  return days ? { date_from: days.from, date_to: days.to } : { date_from: range };
+}
+
+function rangeOfQuery({ date_from: from, date_to: to }: Record<string, unknown>): string {
+  const range = `${from}:${to}`;
+  return parseDays(range) ? range : typeof from === "string" ? from : firstDraft.range;
+}
 
 /** Number of periods in a retention. */
 export const retentionPeriods = 11;
@@ -90,7 +112,7 @@ export function getQuery(question: InsightDraft): Query {
     ...(properties && properties.length > 0 ? { properties } : {}),
   }));
   const shared = {
-    dateRange: { date_from: question.range },
+    dateRange: toDateRange(question.range),
     properties: question.properties,
     ...(question.breakdown
       ? { breakdownFilter: { breakdown: question.breakdown, breakdown_type: "event" } }
@@ -117,6 +139,7 @@ export function getQuery(question: InsightDraft): Query {
         ...{ kind: "RetentionQuery", properties: question.properties },
         retentionFilter: {
           period: question.period,
+          ...(question.cohort === "first" ? { retentionType: "retention_first_time" } : {}),
           totalIntervals: retentionPeriods,
           targetEntity: { id: question.target || null, type: "events" },
           returningEntity: { id: question.returning || null, type: "events" },
@@ -166,7 +189,7 @@ export function draftFromQuery(query: Query): Partial<InsightDraft> | undefined 
     })),
     properties: Array.isArray(source.properties) ? (source.properties as Condition[]) : [],
     breakdown: part("breakdownFilter").breakdown ?? "",
-    range: part("dateRange").date_from ?? firstDraft.range,
+    range: rangeOfQuery(part("dateRange")),
     interval: (source.interval as string | undefined) ?? "day",
     view: viewOfQuery(query),
     compare: part("compareFilter").compare === true,
@@ -176,6 +199,7 @@ export function draftFromQuery(query: Query): Partial<InsightDraft> | undefined 
     target: entity("targetEntity"),
     returning: entity("returningEntity"),
     period: (retention.period as string | undefined) ?? firstDraft.period,
+    cohort: (retention.retentionType as unknown) === "retention_first_time" ? "first" : firstDraft.cohort,
   };
   return sent;
 }
@@ -205,6 +229,8 @@ export interface TrendResult {
 
 export interface FunnelStep {
   name: string;
+  /** Seconds since the previous step; null for the first. */
+  median_conversion_time?: number | null;
   custom_name?: string | null;
   count: number;
   order: number;

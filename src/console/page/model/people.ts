@@ -1,8 +1,8 @@
 /** Persons in API responses. */
 
-import { words } from "../messages/index.ts";
+import { laterWords } from "../messages/later.ts";
 
-const w = words.people;
+const w = laterWords.people;
 
 export interface Person {
   uuid: string;

@@ -16,6 +16,7 @@ import { useResource } from "../lib/resource.ts";
 import { to, useAddress } from "../lib/router.ts";
 import { inProject, project } from "../lib/session.ts";
 import { words } from "../messages/index.ts";
+import { laterWords } from "../messages/later.ts";
 import { useEventNames, usePropertyNames } from "../model/definitions.ts";
 import { type StoredEvent, shortProperties } from "../model/events.ts";
 import { conditionSql } from "../model/insight-sql-parts.ts";
@@ -168,7 +169,7 @@ export function LivePage() {
           onInput={(value) => set({ value: value || undefined })}
         />
         <Select
-          label={words.explore.range}
+          label={laterWords.explore.range}
           isLabelHidden
           value={query.range ?? ""}
           choices={Object.entries(w.ranges)}
@@ -180,7 +181,7 @@ export function LivePage() {
             icon="download"
             onClick={() => void downloadRows(eventsStatement(query, after), form, "events")}
           >
-            {words.sql[form]}
+            {laterWords.sql[form]}
           </Button>
         ))}
       </Filters>

@@ -22,10 +22,11 @@ import { inProject, project } from "../lib/session.ts";
 import { isApple } from "../lib/shortcuts.ts";
 import { readPreference, savePreference } from "../lib/storage.ts";
 import { words } from "../messages/index.ts";
+import { laterWords } from "../messages/later.ts";
 import { usePropertyNames } from "../model/definitions.ts";
 import { kindOfQuery, type Query } from "../model/insight.ts";
 
-const w = words.sql;
+const w = laterWords.sql;
 const rowsMax = 10_000;
 const historyMax = 50;
 const savedMax = 200;
@@ -237,7 +238,7 @@ export function Sql() {
             ))}
           {answer ? (
             <div class={failure && !failure.isPassing ? "outdated stack tight" : undefined}>
-              {failure && !failure.isPassing && <p class="muted">{words.explore.outdated}</p>}
+              {failure && !failure.isPassing && <p class="muted">{laterWords.explore.outdated}</p>}
               <Result answer={answer} isChart={isChart} />
             </div>
           ) : (

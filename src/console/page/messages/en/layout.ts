@@ -121,6 +121,7 @@ export const frame = {
   pickHint: "Click a point to see the people.",
   showTable: "Show as table",
   chartMenu: (label: string) => `Chart actions: ${label}`,
+  didYouMean: "Did you mean",
   chartCsv: "Download CSV",
   chartPng: "Download PNG",
   chartCursor: (label: string) => `Values of ${label}`,

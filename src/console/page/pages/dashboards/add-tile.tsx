@@ -10,7 +10,7 @@ import { errorMessage, queryString, request } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
 import { to } from "../../lib/router.ts";
 import { inProject, project } from "../../lib/session.ts";
-import { words } from "../../messages/index.ts";
+import { laterWords } from "../../messages/later.ts";
 import {
   type BoardInsight,
   changeTile,
@@ -18,7 +18,7 @@ import {
   flagChangesText,
 } from "../../model/dashboard.ts";
 
-const w = words.dashboards;
+const w = laterWords.dashboards;
 const listedMax = 30;
 type TileKind = keyof typeof w.tileKinds;
 

@@ -16,6 +16,7 @@ import { useResource } from "../../lib/resource.ts";
 import { useAddress } from "../../lib/router.ts";
 import { inProject, project } from "../../lib/session.ts";
 import { words } from "../../messages/index.ts";
+import { laterWords } from "../../messages/later.ts";
 import type { Rect } from "../../model/board-layout.ts";
 import {
   type BoardInsight,
@@ -29,7 +30,7 @@ import { Board } from "./board.tsx";
 import { FlagChangesTile, TextTile } from "./text-tile.tsx";
 import { InsightTile } from "./tile.tsx";
 
-const w = words.dashboards;
+const w = laterWords.dashboards;
 /** Steps by keyboard follow each other: only the last arrangement is stored. */
 const saveAfterMs = 400;
 
@@ -122,7 +123,7 @@ export function Dashboard() {
               value={query.range ?? ""}
               choices={[
                 ["", `${w.range}: ${hasDates ? w.boardRange : w.ownRange}`],
-                ...Object.entries(words.explore.ranges),
+                ...Object.entries(laterWords.explore.ranges),
               ]}
               onChange={(range) => set({ range: range || undefined })}
             />

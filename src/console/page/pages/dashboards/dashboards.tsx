@@ -13,6 +13,7 @@ import { to, useAddress, useSearch } from "../../lib/router.ts";
 import { inProject, project } from "../../lib/session.ts";
 import { useShortcuts } from "../../lib/shortcuts.ts";
 import { words } from "../../messages/index.ts";
+import { laterWords } from "../../messages/later.ts";
 import {
   createFromTemplate,
   type DashboardShort,
@@ -21,7 +22,7 @@ import {
 } from "../../model/dashboard.ts";
 import { userName } from "../../model/flags.ts";
 
-const w = words.dashboards;
+const w = laterWords.dashboards;
 const ownMax = 500;
 const generatedMax = 200;
 

@@ -8,11 +8,12 @@ import { Content } from "../../components/states.tsx";
 import { errorMessage } from "../../lib/api.ts";
 import { to } from "../../lib/router.ts";
 import { words } from "../../messages/index.ts";
+import { laterWords } from "../../messages/later.ts";
 import { flagChangeLine, useFlagChanges } from "../../model/flag-changes.ts";
 import type { TileControls } from "./board.tsx";
 import { TileHead } from "./tile.tsx";
 
-const w = words.dashboards;
+const w = laterWords.dashboards;
 const dayMs = 86_400_000;
 const daysDefault = 30;
 

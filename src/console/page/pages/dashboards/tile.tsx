@@ -15,11 +15,12 @@ import { useResource } from "../../lib/resource.ts";
 import { useAddress } from "../../lib/router.ts";
 import { inProject } from "../../lib/session.ts";
 import { words } from "../../messages/index.ts";
+import { laterWords } from "../../messages/later.ts";
 import type { BoardInsight, Dates } from "../../model/dashboard.ts";
 import { draftFromQuery, kindOfQuery, type Query, viewOfQuery } from "../../model/insight.ts";
 import type { TileControls } from "./board.tsx";
 
-const w = words.dashboards;
+const w = laterWords.dashboards;
 
 /** Limits parallel tile requests: the engine runs few queries in parallel. */
 const asking = { running: 0, waiting: [] as (() => void)[] };
@@ -143,7 +144,7 @@ export function InsightTile({
         items={[
           ...moves,
           ...(kind === "sql"
-            ? [[words.explore.openSql, () => go("sql", { q: String(source.query) })] as const]
+            ? [[laterWords.explore.openSql, () => go("sql", { q: String(source.query) })] as const]
             : []),
           ...(question
             ? [[w.openExplore, () => go("explore", { question: JSON.stringify(question) })] as const]
@@ -193,7 +194,7 @@ export function InsightTile({
             {() => null}
           </Content>
         ) : (
-          <p class="error">{shown.problem || words.explore.noResult}</p>
+          <p class="error">{shown.problem || laterWords.explore.noResult}</p>
         )}
       </div>
     </>

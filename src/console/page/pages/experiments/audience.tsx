@@ -9,11 +9,12 @@ import { useResource } from "../../lib/resource.ts";
 import { to } from "../../lib/router.ts";
 import { inProject, project } from "../../lib/session.ts";
 import { words } from "../../messages/index.ts";
+import { laterWords } from "../../messages/later.ts";
 import { useEventNames } from "../../model/definitions.ts";
 import { changeExperiment, type Holdout, type StepProps } from "../../model/experiments.ts";
 import { type ConditionSet, changeFlag } from "../../model/flags.ts";
 
-const w = words.experiments;
+const w = laterWords.experiments;
 const holdoutsMax = 500;
 
 export function Audience({ experiment, rejection, onDone }: StepProps) {

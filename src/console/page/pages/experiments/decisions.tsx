@@ -9,6 +9,7 @@ import { toast } from "../../components/toast.tsx";
 import { type ApiError, request, toApiError } from "../../lib/api.ts";
 import { to } from "../../lib/router.ts";
 import { words } from "../../messages/index.ts";
+import { laterWords } from "../../messages/later.ts";
 import { filterDifferences } from "../../model/draft.ts";
 import {
   changeExperiment,
@@ -21,7 +22,7 @@ import {
 } from "../../model/experiments.ts";
 import type { Filters } from "../../model/flags.ts";
 
-const w = words.experiments;
+const w = laterWords.experiments;
 
 type Action = keyof typeof w.actions;
 

@@ -2,7 +2,7 @@
 
 import { Badge } from "../../components/primitives.tsx";
 import { decimal, number, percent } from "../../lib/format.ts";
-import { words } from "../../messages/index.ts";
+import { laterWords } from "../../messages/later.ts";
 import {
   formatCertainty,
   formatDelta,
@@ -13,7 +13,7 @@ import {
   verdictOf,
 } from "../../model/experiments.ts";
 
-const w = words.experiments;
+const w = laterWords.experiments;
 
 const plotWidth = 240;
 const plotHeight = 36;

@@ -10,6 +10,7 @@ import { percent, periodNames } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
 import { project } from "../../lib/session.ts";
 import { words } from "../../messages/index.ts";
+import { laterWords } from "../../messages/later.ts";
 import {
   experimentPath,
   formatDelta,
@@ -20,7 +21,7 @@ import {
 } from "../../model/experiments.ts";
 import { reachOf } from "./delta-plot.tsx";
 
-const w = words.experiments;
+const w = laterWords.experiments;
 
 interface Series {
   timeseries: Record<string, { variant_results: ResultRow[] }>;

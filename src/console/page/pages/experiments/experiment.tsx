@@ -13,6 +13,7 @@ import { useResource } from "../../lib/resource.ts";
 import { to, useAddress } from "../../lib/router.ts";
 import { project } from "../../lib/session.ts";
 import { words } from "../../messages/index.ts";
+import { laterWords } from "../../messages/later.ts";
 import {
   daysRunning,
   type Experiment,
@@ -26,7 +27,7 @@ import { DeltaPlot } from "./delta-plot.tsx";
 import { EffectOverTime } from "./effect-chart.tsx";
 import { StatusBadge } from "./experiments.tsx";
 
-const w = words.experiments;
+const w = laterWords.experiments;
 
 /** Interval of results, and while the first exposure is awaited. */
 const [refreshMs, waitingMs] = [60_000, 5_000];

@@ -12,6 +12,7 @@ import { useBackgroundResource, useResource } from "../../lib/resource.ts";
 import { to, useAddress, useSearch } from "../../lib/router.ts";
 import { inProject, project } from "../../lib/session.ts";
 import { words } from "../../messages/index.ts";
+import { laterWords } from "../../messages/later.ts";
 import {
   daysRunning,
   type Experiment,
@@ -25,7 +26,7 @@ import { IntervalBar, reachOf } from "./delta-plot.tsx";
 import { Holdouts } from "./holdouts.tsx";
 import { SavedMetrics } from "./saved-metrics.tsx";
 
-const w = words.experiments;
+const w = laterWords.experiments;
 const listMax = 500;
 const dayMs = 86_400_000;
 

@@ -12,9 +12,10 @@ import { percent } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
 import { inProject, project } from "../../lib/session.ts";
 import { words } from "../../messages/index.ts";
+import { laterWords } from "../../messages/later.ts";
 import type { Holdout } from "../../model/experiments.ts";
 
-const w = words.experiments;
+const w = laterWords.experiments;
 const listMax = 500;
 const firstShare = 5;
 const path = (rest = "") => inProject(`experiment_holdouts/${rest}`);

@@ -6,11 +6,11 @@ import { Form } from "../../components/form.tsx";
 import { request } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
 import { inProject, project } from "../../lib/session.ts";
-import { words } from "../../messages/index.ts";
+import { laterWords } from "../../messages/later.ts";
 import { changeExperiment, type Experiment } from "../../model/experiments.ts";
 import type { FlagPage } from "../../model/flags.ts";
 
-const w = words.experiments;
+const w = laterWords.experiments;
 const flagsMax = 500;
 
 export function Hypothesis({

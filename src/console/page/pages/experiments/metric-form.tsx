@@ -7,10 +7,11 @@ import { Checkbox, Field, Segments, Select } from "../../components/fields.tsx";
 import { Button } from "../../components/primitives.tsx";
 import { type ApiError, toApiError } from "../../lib/api.ts";
 import { words } from "../../messages/index.ts";
+import { laterWords } from "../../messages/later.ts";
 import { useEventNames, usePropertyNames } from "../../model/definitions.ts";
 import { freshMetric, type Metric, type MetricType, type Source, withType } from "../../model/experiments.ts";
 
-const w = words.experiments;
+const w = laterWords.experiments;
 
 type Choices<Value extends string> = readonly (readonly [Value, string])[];
 const choicesOf = <Value extends string>(texts: Record<Value, string>) =>

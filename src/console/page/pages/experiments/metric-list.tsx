@@ -9,6 +9,7 @@ import { decimal, number, percent } from "../../lib/format.ts";
 import { useBackgroundResource, useResource } from "../../lib/resource.ts";
 import { inProject, project } from "../../lib/session.ts";
 import { words } from "../../messages/index.ts";
+import { laterWords } from "../../messages/later.ts";
 import {
   changeExperiment,
   type Experiment,
@@ -19,7 +20,7 @@ import {
 } from "../../model/experiments.ts";
 import { MetricForm } from "./metric-form.tsx";
 
-const w = words.experiments;
+const w = laterWords.experiments;
 const listMax = 500;
 
 type Role = "primary" | "secondary";

@@ -8,9 +8,10 @@ import { counted, number } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
 import { inProject, project } from "../../lib/session.ts";
 import { words } from "../../messages/index.ts";
+import { laterWords } from "../../messages/later.ts";
 import { changeExperiment, type StepProps, variantKeys } from "../../model/experiments.ts";
 
-const w = words.experiments;
+const w = laterWords.experiments;
 const quietMs = 250;
 const [effectMin, effectMax, firstEffect] = [1, 50, 10];
 const firstLookback = 14;

@@ -9,10 +9,11 @@ import { errorMessage, request } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
 import { inProject, project } from "../../lib/session.ts";
 import { words } from "../../messages/index.ts";
+import { laterWords } from "../../messages/later.ts";
 import { eventsOf, type Metric, metricName, type SavedMetric } from "../../model/experiments.ts";
 import { MetricForm } from "./metric-form.tsx";
 
-const w = words.experiments;
+const w = laterWords.experiments;
 const listMax = 500;
 const path = (rest = "") => inProject(`experiment_saved_metrics/${rest}`);
 

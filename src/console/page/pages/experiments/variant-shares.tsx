@@ -7,11 +7,12 @@ import { Button } from "../../components/primitives.tsx";
 import { decimal } from "../../lib/format.ts";
 import { to } from "../../lib/router.ts";
 import { words } from "../../messages/index.ts";
+import { laterWords } from "../../messages/later.ts";
 import { evenShares } from "../../model/draft.ts";
 import { changeExperiment, type StepProps } from "../../model/experiments.ts";
 import type { Variant } from "../../model/flags.ts";
 
-const w = words.experiments;
+const w = laterWords.experiments;
 const v = words.flag;
 const variantsMax = 20;
 

@@ -12,11 +12,13 @@ import { decimal } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
 import { useAddress } from "../../lib/router.ts";
 import { inProject, project, projectClock } from "../../lib/session.ts";
+import { readPreference, savePreference } from "../../lib/storage.ts";
 import { words } from "../../messages/index.ts";
+import { laterWords } from "../../messages/later.ts";
 import { useEventNames, usePropertyNames } from "../../model/definitions.ts";
+import { questionFromAddress, toShortForm } from "../../model/explore-address.ts";
 import {
   finished,
-  firstDraft,
   getQuery,
   type InsightDraft,
   type InsightKind,
@@ -29,20 +31,12 @@ import { unknownNames, withName } from "../../model/unknown-names.ts";
 import { MatchingPersons } from "./matching-persons.tsx";
 import { QuestionFields } from "./question.tsx";
 
-const w = words.explore;
+const w = laterWords.explore;
 const quietMs = 250;
 
-function questionFrom(text: string | undefined): InsightDraft {
-  if (text === undefined) return firstDraft;
-  try {
-    const sent = JSON.parse(text) as Partial<InsightDraft>;
-    const series = Array.isArray(sent.series) && sent.series.length > 0 ? sent.series : firstDraft.series;
-    const kind = sent.kind !== undefined && sent.kind in w.kinds ? sent.kind : "trends";
-    return { ...firstDraft, ...sent, kind, series, properties: sent.properties ?? [] };
-  } catch {
-    return firstDraft;
-  }
-}
+/** Removes all parameters of the address but `q`. */
+const noFormerKeys = (query: Record<string, string>) =>
+  Object.fromEntries(Object.keys(query).map((key) => [key, undefined]));
 
 /** Whether a result is empty: no events were counted, or none has the breakdown's property. */
 function isNothingFound(question: InsightDraft, rows: unknown): boolean {
@@ -57,7 +51,7 @@ function isNothingFound(question: InsightDraft, rows: unknown): boolean {
 
 export function Explore() {
   const { query, set, go } = useAddress();
-  const question = questionFrom(query.question);
+  const question = questionFromAddress(query);
   const [results, setResults] = useState<{
     kind: InsightKind;
     asked: string;
@@ -70,9 +64,19 @@ export function Explore() {
   const cancel = useRef<AbortController | undefined>(undefined);
   const [isSaving, setSaving] = useState(false);
   const change = (changes: Partial<InsightDraft>) =>
-    set({ question: JSON.stringify({ ...question, ...changes }) });
+    set({ ...noFormerKeys(query), q: toShortForm({ ...question, ...changes }) || undefined });
+  const [isQueryShown, setQueryShown] = useState(
+    !matchMedia("(max-width: 1099px)").matches && readPreference("explore query") !== "hidden",
+  );
+  const toggleQuery = () => {
+    if (!matchMedia("(max-width: 1099px)").matches) {
+      savePreference("explore query", isQueryShown ? "hidden" : null);
+    }
+    setQueryShown(!isQueryShown);
+  };
   const asking = finished(question);
   const requested = JSON.stringify(getQuery(asking));
+  const openSql = () => go("sql", { q: toStatement(asking, projectClock.value) });
   const missing = mathWithoutProperty(question);
   const isRequested = missing === undefined;
   const people = useResource<{ rows: { people: number }[] }>(
@@ -142,7 +146,10 @@ export function Explore() {
       isWide
       action={
         <>
-          <Button icon="sql" onClick={() => go("sql", { q: toStatement(asking, projectClock.value) })}>
+          <Button icon="filter" isPressed={isQueryShown} onClick={toggleQuery}>
+            {w.query}
+          </Button>
+          <Button icon="sql" onClick={openSql}>
             {w.asSql}
           </Button>
           <Button onClick={() => setSaving(true)}>{w.saveTo}</Button>
@@ -155,8 +162,15 @@ export function Explore() {
         current={question.kind}
         onChoose={(kind) => change({ kind })}
       />
-      <div class="explore">
-        <QuestionFields question={question} onChange={change} />
+      <div class={isQueryShown ? "explore" : "explore alone"}>
+        {isQueryShown && (
+          <div class="explore-query">
+            <div class="sheet-close">
+              <Button onClick={toggleQuery}>{w.done}</Button>
+            </div>
+            <QuestionFields question={question} onChange={change} />
+          </div>
+        )}
         <section class="card stack answer" aria-busy={seconds !== undefined}>
           {isUnavailable && <OfflineBar failure={failure} readAt={results?.readAt ?? 0} />}
           {failure && !isUnavailable && (
@@ -203,6 +217,8 @@ export function Explore() {
                   label={w.kinds[question.kind]}
                   people={people.data?.rows[0]?.people}
                   hasNotes
+                  actions={[[w.sql, openSql]]}
+                  onRange={(from, to) => change({ range: `${from}:${to}` })}
                   onPick={isOutdated ? undefined : (figure, name) => setPicked({ figure, name })}
                 />
               </div>

@@ -1,13 +1,15 @@
 /** Form of an insight query. */
 
+import { Combobox } from "../../components/combobox.tsx";
 import { Conditions } from "../../components/conditions.tsx";
 import { Checkbox, Field, Segments, Select } from "../../components/fields.tsx";
 import { Button } from "../../components/primitives.tsx";
-import { words } from "../../messages/index.ts";
-import { useEventNames, usePropertyNames } from "../../model/definitions.ts";
-import { type InsightDraft, isOfProperty, type Series } from "../../model/insight.ts";
+import { periodNames } from "../../lib/format.ts";
+import { laterWords } from "../../messages/later.ts";
+import { type InsightDraft, isOfProperty, parseDays, type Series } from "../../model/insight.ts";
+import { recordChosenName, useEventOptions, usePropertyOptions } from "./query-names.ts";
 
-const w = words.explore;
+const w = laterWords.explore;
 const seriesMax = 10;
 
 const emptyCondition = { key: "", type: "event", operator: "exact", value: [] };
@@ -21,13 +23,12 @@ export function QuestionFields({
   question: InsightDraft;
   onChange: (changes: Partial<InsightDraft>) => void;
 }) {
-  const properties = usePropertyNames("event");
   const { kind, series } = question;
   const isFunnel = kind === "funnel";
   const put = (position: number, changed: Series) =>
     onChange({ series: series.map((other, index) => (index === position ? changed : other)) });
   return (
-    <section class="card stack">
+    <section class="card stack query-fields" aria-label={w.query}>
       {kind === "retention" ? (
         <div class="columns">
           <EventField label={w.target} value={question.target} onInput={(target) => onChange({ target })} />
@@ -41,6 +42,12 @@ export function QuestionFields({
             value={question.period}
             choices={entries(w.periods)}
             onChange={(period) => onChange({ period })}
+          />
+          <Segments
+            label={w.began}
+            value={question.cohort}
+            choices={entries(w.cohortKinds)}
+            onChange={(cohort) => onChange({ cohort })}
           />
         </div>
       ) : (
@@ -69,12 +76,10 @@ export function QuestionFields({
                     />
                   )}
                   {kind === "trends" && isOfProperty(one.math) && (
-                    <Field
+                    <PropertyField
                       label={`${name}: ${w.property}`}
                       isLabelHidden
-                      placeholder={w.property}
                       value={one.math_property ?? ""}
-                      suggestions={properties}
                       onInput={(property) => put(place, { ...one, math_property: property })}
                     />
                   )}
@@ -136,7 +141,7 @@ export function QuestionFields({
           <Select
             label={w.range}
             value={question.range}
-            choices={entries(w.ranges)}
+            choices={[...entries(w.ranges), ...chosenDays(question.range)]}
             onChange={(range) => onChange({ range })}
           />
         )}
@@ -170,10 +175,9 @@ export function QuestionFields({
           />
         )}
         {(kind === "trends" || (isFunnel && question.shape !== "time_to_convert")) && (
-          <Field
+          <PropertyField
             label={w.breakdown}
             value={question.breakdown}
-            suggestions={properties}
             onInput={(breakdown) => onChange({ breakdown })}
           />
         )}
@@ -201,6 +205,14 @@ export function QuestionFields({
   );
 }
 
+/** A range that was selected on a chart. */
+function chosenDays(range: string): [string, string][] {
+  const days = parseDays(range);
+  if (!days) return [];
+  const [from = "", to = ""] = periodNames([days.from, days.to]);
+  return [[range, w.days(from, to)]];
+}
+
 function EventField({
   label,
   value,
@@ -212,15 +224,41 @@ function EventField({
   onInput: (value: string) => void;
   isLabelHidden?: boolean;
 }) {
-  const names = useEventNames();
+  const { options, load } = useEventOptions();
   return (
-    <Field
+    <Combobox
       label={label}
       isLabelHidden={isLabelHidden ?? false}
       placeholder={w.allEvents}
       value={value}
-      suggestions={names}
+      options={options}
       onInput={onInput}
+      onOpen={load}
+      onChosen={(name) => recordChosenName("events", name)}
+    />
+  );
+}
+
+function PropertyField({
+  label,
+  value,
+  onInput,
+  isLabelHidden,
+}: {
+  label: string;
+  value: string;
+  onInput: (value: string) => void;
+  isLabelHidden?: boolean;
+}) {
+  return (
+    <Combobox
+      label={label}
+      isLabelHidden={isLabelHidden ?? false}
+      placeholder={isLabelHidden ? w.property : w.noBreakdown}
+      value={value}
+      options={usePropertyOptions()}
+      onInput={onInput}
+      onChosen={(name) => recordChosenName("properties", name)}
     />
   );
 }

@@ -12,8 +12,9 @@ import { dateTime, number, size } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
 import { serverPath } from "../../lib/server.ts";
 import { words } from "../../messages/index.ts";
+import { laterWords } from "../../messages/later.ts";
 
-const w = words.instance;
+const w = laterWords.instance;
 const pollMs = 700;
 const idleMs = 15_000;
 

@@ -4,9 +4,9 @@ import { useState } from "preact/hooks";
 import { Badge, Button } from "../../components/primitives.tsx";
 import { toastError } from "../../components/toast.tsx";
 import { errorMessage, request } from "../../lib/api.ts";
-import { words } from "../../messages/index.ts";
+import { laterWords } from "../../messages/later.ts";
 
-const w = words.instance;
+const w = laterWords.instance;
 
 interface Findings {
   ok: boolean;

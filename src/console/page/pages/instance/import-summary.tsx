@@ -1,9 +1,9 @@
 /** Summary of an import, with the figures of `flagkeep import`. */
 
 import { dateTime, number } from "../../lib/format.ts";
-import { words } from "../../messages/index.ts";
+import { laterWords } from "../../messages/later.ts";
 
-const w = words.instance.imports;
+const w = laterWords.instance.imports;
 
 export interface ImportSummary {
   accepted: number;

@@ -12,9 +12,10 @@ import { duration, number, percent, size } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
 import { inProject, project, projects } from "../../lib/session.ts";
 import { words } from "../../messages/index.ts";
+import { laterWords } from "../../messages/later.ts";
 import { type ImportSummary, ImportSummaryView } from "./import-summary.tsx";
 
-const w = words.instance.imports;
+const w = laterWords.instance.imports;
 const busyMs = 1_000;
 const idleMs = 15_000;
 /** Below the server's default body limit. */

@@ -11,12 +11,13 @@ import { ago, decimal, duration, number, size } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
 import { isOperator, projects } from "../../lib/session.ts";
 import { words } from "../../messages/index.ts";
+import { laterWords } from "../../messages/later.ts";
 import { captureTrouble, getWaiting, type InstanceStatus } from "../../model/instance.ts";
 import { Backups } from "./backups.tsx";
 import { Doctor } from "./doctor.tsx";
 import { Imports } from "./imports.tsx";
 
-const w = words.instance;
+const w = laterWords.instance;
 const readEveryMs = 5_000;
 /** From this share on, the volume is shown as filling up. */
 const fullShare = 0.9;

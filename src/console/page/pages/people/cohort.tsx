@@ -18,13 +18,14 @@ import { useResource } from "../../lib/resource.ts";
 import { to, useAddress } from "../../lib/router.ts";
 import { inProject, project } from "../../lib/session.ts";
 import { words } from "../../messages/index.ts";
+import { laterWords } from "../../messages/later.ts";
 import { type Cohort, cohortDifferences } from "../../model/cohorts.ts";
 import type { Person } from "../../model/people.ts";
 import { CohortEditor } from "./cohort-editor.tsx";
 import { type CohortUses, countingMs, useFlagsByCohort } from "./cohorts.tsx";
 import { PersonTable } from "./persons.tsx";
 
-const w = words.cohorts;
+const w = laterWords.cohorts;
 const pageSize = 100;
 
 export function CohortPage() {
@@ -165,7 +166,7 @@ function Members({ id, version }: { id: number; version: string }) {
               <PersonTable label={w.members} persons={results} />
               {next && (
                 <div>
-                  <Button onClick={() => setLimit(limit + pageSize)}>{words.people.more}</Button>
+                  <Button onClick={() => setLimit(limit + pageSize)}>{laterWords.people.more}</Button>
                 </div>
               )}
             </>

@@ -12,9 +12,10 @@ import { to, useAddress } from "../../lib/router.ts";
 import { inProject, project } from "../../lib/session.ts";
 import { useShortcuts } from "../../lib/shortcuts.ts";
 import { words } from "../../messages/index.ts";
+import { laterWords } from "../../messages/later.ts";
 import type { Cohort } from "../../model/cohorts.ts";
 
-const w = words.cohorts;
+const w = laterWords.cohorts;
 /** Poll interval of cohorts that are being calculated. */
 export const countingMs = 1_000;
 

@@ -14,10 +14,11 @@ import { useResource } from "../../lib/resource.ts";
 import { to, useAddress } from "../../lib/router.ts";
 import { inProject, project } from "../../lib/session.ts";
 import { words } from "../../messages/index.ts";
+import { laterWords } from "../../messages/later.ts";
 import { type StoredEvent, shortProperties } from "../../model/events.ts";
 import { getIdentity, type Person } from "../../model/people.ts";
 
-const w = words.people;
+const w = laterWords.people;
 type Tab = keyof typeof w.tabs;
 const eventsMax = 100;
 const cohortsMax = 20;

@@ -16,11 +16,12 @@ import { useResource } from "../../lib/resource.ts";
 import { to, useAddress, useSearch } from "../../lib/router.ts";
 import { inProject, project } from "../../lib/session.ts";
 import { words } from "../../messages/index.ts";
+import { laterWords } from "../../messages/later.ts";
 import { usePropertyNames } from "../../model/definitions.ts";
 import { shortProperties } from "../../model/events.ts";
 import { getIdentity, type Person } from "../../model/people.ts";
 
-const w = words.people;
+const w = laterWords.people;
 const pageSize = 100;
 
 interface Group {

@@ -1,0 +1,140 @@
+/** A field with suggestions in groups; any other text is allowed too. */
+
+import { useId, useRef, useState } from "preact/hooks";
+import { words } from "../messages/index.ts";
+import { closest } from "../model/unknown-names.ts";
+
+const w = words.frame;
+const shownMax = 100;
+
+export interface ComboOption {
+  value: string;
+  group: string;
+  /** Shown at the end, such as a count. */
+  hint?: string | undefined;
+}
+
+export function Combobox({
+  label,
+  isLabelHidden,
+  value,
+  options,
+  placeholder,
+  onInput,
+  onOpen,
+  onChosen,
+}: {
+  label: string;
+  isLabelHidden?: boolean;
+  value: string;
+  /** In order; options of a group follow each other. */
+  options: readonly ComboOption[];
+  placeholder?: string;
+  onInput: (value: string) => void;
+  /** Called when the list opens: options may be loaded then. */
+  onOpen?: () => void;
+  /** Called with a value that was chosen from the list. */
+  onChosen?: (value: string) => void;
+}) {
+  const id = useId();
+  const input = useRef<HTMLInputElement>(null);
+  const [isOpen, setOpen] = useState(false);
+  /** What was typed since the list opened: the present value filters nothing. */
+  const [typed, setTyped] = useState<string>();
+  const [position, setPosition] = useState(-1);
+  const wanted = (typed ?? "").trim().toLowerCase();
+  const matching = options.filter((option) => option.value.toLowerCase().includes(wanted)).slice(0, shownMax);
+  const meant =
+    wanted !== "" && matching.length === 0
+      ? closest(
+          wanted,
+          options.map((option) => option.value),
+        )
+      : undefined;
+  const shown = meant === undefined ? matching : [{ value: meant, group: w.didYouMean }];
+  const isListed = isOpen && shown.length > 0;
+  const open = () => {
+    if (isOpen) return;
+    setOpen(true);
+    setTyped(undefined);
+    setPosition(-1);
+    onOpen?.();
+  };
+  const close = () => setOpen(false);
+  const choose = (chosen: string) => {
+    onInput(chosen);
+    onChosen?.(chosen);
+    close();
+    input.current?.focus();
+  };
+  return (
+    <div
+      class="field combobox"
+      onFocusOut={(event) => {
+        if (!event.currentTarget.contains(event.relatedTarget as Node | null)) close();
+      }}
+    >
+      <label for={id} class={isLabelHidden ? "unseen" : undefined}>
+        {label}
+      </label>
+      <input
+        ref={input}
+        id={id}
+        type="text"
+        role="combobox"
+        autocomplete="off"
+        spellcheck={false}
+        aria-expanded={isListed}
+        aria-controls={`${id}-list`}
+        aria-autocomplete="list"
+        aria-activedescendant={isListed && position >= 0 ? `${id}-${position}` : undefined}
+        placeholder={placeholder}
+        value={value}
+        onClick={open}
+        onInput={(event) => {
+          open();
+          setTyped(event.currentTarget.value);
+          setPosition(-1);
+          onInput(event.currentTarget.value);
+        }}
+        onKeyDown={(event) => {
+          if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+            const last = shown.length - 1;
+            if (!isOpen) open();
+            else if (event.key === "ArrowDown") setPosition(Math.min(position + 1, last));
+            else setPosition(Math.max(position - 1, 0));
+          } else if (event.key === "Enter" && isListed && position >= 0) choose(shown[position]!.value);
+          else if (event.key === "Escape" && isListed) {
+            close();
+            event.stopPropagation();
+          } else return;
+          event.preventDefault();
+        }}
+      />
+      {isListed && (
+        <ul id={`${id}-list`} role="listbox" aria-label={label}>
+          {shown.map((option, index) => (
+            <li
+              key={`${option.group} ${option.value}`}
+              id={`${id}-${index}`}
+              role="option"
+              aria-selected={index === position}
+              ref={(element) => {
+                if (index === position) element?.scrollIntoView({ block: "nearest" });
+              }}
+              // The field keeps the focus.
+              onPointerDown={(event) => event.preventDefault()}
+              onClick={() => choose(option.value)}
+            >
+              {option.group !== shown[index - 1]?.group && <span class="combo-group">{option.group}</span>}
+              <span class="combo-option">
+                <span>{option.value}</span>
+                {option.hint && <span class="hint">{option.hint}</span>}
+              </span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,75 @@
+/** Names that Explore offers: recent ones first, then events with their volume, or properties. */
+
+import { useState } from "preact/hooks";
+import type { ComboOption } from "../../components/combobox.tsx";
+import { request } from "../../lib/api.ts";
+import { compact } from "../../lib/format.ts";
+import { useBackgroundResource } from "../../lib/resource.ts";
+import { inProject, project } from "../../lib/session.ts";
+import { readPreference, savePreference } from "../../lib/storage.ts";
+import { laterWords } from "../../messages/later.ts";
+import { useEventNames, usePropertyNames } from "../../model/definitions.ts";
+
+const w = laterWords.explore;
+const recentMax = 5;
+const volumeDays = 30;
+const volumeStatement = `SELECT event, count(*) AS n FROM events WHERE timestamp >= now() - INTERVAL ${volumeDays} DAY GROUP BY event ORDER BY n DESC LIMIT 500`;
+
+type NameKind = "events" | "properties";
+
+const preferenceOf = (kind: NameKind) => `recent ${kind} ${project.value?.id}`;
+
+function readRecent(kind: NameKind): string[] {
+  try {
+    const stored = JSON.parse(readPreference(preferenceOf(kind)) ?? "[]") as unknown;
+    return Array.isArray(stored) ? stored.map(String).slice(0, recentMax) : [];
+  } catch {
+    return [];
+  }
+}
+
+/** Remembers a chosen name in this browser. */
+export function recordChosenName(kind: NameKind, name: string): void {
+  const names = [name, ...readRecent(kind).filter((other) => other !== name)].slice(0, recentMax);
+  savePreference(preferenceOf(kind), JSON.stringify(names));
+}
+
+const recentOptions = (kind: NameKind, known: readonly string[]): ComboOption[] =>
+  readRecent(kind)
+    .filter((name) => known.includes(name))
+    .map((value) => ({ value, group: w.groups.recent }));
+
+/** Events by volume. The volumes are counted once the list was opened. */
+export function useEventOptions(): { options: ComboOption[]; load: () => void } {
+  const names = useEventNames();
+  const [isWanted, setWanted] = useState(false);
+  const { data } = useBackgroundResource<{ rows: { event: string; n: number }[] }>(
+    isWanted ? `event volumes ${project.value?.id}` : null,
+    (signal) => request(inProject("query/"), { method: "POST", body: { query: volumeStatement }, signal }),
+  );
+  const volumes = new Map(data?.rows.map(({ event, n }) => [event, n]));
+  const all = names.toSorted((one, other) => (volumes.get(other) ?? 0) - (volumes.get(one) ?? 0));
+  const options = [
+    ...recentOptions("events", names),
+    ...all.map((value) => {
+      const count = volumes.get(value);
+      return { value, group: w.groups.events, hint: count === undefined ? undefined : compact(count) };
+    }),
+  ];
+  return { options, load: () => setWanted(true) };
+}
+
+/** Properties of events; those of sessions apart. */
+export function usePropertyOptions(): ComboOption[] {
+  const names = usePropertyNames("event");
+  const isOfSession = (name: string) => name.startsWith("$session");
+  const inGroup = (group: string, chosen: readonly string[]) => chosen.map((value) => ({ value, group }));
+  return [
+    ...recentOptions("properties", names),
+    ...inGroup(
+      w.groups.event,
+      names.filter((name) => !isOfSession(name)),
+    ),
+    ...inGroup(w.groups.session, names.filter(isOfSession)),
+  ];
+}
