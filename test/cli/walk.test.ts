@@ -29,7 +29,8 @@ import { createSurvey } from "../../src/surveys/surveys.ts";
 import { getError } from "../http/json-schema.ts";
 import { plainPayloads } from "../support/payloads.ts";
 import { flagkeep, initialisedDirectory, osUser, ServerProcess, temporaryFolder } from "../support/server.ts";
-import { type Invocation, invocations, type World } from "./invocations.ts";
+import type { Invocation, World } from "./invocation.ts";
+import { invocations } from "./invocations.ts";
 import { leaves } from "./tree.ts";
 
 // Schemas of the API, which are for its documentation, are checked as such.

@@ -5,7 +5,7 @@
  * Source: contract, management-api 3.4 to 3.6, 5.10; contract, README (keys of deleted flags) and decision 10.
  */
 
-import { and, eq, ne, sql } from "drizzle-orm";
+import { and, eq } from "drizzle-orm";
 import {
   type Author,
   type Change,
@@ -25,7 +25,6 @@ import { isJsonObject, type JsonObject } from "../../lib/json.ts";
 import type { NoteMisfit } from "../../lib/operator-values.ts";
 import { type Flag, type FlagFields, storedFields, trackedFields } from "../fields.ts";
 import { filtersOfChangedFlag, filtersOfNewFlag } from "../rules/filters.ts";
-import { filtersInvalid } from "../rules/flag-invalid.ts";
 import { keyBeforeReplaced } from "../rules/key.ts";
 import { getConstantValue } from "../rules/status.ts";
 import { getRolloutPercentage, withRenamedEnrollment } from "../rules/stored-filters.ts";
@@ -35,18 +34,12 @@ import { findFlag, getFlag } from "./flag.ts";
 import { type Edit, mergeConcurrentEdit } from "./flag-conflicts.ts";
 import { checkTransitions, cohortFacts, flagFacts } from "./flag-dependencies.ts";
 import { checkKey, freeKey, keyAfter } from "./flag-keys.ts";
+import { checkFlagCount, checkProjectSize } from "./flag-limits.ts";
 import { getFlagLinks, releaseFlag, withLinks, withoutLinks } from "./flag-links.ts";
 import { getSearchString } from "./flag-list.ts";
 import type { GroupTypeSource } from "./flag-sets.ts";
 import { createUsageDashboard, renameUsageDashboard } from "./flag-usage-dashboard.ts";
 import { isEncryptionTurnedOn, redactHistory } from "./payload-history.ts";
-
-/** Upstream rejects the 2,001st only in its newest version; Flagkeep promises a list of 10,000. */
-const flagsPerProjectMax = 20_000;
-/** Everything evaluated is in memory, several times its stored size, and is rebuilt on each change. */
-const projectFiltersBytesMax = 64 * 1024 * 1024;
-/** Flags with shorter filters are only limited by their number. */
-const shortFiltersBytes = 16 * 1024;
 
 /** Encrypts payloads at rest; see `src/flags/store/payload-cipher.ts`. */
 export interface PayloadCipher {
@@ -82,7 +75,7 @@ export function createFlag(writing: FlagWriteDeps, input: NewFlag): Flag {
   const { projectId, by, fields, now } = input;
   return writing.metadata.change((t) => {
     checkKey(t, projectId, fields.key, undefined);
-    checkCount(t, projectId);
+    checkFlagCount(t, projectId);
     const { analyticsDashboards, rolloutPercentage: _, ...others } = fields;
     const { sent, ...plain } = withoutTags(others);
     const checked = checkedFilters(writing, t, projectId, undefined, fields);
@@ -341,44 +334,6 @@ function derivedFrom(filters: JsonObject, key: string, name: string) {
     isFullyRolledOut: getConstantValue(filters) !== undefined,
   };
 }
-
-function checkCount(t: MetadataTx, projectId: number): void {
-  const count = t
-    .select({ count: sql<number>`count(*)` })
-    .from(flag)
-    .where(and(eq(flag.projectId, projectId), eq(flag.deleted, false)))
-    .get()!.count;
-  if (count < flagsPerProjectMax) return;
-  throw new InvalidFieldError(
-    null,
-    "invalid_input",
-    `Maximum of ${flagsPerProjectMax.toLocaleString("en-US")} feature flags allowed per team. ` +
-      "Please delete unused flags or contact support to increase this limit.",
-  );
-}
-
-/**
- * @param before the current flag, whose filters may always become shorter.
- * @throws {InvalidFieldError} the filters of all flags of the project would be too long.
- */
-function checkProjectSize(t: MetadataTx, projectId: number, filters: JsonObject, before?: Flag): void {
-  const bytes = getBytes(filters);
-  if (bytes <= shortFiltersBytes) return;
-  if (before !== undefined && !before.deleted && bytes <= getBytes(before.filters)) return;
-  const isOther = before === undefined ? undefined : ne(flag.id, before.id);
-  const others = t
-    .select({ bytes: sql<number>`coalesce(sum(octet_length(${flag.filters})), 0)` })
-    .from(flag)
-    .where(and(eq(flag.projectId, projectId), eq(flag.deleted, false), isOther))
-    .get()!.bytes;
-  if (others + bytes <= projectFiltersBytesMax) return;
-  throw filtersInvalid(
-    `The filters of all flags of a project exceed maximum size of ${projectFiltersBytesMax}. ` +
-      "Please delete unused flags, simplify conditions or reduce payload sizes.",
-  );
-}
-
-const getBytes = (filters: JsonObject) => Buffer.byteLength(JSON.stringify(filters));
 
 /**
  * Replaces the flag's analytics dashboards.
