@@ -55,7 +55,7 @@ import {
 } from "./flags-common.ts";
 
 const FreeObject = Type.Record(Type.String(), Type.Unknown());
-const ScheduledRecord = strictObject({
+export const ScheduledRecord = strictObject({
   id: Type.Integer(),
   flag: Type.String(),
   payload: FreeObject,
@@ -80,7 +80,7 @@ const ChangeRequestRecord = strictObject({
 });
 const Unscheduled = strictObject({ id: Type.Integer(), unscheduled: Type.Literal(true) });
 
-const scheduledRecord = (
+export const scheduledRecord = (
   change: ScheduledChange,
   keys: Map<number, string>,
 ): Static<typeof ScheduledRecord> => ({
@@ -123,7 +123,7 @@ const targetWords = ({ flag, cohort, cohort_id: id }: Static<typeof ChangeReques
 const userWords = "e-mail address of the acting user; optional if there is one";
 
 /** @throws {AmbiguousSelectorError} @throws {NotFoundError} */
-function userOf({ metadata }: ProjectStores, email: string | undefined): User {
+export function userOf({ metadata }: ProjectStores, email: string | undefined): User {
   if (email !== undefined) {
     const found = findUserByEmail(metadata.db, email);
     if (found === undefined) throw new NotFoundError(`User ${email} does not exist.`);
@@ -134,7 +134,7 @@ function userOf({ metadata }: ProjectStores, email: string | undefined): User {
   throw new AmbiguousSelectorError("Several users exist.", "Name one with --user EMAIL.");
 }
 
-function futureTime(text: string): Date {
+export function futureTime(text: string): Date {
   const micros = parseInstant(text);
   if (micros === undefined) throw new InvalidArgumentError("Expected a date and time.");
   return new Date(micros / 1_000);

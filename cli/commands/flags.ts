@@ -27,6 +27,7 @@ import {
 import { explain } from "./flags-explain.ts";
 import { exportFlags, importFlags } from "./flags-import-export.ts";
 import { approve, cancelScheduled, changeRequests, reject, schedule, scheduled } from "./flags-pending.ts";
+import { rollout } from "./flags-rollout.ts";
 
 const list = withFlagOptions(new Command("list"), Type.Array(FlagBody))
   .description("List the flags of a project.")
@@ -186,6 +187,7 @@ export const flags = new Command("flags")
   .addCommand(importFlags)
   .addCommand(explain)
   .addCommand(schedule)
+  .addCommand(rollout)
   .addCommand(scheduled)
   .addCommand(cancelScheduled)
   .addCommand(changeRequests)

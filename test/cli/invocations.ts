@@ -117,6 +117,31 @@ export const invocations: Record<string, Invocation> = {
       { args: [], code: 2, says: "--at" },
     ],
   },
+  "flags rollout": {
+    args: () =>
+      inProject("first", "--at", "2099-01-02", "--condition-set", "1", "--user", "owner@example.com"),
+    wrong: [
+      { args: inProject("nope", "--at", "2099-01-02"), code: 1, says: "Flag nope does not exist." },
+      { args: inProject("first"), code: 2, says: "--at" },
+      {
+        args: inProject("first", "--at", "2099-01-02", "--steps", "50,25"),
+        code: 2,
+        says: "up to 20 rising percentages",
+      },
+      { args: inProject("first", "--at", "2099-01-02", "--every", "10s"), code: 2, says: "at least 1m" },
+      {
+        args: inProject("first", "--at", "2099-01-02", "--condition-set", "9", "--user", "owner@example.com"),
+        code: 2,
+        says: "no condition set with the index 8",
+      },
+      {
+        args: inProject("first", "--at", "2099-01-02", "--user", "bob@example.com"),
+        code: 1,
+        says: "bob@example.com may not edit",
+      },
+      { args: [], code: 2, says: "--at" },
+    ],
+  },
   "flags scheduled": { args: () => inProject(), wrong: [unknownProject] },
   "flags unschedule": {
     args: () => inProject("1"),

@@ -1,4 +1,4 @@
-/** Places instants on the axis of a chart. */
+/** Instants as wall times: on the axis of a chart, and in fields. */
 
 import { projectClock } from "./session.ts";
 
@@ -23,4 +23,10 @@ export function withinDay(day: string): string {
   const noon = `${day}T12:00:00Z`;
   // East of +12:00, noon in UTC is the next day.
   return wallTime(noon).startsWith(day) ? noon : `${day}T00:00:00Z`;
+}
+
+/** A time as the value of a `datetime-local` field, in the user's time zone. */
+export function toLocalField(at: string | Date): string {
+  const time = new Date(at);
+  return new Date(time.getTime() - time.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }

@@ -1,16 +1,17 @@
 /** Schedules a gradual rollout: steps of one condition set, and optionally a guardrail that stops them. */
 
 import { useRef, useState } from "preact/hooks";
+import { getRolloutSteps, parsePercentages } from "../../../../flags/rules/rollout-steps.ts";
 import { Dialog } from "../../components/dialog.tsx";
 import { Checkbox, Field, Select, ShareField } from "../../components/fields.tsx";
 import { Button } from "../../components/primitives.tsx";
 import { toast } from "../../components/toast.tsx";
 import { errorMessage } from "../../lib/api.ts";
 import { dateTime, percent } from "../../lib/format.ts";
+import { toLocalField } from "../../lib/wall-time.ts";
 import { words } from "../../messages/index.ts";
 import { useEventNames } from "../../model/definitions.ts";
 import { changeFlag, type Flag, rolloutSummary } from "../../model/flags.ts";
-import { getSteps, parsePercentages, toLocalField } from "../../model/gradual-rollout.ts";
 import { scheduleChange } from "./schedule-dialog.tsx";
 
 const w = words.flag.gradual;
@@ -41,7 +42,8 @@ export function GradualRollout({
   const done = useRef({ flag, steps: 0, isGuarded: false });
   const eventNames = useEventNames();
   const parsed = parsePercentages(percentages);
-  const steps = parsed && start !== "" ? getSteps(parsed, new Date(start), Number(interval)) : [];
+  const steps =
+    parsed && start !== "" ? getRolloutSteps(parsed, new Date(start), Number(interval) * hourMs) : [];
   const existing = Array.isArray(flag.rollback_conditions) ? flag.rollback_conditions : [];
   const isReady =
     steps.length > 0 &&

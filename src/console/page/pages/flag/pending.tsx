@@ -10,10 +10,10 @@ import { dateTime, elsewhere, percent } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
 import { useAddress } from "../../lib/router.ts";
 import { inProject } from "../../lib/session.ts";
+import { toLocalField } from "../../lib/wall-time.ts";
 import { words } from "../../messages/index.ts";
 import { type Draft, differences, toDraft } from "../../model/draft.ts";
 import { type Flag, type ShortUser, userName } from "../../model/flags.ts";
-import { toLocalField } from "../../model/gradual-rollout.ts";
 
 const w = words.flag.pending;
 /** Changes that the bar names. */

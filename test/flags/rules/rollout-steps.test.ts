@@ -1,7 +1,7 @@
 /** Steps of a gradual rollout. */
 
 import { expect, test } from "bun:test";
-import { getSteps, parsePercentages } from "../../src/console/page/model/gradual-rollout.ts";
+import { getRolloutSteps, parsePercentages } from "../../../src/flags/rules/rollout-steps.ts";
 
 test("percentages rise up to 100, in a text with any separators", () => {
   for (const text of ["5, 25, 50, 100", "5 25 50 100", "5% → 25% → 50% → 100%"])
@@ -16,7 +16,7 @@ test("percentages rise up to 100, in a text with any separators", () => {
 
 test("steps follow at the interval", () => {
   const start = new Date("2026-11-14T10:00:00Z");
-  expect(getSteps([5, 100], start, 24)).toEqual([
+  expect(getRolloutSteps([5, 100], start, 86_400_000)).toEqual([
     { percentage: 5, at: start },
     { percentage: 100, at: new Date("2026-11-15T10:00:00Z") },
   ]);
