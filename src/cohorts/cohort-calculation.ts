@@ -1,6 +1,7 @@
 /** Calculates the members of cohorts, in the background or as part of a request. */
 
 import type { Metadata } from "../accounts/metadata.ts";
+import type { ExperimentRequest } from "../events/insights/experiment.ts";
 import type { Person } from "../persons/person.ts";
 import { type InterruptedCohort, markCalculating, recordCalculation } from "./cohorts.ts";
 
@@ -8,6 +9,8 @@ import { type InterruptedCohort, markCalculating, recordCalculation } from "./co
 export interface CohortCalculator {
   /** Adds every person for whom the flag is currently on. */
   addPersonsWithFlag(projectId: number, cohortId: number, flagId: number): Promise<number>;
+  /** Adds everyone who was exposed to an experiment. */
+  addExposedPersons(projectId: number, cohortId: number, request: ExperimentRequest): Promise<number>;
   /** Adds the persons of these distinct IDs; unknown IDs are ignored. */
   addDistinctIds(projectId: number, cohortId: number, distinctIds: readonly string[]): Promise<number>;
   /** Counts the members of a dynamic cohort by its current definition. */

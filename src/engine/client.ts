@@ -53,6 +53,7 @@ const retriesMax = 2;
 const changes: readonly (keyof Queries)[] = [
   "addCohortMembers",
   "addHashKeyOverrides",
+  "fillCohortByExposure",
   "fillCohortByFlag",
   "deleteExpiredEvents",
   "holdCheckpoints",

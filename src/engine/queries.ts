@@ -3,7 +3,7 @@
 import { computeQuery } from "../events/compute-query.ts";
 import { isAboutPerson } from "../events/event-filters.ts";
 import type { InsightResults } from "../events/insights/event-source.ts";
-import { computeExperiment } from "../events/insights/experiment.ts";
+import { computeExperiment, findExposed } from "../events/insights/experiment.ts";
 import { countFlagCalls } from "../events/insights/flag-evaluations.ts";
 import { InsightCache, type Refresh } from "../events/insights/insight-cache.ts";
 import { computeSurvey, streamSurvey } from "../events/insights/survey.ts";
@@ -69,6 +69,9 @@ const pageLimits = { total: 16, perKey: 4, waiting: 256 };
 const downloadLimits = { total: 2, perKey: 1, waiting: 16 };
 /** Separate from queries, which must not wait for minutes. */
 const exportLimits = { total: 1, perKey: 1, waiting: 64 };
+
+/** Persons whose names are in one statement. */
+const membersPerStatement = 10_000;
 
 export type Handlers = {
   [Name in Exclude<keyof Queries, "slowQueries">]: (
@@ -190,6 +193,16 @@ export function queryHandlers(services: QueryDeps): Handlers {
       // Runs in the background; its rows are visible afterwards.
       const answer = await fillCohortByFlag(persons(request), request);
       return await change(() => answer);
+    },
+    fillCohortByExposure: async ({ cohortId, ...request }) => {
+      const { projectId } = request;
+      await copies.follow();
+      const uuids = await runFor(projectId)((store) => findExposed(store, request));
+      return await change(() => {
+        for (let at = 0; at < uuids.length; at += membersPerStatement)
+          addCohortMembers(people, projectId, cohortId, { uuids: uuids.slice(at, at + membersPerStatement) });
+        return countCohortMembers(people, cohortId);
+      });
     },
     addCohortMembers: ({ projectId, cohortId, distinctIds }) =>
       change(() => {

@@ -152,6 +152,24 @@ interface ShownMetric extends RoledMetric {
   error: string | null;
 }
 
+/** The results of all metrics with their course by day. */
+export async function computeResultsByDay(
+  deps: ComputeDeps,
+  of: Experiment,
+  options: ComputeOptions,
+): Promise<JsonObject> {
+  const results = await computeResults(deps, of, options);
+  const metrics: JsonObject[] = [];
+  for (const metric of results.metrics as JsonObject[]) {
+    const hasSeries = metric.error === null && typeof metric.uuid === "string";
+    const timeseries = hasSeries
+      ? (await computeSeries(deps, of, metric.uuid as string, options)).timeseries!
+      : {};
+    metrics.push({ ...metric, timeseries });
+  }
+  return { ...results, metrics };
+}
+
 /** The results of all metrics; a metric that cannot be computed has its reason instead. */
 export async function computeResults(
   deps: ComputeDeps,
@@ -393,6 +411,20 @@ function dayEnds(start: Date, to: Date, timezone: string): { day: string; at: Da
     day = next;
   }
   return [...ends, { day, at: to }].slice(-seriesDaysMax);
+}
+
+/** What finds the exposed persons of an experiment. @throws {InvalidFieldError} not launched, or its units are groups */
+export function exposureRequest(
+  deps: ComputeDeps,
+  of: Experiment,
+  options: ComputeOptions,
+): ExperimentRequest {
+  const fail = (detail: string) => new InvalidFieldError(null, "invalid_input", detail);
+  if (of.startDate === null) throw fail("The experiment has not been launched: no one is exposed to it.");
+  const prepared = prepare(deps, of, options);
+  if (prepared.groupType !== undefined)
+    throw fail("The experiment is on groups: a cohort contains persons. Use an experiment on persons.");
+  return toRequest(of, prepared.flag, [], { ...prepared, now: options.now });
 }
 
 /** A metric's value per person in the last days, over all persons with an event. */

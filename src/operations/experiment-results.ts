@@ -6,6 +6,7 @@ import { exampleMetric } from "../experiments/api/schemas.ts";
 import { experimentStatuses } from "../experiments/states.ts";
 import { loadStatistics } from "../experiments/statistics.ts";
 import { getExperiment } from "../experiments/store.ts";
+import { readBoolean } from "../http/query.ts";
 import {
   bool,
   dateTime,
@@ -20,7 +21,6 @@ import {
   string,
 } from "../http/schemas.ts";
 import { InvalidFieldError } from "../lib/errors.ts";
-
 import {
   type ExperimentContext as Context,
   experimentArgument,
@@ -59,6 +59,7 @@ export const ResultsBody = named(
         baseline: nullable(record()),
         variant_results: list(record()),
         holdout: nullable(record()),
+        timeseries: optional(record({ description: "With `series`: results by day." })),
       }),
     ),
   }),
@@ -105,18 +106,19 @@ const getResults = operation({
   input: object({
     id: int(),
     refresh: optional(enumeration(refreshNames, { description: refreshWords })),
+    series: optional(bool({ description: "Each metric also by day, in `timeseries`." })),
   }),
   output: ResultsBody,
   example: exampleResults,
-  readQuery: (query) => ({ refresh: query.get("refresh") ?? undefined }),
-  run: async ({ stores, project, now }: Context, { id, refresh }) => {
+  readQuery: (query) => ({
+    refresh: query.get("refresh") ?? undefined,
+    series: readBoolean(query, "series"),
+  }),
+  run: async ({ stores, project, now }: Context, { id, refresh, series }) => {
     const of = getExperiment(stores.metadata.db, project.id, id);
-    const { computeResults } = await loadStatistics();
-    return (await computeResults(stores, of, {
-      project,
-      now,
-      refresh: getRefresh(refresh),
-    })) as unknown as Results;
+    const { computeResults, computeResultsByDay } = await loadStatistics();
+    const compute = series ? computeResultsByDay : computeResults;
+    return (await compute(stores, of, { project, now, refresh: getRefresh(refresh) })) as unknown as Results;
   },
 });
 

@@ -14,6 +14,7 @@ import { findFlag } from "../flags/store/flag.ts";
 import { parseFields } from "../http/fields.ts";
 import { ApiFailure, int, object, optional, string } from "../http/schemas.ts";
 import type { JsonObject } from "../lib/json.ts";
+import { createExposureCohort } from "./experiment-cohort.ts";
 import {
   body,
   type ExperimentContext as Context,
@@ -165,4 +166,5 @@ export const experimentOperations = [
   ...experimentTransitions,
   duplicateExperiment,
   ...experimentResultOperations,
+  createExposureCohort,
 ];

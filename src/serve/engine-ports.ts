@@ -98,6 +98,12 @@ export class EngineAdapters
     return countCohortMembers(people, cohortId);
   }
 
+  async addExposedPersons(projectId: number, cohortId: number, request: ExperimentRequest): Promise<number> {
+    const { timezone, now } = this.condition(projectId, []);
+    const query = request as unknown as JsonObject;
+    return await this.deps.engine.ask("fillCohortByExposure", { projectId, cohortId, query, timezone, now });
+  }
+
   async addDistinctIds(projectId: number, cohortId: number, distinctIds: readonly string[]): Promise<number> {
     return await this.deps.engine.ask("addCohortMembers", {
       projectId,

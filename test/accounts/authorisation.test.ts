@@ -121,6 +121,7 @@ const expectedScopes: Record<string, string> = {
   [`GET ${P}/experiments/eligible_feature_flags`]: "feature_flag:read",
   [`GET ${P}/experiments/stats`]: "experiment:read",
   [`POST ${P}/experiments/:id/archive`]: "experiment:write",
+  [`POST ${P}/experiments/:id/create_exposure_cohort_for_experiment`]: "experiment:write+cohort:write",
   [`POST ${P}/experiments/:id/duplicate`]: "experiment:write",
   [`POST ${P}/experiments/:id/end`]: "experiment:write",
   [`POST ${P}/experiments/:id/launch`]: "experiment:write",

@@ -73,6 +73,7 @@ export class TestServer implements Disposable {
       },
       cohortFiller: {
         addPersonsWithFlag: async () => 0,
+        addExposedPersons: async () => 0,
         addDistinctIds: async (_, __, ids) => ids.length,
         countMembers: async () => 0,
         members: async () => [],

@@ -115,6 +115,12 @@ export async function computeExperiment(store: EventSql, request: TrendsRequest)
   return { exposures, metrics } as unknown as JsonObject;
 }
 
+/** UUIDs of the exposed persons, those who saw several variants included. */
+export async function findExposed(store: EventSql, request: TrendsRequest): Promise<string[]> {
+  const experiment = request.query as unknown as ExperimentRequest;
+  return await new ExperimentSql(store, request.projectId, experiment).units();
+}
+
 const quarterMicros = 900_000_000;
 /** Ordered before every event of the same moment. */
 const beforeAll = -1;
@@ -141,6 +147,14 @@ class ExperimentSql {
         ...{ at: (quarter * quarterMicros) / 1_000, persons },
       }),
     );
+  }
+
+  async units(): Promise<string[]> {
+    const uuids: string[] = [];
+    const sql = `WITH ${this.exposed([], 0)} SELECT who::VARCHAR FROM exposed`;
+    for await (const rows of this.store.portions(sql))
+      for (const [uuid] of rows) if (typeof uuid === "string") uuids.push(uuid);
+    return uuids;
   }
 
   async sums(metric: MetricRequest): Promise<MetricSums[]> {
