@@ -68,7 +68,7 @@ describe("files that are cut off continue with --resume", () => {
       event: "e",
       distinct_id: `u${n}`,
       timestamp: 1.7e9 + n,
-      properties: { text: `é, ${n}\nsecond, "line"` },
+      properties: { text: `é ${n}\nsecond, "line"` },
     },
   }));
   const csv = records.map(({ properties, ...rest }) => {
@@ -90,6 +90,7 @@ describe("files that are cut off continue with --resume", () => {
     ["a row with too few cells", table, table.length - 4],
     ["a row that ends in the second line of a quoted cell", table, table.length - 10],
     ["a row that ends in the first line of a quoted cell", table, Buffer.from(table).lastIndexOf("é")],
+    ["a row that ends behind a line of a quoted cell", table, Buffer.from(table).lastIndexOf("second")],
     ["a row without a header", `${snowplow.join("\n")}\n`, -20],
     ["a line that ends inside of a character", jsonLines, Buffer.from(jsonLines).lastIndexOf("é") + 1],
     ["a list that ends inside of a record", list, -30],

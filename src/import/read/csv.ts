@@ -7,6 +7,7 @@
  * file, however broken it is (contract, import 1.10).
  *
  * A last row without a line break and with too few cells, or with an open quote, is no record: the rest is missing.
+ * If the file ends with a line break, an open quote may also be a broken one: that depends on the lines after it.
  */
 
 import type { Json, JsonObject } from "../../lib/json.ts";
@@ -107,7 +108,7 @@ class CsvReader {
     if (this.text.length < this.enough && !isLast) return undefined;
     const { text } = this;
     const rows = new CsvRows(text, this.form, this.nulls);
-    const canBeCut = isLast && !text.endsWith(this.form.newline);
+    const hasEnd = text.endsWith(this.form.newline);
     /** Rows that may be the beginning of the last one. */
     const tail: ReadRecord[] = [];
     let at = 0;
@@ -129,16 +130,27 @@ class CsvReader {
       // A row after it shows that the quote belongs to one broken row.
       if (read.record !== undefined) yield* tail.splice(0);
       const isOpen = row === "unclosed" || (at > text.length && this.isShort(row));
-      if (canBeCut && (isOpen || tail.length > 0)) tail.push(read);
+      if (isOpen || tail.length > 0) tail.push(read);
       else yield read;
     }
     this.text = text.slice(at);
     this.enough = Math.min(2 * this.text.length, rowLengthMax);
-    return tail[0]?.line;
+    if (tail.length > 0 && (!hasEnd || !tail.every(({ text }) => this.isFull(text!)))) return tail[0]!.line;
+    yield* tail;
+    return undefined;
   }
 
   private isShort(row: CsvRow | CsvFault): boolean {
-    return typeof row !== "string" && row.cells.length < (this.columns?.length ?? this.width);
+    return typeof row !== "string" && row.cells.length < this.cellCount;
+  }
+
+  /** Whether the text of a row without a record has all cells, apart from its quotes. */
+  private isFull(text: string): boolean {
+    return text.split(this.form.delimiter, columnsMax + 1).length >= this.cellCount;
+  }
+
+  private get cellCount(): number {
+    return this.columns?.length ?? this.width;
   }
 
   private recordOf(read: CsvRow, line: number): ReadRecord | undefined {
