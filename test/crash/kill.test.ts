@@ -1,6 +1,6 @@
 /**
- * Kills the process under load, again and again on the same data, and compares the client's own list of
- * acknowledgements with what is stored at the end.
+ * Kills the process under load, with and without HTTP workers, again and again on the same data, and compares the
+ * client's own list of acknowledgements with what is stored at the end.
  */
 
 import { afterAll, expect, test } from "bun:test";
@@ -21,10 +21,15 @@ test(
     const historicalOrder: string[] = [];
     let sent = 0;
     for (let round = 0; round < rounds; round++) {
-      const server = await ServerProcess.start({ directory });
+      const workers = round % 2 === 0 ? 1 : 3;
+      const server = await ServerProcess.start({ directory, args: ["--workers", String(workers)] });
       const load = new Load(server, acknowledged, historicalOrder, `${seed}-${round}`, random);
       const writers = [load.singles(), load.batches(), load.batches(), load.historical()];
       await Bun.sleep(50 + random() * (round % 4 === 0 ? 1_450 : 500));
+      if (workers > 1 && round % 3 === 0) {
+        process.kill((await server.workerPids())[round % workers]!, "SIGKILL");
+        await Bun.sleep(random() * 400);
+      }
       if (round % 3 === 1) {
         for (const pid of await server.enginePids()) process.kill(pid, "SIGKILL");
         await Bun.sleep(random() * 400);

@@ -233,7 +233,12 @@ export class ServerProcess implements AsyncDisposable {
 
   /** Process ids of the engine. */
   async enginePids(): Promise<number[]> {
-    return childrenOf(this.process.pid).filter(isEngine);
+    return childrenOf(this.process.pid).filter((pid) => hasArgument(pid, "engine-process"));
+  }
+
+  /** Process ids of the HTTP workers. */
+  async workerPids(): Promise<number[]> {
+    return childrenOf(this.process.pid).filter((pid) => hasArgument(pid, "worker-process"));
   }
 
   /** Processor time that the engine has taken so far, in seconds: it grows while queries run. */
@@ -265,9 +270,9 @@ export class ServerProcess implements AsyncDisposable {
   }
 }
 
-function isEngine(pid: number): boolean {
+function hasArgument(pid: number, argument: string): boolean {
   try {
-    return readFileSync(`/proc/${pid}/cmdline`, "latin1").includes("engine-process");
+    return readFileSync(`/proc/${pid}/cmdline`, "latin1").split("\0").includes(argument);
   } catch {
     // It has exited meanwhile.
     return false;

@@ -44,8 +44,15 @@ export async function runWorker(): Promise<void> {
     if (command.type === "start") worker = startWorker(command.start).catch(fail);
     else void worker?.then((started) => started[command.type](command as never)).catch(fail);
   });
-  // The server process has exited.
-  process.exit(0);
+  endWithServer();
+}
+
+/**
+ * Ends a worker whose server process has exited. It closes no store: closing the last connection removes SQLite's log,
+ * which a start on a full disk could not create again.
+ */
+function endWithServer(): void {
+  process.kill(process.pid, "SIGKILL");
 }
 
 function fail(error: unknown): never {
@@ -80,7 +87,7 @@ async function startWorker(start: WorkerStart): Promise<Worker> {
   const people = openServedPeople(dataDir, { cacheBytes, damage, log, mayMigrate: false });
   const journal = await RemoteJournal.connect(journalSocketName, {
     queueBytesMax: config["journal-queue"],
-    onClosed: () => process.exit(1),
+    onClosed: endWithServer,
   });
   const overrides = new OverrideWriter({
     store: (queued) => rpcCall(engineSocketName, "addHashKeyOverrides", queued),
