@@ -19,6 +19,10 @@ export interface LivePerson {
 export type LivePersons = ReadonlyMap<string, LivePerson>;
 
 const busyTimeoutMs = 10_000;
+/** Hashes are in random order: without a cache each row reads and writes a page of its own. */
+const cacheKiB = 32 * 1_024;
+/** Pages of the write-ahead log before they are copied to the database: several batches change the same ones. */
+const pagesPerCheckpoint = 16_000;
 const schema = `
   CREATE TABLE IF NOT EXISTS device_owner (
     -- SHA-256 of the id of a device, or of a user seen with one; the first 16 bytes.
@@ -60,7 +64,9 @@ export class DeviceOwners implements Disposable {
       this.own.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
       this.own.run("PRAGMA journal_mode = WAL");
       this.own.run("PRAGMA synchronous = NORMAL");
+      this.own.run(`PRAGMA wal_autocheckpoint = ${pagesPerCheckpoint}`);
     }
+    this.own.run(`PRAGMA cache_size = -${cacheKiB}`);
     this.own.run(schema);
   }
 
