@@ -85,6 +85,21 @@ test("Heap: a row of all_events yields to the one of its own table", async () =>
   ]);
 }, 60_000);
 
+test("Segment and RudderStack: a row of tracks yields to the one of its own table", async () => {
+  const head = "id,anonymous_id,user_id,event,event_text,original_timestamp,timestamp";
+  const row = "t1,a1,u1,video_played,Video Played,2024-05-01 10:00:00,2024-05-01 10:00:00";
+  for (const tracks of ["tracks.csv", "TRACKS_000.csv", "tracks/part-0.csv"]) {
+    const project = await SampleProject.create();
+    mkdirSync(join(project.folder, "warehouse/tracks"), { recursive: true });
+    project.write(`warehouse/${tracks}`, `${head}\n${row}\n`);
+    project.write("warehouse/video_played.csv", `${head},film\n${row},Dune\n`);
+    const folder = join(project.folder, "warehouse");
+    expect(await project.file(folder)).toMatchObject({ accepted: 1, duplicate: 1 });
+    const [event] = await project.query("SELECT properties FROM events WHERE event = 'Video Played'");
+    expect(event!.properties).toMatchObject({ film: "Dune" });
+  }
+}, 60_000);
+
 test("a lookup file alone names the file that it belongs with", async () => {
   const project = await SampleProject.create();
   const path = project.write("users.csv", "user_id,identity,joindate\n7,anna,2024-01-01\n");

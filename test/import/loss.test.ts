@@ -1,7 +1,8 @@
 /** Each member of a record is used, kept or reported; the customer's values win. Source: contract, import 1.2, 1.3. */
 
 import { describe, expect, test } from "bun:test";
-import { detectFormat, mapRecord, noContext } from "../../src/import/map/formats.ts";
+import { getEventId } from "../../src/import/map/event-id.ts";
+import { detectFormat, mapRecord, noContext, type RecordFormat } from "../../src/import/map/formats.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../src/lib/json.ts";
 import { fullRecords } from "./sources/full-records.ts";
 
@@ -135,4 +136,28 @@ describe("more than five groups", () => {
     expect(events[0]!.event.properties).toEqual({ $groups: keys });
     expect([...notTaken]).not.toContain("$groups.f");
   });
+});
+
+test("empty lists and objects are no members, however a table writes them", () => {
+  const at = "2024-05-01 10:00:00";
+  for (const [format, record, empty] of [
+    [
+      "plausible",
+      { name: "e", user_id: "1", timestamp: at },
+      { "meta.key": "[]", "meta.value": "[]", props: "{}" },
+    ],
+    ["amplitude", { event_type: "e", user_id: "u", event_time: at }, { groups: "{}", user_properties: "{}" }],
+    ["segment", { type: "track", event: "e", userId: "u", timestamp: at }, { context: '{"page":{}}' }],
+    [
+      "ga4",
+      { event_name: "e", user_id: "u", event_timestamp: "1714557600000000" },
+      { device: "{}", items: "[]" },
+    ],
+  ] as [RecordFormat, JsonObject, JsonObject][]) {
+    const [plain, mapped] = [record, { ...record, ...empty }].map((each) => mapRecord(format, each));
+    expect(mapped!.events[0]!.event).toEqual(plain!.events[0]!.event);
+    expect([...(mapped!.notTaken ?? [])]).toEqual([]);
+    const ids = [plain!, mapped!].map(({ events }) => getEventId(events[0]!, 1, () => 1));
+    expect(ids[1]).toBe(ids[0]!);
+  }
 });

@@ -1,6 +1,8 @@
 /** Exact repetition: which records are the same event, whatever file they come in. Source: contract, import 1.6. */
 
 import { describe, expect, test } from "bun:test";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
 import fc from "fast-check";
 import { canonicalString, getEventId, getLegacyId, importNamespace } from "../../src/import/map/event-id.ts";
 import { mapRecord, type RecordFormat } from "../../src/import/map/formats.ts";
@@ -371,3 +373,20 @@ describe("counts that are spilled to the disk", () => {
       for (let n = 0; n < 100; n++) expect(counts.add(`text ${n}`)).toBe(round);
   });
 });
+
+test("GA4: the rows of intraday tables are those of the daily table, also in one import", async () => {
+  const project = await SampleProject.create();
+  const row = (n: number, more: object) => ({
+    ...{ event_name: "e", event_timestamp: `${1714557600000000 + n}`, user_pseudo_id: "d", ...more },
+    event_params: [{ key: "n", value: { int_value: `${n}` } }],
+  });
+  // Two equal rows of one table are two events.
+  const numbers = [1, 1, 2];
+  mkdirSync(join(project.folder, "ga4"));
+  const daily = { traffic_source: { source: "google" }, batch_event_index: "3" };
+  project.write("ga4/events_intraday_20240501.json", getLines(numbers.map((n) => row(n, {}))));
+  project.write("ga4/events_20240501-000.json", getLines(numbers.toReversed().map((n) => row(n, daily))));
+  const folder = join(project.folder, "ga4");
+  expect(await project.file(folder)).toMatchObject({ read: 6, accepted: 3, duplicate: 3 });
+  expect(await project.file(folder)).toMatchObject({ read: 6, accepted: 0, duplicate: 6 });
+}, 60_000);

@@ -39,9 +39,9 @@ export function getEventIds(
   if (source === undefined) return [getLegacyId(sourceId, micros, 0, {})];
   const key = [micros ?? null, source.name ?? null, source.ids.map((id) => id ?? null)];
   if (sourceId !== undefined) return [timed(`key:${JSON.stringify([sourceId, ...key])}`, micros)];
-  const { content = null, formerContent = content } = source;
+  const { content = null, formerContent = content, copy } = source;
   const canonical = canonicalString([...key, content && withoutNotation(content)]);
-  const ordinal = ordinalOf(canonical);
+  const ordinal = ordinalOf(copy === undefined ? canonical : `${copy}:${canonical}`);
   const idOf = (text: string) => timed(`content:${ordinal}:${text}`, micros);
   const uuid = idOf(canonical);
   const former = hasFormer ? idOf(canonicalString([...key, formerContent])) : uuid;

@@ -94,7 +94,7 @@ const formats = {
   },
   ga4: {
     title: "GA4's export to BigQuery",
-    map: fromGa4,
+    map: (record, { table }) => fromGa4(record, table),
     user: ({ user_id }) => user_id,
     requires: ["event_name", "event_timestamp", ["user_pseudo_id", "event_params"]],
   },

@@ -66,8 +66,11 @@ const omitted = [
   ...["event_date", "event_bundle_sequence_id", "batch_event_index", "batch_ordering_id", "batch_page_id"],
 ];
 
-/** A row of the tables `events_*`; `event_timestamp` is in microseconds. */
-export function fromGa4(record: JsonObject): MappedRecord {
+/** BigQuery writes the rows of the day to this table, and later all of them to that of the day. */
+const intradayForm = /^events_intraday_/i;
+
+/** A row of the tables `events_*`; `event_timestamp` is in microseconds. @param table see `MapContext` */
+export function fromGa4(record: JsonObject, table: string): MappedRecord {
   const members = new Members(record);
   const name = members.takeId("event_name");
   const parameters = getParameters(takeListed(members, "event_params"));
@@ -100,7 +103,8 @@ export function fromGa4(record: JsonObject): MappedRecord {
   }
   for (const [each, value] of members.takeRest()) draft.keep(each, unwrapped(value));
   const event = toEvent(eventNames.get(name ?? "") ?? name, distinctId, time, draft.toProperties());
-  const source = { name, ids: [pseudo, user], content };
+  const copy = intradayForm.test(table) ? { copy: "intraday" } : {};
+  const source = { name, ids: [pseudo, user], content, ...copy };
   return { events: [{ event, sourceId: undefined, source, ...identity }], notTaken: draft.notTaken };
 }
 

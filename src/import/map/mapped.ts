@@ -45,6 +45,8 @@ export interface EventSource {
   content?: JsonObject;
   /** The content of which version 0.2 made the UUID, if it differs. */
   formerContent?: JsonObject;
+  /** Equal records of this copy of a table are counted separately: they are those of the table. */
+  copy?: string;
 }
 
 /** A user with an ID in the source, and the distinct IDs that a record has for this user. */

@@ -1,6 +1,6 @@
 /** Plausible's ClickHouse table `events_v2` (contract, import 2.7). Pure. */
 
-import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import type { Json, JsonObject } from "../../lib/json.ts";
 import { objectFrom } from "../read/json-text.ts";
 import { joinAddress } from "./common-fields.ts";
 import { EventDraft } from "./event-draft.ts";
@@ -78,10 +78,10 @@ function withoutFillings(record: JsonObject): JsonObject {
 function ownProperties(members: Members): JsonObject {
   const entries: [string, Json][] = [];
   for (const bag of ["meta", "props"]) {
-    const keys = toList(members.peek(`${bag}.key`));
-    const values = toList(members.peek(`${bag}.value`));
-    if (keys.length > 0 && keys.length === values.length) {
-      for (const name of [`${bag}.key`, `${bag}.value`]) members.take(name);
+    const columns = [`${bag}.key`, `${bag}.value`] as const;
+    const [keys, values] = [toList(members.peek(columns[0])), toList(members.peek(columns[1]))];
+    if (keys.length === values.length) {
+      for (const name of columns) members.takeList(name);
       keys.forEach((key, at) => void entries.push([String(key), values[at]!]));
     }
     const object = toObject(members.peek(bag));
@@ -89,8 +89,8 @@ function ownProperties(members: Members): JsonObject {
     if (innerKeys.length > 0 && innerKeys.length === innerValues.length) {
       members.take(bag);
       innerKeys.forEach((key, at) => void entries.push([String(key), innerValues[at]!]));
-    } else if (isJsonObject(object) && Object.keys(object).length > 0) {
-      members.take(bag);
+    } else {
+      members.takeInside(bag);
       entries.push(...Object.entries(object));
     }
   }

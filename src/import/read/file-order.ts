@@ -2,8 +2,12 @@
 
 /** Natural order: `part-2` is before `part-10`. */
 const byName = new Intl.Collator("en", { numeric: true });
-/** Heap's table of all events repeats those of other tables without their columns: the others come first. */
-const repeatsOthers = (name: string) => /(?:^|[/\\])all_events[^/\\]*$/i.test(name);
+/**
+ * Heap's `all_events` and the `tracks` of Segment and RudderStack repeat the events of other tables without their
+ * columns: the others come first. A table is a file, several numbered ones, or a folder.
+ */
+const repeatsOthers = (name: string) =>
+  /(?:^|[/\\])(?:all_events|tracks)(?:[_.-]?\d[^/\\]*)?(?:\.[^/\\]*)?(?:[/\\][^/\\]*)?$/i.test(name);
 
 /** The order in which files, and contents of a zip archive, are read. */
 export function compareNames(one: string, other: string): number {
