@@ -293,3 +293,23 @@ test("uuids of older versions: a source's own; else always the same of its id; e
   ]);
   expect(made(undefined, 1, { a: 1 }, micros)).toBe("018cc820-db2e-7564-90f0-d8f30fd2266e");
 });
+
+test("Snowplow: numbers are numbers with a header, without one, and in JSON", () => {
+  const row = {
+    event: "struct",
+    se_action: "a",
+    event_id: uuid,
+    domain_userid: "d",
+    collector_tstamp: "2024-05-01",
+  };
+  const numbers = { se_value: "2.50", br_viewwidth: "800", pp_xoffset_max: "x" };
+  for (const record of [
+    { ...row, ...numbers },
+    { ...row, se_value: 2.5, br_viewwidth: 800, pp_xoffset_max: "x" },
+  ])
+    expect(
+      JSON.parse(JSON.stringify(mapRecord("snowplow", record).events[0]!.event.properties)),
+    ).toMatchObject({
+      ...{ value: 2.5, $viewport_width: 800, pp_xoffset_max: "x" },
+    });
+});

@@ -1,7 +1,7 @@
 /** The members of a record while it is mapped: each one is used, kept or reported (contract, import L1). Pure. */
 
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
-import { getId, toList, toObject } from "./lenient-json.ts";
+import { getId, toJsonString, toList } from "./lenient-json.ts";
 
 /** Whether a member has no value: null, an empty string, list or object. Such members do not count as lost. */
 export function isEmpty(value: Json | undefined): boolean {
@@ -29,11 +29,6 @@ export class Members {
 
   constructor(object: Readonly<JsonObject>) {
     this.unused = new Map(Object.entries(object).filter(([, value]) => hasContent(value)));
-  }
-
-  /** Members of an object that is itself a member, also as a JSON string; empty for other values. */
-  static inside(value: Json | undefined): Members {
-    return new Members(toObject(value));
   }
 
   has(name: string): boolean {
@@ -68,9 +63,10 @@ export class Members {
   /** The members of an object. A value that is not an object stays unused. */
   takeInside(name: string): Members {
     const value = this.unused.get(name);
-    const inside = Members.inside(value);
-    if (inside.unused.size > 0 || isBlank(value)) this.unused.delete(name);
-    return inside;
+    const object = value === undefined ? undefined : toJsonString(value);
+    // An object whose members are all empty is used, too.
+    if (isJsonObject(object) || isBlank(value)) this.unused.delete(name);
+    return new Members(isJsonObject(object) ? object : {});
   }
 
   /** The elements of a list. A value that is not a list stays unused. */

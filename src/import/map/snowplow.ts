@@ -88,15 +88,22 @@ const numberColumns =
 
 /** A line of an enriched file, which has no header. */
 export function snowplowRow(values: readonly string[]): JsonObject {
-  const entries = values.map((value, at): [string, Json] => {
-    const name = snowplowColumns[at] ?? `column_${at + 1}`;
-    return [name, numberColumns.test(name) ? toExactNumber(value) : value];
-  });
+  return objectFrom(
+    values.map((value, at): [string, Json] => [snowplowColumns[at] ?? `column_${at + 1}`, value]),
+  );
+}
+
+/** Tables have numbers as text, the JSON of the SDKs does not. */
+function withNumbers(record: JsonObject): JsonObject {
+  const entries = Object.entries(record).map(([name, value]): [string, Json] => [
+    name,
+    typeof value === "string" && numberColumns.test(name) ? toExactNumber(value) : value,
+  ]);
   return objectFrom(entries);
 }
 
 export function fromSnowplow(record: JsonObject): MappedRecord {
-  const members = new Members(record);
+  const members = new Members(withNumbers(record));
   const kind = members.takeId("event");
   const eventName = members.takeId("event_name");
   const schema = getId(toObject(toObject(members.peek("unstruct_event")).data).schema);
