@@ -92,9 +92,11 @@ interface Variations {
 }
 
 function getVariations(flag: JsonObject): Variations {
+  // The API wraps and names values, flag data has plain values.
+  const isOfApi = "environments" in flag;
   const variations = list(flag.variations).map((each) => {
-    // The API wraps and names values, flag data has plain values.
-    const isWrapped = typeof each === "object" && each !== null && "value" in each && "_id" in each;
+    const isWrapped =
+      typeof each === "object" && each !== null && "value" in each && (isOfApi || "_id" in each);
     const wrapped = isWrapped ? object(each) : { value: each };
     return { value: wrapped.value as Json, name: text(wrapped.name) };
   });

@@ -68,6 +68,13 @@ describe("LaunchDarkly", () => {
     });
   });
 
+  test("answers of the API without the ids of variations", () => {
+    const variations = boolean.variations.map(({ value }) => ({ value }));
+    const file = imported(json({ items: [{ ...boolean, variations }] }));
+    expect(file.value("new-checkout", "vip", {})).toBe(true);
+    expect(file.flag("new-checkout").filters).not.toHaveProperty("multivariate");
+  });
+
   test("the environment: the named one, else production, else it is asked for", () => {
     expect(imported(json({ items: [boolean] }), "test").flag("new-checkout").active).toBe(false);
     expect(() => readVendorFile({ items: [boolean] } as never, "nope")).toThrow("production, test");
