@@ -90,7 +90,7 @@ describe.skipIf(chromiumPath === undefined)("a cohort that a critical flag uses 
     expect(await axeFindings(page)).toEqual([]);
 
     // A list of members, uploaded as a file, is proposed, too; a deletion that is impossible is not.
-    await page.goto(`/console/cohorts/${list}`);
+    await page.goto(`/console/cohorts/${list}?tab=conditions`);
     const ids = Buffer.from("distinct_id\nkim\nlee\n");
     await page.getByLabel("File of distinct IDs").setInputFiles({
       ...{ name: "ids.csv", mimeType: "text/csv", buffer: ids },

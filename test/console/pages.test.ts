@@ -36,7 +36,7 @@ const pages: readonly (readonly [path: string, heading: string, ready: string | 
   ["persons/00000000-0000-4000-8000-000000000000", "People", "Not found"],
   ["cohorts", "Cohorts", "Those who paid"],
   ["cohorts/new", "New cohort", "Add group"],
-  ["cohorts/1", "Those who paid", "user-1"],
+  ["cohorts/1?tab=members", "Those who paid", "user-1"],
   ["dashboards", "Dashboards", /^Flag usage \(\d+\)$/],
   ["activity", "Activity", "new-checkout"],
   ["activity?where=organization", "Activity", /./],

@@ -12,7 +12,12 @@ export const people = {
   nothingFound: "No matching people",
   noGroups: "No group of this type yet.",
   more: "Show more",
-  tabs: { properties: "Properties", flags: "Flags", events: "Events", ids: "IDs" },
+  tabs: { timeline: "Timeline", flags: "Flags", ids: "IDs" },
+  facts: "Properties, cohorts and groups",
+  direct: "Direct",
+  pages: (count: number) => counted(count, "page", "pages"),
+  eventCount: (count: number) => counted(count, "event", "events"),
+  searchFlags: "Search flags",
   tabsLabel: "Parts of the person",
   searchProperties: "Search properties",
   noProperties: "No properties.",
@@ -23,7 +28,6 @@ export const people = {
   noFlags: "There are no flags.",
   identified: "identified",
   anonymous: "anonymous",
-  events: "Events of this person",
 };
 
 export const cohorts = {
@@ -54,6 +58,9 @@ export const cohorts = {
   save: "Save cohort",
   saved: (name: string) => `${name} is saved.`,
   members: "Members",
+  tabs: { conditions: "Definition", members: "Members" },
+  tabsLabel: "Parts of the cohort",
+  usedByTiles: "Used by insights:",
   membersCount: (count: number) => counted(count, "person", "people"),
   noMembers: "No people in this cohort.",
   delete: "Delete",

@@ -9,12 +9,12 @@ import {
 } from "../../components/change-request-dialog.tsx";
 import { ConfirmDialog } from "../../components/confirm.tsx";
 import { Page } from "../../components/page.tsx";
-import { Badge, Button } from "../../components/primitives.tsx";
+import { Badge, Button, Tabs } from "../../components/primitives.tsx";
 import { Proposals } from "../../components/proposals.tsx";
 import { Content, Empty } from "../../components/states.tsx";
 import { toast, toastError } from "../../components/toast.tsx";
 import { errorMessage, queryString, request } from "../../lib/api.ts";
-import { useResource } from "../../lib/resource.ts";
+import { useBackgroundResource, useResource } from "../../lib/resource.ts";
 import { to, useAddress } from "../../lib/router.ts";
 import { inProject, project } from "../../lib/session.ts";
 import { words } from "../../messages/index.ts";
@@ -31,7 +31,7 @@ const pageSize = 100;
 export function CohortPage() {
   const { id = "" } = useRoute().params as { id?: string };
   const isNew = id === "new";
-  const { go } = useAddress();
+  const { go, query, set } = useAddress();
   const [isDeleting, setDeleting] = useState(false);
   const [rejected, setRejected] = useState<ApprovalRequired>();
   const [proposed, setProposed] = useState(0);
@@ -79,6 +79,7 @@ export function CohortPage() {
                 </span>
               </p>
               <UsedBy uses={uses} />
+              <UsedByInsights id={data.id} />
               <Proposals
                 of={{ cohort_id: data.id }}
                 version={JSON.stringify(data)}
@@ -87,14 +88,25 @@ export function CohortPage() {
                 getLines={({ changes }) => cohortDifferences(data, changes)}
                 onDecided={(how) => how === "approve" && void readAgain()}
               />
-              <CohortEditor
-                key={`${data.id} ${approved}`}
-                cohort={data}
-                criticalFlags={uses?.critical_flags ?? []}
-                onSaved={cohort.replace}
-                onRefused={setRejected}
+              <Tabs
+                label={w.tabsLabel}
+                tabs={Object.entries(w.tabs) as [Tab, string][]}
+                current={getTab(query.tab, data)}
+                onChoose={(tab) => set({ tab }, true)}
               />
-              <Members id={data.id} version={data.last_calculation ?? ""} />
+              {/* Hidden, not removed: what was typed stays. */}
+              <div hidden={getTab(query.tab, data) !== "conditions"}>
+                <CohortEditor
+                  key={`${data.id} ${approved}`}
+                  cohort={data}
+                  criticalFlags={uses?.critical_flags ?? []}
+                  onSaved={cohort.replace}
+                  onRefused={setRejected}
+                />
+              </div>
+              {getTab(query.tab, data) === "members" && (
+                <Members id={data.id} version={data.last_calculation ?? ""} />
+              )}
             </>
           )}
         </Content>
@@ -130,6 +142,44 @@ export function CohortPage() {
   );
 }
 
+type Tab = keyof typeof w.tabs;
+
+/** A static cohort is its members; of a dynamic one the definition comes first. */
+function getTab(asked: string | undefined, { is_static: isStatic }: Cohort): Tab {
+  return asked !== undefined && asked in w.tabs ? (asked as Tab) : isStatic ? "members" : "conditions";
+}
+
+const insightsMax = 500;
+
+/** Whether a query has a condition on a cohort. */
+export function queriesCohort(part: unknown, id: number): boolean {
+  if (typeof part !== "object" || part === null) return false;
+  const { type, value } = part as { type?: unknown; value?: unknown };
+  if (type === "cohort" && [value].flat().some((one) => String(one) === String(id))) return true;
+  return Object.values(part).some((inner) => queriesCohort(inner, id));
+}
+
+/** Insights with a condition on the cohort, and the dashboards that show them. */
+function UsedByInsights({ id }: { id: number }) {
+  const list = useBackgroundResource<{
+    results: { id: number; name: string; query: unknown; dashboards: number[] }[];
+  }>(`insights of cohorts ${project.value?.id}`, (signal) =>
+    request(inProject(`insights/${queryString({ limit: insightsMax })}`), { signal }),
+  );
+  const using = (list.data?.results ?? []).filter(({ query }) => queriesCohort(query, id));
+  if (using.length === 0) return null;
+  return (
+    <p>
+      {w.usedByTiles}{" "}
+      {using.map(({ id: insight, name, dashboards: [first] }) => (
+        <span key={insight}>
+          {first === undefined ? name : <a href={to(`dashboards/${first}`)}>{name || `#${insight}`}</a>}{" "}
+        </span>
+      ))}
+    </p>
+  );
+}
+
 const unused: CohortUses = { count: 0, flags: [], critical_flags: [] };
 
 /** Flags that use the cohort. */
@@ -156,7 +206,6 @@ function Members({ id, version }: { id: number; version: string }) {
   );
   return (
     <section class="stack">
-      <h2>{w.members}</h2>
       <Content of={members}>
         {({ results, next }) =>
           results.length === 0 ? (

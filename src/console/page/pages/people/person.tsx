@@ -1,22 +1,23 @@
-/** A person: properties, flag values with reasons, events, ids. */
+/** A person: facts beside the timeline of visits, flag values with reasons, and ids. */
 
 import { useState } from "preact/hooks";
 import { useRoute } from "preact-iso";
-import { EventDetails, Properties } from "../../components/event-details.tsx";
+import { Properties } from "../../components/event-details.tsx";
 import { SearchField } from "../../components/fields.tsx";
 import { Page } from "../../components/page.tsx";
 import { Badge, CopyButton, RelativeTime, Tabs } from "../../components/primitives.tsx";
 import { Content, Empty } from "../../components/states.tsx";
 import { type Column, DataTable } from "../../components/table.tsx";
 import { queryString, request } from "../../lib/api.ts";
-import { dateTime, formatValue } from "../../lib/format.ts";
+import { formatValue } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
 import { to, useAddress } from "../../lib/router.ts";
 import { inProject, project } from "../../lib/session.ts";
 import { words } from "../../messages/index.ts";
 import { laterWords } from "../../messages/later.ts";
-import { type StoredEvent, shortProperties } from "../../model/events.ts";
+import type { StoredEvent } from "../../model/events.ts";
 import { getIdentity, type Person } from "../../model/people.ts";
+import { Timeline } from "./timeline.tsx";
 
 const w = laterWords.people;
 type Tab = keyof typeof w.tabs;
@@ -29,7 +30,7 @@ export function PersonPage() {
   const person = useResource<Person>(`person ${project.value?.id} ${id}`, (signal) =>
     request(inProject(`persons/${encodeURIComponent(id)}/`), { signal }),
   );
-  const tab = (query.tab !== undefined && query.tab in w.tabs ? query.tab : "properties") as Tab;
+  const tab = (query.tab !== undefined && query.tab in w.tabs ? query.tab : "timeline") as Tab;
   const found = person.data;
   const name = found ? found.name || found.distinct_ids[0] || found.uuid : words.frame.pages.persons;
   return (
@@ -45,31 +46,50 @@ export function PersonPage() {
                 {w.columns.made} <RelativeTime at={data.created_at} />
               </span>
             </p>
-            <Tabs
-              label={w.tabsLabel}
-              tabs={Object.entries(w.tabs) as [Tab, string][]}
-              current={tab}
-              onChoose={(next) => set({ tab: next === "properties" ? undefined : next }, true)}
-            />
-            {tab === "properties" && <PropertiesTab person={data} />}
-            {tab === "flags" && <FlagsTab person={data} />}
-            {tab === "events" && <EventsTab person={data} />}
-            {tab === "ids" && (
-              <section class="card stack">
-                <p class="help">{w.idsHelp}</p>
-                <ul class="lines">
-                  {data.distinct_ids.map((one) => (
-                    <li key={one} class="row apart">
-                      <code>{one}</code> <CopyButton text={one} />
-                    </li>
-                  ))}
-                </ul>
-              </section>
-            )}
+            <Details key={data.uuid} person={data} tab={tab} onTab={(next) => set({ tab: next }, true)} />
           </>
         )}
       </Content>
     </Page>
+  );
+}
+
+function Details({
+  person,
+  tab,
+  onTab,
+}: {
+  person: Person;
+  tab: Tab;
+  onTab: (tab: string | undefined) => void;
+}) {
+  const events = useEventsOf(person);
+  return (
+    <div class="person">
+      <Facts person={person} events={events.data?.results ?? []} />
+      <section class="stack person-main">
+        <Tabs
+          label={w.tabsLabel}
+          tabs={Object.entries(w.tabs) as [Tab, string][]}
+          current={tab}
+          onChoose={(next) => onTab(next === "timeline" ? undefined : next)}
+        />
+        {tab === "timeline" && <Timeline events={events} />}
+        {tab === "flags" && <FlagsTab person={person} />}
+        {tab === "ids" && (
+          <section class="card stack">
+            <p class="help">{w.idsHelp}</p>
+            <ul class="lines">
+              {person.distinct_ids.map((one) => (
+                <li key={one} class="row apart">
+                  <code>{one}</code> <CopyButton text={one} />
+                </li>
+              ))}
+            </ul>
+          </section>
+        )}
+      </section>
+    </div>
   );
 }
 
@@ -98,13 +118,13 @@ async function getCohorts({ uuid }: Person, signal: AbortSignal): Promise<Cohort
   return results.filter((_, position) => held[position]!.results.length > 0);
 }
 
-function PropertiesTab({ person }: { person: Person }) {
+/** Cohorts, groups and properties. */
+function Facts({ person, events }: { person: Person; events: readonly StoredEvent[] }) {
   const cohorts = useResource(`cohorts of ${person.uuid}`, (signal) => getCohorts(person, signal));
-  const events = useEventsOf(person);
   // From the latest events: persons do not belong to groups otherwise.
   const groups = [
     ...new Set(
-      (events.data?.results ?? []).flatMap(({ properties }) =>
+      events.flatMap(({ properties }) =>
         Object.entries((properties.$groups ?? {}) as Record<string, unknown>).map(
           ([type, key]) => `${type}: ${formatValue(key)}`,
         ),
@@ -117,7 +137,7 @@ function PropertiesTab({ person }: { person: Person }) {
     `${name} ${formatValue(value)}`.toLowerCase().includes(wanted),
   );
   return (
-    <section class="card stack">
+    <section class="card stack" aria-label={w.facts}>
       <SearchField label={w.searchProperties} value={search} onInput={setSearch} />
       {entries.length === 0 ? <p class="muted">{w.noProperties}</p> : <Properties entries={entries} />}
       {(cohorts.data?.length ?? 0) > 0 && (
@@ -151,7 +171,10 @@ interface Reason {
   evaluation: { reason: string; condition_index: number | null; description?: string };
 }
 
+const isOn = (value: unknown) => value !== false && value !== null;
+
 function FlagsTab({ person }: { person: Person }) {
+  const [search, setSearch] = useState("");
   const distinctId = person.distinct_ids[0] ?? "";
   const flags = useResource<Record<string, Reason>>(`flags of ${person.uuid}`, (signal) =>
     request(inProject(`feature_flags/evaluation_reasons/${queryString({ distinct_id: distinctId })}`), {
@@ -184,70 +207,29 @@ function FlagsTab({ person }: { person: Person }) {
   return (
     <Content of={flags}>
       {(data) => {
-        const rows = Object.entries(data).sort(([a], [b]) => (a < b ? -1 : 1));
-        return rows.length === 0 ? (
-          <Empty title={w.noFlags} icon="flag" />
-        ) : (
-          <DataTable
-            label={w.tabs.flags}
-            columns={columns}
-            count={rows.length}
-            rowAt={(index) => rows[index]}
-            keyOf={([key]) => key}
-            narrowHeight={48}
-          />
+        const all = Object.entries(data);
+        if (all.length === 0) return <Empty title={w.noFlags} icon="flag" />;
+        // Those that are on first.
+        const rows = all
+          .filter(([key]) => key.toLowerCase().includes(search.trim().toLowerCase()))
+          .sort(
+            ([a, one], [b, other]) => Number(isOn(other.value)) - Number(isOn(one.value)) || (a < b ? -1 : 1),
+          );
+        return (
+          <>
+            <SearchField label={w.searchFlags} value={search} onInput={setSearch} />
+            <DataTable
+              label={w.tabs.flags}
+              columns={columns}
+              count={rows.length}
+              rowAt={(index) => rows[index]}
+              keyOf={([key]) => key}
+              rowHeight={40}
+              narrowHeight={48}
+            />
+          </>
         );
       }}
     </Content>
-  );
-}
-
-const eventColumns: Column<StoredEvent>[] = [
-  {
-    id: "time",
-    title: words.live.columns.time,
-    width: "13rem",
-    cell: ({ timestamp }) => <span class="number">{dateTime(timestamp)}</span>,
-  },
-  {
-    id: "event",
-    title: words.live.columns.event,
-    width: "minmax(0, 1fr)",
-    cell: ({ event }) => <b>{event}</b>,
-  },
-  {
-    id: "properties",
-    title: words.live.columns.properties,
-    width: "minmax(0, 2fr)",
-    isWideOnly: true,
-    cell: ({ properties }) => <span class="muted">{shortProperties(properties)}</span>,
-  },
-];
-
-function EventsTab({ person }: { person: Person }) {
-  const [opened, setOpened] = useState<StoredEvent>();
-  const events = useEventsOf(person);
-  return (
-    <>
-      <Content of={events}>
-        {({ results }) =>
-          results.length === 0 ? (
-            <Empty title={words.live.noStored} icon="live" />
-          ) : (
-            <DataTable
-              label={w.events}
-              columns={eventColumns}
-              count={results.length}
-              rowAt={(index) => results[index]}
-              keyOf={({ uuid }) => uuid}
-              onOpen={setOpened}
-              rowHeight={40}
-              narrowHeight={44}
-            />
-          )
-        }
-      </Content>
-      {opened && <EventDetails event={opened} onClose={() => setOpened(undefined)} />}
-    </>
   );
 }

@@ -1,0 +1,79 @@
+/** The page of a person and of a cohort in the browser. */
+
+import { describe, expect, test } from "bun:test";
+import { chromiumPath } from "../support/browser.ts";
+import { axeFindings, ownersBrowser } from "./support.ts";
+
+describe.skipIf(chromiumPath === undefined)("people", () => {
+  const owner = ownersBrowser();
+  const path = (rest: string) => `/api/projects/${owner.server.made.project.id}/${rest}`;
+  const post = async (rest: string, body: object) => {
+    const answer = await owner.server.api(path(rest), { method: "POST", body });
+    expect(answer.status).toBe(201);
+    return (await answer.json()) as { id: number };
+  };
+
+  test("a person has facts, visits, and flags with those that are on first", async () => {
+    const session = { $session_id: "s-1", $referring_domain: "www.google.com" };
+    await owner.server.batch([
+      { event: "$pageview", distinct_id: "user-1", properties: { ...session, $set: { plan: "pro" } } },
+      { event: "$pageview", distinct_id: "user-1", properties: session },
+      { event: "<b>paid</b>", distinct_id: "user-1", properties: { $session_id: "s-1" } },
+    ]);
+    await owner.server.eventsWhenStored(3);
+    const groups = [{ properties: [], rollout_percentage: 100 }];
+    await post("feature_flags/", { key: "a-is-off", filters: { groups: [] } });
+    await post("feature_flags/", { key: "z-is-on", filters: { groups } });
+    const { page, context, troubles } = await owner.open();
+    await page.goto("/console/persons");
+    await page.getByRole("link", { name: "user-1" }).click();
+    await page.getByText(/ · google\.com · 2 pages$/).waitFor();
+    await page
+      .getByRole("region", { name: "Properties, cohorts and groups" })
+      .getByText("pro", { exact: true })
+      .waitFor();
+    await page.getByRole("button", { name: "<b>paid</b>" }).click();
+    await page.getByRole("dialog").getByText("s-1").first().waitFor();
+    await page.keyboard.press("Escape");
+    expect(await axeFindings(page)).toEqual([]);
+    await page.getByRole("tab", { name: "Flags" }).click();
+    const flags = page.getByRole("table", { name: "Flags" });
+    await flags.getByRole("link", { name: "z-is-on" }).waitFor();
+    expect(await flags.getByRole("link").allTextContents()).toEqual(["z-is-on", "a-is-off"]);
+    await page.getByRole("searchbox", { name: "Search flags" }).fill("OFF");
+    await flags.getByRole("link", { name: "z-is-on" }).waitFor({ state: "detached" });
+    expect(await axeFindings(page)).toEqual([]);
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
+  test("a cohort names the insights that use it, and keeps what was typed when its members are shown", async () => {
+    const condition = { key: "plan", type: "person", operator: "exact", value: ["pro"] };
+    const cohort = await post("cohorts/", {
+      name: "Pro people",
+      filters: { properties: { type: "OR", values: [{ type: "AND", values: [condition] }] } },
+    });
+    const board = await post("dashboards/", { name: "Orders" });
+    const properties = [{ key: "id", type: "cohort", operator: "in", value: cohort.id }];
+    const series = [{ kind: "EventsNode", event: "$pageview" }];
+    const source = { kind: "TrendsQuery", series, properties };
+    await post("insights/", {
+      name: "Views of Pro",
+      query: { kind: "InsightVizNode", source },
+      dashboards: [board.id],
+    });
+    await post("insights/", { name: "Views of all", query: { kind: "TrendsQuery", series } });
+    const { page, context, troubles } = await owner.open();
+    await page.goto(`/console/cohorts/${cohort.id}`);
+    await page.getByRole("link", { name: "Views of Pro" }).waitFor();
+    expect(await page.getByText("Views of all").count()).toBe(0);
+    await page.getByLabel("Name", { exact: true }).fill("Typed");
+    await page.getByRole("tab", { name: "Members" }).click();
+    await page.getByRole("table", { name: "Members" }).getByText("user-1").first().waitFor();
+    expect(await axeFindings(page)).toEqual([]);
+    await page.getByRole("tab", { name: "Definition" }).click();
+    expect(await page.getByLabel("Name", { exact: true }).inputValue()).toBe("Typed");
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+});
