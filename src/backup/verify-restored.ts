@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { openMetadata } from "../accounts/metadata.ts";
 import { openEventDatabase } from "../events/duckdb/database.ts";
 import { type Lane, scanSegment } from "../journal/segment.ts";
+import { problemLine } from "../lib/sqlite/check.ts";
 import { paths } from "../paths.ts";
 import { openPeople } from "../persons/open.ts";
 import { countEvents, countStores, getDifference } from "./counts.ts";
@@ -103,7 +104,7 @@ function assertSegments(folder: string, { parts, positions }: Manifest): void {
 
 function assertIntact(part: string, db: Database): void {
   const found = db.query("PRAGMA quick_check(1)").values()[0]?.[0];
-  if (found !== "ok") throw new BackupCorruptError(part, String(found));
+  if (found !== "ok") throw new BackupCorruptError(part, problemLine(String(found)));
 }
 
 /** Reports any error of a store as corruption of its part. */

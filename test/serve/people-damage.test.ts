@@ -120,12 +120,18 @@ test.each(["people.sqlite", "flagkeep.sqlite"])(
     const whole = readFileSync(path);
     const before = dump();
     const missed: number[] = [];
+    const problems: string[] = [];
     for (let page = 0; page < whole.length / 4096; page++) {
       spoil(path, page);
-      if (checkSqlite(path) === null && !Bun.deepEquals(dump(), before)) missed.push(page);
+      const problem = checkSqlite(path);
+      if (problem === null && !Bun.deepEquals(dump(), before)) missed.push(page);
+      problems.push(problem ?? "");
       writeFileSync(path, whole);
     }
     expect(missed).toEqual([]);
+    // SQLite names the problem below a line of its own.
+    expect(problems.filter((problem) => problem.startsWith("***"))).toEqual([]);
+    expect(problems.some((problem) => /page/i.test(problem))).toBe(true);
     rmSync(join(directory.dataDir, ".."), { recursive: true, force: true });
   },
   120_000,

@@ -16,6 +16,7 @@ import { readAllBlocks } from "../../events/duckdb/verify-blocks.ts";
 import { listArchive, readArchived } from "../../journal/archive.ts";
 import { lanes } from "../../journal/segment.ts";
 import { AppError, firstLine } from "../../lib/errors.ts";
+import { problemLine } from "../../lib/sqlite/check.ts";
 import { patientClient } from "../../lib/sqlite/open.ts";
 import { tryAcquireLock } from "../../lock.ts";
 import { paths } from "../../paths.ts";
@@ -74,7 +75,7 @@ function sqliteDamage(path: string): string[] {
     const db = patientClient(path, { readonly: true });
     try {
       const found = db.query(`PRAGMA integrity_check(${sentencesMax})`).values() as [string][];
-      return found[0]?.[0] === "ok" ? [] : found.map(([text]) => `${basename(path)}: ${firstLine(text)}`);
+      return found[0]?.[0] === "ok" ? [] : found.map(([text]) => `${basename(path)}: ${problemLine(text)}`);
     } finally {
       db.close();
     }
