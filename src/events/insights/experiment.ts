@@ -134,10 +134,12 @@ class ExperimentSql {
 
   async exposures(): Promise<ExposureCount[]> {
     const { periodStarts } = this.experiment;
-    const period = periodStarts.map((at) => `CASE WHEN f >= ${at} THEN 1 ELSE 0 END`).join(" + ") || "0";
+    // ClickHouse reads the literal `(0)::DOUBLE` as a text that is no number.
+    const later = periodStarts.map((at) => `CASE WHEN f >= ${at} THEN 1 ELSE 0 END`).join(" + ");
+    const period = later === "" ? "0::DOUBLE" : `(${later})::DOUBLE`;
     const rows = await this.store.rows(
       `WITH ${this.exposed([], 0)}
-       SELECT v, k > 1 AS is_multiple, (${period})::DOUBLE AS period, floor(f / ${quarterMicros}.0)::DOUBLE AS quarter,
+       SELECT v, k > 1 AS is_multiple, ${period} AS period, floor(f / ${quarterMicros}.0)::DOUBLE AS quarter,
          count(*)::DOUBLE AS persons
        FROM exposed GROUP BY ALL ORDER BY quarter, v`,
     );

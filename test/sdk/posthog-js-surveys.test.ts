@@ -1,0 +1,193 @@
+/** posthog-js in a real browser: surveys, early access features and exposures of experiments. */
+
+import { afterAll, beforeAll, describe, expect } from "bun:test";
+import type { Browser, BrowserContext, Page } from "playwright-core";
+import { chromiumPath, startBrowser } from "../support/browser.ts";
+import { ServerProcess, until } from "../support/server.ts";
+import { testWhen } from "../support/skipped.ts";
+
+const browserTest = testWhen(chromiumPath !== undefined, "posthog-js in a browser", "no Chromium here");
+
+let server: ServerProcess;
+let browser: Browser;
+let site: ReturnType<typeof serveSite>;
+beforeAll(async () => {
+  if (chromiumPath === undefined) return;
+  server = await ServerProcess.start();
+  site = serveSite();
+  browser = await startBrowser();
+}, 60_000);
+afterAll(async () => {
+  await browser?.close();
+  await site?.stop(true);
+  await server?.[Symbol.asyncDispose]();
+});
+
+/** A page on an origin of its own. */
+function serveSite() {
+  return Bun.serve({
+    hostname: "localhost",
+    port: 0,
+    fetch: (request) =>
+      new URL(request.url).pathname === "/favicon.ico"
+        ? new Response(null, { status: 204 })
+        : new Response(pageText, { headers: { "Content-Type": "text/html; charset=utf-8" } }),
+  });
+}
+
+const pageText = `<!doctype html><title>Shop</title><h1>Shop</h1>
+<script>
+  window.posthog = [];
+  posthog.__SV = 1;
+  const url = new URL(location.href);
+  posthog._i = [[url.searchParams.get("token"), {
+    api_host: url.searchParams.get("host"),
+    opt_out_useragent_filter: true,
+    // Known from the first request on: an anonymous visitor would see the survey again.
+    bootstrap: url.searchParams.has("person") ? { distinctID: url.searchParams.get("person"), isIdentifiedID: true } : {},
+    request_queue_config: { flush_interval_ms: 250 },
+    loaded: (library) => { window.library = library; },
+  }, "posthog"]];
+  const script = document.createElement("script");
+  script.crossOrigin = "anonymous";
+  script.src = url.searchParams.get("host") + "/static/array.js";
+  document.head.append(script);
+</script>`;
+
+async function openSite(context: BrowserContext, person?: string): Promise<Page> {
+  const page = await context.newPage();
+  const address = new URL(site.url);
+  address.searchParams.set("token", server.token);
+  address.searchParams.set("host", server.url);
+  if (person !== undefined) address.searchParams.set("person", person);
+  await page.goto(address.href);
+  await page.waitForFunction("window.library && window.library.featureFlags.hasLoadedFlags");
+  return page;
+}
+
+async function api(path: string, body?: object, method = "POST") {
+  const response = await server.api(`/api/projects/1/${path}`, body === undefined ? {} : { method, body });
+  // biome-ignore lint/suspicious/noExplicitAny: responses of any route
+  return (await response.json()) as any;
+}
+
+async function isOn(key: string, distinctId: string): Promise<boolean> {
+  const response = await server.post("/flags?v=2", { token: server.token, distinct_id: distinctId });
+  const { flags } = (await response.json()) as { flags: Record<string, { enabled: boolean }> };
+  return flags[key]?.enabled ?? false;
+}
+
+const popover = "[class^=PostHogSurvey]";
+
+describe("posthog-js", () => {
+  browserTest(
+    "a survey is shown, answered once per person, counted, and gone after its end",
+    async () => {
+      const question = { type: "open", id: "why", question: "What is <b>missing</b>?" };
+      const draft = { name: "Missing", type: "popover", questions: [question] };
+      const hidden = await api("surveys/", { ...draft, name: "Draft" });
+      const survey = await api("surveys/", { ...draft, start_date: new Date().toISOString() });
+      await using context = await browser.newContext();
+      const page = await openSite(context, "kim");
+      await page.locator(popover).getByText("What is <b>missing</b>?").waitFor();
+      expect(await page.locator(`.PostHogSurvey-${hidden.id}`).count()).toBe(0);
+      const text = "Ships & <i>sails</i>";
+      await page.locator(`${popover} textarea`).fill(text);
+      await page.locator(`${popover} button[type=submit], ${popover} .form-submit`).first().click();
+      const stats = await until(async () => {
+        const found = await api(`surveys/${survey.id}/stats/?refresh=true`);
+        // Two queries: events may be loaded between them.
+        return found.responses === 1 && found.stats["survey sent"].total_count === 1 && found;
+      }, "the answer is counted");
+      expect(stats.stats["survey shown"].unique_persons).toBe(1);
+      const { results } = await api(`surveys/${survey.id}/responses/`);
+      expect(results).toMatchObject([
+        { distinct_id: "kim", answers: [{ question_id: "why", answer: text }] },
+      ]);
+      expect(results[0].submission_id).toBeString();
+
+      const key = survey.internal_targeting_flag.key as string;
+      await until(async () => !(await isOn(key, "kim")), "the person has answered");
+      // Neither after a reload nor on a second device of the same person.
+      await using second = await browser.newContext();
+      for (const again of [await openSite(context), await openSite(second, "kim")]) {
+        await again.waitForFunction(
+          `library.getFeatureFlag(${JSON.stringify(key)}, { send_event: false }) !== true`,
+        );
+        const matching = await again.evaluate(
+          "new Promise((done) => library.getActiveMatchingSurveys((all) => done(all.map(({ id }) => id)), true))",
+        );
+        expect(matching).toEqual([]);
+        expect(await again.locator(popover).count()).toBe(0);
+      }
+
+      await using third = await browser.newContext();
+      await (await openSite(third, "lee")).locator(popover).getByText("missing").waitFor();
+      await api(`surveys/${survey.id}/`, { end_date: new Date().toISOString() }, "PATCH");
+      await using last = await browser.newContext();
+      const after = await openSite(last, "max");
+      const shown = await after.evaluate(
+        "fetch(library.config.api_host + '/api/surveys/?token=' + library.config.token).then((answer) => answer.json())",
+      );
+      expect(shown).toMatchObject({ surveys: [] });
+      expect(await after.locator(popover).count()).toBe(0);
+    },
+    90_000,
+  );
+
+  browserTest(
+    "a person enrolls in an early access feature, and leaves it",
+    async () => {
+      const feature = await api("early_access_feature/", { name: "New editor", stage: "beta" });
+      await api("early_access_feature/", { name: "Secret", stage: "draft" });
+      const key = feature.feature_flag.key as string;
+      await using context = await browser.newContext();
+      const page = await openSite(context, "nora");
+      const listed = (await page.evaluate(
+        "new Promise((done) => library.getEarlyAccessFeatures(done, true))",
+      )) as { name: string; flagKey: string }[];
+      expect(listed).toMatchObject([{ name: "New editor", flagKey: key }]);
+      const read = (of: Page) => of.evaluate(`library.isFeatureEnabled(${JSON.stringify(key)})`);
+      expect(await read(page)).toBeFalse();
+      for (const isEnrolled of [true, false]) {
+        await page.evaluate(
+          `library.updateEarlyAccessFeatureEnrollment(${JSON.stringify(key)}, ${isEnrolled})`,
+        );
+        expect(await read(page)).toBe(isEnrolled);
+        await until(async () => (await isOn(key, "nora")) === isEnrolled, `enrolled: ${isEnrolled}`);
+        const reloaded = await openSite(context);
+        await reloaded.waitForFunction(
+          `library.isFeatureEnabled(${JSON.stringify(key)}, { send_event: false }) === ${isEnrolled}`,
+        );
+      }
+      const { enrolled, opted_out } = await api(`early_access_feature/${feature.id}/enrollment/`);
+      expect([enrolled, opted_out]).toEqual([0, 1]);
+    },
+    60_000,
+  );
+
+  browserTest(
+    "exposures of 12 persons are those that the results count",
+    async () => {
+      const { id, feature_flag_key: key } = await api("experiments/", { name: "Checkout" });
+      await api(`experiments/${id}/launch/`, {});
+      const seen: Record<string, number> = {};
+      for (let person = 0; person < 12; person++) {
+        await using context = await browser.newContext();
+        const page = await openSite(context, `person-${person}`);
+        const variant = (await page.evaluate(`library.getFeatureFlag(${JSON.stringify(key)})`)) as string;
+        seen[variant] = (seen[variant] ?? 0) + 1;
+        await page.waitForRequest(/\/e\/|\/i\/v0\/e\//, { timeout: 5_000 }).catch(() => undefined);
+      }
+      const exposures = await until(async () => {
+        const results = await api(`experiments/${id}/results/?refresh=true`);
+        return results.exposures.total === 12 && results.exposures;
+      }, "all exposures are counted");
+      const counted = exposures.variants.map(
+        ({ key: variant, persons }: { key: string; persons: number }) => [variant, persons],
+      );
+      expect(Object.fromEntries(counted)).toEqual({ control: 0, test: 0, ...seen });
+    },
+    90_000,
+  );
+});
