@@ -1,5 +1,5 @@
 /**
- * Makes the README's pictures of the console anew: starts the executable on data made for it and photographs four
+ * Makes the README's pictures of the console anew: starts the executable on data made for it and photographs two
  * screens. `make pictures`; needs Chromium.
  */
 
@@ -7,7 +7,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Browser, chromium } from "playwright-core";
-import { checkout, shopEvents, shopFlags } from "../test/support/shop.ts";
+import { checkout, shopEvents, shopFlags, shopVisits } from "../test/support/shop.ts";
 
 const root = join(import.meta.dir, "..");
 const executable = join(root, "dist/flagkeep");
@@ -57,7 +57,7 @@ async function send(url: string, path: string, body: unknown): Promise<void> {
 /** Flags, people, and thirty days of events. */
 async function fill(url: string): Promise<void> {
   for (const flag of shopFlags) await send(url, `/api/projects/${made.project.id}/feature_flags/`, flag);
-  for (const batch of shopEvents(Date.now()))
+  for (const batch of [...shopEvents(Date.now()), ...shopVisits(Date.now())])
     await send(url, "/batch/", { api_key: made.project.api_key, batch });
 }
 
@@ -93,32 +93,15 @@ async function photograph(url: string): Promise<void> {
       await page.screenshot({ path: join(target, `${name}.png`) });
       console.log(`docs/pictures/${name}.png`);
     };
+    await page.goto("/console/overview");
+    await page.locator(".overview-course .plot").waitFor();
+    await page.getByText("Chrome").first().waitFor();
+    await take("overview");
     await page.goto("/console/flags");
     await page.locator(".sparkline").first().waitFor();
-    await take("flags");
     await page.getByRole("link", { name: checkout.key }).click();
-    await page.getByText("Together").waitFor();
+    await page.getByRole("row", { name: /^Get the flag/ }).waitFor();
     await take("flag");
-    const question = {
-      kind: "trends",
-      series: [
-        { event: "signed up", math: "total" },
-        { event: "viewed page", math: "total" },
-        { event: "paid", math: "dau" },
-      ],
-      range: "-30d",
-    };
-    await page.goto(`/console/explore?question=${encodeURIComponent(JSON.stringify(question))}`);
-    await page.getByText("in all").first().waitFor();
-    await take("explore");
-    await page.emulateMedia({ colorScheme: "dark" });
-    await page.goto("/console/instance");
-    await page.getByRole("button", { name: "Back up now" }).click();
-    await page.getByText("The backup is made and verified.").waitFor();
-    await page.locator(".tile", { hasText: "Last backup" }).getByText("just now").waitFor();
-    // The message has said it.
-    await page.getByRole("button", { name: "Close" }).click();
-    await take("instance");
   } finally {
     await browser.close();
   }

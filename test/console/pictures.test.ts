@@ -135,7 +135,8 @@ describe.skipIf(chromiumPath === undefined)("pictures", () => {
   }
 
   test("a page without its style is noticed, another time of day is not", async () => {
-    const { page, context } = await openSignedIn(browser, cookie, { url: server.url });
+    // Dark: a page without style is light.
+    const { page, context } = await openSignedIn(browser, cookie, { url: server.url, theme: "dark" });
     const look = async () => {
       const [, path, ready] = screens.find(([name]) => name === "settings")!;
       await page.goto(`/console/${path}`);

@@ -99,3 +99,45 @@ export function shopEvents(now: number): object[][] {
     all.slice(place * batchSize, (place + 1) * batchSize),
   );
 }
+
+const pages = ["/", "/pricing", "/features", "/docs", "/blog/launch", "/signup"];
+const referrers = [
+  "www.google.com",
+  "$direct",
+  "$direct",
+  "news.ycombinator.com",
+  "chatgpt.com",
+  "github.com",
+];
+const visitsCount = 2_500;
+
+/** Visits of the shop's website in the thirty days up to a moment, in batches. */
+export function shopVisits(now: number): object[][] {
+  const random = randomFrom(11);
+  const pick = <Value>(values: readonly Value[]) => values[Math.floor(random() ** 1.4 * values.length)]!;
+  const visits = Array.from({ length: visitsCount }, (_, number) => {
+    // More visits lately, fewer at weekends.
+    let began = now - random() ** 1.2 * 30 * dayMs;
+    if ([0, 6].includes(new Date(began).getUTCDay()) && random() < 0.5) began -= 2 * dayMs;
+    const shared = {
+      $session_id: `visit-${number}`,
+      $host: "shop.example",
+      $referring_domain: pick(referrers),
+      $browser: pick(["Chrome", "Safari", "Firefox", "Edge"]),
+      $os: pick(["Mac OS X", "Windows", "iOS", "Android", "Linux"]),
+      $device_type: pick(["Desktop", "Mobile"]),
+      $browser_language: pick(["de-DE", "en-US", "fr-FR"]),
+      $timezone: pick(["Europe/Berlin", "America/New_York", "Europe/Paris", "Europe/London"]),
+      $lib: "web",
+    };
+    return Array.from({ length: 1 + Math.floor(random() ** 2 * 6) }, (_, index) => ({
+      event: "$pageview",
+      distinct_id: `user-${number % (3 * peopleCount)}`,
+      timestamp: new Date(Math.min(now, began + index * 40_000)).toISOString(),
+      properties: { ...shared, $pathname: index === 0 ? pick(pages) : pick([...pages].reverse()) },
+    }));
+  }).flat();
+  return Array.from({ length: Math.ceil(visits.length / batchSize) }, (_, place) =>
+    visits.slice(place * batchSize, (place + 1) * batchSize),
+  );
+}
