@@ -1,55 +1,39 @@
+/** Personal API keys: operations in a data directory or on a server, and `show`, which needs the data directory. */
+
 import { type Static, Type } from "@sinclair/typebox";
 import { Command } from "commander";
-import type { Metadata } from "../../src/accounts/metadata.ts";
-import {
-  createKey,
-  listKeys,
-  type PersonalKey,
-  revokeKey,
-  rollKey,
-} from "../../src/accounts/personal-keys.ts";
+import { KeyBody, KeyWithValueBody, keyBody } from "../../src/accounts/api/key-schemas.ts";
+import { listKeys } from "../../src/accounts/personal-keys.ts";
 import { listUsers } from "../../src/accounts/users.ts";
+import { toApiTimeOrNull } from "../../src/lib/api-time.ts";
 import { AppError } from "../../src/lib/errors.ts";
-import { DateTime, nullable, strictObject } from "../../src/lib/schema.ts";
-import { changeTime } from "../cluster-stores.ts";
+import { nullable } from "../../src/lib/schema.ts";
+import type { Caller } from "../../src/operations/operation.ts";
+import {
+  createPersonalKey,
+  listPersonalKeys,
+  revokePersonalKey,
+  rollPersonalKey,
+} from "../../src/operations/personal-keys.ts";
+import { listAllProjects } from "../../src/operations/projects.ts";
+import { getCurrentUser } from "../../src/operations/users.ts";
 import { withJson } from "../json-schema.ts";
+import { withCaller } from "../operations/caller.ts";
+import { type CallOptions, getServer, withServer } from "../operations/server.ts";
 import { collect, durationFromNow, positiveInteger, print, printJson, printTable, run } from "../output.ts";
 import { withSettings } from "../settings.ts";
-import { AmbiguousSelectorError, osUserAuthor, resolveProjects, withMetadata } from "../stores.ts";
+import { AmbiguousSelectorError, withMetadata } from "../stores.ts";
 
-const shownMembers = {
-  id: Type.String(),
-  label: Type.String(),
-  mask_value: Type.String(),
-  user: Type.String(),
-  scopes: Type.Array(Type.String()),
-  scoped_teams: Type.Array(Type.Integer()),
-  scoped_organizations: Type.Array(Type.String()),
-  created_at: DateTime,
-  last_used_at: nullable(DateTime),
-  expires_at: nullable(DateTime),
-};
-/** A key; with its clear value if it was just created. */
-const KeyRecord = strictObject({ ...shownMembers, value: nullable(Type.String()) });
-const NewKeyRecord = strictObject({ ...shownMembers, value: Type.String({ pattern: "^phx_" }) });
-const ShownKey = strictObject({ ...shownMembers, revoked_at: nullable(DateTime) });
-const RevokedKey = strictObject({ ...KeyRecord.properties, revoked: Type.Literal(true) });
+type ApiKey = Static<typeof KeyBody>;
+type ApiKeyWithValue = Static<typeof KeyWithValueBody>;
 
-function record(key: PersonalKey, userEmail: string, value: string | null = null): Static<typeof KeyRecord> {
-  return {
-    id: key.id,
-    label: key.label,
-    value,
-    mask_value: key.mask,
-    user: userEmail,
-    scopes: key.scopes,
-    scoped_teams: key.projectIds,
-    scoped_organizations: key.organizationIds,
-    created_at: key.createdAt.toISOString(),
-    last_used_at: key.lastUsedAt?.toISOString() ?? null,
-    expires_at: key.expiresAt?.toISOString() ?? null,
-  };
-}
+/** The API's key, and its user's e-mail address. */
+const user = Type.String();
+const KeyRecord = Type.Object({ ...KeyBody.properties, user });
+const NewKeyRecord = Type.Object({ ...KeyWithValueBody.properties, user });
+const { value: _, ...shownMembers } = KeyRecord.properties;
+const ShownKey = Type.Object({ ...shownMembers, revoked_at: nullable(Type.String()) });
+const RevokedKey = Type.Object({ ...KeyRecord.properties, revoked: Type.Literal(true) });
 
 /** The id matches no key, or no valid one. */
 class KeyNotFoundError extends AppError {
@@ -57,13 +41,32 @@ class KeyNotFoundError extends AppError {
   override readonly hint = "`flagkeep keys list` shows the IDs.";
 }
 
-interface CreateOptions {
-  user?: string;
+interface User {
+  email: string;
+  isActive: boolean;
+}
+
+/** The users of the keys that the caller can see, by id. */
+async function getUsers(caller: Caller, options: CallOptions): Promise<Map<number, User>> {
+  if (getServer(options) === undefined)
+    return withMetadata(options, ({ db }) => new Map(listUsers(db).map((each) => [each.id, each])));
+  const { id, email } = (await caller.call(getCurrentUser, { uuid: "@me" })) as { id: number; email: string };
+  return new Map([[id, { email, isActive: true }]]);
+}
+
+/** An unrevoked key with its user. @throws {KeyNotFoundError} */
+async function findKey(caller: Caller, options: CallOptions, id: string): Promise<ApiKey & { user: string }> {
+  const keys = (await caller.call(listPersonalKeys, {})) as ApiKey[];
+  const key = keys.find((one) => one.id === id);
+  if (key === undefined) throw new KeyNotFoundError(`Key ${id} does not exist or is revoked.`);
+  return { ...key, user: (await getUsers(caller, options)).get(key.user_id)?.email ?? "" };
+}
+
+interface CreateOptions extends Omit<CallOptions, "project"> {
   label: string;
   scope: string[];
   project?: number[];
   expires?: Date;
-  json?: true;
 }
 
 const create = withJson(
@@ -86,52 +89,68 @@ const create = withJson(
       "  flagkeep keys create --user ci@example.com --scope feature_flag:read --project 1 --expires 90d --json",
   )
   .action(
-    run((options: CreateOptions) =>
-      withMetadata(options, (metadata) => {
-        const userEmail = options.user ?? onlyUser(metadata);
-        for (const id of options.project ?? []) resolveProjects(metadata, id);
-        const { key, value } = createKey(
-          metadata,
-          {
-            userEmail,
-            label: options.label,
-            scopes: options.scope,
-            projectIds: options.project,
-            expiresAt: options.expires,
-          },
-          { by: osUserAuthor(), now: changeTime() },
-        );
-        if (options.json) return printJson(record(key, userEmail, value));
-        print(value);
-        print(`Key ${key.id} of ${userEmail} with ${key.scopes.join(", ")}. It is shown only once.`);
-      }),
-    ),
+    run(async ({ project: projects, label, scope, expires, ...options }: CreateOptions) => {
+      await withCaller(createPersonalKey, options, async (caller) => {
+        const owner = options.user ?? (await onlyUser(caller, options));
+        await assertProjects(caller, projects ?? []);
+        const key = (await caller.call(createPersonalKey, {
+          ...{ label, scopes: scope },
+          ...(projects === undefined ? {} : { scoped_teams: projects }),
+          ...(expires === undefined ? {} : { expires_at: expires.toISOString() }),
+        })) as ApiKeyWithValue;
+        if (options.json) return printJson({ ...key, user: owner });
+        print(key.value);
+        print(`Key ${key.id} of ${owner} with ${key.scopes.join(", ")}. It is shown only once.`);
+      });
+    }),
   );
+
+/** @throws {AmbiguousSelectorError} several users exist. */
+async function onlyUser(caller: Caller, options: CallOptions): Promise<string> {
+  const [first, ...others] = [...(await getUsers(caller, options)).values()];
+  if (first === undefined || others.length > 0)
+    throw new AmbiguousSelectorError("Several users exist.", "Name one with --user EMAIL.");
+  return first.email;
+}
+
+/** @throws {AmbiguousSelectorError} one does not exist. */
+async function assertProjects(caller: Caller, ids: readonly number[]): Promise<void> {
+  if (ids.length === 0) return;
+  const listed = [false, true].map((archived) => caller.list(listAllProjects, { archived }));
+  const known = new Set(((await Promise.all(listed)).flat() as { id: number }[]).map(({ id }) => id));
+  const unknown = ids.find((id) => !known.has(id));
+  if (unknown !== undefined)
+    throw new AmbiguousSelectorError(
+      `Project ${unknown} does not exist.`,
+      "See `flagkeep projects list --all`.",
+    );
+}
 
 const list = withJson(
   withSettings(new Command("list"), ["data-dir"]),
   Type.Array(KeyRecord),
   "print the keys as JSON",
 )
-  .description("List active personal API keys, newest first.")
+  .description("List active personal API keys, newest first; on a server, those of the key's user.")
   .addHelpText("after", "\nExample:\n  flagkeep keys list --json")
   .action(
-    run((options: { json?: true }) =>
-      withMetadata(options, (metadata) => {
-        const keys = listKeys(metadata.db);
-        const owners = new Map(listUsers(metadata.db).map((user) => [user.email, user]));
-        if (options.json) return printJson(keys.map((key) => record(key, key.userEmail)));
+    run((options: CallOptions) =>
+      withCaller(listPersonalKeys, options, async (caller) => {
+        const keys = (await caller.call(listPersonalKeys, {})) as ApiKey[];
+        const users = await getUsers(caller, options);
+        const email = (key: ApiKey) => users.get(key.user_id)?.email ?? "";
+        if (options.json) return printJson(keys.map((key) => ({ ...key, user: email(key) })));
         printTable(
           ["id", "key", "user", "label", "scopes", "projects", "expires", "last used"],
           keys.map((key) => [
             key.id,
-            key.mask,
-            owners.get(key.userEmail)?.isActive === false ? `${key.userEmail} (inactive)` : key.userEmail,
+            key.mask_value,
+            users.get(key.user_id)?.isActive === false ? `${email(key)} (inactive)` : email(key),
             key.label,
             key.scopes.join(","),
-            key.projectIds.join(",") || "all",
-            key.expiresAt?.toISOString().slice(0, 16) ?? "never",
-            key.lastUsedAt?.toISOString().slice(0, 16) ?? "never",
+            key.scoped_teams.join(",") || "all",
+            key.expires_at?.slice(0, 16) ?? "never",
+            key.last_used_at?.slice(0, 16) ?? "never",
           ]),
         );
       }),
@@ -147,18 +166,18 @@ const revoke = withJson(
   .argument("<id>", "id shown by `flagkeep keys list`")
   .addHelpText("after", "\nExample:\n  flagkeep keys revoke 01a1fb87-7da1-73f7-80e7-91982e7a2fa3")
   .action(
-    run((id: string, options: { json?: true }) =>
-      withMetadata(options, (metadata) => {
-        const { userEmail } = workingKey(metadata, id);
-        const key = revokeKey(metadata, id, changeTime(), osUserAuthor());
-        if (options.json) return printJson({ ...record(key, userEmail), revoked: true });
-        print(`Key ${key.id} (${key.mask}) is revoked.`);
+    run((id: string, options: CallOptions) =>
+      withCaller(revokePersonalKey, options, async (caller) => {
+        const key = await findKey(caller, options, id);
+        await caller.call(revokePersonalKey, { id });
+        if (options.json) return printJson({ ...key, revoked: true });
+        print(`Key ${key.id} (${key.mask_value}) is revoked.`);
       }),
     ),
   );
 
 const show = withJson(withSettings(new Command("show"), ["data-dir"]), ShownKey, "print the key as JSON")
-  .description("Show a personal API key; its value is not stored.")
+  .description("Show a personal API key, also a revoked one; its value is not stored.")
   .argument("<id>", "id shown by `flagkeep keys list`")
   .addHelpText("after", "\nExample:\n  flagkeep keys show 01a1fb87-7da1-73f7-80e7-91982e7a2fa3")
   .action(
@@ -166,8 +185,8 @@ const show = withJson(withSettings(new Command("show"), ["data-dir"]), ShownKey,
       withMetadata(options, (metadata) => {
         const key = listKeys(metadata.db, { includeRevoked: true }).find((one) => one.id === id);
         if (key === undefined) throw new KeyNotFoundError(`Key ${id} does not exist.`);
-        const { value: _, ...shown } = record(key, key.userEmail);
-        const all = { ...shown, revoked_at: key.revokedAt?.toISOString() ?? null };
+        const { value: _, ...shown } = keyBody(key);
+        const all = { ...shown, user: key.userEmail, revoked_at: toApiTimeOrNull(key.revokedAt) };
         if (options.json) return printJson(all);
         for (const [name, value] of Object.entries(all)) print(`${name.padEnd(22)}${value ?? "-"}`);
       }),
@@ -183,16 +202,18 @@ const roll = withJson(
   .argument("<id>", "id shown by `flagkeep keys list`")
   .addHelpText("after", "\nExample:\n  flagkeep keys roll 01a1fb87-7da1-73f7-80e7-91982e7a2fa3 --json")
   .action(
-    run((id: string, options: { json?: true }) =>
-      withMetadata(options, (metadata) => {
-        const { userEmail } = workingKey(metadata, id);
-        const { key, value } = rollKey(metadata, id, changeTime(), osUserAuthor());
-        if (options.json) return printJson(record(key, userEmail, value));
-        print(value);
-        print(`Key ${key.id} of ${userEmail} is rolled. It is shown only once.`);
+    run((id: string, options: CallOptions) =>
+      withCaller(rollPersonalKey, options, async (caller) => {
+        const { user: owner } = await findKey(caller, options, id);
+        const key = (await caller.call(rollPersonalKey, { id })) as ApiKeyWithValue;
+        if (options.json) return printJson({ ...key, user: owner });
+        print(key.value);
+        print(`Key ${key.id} of ${owner} is rolled. It is shown only once.`);
       }),
     ),
   );
+
+for (const command of [create, list, revoke, roll]) withServer(command);
 
 export const keys = new Command("keys")
   .description(
@@ -207,17 +228,3 @@ export const keys = new Command("keys")
   .addCommand(show)
   .addCommand(revoke)
   .addCommand(roll);
-
-/** An unrevoked key. @throws {KeyNotFoundError} */
-function workingKey(metadata: Metadata, id: string) {
-  const key = listKeys(metadata.db).find((one) => one.id === id);
-  if (key === undefined) throw new KeyNotFoundError(`Key ${id} does not exist or is revoked.`);
-  return key;
-}
-
-function onlyUser(metadata: Metadata): string {
-  const users = listUsers(metadata.db);
-  if (users.length !== 1)
-    throw new AmbiguousSelectorError("Several users exist.", "Name one with --user EMAIL.");
-  return users[0]!.email;
-}

@@ -60,7 +60,7 @@ function localCaller(
   const organizationId = organization?.id ?? project?.organizationId;
   const author =
     organizationId === undefined ? osUserAuthor() : creatingAuthor(metadata, organizationId, options.user);
-  const actor = { kind: "operator", author, skipsApproval: options.confirm };
+  const actor = { kind: "operator", author, userEmail: options.user, skipsApproval: options.confirm };
   const run = (of: Operation, input: Members, page: object = {}) =>
     (of.run as Run)(
       { stores, actor, organization, project, now: changeTime(), baseUrl: () => getBaseUrl(options) },

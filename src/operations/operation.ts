@@ -34,6 +34,8 @@ export type Actor =
   | {
       readonly kind: "operator";
       readonly author: Author;
+      /** E-mail address of the user for whom the operator acts. */
+      readonly userEmail?: string | undefined;
       /** Applies changes of protected flags without a change request. */
       readonly skipsApproval?: boolean;
     };

@@ -77,7 +77,7 @@ function managedKey(context: Context, id: string): PersonalKey {
   return found;
 }
 
-const listPersonalKeys = operation({
+export const listPersonalKeys = operation({
   ...{ id: "personal_keys.list", on: "user", tag },
   summary: "List the personal API keys of the current user",
   description: "Newest first, not paginated. Requires a key with the scope `*` and no restriction.",
@@ -88,7 +88,7 @@ const listPersonalKeys = operation({
   run: (context: Context) => managedKeys(context).map(keyBody),
 });
 
-const createPersonalKey = operation({
+export const createPersonalKey = operation({
   ...{ id: "personal_keys.create", on: "user", tag },
   summary: "Create a personal API key",
   description: "Only this response contains the clear value. At most 10 keys per user.",
@@ -118,6 +118,7 @@ const createPersonalKey = operation({
 /** E-mail address of the owner of a new key. @throws {InvalidFieldError} the operator named none of several users. */
 function getOwner({ stores, actor }: Context): string {
   if (actor.kind === "user") return actor.user.email;
+  if (actor.userEmail !== undefined) return actor.userEmail;
   const users = listUsers(stores.metadata.db);
   if (users.length === 1) return users[0]!.email;
   throw new InvalidFieldError("user", "required", "Several users exist. Name one.");
@@ -182,7 +183,7 @@ function getChange({
   return { label, scopes, projectIds, organizationIds };
 }
 
-const revokePersonalKey = operation({
+export const revokePersonalKey = operation({
   ...{ id: "personal_keys.delete", on: "user", tag },
   summary: "Revoke a personal API key",
   description: "The key and the sessions created with it end immediately.",
@@ -194,7 +195,7 @@ const revokePersonalKey = operation({
   },
 });
 
-const rollPersonalKey = operation({
+export const rollPersonalKey = operation({
   ...{ id: "personal_keys.roll", on: "user", tag },
   summary: "Roll a personal API key",
   description: "The old value and the sessions created with it end immediately.",

@@ -69,17 +69,21 @@ describe("keys", () => {
       scopes: ["*"],
       scoped_teams: [],
       scoped_organizations: [],
-      created_at: instant,
+      user_id: 1,
+      created_at: apiTime,
       last_used_at: null,
+      last_rolled_at: null,
       expires_at: null,
     };
     expect(await json("keys", "show", before.id)).toEqual({ ...shown, revoked_at: null } as never);
     const after = (await json("keys", "roll", before.id)) as { value: string };
-    expect(after).toEqual({ ...shown, value: expect.stringMatching(/^phx_/) } as never);
+    expect(after).toEqual({
+      ...{ ...shown, last_rolled_at: apiTime, value: expect.stringMatching(/^phx_/) },
+    } as never);
     expect(after.value).not.toBe(before.value);
     expect(lastActivity()).toEqual(byOperator("PersonalAPIKey", "updated"));
     await json("keys", "revoke", before.id);
-    expect(await json("keys", "show", before.id)).toMatchObject({ revoked_at: instant });
+    expect(await json("keys", "show", before.id)).toMatchObject({ revoked_at: apiTime });
     expect(await refused("keys", "roll", before.id)).toMatchObject({ code: 1 });
   });
 

@@ -233,6 +233,32 @@ describe("flags", () => {
   });
 });
 
+describe("keys", () => {
+  for (const [place, where] of [
+    ["in a data directory", local],
+    ["on a server", remote],
+  ] as const) {
+    test(`are created, listed, rolled and revoked ${place}`, async () => {
+      const args = ["keys", "create", "--label", place, "--scope", "feature_flag:read", "--project", "1"];
+      const created = (await json([...args, "--expires", "90d"], where())) as { id: string; value: string };
+      const { id, value } = created;
+      expect(created).toMatchObject({ label: place, user: "owner@example.com", scoped_teams: [1] });
+      const shown = (await api(`/api/personal_api_keys/${id}/`)) as object;
+      expect(await json(["keys", "list"], where())).toContainEqual({ ...shown, user: "owner@example.com" });
+      const rolled = (await json(["keys", "roll", id], where())) as { value: string };
+      expect(rolled).toMatchObject({ id, value: expect.stringMatching(/^phx_/) });
+      expect(rolled.value).not.toBe(value);
+      expect(await json(["keys", "revoke", id], where())).toMatchObject({ id, revoked: true });
+      expect((await server.api(`/api/personal_api_keys/${id}/`)).status).toBe(404);
+      for (const command of ["roll", "revoke"])
+        expect(await flagkeep(["keys", command, id, ...where()])).toEqual({
+          ...{ code: 1, stdout: "" },
+          stderr: `flagkeep: Key ${id} does not exist or is revoked. \`flagkeep keys list\` shows the IDs.\n`,
+        });
+    });
+  }
+});
+
 test("organization set updates what the API shows, from both places", async () => {
   const path = "/api/organizations/@current/";
   for (const [where, name] of [
