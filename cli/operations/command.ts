@@ -127,7 +127,7 @@ function getOptions(of: Operation): MemberOption[] {
 function derivedOptions(member: string, schema: TSchema, form: CommandOption | undefined): Option[] {
   const name = member.replaceAll("_", "-");
   const description = form?.description ?? (schema.description as string | undefined) ?? name;
-  if (form !== undefined) {
+  if (form?.flags !== undefined) {
     const option = new Option(form.flags, description);
     return [form.choices === undefined ? option : option.choices(form.choices)];
   }

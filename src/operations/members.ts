@@ -33,8 +33,15 @@ import {
   uuid,
 } from "../http/schemas.ts";
 import { toApiTime } from "../lib/api-time.ts";
-import { PermissionDeniedError } from "../lib/errors.ts";
-import { type Lookup, listOperation, type OrganizationContext, operation } from "./operation.ts";
+import {
+  type CommandArgument,
+  type CommandOption,
+  getAuthor,
+  type Lookup,
+  listOperation,
+  type OrganizationContext,
+  operation,
+} from "./operation.ts";
 
 type Context = OrganizationContext<{ metadata: Metadata }>;
 type MemberRecord = Static<typeof MemberBody>;
@@ -68,9 +75,9 @@ export const listAllMembers = listOperation({
   summary: "List the members of an organization",
   http: { method: "GET", path: "/members", answer: "One page of members." },
   cli: {
-    name: "members",
+    name: "members list",
     description: "List the members of the organization and their levels.",
-    examples: ["members --json"],
+    examples: ["members list --json"],
     formerJson: {
       // The API's `id` is that of the membership, its `level` a number.
       properties: { id: Type.Integer(), email: Type.String(), level: Type.String() },
@@ -108,12 +115,44 @@ export const memberByEmail: Lookup = {
   missing: (email) => `${email} is not a member of the organization.`,
 };
 
+const emailArgument: CommandArgument = {
+  name: "email",
+  description: "e-mail address of a member",
+  member: "uuid",
+  lookup: memberByEmail,
+};
+const levelOption: CommandOption = {
+  flags: "--level <level>",
+  description: "organization level",
+  choices: Object.keys(membershipLevels),
+  parse: (level: string) => membershipLevels[level as keyof typeof membershipLevels],
+};
+/** Settings that determine the address of one-time links. */
+const linkSettings = ["host", "port", "public-url"] as const;
+const summarize = ({ user, level, is_active: isActive }: MemberRecord) =>
+  `${user.email} is ${level === membershipLevels.member ? "a" : "an"} ${levelName(level)}${isActive ? "" : ", inactive"}.`;
+const linkHint = "The link works once, for 24 hours:";
+
 export const addNewMember = operation({
   ...{ id: "members.create", on: "organization", scope, tag },
   summary: "Add a member to an organization",
   description:
     "Returns a one-time link: its holder chooses the password. Admins and owners only, for levels up to their own. The link becomes invalid when its creator loses the permission to create it.",
   http: { method: "POST", path: "/members", status: 201, answer: "The new member.", makesCredential: true },
+  cli: {
+    name: "members add",
+    description: "Add a member, and print a one-time link for a new user.",
+    examples: ["members add ann@example.com --level admin"],
+    settings: linkSettings,
+    arguments: [{ name: "email", description: "e-mail address", member: "email" }],
+    options: {
+      level: { ...levelOption, description: "organization level; default: member" },
+      first_name: { flags: "--first-name <name>", description: "first name of a new user" },
+      last_name: { flags: "--last-name <name>", description: "last name of a new user" },
+    },
+    done: (member: Static<typeof NewMemberBody>) =>
+      `${summarize(member)}${member.console_url === null ? "" : `\n${linkHint}\n${member.console_url}`}`,
+  },
   input: object({
     email: string({ max: 320 }),
     level: optional(intEnum(levels)),
@@ -146,7 +185,10 @@ export const getOneMember = operation({
     memberBody(metadata.db, getMember(metadata.db, organization.id, id)),
 });
 
-const memberChange = { level: optional(intEnum(levels)), is_active: optional(bool()) };
+const memberChange = {
+  level: optional(intEnum(levels)),
+  is_active: optional(bool()),
+};
 
 export const updateOneMember = operation({
   ...{ id: "members.update", on: "organization", scope, tag },
@@ -158,6 +200,14 @@ export const updateOneMember = operation({
     requiresReauthentication: ({ level }) => level !== undefined,
     makesCredential: ({ stores: { metadata }, organization }: Context, of: MemberChange) =>
       isGranting(metadata.db, organization.id, of.uuid, { level: of.level, isActive: of.is_active }),
+  },
+  cli: {
+    name: "members set",
+    description: "Update the level of a member, or deactivate or reactivate the user.",
+    examples: ["members set ann@example.com --level owner", "members set ann@example.com --no-is-active"],
+    arguments: [emailArgument],
+    options: { level: levelOption, is_active: { description: "whether the user can sign in and use keys" } },
+    done: summarize,
   },
   input: object({ uuid: uuid(), ...memberChange }),
   inputExample: { level: 8 },
@@ -179,6 +229,17 @@ export const removeOneMember = operation({
   summary: "Remove a member",
   description: "Admins and owners only, or your own membership. The last owner cannot be removed.",
   http: { method: "DELETE", path: "/members/:uuid" },
+  cli: {
+    name: "members remove",
+    description: "Remove a member from the organization and its roles.",
+    examples: ["members remove ann@example.com"],
+    arguments: [emailArgument],
+    result: {
+      schema: object({ ...MemberBody.properties, removed: Type.Literal(true) }),
+      of: ({ found }: { found: { email: MemberRecord } }) => ({ ...found.email, removed: true }),
+    },
+    done: ({ user }: MemberRecord) => `${user.email} is no longer a member.`,
+  },
   input: byUuid,
   run: (context: Context, { uuid: id }) => removeMember(context.stores.metadata, getActor(context), id),
 });
@@ -207,7 +268,7 @@ export const revokeKeyOfMember = operation({
     const actor = getActor(context);
     const key = keysOfMember(metadata, actor, member).find((each) => each.id === id);
     if (key === undefined) throw notFound();
-    revokeKey(metadata, key.id, context.now, actor.by.id);
+    revokeKey(metadata, key.id, context.now, actor.by);
   },
 });
 
@@ -220,6 +281,14 @@ export const createLinkOfMember = operation({
     ...{ method: "POST", path: "/members/:uuid/link", status: 201, answer: "The link." },
     makesCredential: true,
   },
+  cli: {
+    name: "members link",
+    description: "Create a one-time link with which a member chooses a password; earlier links stop working.",
+    examples: ["members link ann@example.com"],
+    settings: linkSettings,
+    arguments: [emailArgument],
+    done: ({ console_url: url }: Static<typeof LinkBody>) => `${linkHint}\n${url}`,
+  },
   input: byUuid,
   output: LinkBody,
   example: exampleLink,
@@ -227,10 +296,10 @@ export const createLinkOfMember = operation({
     linkBody(context, inviteMember(context.stores.metadata, getActor(context), id)),
 });
 
-/** @throws {PermissionDeniedError} for the operator: levels are compared with the acting user's. */
 function getActor({ organization, actor, now }: Context): MemberActor {
-  if (actor.kind !== "user") throw new PermissionDeniedError("Only users have this permission.");
-  return { organizationId: organization.id, by: actor.user, keyId: actor.keyId, now };
+  const user = actor.kind === "user" ? actor.user : undefined;
+  const keyId = actor.kind === "user" ? actor.keyId : null;
+  return { organizationId: organization.id, user, by: getAuthor(actor), keyId, now };
 }
 
 async function linkBody(

@@ -326,8 +326,8 @@ export interface CommandArgument {
 
 /** An option for a member whose name, values or help differ from the API's. */
 export interface CommandOption {
-  /** Such as `--flags-access <level>`. */
-  flags: string;
+  /** Such as `--flags-access <level>`; default: from the member. */
+  flags?: string;
   description: string;
   choices?: readonly string[];
   /** Turns what was typed into the member's value. */

@@ -95,7 +95,37 @@ export const accountInvocations: Record<string, Invocation> = {
       missing("email"),
     ],
   },
-  members: { args: () => [], wrong: [{ args: ["--organization", "none"], code: 1, says: "--organization" }] },
+  "members list": {
+    args: () => [],
+    wrong: [{ args: ["--organization", "none"], code: 1, says: "--organization" }],
+  },
+  "members add": {
+    args: () => ["fred@example.com", "--level", "admin"],
+    wrong: [
+      { args: ["owner@example.com"], code: 2, says: "already a member" },
+      { args: ["x@example.com", "--level", "king"], code: 2, says: "Allowed choices" },
+      missing("email"),
+    ],
+  },
+  "members set": {
+    args: () => ["dan@example.com", "--level", "admin"],
+    wrong: [
+      { args: ["nobody@example.com", "--level", "admin"], code: 1, says: "not a member" },
+      { args: ["owner@example.com"], code: 2, says: "Nothing to change" },
+      { args: ["owner@example.com", "--no-is-active"], code: 2, says: "owner" },
+    ],
+  },
+  "members link": {
+    args: () => ["dan@example.com"],
+    wrong: [{ args: ["nobody@example.com"], code: 1, says: "not a member" }],
+  },
+  "members remove": {
+    args: () => ["eve@example.com"],
+    wrong: [
+      { args: ["nobody@example.com"], code: 1, says: "not a member" },
+      { args: ["owner@example.com"], code: 2, says: "owner" },
+    ],
+  },
   "roles create": {
     args: () => ["Release"],
     wrong: [{ args: ["Has"], code: 2, says: "already" }, missing("name")],

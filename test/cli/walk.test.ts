@@ -122,7 +122,7 @@ function fill(dataDir: string): Record<string, string> {
   const user = (email: string) => createUser(metadata, { email, organizationId, level: "member" });
   const role = (name: string) => createRole(metadata, { organizationId, name, by: null }, now);
   const ann = user("ann@example.com");
-  user("bob@example.com");
+  for (const name of ["bob", "dan", "eve"]) user(`${name}@example.com`);
   setUserActive(metadata, "bob@example.com", false);
   for (const name of ["Second", "Third"])
     createProject(metadata, { organizationId, name, timezone: "UTC" }, null);

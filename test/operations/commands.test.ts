@@ -233,6 +233,51 @@ describe("flags", () => {
   });
 });
 
+describe("members", () => {
+  for (const [place, where] of [
+    ["in a data directory", local],
+    ["on a server", remote],
+  ] as const) {
+    const email = `${place.replaceAll(" ", "-")}@example.com`;
+
+    test(`are added, updated, invited and removed ${place}`, async () => {
+      const added = (await json(["members", "add", email, "--level", "admin"], where())) as {
+        user: { uuid: string };
+        console_url: string;
+      };
+      expect(added).toMatchObject({ level: 8, is_active: true, user: { email } });
+      expect(added.console_url).toStartWith(`${server.url}/console/setup#`);
+      const path = `/api/organizations/@current/members/${added.user.uuid}/`;
+      const updated = await json(["members", "set", email, "--level", "member", "--no-is-active"], where());
+      expect(updated).toMatchObject({ level: 1, is_active: false });
+      expect(await api(path)).toEqual(updated as never);
+      expect(await json(["members", "set", email, "--is-active"], where())).toMatchObject({
+        is_active: true,
+      });
+      const link = (await json(["members", "link", email], where())) as { console_url: string };
+      expect(link.console_url).toStartWith(`${server.url}/console/setup#`);
+      expect(await flagkeep(["members", "remove", email, ...where()])).toEqual({
+        ...{ code: 0, stderr: "", stdout: `${email} is no longer a member.\n` },
+      });
+      expect((await server.api(path)).status).toBe(404);
+    });
+
+    test(`the last owner stays ${place}`, async () => {
+      for (const change of [["set", "--level", "member"], ["set", "--no-is-active"], ["remove"]]) {
+        const [command, ...options] = change;
+        const args = ["members", command!, "owner@example.com", ...options, ...where()];
+        expect(await flagkeep(args)).toMatchObject({ code: 2, stdout: "" });
+      }
+    });
+  }
+
+  test("without a subcommand are listed", async () => {
+    const listed = await flagkeep(["members", ...local()]);
+    expect(listed).toEqual(await flagkeep(["members", "list", ...local()]));
+    expect(listed.stdout).toContain("owner@example.com");
+  });
+});
+
 describe("keys", () => {
   for (const [place, where] of [
     ["in a data directory", local],
@@ -240,7 +285,12 @@ describe("keys", () => {
   ] as const) {
     test(`are created, listed, rolled and revoked ${place}`, async () => {
       const args = ["keys", "create", "--label", place, "--scope", "feature_flag:read", "--project", "1"];
-      const created = (await json([...args, "--expires", "90d"], where())) as { id: string; value: string };
+      // In a data directory several users exist.
+      const owner = where === local ? ["--user", "owner@example.com"] : [];
+      const created = (await json([...args, ...owner, "--expires", "90d"], where())) as {
+        id: string;
+        value: string;
+      };
       const { id, value } = created;
       expect(created).toMatchObject({ label: place, user: "owner@example.com", scoped_teams: [1] });
       const shown = (await api(`/api/personal_api_keys/${id}/`)) as object;

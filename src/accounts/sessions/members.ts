@@ -26,14 +26,17 @@ import { getPassword, insertSetupLink } from "./setup-links.ts";
 /** Author and organization of a change. */
 export interface Actor {
   organizationId: string;
-  by: User;
+  /** The acting user, whose level limits the change; absent: the server's operator, without a limit. */
+  user?: User | undefined;
+  /** For the activity log. */
+  by: Author;
   /** The personal key of the request, or of its session. */
   keyId: string | null;
   now: Date;
 }
 
-/** The same for the server's operator, and for the activity log. */
-type ByAuthor = Pick<Actor, "organizationId" | "now"> & { by: Author };
+/** The part of it that the activity log needs. */
+type ByAuthor = Pick<Actor, "organizationId" | "by" | "now">;
 
 /** A one-time link's token. */
 export interface Invitation {
@@ -54,11 +57,11 @@ const levelNames = new Map<number, LevelName>(
  */
 export function addMember(
   metadata: Metadata,
-  { organizationId, by, keyId, now }: Actor,
+  { organizationId, user: acting, by, keyId, now }: Actor,
   input: { email: string; level: number; firstName?: string; lastName?: string },
 ): { member: Member; invitation: Invitation | undefined } {
   return metadata.change((t) => {
-    const own = assertAdmin(t, organizationId, by);
+    const own = assertAdmin(t, organizationId, acting);
     assertLevel(own, input.level);
     const known = findUserByEmail(t, input.email);
     if (known !== undefined && getLevel(t, organizationId, known.id) > 0) {
@@ -68,7 +71,7 @@ export function addMember(
     const added = known ?? insertUser(t, { ...input, level, organizationId }, now);
     if (known !== undefined) {
       // Versions before this check kept the roles of removed members.
-      leaveRoles(t, { organizationId, userId: known.id, by: by.id }, now);
+      leaveRoles(t, { organizationId, userId: known.id, by }, now);
       t.insert(membership)
         .values({
           ...{ id: Bun.randomUUIDv7(), organizationId, userId: known.id, level: input.level },
@@ -77,10 +80,10 @@ export function addMember(
         .run();
     }
     bumpRevision(t, "keys");
-    recordUser(t, added, "created", { organizationId, by: by.id }, now);
+    recordUser(t, added, "created", { organizationId, by }, now);
     // A link signs in as its user, so existing users of other organizations never get one.
     const invitation =
-      known === undefined ? insertSetupLink(t, added.id, { userId: by.id, keyId }, now) : undefined;
+      known === undefined ? insertSetupLink(t, added.id, linkCreator(acting, keyId), now) : undefined;
     return { member: getMember(t, organizationId, added.uuid), invitation };
   });
 }
@@ -93,18 +96,18 @@ export function addMember(
  */
 export function inviteMember(
   metadata: Metadata,
-  { organizationId, by, keyId, now }: Actor,
+  { organizationId, user: acting, by, keyId, now }: Actor,
   id: string,
 ): Invitation {
   return metadata.change((t) => {
-    const own = assertAdmin(t, organizationId, by);
+    const own = assertAdmin(t, organizationId, acting);
     const { user: of, level } = getMember(t, organizationId, id);
     assertLevel(own, level);
-    assertOnlyHere(t, organizationId, of);
+    if (acting !== undefined) assertOnlyHere(t, organizationId, of);
     if (!of.isActive) throw new InvalidFieldError("user", "inactive", `${of.email} is deactivated.`);
     t.delete(setupLink).where(eq(setupLink.userId, of.id)).run();
-    recordUser(t, of, "link_created", { organizationId, by: by.id }, now);
-    return insertSetupLink(t, of.id, { userId: by.id, keyId }, now);
+    recordUser(t, of, "link_created", { organizationId, by }, now);
+    return insertSetupLink(t, of.id, linkCreator(acting, keyId), now);
   });
 }
 
@@ -131,25 +134,25 @@ export function isGranting(
  */
 export function updateMember(
   metadata: Metadata,
-  { organizationId, by, now }: Actor,
+  { organizationId, user: acting, by, now }: Actor,
   id: string,
   change: { level?: number; isActive?: boolean },
 ): Member {
   return metadata.change((t) => {
-    const own = assertAdmin(t, organizationId, by);
+    const own = assertAdmin(t, organizationId, acting);
     const before = getMember(t, organizationId, id);
     assertLevel(own, before.level);
     const level = change.level ?? before.level;
     assertLevel(own, level);
     const isActive = change.isActive ?? before.user.isActive;
     if (level < membershipLevels.owner || !isActive) assertAnotherOwner(t, before);
-    if (level !== before.level) changeLevel(t, before, level, { organizationId, by: by.id, now });
+    if (level !== before.level) changeLevel(t, before, level, { organizationId, by, now });
     if (isActive !== before.user.isActive) {
-      assertOnlyHere(t, organizationId, before.user);
+      if (acting !== undefined) assertOnlyHere(t, organizationId, before.user);
       t.update(user).set({ isActive }).where(eq(user.id, before.user.id)).run();
       if (!isActive) endSessionsAndLinks(t, before.user.id);
       const activity = isActive ? "activated" : "deactivated";
-      recordUser(t, before.user, activity, { organizationId, by: by.id }, now);
+      recordUser(t, before.user, activity, { organizationId, by }, now);
     }
     bumpRevision(t, "keys");
     return getMember(t, organizationId, id);
@@ -194,17 +197,21 @@ function changeLevel(
  * @throws {PermissionDeniedError} not an admin and not oneself, or the member is above one's own level.
  * @throws {InvalidFieldError} it is the last owner.
  */
-export function removeMember(metadata: Metadata, { organizationId, by, now }: Actor, id: string): void {
+export function removeMember(
+  metadata: Metadata,
+  { organizationId, user: acting, by, now }: Actor,
+  id: string,
+): void {
   metadata.change((t) => {
     const member = getMember(t, organizationId, id);
-    if (member.user.id !== by.id) assertLevel(assertAdmin(t, organizationId, by), member.level);
+    if (member.user.id !== acting?.id) assertLevel(assertAdmin(t, organizationId, acting), member.level);
     assertAnotherOwner(t, member);
     t.delete(membership).where(eq(membership.id, member.id)).run();
     endLinks(t, member.user.id);
-    leaveRoles(t, { organizationId, userId: member.user.id, by: by.id }, now);
+    leaveRoles(t, { organizationId, userId: member.user.id, by }, now);
     bumpRevision(t, "keys");
     recordActivity(t, {
-      ...{ by: by.id, organizationId, activity: "deleted", scope: "User" },
+      ...{ by, organizationId, activity: "deleted", scope: "User" },
       ...{ itemId: member.user.id, name: member.user.email, changes: [], now },
     });
   });
@@ -215,8 +222,12 @@ export function removeMember(metadata: Metadata, { organizationId, by, now }: Ac
  *
  * @throws {PermissionDeniedError} not an admin, or the member is above one's own level.
  */
-export function keysOfMember({ db }: Metadata, { organizationId, by }: Actor, id: string): PersonalKey[] {
-  const own = assertAdmin(db, organizationId, by);
+export function keysOfMember(
+  { db }: Metadata,
+  { organizationId, user: acting }: Pick<Actor, "organizationId" | "user">,
+  id: string,
+): PersonalKey[] {
+  const own = assertAdmin(db, organizationId, acting);
   const { user: of, level } = getMember(db, organizationId, id);
   assertLevel(own, level);
   return listKeys(db, { userId: of.id });
@@ -239,11 +250,16 @@ export function hasPassword(db: Reading, userId: number): boolean {
   return getPassword(db, userId) !== undefined;
 }
 
-function assertAdmin(t: Reading, organizationId: string, by: User): number {
-  const level = getLevel(t, organizationId, by.id);
+/** The level of the acting user; the operator has an owner's. @throws {PermissionDeniedError} */
+function assertAdmin(t: Reading, organizationId: string, acting: User | undefined): number {
+  const level = acting === undefined ? membershipLevels.owner : getLevel(t, organizationId, acting.id);
   if (level >= membershipLevels.admin) return level;
   throw new PermissionDeniedError("You need to have admin level or higher.");
 }
+
+/** A link loses its effect with the permission of its creator; the operator's never does. */
+const linkCreator = (acting: User | undefined, keyId: string | null) =>
+  acting === undefined ? null : { userId: acting.id, keyId };
 
 function assertLevel(own: number, level: number): void {
   if (level > own) throw new PermissionDeniedError("Only owners can change an owner.");
