@@ -99,14 +99,16 @@ export class AppendReader {
 
 /** Serializes the result of an append: its first sequence number, or its error. */
 export function replyFrame(id: number, result: number | Error): Buffer {
-  const frame = Buffer.alloc(replyBytes);
+  const frame = Buffer.allocUnsafe(replyBytes);
   frame.writeUInt32LE(id, 0);
-  if (typeof result === "number") frame.writeDoubleLE(result, 5);
-  else {
-    const reason = result instanceof JournalUnavailableError ? reasons.indexOf(result.reason) : -1;
-    frame.writeUInt8(reason === -1 ? failed : reason + 1, 4);
-  }
+  frame.writeUInt8(typeof result === "number" ? durable : statusOf(result), 4);
+  frame.writeDoubleLE(typeof result === "number" ? result : 0, 5);
   return frame;
+}
+
+function statusOf(error: Error): number {
+  const reason = error instanceof JournalUnavailableError ? reasons.indexOf(error.reason) : -1;
+  return reason === -1 ? failed : reason + 1;
 }
 
 /** Reads the reply at an offset. */
