@@ -78,7 +78,7 @@ const laterPages = {
     () => import("./pages/live.tsx").then(({ LivePage }) => LivePage),
     getPlaceholder("events"),
   ),
-  sql: lazyPage(() => import("./pages/sql.tsx").then(({ Sql }) => Sql), getPlaceholder("sql")),
+  sql: lazyPage(() => import("./pages/sql/sql.tsx").then(({ Sql }) => Sql), getPlaceholder("sql")),
   explore: lazyPage(
     () => import("./pages/explore/explore.tsx").then(({ Explore }) => Explore),
     getPlaceholder("explore"),

@@ -39,10 +39,16 @@ const colours = HighlightStyle.define([
 ]);
 
 const look = EditorView.theme({
-  "&": { color: "var(--text)", backgroundColor: "var(--surface)", fontSize: "14px", minHeight: "9rem" },
+  "&": {
+    color: "var(--text)",
+    backgroundColor: "var(--surface)",
+    fontSize: "14px",
+    minHeight: "9rem",
+    height: "100%",
+  },
   "&.cm-focused": { outline: "none" },
   ".cm-content": { fontFamily: "var(--mono)", caretColor: "var(--text)", padding: "0.6rem 0" },
-  ".cm-scroller": { overflow: "auto", maxHeight: "24rem", lineHeight: "1.55" },
+  ".cm-scroller": { overflow: "auto", lineHeight: "1.55" },
   ".cm-gutters": { backgroundColor: "transparent", color: "var(--muted)", border: "none" },
   ".cm-cursor": { borderLeftColor: "var(--text)" },
   "&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground": {

@@ -166,7 +166,7 @@ export function DataTable<Row>(props: TableProps<Row>) {
 }
 
 function Header<Row>({
-  column: { id, title, sort },
+  column: { id, title, sort, isNumber },
   order,
   onOrder,
 }: {
@@ -176,7 +176,7 @@ function Header<Row>({
 }) {
   if (sort === undefined || onOrder === undefined) {
     return (
-      <div role="columnheader" class={`td ${id}`}>
+      <div role="columnheader" class={isNumber ? `td ${id} number` : `td ${id}`}>
         {title}
       </div>
     );
@@ -187,7 +187,7 @@ function Header<Row>({
   return (
     <div
       role="columnheader"
-      class={`td ${id}`}
+      class={isNumber ? `td ${id} number` : `td ${id}`}
       aria-sort={isSorted ? (isDescending ? "descending" : "ascending") : undefined}
     >
       <button type="button" class="sort" onClick={() => onOrder(isSorted ? reversed : sort)}>

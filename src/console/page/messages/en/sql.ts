@@ -1,6 +1,17 @@
 import { counted, number } from "../../lib/format.ts";
 
 export const sql = {
+  queries: "Queries",
+  query: (position: number) => `Query ${position}`,
+  newQuery: "New query",
+  closeQuery: (position: number) => `Close query ${position}`,
+  tabsMax: (count: number) => `At most ${counted(count, "query", "queries")}`,
+  addToDashboard: "Add to dashboard",
+  example: (value: string) => `Example: ${value}`,
+  kinds: {
+    ...{ uuid: "UUID", text: "text", integer: "integer", number: "number", boolean: "boolean" },
+    ...{ instant: "timestamp", json: "JSON", list: "list" },
+  },
   editor: "Statement",
   run: "Run",
   cancel: "Cancel",

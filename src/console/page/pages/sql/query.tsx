@@ -1,53 +1,36 @@
-/** SQL over the project's views: run, cancel, show as table or chart, download as CSV or Parquet. */
+/** A SQL query: run, cancel, show as table or chart, download as CSV or Parquet, save. */
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { exportColumns } from "../../../events/export/columns.ts";
-import { Chart } from "../components/chart.tsx";
-import { downloadRows } from "../components/download.ts";
-import { Segments } from "../components/fields.tsx";
-import { NameBars } from "../components/name-bars.tsx";
-import { Page } from "../components/page.tsx";
-import { Button } from "../components/primitives.tsx";
-import { SaveInsight } from "../components/save-insight.tsx";
-import { SqlEditor } from "../components/sql-editor.tsx";
-import { Empty, OfflineBar } from "../components/states.tsx";
-import { type Column, DataTable } from "../components/table.tsx";
-import { toast, toastError } from "../components/toast.tsx";
-import { type ApiError, errorMessage, isAbort, queryString, request, toApiError } from "../lib/api.ts";
-import type { FileForm } from "../lib/csv.ts";
-import { decimal, formatValue } from "../lib/format.ts";
-import { useResource } from "../lib/resource.ts";
-import { useAddress } from "../lib/router.ts";
-import { inProject, project } from "../lib/session.ts";
-import { isApple } from "../lib/shortcuts.ts";
-import { readPreference, savePreference } from "../lib/storage.ts";
-import { words } from "../messages/index.ts";
-import { laterWords } from "../messages/later.ts";
-import { usePropertyNames } from "../model/definitions.ts";
-import { kindOfQuery, type Query } from "../model/insight.ts";
+import { downloadRows } from "../../components/download.ts";
+import { Segments } from "../../components/fields.tsx";
+import { Button } from "../../components/primitives.tsx";
+import { SaveInsight } from "../../components/save-insight.tsx";
+import { SqlEditor } from "../../components/sql-editor.tsx";
+import { Empty, OfflineBar } from "../../components/states.tsx";
+import { type ApiError, isAbort, request, toApiError } from "../../lib/api.ts";
+import type { FileForm } from "../../lib/csv.ts";
+import { decimal } from "../../lib/format.ts";
+import { useAddress } from "../../lib/router.ts";
+import { inProject } from "../../lib/session.ts";
+import { isApple } from "../../lib/shortcuts.ts";
+import { readPreference, savePreference } from "../../lib/storage.ts";
+import { laterWords } from "../../messages/later.ts";
+import { usePropertyNames } from "../../model/definitions.ts";
+import { type Answer, Result } from "./result.tsx";
+import { Schema, views } from "./schema.tsx";
 
 const w = laterWords.sql;
 const rowsMax = 10_000;
 const historyMax = 50;
-const savedMax = 200;
-/** Values of date and time columns. */
-const timeForm = /^\d{4}-\d{2}(-\d{2}([T ]\d{2}:\d{2}|$)|$)/;
 
-const views = Object.fromEntries(
-  Object.entries(exportColumns).map(([view, columns]) => [view, columns.map(({ name }) => name)]),
-);
-
-interface Answer {
-  columns: string[];
-  rows: Record<string, unknown>[];
-  truncated: boolean;
-  /** Run time. */
-  seconds: number;
-}
-
-export function Sql() {
+/** @param onText called with the statement as it is typed */
+export function SqlQuery({ first, onText }: { first: string; onText: (text: string) => void }) {
   const { query, set } = useAddress();
-  const [text, setText] = useState(query.q ?? "");
+  const [text, setTyped] = useState(first);
+  const setText = (next: string) => {
+    setTyped(next);
+    onText(next);
+  };
   const [sent, setGiven] = useState<{ text: string; cursor?: number }>({ text });
   const put = (statement: string) => {
     setText(statement);
@@ -57,7 +40,7 @@ export function Sql() {
   const [failure, setFailure] = useState<ApiError>();
   const [seconds, setSeconds] = useState(0);
   const [isRunning, setRunning] = useState(false);
-  const [isSaving, setSaving] = useState(false);
+  const [saving, setSaving] = useState<"insight" | "tile">();
   const [saved, setSaved] = useState(0);
   const [past, setPast] = useState<string[]>(
     () => JSON.parse(readPreference("statements") ?? "[]") as string[],
@@ -102,7 +85,7 @@ export function Sql() {
     }
   };
   useEffect(() => {
-    if (query.q) void run(query.q);
+    if (first !== "" && query.q === first) void run(first);
   }, []);
   const insert = (name: string) =>
     setText(text === "" ? `SELECT ${name} FROM events LIMIT 100` : `${text} ${name}`);
@@ -112,58 +95,19 @@ export function Sql() {
   const repaired = failure && repair(text, failure.detail);
   const isChart = query.form === "chart";
   return (
-    <Page title={words.frame.pages.sql} isWide>
+    <>
       <div class="sql">
-        <aside class="schema stack" aria-label={w.views}>
-          {Object.entries(views).map(([view, columns]) => (
-            <details key={view} open={view === "events"}>
-              <summary>{view}</summary>
-              <ul>
-                {columns.map((column) => (
-                  <li key={column}>
-                    <button type="button" onClick={() => insert(column)}>
-                      {column}
-                    </button>
-                  </li>
-                ))}
-              </ul>
-            </details>
-          ))}
-          {properties.length > 0 && (
-            <details>
-              <summary>{w.properties}</summary>
-              <ul>
-                {properties.map((name) => (
-                  <li key={name}>
-                    <button type="button" onClick={() => insert(`prop('${name.replaceAll("'", "''")}')`)}>
-                      {name}
-                    </button>
-                  </li>
-                ))}
-              </ul>
-            </details>
-          )}
-          <SavedStatements
-            round={saved}
-            onChoose={(statement) => {
-              put(statement);
-              void run(statement);
-            }}
-          />
-          <details>
-            <summary>{w.history}</summary>
-            {past.length === 0 && <p class="muted">{w.noHistory}</p>}
-            <ul>
-              {past.map((statement) => (
-                <li key={statement}>
-                  <button type="button" title={statement} onClick={() => put(statement)}>
-                    {statement.slice(0, 60)}
-                  </button>
-                </li>
-              ))}
-            </ul>
-          </details>
-        </aside>
+        <Schema
+          properties={properties}
+          saved={saved}
+          past={past}
+          onInsert={insert}
+          onChoose={(statement) => {
+            put(statement);
+            void run(statement);
+          }}
+          onRecall={put}
+        />
         <div class="stack sql-main">
           <SqlEditor
             label={w.editor}
@@ -206,7 +150,8 @@ export function Sql() {
                   {w.csv}
                 </Button>
                 <Button onClick={() => void exportAs("parquet")}>{w.parquet}</Button>
-                <Button onClick={() => setSaving(true)}>{w.save}</Button>
+                <Button onClick={() => setSaving("tile")}>{w.addToDashboard}</Button>
+                <Button onClick={() => setSaving("insight")}>{w.save}</Button>
               </span>
             )}
           </div>
@@ -263,113 +208,18 @@ export function Sql() {
           )}
         </div>
       </div>
-      {isSaving && (
+      {saving && (
         <SaveInsight
           query={{ kind: "DataVisualizationNode", source: { kind: "HogQLQuery", query: text } }}
-          title={w.saveTitle}
-          isFound
+          title={saving === "tile" ? w.addToDashboard : w.saveTitle}
+          isFound={saving === "insight"}
           onClose={() => {
-            setSaving(false);
+            setSaving(undefined);
             setSaved((count) => count + 1);
           }}
         />
       )}
-    </Page>
-  );
-}
-
-function Result({ answer, isChart }: { answer: Answer; isChart: boolean }) {
-  if (answer.rows.length === 0) return <p class="muted">{w.noRows}</p>;
-  if (isChart) return <ResultChart answer={answer} />;
-  const columns = answer.columns.map(
-    (name): Column<Record<string, unknown>> => ({
-      id: `c-${name}`,
-      title: name,
-      width: "minmax(9rem, 1fr)",
-      isNumber: true,
-      cell: (row) => (row[name] === null ? <span class="muted">null</span> : formatValue(row[name])),
-    }),
-  );
-  return (
-    <div class="wide-table">
-      <DataTable
-        label={words.frame.pages.sql}
-        columns={columns}
-        count={answer.rows.length}
-        rowAt={(index) => answer.rows[index]}
-        keyOf={(row) => answer.rows.indexOf(row)}
-        rowHeight={36}
-        narrowHeight={36}
-        isAlwaysTable
-      />
-    </div>
-  );
-}
-
-function ResultChart({ answer }: { answer: Answer }) {
-  const [first, ...others] = answer.columns;
-  const isNumber = (value: unknown) =>
-    typeof value === "number" || (typeof value === "string" && value !== "" && !Number.isNaN(Number(value)));
-  const numbers = others.filter((name) =>
-    answer.rows.every((row) => row[name] === null || isNumber(row[name])),
-  );
-  if (first === undefined || numbers.length === 0) return <p class="muted">{w.noChart}</p>;
-  const chart = {
-    label: words.frame.pages.sql,
-    summary: w.rowCount(answer.rows.length),
-    names: answer.rows.map((row) =>
-      formatValue(row[first]).replace(/T00:00:00(\.0+)?(Z|[+-]\d\d:?\d\d)?$/, ""),
-    ),
-    series: numbers.map((name) => ({ name, values: answer.rows.map((row) => Number(row[name] ?? 0)) })),
-  };
-  const isName = (value: unknown) => typeof value === "string" && !isNumber(value) && !timeForm.test(value);
-  return answer.rows.some((row) => isName(row[first])) ? <NameBars {...chart} /> : <Chart {...chart} />;
-}
-
-interface SavedInsight {
-  id: number;
-  name: string;
-  query: Query;
-}
-
-/** Saved SQL statements. */
-function SavedStatements({ round, onChoose }: { round: number; onChoose: (statement: string) => void }) {
-  const found = useResource<{ results: SavedInsight[] }>(`saved ${project.value?.id} ${round}`, (signal) =>
-    request(inProject(`insights/${queryString({ limit: savedMax })}`), { signal }),
-  );
-  const statements = (found.data?.results ?? []).filter(({ query }) => kindOfQuery(query) === "sql");
-  const remove = ({ id, name }: SavedInsight, deleted: boolean) => {
-    request(inProject(`insights/${id}/`), { method: "PATCH", body: { deleted } }).then(
-      () => {
-        found.reload();
-        if (deleted) toast(w.removed(name), () => remove({ id, name, query: {} }, false));
-      },
-      (error) => toastError(errorMessage(error)),
-    );
-  };
-  if (statements.length === 0) return null;
-  return (
-    <details open>
-      <summary>{w.savedList}</summary>
-      <ul>
-        {statements.map((insight) => (
-          <li key={insight.id} class="row apart">
-            <button
-              type="button"
-              onClick={() => onChoose(String((insight.query.source as Query | undefined)?.query ?? ""))}
-            >
-              {insight.name || `#${insight.id}`}
-            </button>
-            <Button
-              kind="quiet"
-              icon="close"
-              label={w.remove(insight.name)}
-              onClick={() => remove(insight, true)}
-            />
-          </li>
-        ))}
-      </ul>
-    </details>
+    </>
   );
 }
 
