@@ -28,6 +28,7 @@ import surveysSql from "./migrations/017-surveys.sql" with { type: "text" };
 import rollbackConditionsSql from "./migrations/018-rollback-conditions.sql" with { type: "text" };
 import surveyIterationsSql from "./migrations/019-survey-iterations.sql" with { type: "text" };
 import flagViewsSql from "./migrations/020-flag-views.sql" with { type: "text" };
+import webExperimentsSql from "./migrations/021-web-experiments.sql" with { type: "text" };
 import * as schema from "./schema.ts";
 
 export type Schema = typeof schema;
@@ -58,6 +59,7 @@ const metadataMigrations: readonly Migration[] = [
   { version: 18, name: "rollback conditions", sql: rollbackConditionsSql },
   { version: 19, name: "survey iterations", sql: surveyIterationsSql },
   { version: 20, name: "flag views", sql: flagViewsSql },
+  { version: 21, name: "web experiments", sql: webExperimentsSql },
 ];
 
 /** The part that cluster nodes share in PostgreSQL. */

@@ -56,6 +56,7 @@ export const experiment = sqliteTable("experiment", {
   createdById: integer("created_by_id"),
   createdAt: instant("created_at").notNull(),
   updatedAt: instant("updated_at").notNull(),
+  webVariants: json<JsonObject>("web_variants"),
 });
 
 export const earlyAccessFeature = sqliteTable("early_access_feature", {

@@ -19,6 +19,7 @@ export const routeScopes = [
   ...(["experiment_saved_metric:read", "experiment_saved_metric:write"] as const),
   ...(["early_access_feature:read", "early_access_feature:write"] as const),
   ...(["survey:read", "survey:write"] as const),
+  ...(["web_experiment:read", "web_experiment:write"] as const),
   ...(["query:read", "group:read"] as const),
   ...(["event_definition:read", "property_definition:read"] as const),
   ...(["ingestion_warning:read", "activity_log:read"] as const),

@@ -23,6 +23,7 @@ import { shareLinkOperations } from "./share-links.ts";
 import { surveyResultOperations } from "./survey-results.ts";
 import { surveyOperations } from "./surveys.ts";
 import { userOperations } from "./users.ts";
+import { webExperimentOperations } from "./web-experiments.ts";
 import { webhookOperations } from "./webhooks.ts";
 
 export const operations: readonly Operation[] = [
@@ -46,6 +47,7 @@ export const operations: readonly Operation[] = [
   ...holdoutOperations,
   ...savedMetricOperations,
   ...planningOperations,
+  ...webExperimentOperations,
   ...dashboardOperations,
   ...insightOperations,
   ...shareLinkOperations,

@@ -5,12 +5,13 @@ import type { Metadata } from "../accounts/metadata.ts";
 import type { Config } from "../config/settings.ts";
 import { consolePath, consoleRoutes } from "../console/routes.ts";
 import { sharedRoutes } from "../dashboards/api/shared.ts";
-import { publicFeatureRoutes } from "../early-access/public-route.ts";
+import { publicFeatureRoutes, publicKeyError } from "../early-access/public-route.ts";
 import { EngineClient } from "../engine/client.ts";
 import type { EngineSupervisor } from "../engine/supervisor.ts";
 import { eventRoutes } from "../events/api/events.ts";
 import { type LiveEvents, liveRoutes } from "../events/api/live.ts";
 import { queryRoutes } from "../events/api/query.ts";
+import { publicWebExperimentRoutes } from "../experiments/api/public-route.ts";
 import { experimentQueries } from "../experiments/api/query-kinds.ts";
 import { RollbackMonitor } from "../experiments/rollback-monitor.ts";
 import type { OverrideWriter } from "../flags/evaluation-context/override-writer.ts";
@@ -140,6 +141,7 @@ export function createServerApp(parts: AppDeps): App {
       }),
       ...publicFeatureRoutes({ metadata }),
       ...publicSurveyRoutes({ metadata }),
+      ...publicWebExperimentRoutes({ metadata, keyError: publicKeyError }),
       ...managementRoutes({
         ...{ metadata, people, flagSets, groupTypes, payloads: parts.payloads, log },
         secrets: parts.secrets,

@@ -43,6 +43,7 @@ import { shareLinkOperations } from "../operations/share-links.ts";
 import { surveyResultOperations } from "../operations/survey-results.ts";
 import { surveyOperations } from "../operations/surveys.ts";
 import { userOperations } from "../operations/users.ts";
+import { webExperimentOperations } from "../operations/web-experiments.ts";
 import type { WebhookStores } from "../operations/webhook-schemas.ts";
 import { webhookOperations } from "../operations/webhooks.ts";
 import { definitionRoutes } from "../persons/api/definitions.ts";
@@ -96,6 +97,7 @@ export function managementRoutes(deps: ManagementDeps): Route[] {
     ...operationRoutes(experimentOperations, deps),
     ...operationRoutes([...holdoutOperations, ...savedMetricOperations, ...planningOperations], deps),
     ...experimentRoutes(deps),
+    ...operationRoutes(webExperimentOperations, deps),
     ...operationRoutes(earlyAccessOperations, deps),
     ...surveyRoutes(deps),
     ...operationRoutes([...surveyOperations, ...surveyResultOperations], deps),

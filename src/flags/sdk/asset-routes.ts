@@ -25,10 +25,7 @@ const jsonType = "application/json";
 const versionShape = /^\d+(?:\.\d+\.\d+[\w.+-]*)?$/;
 
 /** Empty lists of unsupported features, so that libraries continue. */
-const emptyLists: readonly (readonly [string, string])[] = [
-  ["/api/web_experiments", '{"experiments":[]}'],
-  ["/api/product_tours", '{"product_tours":[]}'],
-];
+const emptyLists: readonly (readonly [string, string])[] = [["/api/product_tours", '{"product_tours":[]}']];
 
 const fileRoute = clientRoutes(publicFilesProfile);
 

@@ -162,10 +162,7 @@ describe("the browser library", () => {
 });
 
 describe("features that are not offered here", () => {
-  const lists: [path: string, body: object][] = [
-    ["/api/web_experiments", { experiments: [] }],
-    ["/api/product_tours", { product_tours: [] }],
-  ];
+  const lists: [path: string, body: object][] = [["/api/product_tours", { product_tours: [] }]];
   for (const [path, body] of lists) {
     test(path, async () => {
       for (const spelling of [path, `${path}/`, `${path}/?token=${server.token}&_=17`]) {

@@ -1,0 +1,132 @@
+/** Web experiments: experiments whose variants change pages, without code of the site (contract: experiments 1.6). */
+
+import { randomBytes } from "node:crypto";
+import { and, asc, desc, eq, isNotNull } from "drizzle-orm";
+import { bumpRevision, flagRevision, type MetadataTx, type Reading } from "../accounts/db.ts";
+import { experiment, flag } from "../accounts/schema.ts";
+import { keyFromName } from "../flags/rules/key.ts";
+import { getVariants } from "../flags/rules/types.ts";
+import { findFlag } from "../flags/store/flag.ts";
+import type { FlagWriteDeps } from "../flags/store/flag-writes.ts";
+import { toApiTime } from "../lib/api-time.ts";
+import { NotFoundError } from "../lib/errors.ts";
+import { isJsonObject, type JsonObject } from "../lib/json.ts";
+import { createExperiment, type ExperimentActor, updateExperiment } from "./actions.ts";
+import { getStatus } from "./states.ts";
+import { type Experiment, getExperiment, writeExperiment } from "./store.ts";
+import { readWebVariants } from "./web-variants.ts";
+
+const randomKeyBytes = 5;
+const keyNameLengthMax = 300;
+
+const isWeb = (projectId: number) =>
+  and(eq(experiment.projectId, projectId), eq(experiment.deleted, false), isNotNull(experiment.webVariants));
+
+/** Newest first. */
+export function listWebExperiments(db: Reading, projectId: number): Experiment[] {
+  return db
+    .select()
+    .from(experiment)
+    .where(isWeb(projectId))
+    .orderBy(desc(experiment.createdAt), desc(experiment.id))
+    .all();
+}
+
+/** @throws {NotFoundError} */
+export function getWebExperiment(db: Reading, projectId: number, id: number): Experiment {
+  const found = getExperiment(db, projectId, id);
+  if (found.webVariants === null) throw new NotFoundError();
+  return found;
+}
+
+/** The API's form, which is also what visitors get; the shares are those of the flag. */
+export function webExperimentBody(db: Reading, of: Experiment) {
+  const { key = "", filters = {} } = findFlag(db, of.projectId, of.flagId) ?? {};
+  const shares = new Map(getVariants(filters).map((one) => [one.key, one.rollout_percentage ?? 0]));
+  const variants = Object.entries(of.webVariants ?? {}).map(([name, variant]) => [
+    name,
+    { ...(isJsonObject(variant) ? variant : {}), rollout_percentage: shares.get(name) ?? 0 },
+  ]);
+  return {
+    ...{ id: of.id, name: of.name, created_at: toApiTime(of.createdAt), feature_flag_key: key },
+    variants: Object.fromEntries(variants) as JsonObject,
+  };
+}
+
+/** Running web experiments for visitors. */
+export function publicWebExperiments(db: Reading, projectId: number): JsonObject[] {
+  return db
+    .select({ row: experiment, active: flag.active })
+    .from(experiment)
+    .innerJoin(flag, eq(flag.id, experiment.flagId))
+    .where(isWeb(projectId))
+    .orderBy(asc(experiment.createdAt), asc(experiment.id))
+    .all()
+    .filter(({ row, active }) => getStatus(row, active) === "running")
+    .map(({ row }) => webExperimentBody(db, row));
+}
+
+export interface WebExperimentInput {
+  name?: string | undefined;
+  variants?: JsonObject | undefined;
+  start_date?: string | null | undefined;
+  end_date?: string | null | undefined;
+  archived?: boolean | undefined;
+}
+
+/** Creates a draft and its flag. @throws {InvalidFieldError} */
+export function createWebExperiment(
+  deps: FlagWriteDeps,
+  actor: ExperimentActor,
+  { name, variants: sent }: { name: string; variants: JsonObject },
+): Experiment {
+  const { variants, shares } = readWebVariants(sent);
+  const suffix = randomBytes(randomKeyBytes).toString("hex");
+  const key = `${keyFromName(name).slice(0, keyNameLengthMax)}-web-experiment-feature-${suffix}`;
+  const filters = {
+    groups: [{ properties: [], rollout_percentage: 100 }],
+    multivariate: { variants: shares },
+  };
+  return deps.metadata.change((t) => {
+    const created = createExperiment(deps, actor, {
+      ...{ name, type: "web", feature_flag_key: key, feature_flag: { filters } },
+    });
+    return write(t, created, variants, actor);
+  });
+}
+
+/** Changes a web experiment; shares of a launched one change only through its flag. */
+export function updateWebExperiment(
+  deps: FlagWriteDeps,
+  actor: ExperimentActor,
+  id: number,
+  { variants: sent, ...input }: WebExperimentInput,
+): Experiment {
+  return deps.metadata.change((t) => {
+    getWebExperiment(t, actor.project.id, id);
+    const read = sent === undefined ? undefined : readWebVariants(sent);
+    const parameters = read === undefined ? {} : { parameters: { feature_flag_variants: read.shares } };
+    const after = updateExperiment(deps, actor, id, { ...input, ...parameters });
+    return write(t, after, read?.variants ?? after.webVariants!, actor);
+  });
+}
+
+/** @throws {NotFoundError} */
+export function deleteWebExperiment(deps: FlagWriteDeps, actor: ExperimentActor, id: number): void {
+  deps.metadata.change((t) => {
+    getWebExperiment(t, actor.project.id, id);
+    updateExperiment(deps, actor, id, { deleted: true });
+    bumpRevision(t, flagRevision(actor.project.id));
+  });
+}
+
+function write(
+  t: MetadataTx,
+  of: Experiment,
+  webVariants: JsonObject,
+  { project, now }: ExperimentActor,
+): Experiment {
+  const after = writeExperiment(t, of, { webVariants }, now);
+  bumpRevision(t, flagRevision(project.id));
+  return after;
+}

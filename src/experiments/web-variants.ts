@@ -1,0 +1,96 @@
+/**
+ * What variants of web experiments change on a page. posthog-js applies them on the pages of every visitor: permission to
+ * edit experiments must not allow running scripts there, so HTML and CSS are checked when they are saved.
+ *
+ * Source: contract, experiments 1.6. Messages are those of PostHog.
+ */
+
+import { InvalidFieldError } from "../lib/errors.ts";
+import { sanitizeHtml } from "../lib/html.ts";
+import { isJsonObject, type Json, type JsonObject } from "../lib/json.ts";
+
+const transformsMax = 100;
+const textLengthMax = 10_000;
+const control = "control";
+/** Loads something from elsewhere, or leaves the style sheet. */
+const unsafeCss = /url\s*\(|@import|expression\s*\(|image-set\s*\(|[<\\]/i;
+const urlMatches = ["exact", "is_not", "regex", "not_regex", "icontains", "not_icontains"];
+const utmNames = ["utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content"];
+
+function fail(message: string): never {
+  throw new InvalidFieldError("variants", "invalid_input", message);
+}
+
+export interface WebVariants {
+  /** By variant, without the shares, which are the flag's. */
+  variants: JsonObject;
+  /** Variants of the flag. */
+  shares: JsonObject[];
+}
+
+/** @throws {InvalidFieldError} */
+export function readWebVariants(sent: JsonObject): WebVariants {
+  if (!Object.hasOwn(sent, control)) fail("Experiment should contain a control variant");
+  const entries = Object.entries(sent).map(([key, variant]) => {
+    if (!isJsonObject(variant)) return fail(`Experiment variant '${key}' must be an object`);
+    const share = variant.rollout_percentage;
+    if (typeof share !== "number")
+      return fail(`Experiment variant '${key}' does not have any rollout percentage`);
+    return { key, share, read: readVariant(key, variant) };
+  });
+  return {
+    variants: Object.fromEntries(entries.map(({ key, read }) => [key, read])),
+    shares: entries.map(({ key, share }) => ({ key, rollout_percentage: share })),
+  };
+}
+
+function readVariant(key: string, { transforms, conditions }: JsonObject): JsonObject {
+  if (key === control && (transforms === undefined || transforms === null)) return {};
+  if (!Array.isArray(transforms) || transforms.length === 0)
+    return fail(`Experiment variant '${key}' does not have any element transforms`);
+  if (transforms.length > transformsMax)
+    fail(`Experiment variant '${key}' has ${transforms.length} transforms; the maximum is ${transformsMax}`);
+  return {
+    transforms: transforms.map((one, index) => readTransform(one, index, key)),
+    ...(isJsonObject(conditions) ? { conditions: readConditions(conditions, key) } : {}),
+  };
+}
+
+/** Only known members are kept: older versions of posthog-js apply others without checks. */
+function readTransform(sent: Json, index: number, key: string): JsonObject {
+  const name = `Experiment transform [${index}] variant '${key}'`;
+  if (!isJsonObject(sent) || typeof sent.selector !== "string" || sent.selector.trim() === "")
+    return fail(`${name} does not have a valid selector`);
+  const read: JsonObject = { selector: textOf(sent.selector, `${name}: selector`) };
+  if (isSet(sent.text)) read.text = textOf(sent.text, `${name}: text`);
+  if (isSet(sent.html)) read.html = sanitizeHtml(textOf(sent.html, `${name}: html`));
+  if (isSet(sent.css)) {
+    const css = textOf(sent.css, `${name}: css`);
+    if (unsafeCss.test(css)) fail(`${name}: css must not load anything or contain \`<\` or \`\\\``);
+    read.css = css;
+  }
+  if (Object.keys(read).length === 1) fail(`${name} must have text, html or css`);
+  return read;
+}
+
+const isSet = (value: Json | undefined): value is Json => value !== undefined && value !== null;
+
+function textOf(value: Json, name: string): string {
+  if (typeof value === "string" && value.length <= textLengthMax) return value;
+  return fail(`${name} must be a text of at most ${textLengthMax.toLocaleString("en-US")} characters`);
+}
+
+function readConditions({ url, urlMatchType, utm }: JsonObject, key: string): JsonObject {
+  const read: JsonObject = {};
+  if (isSet(url)) read.url = textOf(url, `Experiment variant '${key}': url`);
+  if (isSet(urlMatchType)) {
+    if (!urlMatches.includes(urlMatchType as string))
+      fail(`Experiment variant '${key}': urlMatchType must be one of: ${urlMatches.join(", ")}`);
+    read.urlMatchType = urlMatchType;
+  }
+  if (isJsonObject(utm))
+    read.utm = Object.fromEntries(
+      utmNames.flatMap((name) => (isSet(utm[name]) ? [[name, textOf(utm[name], name)] as const] : [])),
+    );
+  return read;
+}

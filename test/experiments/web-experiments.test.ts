@@ -1,0 +1,88 @@
+/** Web experiments: their flag, what visitors get, and what is rejected. Source: contract, experiments 1.6. */
+
+import { expect, test } from "bun:test";
+import { publicWebExperiments } from "../../src/experiments/web-experiments.ts";
+import { TestServer } from "../support/management-server.ts";
+
+const path = "/api/projects/1/web_experiments/";
+const change = (more: object = {}) => ({ selector: "#buy", text: "Buy now", ...more });
+const variants = (transforms: unknown = [change()]) => ({
+  control: { rollout_percentage: 50 },
+  test: { rollout_percentage: 50, transforms },
+});
+
+test("a web experiment is public while it runs; its shares are those of its flag", async () => {
+  using server = new TestServer();
+  const shown = () => publicWebExperiments(server.metadata.db, 1);
+  const created = await server.ask("POST", path, { body: { name: "Buy Now", variants: variants() } });
+  expect(created.status).toBe(201);
+  const { id, feature_flag_key: key } = created.body;
+  expect(key).toMatch(/^buy-now-web-experiment-feature-[0-9a-f]{10}$/);
+  expect(created.body.variants).toEqual(variants());
+  const { body: experiment } = await server.ask("GET", `/api/projects/1/experiments/${id}/`);
+  expect(experiment).toMatchObject({
+    ...{ type: "web", status: "draft", feature_flag_key: key },
+    feature_flag: { active: false },
+  });
+  expect(shown()).toEqual([]);
+  const other = {
+    control: { rollout_percentage: 90 },
+    test: { rollout_percentage: 10, transforms: [change()] },
+  };
+  expect((await server.ask("PATCH", `${path}${id}/`, { body: { variants: other } })).body.variants).toEqual(
+    other,
+  );
+  await server.ask("POST", `/api/projects/1/experiments/${id}/launch/`, { body: {} });
+  expect(shown()).toMatchObject([{ id, name: "Buy Now", feature_flag_key: key, variants: other }]);
+  const late = await server.ask("PATCH", `${path}${id}/`, { body: { variants: variants() } });
+  expect([late.status, late.body.code]).toEqual([400, "experiment_running"]);
+  const text = { ...other, test: { ...other.test, transforms: [change({ text: "Order" })] } };
+  expect((await server.ask("PATCH", `${path}${id}/`, { body: { variants: text } })).status).toBe(200);
+  expect(JSON.stringify(shown())).toContain("Order");
+  await server.ask("POST", `/api/projects/1/experiments/${id}/pause/`, { body: {} });
+  expect(shown()).toEqual([]);
+  expect((await server.ask("GET", path)).body.count).toBe(1);
+  expect((await server.ask("DELETE", `${path}${id}/`)).status).toBe(204);
+  expect((await server.ask("GET", `${path}${id}/`)).status).toBe(404);
+});
+
+test("HTML is sanitized, and members that are not known are dropped", async () => {
+  using server = new TestServer();
+  const hostile = change({
+    ...{ html: "<b>New</b><img src=x onerror=alert(1)><script>alert(1)</script>", css: "color: red" },
+    ...{ attributes: [{ name: "onclick", value: "alert(1)" }], imgUrl: "https://elsewhere.example/x.png" },
+  });
+  const { body } = await server.ask("POST", path, { body: { name: "x", variants: variants([hostile]) } });
+  expect(body.variants.test.transforms).toEqual([change({ html: "<b>New</b>", css: "color: red" })]);
+  const { body: patched } = await server.ask("PATCH", `/api/projects/1/experiments/${body.id}/`, {
+    body: { parameters: { web_variants: hostile, variants: hostile } },
+  });
+  expect(patched.type).toBe("web");
+  const { body: after } = await server.ask("GET", `${path}${body.id}/`);
+  expect(after.variants.test.transforms).toEqual(body.variants.test.transforms);
+});
+
+test.each([
+  ["no control", { test: variants().test }, "should contain a control variant"],
+  ["no share", { control: {} }, "does not have any rollout percentage"],
+  ["no transforms", { ...variants(), test: { rollout_percentage: 50 } }, "any element transforms"],
+  ["no selector", variants([{ text: "x" }]), "does not have a valid selector"],
+  ["nothing to change", variants([{ selector: "#x" }]), "must have text, html or css"],
+  [
+    "CSS that loads",
+    variants([change({ css: "background: URL (//e.example)" })]),
+    "css must not load anything",
+  ],
+  [
+    "CSS with an escape",
+    variants([change({ css: "background: u\\72l(//e)" })]),
+    "css must not load anything",
+  ],
+  ["an import", variants([change({ css: "@import 'x'" })]), "css must not load anything"],
+  ["many transforms", variants(Array(101).fill(change())), "the maximum is 100"],
+  ["one variant", { control: { rollout_percentage: 100 } }, "2 to 20 variants"],
+])("rejects %s", async (_, sent, detail) => {
+  using server = new TestServer();
+  const { status, body } = await server.ask("POST", path, { body: { name: "x", variants: sent } });
+  expect([status, body.detail]).toEqual([400, expect.stringContaining(detail)]);
+});
