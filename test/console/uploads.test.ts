@@ -71,6 +71,48 @@ describe.skipIf(chromiumPath === undefined)("uploads", () => {
     expect(troubles).toEqual([]);
   });
 
+  test("a table is previewed, its columns are mapped, and rejected rows are shown with reasons", async () => {
+    const rows = [
+      "who;what;at;note",
+      ...Array.from({ length: 30 }, (_, row) => `user-${row};click;2025-02-01T00:00:00Z;"a;b"`),
+    ];
+    rows[3] = "user-2;click;never;x";
+    const { page, context, troubles } = await open();
+    await page.goto("/console/instance");
+    await page.getByRole("button", { name: "Import a file" }).click();
+    const dialog = page.getByRole("dialog", { name: "Import a file" });
+    await dialog
+      .getByLabel("File", { exact: true })
+      .setInputFiles({ name: "clicks.csv", mimeType: "text/csv", buffer: Buffer.from(rows.join("\n")) });
+    await dialog.getByText("Preview: first 20 rows").waitFor();
+    const table = dialog.getByRole("region", { name: "Preview" });
+    expect(await table.getByRole("columnheader").allTextContents()).toEqual(["who", "what", "at", "note"]);
+    expect(await table.getByRole("row").count()).toBe(21);
+    await table.getByRole("cell", { name: "a;b" }).first().waitFor();
+    await dialog.getByLabel("event", { exact: true }).selectOption("what");
+    await dialog.getByLabel("distinct_id", { exact: true }).selectOption("who");
+    await dialog.getByLabel("timestamp", { exact: true }).selectOption("at");
+    expect(await axeFindings(page)).toEqual([]);
+    await dialog.getByRole("button", { name: "Upload" }).click();
+    await page.getByText("Summary of the dry run: nothing was loaded").waitFor();
+    await page.getByRole("button", { name: "Load it" }).click();
+    await until(
+      async () => (await server.query("SELECT count(*) AS n FROM events WHERE event = 'click'"))[0]?.n === 29,
+      "the events are loaded",
+    );
+    await page.getByText("Rejected rows").click();
+    await page
+      .getByRole("region", { name: "Rejected rows: clicks.csv" })
+      .getByText("timestamp")
+      .first()
+      .waitFor();
+    expect(await axeFindings(page)).toEqual([]);
+    await page.getByRole("button", { name: "Remove clicks.csv" }).click();
+    await page.getByText("Nothing was imported").waitFor();
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
   test("a fixed cohort is made of a file and of ids that are typed", async () => {
     const { page, context, troubles } = await open();
     await page.goto("/console/cohorts/new");

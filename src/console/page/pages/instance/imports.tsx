@@ -1,25 +1,23 @@
 /** Imports of past events: uploads a file in parts; shows progress of the background load; cancels and resumes. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { Dialog } from "../../components/dialog.tsx";
-import { Checkbox, FileField, Select } from "../../components/fields.tsx";
 import { Badge, Button, RelativeTime } from "../../components/primitives.tsx";
 import { Content, Empty } from "../../components/states.tsx";
-import { toast, toastError } from "../../components/toast.tsx";
-import { errorMessage, queryString, request, send } from "../../lib/api.ts";
+import { toastError } from "../../components/toast.tsx";
+import { errorMessage, request, send } from "../../lib/api.ts";
 import { download } from "../../lib/csv.ts";
 import { duration, number, percent, size } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
-import { inProject, project, projects } from "../../lib/session.ts";
+import { projects } from "../../lib/session.ts";
 import { words } from "../../messages/index.ts";
 import { laterWords } from "../../messages/later.ts";
+import { ImportRejects } from "./import-rejects.tsx";
 import { type ImportSummary, ImportSummaryView } from "./import-summary.tsx";
+import { SendFile } from "./send-file.tsx";
 
 const w = laterWords.instance.imports;
 const busyMs = 1_000;
 const idleMs = 15_000;
-/** Below the server's default body limit. */
-const partBytes = 8_000_000;
 
 interface Import {
   id: string;
@@ -143,6 +141,10 @@ export function Imports({ onDone }: { onDone: () => void }) {
                   )}
                   {run.error && <p class="error">{run.error}</p>}
                   {run.summary && <ImportSummaryView summary={run.summary} />}
+                  {/* A dry run counts reasons and keeps no records. */}
+                  {run.progress.rejected > 0 && !run.dry_run && !isBusy(run) && (
+                    <ImportRejects name={run.name} path={getPath(run, "rejects/")} />
+                  )}
                 </li>
               ))}
             </ul>
@@ -184,63 +186,4 @@ function formatProgress({ state, received_bytes: received, progress }: Import): 
     ...(state === "running" && left !== null ? [w.left(duration(left))] : []),
     w.rejected(number(progress.rejected)),
   ].join(" · ");
-}
-
-function SendFile({ onClose, onDone }: { onClose: () => void; onDone: () => void }) {
-  const [file, setFile] = useState<File>();
-  const [isDry, setDry] = useState(false);
-  const [target, setTarget] = useState(String(project.value?.id ?? ""));
-  const [sent, setSent] = useState<number>();
-  const [error, setError] = useState<string>();
-  const sendAll = async () => {
-    if (file === undefined) return;
-    setError(undefined);
-    setSent(0);
-    try {
-      const path = target === "" ? inProject("imports/") : `/api/projects/${target}/imports/`;
-      const query = queryString({ name: file.name, dry_run: isDry, start: false });
-      const { id } = await request<{ id: string }>(`${path}${query}`, { method: "POST" });
-      for (let offset = 0; offset < file.size; offset += partBytes) {
-        await request(`${path}${id}/parts/?offset=${offset}`, {
-          method: "POST",
-          file: file.slice(offset, offset + partBytes),
-        });
-        setSent(Math.min(file.size, offset + partBytes));
-      }
-      await request(`${path}${id}/start/`, { method: "POST", body: {} });
-      toast(w.started(file.name));
-      onDone();
-    } catch (failure) {
-      setError(errorMessage(failure));
-      setSent(undefined);
-    }
-  };
-  return (
-    <Dialog
-      title={w.add}
-      onClose={onClose}
-      onSubmit={sendAll}
-      actions={
-        <Button kind="main" type="submit" isDisabled={file === undefined || sent !== undefined}>
-          {w.send}
-        </Button>
-      }
-    >
-      <p class="help">{w.help}</p>
-      <FileField label={w.file} onChoose={setFile} />
-      <Select
-        label={words.frame.project}
-        value={target}
-        choices={projects.value.map(({ id, name }) => [String(id), name] as const)}
-        onChange={setTarget}
-      />
-      <Checkbox label={w.dryRunHelp} isOn={isDry} onChange={setDry} />
-      {sent !== undefined && <progress aria-label={w.send} max={file?.size ?? 1} value={sent} />}
-      {error && (
-        <p class="error" role="alert">
-          {error}
-        </p>
-      )}
-    </Dialog>
-  );
 }
