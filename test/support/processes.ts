@@ -18,3 +18,18 @@ function parentOf(pid: number): number | undefined {
     return undefined;
   }
 }
+
+/** A process and those that it and its children have started. */
+export function treeOf(pid: number): number[] {
+  return [pid, ...childrenOf(pid).flatMap(treeOf)];
+}
+
+/** Resident bytes of a process; 0 once it has ended. */
+export function memoryOf(pid: number): number {
+  try {
+    const status = readFileSync(`/proc/${pid}/status`, "utf8");
+    return Number(/^VmRSS:\s*(\d+)/m.exec(status)?.[1] ?? 0) * 1024;
+  } catch {
+    return 0;
+  }
+}
