@@ -1,6 +1,6 @@
 /** A flag's page: its switch, tabs, and the draft being edited. */
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { useRoute } from "preact-iso";
 import { criticalTag } from "../../../../flags/rules/critical-tag.ts";
 import {
@@ -22,7 +22,7 @@ import { words } from "../../messages/index.ts";
 import { useApprovals } from "../../model/approvals.ts";
 import { useBlastRadius } from "../../model/blast-radius.ts";
 import { useCohortNames } from "../../model/definitions.ts";
-import { type Draft, differences, isSame, toDraft } from "../../model/draft.ts";
+import { type Draft, differences, getProblems, isSame, toDraft } from "../../model/draft.ts";
 import { changeFlag, type Flag, restoreFlag, rolloutSummary } from "../../model/flags.ts";
 import { Code } from "./code.tsx";
 import { CopyFlag } from "./copy.tsx";
@@ -96,7 +96,10 @@ function Loaded({
   const changes = differences(toDraft(base), draft);
   const isChanged = changes.length > 0;
   const now = useBlastRadius(base.key, base.filters);
-  const draftReach = useBlastRadius(draft.key, isChanged ? draft.filters : undefined);
+  // A draft that is being typed may be invalid: the effect of the last valid one stays.
+  const valid = useRef(toDraft(base));
+  if (getProblems(draft).size === 0) valid.current = draft;
+  const draftReach = useBlastRadius(valid.current.key, isChanged ? valid.current.filters : undefined);
   const after = isChanged ? draftReach : now;
   const refusal = flag.deleted ? w.deleted(flag.key) : !flag.can_edit && words.flags.notAllowed;
 
@@ -262,7 +265,7 @@ function Loaded({
           <ScheduledBar flag={flag} round={scheduled} />
           <div class="release">
             <Release flag={flag} draft={draft} reach={after} onChange={setDraft} refusal={refusal} />
-            <Effect flag={flag} draft={draft} isChanged={isChanged} now={now} after={after} />
+            <Effect flag={flag} draft={valid.current} isChanged={isChanged} now={now} after={after} />
           </div>
         </>
       )}
