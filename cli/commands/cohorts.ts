@@ -1,11 +1,13 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Command } from "commander";
 import { CohortBody } from "../../src/cohorts/api/cohort-schemas.ts";
-import { listAllCohorts } from "../../src/operations/cohorts.ts";
+import { cohortCommands, listAllCohorts } from "../../src/operations/cohorts.ts";
 import type { Caller } from "../../src/operations/operation.ts";
 import { listAllProjects } from "../../src/operations/projects.ts";
 import { withJson } from "../json-schema.ts";
 import { withCaller } from "../operations/caller.ts";
+import { CohortStores } from "../operations/cohort-stores.ts";
+import { operationGroup } from "../operations/command.ts";
 import { type CallOptions, getServer, withServer } from "../operations/server.ts";
 import { positiveInteger, printJson, printTable, run } from "../output.ts";
 import { withSettings } from "../settings.ts";
@@ -52,7 +54,10 @@ async function projectIds(caller: Caller, options: CallOptions): Promise<number[
   return [...open!, ...(getServer(options) === undefined ? archived! : [])].map(({ id }) => id);
 }
 
-export const cohorts = new Command("cohorts")
-  .description("List cohorts; create them with the API or `flagkeep flags import`.")
-  .addHelpText("after", "\nExample:\n  flagkeep cohorts list --json")
-  .addCommand(list);
+export const cohorts = operationGroup(
+  "cohorts",
+  "List, create, update and delete cohorts.",
+  ["cohorts list --json", "cohorts create Beta --is-static"],
+  cohortCommands,
+  (metadata, options) => new CohortStores(metadata, options),
+).addCommand(list);

@@ -207,6 +207,17 @@ export async function findByArgument(
   return value(record as never);
 }
 
+/** The input of an operation that reads the body itself. */
+function toRaw(of: Operation, input: Members): Members {
+  const inPath = pathMembers(of);
+  const entries = Object.entries(input);
+  const others = entries.filter(([name]) => !inPath.includes(name));
+  return {
+    ...Object.fromEntries(entries.filter(([name]) => inPath.includes(name))),
+    body: Object.fromEntries(others),
+  };
+}
+
 async function callAndPrint(
   of: Operation,
   { input, found, isJson }: { input: Members; found: Members; isJson: boolean },
@@ -225,7 +236,7 @@ async function callAndPrint(
       );
     return;
   }
-  const output = await caller.call(of, input);
+  const output = await caller.call(of, of.http.takesRawBody ? toRaw(of, input) : input);
   const record =
     result === undefined
       ? output

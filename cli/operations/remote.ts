@@ -81,7 +81,7 @@ async function request(
   const inQuery = sendsQuery(of);
   const body = of.http.takesRawBody ? input.body : Object.fromEntries(others);
   const query = inQuery ? `?${getQuery(Object.fromEntries(others))}` : "";
-  const hasBody = !inQuery && otherMembers(of).length > 0;
+  const hasBody = !inQuery && (otherMembers(of).length > 0 || others.length > 0);
   let response: Response;
   try {
     response = await fetch(`${server.url}${getPath(of, options, input)}/${query}`, {

@@ -1,5 +1,6 @@
 /** Cohorts (contract: management-api 6.2). */
 
+import type { Static } from "@sinclair/typebox";
 import type { Metadata } from "../accounts/metadata.ts";
 import { userFinder } from "../accounts/users.ts";
 import {
@@ -21,14 +22,17 @@ import { listCohorts } from "../cohorts/cohorts.ts";
 import { assertCohortNeedsNoApproval } from "../flags/store/protected-flags.ts";
 import { unavailable } from "../http/documented-responses.ts";
 import { readBoolean } from "../http/query.ts";
-import { bool, int, object, optional, pageOf, string } from "../http/schemas.ts";
+import { bool, int, object, optional, pageOf, record, string } from "../http/schemas.ts";
 import { foundPersons, readFoundQuery } from "../persons/api/person-pages.ts";
 import { PersonPage, peopleLimit } from "../persons/api/person-schemas.ts";
 import type { PeopleDb } from "../persons/open.ts";
+import { jsonOptions } from "./experiment-list.ts";
 import {
+  type CommandArgument,
   cursorListOperation,
   getAuthor,
   listOperation,
+  type Operation,
   operation,
   type ProjectContext,
   type RawInput,
@@ -142,6 +146,75 @@ const listMembers = cursorListOperation({
     );
   },
 });
+
+type CohortRecord = Static<typeof CohortBody>;
+
+const idArgument: CommandArgument = {
+  name: "id",
+  description: "cohort id",
+  member: "id",
+  lookup: {
+    in: () => listAllCohorts,
+    matches: ({ id }: CohortRecord, text) => String(id) === text,
+    value: ({ id }: CohortRecord) => id,
+    missing: (text) => `Cohort ${text} does not exist.`,
+  },
+};
+/** Members that commands write; the other ones are PostHog's older forms. */
+const written = { description: optional(string({ blank: true })), filters: optional(record()) };
+const writtenOptions = { description: { description: "description" }, ...jsonOptions(["filters"]) };
+
+/** Commands of their own; the routes are those of the operations. */
+const createCommand = {
+  ...createNewCohort,
+  input: object({ name: CohortInput.properties.name, ...written, is_static: optional(bool()) }),
+  cli: {
+    name: "cohorts create",
+    description: "Create a cohort; a server counts its members.",
+    examples: ["cohorts create Beta --is-static", 'cohorts create Staff --filters "$(cat staff.json)"'],
+    arguments: [{ name: "name", description: "display name", member: "name" }],
+    options: { ...writtenOptions, is_static: { description: "a list of persons instead of conditions" } },
+    hasCreator: true,
+    done: ({ id, name }: CohortRecord) => `Cohort ${name} created (${id}).`,
+  },
+} satisfies Operation;
+const showCommand = {
+  ...getOneCohort,
+  cli: {
+    name: "cohorts show",
+    description: "Show a cohort.",
+    examples: ["cohorts show 3 --json"],
+    arguments: [idArgument],
+    done: ({ id, name, count, filters }: CohortRecord) =>
+      `${name} (${id}): ${count ?? "-"} persons\n${JSON.stringify(filters)}`,
+  },
+} satisfies Operation;
+const setCommand = {
+  ...updateOneCohort,
+  input: object({ id: int(), name: optional(CohortInput.properties.name), ...written }),
+  cli: {
+    name: "cohorts set",
+    description: "Update a cohort; omitted options are kept.",
+    examples: ["cohorts set 3 --name Staff"],
+    arguments: [idArgument],
+    options: { ...writtenOptions, name: { description: "display name" } },
+    done: ({ id, name }: CohortRecord) => `Cohort ${name} (${id}) updated.`,
+  },
+} satisfies Operation;
+const deleteCommand = {
+  ...updateOneCohort,
+  input: object({ id: int() }),
+  cli: {
+    name: "cohorts delete",
+    description: "Delete a cohort that no active flag uses.",
+    examples: ["cohorts delete 3"],
+    arguments: [idArgument],
+    adds: () => ({ deleted: true }),
+    done: ({ id, name }: CohortRecord) => `Cohort ${name} (${id}) deleted.`,
+  },
+} satisfies Operation;
+
+export const cohortCommands: readonly Operation[] = [createCommand, showCommand, setCommand, deleteCommand];
 
 const getActor = ({ project, actor, now }: WriteContext) => ({
   projectId: project.id,

@@ -2,7 +2,26 @@
 
 import { type Invocation, inProject, missing, projectNotANumber, unknownProject } from "./invocation.ts";
 
+const unknownCohort = { args: inProject("99"), code: 1, says: "Cohort 99 does not exist." } as const;
+
 export const productInvocations: Record<string, Invocation> = {
+  "cohorts create": {
+    args: () => inProject("Created", "--is-static"),
+    wrong: [
+      missing("name"),
+      { args: inProject("X", "--filters", "{"), code: 2, says: "--filters is not valid JSON" },
+      { ...unknownProject, args: ["X", ...unknownProject.args] },
+    ],
+  },
+  "cohorts show": { args: () => inProject("1"), wrong: [{ ...unknownCohort }, missing("id")] },
+  "cohorts set": {
+    args: () => inProject("1", "--name", "Renamed"),
+    wrong: [
+      { args: inProject("99", "--name", "X"), code: 1, says: "Cohort 99 does not exist." },
+      { args: inProject("1"), code: 2, says: "Nothing to change" },
+    ],
+  },
+  "cohorts delete": { args: () => inProject("2"), wrong: [{ ...unknownCohort }, missing("id")] },
   "experiments list": {
     args: () => inProject("--status", "running"),
     wrong: [

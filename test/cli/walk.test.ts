@@ -14,6 +14,7 @@ import { createProject } from "../../src/accounts/projects.ts";
 import { addRoleMember, createRole } from "../../src/accounts/roles.ts";
 import { createUser, setUserActive } from "../../src/accounts/users.ts";
 import { createWebhook } from "../../src/accounts/webhooks/webhooks.ts";
+import { createCohort } from "../../src/cohorts/cohorts.ts";
 import { createAnnotation } from "../../src/dashboards/annotations.ts";
 import { createShareLink } from "../../src/dashboards/share-links.ts";
 import { createDashboard } from "../../src/dashboards/store.ts";
@@ -151,6 +152,8 @@ function fill(dataDir: string): Record<string, string> {
       },
     );
   }
+  for (const name of ["kept", "deleted"])
+    createCohort(metadata, { projectId: 1, by: null, fields: { name, isStatic: true } }, now);
   prepareExperiments(metadata, now);
   const keys = ["show", "revoke", "roll"].map((label) => {
     const { key } = createKey(metadata, { userEmail: "owner@example.com", label, scopes: ["*"] });

@@ -337,6 +337,28 @@ test("cohorts list prints those of all projects, or of one, from both places", a
     expect(await json(["cohorts", "list", "--project", String(secondId)], where)).toEqual(expected as never);
 });
 
+test.each([
+  ["in a data directory", local],
+  ["on a server", remote],
+] as const)("cohorts are created, shown, updated and deleted %s", async (place, where) => {
+  const inProject = [...where(), "--project", "1"];
+  const filters = {
+    properties: { type: "AND", values: [{ key: "plan", value: ["pro"], operator: "exact", type: "person" }] },
+  };
+  const args = ["cohorts", "create", place, "--filters", JSON.stringify(filters)];
+  const { id } = (await json(args, inProject)) as { id: number };
+  const path = `/api/projects/1/cohorts/${id}/`;
+  expect(await api(path)).toMatchObject({ name: place, is_static: false, created_by: { id: 1 } });
+  const updated = await json(["cohorts", "set", String(id), "--name", `${place} 2`], inProject);
+  expect(updated).toMatchObject({ id, name: `${place} 2` });
+  expect(await json(["cohorts", "show", String(id)], inProject)).toMatchObject({ id, name: `${place} 2` });
+  const blank = await flagkeep(["cohorts", "set", String(id), "--name", " ", ...inProject]);
+  expect(blank).toEqual({ code: 2, stdout: "", stderr: "flagkeep: The name may not be blank.\n" });
+  expect(await json(["cohorts", "delete", String(id)], inProject)).toMatchObject({ id, deleted: true });
+  const gone = await flagkeep(["cohorts", "delete", String(id), ...inProject]);
+  expect(gone).toEqual({ code: 1, stdout: "", stderr: `flagkeep: Cohort ${id} does not exist.\n` });
+});
+
 describe("servers", () => {
   const list = (args: string[], env: Record<string, string> = {}) =>
     flagkeep(["roles", "list", "--json", ...args], env);
