@@ -45,6 +45,7 @@ import {
   listOperation,
   operation,
   type ProjectContext,
+  slicePage,
 } from "./operation.ts";
 
 const tag = "Early access features";
@@ -141,10 +142,7 @@ export const listAllFeatures = listOperation({
   run: (context: Context, { limit, offset }) => {
     const all = listFeatures(context.stores.metadata.db, context.project.id);
     const finder = users(context);
-    return {
-      count: all.length,
-      results: all.slice(offset, offset + limit).map((of) => body(context, of, finder)),
-    };
+    return slicePage(all, { limit, offset }, (of) => body(context, of, finder));
   },
 });
 

@@ -21,7 +21,7 @@ import {
   getExperimentActor,
   experimentTag as tag,
 } from "./experiment-list.ts";
-import { getAuthor, listOperation, operation } from "./operation.ts";
+import { getAuthor, listOperation, operation, slicePage } from "./operation.ts";
 
 const Texts = { description: optional(nullable(string({ blank: true, max: 3_000 }))) };
 const users = ({ stores }: Context) => userFinder(stores.metadata.db);
@@ -68,10 +68,7 @@ const listAllHoldouts = listOperation({
   example: exampleHoldout,
   run: (context: Context, { limit, offset }) => {
     const all = listHoldouts(context.stores.metadata.db, context.project.id);
-    return {
-      count: all.length,
-      results: all.slice(offset, offset + limit).map((one) => holdoutBody(one, users(context))),
-    };
+    return slicePage(all, { limit, offset }, (one) => holdoutBody(one, users(context)));
   },
 });
 

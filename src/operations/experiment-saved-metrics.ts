@@ -26,7 +26,7 @@ import {
 } from "../http/schemas.ts";
 import { NotFoundError, trimmedString } from "../lib/errors.ts";
 import { type ExperimentContext as Context, experimentTag as tag } from "./experiment-list.ts";
-import { getAuthor, listOperation, operation } from "./operation.ts";
+import { getAuthor, listOperation, operation, slicePage } from "./operation.ts";
 
 const Texts = { description: optional(nullable(string({ blank: true, max: 3_000 }))) };
 const users = ({ stores }: Context) => userFinder(stores.metadata.db);
@@ -46,10 +46,7 @@ const listAllSavedMetrics = listOperation({
   example: exampleSavedMetric,
   run: (context: Context, { limit, offset }) => {
     const all = listSavedMetrics(context.stores.metadata.db, context.project.id);
-    return {
-      count: all.length,
-      results: all.slice(offset, offset + limit).map((one) => savedMetricBody(one, users(context))),
-    };
+    return slicePage(all, { limit, offset }, (one) => savedMetricBody(one, users(context)));
   },
 });
 

@@ -41,6 +41,7 @@ import {
   listOperation,
   type OrganizationContext,
   operation,
+  slicePage,
 } from "./operation.ts";
 
 type Context = OrganizationContext<{ metadata: Metadata }>;
@@ -102,8 +103,7 @@ export const listAllMembers = listOperation({
   example: exampleMember,
   run: ({ stores: { metadata }, organization }: Context, { limit, offset }) => {
     const members = listMembers(metadata.db, organization.id);
-    const shown = members.slice(offset, offset + limit);
-    return { count: members.length, results: shown.map((member) => memberBody(metadata.db, member)) };
+    return slicePage(members, { limit, offset }, (member) => memberBody(metadata.db, member));
   },
 });
 

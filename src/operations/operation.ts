@@ -208,6 +208,15 @@ interface ListResult<Output extends TSchema> {
   results: ResultOf<Static<Output>>[];
 }
 
+/** One page of a list that is in memory. @param toResult formats an item */
+export function slicePage<Item, Result>(
+  all: readonly Item[],
+  { limit, offset }: Page,
+  toResult: (item: Item) => Result,
+): { count: number; results: Result[] } {
+  return { count: all.length, results: all.slice(offset, offset + limit).map((item) => toResult(item)) };
+}
+
 /** Declares an operation that lists: in pages over HTTP, all results on the command line. */
 export function listOperation<
   On extends Context<unknown>,

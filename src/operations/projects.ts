@@ -51,6 +51,7 @@ import {
   type OrganizationContext,
   operation,
   type ProjectContext,
+  slicePage,
 } from "./operation.ts";
 import { assertAdminOf, assertMayGrantFlags } from "./permissions.ts";
 
@@ -151,7 +152,7 @@ function page(
 ) {
   const limits = getLimits(actor);
   const all = usableProjects(metadata, { isArchived, organizationIds, limits });
-  return { count: all.length, results: all.slice(offset, offset + limit).map(projectWriter(limits)) };
+  return slicePage(all, { limit, offset }, projectWriter(limits));
 }
 
 export const listAllProjects = listOperation({

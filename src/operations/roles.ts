@@ -35,6 +35,7 @@ import {
   listOperation,
   type OrganizationContext,
   operation,
+  slicePage,
 } from "./operation.ts";
 import { assertAdmin, assertMayGrantFlags, flagsAccessOption } from "./permissions.ts";
 
@@ -245,7 +246,7 @@ const listRoleMembers = listOperation({
   example: exampleRoleMembership,
   run: (context: Context, { role_id, limit, offset }) => {
     const { members } = roleIn(context, role_id);
-    return { count: members.length, results: members.slice(offset, offset + limit).map(roleMembershipBody) };
+    return slicePage(members, { limit, offset }, roleMembershipBody);
   },
 });
 

@@ -22,6 +22,7 @@ import {
   listOperation,
   operation,
   type ProjectContext,
+  slicePage,
 } from "./operation.ts";
 
 type Context = ProjectContext<{ metadata: Metadata }>;
@@ -98,10 +99,7 @@ const listAllShareLinks = listOperation({
     const of =
       dashboardId !== undefined ? { dashboardId } : insightId !== undefined ? { insightId } : undefined;
     const all = listShareLinks(context.stores.metadata.db, context.project.id, of);
-    return {
-      count: all.length,
-      results: all.slice(offset, offset + limit).map((link) => body(context, link)),
-    };
+    return slicePage(all, { limit, offset }, (link) => body(context, link));
   },
 });
 

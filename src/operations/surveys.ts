@@ -43,6 +43,7 @@ import {
   listOperation,
   operation,
   type ProjectContext,
+  slicePage,
 } from "./operation.ts";
 
 const tag = "Surveys";
@@ -185,10 +186,7 @@ const listAllSurveys = listOperation({
   run: (context: Context, { limit, offset }) => {
     const all = listSurveys(context.stores.metadata.db, context.project.id);
     const finder = users(context);
-    return {
-      count: all.length,
-      results: all.slice(offset, offset + limit).map((of) => body(context, of, finder)),
-    };
+    return slicePage(all, { limit, offset }, (of) => body(context, of, finder));
   },
 });
 

@@ -27,7 +27,7 @@ import type { JsonObject } from "../lib/json.ts";
 import { checkWebhookUrl } from "../operate/webhooks/address.ts";
 import { checkTemplate, formatOf } from "../operate/webhooks/format.ts";
 import { seesServer } from "../operate/webhooks/sources.ts";
-import { type CommandArgument, getAuthor, listOperation, operation } from "./operation.ts";
+import { type CommandArgument, getAuthor, listOperation, operation, slicePage } from "./operation.ts";
 import {
   active,
   body,
@@ -155,8 +155,7 @@ export const listAllWebhooks = listOperation({
   example,
   run: (context: Context, { limit, offset }) => {
     const all = listWebhooks(context.stores.metadata.db, context.project.id);
-    const results = all.slice(offset, offset + limit).map((hook) => body(context, hook));
-    return { count: all.length, results };
+    return slicePage(all, { limit, offset }, (hook) => body(context, hook));
   },
 });
 
