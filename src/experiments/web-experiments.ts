@@ -10,7 +10,7 @@ import { findFlag } from "../flags/store/flag.ts";
 import type { FlagWriteDeps } from "../flags/store/flag-writes.ts";
 import { toApiTime } from "../lib/api-time.ts";
 import { NotFoundError } from "../lib/errors.ts";
-import { isJsonObject, type JsonObject } from "../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../lib/json.ts";
 import { createExperiment, type ExperimentActor, updateExperiment } from "./actions.ts";
 import { getStatus } from "./states.ts";
 import { type Experiment, getExperiment, writeExperiment } from "./store.ts";
@@ -63,7 +63,21 @@ export function publicWebExperiments(db: Reading, projectId: number): JsonObject
     .orderBy(asc(experiment.createdAt), asc(experiment.id))
     .all()
     .filter(({ row, active }) => getStatus(row, active) === "running")
-    .map(({ row }) => webExperimentBody(db, row));
+    .map(({ row }) => {
+      const body = webExperimentBody(db, row);
+      const variants = Object.entries(body.variants).map(([key, variant]) => [key, withTextAsHtml(variant)]);
+      return { ...body, variants: Object.fromEntries(variants) as JsonObject };
+    });
+}
+
+/** posthog-js 1.449 applies `html` and `css`, but not `text`. */
+function withTextAsHtml(variant: Json): Json {
+  if (!isJsonObject(variant) || !Array.isArray(variant.transforms)) return variant;
+  const transforms = variant.transforms.filter(isJsonObject).map((one) => ({
+    ...one,
+    ...(typeof one.text === "string" && one.html === undefined ? { html: Bun.escapeHTML(one.text) } : {}),
+  }));
+  return { ...variant, transforms };
 }
 
 export interface WebExperimentInput {

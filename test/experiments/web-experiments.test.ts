@@ -5,7 +5,7 @@ import { publicWebExperiments } from "../../src/experiments/web-experiments.ts";
 import { TestServer } from "../support/management-server.ts";
 
 const path = "/api/projects/1/web_experiments/";
-const change = (more: object = {}) => ({ selector: "#buy", text: "Buy now", ...more });
+const change = (more: object = {}) => ({ selector: "#buy", text: "Buy <now>", ...more });
 const variants = (transforms: unknown = [change()]) => ({
   control: { rollout_percentage: 50 },
   test: { rollout_percentage: 50, transforms },
@@ -34,6 +34,8 @@ test("a web experiment is public while it runs; its shares are those of its flag
   );
   await server.ask("POST", `/api/projects/1/experiments/${id}/launch/`, { body: {} });
   expect(shown()).toMatchObject([{ id, name: "Buy Now", feature_flag_key: key, variants: other }]);
+  // posthog-js does not apply `text`.
+  expect(shown()[0]!.variants).toMatchObject({ test: { transforms: [{ html: "Buy &lt;now&gt;" }] } });
   const late = await server.ask("PATCH", `${path}${id}/`, { body: { variants: variants() } });
   expect([late.status, late.body.code]).toEqual([400, "experiment_running"]);
   const text = { ...other, test: { ...other.test, transforms: [change({ text: "Order" })] } };

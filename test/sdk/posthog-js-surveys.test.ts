@@ -43,6 +43,7 @@ const pageText = `<!doctype html><title>Shop</title><h1>Shop</h1>
   posthog._i = [[url.searchParams.get("token"), {
     api_host: url.searchParams.get("host"),
     opt_out_useragent_filter: true,
+    disable_web_experiments: false,
     // Known from the first request on: an anonymous visitor would see the survey again.
     bootstrap: url.searchParams.has("person") ? { distinctID: url.searchParams.get("person"), isIdentifiedID: true } : {},
     request_queue_config: { flush_interval_ms: 250 },
@@ -187,6 +188,47 @@ describe("posthog-js", () => {
         ({ key: variant, persons }: { key: string; persons: number }) => [variant, persons],
       );
       expect(Object.fromEntries(counted)).toEqual({ control: 0, test: 0, ...seen });
+    },
+    90_000,
+  );
+
+  browserTest(
+    "a web experiment changes the page for its variant only, and runs no scripts",
+    async () => {
+      const transforms = [
+        {
+          selector: "h1",
+          html: "<b>Sale</b><img src=x onerror='window.isHacked = true'>",
+          css: "color: red",
+        },
+        { selector: "title", text: "<i>Sale</i>" },
+      ];
+      const { id, feature_flag_key: key } = await api("web_experiments/", {
+        name: "Heading",
+        variants: {
+          control: { rollout_percentage: 50 },
+          test: { rollout_percentage: 50, transforms },
+        },
+      });
+      await api(`experiments/${id}/launch/`, {});
+      const headings: Record<string, Set<string | null>> = { control: new Set(), test: new Set() };
+      // posthog-js leaves the page alone for robots, by their names.
+      const hide = "Object.defineProperty(Navigator.prototype, 'userAgentData', { value: undefined });";
+      const userAgent =
+        "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0";
+      for (let person = 0; headings.control!.size + headings.test!.size < 2; person++) {
+        await using context = await browser.newContext({ userAgent });
+        await context.addInitScript(
+          `${hide} Object.defineProperty(Navigator.prototype, 'webdriver', { value: false });`,
+        );
+        const page = await openSite(context, `visitor-${person}`);
+        const variant = (await page.evaluate(`library.getFeatureFlag(${JSON.stringify(key)})`)) as string;
+        if (variant === "test") await page.locator("h1", { hasText: "Sale" }).waitFor();
+        if (variant === "test") expect(await page.title()).toBe("<i>Sale</i>");
+        headings[variant]!.add(await page.locator("h1").textContent());
+        expect(await page.evaluate("window.isHacked")).toBeUndefined();
+      }
+      expect(headings).toEqual({ control: new Set(["Shop"]), test: new Set(["Sale"]) });
     },
     90_000,
   );
