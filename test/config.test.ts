@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { readConfig, readSetting, unknownVariables } from "../src/config/read.ts";
-import { environmentName, type SettingName, settings } from "../src/config/settings.ts";
+import { environmentName, type SettingName, settings, workerCount } from "../src/config/settings.ts";
 import { InvalidSettingError } from "../src/lib/setting-types.ts";
 
 describe("settings", () => {
@@ -80,5 +80,24 @@ describe("settings", () => {
 
   test("a mistake in the environment names the variable", () => {
     expect(() => readSetting("port", {}, { FLAGKEEP_PORT: "x" })).toThrow('FLAGKEEP_PORT is "x"');
+  });
+});
+
+describe("HTTP workers", () => {
+  const MiB = 1024 ** 2;
+  const shared = { hosts: [], user: "", password: "", database: "" } as never;
+  test.each([
+    { workers: null, cpus: 1, budget: null, count: 1 },
+    { workers: null, cpus: 2, budget: null, count: 1 },
+    { workers: null, cpus: 4, budget: null, count: 2 },
+    { workers: null, cpus: 64, budget: null, count: 8 },
+    { workers: null, cpus: 64, budget: 512 * MiB, count: 1 },
+    { workers: null, cpus: 64, budget: 1_600 * MiB, count: 3 },
+    { workers: 5, cpus: 1, budget: 512 * MiB, count: 5 },
+    { workers: 1, cpus: 64, budget: null, count: 1 },
+    { workers: null, cpus: 64, budget: null, count: 1, "postgres-url": shared },
+  ])("%p", ({ workers, cpus, budget, count, ...more }) => {
+    const config = { workers, "postgres-url": null, ...more };
+    expect(workerCount(config, budget, cpus)).toBe(count);
   });
 });

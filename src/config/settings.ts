@@ -19,6 +19,9 @@ import {
   url,
 } from "../lib/setting-types.ts";
 
+/** Most HTTP workers that start by default. */
+const workersMax = 8;
+
 /** @returns null for the default; undefined if the value is invalid. */
 function parseWorkers(value: string): number | null | undefined {
   if (value === "") return null;
@@ -44,7 +47,7 @@ export const settings = {
   }),
   workers: setting("number", parseWorkers, "a number from 1 to 64, or nothing for the default", {
     default: "",
-    help: "HTTP worker processes; 1: the server process handles all requests. Default: CPUs minus two, from 1 to 8; 1 in a cluster.",
+    help: "HTTP worker processes; 1: the server process handles all requests. Default: CPUs minus two, from 1 to 8, fewer with little memory; 1 in a cluster.",
   }),
   "public-url": url({
     default: "",
@@ -305,8 +308,21 @@ export function environmentName(name: string): string {
   return `FLAGKEEP_${name.replaceAll("-", "_").toUpperCase()}`;
 }
 
-/** Number of HTTP workers; 1: the server process handles all requests. */
-export function workerCount(config: Pick<Config, "workers" | "postgres-url">): number {
-  const cpus = config["postgres-url"] === null ? availableParallelism() : 1;
-  return config.workers ?? Math.min(8, Math.max(1, cpus - 2));
+/** Memory for each HTTP worker that starts by default, if memory is limited. */
+const bytesPerWorker = 512 * 1024 ** 2;
+
+/**
+ * Number of HTTP workers; 1: the server process handles all requests.
+ *
+ * @param budgetBytes memory budget of the server; null: no limit needed.
+ */
+export function workerCount(
+  config: Pick<Config, "workers" | "postgres-url">,
+  budgetBytes: number | null,
+  cpus = availableParallelism(),
+): number {
+  if (config.workers !== null) return config.workers;
+  if (config["postgres-url"] !== null) return 1;
+  const affordable = budgetBytes === null ? workersMax : Math.floor(budgetBytes / bytesPerWorker);
+  return Math.max(1, Math.min(workersMax, cpus - 2, affordable));
 }

@@ -335,9 +335,9 @@ export class FlagkeepServer {
   /** Undefined if this process handles all requests. */
   private workers(journal: JournalSink): WorkerDeps | undefined {
     const { config, commands, metadata, requests, unknownKeys } = this;
-    const count = workerCount(config);
-    if (count === 1) return undefined;
     const budget = memoryBudget(config.memory);
+    const count = workerCount(config, budget);
+    if (count === 1) return undefined;
     return {
       ...{ count, journal, command: commands.worker },
       cacheBytes: budget === null ? null : Math.floor(frontPeopleCacheBytes(budget) / count),
