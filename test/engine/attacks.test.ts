@@ -241,7 +241,8 @@ describe("answers", () => {
 });
 
 test("a query ends when whoever asked has gone", async () => {
-  await restarted();
+  // On a busy machine the queries would end by the usual limit before they have run for a second.
+  await restarted(["--query-timeout", "30s"]);
   const before = await server.engineSeconds();
   const gone = Array.from({ length: 4 }, () => {
     const abort = new AbortController();
@@ -258,8 +259,8 @@ test("a query ends when whoever asked has gone", async () => {
   await Promise.all(gone.map(({ asked }) => asked));
   const begin = performance.now();
   expect((await ask("SELECT count(*) FROM events")).status).toBe(200);
-  expect(performance.now() - begin).toBeLessThan(queryTimeoutMs - 1_000);
-}, 30_000);
+  expect(performance.now() - begin).toBeLessThan(5_000);
+}, 90_000);
 
 test("who leaves before the answer has met no defect of ours", async () => {
   const logs: Record<string, unknown>[] = [];
