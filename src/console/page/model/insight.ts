@@ -22,8 +22,6 @@ export interface InsightDraft {
   series: Series[];
   properties: Condition[];
   breakdown: string;
-  /** Of the series by their letters, such as `A / B`; trends only. Empty: none. */
-  formula: string;
   range: string;
   interval: string;
   view: string;
@@ -47,7 +45,6 @@ export const firstDraft: InsightDraft = {
   series: [{ event: "", math: "total" }],
   properties: [],
   breakdown: "",
-  formula: "",
   range: "-30d",
   interval: "day",
   view: "line",
