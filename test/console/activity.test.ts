@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser } from "playwright-core";
 import { chromiumPath, startBrowser } from "../support/browser.ts";
-import { flagkeep, osUser, ServerProcess } from "../support/server.ts";
+import { flagkeep, osUser, ServerProcess, until } from "../support/server.ts";
 import { axeFindings, openSignedIn, ownerCookie, password } from "./support.ts";
 
 describe.skipIf(chromiumPath === undefined)("the log of changes", () => {
@@ -78,11 +78,12 @@ describe.skipIf(chromiumPath === undefined)("the log of changes", () => {
 
     await page.getByLabel("Object").selectOption("flag followed");
     await page.waitForURL((url) => url.searchParams.get("object") === `FeatureFlag:${id}`);
+    const isFiltered = async () => (await page.locator("li.change").count()) === 3;
+    await until(isFiltered, "only the flag's changes are listed");
     await line("created flag followed").waitFor();
-    expect(await page.locator("li.change").count()).toBe(3);
     await page.reload();
     await line("turned off followed").waitFor();
-    expect(await page.locator("li.change").count()).toBe(3);
+    await until(isFiltered, "they still are");
     await context.close();
     expect(troubles).toEqual([]);
   });
