@@ -15,7 +15,7 @@ import { redactPostgresUrl } from "../../src/lib/postgres-address.ts";
 import { DateTime, NonNegativeInt, nullable, strictObject } from "../../src/lib/schema.ts";
 import { withJson } from "../json-schema.ts";
 import { formatBytes, parseDuration, print, printJson, printTable, run } from "../output.ts";
-import { configFromOptions, withSettings } from "../settings.ts";
+import { configFromOptions, withSettings, withUnusedDataDir } from "../settings.ts";
 
 const settings = ["postgres-url", "postgres-password-file"] as const;
 
@@ -98,7 +98,9 @@ function show({ nodes, pausedUntil, lanes, stores }: ClusterState, address: stri
   );
 }
 
-const status = withJson(withSettings(new Command("status"), settings), State, "print the state as JSON")
+const command = (name: string) => withUnusedDataDir(withSettings(new Command(name), settings));
+
+const status = withJson(command("status"), State, "print the state as JSON")
   .description("Show the nodes of a cluster, which one loads events, and the lag.")
   .addHelpText(
     "after",
@@ -136,7 +138,7 @@ function parsePause(text: string): number {
 }
 
 const Paused = strictObject({ loading_paused_until: DateTime });
-const pause = withJson(withSettings(new Command("pause-loading"), settings), Paused)
+const pause = withJson(command("pause-loading"), Paused)
   .description("Pause loading on all nodes, for a backup of PostgreSQL and ClickHouse.")
   .requiredOption("--for <time>", "end of the pause without `resume`, from 1s to 24h", parsePause)
   .addHelpText(
@@ -155,7 +157,7 @@ const pause = withJson(withSettings(new Command("pause-loading"), settings), Pau
   );
 
 const Resumed = strictObject({ resumed: Type.Literal(true) });
-const resume = withJson(withSettings(new Command("resume"), settings), Resumed)
+const resume = withJson(command("resume"), Resumed)
   .description("End a pause of loading.")
   .addHelpText(
     "after",
@@ -173,6 +175,10 @@ const resume = withJson(withSettings(new Command("resume"), settings), Resumed)
 
 export const cluster = new Command("cluster")
   .description("Show the state of a cluster, and pause loading for backups.")
+  .addHelpText(
+    "after",
+    "\nExamples:\n  flagkeep cluster status\n  flagkeep cluster pause-loading --for 10m\n  flagkeep cluster resume",
+  )
   .addCommand(status)
   .addCommand(pause)
   .addCommand(resume);
