@@ -106,8 +106,11 @@ export class ClickHouseConnection {
   ): Promise<void> {
     const names = columns.join(", ");
     const structure = columns.map((name, index) => `${name} ${check?.types[index]}`).join(", ");
+    // Some versions deduplicate an INSERT with a SELECT only if it is sorted, whatever its token.
     const source =
-      check === undefined ? "" : ` SELECT ${names} FROM input('${structure}') WHERE ${check.condition}`;
+      check === undefined
+        ? ""
+        : ` SELECT ${names} FROM input('${structure}') WHERE ${check.condition} ORDER BY ALL`;
     await this.mapErrors({}, async () => {
       const { stream } = await this.client.exec({
         query: `INSERT INTO ${table} (${names})${source} FORMAT RowBinary`,
