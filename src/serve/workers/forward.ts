@@ -4,6 +4,7 @@
  */
 
 import { declaredBytes } from "../../http/body.ts";
+import type { Connection } from "../../http/edge-deps.ts";
 
 /** Carries what the server process cannot see on the Unix socket; a client's header of this name is replaced. */
 const originHeader = "x-flagkeep-origin";
@@ -29,37 +30,44 @@ const connectionHeaders = [
 ];
 /** Headers that the runtime's client adds. */
 const addedHeaders = ["accept", "user-agent", "accept-encoding"];
-/** Bodies with a declared length up to this size are read before they are forwarded. */
-const wholeBytesMax = 64 * 1024;
+
+/** A client's connection to the worker. */
+interface ClientConnection extends Connection {
+  readonly isSecure: boolean;
+}
 
 /**
  * Forwards a request.
  *
- * @param connection of the client to the worker.
  * @returns the response of the server process, or 503 if it does not respond.
  */
 export async function forward(
   socketName: string,
   request: Request,
-  connection: { peer: string | undefined; isSecure: boolean },
+  { peer, allowSilence, isSecure }: ClientConnection,
 ): Promise<Response> {
   const headers = new Headers(request.headers);
   for (const name of connectionHeaders) headers.delete(name);
   const origin: ForwardedOrigin = {
-    peer: connection.peer ?? null,
-    isSecure: connection.isSecure,
+    peer: peer() ?? null,
+    isSecure,
     added: addedHeaders.filter((name) => !headers.has(name)),
   };
   const declared = declaredBytes(request);
   // A length that was sent twice arrives as a list.
   if (declared !== undefined) headers.set("content-length", String(declared));
   headers.set(originHeader, encodeURIComponent(JSON.stringify(origin)));
+  // The server process has its own time limits.
+  allowSilence(0);
+  const body = request.method === "GET" || request.method === "HEAD" ? null : request.body;
   let response: Response;
   try {
     response = await fetch(request.url.replace(/^https:/, "http:"), {
       ...{ unix: socketName, method: request.method, headers, signal: request.signal },
-      body: await getBody(request, declared),
-      // The server process has its own time limits; responses are passed on as they are.
+      body,
+      // A connection that was just closed for being idle would fail a request whose body cannot be sent again.
+      keepalive: body === null,
+      // Responses are passed on as they are.
       ...{ timeout: false, decompress: false, redirect: "manual" },
     } as RequestInit);
   } catch (error) {
@@ -69,12 +77,6 @@ export async function forward(
   const passed = new Response(response.body, { status: response.status, headers: response.headers });
   for (const name of ["transfer-encoding", "keep-alive"]) passed.headers.delete(name);
   return passed;
-}
-
-async function getBody(request: Request, declared: number | undefined): Promise<BodyInit | null> {
-  if (request.method === "GET" || request.method === "HEAD") return null;
-  if (declared !== undefined && declared <= wholeBytesMax) return await request.bytes();
-  return request.body;
 }
 
 /** Removes what `forward` has added to a request. @returns undefined for a request that no worker forwarded. */

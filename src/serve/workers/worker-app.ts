@@ -78,10 +78,11 @@ export function createWorkerApp(deps: WorkerAppDeps): App {
     async handle(request) {
       if (isOwn(request.url)) return await handle(request);
       const connection = connectionOf?.(request);
-      // The server process has its own time limits.
-      connection?.allowSilence(0);
-      const isSecure = request.url.startsWith("https:");
-      return await forward(deps.forwardTo, request, { peer: connection?.peer(), isSecure });
+      return await forward(deps.forwardTo, request, {
+        peer: () => connection?.peer(),
+        allowSilence: (seconds) => connection?.allowSilence(seconds),
+        isSecure: request.url.startsWith("https:"),
+      });
     },
     connect(known) {
       connectionOf = known;
