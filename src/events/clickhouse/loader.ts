@@ -216,7 +216,8 @@ export class ClickHouseLoader implements EventStore {
 
   /** @throws {LoadCancelledError} */
   private async waitUntil(end: number): Promise<void> {
-    if (end > performance.now()) await this.pause(end - performance.now());
+    const leftMs = end - performance.now();
+    if (leftMs > 0) await this.pause(leftMs);
     if (this.isCancelled) throw new LoadCancelledError();
   }
 

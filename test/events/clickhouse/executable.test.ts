@@ -85,7 +85,7 @@ test("what is captured is listed, computed, exported and counted; SQL is refused
   for (const fact of [
     /^ok The events are in ClickHouse \d/m,
     /^ok The table events has the engine ReplacingMergeTree\.$/m,
-    /^ok The last 1000 inserts are deduplicated\.$/m,
+    /^ok The last 10000 inserts are deduplicated\.$/m,
     /^ok ClickHouse's clock is \d+ ms /m,
     /^ok The historical entries are loaded up to \d+\.$/m,
   ])
