@@ -10,6 +10,8 @@ const test = testWithFronts("several fronts");
 const rounds = Number(process.env.FLAGKEEP_TEST_CLUSTER_ROUNDS ?? 5);
 const seed = Number(process.env.FLAGKEEP_TEST_SEED) || Date.now() % 1_000_000;
 const random = mulberry32(seed);
+/** A successor waits for the lease and for the deadline of the last insert, and a full machine is slow to start it. */
+const takeoverMs = 120_000;
 
 /** The loader's place in one of the lanes. */
 interface Place {
@@ -47,6 +49,7 @@ const faults: Record<string, (fronts: TestFronts, load: FrontLoad) => Promise<vo
     await until(
       async () => (await fronts.clickhouse.inserts()).inserted > inserted,
       "another one loads events",
+      takeoverMs,
     );
     await fronts.clickhouse.release();
     await load.further(200);
