@@ -33,9 +33,10 @@ export async function bundlePage(): Promise<BundledFile[]> {
     bundle(earlyEntry, "iife"),
     bundle(frameEntry, "iife"),
   ]);
-  const fontsRead = [...fonts].map(async ([path, source]) => ({
+  // In a fixed order, not that in which the bundler met them: the same sources make the same executable.
+  const fontsRead = [...fonts.keys()].sort().map(async (path) => ({
     path,
-    bytes: await Bun.file(source).bytes(),
+    bytes: await Bun.file(fonts.get(path)!).bytes(),
   }));
   const html = page.find(({ path }) => path.endsWith(".html"))!;
   const earlyScript = early.find(({ path }) => path.endsWith(".js"))!;
