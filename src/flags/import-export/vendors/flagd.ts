@@ -12,7 +12,7 @@ import {
   rounded,
   type VendorFlag,
   type VendorRule,
-  variantsOfValues,
+  variantsOfNames,
 } from "./vendor-flag.ts";
 
 /** Whether a file is flagd's. */
@@ -32,14 +32,10 @@ type VariantOf = (name: Json | undefined) => string | boolean | undefined;
 function readFlag(key: string, flag: JsonObject, shared: JsonObject): VendorFlag {
   const obstacles: Part[] = [];
   const report = (part: string) => (reason: string) => void obstacles.push({ part, reason });
-  const node = Object.entries(checkedObject(flag.variants, "variants", report("variants"))) as [
-    string,
-    Json,
-  ][];
-  const isBoolean = node.every(([, value]) => typeof value === "boolean");
-  const named = variantsOfValues(node.map(([name, value]) => ({ name, value })));
   // Here a variant is its key: a string value becomes the key, other values become payloads.
-  const keys = new Map(node.map(([name], index) => [name, named[index]!.key]));
+  const { variants, keys, isBoolean } = variantsOfNames(
+    checkedObject(flag.variants, "variants", report("variants")),
+  );
   const variantOf: VariantOf = (name) => {
     const written = typeof name === "boolean" || typeof name === "number" ? stringify(name) : text(name);
     if (written === undefined || !keys.has(written)) return undefined;
@@ -58,7 +54,7 @@ function readFlag(key: string, flag: JsonObject, shared: JsonObject): VendorFlag
     key,
     name: text(object(flag.metadata).description),
     active: flag.state === "ENABLED",
-    variants: isBoolean ? [] : named,
+    variants,
     rules: [
       ...chain.rules,
       {

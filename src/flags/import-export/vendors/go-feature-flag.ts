@@ -12,7 +12,7 @@ import {
   rounded,
   type VendorFlag,
   type VendorRule,
-  variantsOfValues,
+  variantsOfNames,
 } from "./vendor-flag.ts";
 
 /** Whether a file is GO Feature Flag's. */
@@ -34,13 +34,9 @@ const timed = ["scheduledRollout", "experimentation"];
 function readFlag(key: string, flag: JsonObject): VendorFlag {
   const obstacles: Part[] = [];
   const report = (part: string) => (reason: string) => void obstacles.push({ part, reason });
-  const sent = Object.entries(checkedObject(flag.variations, "variations", report("variations"))) as [
-    string,
-    Json,
-  ][];
-  const isBoolean = sent.every(([, value]) => typeof value === "boolean");
-  const named = variantsOfValues(sent.map(([name, value]) => ({ name, value })));
-  const keys = new Map(sent.map(([name], index) => [name, named[index]!.key]));
+  const { variants, keys, isBoolean } = variantsOfNames(
+    checkedObject(flag.variations, "variations", report("variations")),
+  );
   const variantOf = (name: string): string | boolean =>
     isBoolean && keys.has(name) ? object(flag.variations)[name] === true : (keys.get(name) ?? name);
   const bucketing = text(flag.bucketingKey);
@@ -66,7 +62,7 @@ function readFlag(key: string, flag: JsonObject): VendorFlag {
     key,
     name: text(object(flag.metadata).description),
     active: flag.disable !== true,
-    variants: isBoolean ? [] : named,
+    variants,
     rules: [
       ...rules,
       {

@@ -1,6 +1,6 @@
 /** A flag of another product, in the form that readers produce. Pure. */
 
-import type { Json } from "../../../lib/json.ts";
+import type { Json, JsonObject } from "../../../lib/json.ts";
 import { type Expression, matchesAll } from "./expression.ts";
 import { stringify } from "./values.ts";
 import { uniqueKey } from "./variant-keys.ts";
@@ -54,6 +54,18 @@ export const otherwise = (outcome: Outcome): VendorRule => ({
 
 /** Percentages with at most six decimal places. */
 export const rounded = (percent: number): number => Math.round(percent * 1e6) / 1e6;
+
+/**
+ * Named values of a flag as variants.
+ * @returns `keys`: the key of each name; `isBoolean`: all values are booleans, which need no variants
+ */
+export function variantsOfNames(values: JsonObject) {
+  const named = Object.entries(values) as [string, Json][];
+  const isBoolean = named.every(([, value]) => typeof value === "boolean");
+  const variants = variantsOfValues(named.map(([name, value]) => ({ name, value })));
+  const keys = new Map(named.map(([name], index) => [name, variants[index]!.key]));
+  return { variants: isBoolean ? [] : variants, keys, isBoolean };
+}
 
 /** Values of a flag as variants: strings that are valid keys stay keys; others are named and become payloads. */
 export function variantsOfValues(
