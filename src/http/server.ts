@@ -23,7 +23,7 @@ export interface Listening {
 }
 
 export interface SecureListening extends Pick<Listening, "isShared"> {
-  readonly config: Pick<Config, "https-host" | "https-port" | "body-limit">;
+  readonly config: Pick<Config, "https-host" | "https-port" | "acme-domain" | "body-limit">;
   readonly log: Pick<Log, "info" | "warn">;
   readonly tls: NonNullable<Listening["tls"]>;
 }
@@ -74,7 +74,7 @@ export function listenSecurely(
   const [hostname, port] = [config["https-host"], config["https-port"]];
   try {
     const server = listen(app, { hostname, port, bodyBytesMax: config["body-limit"], tls, isShared });
-    log.info({ port }, "serving HTTPS");
+    log.info({ domains: config["acme-domain"], port }, "serving HTTPS");
     return server;
   } catch (error) {
     log.warn({ port, error: (error as Error).message }, "failed to serve HTTPS; continuing without it");

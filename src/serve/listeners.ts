@@ -13,7 +13,7 @@ import { paths } from "../paths.ts";
 import { Certificates } from "./certificates.ts";
 import { listenForwarded } from "./workers/forwarded-listener.ts";
 import { JournalServer } from "./workers/journal-link.ts";
-import { forwardSocketName, journalSocketName } from "./workers/messages.ts";
+import { forwardSocketName, journalSocketName, pickWorkerConfig } from "./workers/messages.ts";
 import { type PoolDeps, WorkerPool } from "./workers/pool.ts";
 
 /** How long a stop waits for requests in flight. */
@@ -49,16 +49,16 @@ export class Listeners {
 
   /** Starts listening. @param workers absent: this process handles all requests. @throws {ListenError} */
   static async open(config: Config, log: Log, app: App, workers?: WorkerDeps): Promise<Listeners> {
-    const { host, port } = config;
+    let listener: PublicListener & { pool?: WorkerPool };
     try {
-      const listener =
+      listener =
         workers === undefined
           ? new OwnListener(config, log, app)
           : await WorkerListener.open(config, log, app, workers);
-      return new Listeners(config, log, listener);
     } catch (error) {
-      throw new ListenError(host, port, (error as Error).message);
+      throw new ListenError(config.host, config.port, (error as Error).message);
     }
+    return new Listeners(config, log, listener);
   }
 
   get url(): string {
@@ -151,7 +151,7 @@ class WorkerListener implements PublicListener {
     const { command, count, cacheBytes, onFigures, onCorrupt } = workers;
     const { pool, port } = await WorkerPool.start({
       ...{ command, log, onFigures, onCorrupt, port: config.port },
-      start: { config, workers: count, cacheBytes },
+      start: { config: pickWorkerConfig(config), workers: count, cacheBytes },
     });
     return new WorkerListener(forwarded, journal, pool, port);
   }

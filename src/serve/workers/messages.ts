@@ -10,23 +10,19 @@ export const forwardSocketName = "http.sock";
 /** In the data directory: entries that workers hand to the journal. */
 export const journalSocketName = "journal.sock";
 
+const workerSettings = [
+  ...(["data-dir", "host", "public-url", "log-level", "trusted-proxies"] as const),
+  ...(["body-limit", "api-body-limit", "bodies-in-flight", "journal-queue"] as const),
+  ...(["traces-endpoint", "traces-sample", "https-host", "https-port", "acme-domain"] as const),
+];
+
 /** Settings that a worker needs. */
-export type WorkerConfig = Pick<
-  Config,
-  | "data-dir"
-  | "host"
-  | "public-url"
-  | "log-level"
-  | "body-limit"
-  | "api-body-limit"
-  | "bodies-in-flight"
-  | "journal-queue"
-  | "trusted-proxies"
-  | "traces-endpoint"
-  | "traces-sample"
-  | "https-host"
-  | "https-port"
->;
+export type WorkerConfig = Pick<Config, (typeof workerSettings)[number]>;
+
+/** The settings for a worker, without the others, which may contain secrets. */
+export function pickWorkerConfig(config: Config): WorkerConfig {
+  return Object.fromEntries(workerSettings.map((name) => [name, config[name]])) as WorkerConfig;
+}
 
 export interface WorkerStart {
   readonly config: WorkerConfig;

@@ -130,6 +130,8 @@ async function startWorker(start: WorkerStart): Promise<Worker> {
       await overrides.settle(overridesSettleMs);
       await traces?.stop();
       tell();
+      // The last report may still be in the stream's buffer.
+      await new Promise<void>((resolve) => void process.stdout.write("", () => resolve()));
       process.exit(0);
     },
   };
