@@ -11,7 +11,7 @@ const w = laterWords.explore;
 /** Percentage of the series' color behind the highest cell: text stays legible on it. */
 const heatMost = 45;
 
-/** Share in percent of those who returned after so many periods, over the cohorts that are old enough. */
+/** Percentage of people who returned after each number of periods; only cohorts that are old enough count. */
 export function retentionCurve(rows: readonly RetentionRow[]): number[] {
   const width = Math.max(0, ...rows.map(({ values }) => values.length));
   return Array.from({ length: width }, (_, later) => {

@@ -12,7 +12,7 @@ const columnsMax = 100;
 
 type Row = Record<string, unknown>;
 
-/** @param isCut the text is only the beginning of the file. Returns undefined for text that is none of the forms. */
+/** @param isCut whether the text is only the start of the file @returns undefined for an unknown format */
 export function readPreview(text: string, isCut: boolean): Preview | undefined {
   const plain = text.replace(/^\uFEFF/, "");
   // Compressed and binary files have no preview.

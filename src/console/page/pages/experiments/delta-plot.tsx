@@ -179,7 +179,7 @@ function lossText(row: ResultRow): string {
   return row.difference === "absolute" ? decimal(loss) : percent(loss);
 }
 
-/** The result in words, or why there is none. */
+/** The result as a sentence, or the reason why it is missing. */
 function Verdict({ row, goal, minimum }: { row: ResultRow; goal: MetricResult["goal"]; minimum: number }) {
   const verdict = verdictOf(row, goal);
   const reasons = row.validation_failures.map((code) =>
