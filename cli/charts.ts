@@ -41,7 +41,13 @@ function drawnBars(values: readonly number[], width: number): string[] {
   const chart = new Chartscii(
     values.map((value) => ({ label: "", value })),
     {
-      ...{ width, sort: false, reverse: false, fill: "", colorLabels: false, valueLabels: false, barSize: 1 },
+      width,
+      sort: false,
+      reverse: false,
+      fill: "",
+      colorLabels: false,
+      valueLabels: false,
+      barSize: 1,
       structure: { x: "", y: "", bottomLeft: "", topLeft: "", axis: "" },
     },
   );

@@ -125,7 +125,8 @@ function padded(text: string, width: number): string {
 /** `1.5 MiB` */
 export function formatBytes(bytes: number): string {
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
-  let [value, unit] = [bytes, 0];
+  let value = bytes;
+  let unit = 0;
   while (value >= 1024 && unit < units.length - 1) {
     value /= 1024;
     unit += 1;

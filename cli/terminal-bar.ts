@@ -29,7 +29,9 @@ export class TerminalBar {
     const of = total > 0 ? `${counted === "bytes" ? formatBytes(done) : done} of ${text(total)}` : text(done);
     this.bar!.setTotal(Math.max(total, 1));
     this.bar!.update(total > 0 ? Math.min(done, total) : 0, {
-      ...{ label, of, rate: counted === "bytes" ? `${formatBytes(rate)}/s` : `${rate}/s` },
+      label,
+      of,
+      rate: counted === "bytes" ? `${formatBytes(rate)}/s` : `${rate}/s`,
     });
   }
 
@@ -46,7 +48,11 @@ export class TerminalBar {
           total > 0
             ? "{label} [{bar}] {percentage} %  {of}  {rate}  {eta_formatted} left"
             : "{label}  {of}  {rate}",
-        ...{ stream: this.stream, fps: 5, barsize: 24, clearOnComplete: true, hideCursor: false },
+        stream: this.stream,
+        fps: 5,
+        barsize: 24,
+        clearOnComplete: true,
+        hideCursor: false,
         // Each command handles signals itself.
         gracefulExit: false,
       },

@@ -70,7 +70,10 @@ export const create = backupCommand(
       const keys = await getKeys(config);
       const backup = await withProgress(options, (progress) =>
         createBackup({
-          ...{ dataDir, reserveBytes: config["journal-reserve"], keys, waitMs: options.wait },
+          dataDir,
+          reserveBytes: config["journal-reserve"],
+          keys,
+          waitMs: options.wait,
           isIncremental: config["backup-mode"] === "incremental",
           openDestination: () => chosenDestination(dest, options),
           onProgress: (step, done, total) => progress.show(steps[step], done, total),
@@ -90,9 +93,18 @@ export const create = backupCommand(
       const events = totalEvents(manifest);
       if (options.json) {
         const created: Static<typeof CreatedBackup> = {
-          ...{ file, bytes, sha256, created_at, verified_at: verifiedAt },
-          ...{ sent_bytes: sentBytes, mended_pieces: repairedChunks, encrypted: keys.encrypts },
-          ...{ destination, events, positions, projects },
+          file,
+          bytes,
+          sha256,
+          created_at,
+          verified_at: verifiedAt,
+          sent_bytes: sentBytes,
+          mended_pieces: repairedChunks,
+          encrypted: keys.encrypts,
+          destination,
+          events,
+          positions,
+          projects,
         };
         printJson(created);
         return;

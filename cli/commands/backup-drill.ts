@@ -89,7 +89,9 @@ export const drill = backupCommand(new Command("drill"), destinationSettings, Dr
                   // Retention is off: the result is compared with the backup, so nothing may be deleted.
                   "events-retention": { days: null, byProject: new Map() },
                 },
-                ...{ engineCommand: engineCommand(), patienceMs, mayStartAgain: false },
+                engineCommand: engineCommand(),
+                patienceMs,
+                mayStartAgain: false,
               },
               async (server) => {
                 await server.waitUntilLoaded(seqs);
@@ -111,7 +113,10 @@ export const drill = backupCommand(new Command("drill"), destinationSettings, Dr
           throw new DrillFailedError(`After the restore ${lost}.`);
         });
         const done: Static<typeof Drill> = {
-          ...{ file: source.name, ok: true, created_at: manifest.created_at, projects },
+          file: source.name,
+          ok: true,
+          created_at: manifest.created_at,
+          projects,
           restore_seconds: secondsBetween(began, restored),
           start_seconds: counts === undefined ? null : secondsBetween(restored, performance.now()),
           events: counts === undefined ? null : projects.reduce((sum, { events }) => sum + events, 0),

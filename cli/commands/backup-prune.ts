@@ -56,7 +56,8 @@ export const prune = backupCommand(new Command("prune"), destinationSettings, Pr
       const dataDir = getDataDir(options as never);
       const prune = () =>
         pruneBackups(chosenDestination(dest, options), {
-          ...{ rules, isDryRun: dryRun },
+          rules,
+          isDryRun: dryRun,
           lastFile: readLastBackup(dataDir)?.file ?? null,
         });
       // A backup in progress here relies on existing chunks.

@@ -88,7 +88,8 @@ export const restore = backupCommand(new Command("restore"), sourceSettings, Res
       const keys = await getKeys(config);
       const { dataDir, manifest, previous } = await withProgress(options, (progress) =>
         restoreBackup(source, config["data-dir"], {
-          ...{ force: options.force, keys },
+          force: options.force,
+          keys,
           async beforeSwap(folder, manifest) {
             if (old === undefined) return;
             progress.show("Copying later events", 0, 0);
@@ -103,8 +104,14 @@ export const restore = backupCommand(new Command("restore"), sourceSettings, Res
       const events = totalEvents(manifest);
       if (options.json) {
         const restored: Static<typeof RestoredBackup> = {
-          ...{ data_dir: dataDir, previous, file: source.name, created_at },
-          ...{ version: versions.flagkeep, events, positions, projects },
+          data_dir: dataDir,
+          previous,
+          file: source.name,
+          created_at,
+          version: versions.flagkeep,
+          events,
+          positions,
+          projects,
           replayed: getReplayed(options.replay === true ? previous : (old ?? null), carried),
         };
         printJson(restored);

@@ -59,7 +59,8 @@ export const verify = backupCommand(new Command("verify"), sourceSettings, Verif
       const manifest = await withProgress(options, (progress) =>
         withTemporaryFolder(config["data-dir"], options.workDir, (workFolder) =>
           verifyBackup(source, {
-            ...{ workFolder, keys },
+            workFolder,
+            keys,
             onProgress: (done, total) => progress.show("Unpacking", done, total),
           }),
         ),
@@ -69,8 +70,15 @@ export const verify = backupCommand(new Command("verify"), sourceSettings, Verif
       const file = source.name;
       if (options.json) {
         const verified: Static<typeof VerifiedBackup> = {
-          ...{ file, ok: true, bytes: source.bytes, created_at },
-          ...{ version: versions.flagkeep, events, positions, projects, parts },
+          file,
+          ok: true,
+          bytes: source.bytes,
+          created_at,
+          version: versions.flagkeep,
+          events,
+          positions,
+          projects,
+          parts,
         };
         printJson(verified);
         return;

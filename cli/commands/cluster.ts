@@ -115,14 +115,23 @@ const status = withJson(command("status"), State, "print the state as JSON")
         printJson({
           postgres: address,
           nodes: state.nodes.map(({ name, version, secondsSinceHeartbeat, isLoading }) => ({
-            ...{ name, version, seconds_since_heartbeat: secondsSinceHeartbeat, loads_events: isLoading },
+            name,
+            version,
+            seconds_since_heartbeat: secondsSinceHeartbeat,
+            loads_events: isLoading,
           })),
           loading_paused_until: state.pausedUntil?.toISOString() ?? null,
           lanes: state.lanes.map(({ lane, lastSeq, waitingEntries, waitingBytes }) => ({
-            ...{ lane, last_seq: lastSeq, waiting_entries: waitingEntries, waiting_bytes: waitingBytes },
+            lane,
+            last_seq: lastSeq,
+            waiting_entries: waitingEntries,
+            waiting_bytes: waitingBytes,
           })),
           stores: state.stores.map(({ name, revision, compacted, copied }) => ({
-            ...{ name, revision, compacted_revision: compacted, copied_revision: copied },
+            name,
+            revision,
+            compacted_revision: compacted,
+            copied_revision: copied,
           })),
         });
       }),

@@ -105,7 +105,10 @@ async function exportTo(subject: Subject, out: string, options: ExportOptions): 
 }
 
 const endings: Readonly<Record<string, ExportFormat>> = {
-  ...{ ".ndjson": "ndjson", ".jsonl": "ndjson", ".csv": "csv", ".parquet": "parquet" },
+  ".ndjson": "ndjson",
+  ".jsonl": "ndjson",
+  ".csv": "csv",
+  ".parquet": "parquet",
 };
 /** Extensions of formats that are never written, whatever the requested format. */
 const foreignEndings = new Set([".gz", ".zst", ".zip", ".json", ".xlsx", ".tsv"]);

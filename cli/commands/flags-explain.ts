@@ -67,7 +67,10 @@ async function explained(caller: Caller, key: string, options: ExplainOptions): 
   const { id } = await flagByKey(caller, key);
   const { distinctId: distinct_id, deviceId: device_id } = options;
   const requested = {
-    ...{ id, distinct_id, device_id, groups: Object.fromEntries(options.group ?? []) },
+    id,
+    distinct_id,
+    device_id,
+    groups: Object.fromEntries(options.group ?? []),
     person_properties: personProperties(options),
   };
   const sent = Object.entries(requested).filter(([, value]) => value !== undefined);
@@ -79,8 +82,11 @@ function drafted(key: string, options: ExplainOptions): Explanation {
   if (getServer(options) !== undefined) throw new InvalidSettingError("--filters needs the data directory.");
   return withProject(options, ({ metadata, writing, project, people, flagSets }) => {
     const question = {
-      ...{ projectId: project.id, timezone: project.timezone, now: new Date() },
-      ...{ distinctId: options.distinctId, deviceId: options.deviceId },
+      projectId: project.id,
+      timezone: project.timezone,
+      now: new Date(),
+      distinctId: options.distinctId,
+      deviceId: options.deviceId,
       groups: Object.fromEntries(options.group ?? []),
       personProperties: personProperties(options),
     };

@@ -84,7 +84,9 @@ export const scheduledRecord = (
   change: ScheduledChange,
   keys: Map<number, string>,
 ): Static<typeof ScheduledRecord> => ({
-  ...{ id: change.id, flag: keys.get(change.flagId) ?? "", payload: change.payload },
+  id: change.id,
+  flag: keys.get(change.flagId) ?? "",
+  payload: change.payload,
   scheduled_at: change.scheduledAt.toISOString(),
   executed_at: change.executedAt?.toISOString() ?? null,
   failure_reason: change.failureReason,
@@ -98,13 +100,17 @@ function changeRequestRecords(
   const keys = flagKeysById(db, project.id, getFlagIds(requests));
   const getAffected = affectedKeysFinder(writing, project.id);
   return requests.map((request) => ({
-    ...{ id: request.id, flag: keys.get(request.flagId ?? -1) ?? "" },
+    id: request.id,
+    flag: keys.get(request.flagId ?? -1) ?? "",
     cohort:
       request.cohortId === null ? "" : (getCohort(writing, request.projectId, request.cohortId)?.name ?? ""),
     cohort_id: request.cohortId,
     affected_flags: request.state === "pending" ? getAffected(request) : [],
-    ...{ changes: request.changes, original: replacedMembers(request) },
-    ...{ note: request.note, state: request.state, created_at: request.createdAt.toISOString() },
+    changes: request.changes,
+    original: replacedMembers(request),
+    note: request.note,
+    state: request.state,
+    created_at: request.createdAt.toISOString(),
     decided_at: request.decidedAt?.toISOString() ?? null,
   }));
 }

@@ -170,8 +170,12 @@ async function importFrom(file: string, options: ImportOptions): Promise<void> {
     if (server.isOwn) return;
     reportedAt = performance.now();
     const told: ImportReport = {
-      ...{ id: options.reportAs, projectId, name: file === "-" ? "standard input" : basename(file), state },
-      ...{ isDryRun: options.dryRun === true, figures: { ...progress.figures, rejected: rejects } },
+      id: options.reportAs,
+      projectId,
+      name: file === "-" ? "standard input" : basename(file),
+      state,
+      isDryRun: options.dryRun === true,
+      figures: { ...progress.figures, rejected: rejects },
     };
     await server.tell("import_report", told).catch(() => undefined);
   };
@@ -202,21 +206,23 @@ async function importFrom(file: string, options: ImportOptions): Promise<void> {
       async (server) => {
         await report(server, "running");
         const order = {
-          ...{ source, projectId, dataDir, stateFolder },
-          ...{
-            format: options.format,
-            fields: (options.map ?? []).map(({ rule }) => rule),
-            nulls: options.null ?? [],
-            zone: options.timezone?.zone,
-            isLinking: options.linkIdentities,
-          },
+          source,
+          projectId,
+          dataDir,
+          stateFolder,
+          format: options.format,
+          fields: (options.map ?? []).map(({ rule }) => rule),
+          nulls: options.null ?? [],
+          zone: options.timezone?.zone,
+          isLinking: options.linkIdentities,
           readingOptions: {
             "--map": (options.map ?? []).map(({ text }) => text),
             "--null": options.null ?? [],
             "--timezone": options.timezone === undefined ? [] : [options.timezone.text],
           },
           maxRejects: options.maxRejects,
-          ...{ isDryRun: options.dryRun === true, isResumed: options.resume === true },
+          isDryRun: options.dryRun === true,
+          isResumed: options.resume === true,
           target: importClient(server, projectId, by),
           onBytes: (bytes: number) => progress.addBytes(bytes),
           onRecords: (records: number, isEarlier: boolean) => {

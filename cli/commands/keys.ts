@@ -94,7 +94,8 @@ const create = withJson(
         const owner = options.user ?? (await onlyUser(caller, options));
         await assertProjects(caller, projects ?? []);
         const key = (await caller.call(createPersonalKey, {
-          ...{ label, scopes: scope },
+          label,
+          scopes: scope,
           ...(projects === undefined ? {} : { scoped_teams: projects }),
           ...(expires === undefined ? {} : { expires_at: expires.toISOString() }),
         })) as ApiKeyWithValue;

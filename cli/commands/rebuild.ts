@@ -41,7 +41,10 @@ export const rebuild = withJson(
       const from =
         options.from === undefined ? undefined : await openSource(options.from, getS3Settings(config));
       const rebuilt = await rebuildEventStore({
-        ...{ dataDir, from, keys: await getKeys(config), acceptLoss: options.acceptLoss === true },
+        dataDir,
+        from,
+        keys: await getKeys(config),
+        acceptLoss: options.acceptLoss === true,
         settings: { memoryLimitBytes: config["duckdb-memory-limit"], threads: config["duckdb-threads"] },
         onStep: (message) => progress.step(message),
         onProgress: (done, total) => progress.show(done, total),

@@ -68,8 +68,10 @@ async function start(config: Config, options: Record<string, unknown>): Promise<
     log,
     directory,
     {
-      ...{ own: selfCommand(), engine: engineCommand() },
-      ...{ sqliteCheck: sqliteCheckCommand(), worker: workerCommand() },
+      own: selfCommand(),
+      engine: engineCommand(),
+      sqliteCheck: sqliteCheckCommand(),
+      worker: workerCommand(),
     },
     failServing,
     shared,

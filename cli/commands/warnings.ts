@@ -71,7 +71,12 @@ export const warnings = withJson(
 async function unknownKeys(dataDir: string): Promise<Static<typeof WarningRecord>[]> {
   const found = (await callControl<UnknownKey[]>(dataDir, "unknown_keys")) ?? [];
   return found.map(({ mask, count, first_at, last_at }) => ({
-    ...{ project_id: null, type: "unknown_project_key", subject: mask, count, first_at, last_at },
+    project_id: null,
+    type: "unknown_project_key",
+    subject: mask,
+    count,
+    first_at,
+    last_at,
     details: {},
   }));
 }

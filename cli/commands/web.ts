@@ -153,11 +153,9 @@ async function readReport({ range, compare, by, limit }: WebOptions, ask: Ask): 
     });
     rows[name] = answer.results.map(([value, ...figures]) => ({
       value: shownValue(value),
-      ...{
-        visitors: toFigure(figures[0]!),
-        views: toFigure(figures[1]!),
-        bounce_rate: toFigure(figures[2]!),
-      },
+      visitors: toFigure(figures[0]!),
+      views: toFigure(figures[1]!),
+      bounce_rate: toFigure(figures[2]!),
     }));
   }
   const goals = by === undefined ? (await ask<TableRow>({ kind: "WebGoalsQuery", ...common })).results : [];
@@ -166,7 +164,9 @@ async function readReport({ range, compare, by, limit }: WebOptions, ask: Ask): 
     to: String(overview.dateTo),
     online: Number(online.results[0]!.value),
     figures: {
-      ...{ visitors, visits, views },
+      visitors,
+      visits,
+      views,
       views_per_visit: bothOf((member) => quotient(views[member], visits[member])),
       bounce_rate: bothOf((member) => quotient(bounces[member], 100)),
       visit_duration: duration,
@@ -174,7 +174,9 @@ async function readReport({ range, compare, by, limit }: WebOptions, ask: Ask): 
     lists: rows,
     goals: goals.map(([name, reached, conversions, rate]) => ({
       name: String(name),
-      ...{ visitors: toFigure(reached!), conversions: toFigure(conversions!), rate: toFigure(rate!) },
+      visitors: toFigure(reached!),
+      conversions: toFigure(conversions!),
+      rate: toFigure(rate!),
     })),
   };
 }
@@ -240,7 +242,8 @@ const percent = (value: number | null) => (value === null ? absent : `${Math.rou
 function duration(seconds: number | null): string {
   if (seconds === null) return absent;
   const whole = Math.round(seconds);
-  const [hours, minutes] = [Math.floor(whole / 3_600), Math.floor((whole % 3_600) / 60)];
+  const hours = Math.floor(whole / 3_600);
+  const minutes = Math.floor((whole % 3_600) / 60);
   return hours > 0 ? `${hours}h ${minutes}m` : minutes > 0 ? `${minutes}m ${whole % 60}s` : `${whole}s`;
 }
 

@@ -252,7 +252,8 @@ export function changesBetween(
 ): Change[] {
   const changes: Change[] = [];
   for (const field of fields) {
-    const [old, present] = [before[field] ?? null, after[field] ?? null];
+    const old = before[field] ?? null;
+    const present = after[field] ?? null;
     if (Bun.deepEquals(old, present)) continue;
     const action = isEmpty(old) ? "created" : isEmpty(present) ? "deleted" : "changed";
     changes.push({

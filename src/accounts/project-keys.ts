@@ -85,8 +85,12 @@ export function previousKeyUsage(entry: Project, kind: KeyKind, now: Date): Prev
   if (former === undefined) return undefined;
   const { usedAt, formerRequests, presentRequests } = columns[kind];
   return {
-    ...{ projectId: entry.id, kind, endsAt: former.endsAt, requests: entry[formerRequests] },
-    ...{ presentRequests: entry[presentRequests], lastUsedAt: entry[usedAt] },
+    projectId: entry.id,
+    kind,
+    endsAt: former.endsAt,
+    requests: entry[formerRequests],
+    presentRequests: entry[presentRequests],
+    lastUsedAt: entry[usedAt],
   };
 }
 

@@ -248,7 +248,8 @@ function getChanges(before: Project, after: Project): Change[] {
     flag_views: entry.flagViews.map((view) => ({ ...view })),
     archived: entry.archivedAt !== null,
   });
-  const [old, present] = [shown(before), shown(after)];
+  const old = shown(before);
+  const present = shown(after);
   const changes: Change[] = [];
   for (const field of Object.keys(old) as (keyof typeof old)[]) {
     if (Bun.deepEquals(old[field], present[field])) continue;

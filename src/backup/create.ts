@@ -214,8 +214,14 @@ async function createChunks(
   const bytes = text.length + index.pieces.reduce((sum, piece) => sum + piece.bytes, 0);
   await recordDone(options, { file, destination: destination.name, bytes, verifiedAt, manifest });
   return {
-    ...{ file, destination: destination.name, bytes, sha256 },
-    ...{ sentBytes: text.length + sentBytes, mendedPieces, verifiedAt, manifest },
+    file,
+    destination: destination.name,
+    bytes,
+    sha256,
+    sentBytes: text.length + sentBytes,
+    mendedPieces,
+    verifiedAt,
+    manifest,
   };
 }
 
@@ -230,8 +236,12 @@ async function recordDone(
   }: Omit<CreatedBackup, "sha256" | "sentBytes" | "mendedPieces">,
 ): Promise<void> {
   await recordBackup(dataDir, {
-    ...{ file, destination, bytes, created_at: manifest.created_at },
-    ...{ verified_at: verifiedAt, positions: manifest.positions },
+    file,
+    destination,
+    bytes,
+    created_at: manifest.created_at,
+    verified_at: verifiedAt,
+    positions: manifest.positions,
   });
   // The archive stays: rebuilding the event store must not depend on a key that is stored elsewhere.
   if (keys.encrypts && !keys.canDecrypt) return;

@@ -56,7 +56,10 @@ type Chunks = Awaited<ReturnType<Destination["chunks"]>>;
 async function look(destination: Destination, name: string, pieces: Chunks): Promise<ListedBackup> {
   const source = await destination.open(name);
   const facts = {
-    ...{ file: `${destination.name}/${name}`, bytes: source.bytes, encrypted: false, incremental: false },
+    file: `${destination.name}/${name}`,
+    bytes: source.bytes,
+    encrypted: false,
+    incremental: false,
   };
   try {
     const kind = await getKind(source);
@@ -70,7 +73,9 @@ async function look(destination: Destination, name: string, pieces: Chunks): Pro
     const { created_at, versions, projects } = manifest;
     const isWhole = await hasEnd(source);
     return {
-      ...{ ...facts, created_at, projects },
+      ...facts,
+      created_at,
+      projects,
       verified: isWhole,
       problem: isWhole ? null : "it is truncated",
       version: versions.flagkeep,
@@ -93,7 +98,9 @@ function lookAtIndex(
   const { content } = index;
   const manifest = "manifest" in content ? parseManifest(JSON.stringify(content.manifest)) : undefined;
   return {
-    ...{ ...facts, created_at: index.created_at, version: index.flagkeep },
+    ...facts,
+    created_at: index.created_at,
+    version: index.flagkeep,
     bytes: facts.bytes + index.pieces.reduce((sum, { bytes }) => sum + bytes, 0),
     encrypted: manifest === undefined,
     incremental: true,
@@ -148,7 +155,9 @@ export async function pruneBackups(
   const all = await listBackups(destination);
   const removed = backupsToRemove(
     all.map((backup) => ({
-      ...{ backup, createdAt: backup.created_at, isGood: backup.verified },
+      backup,
+      createdAt: backup.created_at,
+      isGood: backup.verified,
       isPinned: backup.file === lastFile,
     })),
     rules,

@@ -86,7 +86,8 @@ async function restoreWith(
   const stop = onInterrupt(() => rmSync(staging, { recursive: true, force: true }));
   try {
     setNativeFolder(paths(staging).native);
-    let [done, total] = [0, 0];
+    let done = 0;
+    let total = 0;
     const manifest = await unpackFrom(
       source,
       options.keys ?? BackupKeys.none,
@@ -111,8 +112,11 @@ async function restoreWith(
     });
     // The restored backup covers the data directory's new contents.
     await recordBackup(staging, {
-      ...{ file: source.name, destination: dirname(source.name), bytes: source.bytes },
-      ...{ created_at: manifest.created_at, verified_at: new Date().toISOString() },
+      file: source.name,
+      destination: dirname(source.name),
+      bytes: source.bytes,
+      created_at: manifest.created_at,
+      verified_at: new Date().toISOString(),
       positions: manifest.positions,
     });
     await chmod(staging, 0o700);

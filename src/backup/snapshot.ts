@@ -144,7 +144,8 @@ async function linkSegments(from: string, to: string): Promise<void> {
     const names = existsSync(join(from, lane)) ? readdirSync(join(from, lane)) : [];
     for (const name of names) {
       if (firstOfFileName(name) === undefined) continue;
-      const [path, target] = [join(from, lane, name), join(to, lane, name)];
+      const path = join(from, lane, name);
+      const target = join(to, lane, name);
       // Different disk, or a file system without links.
       await link(path, target).catch(() => copyFile(path, target).catch(unlessDeleted));
     }

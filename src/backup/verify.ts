@@ -29,7 +29,8 @@ export async function verifyBackup(source: BackupSource, options: VerifyOptions)
   const folder = join(workFolder, `verify-${crypto.randomUUID()}`);
   await mkdir(folder, { recursive: true, mode: 0o700 });
   try {
-    let [done, total] = [0, 0];
+    let done = 0;
+    let total = 0;
     const manifest = await unpackFrom(
       source,
       options.keys ?? BackupKeys.none,

@@ -87,7 +87,10 @@ export async function commitPage(t: Transaction, store: StoreName, after: number
   const commits = await t`SELECT revision, id, body FROM flagkeep.commit
     WHERE store = ${store} AND revision > ${after} AND body IS NOT NULL ORDER BY revision LIMIT ${commitsAtOnce}`;
   return commits.map(({ revision, id, body }) => ({
-    ...{ store, revision: Number(revision), id, rows: getRows(body as Uint8Array) },
+    store,
+    revision: Number(revision),
+    id,
+    rows: getRows(body as Uint8Array),
   }));
 }
 
@@ -96,7 +99,8 @@ function getRows(body: Uint8Array): SharedRow[] {
   const rows: SharedRow[] = [];
   for (const line of Bun.zstdDecompressSync(body).toString("utf8").split("\n")) {
     if (line === "") continue;
-    const [first, second] = [line.indexOf("\t"), line.indexOf("\t", line.indexOf("\t") + 1)];
+    const first = line.indexOf("\t");
+    const second = line.indexOf("\t", line.indexOf("\t") + 1);
     const text = line.slice(second + 1);
     rows.push({
       tbl: line.slice(0, first),
@@ -116,7 +120,9 @@ export interface RowPosition {
 
 /** Before the first row that was written after a revision. */
 export const rowsAfter = (revision: number): RowPosition => ({
-  ...{ revision: revision + 1, tbl: "", hash: Buffer.alloc(0) },
+  revision: revision + 1,
+  tbl: "",
+  hash: Buffer.alloc(0),
 });
 
 /** The compacted rows after a position. @returns also the position of the last one; undefined if there are no more */

@@ -199,7 +199,10 @@ export class Postgres {
       // Lists are accepted, although the types do not say so.
       host: hosts.map(({ host }) => host) as unknown as string,
       port: hosts.map(({ port }) => port) as unknown as number,
-      ...{ user, database, ssl: tls && ("require" as const), max: connections },
+      user,
+      database,
+      ssl: tls && ("require" as const),
+      max: connections,
       password: password === "" ? undefined : password,
       // Finds the primary again after a failover. Not "read-write", for which the client also accepts a standby.
       target_session_attrs: "primary" as const,

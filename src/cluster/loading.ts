@@ -126,14 +126,23 @@ export async function readClusterState(postgres: Postgres): Promise<ClusterState
   );
   return {
     nodes: nodes.map(({ id, name, version, seconds }) => ({
-      ...{ name, version, secondsSinceHeartbeat: seconds, isLoading: id === node },
+      name,
+      version,
+      secondsSinceHeartbeat: seconds,
+      isLoading: id === node,
     })),
     pausedUntil,
     lanes: found.map(({ lane, last, entries, bytes }) => ({
-      ...{ lane, lastSeq: last, waitingEntries: entries, waitingBytes: bytes },
+      lane,
+      lastSeq: last,
+      waitingEntries: entries,
+      waitingBytes: bytes,
     })),
     stores: stores.map(({ name, revision, folded, mirrored }) => ({
-      ...{ name, revision, compacted: folded, copied: name === "people" ? mirrored : null },
+      name,
+      revision,
+      compacted: folded,
+      copied: name === "people" ? mirrored : null,
     })),
   };
 }

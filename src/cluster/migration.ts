@@ -33,7 +33,9 @@ class ClusterMigrationMismatchError extends AppError {
 
 /** Rows per commit: a person can have 0.5 MB. */
 const rowsAtOnce = 500;
-const [mark, commitMs, compareMs] = ["take-over", 60_000, 3_600_000];
+const mark = "take-over";
+const commitMs = 60_000;
+const compareMs = 3_600_000;
 /**
  * Key of the record that the data was migrated back to a directory, which continues the numbering in the same
  * ClickHouse.

@@ -76,7 +76,10 @@ export class ReplicaReader {
         return true;
       }
       position ??= {
-        ...{ after: rowsAfter(here), done: 0, total: await this.countRows(t), toldFrom },
+        after: rowsAfter(here),
+        done: 0,
+        total: await this.countRows(t),
+        toldFrom,
         seen: { revision: there, commit_id: newest },
       };
       for (let page = 0; page < pagesAtOnce; page++) {
@@ -191,7 +194,9 @@ export class ReplicaReader {
         : toldFrom > position.toldFrom && toldFrom > position.after.revision;
     if (isOther || isTooOld) throw new HistoryMismatchError(`The copy of the ${name} store has diverged.`);
     return {
-      ...{ there, folded: Number(row!.folded), toldFrom },
+      there,
+      folded: Number(row!.folded),
+      toldFrom,
       newest: row!.newest as string | null,
       foldedId: row!.folded_id as string | null,
     };

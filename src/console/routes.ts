@@ -99,7 +99,9 @@ export function consoleRoutes(metadata: Metadata): Route[] {
     const isFile = path.startsWith("a/");
     if (path === framePath)
       return fileReply(request, known.get(`${framePath}.html`)!, {
-        ...{ "Content-Security-Policy": framePolicy, "Cache-Control": "no-cache", Vary: "Accept-Encoding" },
+        "Content-Security-Policy": framePolicy,
+        "Cache-Control": "no-cache",
+        Vary: "Accept-Encoding",
       });
     if (!isFile) {
       const page = known.get(isSignedIn(metadata, request, baseUrl, now) ? knownPagePath : pagePath)!;

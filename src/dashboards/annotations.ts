@@ -97,12 +97,10 @@ export function createAnnotation(
       .insert(annotation)
       .values({
         ...checked(t, of.projectId, { ...fields, deleted: false }),
-        ...{
-          projectId: of.projectId,
-          createdById: getCreatorId(of.by),
-          createdAt: of.now,
-          updatedAt: of.now,
-        },
+        projectId: of.projectId,
+        createdById: getCreatorId(of.by),
+        createdAt: of.now,
+        updatedAt: of.now,
       })
       .returning()
       .get();
@@ -164,13 +162,20 @@ function record(
   before = after,
 ): void {
   const shown = ({ content, dateMarker, scope }: Annotation) => ({
-    ...{ content, date_marker: toApiTime(dateMarker), scope },
+    content,
+    date_marker: toApiTime(dateMarker),
+    scope,
   });
   const changes = changesBetween("Annotation", shown(before), shown(after), Object.keys(shown(after)));
   if (activity === "updated" && changes.length === 0) return;
   recordActivity(t, {
-    ...{ by, projectId: after.projectId, activity, scope: "Annotation", itemId: after.id },
+    by,
+    projectId: after.projectId,
+    activity,
+    scope: "Annotation",
+    itemId: after.id,
     name: after.content.slice(0, nameLengthMax),
-    ...{ changes, now },
+    changes,
+    now,
   });
 }

@@ -87,9 +87,14 @@ export function createShareLink(metadata: Metadata, input: NewShareLink): { link
     const row = t
       .insert(shareLink)
       .values({
-        ...{ projectId, ...item, name: input.name, hash: hashOfSecret(token) },
-        ...{ passwordHash: input.passwordHash, expiresAt: input.expiresAt },
-        ...{ createdById: getCreatorId(by), createdAt: now },
+        projectId,
+        ...item,
+        name: input.name,
+        hash: hashOfSecret(token),
+        passwordHash: input.passwordHash,
+        expiresAt: input.expiresAt,
+        createdById: getCreatorId(by),
+        createdAt: now,
       })
       .returning()
       .get();
@@ -162,8 +167,13 @@ function itemOf(db: Reading, projectId: number, item: SharedItem): Shared | unde
 function record(t: MetadataTx, row: Row, activity: string, by: Author, now: Date): void {
   const [what, id] = row.dashboardId === null ? ["insight", row.insightId] : ["dashboard", row.dashboardId];
   recordActivity(t, {
-    ...{ by, projectId: row.projectId, activity, scope: "ShareLink", itemId: row.id },
+    by,
+    projectId: row.projectId,
+    activity,
+    scope: "ShareLink",
+    itemId: row.id,
     name: row.name || `${what} ${id}`,
-    ...{ changes: [], now },
+    changes: [],
+    now,
   });
 }

@@ -69,8 +69,12 @@ export function publicFeatures(db: Reading, projectId: number, wanted: readonly 
 
 function shownInFlag(of: Feature, flagKey: string): JsonObject {
   return {
-    ...{ id: of.id, name: of.name, description: of.description, stage: of.stage },
-    ...{ documentationUrl: of.documentationUrl, flagKey },
+    id: of.id,
+    name: of.name,
+    description: of.description,
+    stage: of.stage,
+    documentationUrl: of.documentationUrl,
+    flagKey,
   };
 }
 
@@ -103,19 +107,15 @@ export function createFeature(
     const created = t
       .insert(earlyAccessFeature)
       .values({
-        ...{
-          ...columns,
-          id: Bun.randomUUIDv7(),
-          projectId: project.id,
-          flagId: flag.id,
-          name: columns.name!,
-        },
-        ...{
-          stage: input.stage,
-          ownsFlag: flagId === undefined,
-          createdById: getCreatorId(actor.by),
-          createdAt: now,
-        },
+        ...columns,
+        id: Bun.randomUUIDv7(),
+        projectId: project.id,
+        flagId: flag.id,
+        name: columns.name!,
+        stage: input.stage,
+        ownsFlag: flagId === undefined,
+        createdById: getCreatorId(actor.by),
+        createdAt: now,
       })
       .returning()
       .get();
@@ -133,9 +133,13 @@ function newFlag(
   name: string,
 ): Flag {
   return createFlag(deps, {
-    ...{ projectId: project.id, by, now, createsUsageDashboard: false },
+    projectId: project.id,
+    by,
+    now,
+    createsUsageDashboard: false,
     fields: {
-      ...{ key: unusedKeyFor(t, project.id, name), name: `Feature flag of the early access feature ${name}` },
+      key: unusedKeyFor(t, project.id, name),
+      name: `Feature flag of the early access feature ${name}`,
       filters: { groups: [{ properties: [], rollout_percentage: 0 }] },
       creationContext: "early_access_features",
     },
@@ -234,8 +238,12 @@ function withdraw(deps: FlagWriteDeps, actor: ExperimentActor, of: Feature): voi
 
 function afterWrite(t: MetadataTx, of: Feature, flagKey: string): void {
   setFlagLink(t, {
-    ...{ kind: "feature", objectId: of.id, flagId: of.flagId, name: of.name },
-    ...{ shown: shownInFlag(of, flagKey), holds: of.stage !== "archived" },
+    kind: "feature",
+    objectId: of.id,
+    flagId: of.flagId,
+    name: of.name,
+    shown: shownInFlag(of, flagKey),
+    holds: of.stage !== "archived",
   });
   bumpRevision(t, flagRevision(of.projectId));
 }
@@ -253,8 +261,11 @@ function recordFeature(
     of === undefined
       ? {}
       : {
-          ...{ name: of.name, description: of.description, stage: of.stage },
-          ...{ documentation_url: of.documentationUrl, payload: of.payload },
+          name: of.name,
+          description: of.description,
+          stage: of.stage,
+          documentation_url: of.documentationUrl,
+          payload: of.payload,
         };
   const changes =
     before === undefined
@@ -262,7 +273,13 @@ function recordFeature(
       : changesBetween("EarlyAccessFeature", shown(before), shown(after), trackedFields);
   if (activity === "updated" && changes.length === 0) return;
   recordActivity(t, {
-    ...{ by, now, projectId: after.projectId, activity, scope: "EarlyAccessFeature" },
-    ...{ itemId: after.id, name: after.name, changes },
+    by,
+    now,
+    projectId: after.projectId,
+    activity,
+    scope: "EarlyAccessFeature",
+    itemId: after.id,
+    name: after.name,
+    changes,
   });
 }

@@ -110,7 +110,9 @@ async function startEngine(start: EngineStart, recovery: StoreRecovery, faults: 
   let loadedAt = performance.now();
   const archive = new SegmentArchive(
     {
-      ...{ ...start.archive, folder: dataPaths.archive, quarantineFolder: dataPaths.quarantine },
+      ...start.archive,
+      folder: dataPaths.archive,
+      quarantineFolder: dataPaths.quarantine,
       waitingBytes: () => {
         const { realtime, historical } = pipeline.lag();
         return realtime.bytes + historical.bytes;
@@ -121,7 +123,10 @@ async function startEngine(start: EngineStart, recovery: StoreRecovery, faults: 
       onReleased: (lane, lastSeq) => report({ type: "released", lane, lastSeq }),
       onGivenUp: ({ lane, first, last, reason }) =>
         log("warn", "pruned archived events that no backup covers; create backups more often", {
-          ...{ lane, first, last, reason },
+          lane,
+          first,
+          last,
+          reason,
         }),
       onTrouble: (error) => log("warn", "failed to write the archive", { error: String(error) }),
     },
@@ -305,7 +310,10 @@ function runDuckdb(
     },
   );
   const backend = duckdbBackend({
-    ...{ loader, mirror, queries, people: people.db },
+    loader,
+    mirror,
+    queries,
+    people: people.db,
     resultBytesMax: start.resultBytesMax,
     onProperties: (names) => properties.note(names),
   });

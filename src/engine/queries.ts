@@ -228,7 +228,11 @@ export function queryHandlers(services: QueryDeps): Handlers {
       return null;
     },
     ...adminQueryHandlers({
-      ...{ people, backend, runFor, runLong, hurry: services.hurry },
+      people,
+      backend,
+      runFor,
+      runLong,
+      hurry: services.hurry,
       runStatement: async (request) => {
         const leave = await enter(answers, request.projectId, { endsAt: endsAt() });
         try {

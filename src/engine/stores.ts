@@ -83,6 +83,8 @@ export const getCache = ({ memory }: EngineStart) => ({ cacheBytes: memory?.peop
 
 export function getPersonStore({ spikes }: EngineStart, db: PeopleDb): PeopleStore {
   return new PeopleStore(db, {
-    ...{ ...spikes, historyMinutes: 60, historyMinutesMin: 2 },
+    ...spikes,
+    historyMinutes: 60,
+    historyMinutesMin: 2,
   });
 }

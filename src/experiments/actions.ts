@@ -37,7 +37,8 @@ import {
   writeExperiment,
 } from "./store.ts";
 
-const [variantsMin, variantsMax] = [2, 20];
+const variantsMin = 2;
+const variantsMax = 20;
 
 /** Who acts on experiments of a project. */
 export interface ExperimentActor extends FlagActor {
@@ -57,10 +58,15 @@ export function createExperiment(deps: FlagWriteDeps, actor: ExperimentActor, in
   return deps.metadata.change((t) => {
     const { flag, ownsFlag } = flagOfNew(deps, t, actor, { ...input, name });
     const created = insertExperiment(t, {
-      ...{ projectId: project.id, flagId: flag.id, ownsFlag, name, type: input.type ?? "product" },
+      projectId: project.id,
+      flagId: flag.id,
+      ownsFlag,
+      name,
+      type: input.type ?? "product",
       ...columnsOf(t, project.id, input, undefined),
       createdById: getCreatorId(actor.by),
-      ...{ createdAt: now, updatedAt: now },
+      createdAt: now,
+      updatedAt: now,
     });
     if (created.holdoutId !== null)
       changeFlag(deps, actor, created, holdoutFilters(t, created, created.holdoutId));
@@ -96,9 +102,15 @@ function flagOfNew(
     input.feature_flag?.filters === undefined ? "parameters" : "feature_flag",
   );
   const flag = createFlag(deps, {
-    ...{ projectId: project.id, by, now, createsUsageDashboard: false },
+    projectId: project.id,
+    by,
+    now,
+    createsUsageDashboard: false,
     fields: {
-      ...{ key, name: `Feature flag of the experiment ${input.name}`, filters, active: false },
+      key,
+      name: `Feature flag of the experiment ${input.name}`,
+      filters,
+      active: false,
       creationContext: input.type === "web" ? "web_experiments" : "experiments",
       ensureExperienceContinuity: input.feature_flag?.ensure_experience_continuity ?? false,
     },
@@ -283,7 +295,8 @@ function applyDates(
 ): Experiment {
   const date = (sent: string | null | undefined, before: Date | null) =>
     sent === undefined ? before : sent === null ? null : new Date(sent);
-  const [startDate, endDate] = [date(sentStart, of.startDate), date(sentEnd, of.endDate)];
+  const startDate = date(sentStart, of.startDate);
+  const endDate = date(sentEnd, of.endDate);
   if (startDate?.getTime() === of.startDate?.getTime() && endDate?.getTime() === of.endDate?.getTime())
     return of;
   if (endDate !== null && (startDate === null || endDate <= startDate))

@@ -23,13 +23,25 @@ const trackedFields = [
 function shownOf(of: Experiment | undefined): JsonObject {
   if (of === undefined) return {};
   return {
-    ...{ name: of.name, description: of.description, archived: of.archived, deleted: of.deleted },
-    ...{ start_date: of.startDate?.toISOString() ?? null, end_date: of.endDate?.toISOString() ?? null },
-    ...{ conclusion: of.conclusion, conclusion_comment: of.conclusionComment, metrics: of.metrics },
-    ...{ metrics_secondary: of.metricsSecondary, saved_metrics_ids: of.savedMetrics },
-    ...{ exposure_criteria: of.exposureCriteria, stats_config: of.statsConfig, holdout_id: of.holdoutId },
-    ...{ parameters: of.parameters, only_count_matured_users: of.onlyCountMaturedUsers, tags: of.tags },
-    ...{ minimum_exposures: of.minimumExposures, running_time_calculation: of.runningTimeCalculation },
+    name: of.name,
+    description: of.description,
+    archived: of.archived,
+    deleted: of.deleted,
+    start_date: of.startDate?.toISOString() ?? null,
+    end_date: of.endDate?.toISOString() ?? null,
+    conclusion: of.conclusion,
+    conclusion_comment: of.conclusionComment,
+    metrics: of.metrics,
+    metrics_secondary: of.metricsSecondary,
+    saved_metrics_ids: of.savedMetrics,
+    exposure_criteria: of.exposureCriteria,
+    stats_config: of.statsConfig,
+    holdout_id: of.holdoutId,
+    parameters: of.parameters,
+    only_count_matured_users: of.onlyCountMaturedUsers,
+    tags: of.tags,
+    minimum_exposures: of.minimumExposures,
+    running_time_calculation: of.runningTimeCalculation,
   };
 }
 
@@ -44,7 +56,13 @@ export function recordExperiment(
     before === undefined ? [] : changesBetween("Experiment", shownOf(before), shownOf(after), trackedFields);
   if (activity === "updated" && changes.length === 0) return;
   recordActivity(t, {
-    ...{ by, now, projectId: after.projectId, activity, scope: "Experiment" },
-    ...{ itemId: after.id, name: after.name, changes },
+    by,
+    now,
+    projectId: after.projectId,
+    activity,
+    scope: "Experiment",
+    itemId: after.id,
+    name: after.name,
+    changes,
   });
 }

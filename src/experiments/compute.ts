@@ -75,7 +75,10 @@ function prepare(deps: ComputeDeps, of: Experiment, { project }: ComputeOptions)
   const types = index === null ? [] : (deps.groupTypes?.(project.id) ?? []);
   const variants = variantKeys(flag.filters);
   return {
-    ...{ flag, variants, settings: readSettings(of, variants), shares: sharePeriods(db, of, flag) },
+    flag,
+    variants,
+    settings: readSettings(of, variants),
+    shares: sharePeriods(db, of, flag),
     groupType: index === null ? undefined : (types.find((type) => type.index === index)?.name ?? ""),
   };
 }
@@ -183,12 +186,10 @@ export async function computeResults(
   if (of.startDate === null)
     return {
       ...head(of, status, null, false),
-      ...{
-        sentence: "The experiment has not been launched.",
-        warnings: [],
-        exposures: null,
-        sample_ratio: null,
-      },
+      sentence: "The experiment has not been launched.",
+      warnings: [],
+      exposures: null,
+      sample_ratio: null,
       metrics: metrics.map((metric) => metricBody({ ...metric, result: null, error: null })),
     };
   const { sums, problems, computedAt, isCached } = await sumsOfAll(deps, of, prepared, metrics, options);
@@ -240,16 +241,24 @@ async function sumsOfAll(
 
 function head(of: Experiment, status: string, computedAt: number | null, isCached: boolean): JsonObject {
   return {
-    ...{ experiment_id: of.id, name: of.name, status },
-    ...{ start_date: toApiTimeOrNull(of.startDate), end_date: toApiTimeOrNull(of.endDate) },
-    ...{ computed_at: computedAt === null ? null : toApiTime(new Date(computedAt)), is_cached: isCached },
+    experiment_id: of.id,
+    name: of.name,
+    status,
+    start_date: toApiTimeOrNull(of.startDate),
+    end_date: toApiTimeOrNull(of.endDate),
+    computed_at: computedAt === null ? null : toApiTime(new Date(computedAt)),
+    is_cached: isCached,
   };
 }
 
 function metricBody({ metric, role, result, error }: ShownMetric): JsonObject {
   return {
-    ...{ uuid: metric.uuid ?? null, name: metric.name ?? null, metric_type: metric.metric_type ?? null },
-    ...{ goal: metric.goal ?? "increase", role, error },
+    uuid: metric.uuid ?? null,
+    name: metric.name ?? null,
+    metric_type: metric.metric_type ?? null,
+    goal: metric.goal ?? "increase",
+    role,
+    error,
     baseline: result?.baseline ?? null,
     variant_results: result?.variant_results ?? [],
     holdout: result?.holdout ?? null,
@@ -270,9 +279,12 @@ function exposuresBody(
 ): JsonObject {
   const { total, byVariant, multiple, holdout, lastAt } = exposures;
   return {
-    ...{ total, $multiple: multiple, holdout },
+    total,
+    $multiple: multiple,
+    holdout,
     variants: byVariant.map(({ key, persons }) => ({
-      ...{ key, persons },
+      key,
+      persons,
       percentage: total === 0 ? 0 : (100 * persons) / total,
     })),
     last_exposure_at: lastAt === undefined ? null : toApiTime(new Date(lastAt)),
@@ -390,7 +402,9 @@ export async function computeSeries(
     }
   }
   return {
-    ...{ experiment_id: of.id, metric_uuid: metricUuid, status: "completed" },
+    experiment_id: of.id,
+    metric_uuid: metricUuid,
+    status: "completed",
     timeseries,
     computed_at: toApiTime(options.now),
   };
@@ -438,12 +452,20 @@ export async function computeBaseline(
     throw new InvalidFieldError("metric", "unavailable", "The metric requires a running server. Use --url.");
   const end = Math.ceil((now.getTime() + 1) / 60_000) * 60_000;
   const request: ExperimentRequest = {
-    ...{ flagKey: "", variants: ["all"], isEveryone: true, multiple: "first_seen", maturedOnly: false },
-    ...{ start: (end - days * dayMs) * 1_000, end: end * 1_000, periodStarts: [] },
+    flagKey: "",
+    variants: ["all"],
+    isEveryone: true,
+    multiple: "first_seen",
+    maturedOnly: false,
+    start: (end - days * dayMs) * 1_000,
+    end: end * 1_000,
+    periodStarts: [],
     metrics: [toMetricRequest(metric, 0)],
   };
   const { sums } = await deps.experiments.experimentSums(project.id, request, {
-    ...{ timezone: project.timezone, now, refresh },
+    timezone: project.timezone,
+    now,
+    refresh,
   });
   const { kind } = getMeasure(metric);
   const { n, mean, variance } = toSample(kind, sums.metrics[0]?.[0] ?? { n: 0, y: 0, yy: 0 });

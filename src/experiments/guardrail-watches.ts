@@ -22,7 +22,9 @@ export function guardrailWatches(deps: ComputeDeps): Watch[] {
       .map((metric): Watch => {
         const { id, projectId, flagId } = experiment;
         return {
-          ...{ key: `experiment ${id} ${String(metric.metric.uuid)}`, projectId, flagId },
+          key: `experiment ${id} ${String(metric.metric.uuid)}`,
+          projectId,
+          flagId,
           find: (now) => findViolation(deps, experiment, metric, now),
           applies: (t) => {
             const present = findExperiment(t, projectId, id);
@@ -81,11 +83,16 @@ function describe(
   const name = String(metric.name ?? metric.uuid);
   const percent = (value: number) => `${(100 * value).toFixed(1)} %`;
   return {
-    ...{ jobType: "guardrail", jobId: String(of.id) },
+    jobType: "guardrail",
+    jobId: String(of.id),
     note: `Guardrail "${name}" of the experiment "${of.name}": ${key} is worse by ${percent(interval[0])} to ${percent(interval[1])}.`,
     payload: {
-      ...{ experiment_id: of.id, metric_uuid: metric.uuid ?? null, metric: name },
-      ...{ variant: key, interval, sums },
+      experiment_id: of.id,
+      metric_uuid: metric.uuid ?? null,
+      metric: name,
+      variant: key,
+      interval,
+      sums,
     },
   };
 }

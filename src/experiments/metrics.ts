@@ -200,9 +200,14 @@ export function toMetricRequest(metric: JsonObject, lookbackDays: number): Metri
   switch (metric.metric_type as MetricType) {
     case "mean":
       return {
-        ...{ type: "mean", source: source("source"), windowMicros, lookbackMicros },
-        ...{ lower: number("lower_bound_percentile"), upper: number("upper_bound_percentile") },
-        ...{ ignoresZeros: metric.ignore_zeros === true, threshold: number("threshold") },
+        type: "mean",
+        source: source("source"),
+        windowMicros,
+        lookbackMicros,
+        lower: number("lower_bound_percentile"),
+        upper: number("upper_bound_percentile"),
+        ignoresZeros: metric.ignore_zeros === true,
+        threshold: number("threshold"),
       };
     case "ratio":
       return {
@@ -213,13 +218,19 @@ export function toMetricRequest(metric: JsonObject, lookbackDays: number): Metri
       };
     case "funnel":
       return {
-        ...{ type: "funnel", series: metric.series as MetricSource[], windowMicros, lookbackMicros },
+        type: "funnel",
+        series: metric.series as MetricSource[],
+        windowMicros,
+        lookbackMicros,
         isOrdered: (metric.funnel_order_type ?? "ordered") === "ordered",
       };
     case "retention":
       return {
-        ...{ type: "retention", start: source("start_event"), completion: source("completion_event") },
-        ...{ windowMicros, fromMicros: micros(metric.retention_window_start, metric.retention_window_unit)! },
+        type: "retention",
+        start: source("start_event"),
+        completion: source("completion_event"),
+        windowMicros,
+        fromMicros: micros(metric.retention_window_start, metric.retention_window_unit)!,
         toMicros: micros(metric.retention_window_end, metric.retention_window_unit)!,
       };
   }

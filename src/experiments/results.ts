@@ -39,7 +39,9 @@ export function readSettings(of: Experiment, variants: readonly string[]): Stats
   const config = of.statsConfig;
   const part = (name: string): JsonObject => (isJsonObject(config[name]) ? (config[name] as JsonObject) : {});
   const number = (value: unknown, fallback: number) => (typeof value === "number" ? value : fallback);
-  const [frequentist, cuped, prior] = [part("frequentist"), part("cuped"), part("prior")];
+  const frequentist = part("frequentist");
+  const cuped = part("cuped");
+  const prior = part("prior");
   const planned = of.runningTimeCalculation.recommended_sample_size;
   const named = config.baseline_variant_key;
   const fallback = variants.includes("control") ? "control" : (variants[0] ?? "control");
@@ -137,7 +139,8 @@ export function summarizeExposures(
     }),
   );
   return {
-    ...{ byVariant, total: byVariant.reduce((all, { persons }) => all + persons, 0) },
+    byVariant,
+    total: byVariant.reduce((all, { persons }) => all + persons, 0),
     multiple: sum(({ isMultiple }) => isMultiple),
     holdout: sum(({ variant }) => !variants.includes(variant)),
     lastAt: counts.length === 0 ? undefined : Math.max(...counts.map(({ at }) => at)),
@@ -181,7 +184,10 @@ export function getWarnings(
 function sumsOf(key: string, sums: MetricSums | undefined) {
   const { n = 0, y = 0, yy = 0, d, dd, yd, steps } = sums ?? {};
   return {
-    ...{ key, number_of_samples: n, sum: y, sum_squares: yy },
+    key,
+    number_of_samples: n,
+    sum: y,
+    sum_squares: yy,
     ...(d === undefined
       ? {}
       : { denominator_sum: d, denominator_sum_squares: dd!, numerator_denominator_sum_product: yd! }),
@@ -279,17 +285,16 @@ function getSamples(
   variant: MetricSums | undefined,
   { lookbackDays }: StatsSettings,
 ): Samples {
-  const [c, t] = [
-    { ...empty, ...baseline },
-    { ...empty, ...variant },
-  ];
+  const c = { ...empty, ...baseline };
+  const t = { ...empty, ...variant };
   const plain = { baseline: toSample(kind, c), variant: toSample(kind, t), cuped: undefined };
   const active = (sums: MetricSums | typeof empty) =>
     "xx" in sums && sums.xx !== undefined && sums.xx > 0 ? sums.n : 0;
   if (lookbackDays === 0 || active(c) + active(t) < cupedPersonsMin) return plain;
   const adjusted = adjustByCuped(c, t);
   return {
-    ...{ baseline: adjusted.baseline, variant: adjusted.variant },
+    baseline: adjusted.baseline,
+    variant: adjusted.variant,
     cuped: {
       theta: adjusted.theta,
       variance_reduction: adjusted.varianceReduction,
@@ -332,8 +337,14 @@ function bayesianRow(
     : normalPosterior(samples.baseline, samples.variant, { goal, level, difference, prior });
   if (result === undefined)
     return {
-      ...{ method: "bayesian", significant: null, chance_to_win: null, credible_interval: null },
-      ...{ delta: null, difference, expected_loss: null, model: "normal" },
+      method: "bayesian",
+      significant: null,
+      chance_to_win: null,
+      credible_interval: null,
+      delta: null,
+      difference,
+      expected_loss: null,
+      model: "normal",
     };
   const { chanceToWin, interval, loss, estimate, model } = result;
   return {
@@ -341,7 +352,9 @@ function bayesianRow(
     significant: isJudged ? chanceToWin > winChance || chanceToWin < 1 - winChance : null,
     chance_to_win: chanceToWin,
     credible_interval: interval,
-    ...{ delta: estimate, difference: result.difference, model },
+    delta: estimate,
+    difference: result.difference,
+    model,
     expected_loss: { baseline: loss.baseline, variant: loss.variant },
   };
 }

@@ -43,7 +43,9 @@ export function conditionWatches(deps: ConditionDeps): Watch[] {
   );
   const found = db
     .select({
-      ...{ id: flags.id, projectId: flags.projectId, sent: flags.rollbackConditions },
+      id: flags.id,
+      projectId: flags.projectId,
+      sent: flags.rollbackConditions,
       at: flags.rollbackConditionsAt,
     })
     .from(flags)
@@ -52,7 +54,9 @@ export function conditionWatches(deps: ConditionDeps): Watch[] {
   return found.flatMap(({ id: flagId, projectId, sent, at }) =>
     readConditions(sent).map(({ condition, index }): Watch => {
       return {
-        ...{ key: `flag ${flagId} ${index} ${at!.getTime()}`, projectId, flagId },
+        key: `flag ${flagId} ${index} ${at!.getTime()}`,
+        projectId,
+        flagId,
         find: (now) => findHolding(deps, { projectId, flagId, condition }, now),
         applies: (_, flag) => flag.rollbackConditionsAt?.getTime() === at!.getTime(),
       };
@@ -72,7 +76,8 @@ export function readConditions(sent: Json | null): { condition: RollbackConditio
 function readCondition(one: JsonObject): RollbackCondition | undefined {
   switch (one.threshold_type) {
     case "insight": {
-      const [source, limit] = [readSource(one.threshold_metric), readThreshold(one)];
+      const source = readSource(one.threshold_metric);
+      const limit = readThreshold(one);
       return source && limit && { type: "insight", source, ...limit };
     }
     case "experiment_metric": {
@@ -86,7 +91,8 @@ function readCondition(one: JsonObject): RollbackCondition | undefined {
     case "event_rate": {
       const { event, properties = [], window_minutes: windowMinutes } = one;
       const minimumPersons = one.minimum_persons ?? defaultMinimumPersons;
-      const [source, limit] = [readSource({ event: event ?? null, properties }), readThreshold(one)];
+      const source = readSource({ event: event ?? null, properties });
+      const limit = readThreshold(one);
       if (!source || !limit || !isPositive(windowMinutes) || !isPositive(minimumPersons)) return undefined;
       if (windowMinutes > windowMinutesMax) return undefined;
       return { type: "event_rate", source, windowMinutes, minimumPersons, ...limit };
@@ -148,7 +154,9 @@ async function checkInsight(
 ): Promise<Violation | undefined> {
   const from = new Date(now.getTime() - insightDays * dayMs);
   const query = {
-    ...{ kind: "TrendsQuery", interval: "day", series: [{ ...condition.source, kind: "EventsNode" }] },
+    kind: "TrendsQuery",
+    interval: "day",
+    series: [{ ...condition.source, kind: "EventsNode" }],
     dateRange: { date_from: from.toISOString(), date_to: now.toISOString(), explicitDate: true },
   };
   const { timezone, weekStartDay } = project;
@@ -174,15 +182,21 @@ async function checkRate(
   const metric = { metric_type: "mean", source: condition.source, threshold: 1 };
   const end = now.getTime() + 1;
   const request: ExperimentRequest = {
-    ...{ flagKey: flag.key, variants: ["true", ...getVariants(flag.filters).map(({ key }) => String(key))] },
-    ...{ multiple: "first_seen", maturedOnly: false, metricsOnly: true, periodStarts: [] },
-    ...{ start: Math.round(end - condition.windowMinutes * 60_000) * 1_000, end: end * 1_000 },
+    flagKey: flag.key,
+    variants: ["true", ...getVariants(flag.filters).map(({ key }) => String(key))],
+    multiple: "first_seen",
+    maturedOnly: false,
+    metricsOnly: true,
+    periodStarts: [],
+    start: Math.round(end - condition.windowMinutes * 60_000) * 1_000,
+    end: end * 1_000,
     metrics: [toMetricRequest(metric, 0)],
   };
   const how = { timezone, now, refresh: "force_blocking" } as const;
   const { sums } = await experiments.experimentSums(projectId, request, how);
   const all = sums.metrics[0] ?? [];
-  const [persons, affected] = [all.reduce((n, one) => n + one.n, 0), all.reduce((n, one) => n + one.y, 0)];
+  const persons = all.reduce((n, one) => n + one.n, 0);
+  const affected = all.reduce((n, one) => n + one.y, 0);
   if (persons < condition.minimumPersons || !exceeds(affected / persons, condition)) return undefined;
   const event = String(condition.source.event);
   return violation(
@@ -203,7 +217,8 @@ function violation(
 ): Violation {
   const limit = `${operator === "gt" ? "above" : "below"} the threshold of ${threshold}`;
   return {
-    ...{ jobType: "rollback_condition", jobId: String(flagId) },
+    jobType: "rollback_condition",
+    jobId: String(flagId),
     note: `Rollback condition: ${text}, ${limit}.`,
     payload: { threshold_type: type, operator, threshold, ...figures },
   };

@@ -91,7 +91,9 @@ export class RollbackMonitor {
       if (!watch.applies(t, flag)) return;
       const by: Author = { job_type: jobType, job_id: jobId, payload };
       editByActor(deps, { project, now, by, isRollback: true }, flagId, {
-        ...{ active: false, performed_rollback: true, note },
+        active: false,
+        performed_rollback: true,
+        note,
       });
       stopRollout(t, flagId, now, `Stopped: ${note}`);
     });

@@ -87,7 +87,8 @@ function sortBy(found: Listed[], order: string | undefined, now: number): Listed
   const key = sortKeys[name]!;
   const direction = order!.startsWith("-") ? -1 : 1;
   return found.sort((one, other) => {
-    const [a, b] = [key(one, now), key(other, now)];
+    const a = key(one, now);
+    const b = key(other, now);
     return a === b ? other.row.id - one.row.id : direction * (a < b ? -1 : 1);
   });
 }
@@ -152,7 +153,11 @@ function linkFlag(t: MetadataTx, of: Experiment): void {
     return;
   }
   setFlagLink(t, {
-    ...{ kind: "experiment", objectId: String(of.id), flagId: of.flagId, name: of.name, shown: {} },
+    kind: "experiment",
+    objectId: String(of.id),
+    flagId: of.flagId,
+    name: of.name,
+    shown: {},
     holds: of.startDate !== null && of.endDate === null,
   });
 }

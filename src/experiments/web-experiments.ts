@@ -48,7 +48,10 @@ export function webExperimentBody(db: Reading, of: Experiment) {
     { ...(isJsonObject(variant) ? variant : {}), rollout_percentage: shares.get(name) ?? 0 },
   ]);
   return {
-    ...{ id: of.id, name: of.name, created_at: toApiTime(of.createdAt), feature_flag_key: key },
+    id: of.id,
+    name: of.name,
+    created_at: toApiTime(of.createdAt),
+    feature_flag_key: key,
     variants: Object.fromEntries(variants) as JsonObject,
   };
 }
@@ -103,7 +106,10 @@ export function createWebExperiment(
   };
   return deps.metadata.change((t) => {
     const created = createExperiment(deps, actor, {
-      ...{ name, type: "web", feature_flag_key: key, feature_flag: { filters } },
+      name,
+      type: "web",
+      feature_flag_key: key,
+      feature_flag: { filters },
     });
     return write(t, created, variants, actor);
   });

@@ -100,7 +100,9 @@ function isDeeper(text: string, levels: number): boolean {
 
 /** Index of the element in the outermost list that is nested too deeply. */
 function positionOfDepth(text: string, levels: number): number {
-  let [depth, listDepth, position] = [0, 0, 0];
+  let depth = 0;
+  let listDepth = 0;
+  let position = 0;
   for (let at = 0; at < text.length && depth <= levels; at++) {
     const code = text.charCodeAt(at);
     if (code === quote) at = closingQuote(text, at);

@@ -115,7 +115,8 @@ export const pageOf = <Schema extends TSchema>(name: string, schema: Schema) =>
 
 /** The documented response of a list. @param example of a result */
 export const pageExample = (description: string, schema: TSchema, example: unknown) => ({
-  ...{ description, schema },
+  description,
+  schema,
   example: { count: 1, next: null, previous: null, results: [example] },
 });
 

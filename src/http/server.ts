@@ -71,7 +71,8 @@ export function listenSecurely(
   app: App,
   { config, log, tls, isShared }: SecureListening,
 ): Server<undefined> | undefined {
-  const [hostname, port] = [config["https-host"], config["https-port"]];
+  const hostname = config["https-host"];
+  const port = config["https-port"];
   try {
     const server = listen(app, { hostname, port, bodyBytesMax: config["body-limit"], tls, isShared });
     log.info({ domains: config["acme-domain"], port }, "serving HTTPS");

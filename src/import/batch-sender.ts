@@ -175,7 +175,10 @@ export class BatchSender {
     const { counts } = this.done;
     addCounts(counts, { ...more, ...known });
     this.done = {
-      ...{ isDone: false, line, fingerprint, counts },
+      isDone: false,
+      line,
+      fingerprint,
+      counts,
       rejectBytes: this.rejectFile.length,
       hasOrdinals: this.hasOrdinals,
       span: joinSpans(this.done.span, span),

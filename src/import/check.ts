@@ -46,8 +46,11 @@ export function getRejections(texts: readonly string[]): (string | undefined)[] 
 
 function refusals(texts: readonly string[]): (string | undefined)[] {
   const facts = requestFacts({
-    ...{ receivedMicros: nowMicros(), sentAtMicros: undefined, isHistorical: true },
-    ...{ clientIp: undefined, anonymizeIps: false },
+    receivedMicros: nowMicros(),
+    sentAtMicros: undefined,
+    isHistorical: true,
+    clientIp: undefined,
+    anonymizeIps: false,
     makeUuid: () => "00000000-0000-4000-8000-000000000000",
   });
   const { items } = parsePayload(`[${texts.join(",")}]`, true);

@@ -58,8 +58,15 @@ const others = "other";
 
 export function emptyCounts(): ImportCounts {
   return {
-    ...{ read: 0, accepted: 0, duplicate: 0, made: 0, rejected: 0, placeholder_ids: 0 },
-    ...{ left_out: {}, not_taken: {}, warnings: {} },
+    read: 0,
+    accepted: 0,
+    duplicate: 0,
+    made: 0,
+    rejected: 0,
+    placeholder_ids: 0,
+    left_out: {},
+    not_taken: {},
+    warnings: {},
   };
 }
 

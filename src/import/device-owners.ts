@@ -117,7 +117,8 @@ export class DeviceOwners implements Disposable {
   }
 
   private decideOne([device, user]: Pair, live: LivePersons): boolean {
-    const [deviceHash, userHash] = [hashOf(device), hashOf(user)];
+    const deviceHash = hashOf(device);
+    const userHash = hashOf(user);
     const row = this.rowOf(deviceHash);
     if (row?.owner) {
       if (isSame(row.owner, userHash)) return true;

@@ -79,7 +79,12 @@ export interface Imported {
 /** Result for a source that has no records, which is valid. */
 export const nothingImported = (): Imported => ({
   receipt: { first_time: null, last_time: null, people: 0 },
-  ...{ counts: emptyCounts(), sharedDevices: 0, resumed: 0, rejectFiles: [], failures: [], isComplete: true },
+  counts: emptyCounts(),
+  sharedDevices: 0,
+  resumed: 0,
+  rejectFiles: [],
+  failures: [],
+  isComplete: true,
   forget: () => undefined,
 });
 
@@ -123,7 +128,12 @@ export async function importAll(order: ImportOrder): Promise<Imported> {
   const lookups = await readLookups(
     {
       piped,
-      ...{ paths, format: order.format, fields: order.fields, nulls, workFolder: stateFolder, store },
+      paths,
+      format: order.format,
+      fields: order.fields,
+      nulls,
+      workFolder: stateFolder,
+      store,
       addUsers: (users) => gate.addUsers(users),
     },
     isRead,

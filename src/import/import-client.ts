@@ -118,7 +118,8 @@ export class RequestWriter {
 
 function getChunks(texts: readonly (string | CopiedEvent)[]): Uint8Array[] {
   const pieces: Uint8Array[] = [];
-  let [events, bytes] = [0, 0];
+  let events = 0;
+  let bytes = 0;
   /** Events that are contiguous already. */
   let run: { texts: Buffer; start: number; end: number } | undefined;
   const endRun = () => {

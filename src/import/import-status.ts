@@ -72,7 +72,12 @@ export interface ImportRun {
 }
 
 export const emptyCounts = (): ImportCounts => ({
-  ...{ records: 0, bytes: 0, totalBytes: null, recordsPerSecond: 0, secondsLeft: null, rejected: 0 },
+  records: 0,
+  bytes: 0,
+  totalBytes: null,
+  recordsPerSecond: 0,
+  secondsLeft: null,
+  rejected: 0,
 });
 
 /** Parses the output of `flagkeep import --json`. */

@@ -58,7 +58,11 @@ export interface FileProgress {
 }
 
 export const noProgress = (): FileProgress => ({
-  ...{ isDone: false, line: 0, fingerprint: "", counts: emptyCounts(), rejectBytes: 0 },
+  isDone: false,
+  line: 0,
+  fingerprint: "",
+  counts: emptyCounts(),
+  rejectBytes: 0,
 });
 
 /**

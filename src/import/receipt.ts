@@ -38,7 +38,8 @@ export class Receipt implements Disposable {
   /** Adds events to the people, not to the span. @returns their span. */
   addEvents(events: readonly ReceiptEvent[]): Span | undefined {
     let span: Span | undefined;
-    let [first, last] = ["", ""];
+    let first = "";
+    let last = "";
     for (const { isMade, about } of events) {
       if (isMade || about === undefined) continue;
       this.people.add(about.distinctId);

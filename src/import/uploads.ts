@@ -120,10 +120,18 @@ export class ImportUploads {
       void this.forget(oldest);
     }
     const run: ImportRun = {
-      ...{ id: Bun.randomUUIDv7(), origin: "upload", state: "uploading" },
-      ...{ ...order, name: getFileName(order.name), createdAt: now.toISOString() },
-      ...{ startedAt: null, finishedAt: null, receivedBytes: 0, figures: emptyCounts() },
-      ...{ error: null, summary: null },
+      id: Bun.randomUUIDv7(),
+      origin: "upload",
+      state: "uploading",
+      ...order,
+      name: getFileName(order.name),
+      createdAt: now.toISOString(),
+      startedAt: null,
+      finishedAt: null,
+      receivedBytes: 0,
+      figures: emptyCounts(),
+      error: null,
+      summary: null,
     };
     mkdirSync(this.filesOf(run), { recursive: true, mode: 0o700 });
     this.runs.set(run.id, run);
@@ -174,7 +182,11 @@ export class ImportUploads {
     if (run.receivedBytes === 0) throw new ImportStateError("The file is empty: upload it first.");
     const sent = Object.entries(options).filter(([, value]) => value !== undefined);
     this.change(run, {
-      ...{ state: "waiting", error: null, summary: null, finishedAt: null, figures: emptyCounts() },
+      state: "waiting",
+      error: null,
+      summary: null,
+      finishedAt: null,
+      figures: emptyCounts(),
       options: { ...run.options!, ...Object.fromEntries(sent) },
     });
     const end = this.runInTurn(run).finally(() => this.ends.delete(end));
@@ -228,10 +240,20 @@ export class ImportUploads {
     const now = new Date().toISOString();
     const known = this.reported.get(id)?.run;
     const run: ImportRun = {
-      ...{ id, projectId, name, origin: "command_line", state, figures },
-      ...{ options: null, createdBy: null, createdAt: known?.createdAt ?? now, receivedBytes: 0 },
-      ...{ startedAt: known?.startedAt ?? now, finishedAt: state === "running" ? null : now },
-      ...{ error: null, summary: null },
+      id,
+      projectId,
+      name,
+      origin: "command_line",
+      state,
+      figures,
+      options: null,
+      createdBy: null,
+      createdAt: known?.createdAt ?? now,
+      receivedBytes: 0,
+      startedAt: known?.startedAt ?? now,
+      finishedAt: state === "running" ? null : now,
+      error: null,
+      summary: null,
     };
     // A finished dry run has no further status.
     if (isDryRun && state === "done") this.reported.delete(id);

@@ -64,7 +64,11 @@ export function countWrittenMembers(json: string): number {
 export function editedObject(json: string, cut: readonly string[], more: string): string {
   const span = memberSpan();
   const tally: JsonCounts = { members: 0, deepest: 0 };
-  let [left, from, at, members, gone] = ["", 0, 1, 0, 0];
+  let left = "";
+  let from = 0;
+  let at = 1;
+  let members = 0;
+  let gone = 0;
   while (cut.length > 0 && nextMember(json, at, span)) {
     const before = skipSpace(json, at);
     at = endOfValue(json, span.valueStart, tally);

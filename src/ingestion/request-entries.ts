@@ -227,7 +227,10 @@ function getFacts(
   return requestFacts({
     ...arrival,
     sentAtMicros: sendTime(sent),
-    ...{ isHistorical, anonymizeIps, nameOfNameless, makeUuid },
+    isHistorical,
+    anonymizeIps,
+    nameOfNameless,
+    makeUuid,
   });
 }
 

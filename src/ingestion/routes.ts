@@ -46,18 +46,18 @@ export function captureRoutes(deps: CaptureDeps): Route[] {
   };
   return [
     captureRoute("POST", "/capture", {
-      ...{
-        summary: "Send an event",
-        tag: eventsTag,
-        ...oneEventBody,
-        answers: { 200: okAnswer, ...captureRefusals },
-      },
+      summary: "Send an event",
+      tag: eventsTag,
+      ...oneEventBody,
+      answers: { 200: okAnswer, ...captureRefusals },
       description:
         "Bodies may be compressed and have any content type. The response is sent after the event is on disk.",
       handle: storing("drop"),
     }),
     captureRoute("POST", "/e", {
-      ...{ summary: "Send an event, for client libraries", tag: eventsTag, ...oneEventBody },
+      summary: "Send an event, for client libraries",
+      tag: eventsTag,
+      ...oneEventBody,
       description: "Same as `/capture`; also at `/i/v0/e` and `/track`.",
       aliases: ["/i/v0/e", "/track"],
       answers: { 200: okAnswer, ...captureRefusals },
@@ -71,7 +71,9 @@ export function captureRoutes(deps: CaptureDeps): Route[] {
       handle: storing("drop"),
     }),
     captureRoute("POST", "/engage", {
-      ...{ summary: "Send person properties, for old clients", tag: eventsTag, ...oneEventBody },
+      summary: "Send person properties, for old clients",
+      tag: eventsTag,
+      ...oneEventBody,
       description: "Same as `/capture`; an event without a name is `$identify`.",
       answers: { 200: okAnswer, ...captureRefusals },
       handle: storing("treat-as-identify"),
@@ -82,19 +84,19 @@ export function captureRoutes(deps: CaptureDeps): Route[] {
       handle: storing("treat-as-identify"),
     }),
     captureRoute("POST", "/batch", {
-      ...{
-        summary: "Send a batch of events",
-        tag: eventsTag,
-        ...manyEventsBody,
-        answers: { 200: okAnswer, ...captureRefusals },
-      },
+      summary: "Send a batch of events",
+      tag: eventsTag,
+      ...manyEventsBody,
+      answers: { 200: okAnswer, ...captureRefusals },
       description:
         "With `historical_migration` each event keeps its `timestamp`, events are processed in order of arrival, cause no spike and are not billable.",
       aliases: ["/i/v0/ai/batch"],
       handle: storing("reject-single"),
     }),
     clientRoutes(batchResultsProfile)("POST", "/i/v1/analytics/events", {
-      ...{ summary: "Send a batch of events, with a result for each", tag: eventsTag, ...analyticsBody },
+      summary: "Send a batch of events, with a result for each",
+      tag: eventsTag,
+      ...analyticsBody,
       description:
         "The newer capture protocol. Send the project key as `Authorization: Bearer`; `PostHog-Request-Id` is echoed.",
       answers: { 200: analyticsResults, 400: analyticsRejection, 401: analyticsRejection },

@@ -18,7 +18,10 @@ const chunkBytes = 2 * 1024 * 1024;
 const namesMax = 2_000;
 const statesMax = 20_000;
 
-const [newline, comma, quote, colon] = [0x0a, 0x2c, 0x22, 0x3a];
+const newline = 0x0a;
+const comma = 0x2c;
+const quote = 0x22;
+const colon = 0x3a;
 const latin1 = "latin1";
 
 /** Encodes text as columnar chunks for `decodeColumnar`. Each chunk is verified by decoding it. */
@@ -135,7 +138,9 @@ class ColumnEncoder {
 
   /** @returns the offset of the next line */
   private line(text: Buffer, from: number): number {
-    let [at, state, before] = [from, 0, -1];
+    let at = from;
+    let state = 0;
+    let before = -1;
     this.path.length = 0;
     for (;;) {
       let nameEnd = -1;

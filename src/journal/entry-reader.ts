@@ -103,8 +103,11 @@ const modeMember = utf8(',"mode":"');
 const madeUuidMember = utf8('","made_uuid":');
 const chainMember = utf8(',"elements_chain":');
 const propertiesMember = utf8(eventFrame.beforeProperties);
-const [trueText, falseText, nullText] = [utf8("true"), utf8("false"), utf8(eventFrame.noChain)];
-const [full, propertyless] = [utf8("full"), utf8("propertyless")];
+const trueText = utf8("true");
+const falseText = utf8("false");
+const nullText = utf8(eventFrame.noChain);
+const full = utf8("full");
+const propertyless = utf8("propertyless");
 
 /** Fast path: reads event lines in exactly the form that `EntryWriter` writes. */
 class EventReader {

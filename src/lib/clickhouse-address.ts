@@ -41,7 +41,9 @@ export function parseClickHouseUrl(text: string): ClickHouseAddress | undefined 
       url: `${scheme}://${hostname}:${port || usualPort}`,
       user: decodeURIComponent(username) || "default",
       password: decodeURIComponent(password),
-      ...{ database, cluster, quorum },
+      database,
+      cluster,
+      quorum,
     };
   } catch {
     // An invalid percent-encoding.

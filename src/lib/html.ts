@@ -17,8 +17,11 @@ export function isSafeLink(url: string): boolean {
 /** The text with allowed tags and links only. */
 export function sanitizeHtml(html: string): string {
   return sanitizer()(html, {
-    ...{ allowedTags, allowedAttributes: { a: ["href"] }, nestingLimit: nestingMax },
-    ...{ allowedSchemes: ["https", "mailto"], allowProtocolRelative: false },
+    allowedTags,
+    allowedAttributes: { a: ["href"] },
+    nestingLimit: nestingMax,
+    allowedSchemes: ["https", "mailto"],
+    allowProtocolRelative: false,
     transformTags: {
       a: (tagName, { href }) => ({
         tagName,

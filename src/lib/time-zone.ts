@@ -66,7 +66,8 @@ export function offsetsBetween(fromMs: number, toMs: number, timezone: string): 
   for (let at = fromMs; at < toMs; at += dayMs) {
     const next = offsetMsAt(at + dayMs, timezone);
     if (next === offsetMs) continue;
-    let [before, after] = [Math.floor(at / minuteMs), Math.ceil((at + dayMs) / minuteMs)];
+    let before = Math.floor(at / minuteMs);
+    let after = Math.ceil((at + dayMs) / minuteMs);
     while (after - before > 1) {
       const middle = Math.floor((before + after) / 2);
       if (offsetMsAt(middle * minuteMs, timezone) === offsetMs) before = middle;

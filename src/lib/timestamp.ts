@@ -240,7 +240,9 @@ function parseOtherIso(text: string): number | undefined {
 function getDay(text: string): number | undefined {
   const date = gregorian.exec(text);
   if (date) {
-    const [year, month, day] = [Number(date[1]), Number(date[3]), Number(date[4])];
+    const year = Number(date[1]);
+    const month = Number(date[3]);
+    const day = Number(date[4]);
     const isDate = month >= 1 && month <= 12 && day >= 1 && day <= daysInMonth(year, month);
     return isDate ? daysSinceEpoch(year, month, day) : undefined;
   }
@@ -248,13 +250,16 @@ function getDay(text: string): number | undefined {
   if (month) return getDay(`${text}-01`);
   const ordinal = ordinalForm.exec(text);
   if (ordinal) {
-    const [year, day] = [Number(ordinal[1]), Number(ordinal[2])];
+    const year = Number(ordinal[1]);
+    const day = Number(ordinal[2]);
     const first = daysSinceEpoch(year, 1, 1);
     return day >= 1 && first + day <= daysSinceEpoch(year + 1, 1, 1) ? first + day - 1 : undefined;
   }
   const week = weekForm.exec(text);
   if (!week) return undefined;
-  const [year, number, weekday] = [Number(week[1]), Number(week[2]), Number(week[3] ?? "1")];
+  const year = Number(week[1]);
+  const number = Number(week[2]);
+  const weekday = Number(week[3] ?? "1");
   const first = firstMonday(year);
   const monday = first + (number - 1) * 7;
   return number >= 1 && monday < firstMonday(year + 1) ? monday + weekday - 1 : undefined;

@@ -20,7 +20,8 @@ import type { SendRequest } from "./send-request.ts";
 type Answer = (request: () => Promise<Response>) => Promise<CallToolResult>;
 
 /** Page sizes of tools: longer answers would fill a model's context. */
-const [limitDefault, limitMax] = [20, 100];
+const limitDefault = 20;
+const limitMax = 100;
 
 /** The argument of tools that work in a project. */
 export const projectArgument = z

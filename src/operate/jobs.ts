@@ -64,8 +64,17 @@ export class Jobs {
   start(kind: JobKind, name: string | null, command: readonly string[], now: Date): Job {
     if (this.jobs.some(({ state }) => state === "running")) throw new JobRunningError();
     const job: Job = {
-      ...{ id: Bun.randomUUIDv7(), kind, name, state: "running", startedAt: now, finishedAt: null },
-      ...{ step: null, done: 0, total: 0, error: null, result: null },
+      id: Bun.randomUUIDv7(),
+      kind,
+      name,
+      state: "running",
+      startedAt: now,
+      finishedAt: null,
+      step: null,
+      done: 0,
+      total: 0,
+      error: null,
+      result: null,
     };
     this.jobs.push(job);
     if (this.jobs.length > finishedMax) this.jobs.shift();

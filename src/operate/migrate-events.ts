@@ -97,7 +97,8 @@ export async function migrateEvents(
     }
   }
   while (!(await target.events.checkpoint())) await Bun.sleep(50);
-  const [there, here] = [await target.ask((store) => eventSums(store, until)), await source.sums(until)];
+  const there = await target.ask((store) => eventSums(store, until));
+  const here = await source.sums(until);
   if (JSON.stringify(there) !== JSON.stringify(here))
     throw new MigrationMismatchError(difference(here, there));
   return { events: here.reduce((sum, { count }) => sum + count, 0), seqs: until };

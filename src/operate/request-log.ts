@@ -93,7 +93,10 @@ export class RequestLog {
   /** Removes the figures since the last call, for the process that reports them. */
   take(): RequestFigures {
     const routes = [...this.routes].map(([route, { durations, seconds, statuses }]) => ({
-      ...{ route, durations: [...durations], seconds, statuses: [...statuses] },
+      route,
+      durations: [...durations],
+      seconds,
+      statuses: [...statuses],
     }));
     this.routes.clear();
     return { routes, refusals: this.refusals.splice(0) };
@@ -144,7 +147,11 @@ export class RequestLog {
   private recordRejection({ request, status, reason, address }: CompletedRequest): void {
     const { method, url } = request;
     this.refusals.unshift({
-      ...{ at: new Date(), method, path: getPath(url).slice(0, pathLengthMax), status, reason },
+      at: new Date(),
+      method,
+      path: getPath(url).slice(0, pathLengthMax),
+      status,
+      reason,
       client: address() ?? "",
     });
     this.refusals.length = Math.min(this.refusals.length, refusalsMax);

@@ -34,7 +34,8 @@ const noticeMs = 10_000;
 /** Retry interval; the engine may be starting, or rebuilding its store. */
 const againMs = 30_000;
 /** How long a run waits until everything is loaded; under a permanent load it continues without. */
-const [waitMs, waitsMax] = [500, 240];
+const waitMs = 500;
+const waitsMax = 240;
 /** A clock ahead by more than this has jumped: the machine was off, or the clock is wrong. */
 const jumpMs = dayMs;
 /** Grace period for an operator or NTP to correct the clock. */
@@ -125,7 +126,8 @@ export class Retention {
   /** Whether the clock is trusted to decide what is old. The last trusted time persists across starts. */
   private isClockBelieved(): boolean {
     const { dataDir, log, now = Date.now, elapsed = () => performance.now() } = this.deps;
-    const [at, passed] = [now(), elapsed()];
+    const at = now();
+    const passed = elapsed();
     this.believed ??= { at: readLastLook(dataDir) ?? at, elapsed: passed };
     const aheadMs = at - this.believed.at - (passed - this.believed.elapsed);
     if (aheadMs > jumpMs) {

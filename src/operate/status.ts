@@ -40,7 +40,11 @@ export function storedStatus(
     volume: getVolume(dataDir, neededBytes),
     skipped_entries: skippedEntries(paths(dataDir).quarantine),
     given_up: discardedRanges(paths(dataDir).archive).map(({ lane, first, last, reason, at }) => ({
-      ...{ lane, first_seq: first, last_seq: last, reason, at },
+      lane,
+      first_seq: first,
+      last_seq: last,
+      reason,
+      at,
     })),
     last_backup: readLastBackup(dataDir),
     last_scrub: readLastScrub(dataDir),

@@ -60,8 +60,10 @@ export class Traces {
       sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(samplePercent / 100) }),
       spanProcessors: [
         new BatchSpanProcessor(new ComplainingExporter(exporter, log), {
-          ...{ maxQueueSize: waitingSpansMax, maxExportBatchSize: spansAtOnce },
-          ...{ scheduledDelayMillis: sendEveryMs, exportTimeoutMillis: sendTimeoutMs },
+          maxQueueSize: waitingSpansMax,
+          maxExportBatchSize: spansAtOnce,
+          scheduledDelayMillis: sendEveryMs,
+          exportTimeoutMillis: sendTimeoutMs,
         }),
       ],
     });

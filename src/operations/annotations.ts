@@ -66,10 +66,20 @@ const AnnotationBody = named(
 type AnnotationRecord = Static<typeof AnnotationBody>;
 
 const example: AnnotationRecord = {
-  ...{ id: 4, content: "New checkout", date_marker: "2026-03-04T12:00:00.000000Z", creation_type: "USR" },
-  ...{ scope: "project", dashboard_id: null, dashboard_name: null, dashboard_item: null },
-  ...{ insight_short_id: null, insight_name: null, created_by: exampleUser },
-  ...{ created_at: "2026-03-04T16:00:01.007000Z", updated_at: "2026-03-04T16:00:01.007000Z", deleted: false },
+  id: 4,
+  content: "New checkout",
+  date_marker: "2026-03-04T12:00:00.000000Z",
+  creation_type: "USR",
+  scope: "project",
+  dashboard_id: null,
+  dashboard_name: null,
+  dashboard_item: null,
+  insight_short_id: null,
+  insight_name: null,
+  created_by: exampleUser,
+  created_at: "2026-03-04T16:00:01.007000Z",
+  updated_at: "2026-03-04T16:00:01.007000Z",
+  deleted: false,
 };
 
 function body({ stores: { metadata } }: Context, of: Annotation): AnnotationRecord {
@@ -78,11 +88,20 @@ function body({ stores: { metadata } }: Context, of: Annotation): AnnotationReco
   const dashboard = of.dashboardId === null ? undefined : findDashboard(db, of.projectId, of.dashboardId);
   const insight = of.insightId === null ? undefined : findInsight(db, of.projectId, String(of.insightId));
   return {
-    ...{ id: of.id, content: of.content, date_marker: toApiTime(of.dateMarker), creation_type: "USR" },
-    ...{ scope: of.scope, dashboard_id: of.dashboardId, dashboard_name: dashboard?.name ?? null },
-    ...{ dashboard_item: of.insightId, insight_short_id: insight?.shortId ?? null },
-    ...{ insight_name: insight?.name ?? null, created_by: creator ? userBody(creator) : null },
-    ...{ created_at: toApiTime(of.createdAt), updated_at: toApiTime(of.updatedAt), deleted: of.deleted },
+    id: of.id,
+    content: of.content,
+    date_marker: toApiTime(of.dateMarker),
+    creation_type: "USR",
+    scope: of.scope,
+    dashboard_id: of.dashboardId,
+    dashboard_name: dashboard?.name ?? null,
+    dashboard_item: of.insightId,
+    insight_short_id: insight?.shortId ?? null,
+    insight_name: insight?.name ?? null,
+    created_by: creator ? userBody(creator) : null,
+    created_at: toApiTime(of.createdAt),
+    updated_at: toApiTime(of.updatedAt),
+    deleted: of.deleted,
   };
 }
 
@@ -125,7 +144,10 @@ function optionalFields(sent: Sent): Partial<AnnotationFields> {
 }
 
 const listAllAnnotations = listOperation({
-  ...{ id: "annotations.list", on: "project", scope: "annotation:read", tag },
+  id: "annotations.list",
+  on: "project",
+  scope: "annotation:read",
+  tag,
   summary: "List annotations",
   description: "The latest time first, without deleted ones.",
   http: { method: "GET", path: "/annotations", answer: "One page of annotations." },
@@ -171,7 +193,10 @@ const listAllAnnotations = listOperation({
 const toDate = (micros: number | undefined) => (micros === undefined ? undefined : new Date(micros / 1_000));
 
 const createNewAnnotation = operation({
-  ...{ id: "annotations.create", on: "project", scope: "annotation:write", tag },
+  id: "annotations.create",
+  on: "project",
+  scope: "annotation:write",
+  tag,
   summary: "Create an annotation",
   description: "Charts show it at its time.",
   http: { method: "POST", path: "/annotations", status: 201, answer: "The annotation." },
@@ -201,7 +226,10 @@ const createNewAnnotation = operation({
 });
 
 const getAnnotation = operation({
-  ...{ id: "annotations.get", on: "project", scope: "annotation:read", tag },
+  id: "annotations.get",
+  on: "project",
+  scope: "annotation:read",
+  tag,
   summary: "Get an annotation",
   http: { method: "GET", path: "/annotations/:id", answer: "The annotation." },
   input: object({ id: int() }),
@@ -212,7 +240,9 @@ const getAnnotation = operation({
 });
 
 const idArgument: CommandArgument = {
-  ...{ name: "id", description: "annotation id", member: "id" },
+  name: "id",
+  description: "annotation id",
+  member: "id",
   lookup: {
     in: () => listAllAnnotations,
     matches: (of: AnnotationRecord, argument) => String(of.id) === argument,
@@ -222,11 +252,17 @@ const idArgument: CommandArgument = {
 };
 
 const ofCall = ({ project, actor, now }: Context, id: number) => ({
-  ...{ projectId: project.id, id, by: getAuthor(actor), now },
+  projectId: project.id,
+  id,
+  by: getAuthor(actor),
+  now,
 });
 
 const updateOneAnnotation = operation({
-  ...{ id: "annotations.update", on: "project", scope: "annotation:write", tag },
+  id: "annotations.update",
+  on: "project",
+  scope: "annotation:write",
+  tag,
   summary: "Update, delete or restore an annotation",
   description: "`deleted: true` deletes it, `deleted: false` restores it.",
   http: { method: "PATCH", path: "/annotations/:id", answer: "The annotation." },
@@ -256,7 +292,10 @@ const updateOneAnnotation = operation({
 });
 
 const deleteOneAnnotation = operation({
-  ...{ id: "annotations.delete", on: "project", scope: "annotation:write", tag },
+  id: "annotations.delete",
+  on: "project",
+  scope: "annotation:write",
+  tag,
   summary: "Delete an annotation",
   http: { method: "DELETE", path: "/annotations/:id" },
   cli: {

@@ -45,7 +45,10 @@ const uploadHint =
   "A static cohort may be sent as `multipart/form-data` with the same fields and a file `csv`: one distinct id per line, or a table with a column `distinct_id`.";
 
 export const listAllCohorts = listOperation({
-  ...{ id: "cohorts.list", on: "project", scope: "cohort:read", tag },
+  id: "cohorts.list",
+  on: "project",
+  scope: "cohort:read",
+  tag,
   summary: "List cohorts",
   description: "Newest first, without deleted cohorts.",
   http: { method: "GET", path: "/cohorts", answer: "One page of cohorts." },
@@ -72,7 +75,10 @@ export const listAllCohorts = listOperation({
 });
 
 export const createNewCohort = operation({
-  ...{ id: "cohorts.create", on: "project", scope: "cohort:write", tag },
+  id: "cohorts.create",
+  on: "project",
+  scope: "cohort:write",
+  tag,
   summary: "Create a cohort",
   description: `Members are calculated in the background. ${uploadHint}`,
   http: { method: "POST", path: "/cohorts", status: 201, answer: "The new cohort.", takesRawBody: true },
@@ -88,7 +94,10 @@ export const createNewCohort = operation({
 });
 
 export const getOneCohort = operation({
-  ...{ id: "cohorts.get", on: "project", scope: "cohort:read", tag },
+  id: "cohorts.get",
+  on: "project",
+  scope: "cohort:read",
+  tag,
   summary: "Get a cohort",
   http: { method: "GET", path: "/cohorts/:id", answer: "The cohort." },
   mcp: { name: "get_cohort" },
@@ -101,7 +110,10 @@ export const getOneCohort = operation({
 const CohortChange = object({ id: int(), ...CohortInput.properties });
 
 export const updateOneCohort = operation({
-  ...{ id: "cohorts.update", on: "project", scope: "cohort:write", tag },
+  id: "cohorts.update",
+  on: "project",
+  scope: "cohort:write",
+  tag,
   summary: "Update or delete a cohort",
   description: `\`deleted: true\` deletes it. A cohort that active flags use cannot be deleted, made static or cleared. ${uploadHint}`,
   http: { method: "PATCH", path: "/cohorts/:id", answer: "The cohort.", takesRawBody: true },
@@ -113,7 +125,10 @@ export const updateOneCohort = operation({
 });
 
 export const replaceOneCohort = operation({
-  ...{ id: "cohorts.replace", on: "project", scope: "cohort:write", tag },
+  id: "cohorts.replace",
+  on: "project",
+  scope: "cohort:write",
+  tag,
   summary: "Update a cohort",
   description: "Like PATCH, but `name` is required. Omitted fields keep their values.",
   http: { method: "PUT", path: "/cohorts/:id", answer: "The cohort.", takesRawBody: true },
@@ -125,11 +140,17 @@ export const replaceOneCohort = operation({
 });
 
 const listMembers = cursorListOperation({
-  ...{ id: "cohorts.persons.list", on: "project", scope: "cohort:read", tag },
+  id: "cohorts.persons.list",
+  on: "project",
+  scope: "cohort:read",
+  tag,
   summary: "List the members of a cohort",
   http: {
-    ...{ method: "GET", path: "/cohorts/:id/persons", answer: "One page of persons." },
-    ...{ alsoNeeds: "person:read", errors: unavailable },
+    method: "GET",
+    path: "/cohorts/:id/persons",
+    answer: "One page of persons.",
+    alsoNeeds: "person:read",
+    errors: unavailable,
   },
   input: object({
     id: int(),

@@ -45,7 +45,10 @@ type Context = ProjectContext<InsightDeps>;
 const tag = "Dashboards";
 
 const listAllDashboards = listOperation({
-  ...{ id: "dashboards.list", on: "project", scope: "dashboard:read", tag },
+  id: "dashboards.list",
+  on: "project",
+  scope: "dashboard:read",
+  tag,
   summary: "List dashboards",
   description: "Pinned ones first, then the newest.",
   http: { method: "GET", path: "/dashboards", answer: "One page of dashboards." },
@@ -77,7 +80,10 @@ const listAllDashboards = listOperation({
 });
 
 const createNewDashboard = operation({
-  ...{ id: "dashboards.create", on: "project", scope: "dashboard:write", tag },
+  id: "dashboards.create",
+  on: "project",
+  scope: "dashboard:write",
+  tag,
   summary: "Create a dashboard",
   description: "Add insights by creating them with this dashboard.",
   http: { method: "POST", path: "/dashboards", status: 201, answer: "The new dashboard." },
@@ -105,7 +111,10 @@ const createNewDashboard = operation({
 });
 
 const getOneDashboard = operation({
-  ...{ id: "dashboards.get", on: "project", scope: "dashboard:read", tag },
+  id: "dashboards.get",
+  on: "project",
+  scope: "dashboard:read",
+  tag,
   summary: "Get a dashboard with its tiles",
   description: "Includes the result of each insight, or null if it cannot be computed.",
   http: { method: "GET", path: "/dashboards/:id", answer: "The dashboard." },
@@ -124,7 +133,10 @@ const getOneDashboard = operation({
 });
 
 const updateOneDashboard = operation({
-  ...{ id: "dashboards.update", on: "project", scope: "dashboard:write", tag },
+  id: "dashboards.update",
+  on: "project",
+  scope: "dashboard:write",
+  tag,
   summary: "Update or delete a dashboard",
   description: "`tiles` reorders, colors and deletes tiles, and edits text tiles.",
   http: { method: "PATCH", path: "/dashboards/:id", answer: "The dashboard." },

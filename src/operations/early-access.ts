@@ -82,14 +82,15 @@ const FeatureBody = named(
 type FeatureRecord = Static<typeof FeatureBody>;
 
 const example = {
-  ...{ id: "0193d1a2-7b1c-7c3e-9f60-5a6b7c8d9e0f", name: "New editor", description: "Write with others." },
-  ...{
-    stage: "beta",
-    documentation_url: "https://example.com/editor",
-    payload: {},
-    feature_flag: exampleFlag,
-  },
-  ...{ created_at: "2026-03-02T08:15:30.120000Z", created_by: exampleUser },
+  id: "0193d1a2-7b1c-7c3e-9f60-5a6b7c8d9e0f",
+  name: "New editor",
+  description: "Write with others.",
+  stage: "beta",
+  documentation_url: "https://example.com/editor",
+  payload: {},
+  feature_flag: exampleFlag,
+  created_at: "2026-03-02T08:15:30.120000Z",
+  created_by: exampleUser,
 };
 
 const editable = {
@@ -103,8 +104,13 @@ function body(context: Context, of: Feature, users: UserFinder): FeatureRecord {
   const creator = users(of.createdById);
   const flag = flagAnswers(stores, getExperimentActor(context)).one(flagOf(stores.metadata.db, of));
   return {
-    ...{ id: of.id, name: of.name, description: of.description, stage: of.stage as Stage },
-    ...{ documentation_url: of.documentationUrl, payload: of.payload, feature_flag: flag },
+    id: of.id,
+    name: of.name,
+    description: of.description,
+    stage: of.stage as Stage,
+    documentation_url: of.documentationUrl,
+    payload: of.payload,
+    feature_flag: flag,
     created_at: toApiTime(of.createdAt),
     created_by: creator ? userBody(creator) : null,
   };
@@ -120,11 +126,17 @@ const byName: Lookup = {
   missing: (argument) => `Early access feature ${argument} does not exist.`,
 };
 const featureArgument: CommandArgument = {
-  ...{ name: "feature", description: "id, name or flag key", member: "id", lookup: byName },
+  name: "feature",
+  description: "id, name or flag key",
+  member: "id",
+  lookup: byName,
 };
 
 export const listAllFeatures = listOperation({
-  ...{ id: "features.list", on: "project", scope: "early_access_feature:read", tag },
+  id: "features.list",
+  on: "project",
+  scope: "early_access_feature:read",
+  tag,
   summary: "List early access features",
   mcp: { name: "list_early_access_features" },
   http: { method: "GET", path: "/early_access_feature", answer: "One page of features." },
@@ -156,7 +168,10 @@ function parsePayload(argument: string): JsonObject {
 }
 
 const createNewFeature = operation({
-  ...{ id: "features.create", on: "project", scope: "early_access_feature:write", tag },
+  id: "features.create",
+  on: "project",
+  scope: "early_access_feature:write",
+  tag,
   summary: "Create an early access feature",
   description: "Without `feature_flag_id` a flag is created that is off for everyone who is not enrolled.",
   http: { method: "POST", path: "/early_access_feature", status: 201, answer: "The new feature." },
@@ -192,7 +207,10 @@ const createNewFeature = operation({
 });
 
 const getOneFeature = operation({
-  ...{ id: "features.get", on: "project", scope: "early_access_feature:read", tag },
+  id: "features.get",
+  on: "project",
+  scope: "early_access_feature:read",
+  tag,
   summary: "Get an early access feature",
   http: { method: "GET", path: "/early_access_feature/:id", answer: "The feature." },
   input: object({ id: uuid() }),
@@ -203,7 +221,10 @@ const getOneFeature = operation({
 });
 
 const updateOneFeature = operation({
-  ...{ id: "features.update", on: "project", scope: "early_access_feature:write", tag },
+  id: "features.update",
+  on: "project",
+  scope: "early_access_feature:write",
+  tag,
   summary: "Update an early access feature",
   description:
     "In the stages concept, alpha, beta and general-availability the flag is on for enrolled persons.",
@@ -240,7 +261,10 @@ export const setStage = {
 };
 
 const deleteOneFeature = operation({
-  ...{ id: "features.delete", on: "project", scope: "early_access_feature:write", tag },
+  id: "features.delete",
+  on: "project",
+  scope: "early_access_feature:write",
+  tag,
   summary: "Delete an early access feature",
   description: "Its flag stays and no longer follows enrollment.",
   http: { method: "DELETE", path: "/early_access_feature/:id" },
@@ -252,7 +276,10 @@ const deleteOneFeature = operation({
 const enrolledMax = 1_000;
 
 const getEnrollment = operation({
-  ...{ id: "features.enrollment", on: "project", scope: "early_access_feature:read", tag },
+  id: "features.enrollment",
+  on: "project",
+  scope: "early_access_feature:read",
+  tag,
   summary: "List the enrolled persons of an early access feature",
   description: `Persons whose property is true now. At most ${enrolledMax.toLocaleString("en-US")} are listed.`,
   http: { method: "GET", path: "/early_access_feature/:id/enrollment", answer: "Count and persons." },
@@ -264,7 +291,9 @@ const getEnrollment = operation({
     persons: list(object({ uuid: uuid(), distinct_id: string({ blank: true }) })),
   }),
   example: {
-    ...{ enrolled: 1, opted_out: 0, is_truncated: false },
+    enrolled: 1,
+    opted_out: 0,
+    is_truncated: false,
     persons: [{ uuid: "0193d1a2-7b1c-7c3e-9f60-1f4f5d2b8a11", distinct_id: "user-1" }],
   },
   run: async (context: Context, { id }) => {
@@ -277,7 +306,8 @@ const getEnrollment = operation({
       find(project.id, [{ key, type: "person", operator: "exact", value: [value] }], {
         limit: enrolledMax + 1,
       });
-    const [enrolled, optedOut] = [await withValue("true"), await withValue("false")];
+    const enrolled = await withValue("true");
+    const optedOut = await withValue("false");
     return {
       enrolled: Math.min(enrolled.length, enrolledMax),
       opted_out: Math.min(optedOut.length, enrolledMax),
@@ -290,7 +320,10 @@ const getEnrollment = operation({
 });
 
 const enrollPerson = operation({
-  ...{ id: "features.enroll", on: "project", scope: "early_access_feature:write", tag },
+  id: "features.enroll",
+  on: "project",
+  scope: "early_access_feature:write",
+  tag,
   summary: "Enroll a person in an early access feature",
   description: "Captures `$feature_enrollment_update` for the person, as SDKs do.",
   http: {
@@ -325,7 +358,8 @@ const enrollPerson = operation({
       event: "$feature_enrollment_update",
       distinct_id: distinctId,
       properties: {
-        ...{ $feature_flag: key, $feature_enrollment: enrolled },
+        $feature_flag: key,
+        $feature_enrollment: enrolled,
         $set: { [enrollmentProperty(key)]: enrolled },
       },
     });

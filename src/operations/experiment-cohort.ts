@@ -16,12 +16,17 @@ import { getAuthor, operation, type ProjectContext } from "./operation.ts";
 type Context = ProjectContext<ComputeDeps & CalculationDeps>;
 
 export const createExposureCohort = operation({
-  ...{ id: "experiments.exposure-cohort", on: "project", scope: "experiment:write", tag },
+  id: "experiments.exposure-cohort",
+  on: "project",
+  scope: "experiment:write",
+  tag,
   summary: "Create a static cohort from the exposures of an experiment",
   description:
     "Also requires the scope cohort:write. Everyone who was exposed until now, persons with several variants included. The members are added in the background.",
   http: {
-    ...{ method: "POST", path: "/experiments/:id/create_exposure_cohort_for_experiment", status: 201 },
+    method: "POST",
+    path: "/experiments/:id/create_exposure_cohort_for_experiment",
+    status: 201,
     answer: "The new cohort, still empty.",
   },
   input: object({ id: int() }),

@@ -27,7 +27,8 @@ const Texts = { description: optional(nullable(string({ blank: true, max: 3_000 
 const users = ({ stores }: Context) => userFinder(stores.metadata.db);
 
 const HoldoutFilters = list(record(), {
-  ...{ minItems: 1, maxItems: 1 },
+  minItems: 1,
+  maxItems: 1,
   description:
     'One set: `{"properties": [], "rollout_percentage": 5}`; the percentage is excluded from experiments.',
 });
@@ -60,7 +61,10 @@ function rewriteFlags(context: Context, of: Holdout, holdoutId: number | null): 
 }
 
 const listAllHoldouts = listOperation({
-  ...{ id: "experiments.holdouts.list", on: "project", scope: "experiment:read", tag },
+  id: "experiments.holdouts.list",
+  on: "project",
+  scope: "experiment:read",
+  tag,
   summary: "List holdouts",
   http: { method: "GET", path: "/experiment_holdouts", answer: "One page of holdouts." },
   input: object({}),
@@ -73,7 +77,10 @@ const listAllHoldouts = listOperation({
 });
 
 const createHoldout = operation({
-  ...{ id: "experiments.holdouts.create", on: "project", scope: "experiment:write", tag },
+  id: "experiments.holdouts.create",
+  on: "project",
+  scope: "experiment:write",
+  tag,
   summary: "Create a holdout",
   description: "Persons in it see no variant of the experiments that use it.",
   http: { method: "POST", path: "/experiment_holdouts", status: 201, answer: "The new holdout." },
@@ -90,12 +97,11 @@ const createHoldout = operation({
         description: description ?? "",
       };
       const { id } = insertHoldout(t, {
-        ...{
-          ...values,
-          filters: holdoutSet(filters, 0),
-          createdById: getCreatorId(getAuthor(context.actor)),
-        },
-        ...{ createdAt: now, updatedAt: now },
+        ...values,
+        filters: holdoutSet(filters, 0),
+        createdById: getCreatorId(getAuthor(context.actor)),
+        createdAt: now,
+        updatedAt: now,
       });
       return writeHoldout(t, id, { filters: holdoutSet(filters, id) }, now);
     });
@@ -104,7 +110,10 @@ const createHoldout = operation({
 });
 
 const getHoldout = operation({
-  ...{ id: "experiments.holdouts.get", on: "project", scope: "experiment:read", tag },
+  id: "experiments.holdouts.get",
+  on: "project",
+  scope: "experiment:read",
+  tag,
   summary: "Get a holdout",
   http: { method: "GET", path: "/experiment_holdouts/:id", answer: "The holdout." },
   input: object({ id: int() }),
@@ -114,7 +123,10 @@ const getHoldout = operation({
 });
 
 const updateHoldout = operation({
-  ...{ id: "experiments.holdouts.update", on: "project", scope: "experiment:write", tag },
+  id: "experiments.holdouts.update",
+  on: "project",
+  scope: "experiment:write",
+  tag,
   summary: "Update a holdout",
   description: "Also changes the flags of its draft and running experiments.",
   http: { method: "PATCH", path: "/experiment_holdouts/:id", answer: "The holdout." },
@@ -148,7 +160,10 @@ const updateHoldout = operation({
 });
 
 const removeHoldout = operation({
-  ...{ id: "experiments.holdouts.delete", on: "project", scope: "experiment:write", tag },
+  id: "experiments.holdouts.delete",
+  on: "project",
+  scope: "experiment:write",
+  tag,
   summary: "Delete a holdout",
   description: "Its draft and running experiments lose it.",
   http: { method: "DELETE", path: "/experiment_holdouts/:id" },

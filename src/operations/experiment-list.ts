@@ -33,7 +33,9 @@ export type ExperimentContext = ProjectContext<ExperimentStores>;
 
 export function getExperimentActor({ project, actor, now }: ProjectContext<unknown>): ExperimentActor {
   return {
-    ...{ project, now, by: getAuthor(actor) },
+    project,
+    now,
+    by: getAuthor(actor),
     user: actor.kind === "user" ? actor.user : undefined,
     limits: actor.kind === "user" ? actor.limits : undefined,
     skipsApproval: actor.kind === "operator" && actor.skipsApproval,
@@ -47,7 +49,8 @@ export function body(context: ExperimentContext, of: Experiment): ExperimentReco
 function bodies(context: ExperimentContext, all: readonly Experiment[]): ExperimentRecord[] {
   const { stores, project } = context;
   const { db } = stores.metadata;
-  const [answers, users] = [flagAnswers(stores, getExperimentActor(context)), userFinder(db)];
+  const answers = flagAnswers(stores, getExperimentActor(context));
+  const users = userFinder(db);
   return all.map((of) =>
     experimentBody(db, of, { flag: answers.one(findFlag(db, project.id, of.flagId)!), users }),
   );
@@ -60,13 +63,19 @@ const byName: Lookup = {
   missing: (argument) => `Experiment ${argument} does not exist.`,
 };
 export const experimentArgument: CommandArgument = {
-  ...{ name: "experiment", description: "experiment id or name", member: "id", lookup: byName },
+  name: "experiment",
+  description: "experiment id or name",
+  member: "id",
+  lookup: byName,
 };
 
 const statusNames = [...experimentStatuses, "complete", "all"] as const;
 
 export const listAllExperiments = listOperation({
-  ...{ id: "experiments.list", on: "project", scope: "experiment:read", tag },
+  id: "experiments.list",
+  on: "project",
+  scope: "experiment:read",
+  tag,
   summary: "List experiments",
   description: "Newest first, without deleted ones.",
   mcp: { name: "list_experiments" },

@@ -21,7 +21,10 @@ import {
 import { listOperation, operation } from "./operation.ts";
 
 const eligibleFlags = listOperation({
-  ...{ id: "experiments.eligible_flags", on: "project", scope: "feature_flag:read", tag },
+  id: "experiments.eligible_flags",
+  on: "project",
+  scope: "feature_flag:read",
+  tag,
   summary: "List the flags an experiment can use",
   description: "Flags with at least two variants.",
   http: { method: "GET", path: "/experiments/eligible_feature_flags", answer: "One page of flags." },
@@ -44,7 +47,10 @@ const eligibleFlags = listOperation({
 });
 
 const getStats = operation({
-  ...{ id: "experiments.stats", on: "project", scope: "experiment:read", tag },
+  id: "experiments.stats",
+  on: "project",
+  scope: "experiment:read",
+  tag,
   summary: "Count launched and ended experiments",
   http: { method: "GET", path: "/experiments/stats", answer: "Counts." },
   input: object({}),
@@ -82,7 +88,10 @@ const daysWhole = 7;
 const daysMany = 90;
 
 const calculateRunningTime = operation({
-  ...{ id: "experiments.running_time", on: "project", scope: "experiment:read", tag },
+  id: "experiments.running_time",
+  on: "project",
+  scope: "experiment:read",
+  tag,
   summary: "Calculate sample size and running time",
   description: `Stores nothing. Without \`baseline_value\` the metric's last ${planningDays} days are used.`,
   mcp: { name: "calculate_running_time" },
@@ -117,13 +126,13 @@ const calculateRunningTime = operation({
     advice: nullable(string()),
   }),
   example: {
-    ...{
-      baseline_value: 0.1,
-      variance: 0.09,
-      sample_size_per_variant: 14749,
-      recommended_sample_size: 29498,
-    },
-    ...{ recommended_running_time_days: 59, exposure_rate_per_day: 500, advice: null },
+    baseline_value: 0.1,
+    variance: 0.09,
+    sample_size_per_variant: 14749,
+    recommended_sample_size: 29498,
+    recommended_running_time_days: 59,
+    exposure_rate_per_day: 500,
+    advice: null,
   },
   run: async ({ stores, project, now }: Context, input) => {
     const [{ computeBaseline }, { planSampleSize }] = await Promise.all([
@@ -144,8 +153,14 @@ const calculateRunningTime = operation({
     const exposuresPerDay = input.exposure_rate_per_day ?? (measured?.persons ?? 0) / planningDays;
     assertPlannable(kind, baseline, variance, input.minimum_detectable_effect);
     const plan = planSampleSize({
-      ...{ kind, baseline, variance, effect: input.minimum_detectable_effect, exposuresPerDay },
-      ...{ variants: input.number_of_variants ?? 2, alpha: input.alpha, power: input.power },
+      kind,
+      baseline,
+      variance,
+      effect: input.minimum_detectable_effect,
+      exposuresPerDay,
+      variants: input.number_of_variants ?? 2,
+      alpha: input.alpha,
+      power: input.power,
       isSequential: input.sequential === true,
     });
     if (!Number.isSafeInteger(plan.total))
@@ -156,12 +171,12 @@ const calculateRunningTime = operation({
       );
     const days = plan.days ?? null;
     return {
-      ...{ baseline_value: baseline, variance, sample_size_per_variant: plan.perVariant },
-      ...{
-        recommended_sample_size: plan.total,
-        recommended_running_time_days: days,
-        exposure_rate_per_day: exposuresPerDay,
-      },
+      baseline_value: baseline,
+      variance,
+      sample_size_per_variant: plan.perVariant,
+      recommended_sample_size: plan.total,
+      recommended_running_time_days: days,
+      exposure_rate_per_day: exposuresPerDay,
       advice:
         days === null
           ? null

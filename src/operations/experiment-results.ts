@@ -67,12 +67,12 @@ export const ResultsBody = named(
 type Results = Static<typeof ResultsBody>;
 
 const exampleResults = {
-  ...{ experiment_id: 7, name: "One-click payment", status: "running" },
-  ...{
-    start_date: "2026-03-02T09:00:00.000000Z",
-    end_date: null,
-    computed_at: "2026-03-09T09:00:00.000000Z",
-  },
+  experiment_id: 7,
+  name: "One-click payment",
+  status: "running",
+  start_date: "2026-03-02T09:00:00.000000Z",
+  end_date: null,
+  computed_at: "2026-03-09T09:00:00.000000Z",
   is_cached: false,
   sentence: "test is better than control: +20.0 % (3.1 % to 36.9 %), 99.0 % chance to win.",
   warnings: [],
@@ -87,7 +87,10 @@ const exampleResults = {
 };
 
 const getResults = operation({
-  ...{ id: "experiments.results", on: "project", scope: "experiment:read", tag },
+  id: "experiments.results",
+  on: "project",
+  scope: "experiment:read",
+  tag,
   summary: "Get the results of an experiment",
   description:
     "Exposures, sample ratio and statistics of all metrics. Members are named as in PostHog's `ExperimentQuery`.",
@@ -137,7 +140,10 @@ function printedResults({ sentence, metrics, warnings }: Results): string {
 }
 
 const getTimeseries = operation({
-  ...{ id: "experiments.timeseries", on: "project", scope: "experiment:read", tag },
+  id: "experiments.timeseries",
+  on: "project",
+  scope: "experiment:read",
+  tag,
   summary: "Get the results of a metric by day",
   description: "Cumulative: the results at the end of each day, at most the last 90.",
   http: { method: "GET", path: "/experiments/:id/timeseries_results", answer: "The results by day." },
@@ -150,8 +156,11 @@ const getTimeseries = operation({
     computed_at: dateTime(),
   }),
   example: {
-    ...{ experiment_id: 7, metric_uuid: exampleMetric.uuid, status: "completed" },
-    ...{ timeseries: { "2026-03-02": {} }, computed_at: "2026-03-09T09:00:00.000000Z" },
+    experiment_id: 7,
+    metric_uuid: exampleMetric.uuid,
+    status: "completed",
+    timeseries: { "2026-03-02": {} },
+    computed_at: "2026-03-09T09:00:00.000000Z",
   },
   readQuery: (query) => {
     const metricUuid = query.get("metric_uuid") ?? "";

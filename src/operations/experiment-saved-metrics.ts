@@ -38,7 +38,10 @@ function savedMetricIn({ stores, project }: Context, id: number): SavedMetric {
 }
 
 const listAllSavedMetrics = listOperation({
-  ...{ id: "experiments.metrics.list", on: "project", scope: "experiment_saved_metric:read", tag },
+  id: "experiments.metrics.list",
+  on: "project",
+  scope: "experiment_saved_metric:read",
+  tag,
   summary: "List saved metrics",
   http: { method: "GET", path: "/experiment_saved_metrics", answer: "One page of saved metrics." },
   input: object({}),
@@ -51,7 +54,10 @@ const listAllSavedMetrics = listOperation({
 });
 
 const createSavedMetric = operation({
-  ...{ id: "experiments.metrics.create", on: "project", scope: "experiment_saved_metric:write", tag },
+  id: "experiments.metrics.create",
+  on: "project",
+  scope: "experiment_saved_metric:write",
+  tag,
   summary: "Create a saved metric",
   http: { method: "POST", path: "/experiment_saved_metrics", status: 201, answer: "The new metric." },
   input: object({
@@ -67,9 +73,14 @@ const createSavedMetric = operation({
     const { stores, project, now } = context;
     const created = stores.metadata.change((t) =>
       insertSavedMetric(t, {
-        ...{ projectId: project.id, name: trimmedString("name", name, 400), description: description ?? "" },
-        ...{ query: readMetric(query, "query"), tags: normalizeTags(tags ?? [], "tags") ?? [] },
-        ...{ createdById: getCreatorId(getAuthor(context.actor)), createdAt: now, updatedAt: now },
+        projectId: project.id,
+        name: trimmedString("name", name, 400),
+        description: description ?? "",
+        query: readMetric(query, "query"),
+        tags: normalizeTags(tags ?? [], "tags") ?? [],
+        createdById: getCreatorId(getAuthor(context.actor)),
+        createdAt: now,
+        updatedAt: now,
       }),
     );
     return savedMetricBody(created, users(context));
@@ -77,7 +88,10 @@ const createSavedMetric = operation({
 });
 
 const getSavedMetric = operation({
-  ...{ id: "experiments.metrics.get", on: "project", scope: "experiment_saved_metric:read", tag },
+  id: "experiments.metrics.get",
+  on: "project",
+  scope: "experiment_saved_metric:read",
+  tag,
   summary: "Get a saved metric",
   http: { method: "GET", path: "/experiment_saved_metrics/:id", answer: "The metric." },
   input: object({ id: int() }),
@@ -87,7 +101,10 @@ const getSavedMetric = operation({
 });
 
 const updateSavedMetric = operation({
-  ...{ id: "experiments.metrics.update", on: "project", scope: "experiment_saved_metric:write", tag },
+  id: "experiments.metrics.update",
+  on: "project",
+  scope: "experiment_saved_metric:write",
+  tag,
   summary: "Update a saved metric",
   http: { method: "PATCH", path: "/experiment_saved_metrics/:id", answer: "The metric." },
   input: object({
@@ -121,7 +138,10 @@ const updateSavedMetric = operation({
 });
 
 const removeSavedMetric = operation({
-  ...{ id: "experiments.metrics.delete", on: "project", scope: "experiment_saved_metric:write", tag },
+  id: "experiments.metrics.delete",
+  on: "project",
+  scope: "experiment_saved_metric:write",
+  tag,
   summary: "Delete a saved metric",
   description: "Experiments that use it lose it.",
   http: { method: "DELETE", path: "/experiment_saved_metrics/:id" },

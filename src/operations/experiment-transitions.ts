@@ -42,7 +42,10 @@ function transition(
   },
 ) {
   return operation({
-    ...{ id: `experiments.${name}`, on: "project", scope: "experiment:write", tag },
+    id: `experiments.${name}`,
+    on: "project",
+    scope: "experiment:write",
+    tag,
     summary,
     description: "400 `invalid_transition` from another state.",
     http: { method: "POST", path: `/experiments/:id/${name}`, status: 200, answer },

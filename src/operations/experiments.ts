@@ -29,7 +29,10 @@ import { experimentTransitions } from "./experiment-transitions.ts";
 import { operation } from "./operation.ts";
 
 const createNewExperiment = operation({
-  ...{ id: "experiments.create", on: "project", scope: "experiment:write", tag },
+  id: "experiments.create",
+  on: "project",
+  scope: "experiment:write",
+  tag,
   summary: "Create an experiment",
   description:
     "A draft. `feature_flag_key` links an existing flag with 2 to 20 variants; otherwise a flag is created from `feature_flag` or `parameters.feature_flag_variants`, by default with `control` and `test`.",
@@ -56,7 +59,8 @@ const createNewExperiment = operation({
       ],
       {
         // `--metrics` is a setting.
-        ...{ metrics: "primary-metrics", metrics_secondary: "secondary-metrics" },
+        metrics: "primary-metrics",
+        metrics_secondary: "secondary-metrics",
       },
     ),
     hasCreator: true,
@@ -73,7 +77,10 @@ const createNewExperiment = operation({
 });
 
 export const getOneExperiment = operation({
-  ...{ id: "experiments.get", on: "project", scope: "experiment:read", tag },
+  id: "experiments.get",
+  on: "project",
+  scope: "experiment:read",
+  tag,
   summary: "Get an experiment",
   mcp: { name: "get_experiment" },
   http: { method: "GET", path: "/experiments/:id", answer: "The experiment." },
@@ -97,12 +104,18 @@ export const getOneExperiment = operation({
 });
 
 const updateOneExperiment = operation({
-  ...{ id: "experiments.update", on: "project", scope: "experiment:write", tag },
+  id: "experiments.update",
+  on: "project",
+  scope: "experiment:write",
+  tag,
   summary: "Update or delete an experiment",
   description:
     "`deleted: true` deletes it; its flag stays. With `version`, a concurrent change is rejected with 409. Dates launch and end it.",
   http: {
-    ...{ method: "PATCH", path: "/experiments/:id", answer: "The experiment.", takesRawBody: true },
+    method: "PATCH",
+    path: "/experiments/:id",
+    answer: "The experiment.",
+    takesRawBody: true,
     errors: { 409: { description: "Another user changed the experiment.", schema: ApiFailure } },
   },
   input: object({ id: int(), ...ExperimentEdit.properties }),
@@ -116,7 +129,10 @@ const updateOneExperiment = operation({
 });
 
 const duplicateExperiment = operation({
-  ...{ id: "experiments.duplicate", on: "project", scope: "experiment:write", tag },
+  id: "experiments.duplicate",
+  on: "project",
+  scope: "experiment:write",
+  tag,
   summary: "Duplicate an experiment",
   description:
     "As a draft with the same metrics and settings. With `feature_flag_key` it uses or creates that flag, otherwise the same one.",
@@ -138,16 +154,22 @@ const duplicateExperiment = operation({
       context,
       createExperiment(stores, getExperimentActor(context), {
         name: name ?? `${of.name} (Copy)`.slice(0, 400),
-        ...{ description: of.description, type: of.type, tags: of.tags, feature_flag_key: key ?? flag.key },
+        description: of.description,
+        type: of.type,
+        tags: of.tags,
+        feature_flag_key: key ?? flag.key,
         ...(isNew
           ? { parameters: { ...of.parameters, feature_flag_variants: variantsOf(flag.filters) } }
           : { parameters: of.parameters }),
         metrics: withoutIds(of.metrics),
         metrics_secondary: withoutIds(of.metricsSecondary),
         saved_metrics_ids: of.savedMetrics as { id: number; metadata: JsonObject }[],
-        ...{ exposure_criteria: of.exposureCriteria as never, stats_config: of.statsConfig as never },
-        ...{ only_count_matured_users: of.onlyCountMaturedUsers, minimum_exposures: of.minimumExposures },
-        ...{ running_time_calculation: of.runningTimeCalculation, holdout_id: of.holdoutId },
+        exposure_criteria: of.exposureCriteria as never,
+        stats_config: of.statsConfig as never,
+        only_count_matured_users: of.onlyCountMaturedUsers,
+        minimum_exposures: of.minimumExposures,
+        running_time_calculation: of.runningTimeCalculation,
+        holdout_id: of.holdoutId,
       }),
     );
   },

@@ -135,7 +135,8 @@ function byKey(flags: () => Operation, among: (given: Members) => readonly Among
       in: flags,
       searches: (given) =>
         among(given).map((each) => ({
-          ...{ key: given.key, order: "-updated_at" },
+          key: given.key,
+          order: "-updated_at",
           ...(each === "deleted flags" ? { deleted: true } : {}),
         })),
       // The search ignores letter case.

@@ -28,7 +28,10 @@ function getActor({ project, actor, now }: Context): FlagActor {
 }
 
 export const listAllFlags = listOperation({
-  ...{ id: "flags.list", on: "project", scope: "feature_flag:read", tag },
+  id: "flags.list",
+  on: "project",
+  scope: "feature_flag:read",
+  tag,
   summary: "List feature flags",
   description:
     "The stored definitions, newest first, without deleted flags. Use `/flags` to evaluate flags for a person.",
@@ -46,7 +49,10 @@ export const listAllFlags = listOperation({
 });
 
 export const createNewFlag = operation({
-  ...{ id: "flags.create", on: "project", scope: "feature_flag:write", tag },
+  id: "flags.create",
+  on: "project",
+  scope: "feature_flag:write",
+  tag,
   summary: "Create a feature flag",
   description:
     "Without `filters` the flag is off for everyone until it has a condition set; `rollout_percentage` creates one. A remote configuration is always on. A usage dashboard is created too.",
@@ -64,7 +70,9 @@ export const createNewFlag = operation({
   run: (context: Context, input) => {
     const { stores, project, actor, now } = context;
     const created = createFlag(stores, {
-      ...{ projectId: project.id, by: getAuthor(actor), now },
+      projectId: project.id,
+      by: getAuthor(actor),
+      now,
       fields: { ...flagFields(input), key: input.key },
       createsUsageDashboard: input._should_create_usage_dashboard ?? true,
     });
@@ -73,7 +81,10 @@ export const createNewFlag = operation({
 });
 
 export const getFlag = operation({
-  ...{ id: "flags.get", on: "project", scope: "feature_flag:read", tag },
+  id: "flags.get",
+  on: "project",
+  scope: "feature_flag:read",
+  tag,
   summary: "Get a feature flag",
   description: "Also works for deleted flags.",
   http: { method: "GET", path: "/feature_flags/:id", answer: "The flag." },
@@ -89,12 +100,18 @@ export const getFlag = operation({
 });
 
 export const updateOneFlag = operation({
-  ...{ id: "flags.update", on: "project", scope: "feature_flag:write", tag },
+  id: "flags.update",
+  on: "project",
+  scope: "feature_flag:write",
+  tag,
   summary: "Update a feature flag",
   description:
     "`deleted: true` deletes the flag, `deleted: false` restores it. Members of `filters` replace the stored ones, null clears one; `rollout_percentage` changes the rollout of the only condition set. With `version` and `original_flag`, a concurrent change of the same fields is rejected with 409. `note` is stored in the activity log.",
   http: {
-    ...{ method: "PATCH", path: "/feature_flags/:id", answer: "The flag.", takesRawBody: true },
+    method: "PATCH",
+    path: "/feature_flags/:id",
+    answer: "The flag.",
+    takesRawBody: true,
     errors: { 409: { description: "Another user changed the flag.", schema: ApiFailure } },
   },
   mcp: changeFlagTools(() => listAllFlags),
@@ -110,12 +127,17 @@ export const updateOneFlag = operation({
 });
 
 export const explainOneFlag = operation({
-  ...{ id: "flags.explain", on: "project", scope: "feature_flag:read", tag: "Flag evaluation" },
+  id: "flags.explain",
+  on: "project",
+  scope: "feature_flag:read",
+  tag: "Flag evaluation",
   summary: "Explain a flag's value for a person",
   description:
     "By id or key. Returns every condition set with its property comparisons, hash position and result. Changes nothing.",
   http: {
-    ...{ method: "GET", path: "/feature_flags/:id/explain", answer: "The steps." },
+    method: "GET",
+    path: "/feature_flags/:id/explain",
+    answer: "The steps.",
     errors: {
       400: { description: "No `distinct_id`, or a parameter that is not a JSON object." },
       404: { description: "The flag does not exist." },

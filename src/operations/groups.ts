@@ -45,7 +45,10 @@ const example = {
 };
 
 const listAllGroupTypes = operation({
-  ...{ id: "group_types.list", on: "project", scope: "group:read", tag },
+  id: "group_types.list",
+  on: "project",
+  scope: "group:read",
+  tag,
   summary: "List group types",
   description: "In order of first appearance, with consecutive indexes. Not paginated.",
   http: { method: "GET", path: "/groups_types", answer: "The types." },
@@ -56,7 +59,10 @@ const listAllGroupTypes = operation({
 });
 
 const listAllGroups = cursorListOperation({
-  ...{ id: "groups.list", on: "project", scope: "group:read", tag },
+  id: "groups.list",
+  on: "project",
+  scope: "group:read",
+  tag,
   summary: "List the groups of one type",
   description: "Newest first.",
   http: { method: "GET", path: "/groups", answer: "One page of groups." },
@@ -88,7 +94,10 @@ const listAllGroups = cursorListOperation({
 });
 
 const findOneGroup = operation({
-  ...{ id: "groups.find", on: "project", scope: "group:read", tag },
+  id: "groups.find",
+  on: "project",
+  scope: "group:read",
+  tag,
   summary: "Get a group by its key",
   http: { method: "GET", path: "/groups/find", answer: "The group." },
   input: object({ group_type_index: int({ minimum: 0 }), group_key: string() }),

@@ -48,7 +48,10 @@ function body({ stores: { metadata } }: Context, insight: Insight, computed?: Co
 }
 
 const listAllInsights = listOperation({
-  ...{ id: "insights.list", on: "project", scope: "insight:read", tag },
+  id: "insights.list",
+  on: "project",
+  scope: "insight:read",
+  tag,
   summary: "List insights",
   description: "Without results; get a single insight for its result.",
   http: { method: "GET", path: "/insights", answer: "One page of insights." },
@@ -70,7 +73,10 @@ const listAllInsights = listOperation({
 });
 
 const createNewInsight = operation({
-  ...{ id: "insights.create", on: "project", scope: "insight:write", tag },
+  id: "insights.create",
+  on: "project",
+  scope: "insight:write",
+  tag,
   summary: "Create an insight",
   http: { method: "POST", path: "/insights", status: 201, answer: "The new insight." },
   input: InsightInput,
@@ -85,7 +91,10 @@ const createNewInsight = operation({
 });
 
 const getOneInsight = operation({
-  ...{ id: "insights.get", on: "project", scope: "insight:read", tag },
+  id: "insights.get",
+  on: "project",
+  scope: "insight:read",
+  tag,
   summary: "Get an insight with its result",
   description: "By id or short id. If the result cannot be computed, `query_status` has the error.",
   http: { method: "GET", path: "/insights/:id", answer: "The insight.", errors: unavailable },
@@ -103,7 +112,10 @@ const getOneInsight = operation({
 });
 
 const updateOneInsight = operation({
-  ...{ id: "insights.update", on: "project", scope: "insight:write", tag },
+  id: "insights.update",
+  on: "project",
+  scope: "insight:write",
+  tag,
   summary: "Update or delete an insight",
   description: "`deleted: false` restores a deleted insight.",
   http: { method: "PATCH", path: "/insights/:id", answer: "The insight." },

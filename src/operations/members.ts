@@ -72,7 +72,10 @@ const levelNames = new Map<number, string>(
 const levelName = (level: number) => levelNames.get(level) ?? String(level);
 
 export const listAllMembers = listOperation({
-  ...{ id: "members.list", on: "organization", scope: "organization_member:read", tag },
+  id: "members.list",
+  on: "organization",
+  scope: "organization_member:read",
+  tag,
   summary: "List the members of an organization",
   http: { method: "GET", path: "/members", answer: "One page of members." },
   cli: {
@@ -83,7 +86,8 @@ export const listAllMembers = listOperation({
       // The API's `id` is that of the membership, its `level` a number.
       properties: { id: Type.Integer(), email: Type.String(), level: Type.String() },
       of: ({ user, level }: MemberRecord) => ({
-        ...{ id: user.id, email: user.email },
+        id: user.id,
+        email: user.email,
         level: levelName(level),
       }),
     },
@@ -134,7 +138,10 @@ const summarize = ({ user, level, is_active: isActive }: MemberRecord) =>
 const linkHint = "The link works once, for 24 hours:";
 
 export const addNewMember = operation({
-  ...{ id: "members.create", on: "organization", scope, tag },
+  id: "members.create",
+  on: "organization",
+  scope,
+  tag,
   summary: "Add a member to an organization",
   description:
     "Returns a one-time link: its holder chooses the password. Admins and owners only, for levels up to their own. The link becomes invalid when its creator loses the permission to create it.",
@@ -174,7 +181,10 @@ export const addNewMember = operation({
 const byUuid = object({ uuid: uuid() });
 
 export const getOneMember = operation({
-  ...{ id: "members.get", on: "organization", scope: "organization_member:read", tag },
+  id: "members.get",
+  on: "organization",
+  scope: "organization_member:read",
+  tag,
   summary: "Get a member",
   description: "By the user's uuid or by the membership's id.",
   http: { method: "GET", path: "/members/:uuid", answer: "The member." },
@@ -191,12 +201,17 @@ const memberChange = {
 };
 
 export const updateOneMember = operation({
-  ...{ id: "members.update", on: "organization", scope, tag },
+  id: "members.update",
+  on: "organization",
+  scope,
+  tag,
   summary: "Update the level of a member, or deactivate the member",
   description:
     "Admins and owners only; admins cannot update owners. The last owner cannot be demoted or deactivated. Deactivation ends all sessions and keys immediately. Raising a level and reactivation require a key with `*` and no restriction; in a session, a level change requires password re-authentication.",
   http: {
-    ...{ method: "PATCH", path: "/members/:uuid", answer: "The member." },
+    method: "PATCH",
+    path: "/members/:uuid",
+    answer: "The member.",
     requiresReauthentication: ({ level }) => level !== undefined,
     makesCredential: ({ stores: { metadata }, organization }: Context, of: MemberChange) =>
       isGranting(metadata.db, organization.id, of.uuid, { level: of.level, isActive: of.is_active }),
@@ -225,7 +240,10 @@ interface MemberChange {
 }
 
 export const removeOneMember = operation({
-  ...{ id: "members.delete", on: "organization", scope, tag },
+  id: "members.delete",
+  on: "organization",
+  scope,
+  tag,
   summary: "Remove a member",
   description: "Admins and owners only, or your own membership. The last owner cannot be removed.",
   http: { method: "DELETE", path: "/members/:uuid" },
@@ -245,7 +263,10 @@ export const removeOneMember = operation({
 });
 
 export const listKeysOfMember = operation({
-  ...{ id: "members.keys.list", on: "organization", scope: "organization_member:read", tag },
+  id: "members.keys.list",
+  on: "organization",
+  scope: "organization_member:read",
+  tag,
   summary: "List the personal API keys of a member",
   description:
     "Admins and owners only; admins cannot list the keys of owners. Not paginated, without key values.",
@@ -258,7 +279,10 @@ export const listKeysOfMember = operation({
 });
 
 export const revokeKeyOfMember = operation({
-  ...{ id: "members.keys.delete", on: "organization", scope, tag },
+  id: "members.keys.delete",
+  on: "organization",
+  scope,
+  tag,
   summary: "Revoke a personal API key of a member",
   description: "The key and the sessions created with it end immediately. Admins and owners only.",
   http: { method: "DELETE", path: "/members/:uuid/personal_api_keys/:id" },
@@ -273,12 +297,18 @@ export const revokeKeyOfMember = operation({
 });
 
 export const createLinkOfMember = operation({
-  ...{ id: "members.link", on: "organization", scope, tag },
+  id: "members.link",
+  on: "organization",
+  scope,
+  tag,
   summary: "Create a one-time link for a member",
   description:
     "For a member who forgot the password; earlier links become invalid. The holder signs in as the member: admins and owners only, for levels up to their own. The link becomes invalid when its creator loses the permission to create it.",
   http: {
-    ...{ method: "POST", path: "/members/:uuid/link", status: 201, answer: "The link." },
+    method: "POST",
+    path: "/members/:uuid/link",
+    status: 201,
+    answer: "The link.",
     makesCredential: true,
   },
   cli: {

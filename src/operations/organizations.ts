@@ -51,7 +51,10 @@ function usableOrganizations({ stores: { metadata }, actor }: UserContext): Orga
 }
 
 const listAllOrganizations = listOperation({
-  ...{ id: "organizations.list", on: "user", scope: "organization:read", tag },
+  id: "organizations.list",
+  on: "user",
+  scope: "organization:read",
+  tag,
   summary: "List the organizations of the current user",
   http: { method: "GET", path: "/api/organizations", answer: "One page of organizations." },
   input: object({}),
@@ -64,7 +67,10 @@ const listAllOrganizations = listOperation({
 });
 
 const getOrganization = operation({
-  ...{ id: "organizations.get", on: "organization", scope: "organization:read", tag },
+  id: "organizations.get",
+  on: "organization",
+  scope: "organization:read",
+  tag,
   summary: "Get an organization",
   description: "`@current` instead of the id selects your current one.",
   http: { method: "GET", path: "", answer: "The organization." },
@@ -75,7 +81,10 @@ const getOrganization = operation({
 });
 
 export const updateOneOrganization = operation({
-  ...{ id: "organizations.update", on: "organization", scope: "organization:write", tag },
+  id: "organizations.update",
+  on: "organization",
+  scope: "organization:write",
+  tag,
   summary: "Update an organization",
   description: "Admins and owners only. Raising flag access also requires the scope `feature_flag:write`.",
   http: { method: "PATCH", path: "", answer: "The organization." },

@@ -78,7 +78,9 @@ function managedKey(context: Context, id: string): PersonalKey {
 }
 
 export const listPersonalKeys = operation({
-  ...{ id: "personal_keys.list", on: "user", tag },
+  id: "personal_keys.list",
+  on: "user",
+  tag,
   summary: "List the personal API keys of the current user",
   description: "Newest first, not paginated. Requires a key with the scope `*` and no restriction.",
   http: { method: "GET", path, answer: "Your keys.", needsFullAccess: true },
@@ -89,12 +91,18 @@ export const listPersonalKeys = operation({
 });
 
 export const createPersonalKey = operation({
-  ...{ id: "personal_keys.create", on: "user", tag },
+  id: "personal_keys.create",
+  on: "user",
+  tag,
   summary: "Create a personal API key",
   description: "Only this response contains the clear value. At most 10 keys per user.",
   http: {
-    ...{ method: "POST", path, status: 201, answer: "The new key." },
-    ...{ makesCredential: true, needsFullAccess: true },
+    method: "POST",
+    path,
+    status: 201,
+    answer: "The new key.",
+    makesCredential: true,
+    needsFullAccess: true,
   },
   input: object({ ...KeyInput.properties, expires_at: optional(nullable(dateTime())) }),
   inputExample: { label: "Deployment", scopes: ["feature_flag:write"], scoped_teams: [1] },
@@ -106,7 +114,11 @@ export const createPersonalKey = operation({
     const created = createKey(
       stores.metadata,
       {
-        ...{ userEmail: getOwner(context), label, scopes, projectIds, organizationIds },
+        userEmail: getOwner(context),
+        label,
+        scopes,
+        projectIds,
+        organizationIds,
         expiresAt: input.expires_at ? new Date(input.expires_at) : null,
       },
       { by: getAuthor(actor), limitPerUser: actor.kind === "user", now },
@@ -125,11 +137,16 @@ function getOwner({ stores, actor }: Context): string {
 }
 
 const getCurrentKey = operation({
-  ...{ id: "personal_keys.current", on: "user", tag },
+  id: "personal_keys.current",
+  on: "user",
+  tag,
   summary: "Get the personal API key in use",
   description: "Works with every key; 404 in a session without a key.",
   http: {
-    ...{ method: "GET", path: `${path}/@current`, answer: "The key.", allowsScopedKeys: true },
+    method: "GET",
+    path: `${path}/@current`,
+    answer: "The key.",
+    allowsScopedKeys: true,
     errors: {
       404: { description: "The request uses no personal key.", schema: ApiFailure, example: noKeyExample },
     },
@@ -144,7 +161,9 @@ const getCurrentKey = operation({
 });
 
 const getPersonalKey = operation({
-  ...{ id: "personal_keys.get", on: "user", tag },
+  id: "personal_keys.get",
+  on: "user",
+  tag,
   summary: "Get a personal API key",
   http: { method: "GET", path: `${path}/:id`, answer: "The key.", needsFullAccess: true },
   input: byId,
@@ -154,12 +173,17 @@ const getPersonalKey = operation({
 });
 
 const updatePersonalKey = operation({
-  ...{ id: "personal_keys.update", on: "user", tag },
+  id: "personal_keys.update",
+  on: "user",
+  tag,
   summary: "Update a personal API key",
   description:
     "Sessions created with the key end when it loses a permission. Null removes a restriction; an empty list changes nothing if the key has no restriction. In a session, extending the key requires password re-authentication.",
   http: {
-    ...{ method: "PATCH", path: `${path}/:id`, answer: "The key.", needsFullAccess: true },
+    method: "PATCH",
+    path: `${path}/:id`,
+    answer: "The key.",
+    needsFullAccess: true,
     makesCredential: (context: Context, { id, ...input }: Static<typeof KeyChange> & { id: string }) =>
       isWidening(managedKey(context, id), getChange(input)),
   },
@@ -184,7 +208,9 @@ function getChange({
 }
 
 export const revokePersonalKey = operation({
-  ...{ id: "personal_keys.delete", on: "user", tag },
+  id: "personal_keys.delete",
+  on: "user",
+  tag,
   summary: "Revoke a personal API key",
   description: "The key and the sessions created with it end immediately.",
   http: { method: "DELETE", path: `${path}/:id`, needsFullAccess: true },
@@ -196,12 +222,17 @@ export const revokePersonalKey = operation({
 });
 
 export const rollPersonalKey = operation({
-  ...{ id: "personal_keys.roll", on: "user", tag },
+  id: "personal_keys.roll",
+  on: "user",
+  tag,
   summary: "Roll a personal API key",
   description: "The old value and the sessions created with it end immediately.",
   http: {
-    ...{ method: "POST", path: `${path}/:id/roll`, answer: "The key with its new value." },
-    ...{ makesCredential: true, needsFullAccess: true },
+    method: "POST",
+    path: `${path}/:id/roll`,
+    answer: "The key with its new value.",
+    makesCredential: true,
+    needsFullAccess: true,
   },
   input: byId,
   output: KeyWithValueBody,

@@ -48,7 +48,10 @@ const exampleDeletion = {
 };
 
 const listAllPersons = cursorListOperation({
-  ...{ id: "persons.list", on: "project", scope: "person:read", tag },
+  id: "persons.list",
+  on: "project",
+  scope: "person:read",
+  tag,
   summary: "List persons",
   description: "Newest first.",
   http: { method: "GET", path: "/persons", answer: "One page of persons.", errors: unavailable },
@@ -104,7 +107,10 @@ const listAllPersons = cursorListOperation({
 });
 
 const getOnePerson = operation({
-  ...{ id: "persons.get", on: "project", scope: "person:read", tag },
+  id: "persons.get",
+  on: "project",
+  scope: "person:read",
+  tag,
   summary: "Get a person",
   http: { method: "GET", path: "/persons/:uuid", answer: "The person." },
   input: object({ uuid: uuid() }),
@@ -115,12 +121,17 @@ const getOnePerson = operation({
 });
 
 const deleteOnePerson = operation({
-  ...{ id: "persons.delete", on: "project", scope: "person:write", tag },
+  id: "persons.delete",
+  on: "project",
+  scope: "person:write",
+  tag,
   summary: "Delete a person",
   description:
     "Deletes the person, its properties, distinct ids and cohort memberships permanently, also across rebuilds. Its events are kept; a later event creates a new person for its distinct id.",
   http: {
-    ...{ method: "DELETE", path: "/persons/:uuid", answer: "The person is deleted." },
+    method: "DELETE",
+    path: "/persons/:uuid",
+    answer: "The person is deleted.",
     status: ({ state }: Deletion) => (state === "deleted" ? 200 : 202),
     errors: {
       202: {

@@ -45,7 +45,9 @@ function keyChange<Input extends TObject>({
   return (["PATCH", "POST"] satisfies Method[]).map((method) =>
     operation({
       ...ofProject,
-      ...{ ...spec, scope: "project:write", id: method === "POST" ? spec.id : `${spec.id}.patch` },
+      ...spec,
+      scope: "project:write",
+      id: method === "POST" ? spec.id : `${spec.id}.patch`,
       http: { method, path, answer: "The project.", makesCredential: makesCredential ?? "shown" },
       run: (context: InProject, input) => {
         assertAdminOf(context, context.project.organizationId);

@@ -156,13 +156,16 @@ function page(
 }
 
 export const listAllProjects = listOperation({
-  ...{ id: "projects.list", on: "user", tag },
+  id: "projects.list",
+  on: "user",
+  tag,
   summary: "List projects",
   description:
     "Projects that your key has access to, by id. Without the scope `project:read` only `id`, `uuid`, `name`, `organization` and `api_token`.",
   http: { method: "GET", path: "/api/projects", answer: pageAnswer, allowsScopedKeys: true },
   mcp: {
-    ...{ name: "list_projects", description: "List the projects that the key has access to." },
+    name: "list_projects",
+    description: "List the projects that the key has access to.",
     limitDefault: 100,
   },
   input: ProjectFilter,
@@ -174,11 +177,17 @@ export const listAllProjects = listOperation({
 });
 
 const createNewProject = operation({
-  ...{ id: "projects.create", on: "user", scope: "project:write", tag },
+  id: "projects.create",
+  on: "user",
+  scope: "project:write",
+  tag,
   summary: "Create a project",
   description: "In your current organization, or the one in `organization`. Admins and owners only.",
   http: {
-    ...{ method: "POST", path: "/api/projects", status: 201, answer: "The new project." },
+    method: "POST",
+    path: "/api/projects",
+    status: 201,
+    answer: "The new project.",
     makesCredential: "shown",
   },
   input: object({ ...NewProjectInput.properties, organization: optional(uuid()) }),
@@ -217,7 +226,10 @@ function create(context: Context, organizationId: string, input: Static<typeof N
 }
 
 const listProjectsOfOrganization = listOperation({
-  ...{ id: "organizations.projects.list", on: "organization", scope: "project:read", tag },
+  id: "organizations.projects.list",
+  on: "organization",
+  scope: "project:read",
+  tag,
   summary: "List the projects of an organization",
   description: "Projects that your key has access to, by id.",
   http: { method: "GET", path: "/projects", answer: pageAnswer },
@@ -230,11 +242,17 @@ const listProjectsOfOrganization = listOperation({
 });
 
 const createProjectInOrganization = operation({
-  ...{ id: "organizations.projects.create", on: "organization", scope: "project:write", tag },
+  id: "organizations.projects.create",
+  on: "organization",
+  scope: "project:write",
+  tag,
   summary: "Create a project in an organization",
   description: "Admins and owners only.",
   http: {
-    ...{ method: "POST", path: "/projects", status: 201, answer: "The new project." },
+    method: "POST",
+    path: "/projects",
+    status: 201,
+    answer: "The new project.",
     makesCredential: "shown",
   },
   input: NewProjectInput,
@@ -247,7 +265,8 @@ const createProjectInOrganization = operation({
 
 const getProject = operation({
   ...ofProject,
-  ...{ id: "projects.get", scope: "project:read" },
+  id: "projects.get",
+  scope: "project:read",
   summary: "Get a project",
   description: "`@current` instead of the id selects your current one.",
   http: { method: "GET", path: "", aliases, answer: "The project.", makesCredential: "shown" },
@@ -257,13 +276,19 @@ const getProject = operation({
 
 const updateOneProject = operation({
   ...ofProject,
-  ...{ id: "projects.update", scope: "project:write" },
+  id: "projects.update",
+  scope: "project:write",
   summary: "Update, archive or restore a project",
   description:
     "Archiving, `approvals` and event retention: admins and owners only. The last active project cannot be archived. Relaxing `approvals` also requires the scope `feature_flag:write`. Only `GET /api/projects/?archived=true` lists archived projects; `archived: false` restores one.",
   http: {
-    ...{ method: "PATCH", path: "", aliases, answer: "The project.", makesCredential: "shown" },
-    ...{ takesArchived: true, requiresReauthentication: isForAdmins },
+    method: "PATCH",
+    path: "",
+    aliases,
+    answer: "The project.",
+    makesCredential: "shown",
+    takesArchived: true,
+    requiresReauthentication: isForAdmins,
   },
   input: ProjectEdit,
   inputExample: { timezone: "Europe/Berlin" },
@@ -274,8 +299,15 @@ const updateOneProject = operation({
     const { events_retention_days: eventsRetentionDays, week_start_day: weekStartDay } = input;
     const { web_goals: webGoals, count_screens: countScreens, flag_views: flagViews } = input;
     const change = {
-      ...{ name, timezone, anonymizeIps, approvals, eventsRetentionDays, weekStartDay },
-      ...{ webGoals, countScreens, flagViews },
+      name,
+      timezone,
+      anonymizeIps,
+      approvals,
+      eventsRetentionDays,
+      weekStartDay,
+      webGoals,
+      countScreens,
+      flagViews,
     };
     const { id, organizationId, archivedAt } = project;
     if (archivedAt !== null && archived !== false) throw notFound("Project not found.");
@@ -292,13 +324,19 @@ const updateOneProject = operation({
 });
 
 const archiveOneProject = operation({
-  ...{ id: "projects.delete", on: "project", scope: "project:write", tag },
+  id: "projects.delete",
+  on: "project",
+  scope: "project:write",
+  tag,
   summary: "Archive a project",
   description:
     "Same as `archived: true`: the project rejects events and flag requests, its data is kept, and `archived: false` restores it. Owners only. The last active project cannot be archived.",
   // Same as archiving by PATCH.
   http: {
-    ...{ method: "DELETE", path: "", aliases, answer: "The project is archived." },
+    method: "DELETE",
+    path: "",
+    aliases,
+    answer: "The project is archived.",
     requiresReauthentication: true,
   },
   input: object({}),

@@ -66,10 +66,16 @@ const byName: Lookup = {
   missing: (argument) => `Role ${argument} does not exist.`,
 };
 const nameArgument: CommandArgument = {
-  ...{ name: "name", description: "role name", member: "id", lookup: byName },
+  name: "name",
+  description: "role name",
+  member: "id",
+  lookup: byName,
 };
 const roleArgument: CommandArgument = {
-  ...{ name: "role", description: "role name", member: "role_id", lookup: byName },
+  name: "role",
+  description: "role name",
+  member: "role_id",
+  lookup: byName,
 };
 
 const formerJson = {
@@ -93,7 +99,10 @@ const membersSentence = (role: RoleRecord) =>
   `Role ${role.name}: ${role.role_memberships.map(({ user }) => user.email).join(", ") || "no members"}.`;
 
 export const listAllRoles = listOperation({
-  ...{ id: "roles.list", on: "organization", scope: "organization:read", tag },
+  id: "roles.list",
+  on: "organization",
+  scope: "organization:read",
+  tag,
   summary: "List roles",
   http: { method: "GET", path: "/roles", answer: "One page of roles." },
   cli: {
@@ -121,7 +130,10 @@ export const listAllRoles = listOperation({
 });
 
 const createNewRole = operation({
-  ...{ id: "roles.create", on: "organization", scope: "organization:write", tag },
+  id: "roles.create",
+  on: "organization",
+  scope: "organization:write",
+  tag,
   summary: "Create a role",
   description: "The role starts with the organization's default flag access. Admins and owners only.",
   http: { method: "POST", path: "/roles", status: 201, answer: "The new role." },
@@ -145,7 +157,10 @@ const createNewRole = operation({
 });
 
 const getRole = operation({
-  ...{ id: "roles.get", on: "organization", scope: "organization:read", tag },
+  id: "roles.get",
+  on: "organization",
+  scope: "organization:read",
+  tag,
   summary: "Get a role",
   http: { method: "GET", path: "/roles/:id", answer: "The role." },
   input: object({ id: uuid() }),
@@ -174,7 +189,10 @@ const editDescription =
   "Admins and owners only. Raising flag access also requires the scope `feature_flag:write`.";
 
 const updateOneRole = operation({
-  ...{ id: "roles.update", on: "organization", scope: "organization:write", tag },
+  id: "roles.update",
+  on: "organization",
+  scope: "organization:write",
+  tag,
   summary: "Update a role",
   description: editDescription,
   http: { method: "PATCH", path: "/roles/:id", answer: "The role." },
@@ -201,7 +219,10 @@ const updateOneRole = operation({
 });
 
 const replaceRole = operation({
-  ...{ id: "roles.replace", on: "organization", scope: "organization:write", tag },
+  id: "roles.replace",
+  on: "organization",
+  scope: "organization:write",
+  tag,
   summary: "Replace a role",
   description: editDescription,
   http: { method: "PUT", path: "/roles/:id", answer: "The role." },
@@ -213,7 +234,10 @@ const replaceRole = operation({
 });
 
 const deleteOneRole = operation({
-  ...{ id: "roles.delete", on: "organization", scope: "organization:write", tag },
+  id: "roles.delete",
+  on: "organization",
+  scope: "organization:write",
+  tag,
   summary: "Delete a role",
   description: "Also deletes its memberships and role access records.",
   http: { method: "DELETE", path: "/roles/:id" },
@@ -238,7 +262,10 @@ const deleteOneRole = operation({
 });
 
 const listRoleMembers = listOperation({
-  ...{ id: "roles.members.list", on: "organization", scope: "organization:read", tag },
+  id: "roles.members.list",
+  on: "organization",
+  scope: "organization:read",
+  tag,
   summary: "List the members of a role",
   http: { method: "GET", path: "/roles/:role_id/role_memberships", answer: "One page of memberships." },
   input: object({ role_id: uuid() }),
@@ -251,11 +278,16 @@ const listRoleMembers = listOperation({
 });
 
 const addMemberToRole = operation({
-  ...{ id: "roles.members.add", on: "organization", scope: "organization:write", tag },
+  id: "roles.members.add",
+  on: "organization",
+  scope: "organization:write",
+  tag,
   summary: "Add a member to a role",
   description: "Admins and owners only. Also requires the scope `feature_flag:write`.",
   http: {
-    ...{ method: "POST", path: "/roles/:role_id/role_memberships", status: 201 },
+    method: "POST",
+    path: "/roles/:role_id/role_memberships",
+    status: 201,
     answer: "The new membership.",
   },
   cli: {
@@ -265,7 +297,9 @@ const addMemberToRole = operation({
     arguments: [
       roleArgument,
       {
-        ...{ name: "email", description: "e-mail address", member: "user_uuid" },
+        name: "email",
+        description: "e-mail address",
+        member: "user_uuid",
         lookup: memberByEmail,
       },
     ],
@@ -287,7 +321,10 @@ const addMemberToRole = operation({
 });
 
 const getRoleMember = operation({
-  ...{ id: "roles.members.get", on: "organization", scope: "organization:read", tag },
+  id: "roles.members.get",
+  on: "organization",
+  scope: "organization:read",
+  tag,
   summary: "Get a role membership",
   http: { method: "GET", path: "/roles/:role_id/role_memberships/:id", answer: "The membership." },
   input: object({ role_id: uuid(), id: uuid() }),
@@ -301,7 +338,10 @@ const getRoleMember = operation({
 });
 
 const removeMemberFromRole = operation({
-  ...{ id: "roles.members.remove", on: "organization", scope: "organization:write", tag },
+  id: "roles.members.remove",
+  on: "organization",
+  scope: "organization:write",
+  tag,
   summary: "Remove a member from a role",
   http: { method: "DELETE", path: "/roles/:role_id/role_memberships/:id" },
   cli: {
@@ -311,7 +351,9 @@ const removeMemberFromRole = operation({
     arguments: [
       roleArgument,
       {
-        ...{ name: "email", description: "e-mail address", member: "id" },
+        name: "email",
+        description: "e-mail address",
+        member: "id",
         lookup: {
           in: () => listRoleMembers,
           input: ({ role }) => ({ role_id: (role as RoleRecord).id }),

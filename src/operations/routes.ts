@@ -34,7 +34,9 @@ function getRoute(of: Operation, stores: object): Route {
   const { method, path } = of.http;
   const others = object(Object.fromEntries(otherMembers(of)));
   const spec = {
-    ...{ summary: of.summary, description: of.description, tag: of.tag },
+    summary: of.summary,
+    description: of.description,
+    tag: of.tag,
     ...(sendsQuery(of) ? getQuery(of, others) : getBody(of, others)),
     answers: { [getStatus(of)]: getAnswer(of), ...of.http.errors },
     takesRawBody: of.http.takesRawBody,

@@ -50,22 +50,36 @@ const NewLinkBody = named(
 type LinkRecord = Static<typeof LinkBody>;
 
 const example = {
-  ...{ id: 1, name: "Wall", dashboard_id: 31, insight_id: null, has_password: false, expires_at: null },
-  ...{ created_by: exampleUser, created_at: "2026-03-04T16:00:01.007000Z" },
+  id: 1,
+  name: "Wall",
+  dashboard_id: 31,
+  insight_id: null,
+  has_password: false,
+  expires_at: null,
+  created_by: exampleUser,
+  created_at: "2026-03-04T16:00:01.007000Z",
 };
 const exampleNew = { ...example, token: "phl_...", url: "https://flags.example.com/console/shared#phl_..." };
 
 function body({ stores: { metadata } }: Context, link: ShareLink): LinkRecord {
   const creator = userFinder(metadata.db)(link.createdById);
   return {
-    ...{ id: link.id, name: link.name, dashboard_id: link.dashboardId, insight_id: link.insightId },
-    ...{ has_password: link.hasPassword, expires_at: toApiTimeOrNull(link.expiresAt) },
-    ...{ created_by: creator ? userBody(creator) : null, created_at: toApiTime(link.createdAt) },
+    id: link.id,
+    name: link.name,
+    dashboard_id: link.dashboardId,
+    insight_id: link.insightId,
+    has_password: link.hasPassword,
+    expires_at: toApiTimeOrNull(link.expiresAt),
+    created_by: creator ? userBody(creator) : null,
+    created_at: toApiTime(link.createdAt),
   };
 }
 
 const listAllShareLinks = listOperation({
-  ...{ id: "share_links.list", on: "project", scope: "sharing_configuration:read", tag },
+  id: "share_links.list",
+  on: "project",
+  scope: "sharing_configuration:read",
+  tag,
   summary: "List share links",
   description: "Newest first, without their tokens. Expired links stay listed until they are revoked.",
   http: { method: "GET", path: "/share_links", answer: "One page of share links." },
@@ -104,12 +118,18 @@ const listAllShareLinks = listOperation({
 });
 
 const createNewShareLink = operation({
-  ...{ id: "share_links.create", on: "project", scope: "sharing_configuration:write", tag },
+  id: "share_links.create",
+  on: "project",
+  scope: "sharing_configuration:write",
+  tag,
   summary: "Create a share link",
   description:
     "Shows one dashboard or insight, read-only and without people and SQL, to everyone who has the link, until it is revoked, expires, or its creator is no longer an active member.",
   http: {
-    ...{ method: "POST", path: "/share_links", status: 201, answer: "The link." },
+    method: "POST",
+    path: "/share_links",
+    status: 201,
+    answer: "The link.",
     makesCredential: true,
   },
   cli: {
@@ -160,7 +180,10 @@ const createNewShareLink = operation({
     if (password && [...password].length < passwordLengthMin)
       throw new InvalidFieldError("password", "min_length", `Use at least ${passwordLengthMin} characters.`);
     const { link, token } = createShareLink(stores.metadata, {
-      ...{ projectId: project.id, name: name.trim(), by: getAuthor(actor), now },
+      projectId: project.id,
+      name: name.trim(),
+      by: getAuthor(actor),
+      now,
       item: dashboardId !== undefined ? { dashboardId } : { insightId: insightId! },
       passwordHash: password ? await hashPassword(password) : null,
       expiresAt: expiresAt ? new Date(expiresAt) : null,
@@ -170,7 +193,9 @@ const createNewShareLink = operation({
 });
 
 const idArgument: CommandArgument = {
-  ...{ name: "id", description: "share link id", member: "id" },
+  name: "id",
+  description: "share link id",
+  member: "id",
   lookup: {
     in: () => listAllShareLinks,
     matches: (link: LinkRecord, argument) => String(link.id) === argument,
@@ -180,7 +205,10 @@ const idArgument: CommandArgument = {
 };
 
 const revokeOneShareLink = operation({
-  ...{ id: "share_links.revoke", on: "project", scope: "sharing_configuration:write", tag },
+  id: "share_links.revoke",
+  on: "project",
+  scope: "sharing_configuration:write",
+  tag,
   summary: "Revoke a share link",
   description: "It stops working immediately.",
   http: { method: "DELETE", path: "/share_links/:id" },

@@ -99,8 +99,12 @@ const SurveyStats = named(
 type StatsRecord = Static<typeof SurveyStats>;
 
 const exampleStat = {
-  ...{ total_count: 40, unique_persons: 40, first_seen: "2026-03-02T09:00:00.000000Z" },
-  ...{ last_seen: "2026-03-09T09:00:00.000000Z", total_count_only_seen: 0, unique_persons_only_seen: 0 },
+  total_count: 40,
+  unique_persons: 40,
+  first_seen: "2026-03-02T09:00:00.000000Z",
+  last_seen: "2026-03-09T09:00:00.000000Z",
+  total_count_only_seen: 0,
+  unique_persons_only_seen: 0,
 };
 const exampleTotals = {
   stats: {
@@ -109,19 +113,32 @@ const exampleTotals = {
     "survey sent": exampleStat,
   },
   rates: {
-    ...{ response_rate: 40, dismissal_rate: 10 },
-    ...{ unique_users_response_rate: 40, unique_users_dismissal_rate: 10 },
+    response_rate: 40,
+    dismissal_rate: 10,
+    unique_users_response_rate: 40,
+    unique_users_dismissal_rate: 10,
   },
-  ...{ computed_at: "2026-03-09T09:00:00.000000Z", is_cached: false },
+  computed_at: "2026-03-09T09:00:00.000000Z",
+  is_cached: false,
 };
 const exampleStats = {
-  ...{ survey_id: "0193d1a2-7b1c-7c3e-9f60-5a6b7c8d9e0f", name: "Satisfaction" },
-  ...{ start_date: "2026-03-02T09:00:00.000000Z", end_date: null, responses: 40, ...exampleTotals },
+  survey_id: "0193d1a2-7b1c-7c3e-9f60-5a6b7c8d9e0f",
+  name: "Satisfaction",
+  start_date: "2026-03-02T09:00:00.000000Z",
+  end_date: null,
+  responses: 40,
+  ...exampleTotals,
   questions: [
     {
-      ...{ id: "q1", index: 0, type: "single_choice", question: "Which plan?", answered: 40 },
+      id: "q1",
+      index: 0,
+      type: "single_choice",
+      question: "Which plan?",
+      answered: 40,
       distribution: [{ value: "Free", count: 30, percentage: 75 }],
-      ...{ mean: null, nps: null, weeks: [] },
+      mean: null,
+      nps: null,
+      weeks: [],
     },
   ],
 };
@@ -136,7 +153,8 @@ const refreshed = { refresh: optional(enumeration(refreshNames, { description: r
 
 /** @throws {InvalidFieldError} */
 function readRange(query: URLSearchParams) {
-  const [from, to] = [readInstant(query, "date_from"), readInstant(query, "date_to")];
+  const from = readInstant(query, "date_from");
+  const to = readInstant(query, "date_to");
   if (from !== undefined && to !== undefined && from > to)
     throw new InvalidFieldError("date_from", "invalid_input", "date_from must be before date_to");
   return { from, to };
@@ -158,7 +176,10 @@ const surveyOf = ({ stores, project }: Context, id: string): Survey =>
   getSurvey(stores.metadata.db, project.id, id);
 
 const getOneStats = operation({
-  ...{ id: "surveys.stats", on: "project", scope: "survey:read", tag },
+  id: "surveys.stats",
+  on: "project",
+  scope: "survey:read",
+  tag,
   summary: "Get the results of a survey",
   description:
     "Counts, rates in percent, and the distribution of the answers to each question. Texts of answers are not part of it: " +
@@ -179,8 +200,10 @@ const getOneStats = operation({
   run: async (context: Context, { id, ...input }) => {
     const of = surveyOf(context, id);
     return {
-      ...{ survey_id: of.id, name: of.name },
-      ...{ start_date: toApiTimeOrNull(of.startDate), end_date: toApiTimeOrNull(of.endDate) },
+      survey_id: of.id,
+      name: of.name,
+      start_date: toApiTimeOrNull(of.startDate),
+      end_date: toApiTimeOrNull(of.endDate),
       ...((await getSurveyStats(context.stores, of, optionsOf(context, input))) as object),
     } as StatsRecord;
   },
@@ -201,7 +224,10 @@ function printedStats({ name, stats, rates, questions }: StatsRecord): string {
 }
 
 const getAllStats = operation({
-  ...{ id: "surveys.stats-of-all", on: "project", scope: "survey:read", tag },
+  id: "surveys.stats-of-all",
+  on: "project",
+  scope: "survey:read",
+  tag,
   summary: "Get counts and rates of all surveys",
   description: "Of surveys that are not archived, together.",
   http: { method: "GET", path: "/surveys/stats", answer: "Counts and rates." },
@@ -217,7 +243,10 @@ const getAllStats = operation({
 });
 
 const countResponses = operation({
-  ...{ id: "surveys.responses-count", on: "project", scope: "survey:read", tag },
+  id: "surveys.responses-count",
+  on: "project",
+  scope: "survey:read",
+  tag,
   summary: "Count the responses of each survey",
   description: "By the id of the survey; surveys without responses are omitted.",
   http: { method: "GET", path: "/surveys/responses_count", answer: "Counts by survey." },
@@ -272,7 +301,10 @@ const showsTexts = ({ actor }: Context) =>
 const submissionsMax = 1_000;
 
 const listResponses = listOperation({
-  ...{ id: "surveys.responses", on: "project", scope: "survey:read", tag },
+  id: "surveys.responses",
+  on: "project",
+  scope: "survey:read",
+  tag,
   summary: "List the responses to a survey",
   description:
     "Newest first, one per submission, with the latest answer to each question; at most 1,000 and 16 MiB on a page. Without the scope query:read free texts and " +
@@ -282,8 +314,12 @@ const listResponses = listOperation({
   input: object({ id: uuid(), ...range }),
   output: pageOf("SurveyResponsePage", Response),
   example: {
-    ...{ submission_id: "0193d1a2-7b1c-7c3e-9f60-1f4f5d2b8a11", distinct_id: "user-1" },
-    ...{ timestamp: "2026-03-02T09:15:00.000000Z", completed: true, iteration: null, language: null },
+    submission_id: "0193d1a2-7b1c-7c3e-9f60-1f4f5d2b8a11",
+    distinct_id: "user-1",
+    timestamp: "2026-03-02T09:15:00.000000Z",
+    completed: true,
+    iteration: null,
+    language: null,
     answers: [{ question_id: "q1", answer: "Free" }],
   },
   readQuery: readRange as (query: URLSearchParams) => { id: string } & ReturnType<typeof readRange>,
@@ -291,7 +327,8 @@ const listResponses = listOperation({
     const of = surveyOf(context, id);
     const options = { ...optionsOf(context, input), limit, offset };
     const { count, submissions } = await listSubmissions(context.stores, of, options);
-    const [questions, isShown] = [getQuestions(of), showsTexts(context)];
+    const questions = getQuestions(of);
+    const isShown = showsTexts(context);
     return { count, results: submissions.map((one) => submissionBody(one, questions, isShown)) };
   },
   pageSizeMax: submissionsMax,
@@ -303,7 +340,8 @@ async function* responseRows(
   { id, ...input }: { id: string; from?: number | undefined; to?: number | undefined },
 ) {
   const of = surveyOf(context, id);
-  const [questions, isShown] = [getQuestions(of), showsTexts(context)];
+  const questions = getQuestions(of);
+  const isShown = showsTexts(context);
   yield [
     ...["submission_id", "distinct_id", "timestamp", "completed", "iteration", "language"],
     ...of.questions.map(({ question }) => String(question)),

@@ -84,13 +84,31 @@ type SurveyRecord = Static<typeof SurveyBody>;
 
 const exampleQuestion = { type: "open", question: "What is missing?" };
 const example = {
-  ...{ id: "0193d1a2-7b1c-7c3e-9f60-5a6b7c8d9e0f", name: "Satisfaction", description: "", type: "popover" },
-  ...{ schedule: "once", status: "draft", questions: [exampleQuestion], conditions: {}, appearance: {} },
-  ...{ linked_flag_id: null, linked_flag: null, targeting_flag: null, internal_targeting_flag: null },
-  ...{ start_date: null, end_date: null, archived: false, enable_partial_responses: false },
-  ...{ responses_limit: 500, iteration_count: null, iteration_frequency_days: null, translations: {} },
-  ...{ current_iteration: null, current_iteration_start_date: null },
-  ...{ created_at: "2026-03-02T08:15:30.120000Z", created_by: exampleUser },
+  id: "0193d1a2-7b1c-7c3e-9f60-5a6b7c8d9e0f",
+  name: "Satisfaction",
+  description: "",
+  type: "popover",
+  schedule: "once",
+  status: "draft",
+  questions: [exampleQuestion],
+  conditions: {},
+  appearance: {},
+  linked_flag_id: null,
+  linked_flag: null,
+  targeting_flag: null,
+  internal_targeting_flag: null,
+  start_date: null,
+  end_date: null,
+  archived: false,
+  enable_partial_responses: false,
+  responses_limit: 500,
+  iteration_count: null,
+  iteration_frequency_days: null,
+  translations: {},
+  current_iteration: null,
+  current_iteration_start_date: null,
+  created_at: "2026-03-02T08:15:30.120000Z",
+  created_by: exampleUser,
 };
 
 const editable = {
@@ -137,16 +155,27 @@ function body({ stores, ...context }: Context, of: Survey, users: UserFinder): S
   };
   const creator = users(of.createdById);
   return {
-    ...{ id: of.id, name: of.name, description: of.description, status: getStatus(of) },
-    ...{ type: of.type as SurveyRecord["type"], schedule: of.schedule as SurveyRecord["schedule"] },
-    ...{ questions: of.questions, conditions: of.conditions, appearance: of.appearance },
-    ...{ linked_flag_id: of.linkedFlagId, linked_flag: shownFlag(of.linkedFlagId) },
+    id: of.id,
+    name: of.name,
+    description: of.description,
+    status: getStatus(of),
+    type: of.type as SurveyRecord["type"],
+    schedule: of.schedule as SurveyRecord["schedule"],
+    questions: of.questions,
+    conditions: of.conditions,
+    appearance: of.appearance,
+    linked_flag_id: of.linkedFlagId,
+    linked_flag: shownFlag(of.linkedFlagId),
     targeting_flag: shownFlag(of.targetingFlagId),
     internal_targeting_flag: shownFlag(of.internalTargetingFlagId),
-    ...{ start_date: toApiTimeOrNull(of.startDate), end_date: toApiTimeOrNull(of.endDate) },
-    ...{ archived: of.archived, enable_partial_responses: of.enablePartialResponses },
-    ...{ responses_limit: of.responsesLimit, translations: of.translations },
-    ...{ iteration_count: of.iterationCount, iteration_frequency_days: of.iterationFrequencyDays },
+    start_date: toApiTimeOrNull(of.startDate),
+    end_date: toApiTimeOrNull(of.endDate),
+    archived: of.archived,
+    enable_partial_responses: of.enablePartialResponses,
+    responses_limit: of.responsesLimit,
+    translations: of.translations,
+    iteration_count: of.iterationCount,
+    iteration_frequency_days: of.iterationFrequencyDays,
     current_iteration: of.currentIteration,
     current_iteration_start_date: toApiTimeOrNull(of.currentIterationStartDate),
     created_at: toApiTime(of.createdAt),
@@ -164,11 +193,17 @@ const byName: Lookup = {
 };
 /** A survey by id or name. */
 export const surveyArgument: CommandArgument = {
-  ...{ name: "survey", description: "survey id or name", member: "id", lookup: byName },
+  name: "survey",
+  description: "survey id or name",
+  member: "id",
+  lookup: byName,
 };
 
 const listAllSurveys = listOperation({
-  ...{ id: "surveys.list", on: "project", scope: "survey:read", tag },
+  id: "surveys.list",
+  on: "project",
+  scope: "survey:read",
+  tag,
   summary: "List surveys",
   mcp: { name: "list_surveys" },
   cli: {
@@ -191,7 +226,10 @@ const listAllSurveys = listOperation({
 });
 
 const createNewSurvey = operation({
-  ...{ id: "surveys.create", on: "project", scope: "survey:write", tag },
+  id: "surveys.create",
+  on: "project",
+  scope: "survey:write",
+  tag,
   summary: "Create a survey",
   description:
     "A draft without `start_date`. HTML is sanitized. The survey creates a flag that holds for persons who have not answered.",
@@ -220,7 +258,10 @@ const createNewSurvey = operation({
 });
 
 const getOneSurvey = operation({
-  ...{ id: "surveys.get", on: "project", scope: "survey:read", tag },
+  id: "surveys.get",
+  on: "project",
+  scope: "survey:read",
+  tag,
   summary: "Get a survey",
   http: { method: "GET", path: "/surveys/:id", answer: "The survey." },
   cli: {
@@ -242,13 +283,18 @@ const getOneSurvey = operation({
 });
 
 const updateOneSurvey = operation({
-  ...{ id: "surveys.update", on: "project", scope: "survey:write", tag },
+  id: "surveys.update",
+  on: "project",
+  scope: "survey:write",
+  tag,
   summary: "Update a survey",
   description: "`start_date` launches a survey, `end_date` stops it, and null for `end_date` resumes it.",
   http: { method: "PATCH", path: "/surveys/:id", answer: "The survey." },
   input: object({
     id: uuid(),
-    ...{ name: optional(name), type: optional(type), questions: optional(questions) },
+    name: optional(name),
+    type: optional(type),
+    questions: optional(questions),
     ...editable,
   }),
   inputExample: { start_date: "2026-03-02T09:00:00.000000Z" },
@@ -288,7 +334,10 @@ export const stopSurvey = {
 };
 
 const deleteOneSurvey = operation({
-  ...{ id: "surveys.delete", on: "project", scope: "survey:write", tag },
+  id: "surveys.delete",
+  on: "project",
+  scope: "survey:write",
+  tag,
   summary: "Delete a survey",
   description: "The flags that it created are deleted along with it.",
   http: { method: "DELETE", path: "/surveys/:id" },

@@ -58,7 +58,10 @@ const example = {
 };
 
 export const getCurrentUser = operation({
-  ...{ id: "users.get", on: "user", scope: "user:read", tag },
+  id: "users.get",
+  on: "user",
+  scope: "user:read",
+  tag,
   summary: "Get the current user",
   description:
     "`@me` or your own uuid. Other users are not accessible. A restricted key sees only its projects and organizations.",
@@ -70,7 +73,10 @@ export const getCurrentUser = operation({
 });
 
 const updateCurrentUser = operation({
-  ...{ id: "users.update", on: "user", scope: "user:write", tag },
+  id: "users.update",
+  on: "user",
+  scope: "user:write",
+  tag,
   summary: "Update the current user",
   description:
     "`set_current_team` and `set_current_organization` change your `@current` project and organization, to one that the key has access to; omitted fields are kept.",

@@ -42,14 +42,20 @@ const variantsExample = {
   test: { rollout_percentage: 50, transforms: [{ selector: "#buy", text: "Buy now" }] },
 };
 const example = {
-  ...{ id: 7, name: "Buy now", created_at: "2026-03-02T08:15:30.120000Z", variants: variantsExample },
+  id: 7,
+  name: "Buy now",
+  created_at: "2026-03-02T08:15:30.120000Z",
+  variants: variantsExample,
   feature_flag_key: "buy-now-web-experiment-feature-0123456789",
 };
 const name = string({ max: 400 });
 const variants = record({ description: "By variant; `control` must be present." });
 
 const list = listOperation({
-  ...{ id: "web-experiments.list", on: "project", scope: "web_experiment:read", tag },
+  id: "web-experiments.list",
+  on: "project",
+  scope: "web_experiment:read",
+  tag,
   summary: "List web experiments",
   http: { method: "GET", path: "/web_experiments", answer: "One page of web experiments." },
   input: object({}),
@@ -66,7 +72,10 @@ const list = listOperation({
 });
 
 const create = operation({
-  ...{ id: "web-experiments.create", on: "project", scope: "web_experiment:write", tag },
+  id: "web-experiments.create",
+  on: "project",
+  scope: "web_experiment:write",
+  tag,
   summary: "Create a web experiment",
   description:
     "A draft, and its flag, which is off. posthog-js applies `text`, `html` and `css` of the variant of a visitor. HTML is sanitized; CSS must not load anything.",
@@ -83,7 +92,10 @@ const create = operation({
 });
 
 const get = operation({
-  ...{ id: "web-experiments.get", on: "project", scope: "web_experiment:read", tag },
+  id: "web-experiments.get",
+  on: "project",
+  scope: "web_experiment:read",
+  tag,
   summary: "Get a web experiment",
   http: { method: "GET", path: "/web_experiments/:id", answer: "The web experiment." },
   input: object({ id: int() }),
@@ -94,14 +106,20 @@ const get = operation({
 });
 
 const update = operation({
-  ...{ id: "web-experiments.update", on: "project", scope: "web_experiment:write", tag },
+  id: "web-experiments.update",
+  on: "project",
+  scope: "web_experiment:write",
+  tag,
   summary: "Update a web experiment",
   description: "`start_date` launches it and `end_date` ends it.",
   http: { method: "PATCH", path: "/web_experiments/:id", answer: "The web experiment." },
   input: object({
     id: int(),
-    ...{ name: optional(name), variants: optional(variants), archived: optional(bool()) },
-    ...{ start_date: optional(nullable(dateTime())), end_date: optional(nullable(dateTime())) },
+    name: optional(name),
+    variants: optional(variants),
+    archived: optional(bool()),
+    start_date: optional(nullable(dateTime())),
+    end_date: optional(nullable(dateTime())),
   }),
   inputExample: { start_date: "2026-03-02T09:00:00.000000Z" },
   output: WebExperimentBody,
@@ -114,7 +132,10 @@ const update = operation({
 });
 
 const remove = operation({
-  ...{ id: "web-experiments.delete", on: "project", scope: "web_experiment:write", tag },
+  id: "web-experiments.delete",
+  on: "project",
+  scope: "web_experiment:write",
+  tag,
   summary: "Delete a web experiment",
   description: "Its flag stays.",
   http: { method: "DELETE", path: "/web_experiments/:id" },

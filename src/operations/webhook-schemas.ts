@@ -94,26 +94,31 @@ export const DeliveryBody = named(
 export type DeliveryRecord = Static<typeof DeliveryBody>;
 
 export const example = {
-  ...{
-    id: 1,
-    name: "Releases",
-    url: "https://hooks.slack.com/services/T0/B0/…a1b2",
-    format: "slack" as const,
-  },
-  ...{ template: null, events: ["flag_changed" as const], active: true, skipped_events: 0 },
+  id: 1,
+  name: "Releases",
+  url: "https://hooks.slack.com/services/T0/B0/…a1b2",
+  format: "slack" as const,
+  template: null,
+  events: ["flag_changed" as const],
+  active: true,
+  skipped_events: 0,
   created_by: exampleUser,
-  ...{ created_at: "2026-03-04T16:00:01.007000Z", updated_at: "2026-03-04T16:00:01.007000Z" },
+  created_at: "2026-03-04T16:00:01.007000Z",
+  updated_at: "2026-03-04T16:00:01.007000Z",
 };
 export const exampleWithSecret = { ...example, secret: "whsec_..." };
 export const exampleDelivery = {
-  ...{
-    id: 7,
-    uuid: "0193d1a2-7b1c-7c3e-9f60-ad1e2f3a4b5c",
-    event: "flag_changed" as const,
-    item: "one-click-pay",
-  },
-  ...{ state: "delivered" as const, attempts: 1, status: 200, error: null, duration_ms: 84 },
-  ...{ created_at: "2026-03-04T16:00:01.007000Z", last_attempt_at: "2026-03-04T16:00:01.407000Z" },
+  id: 7,
+  uuid: "0193d1a2-7b1c-7c3e-9f60-ad1e2f3a4b5c",
+  event: "flag_changed" as const,
+  item: "one-click-pay",
+  state: "delivered" as const,
+  attempts: 1,
+  status: 200,
+  error: null,
+  duration_ms: 84,
+  created_at: "2026-03-04T16:00:01.007000Z",
+  last_attempt_at: "2026-03-04T16:00:01.407000Z",
   next_attempt_at: null,
 };
 
@@ -130,11 +135,17 @@ export const scopeOfEvent: Readonly<Record<WebhookEvent, Scope>> = {
 
 export function body({ stores: { metadata } }: Context, hook: Webhook): WebhookRecord {
   return {
-    ...{ id: hook.id, name: hook.name, url: hook.shownUrl, format: hook.format, template: hook.template },
+    id: hook.id,
+    name: hook.name,
+    url: hook.shownUrl,
+    format: hook.format,
+    template: hook.template,
     events: hook.events as WebhookEvent[],
-    ...{ active: hook.active, skipped_events: hook.skipped },
+    active: hook.active,
+    skipped_events: hook.skipped,
     created_by: userOrNull(userFinder(metadata.db)(hook.createdById)),
-    ...{ created_at: toApiTime(hook.createdAt), updated_at: toApiTime(hook.updatedAt) },
+    created_at: toApiTime(hook.createdAt),
+    updated_at: toApiTime(hook.updatedAt),
   };
 }
 
@@ -143,9 +154,15 @@ export const userOrNull = (user: Parameters<typeof userBody>[0] | null | undefin
 
 export function deliveryBody(delivery: Delivery): DeliveryRecord {
   return {
-    ...{ id: delivery.id, uuid: delivery.uuid, event: delivery.event as DeliveryRecord["event"] },
-    ...{ item: delivery.item, state: delivery.state, attempts: delivery.attempts },
-    ...{ status: delivery.status, error: delivery.error, duration_ms: delivery.durationMs },
+    id: delivery.id,
+    uuid: delivery.uuid,
+    event: delivery.event as DeliveryRecord["event"],
+    item: delivery.item,
+    state: delivery.state,
+    attempts: delivery.attempts,
+    status: delivery.status,
+    error: delivery.error,
+    duration_ms: delivery.durationMs,
     created_at: toApiTime(delivery.createdAt),
     last_attempt_at: toApiTimeOrNull(delivery.lastAttemptAt),
     next_attempt_at: toApiTimeOrNull(delivery.nextAttemptAt),

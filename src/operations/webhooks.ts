@@ -96,16 +96,22 @@ async function checked(context: Context, sent: Sent, before?: Webhook): Promise<
     ...(url === undefined ? {} : { url }),
     ...(events === undefined ? {} : { events }),
     ...(sent.active === undefined ? {} : { active: sent.active }),
-    ...{ format, template },
+    format,
+    template,
   };
 }
 
 const ofCall = ({ project, actor, now }: Context, id: number) => ({
-  ...{ projectId: project.id, id, by: getAuthor(actor), now },
+  projectId: project.id,
+  id,
+  by: getAuthor(actor),
+  now,
 });
 
 const idArgument: CommandArgument = {
-  ...{ name: "id", description: "webhook id", member: "id" },
+  name: "id",
+  description: "webhook id",
+  member: "id",
   lookup: {
     in: () => listAllWebhooks,
     matches: (hook: WebhookRecord, argument) => String(hook.id) === argument,
@@ -135,7 +141,10 @@ function parseTemplate(text: string): unknown {
 }
 
 export const listAllWebhooks = listOperation({
-  ...{ id: "webhooks.list", on: "project", scope: "webhook:read", tag },
+  id: "webhooks.list",
+  on: "project",
+  scope: "webhook:read",
+  tag,
   summary: "List webhooks",
   http: { method: "GET", path: "/webhooks", answer: "One page of webhooks." },
   cli: {
@@ -163,12 +172,18 @@ export const listAllWebhooks = listOperation({
 const onRequest: ReadonlySet<string> = new Set(["ingestion_warning", "weekly_summary"]);
 
 const createNewWebhook = operation({
-  ...{ id: "webhooks.create", on: "project", scope: "webhook:write", tag },
+  id: "webhooks.create",
+  on: "project",
+  scope: "webhook:write",
+  tag,
   summary: "Create a webhook",
   description:
     "Events are sent with POST, signed, and retried for a day. Addresses of this machine and of private networks are rejected unless `webhook-allowed-networks` allows them. Admins and owners only.",
   http: {
-    ...{ method: "POST", path: "/webhooks", status: 201, answer: "The webhook and its secret." },
+    method: "POST",
+    path: "/webhooks",
+    status: 201,
+    answer: "The webhook and its secret.",
     makesCredential: true,
   },
   cli: {
@@ -185,8 +200,12 @@ const createNewWebhook = operation({
       `Webhook ${hook.id} created for ${hook.url}.\nSecret, shown only once: ${hook.secret}`,
   },
   input: object({
-    ...{ url, name: optional(name), format: optional(format), template: optional(template) },
-    ...{ events: optional(events), active: optional(active) },
+    url,
+    name: optional(name),
+    format: optional(format),
+    template: optional(template),
+    events: optional(events),
+    active: optional(active),
   }),
   inputExample: { url: "https://hooks.slack.com/services/T0/B0/abcdefghijklmnop", events: ["flag_changed"] },
   output: WebhookWithSecret,
@@ -206,7 +225,10 @@ const createNewWebhook = operation({
 });
 
 export const getWebhook = operation({
-  ...{ id: "webhooks.get", on: "project", scope: "webhook:read", tag },
+  id: "webhooks.get",
+  on: "project",
+  scope: "webhook:read",
+  tag,
   summary: "Get a webhook",
   http: { method: "GET", path: "/webhooks/:id", answer: "The webhook." },
   input: object({ id: int() }),
@@ -217,7 +239,10 @@ export const getWebhook = operation({
 });
 
 export const updateOneWebhook = operation({
-  ...{ id: "webhooks.update", on: "project", scope: "webhook:write", tag },
+  id: "webhooks.update",
+  on: "project",
+  scope: "webhook:write",
+  tag,
   summary: "Update a webhook",
   description:
     "Changing `url` or `events` also requires the scopes to read what the events report. The masked `url` of a response changes nothing. Admins and owners only.",
@@ -232,8 +257,13 @@ export const updateOneWebhook = operation({
     done: (hook: WebhookRecord) => `Webhook ${hook.id} updated.`,
   },
   input: object({
-    ...{ id: int(), name: optional(name), url: optional(url), format: optional(format) },
-    ...{ template: optional(template), events: optional(events), active: optional(active) },
+    id: int(),
+    name: optional(name),
+    url: optional(url),
+    format: optional(format),
+    template: optional(template),
+    events: optional(events),
+    active: optional(active),
   }),
   inputExample: { active: false },
   output: WebhookBody,
@@ -247,7 +277,10 @@ export const updateOneWebhook = operation({
 });
 
 const deleteOneWebhook = operation({
-  ...{ id: "webhooks.delete", on: "project", scope: "webhook:write", tag },
+  id: "webhooks.delete",
+  on: "project",
+  scope: "webhook:write",
+  tag,
   summary: "Delete a webhook",
   description: "Also deletes its deliveries. Admins and owners only.",
   http: { method: "DELETE", path: "/webhooks/:id" },
@@ -270,11 +303,16 @@ const deleteOneWebhook = operation({
 });
 
 const rotateSecret = operation({
-  ...{ id: "webhooks.rotate_secret", on: "project", scope: "webhook:write", tag },
+  id: "webhooks.rotate_secret",
+  on: "project",
+  scope: "webhook:write",
+  tag,
   summary: "Rotate the secret of a webhook",
   description: "Requests are signed with the new secret from now on. Admins and owners only.",
   http: {
-    ...{ method: "POST", path: "/webhooks/:id/rotate_secret", answer: "The webhook and its new secret." },
+    method: "POST",
+    path: "/webhooks/:id/rotate_secret",
+    answer: "The webhook and its new secret.",
     makesCredential: true,
   },
   cli: {
@@ -295,7 +333,10 @@ const rotateSecret = operation({
 });
 
 const testWebhook = operation({
-  ...{ id: "webhooks.test", on: "project", scope: "webhook:write", tag },
+  id: "webhooks.test",
+  on: "project",
+  scope: "webhook:write",
+  tag,
   summary: "Send a test event",
   description: "Queues an event `test`. Poll the delivery for its result. Admins and owners only.",
   http: { method: "POST", path: "/webhooks/:id/test", status: 202, answer: "The queued delivery." },
@@ -346,7 +387,10 @@ function testSentence({ state, status, error, attempts }: DeliveryRecord): strin
 }
 
 const listWebhookDeliveries = listOperation({
-  ...{ id: "webhooks.deliveries.list", on: "project", scope: "webhook:read", tag },
+  id: "webhooks.deliveries.list",
+  on: "project",
+  scope: "webhook:read",
+  tag,
   summary: "List the deliveries of a webhook",
   description: "Newest first. All pending ones, and the last 500 finished ones of 30 days.",
   http: { method: "GET", path: "/webhooks/:id/deliveries", answer: "One page of deliveries." },
@@ -374,7 +418,10 @@ const listWebhookDeliveries = listOperation({
 });
 
 const getDelivery = operation({
-  ...{ id: "webhooks.deliveries.get", on: "project", scope: "webhook:read", tag },
+  id: "webhooks.deliveries.get",
+  on: "project",
+  scope: "webhook:read",
+  tag,
   summary: "Get a delivery of a webhook",
   http: { method: "GET", path: "/webhooks/:id/deliveries/:delivery_id", answer: "The delivery." },
   input: object({ id: int(), delivery_id: int() }),

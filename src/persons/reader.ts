@@ -101,7 +101,9 @@ export function distinctIdOwners(
     CROSS JOIN person AS p ON p.id = d.person_id`);
   const rows = query.values(projectId, JSON.stringify(distinctIds)) as [string, string, number][];
   return rows.map(([distinctId, personUuid, isIdentified]) => ({
-    ...{ distinctId, personUuid, isIdentified: isIdentified === 1 },
+    distinctId,
+    personUuid,
+    isIdentified: isIdentified === 1,
   }));
 }
 

@@ -95,11 +95,16 @@ function searchedIndexes(wanted: string): SearchedIndex[] {
   const isAscii = Buffer.byteLength(wanted) === wanted.length;
   return [
     {
-      ...{ from: "person INDEXED BY person_by_text", text: "search_text", person: "id" },
-      ...{ isMatch: "instr(search_text, ?4) > 0", parameter: wanted },
+      from: "person INDEXED BY person_by_text",
+      text: "search_text",
+      person: "id",
+      isMatch: "instr(search_text, ?4) > 0",
+      parameter: wanted,
     },
     {
-      ...{ from: "distinct_id", text: "distinct_id", person: "person_id" },
+      from: "distinct_id",
+      text: "distinct_id",
+      person: "person_id",
       isMatch: isAscii ? "instr(lower(distinct_id), ?4) > 0" : "distinct_id GLOB ?4",
       parameter: isAscii ? wanted : beyondAscii,
     },

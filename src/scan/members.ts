@@ -92,7 +92,10 @@ interface Program {
 /** Same as in `assembly/members.ts`. */
 const memberBytes = 16;
 const words = memberBytes / 4;
-const [nameWord, startWord, endWord, valueWord] = [0, 1, 2, 3];
+const nameWord = 0;
+const startWord = 1;
+const endWord = 2;
+const valueWord = 3;
 /** Maximum members per batch; objects that do not fit are parsed. */
 const membersMax = 128 * 1024;
 /** Maximum bytes per batch. */

@@ -92,14 +92,23 @@ export function createServerApp(parts: AppDeps): App {
   const change = async <Result>(work: (now?: Date) => Result) =>
     shared === undefined ? work() : await shared.change(work);
   const rollbacks = new RollbackMonitor({
-    ...{ metadata, payloads: parts.payloads, groupTypes, experiments: ports, insights: ports, change },
+    metadata,
+    payloads: parts.payloads,
+    groupTypes,
+    experiments: ports,
+    insights: ports,
+    change,
     revision: async () => JSON.stringify(await engine.ask("loadedSeqs", {})),
     onError: (error) =>
       log.error({ error: String(error) }, "failed to check a guardrail or rollback condition"),
   });
   rollbacks.start(config["rollback-interval"], parts.stopping);
   const surveys = new SurveyMonitor({
-    ...{ metadata, payloads: parts.payloads, groupTypes, surveyEvents: ports, change },
+    metadata,
+    payloads: parts.payloads,
+    groupTypes,
+    surveyEvents: ports,
+    change,
     onError: (error) => log.error({ error: String(error) }, "failed to check the limit of a survey"),
   });
   surveys.start(surveyCheckMs, parts.stopping);
@@ -131,7 +140,11 @@ export function createServerApp(parts: AppDeps): App {
       }),
       ...captureRoutes({ journal: live.watching(journal), projects }),
       ...evaluationRoutes({
-        ...{ projects, flagSets, people, publicUrl, stopping: parts.stopping },
+        projects,
+        flagSets,
+        people,
+        publicUrl,
+        stopping: parts.stopping,
         overrides: parts.overrides,
         hasSurveys: runningSurveys(metadata),
         onTrouble: (error: unknown) => {
@@ -143,7 +156,12 @@ export function createServerApp(parts: AppDeps): App {
       ...publicSurveyRoutes({ metadata }),
       ...publicWebExperimentRoutes({ metadata, keyError: publicKeyError }),
       ...managementRoutes({
-        ...{ metadata, people, flagSets, groupTypes, payloads: parts.payloads, log },
+        metadata,
+        people,
+        flagSets,
+        groupTypes,
+        payloads: parts.payloads,
+        log,
         secrets: parts.secrets,
         webhookAddresses: { allowed: config["webhook-allowed-networks"] },
         fronts: () => shared?.count ?? 1,
@@ -164,7 +182,8 @@ export function createServerApp(parts: AppDeps): App {
         metadata,
         requests,
         uploads: parts.uploads,
-        ...{ status: parts.status, collectFigures: parts.collectFigures },
+        status: parts.status,
+        collectFigures: parts.collectFigures,
         ...parts.instance,
       }),
       ...importUploadRoutes({ metadata, uploads: parts.uploads }),

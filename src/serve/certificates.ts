@@ -100,7 +100,10 @@ export class Certificates {
     try {
       mkdirSync(folder, { recursive: true, mode: 0o700 });
       this.challenges = Bun.serve({
-        ...{ hostname: host, port: httpPort, reusePort: false, development: false },
+        hostname: host,
+        port: httpPort,
+        reusePort: false,
+        development: false,
         fetch: (request) => this.answer(new URL(request.url)),
       });
     } catch (error) {
@@ -231,6 +234,7 @@ function write(path: string, text: string): void {
 /** Milliseconds until two thirds of the lifetime are over. */
 function dueInMs({ cert }: Certificate): number {
   const { validFrom, validTo } = new X509Certificate(cert);
-  const [from, to] = [Date.parse(validFrom), Date.parse(validTo)];
+  const from = Date.parse(validFrom);
+  const to = Date.parse(validTo);
   return from + ((to - from) * 2) / 3 - Date.now();
 }

@@ -207,7 +207,10 @@ export class ClusterNode implements SharedState {
       trouble: this.problem?.message ?? null,
       loading_paused_until: this.loading.pausedUntil?.toISOString() ?? null,
       fronts: this.living.map(({ id, name, version: its }) => ({
-        ...{ name, version: its, is_this: id === this.id, loads_events: id === this.loading.node },
+        name,
+        version: its,
+        is_this: id === this.id,
+        loads_events: id === this.loading.node,
       })),
     };
   }

@@ -88,7 +88,10 @@ export class EngineAdapters
     if (flag.active && !flag.deleted && !isByGroup) {
       const { timezone, now } = this.condition(projectId, []);
       await engine.ask("fillCohortByFlag", {
-        ...{ projectId, cohortId, timezone, now },
+        projectId,
+        cohortId,
+        timezone,
+        now,
         flagKey: flag.key,
         flags: definitions.length > 0 ? [...definitions] : [flag],
         cohorts: [...cohorts],

@@ -16,7 +16,8 @@ export const storeRecovery: StoreRecovery = {
     const { freeBytes } = await systemDisk.space(dataDir);
     const spillLimitBytes = Math.min(start.spillLimitBytes, Math.floor(freeBytes / 2));
     const recovery: Recovery = {
-      ...{ dataDir, opener: front },
+      dataDir,
+      opener: front,
       settings: { memoryLimitBytes, threads, temporaryFolder, spillLimitBytes },
       people,
       // Loaded only for a rebuild, to save memory otherwise.

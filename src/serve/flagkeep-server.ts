@@ -174,7 +174,9 @@ export class FlagkeepServer {
     if (this.damage.reason !== null)
       this.supervisor.block({ message: this.damage.reason, hint: "Events that arrive wait in the journal." });
     this.sqliteCheck = new SqliteCheck({
-      ...{ dataDir, command: commands.sqliteCheck, log },
+      dataDir,
+      command: commands.sqliteCheck,
+      log,
       onChecked: (corrupt) => {
         this.damage.recordChecked(corrupt);
         if (corrupt.length > 0) log.error({}, this.damage.reason!);
@@ -193,7 +195,9 @@ export class FlagkeepServer {
     this.requests = new RequestLog(this.metrics.registry, log);
     this.instance = instanceDeps(config, commands.own);
     this.uploads = new ImportUploads({
-      ...{ dataDir, executable: commands.own, reserveBytes: config["journal-reserve"] },
+      dataDir,
+      executable: commands.own,
+      reserveBytes: config["journal-reserve"],
     });
     const engine = new EngineClient(this.supervisor);
     this.overrides = new OverrideWriter({
@@ -219,7 +223,11 @@ export class FlagkeepServer {
       log,
     });
     this.webhooks = new Webhooks({
-      ...{ dataDir, log, metadata: this.metadata, people: this.people, damage: this.damage },
+      dataDir,
+      log,
+      metadata: this.metadata,
+      people: this.people,
+      damage: this.damage,
       secrets: this.secrets,
       rules: { allowed: config["webhook-allowed-networks"] },
       base: () => consoleBase(config, this.url),
@@ -320,9 +328,25 @@ export class FlagkeepServer {
     const { unknownKeys, payloads, secrets, overrides, uploads, eraser, instance, shared } = this;
     const { requests, live } = this;
     return createServerApp({
-      ...{ damage: this.damage, requests, live },
-      ...{ config, log, metadata, people, supervisor, metrics, traces, journal },
-      ...{ unknownKeys, payloads, secrets, overrides, uploads, eraser, instance, shared },
+      damage: this.damage,
+      requests,
+      live,
+      config,
+      log,
+      metadata,
+      people,
+      supervisor,
+      metrics,
+      traces,
+      journal,
+      unknownKeys,
+      payloads,
+      secrets,
+      overrides,
+      uploads,
+      eraser,
+      instance,
+      shared,
       collectFigures: async () => await this.listeners?.collectFigures(),
       status: () => this.status(),
       roles: () => this.roles(),
@@ -339,7 +363,9 @@ export class FlagkeepServer {
     const count = workerCount(config, budget);
     if (count === 1) return undefined;
     return {
-      ...{ count, journal, command: commands.worker },
+      count,
+      journal,
+      command: commands.worker,
       cacheBytes: budget === null ? null : Math.floor(frontPeopleCacheBytes(budget) / count),
       onFigures: (figures) => {
         requests.add(figures.requests);
@@ -393,7 +419,9 @@ export class FlagkeepServer {
   private get eraser(): PersonDeletionService {
     const { metadata, people } = this;
     return new PersonDeletionService({
-      ...{ dataDir: this.config["data-dir"], metadata, people },
+      dataDir: this.config["data-dir"],
+      metadata,
+      people,
       journal: () => this.journal,
       together: (work) => this.together(work),
     });

@@ -85,11 +85,15 @@ export class Listeners {
   /** Undefined without configured domains. */
   private openCertificates(): Certificates | undefined {
     const { config, log } = this;
-    const [host, port] = [config["https-host"], config["https-port"]];
+    const host = config["https-host"];
+    const port = config["https-port"];
     if (config["acme-domain"].length === 0) return undefined;
     return new Certificates(
       {
-        ...{ domains: config["acme-domain"], email: config["acme-email"], host, httpsPort: port },
+        domains: config["acme-domain"],
+        email: config["acme-email"],
+        host,
+        httpsPort: port,
         directoryUrl: config["acme-directory"],
         httpPort: config["acme-http-port"],
         folder: paths(config["data-dir"]).certificates,
@@ -150,7 +154,11 @@ class WorkerListener implements PublicListener {
     journal.listen();
     const { command, count, cacheBytes, onFigures, onCorrupt } = workers;
     const { pool, port } = await WorkerPool.start({
-      ...{ command, log, onFigures, onCorrupt, port: config.port },
+      command,
+      log,
+      onFigures,
+      onCorrupt,
+      port: config.port,
       start: { config: pickWorkerConfig(config), workers: count, cacheBytes },
     });
     return new WorkerListener(forwarded, journal, pool, port);

@@ -47,9 +47,15 @@ export class PersonDeletionService implements PersonDeleter {
     await together((now = new Date()) =>
       metadata.change((t) =>
         recordActivity(t, {
-          ...{ by, projectId, activity: "deleted", scope: "Person", changes: [], now },
+          by,
+          projectId,
+          activity: "deleted",
+          scope: "Person",
+          changes: [],
+          now,
           // Must not identify the person.
-          ...{ itemId: uuid, name: uuid },
+          itemId: uuid,
+          name: uuid,
         }),
       ),
     );

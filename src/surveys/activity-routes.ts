@@ -7,7 +7,9 @@ import { getSurvey } from "./surveys.ts";
 
 export function surveyRoutes(deps: { metadata: Metadata }): Route[] {
   return itemActivityRoutes(deps, {
-    ...{ path: "/surveys", scope: "Survey", names: ["surveys", "a survey"] },
+    path: "/surveys",
+    scope: "Survey",
+    names: ["surveys", "a survey"],
     find: ({ project, params }) => getSurvey(deps.metadata.db, project.id, params.id ?? "").id,
   });
 }

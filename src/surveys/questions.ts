@@ -12,7 +12,8 @@ import {
 } from "./display-texts.ts";
 
 const questionsMax = 50;
-const [choicesMin, choicesMax] = [2, 20];
+const choicesMin = 2;
+const choicesMax = 20;
 /** Of questions, conditions, appearance and translations, each as JSON. */
 const jsonLengthMax = 100_000;
 const questionTypes = ["open", "link", "rating", "single_choice", "multiple_choice"];
@@ -81,7 +82,8 @@ function readQuestion(sent: Json, field: string, count: number): JsonObject {
   });
   return {
     ...withDescription(sent),
-    ...{ id: id ?? Bun.randomUUIDv7(), descriptionContentType },
+    id: id ?? Bun.randomUUIDv7(),
+    descriptionContentType,
     ...(isJsonObject(sent.translations) ? { translations } : {}),
   };
 }

@@ -67,7 +67,7 @@ export function getQuestions({ questions }: Survey): SurveyQuestion[] {
       ...translations.flatMap((one) => (isJsonObject(one) ? (textsIn(one.choices)[at] ?? []) : [])),
     ]);
     const scale = Number(question.scale ?? 0);
-    return { ...{ id: String(question.id), index, kind: kindOf(question), choices }, ...boundsOf(scale) };
+    return { id: String(question.id), index, kind: kindOf(question), choices, ...boundsOf(scale) };
   });
 }
 
@@ -204,8 +204,10 @@ function countsBody(counts: SurveyCounts | undefined): JsonObject {
       micros === undefined ? null : toApiTime(new Date(micros / 1_000));
     const isShown = kind === "shown";
     return {
-      ...{ total_count: total, unique_persons: persons },
-      ...{ first_seen: time(times?.first), last_seen: time(times?.last) },
+      total_count: total,
+      unique_persons: persons,
+      first_seen: time(times?.first),
+      last_seen: time(times?.last),
       total_count_only_seen: isShown ? Math.max(0, shown - dismissed - sent) : 0,
       unique_persons_only_seen: isShown ? personsOnlyShown : 0,
     };
@@ -238,7 +240,10 @@ function questionBody(question: JsonObject, read: SurveyQuestion, tally: Questio
   );
   const choices = read.choices.map(([choice = ""], index) => entry(choice, values[String(index)] ?? 0));
   return {
-    ...{ id: read.id, index: read.index, type: question.type ?? null, question: question.question ?? null },
+    id: read.id,
+    index: read.index,
+    type: question.type ?? null,
+    question: question.question ?? null,
     answered,
     distribution: isRating
       ? ratings.map((value) => entry(value, values[value] ?? 0))
@@ -248,7 +253,8 @@ function questionBody(question: JsonObject, read: SurveyQuestion, tally: Questio
       ? Object.entries(tally.weeks)
           .sort(([one], [next]) => (one < next ? -1 : 1))
           .map(([week, counts]) => ({
-            ...{ week, answered: Object.values(counts).reduce((sum, count) => sum + count, 0) },
+            week,
+            answered: Object.values(counts).reduce((sum, count) => sum + count, 0),
             ...ratingBody(read, counts),
           }))
       : [],
@@ -271,7 +277,8 @@ function ratingBody({ kind, max }: SurveyQuestion, counts: Readonly<Record<strin
 /** With its 95 % interval. */
 export function netPromoterScore(promoters: number, passives: number, detractors: number) {
   const n = promoters + passives + detractors;
-  const [p, d] = [promoters / n, detractors / n];
+  const p = promoters / n;
+  const d = detractors / n;
   const score = 100 * (p - d);
   const half = z * 100 * Math.sqrt((p + d - (p - d) ** 2) / n);
   return { score, interval: [score - half, score + half], promoters, passives, detractors };
@@ -280,7 +287,8 @@ export function netPromoterScore(promoters: number, passives: number, detractors
 /** A submission in the API. @param showsTexts false: without free texts and the person. */
 export function submissionBody(of: Submission, questions: readonly SurveyQuestion[], showsTexts: boolean) {
   return {
-    ...{ submission_id: showsTexts ? of.id : null, distinct_id: showsTexts ? of.distinctId : null },
+    submission_id: showsTexts ? of.id : null,
+    distinct_id: showsTexts ? of.distinctId : null,
     timestamp: toApiTime(new Date(of.at / 1_000)),
     completed: of.isCompleted,
     iteration: of.iteration === null || Number.isNaN(Number(of.iteration)) ? null : Number(of.iteration),

@@ -82,12 +82,19 @@ export function publicSurveys(db: Reading, projectId: number): JsonObject[] {
     .map((of) => {
       const keyOf = (id: number | null) => (id === null ? null : (findFlag(db, projectId, id)?.key ?? null));
       return {
-        ...{ id: of.id, name: of.name, type: of.type, linked_flag_key: keyOf(of.linkedFlagId) },
+        id: of.id,
+        name: of.name,
+        type: of.type,
+        linked_flag_key: keyOf(of.linkedFlagId),
         targeting_flag_key: keyOf(of.targetingFlagId),
         internal_targeting_flag_key: keyOf(of.internalTargetingFlagId),
-        ...{ questions: of.questions, conditions: of.conditions, appearance: of.appearance },
-        ...{ start_date: toApiTimeOrNull(of.startDate), end_date: toApiTimeOrNull(of.endDate) },
-        ...{ current_iteration: of.currentIteration, schedule: of.schedule },
+        questions: of.questions,
+        conditions: of.conditions,
+        appearance: of.appearance,
+        start_date: toApiTimeOrNull(of.startDate),
+        end_date: toApiTimeOrNull(of.endDate),
+        current_iteration: of.currentIteration,
+        schedule: of.schedule,
         current_iteration_start_date: toApiTimeOrNull(of.currentIterationStartDate),
         enable_partial_responses: of.enablePartialResponses,
         ...(Object.keys(of.translations).length > 0 ? { translations: of.translations } : {}),
@@ -127,13 +134,30 @@ export function createSurvey(
     if (listSurveys(t, project.id).length >= surveysMax)
       throw new InvalidFieldError(null, "invalid_input", `A project has at most ${surveysMax} surveys.`);
     const base: Survey = {
-      ...{ id: Bun.randomUUIDv7(), projectId: project.id, name: "", description: "", type: input.type },
-      ...{ schedule: "once", questions: [], conditions: {}, appearance: {}, linkedFlagId: null },
-      ...{ targetingFlagId: null, internalTargetingFlagId: 0, startDate: null, endDate: null },
-      ...{ archived: false, enablePartialResponses: false, responsesLimit: null, translations: {} },
-      ...{ iterationCount: null, iterationFrequencyDays: null },
-      ...{ currentIteration: null, currentIterationStartDate: null },
-      ...{ createdById: getCreatorId(actor.by), createdAt: now },
+      id: Bun.randomUUIDv7(),
+      projectId: project.id,
+      name: "",
+      description: "",
+      type: input.type,
+      schedule: "once",
+      questions: [],
+      conditions: {},
+      appearance: {},
+      linkedFlagId: null,
+      targetingFlagId: null,
+      internalTargetingFlagId: 0,
+      startDate: null,
+      endDate: null,
+      archived: false,
+      enablePartialResponses: false,
+      responsesLimit: null,
+      translations: {},
+      iterationCount: null,
+      iterationFrequencyDays: null,
+      currentIteration: null,
+      currentIterationStartDate: null,
+      createdById: getCreatorId(actor.by),
+      createdAt: now,
     };
     const written = withInput(t, base, input, now);
     const internalTargetingFlagId = newFlag(deps, actor, written, "", internalFilters(written));
@@ -163,7 +187,8 @@ export function updateSurvey(
     const edit = (flagId: number, sent: JsonObject) =>
       changeFlag(deps, actor, { flagId, ownsFlag: true }, sent);
     const isSwitched = active !== isRunning(before);
-    const [filtersBefore, internal] = [internalFilters(before), internalFilters(after)];
+    const filtersBefore = internalFilters(before);
+    const internal = internalFilters(after);
     if (isSwitched || !Bun.deepEquals(filtersBefore, internal))
       edit(after.internalTargetingFlagId, { active, filters: internal });
     const filters = input.targeting_flag_filters;
@@ -206,10 +231,13 @@ function withInput(t: Reading, before: Survey, input: SurveyInput, now: Date): S
     input.conditions === undefined ? before.conditions : readConditions(input.conditions ?? {});
   const after: Survey = {
     ...before,
-    ...{ appearance, conditions, questions: readQuestions(input.questions ?? before.questions, appearance) },
+    appearance,
+    conditions,
+    questions: readQuestions(input.questions ?? before.questions, appearance),
     name: input.name === undefined ? before.name : trimmedString("name", input.name, nameLengthMax),
     description: input.description === undefined ? before.description : (input.description ?? ""),
-    ...{ type: input.type ?? before.type, schedule: input.schedule ?? before.schedule },
+    type: input.type ?? before.type,
+    schedule: input.schedule ?? before.schedule,
     linkedFlagId: input.linked_flag_id === undefined ? before.linkedFlagId : input.linked_flag_id,
     startDate: dateOf("start_date", input.start_date, before.startDate, now),
     endDate: dateOf("end_date", input.end_date, before.endDate, now),
@@ -267,7 +295,9 @@ function internalFilters({ id, conditions, currentIteration }: Survey): JsonObje
     property(`${name}/${answered}`, "is_not_set", "is_not_set"),
   );
   const set = (...more: JsonObject[]): JsonObject => ({
-    ...{ variant: "", rollout_percentage: 100, properties: [...unanswered, ...more] },
+    variant: "",
+    rollout_percentage: 100,
+    properties: [...unanswered, ...more],
   });
   const days = getWaitDays(conditions);
   if (!days) return { groups: [set()] };
@@ -288,11 +318,16 @@ function newFlag(
   filters: JsonObject,
 ): number {
   return createFlag(deps, {
-    ...{ projectId: project.id, by, now, createsUsageDashboard: false },
+    projectId: project.id,
+    by,
+    now,
+    createsUsageDashboard: false,
     fields: {
       // The first digits of such an id are its time, which surveys may share.
       key: `${surveyFlagPrefix}${of.id.slice(-12)}-${Bun.randomUUIDv7().slice(-6)}${suffix}`,
-      ...{ name: `Targeting flag of the survey ${of.name}`, filters, active: isRunning(of) },
+      name: `Targeting flag of the survey ${of.name}`,
+      filters,
+      active: isRunning(of),
       creationContext: "surveys",
     },
   }).id;
@@ -301,13 +336,22 @@ function newFlag(
 function afterWrite(t: MetadataTx, of: Survey): void {
   removeFlagLinks(t, "survey", of.id);
   const shown = {
-    ...{ id: of.id, name: of.name, type: of.type, status: getStatus(of) },
-    ...{ start_date: toApiTimeOrNull(of.startDate), end_date: toApiTimeOrNull(of.endDate) },
+    id: of.id,
+    name: of.name,
+    type: of.type,
+    status: getStatus(of),
+    start_date: toApiTimeOrNull(of.startDate),
+    end_date: toApiTimeOrNull(of.endDate),
   };
   for (const flagId of new Set([of.linkedFlagId, of.targetingFlagId, of.internalTargetingFlagId]))
     if (flagId !== null)
       setFlagLink(t, {
-        ...{ kind: "survey", objectId: of.id, flagId, name: of.name, shown, holds: isRunning(of) },
+        kind: "survey",
+        objectId: of.id,
+        flagId,
+        name: of.name,
+        shown,
+        holds: isRunning(of),
       });
   bumpRevision(t, flagRevision(of.projectId));
 }
@@ -326,19 +370,35 @@ function recordSurvey(
   { by, now }: ExperimentActor,
 ): void {
   const shown = (of: Survey): JsonObject => ({
-    ...{ name: of.name, description: of.description, type: of.type, schedule: of.schedule },
-    ...{ questions: of.questions, conditions: of.conditions, appearance: of.appearance },
-    ...{ linked_flag_id: of.linkedFlagId, archived: of.archived },
-    ...{ start_date: toApiTimeOrNull(of.startDate), end_date: toApiTimeOrNull(of.endDate) },
-    ...{ enable_partial_responses: of.enablePartialResponses, translations: of.translations },
-    ...{ responses_limit: of.responsesLimit, iteration_count: of.iterationCount },
-    ...{ iteration_frequency_days: of.iterationFrequencyDays, current_iteration: of.currentIteration },
+    name: of.name,
+    description: of.description,
+    type: of.type,
+    schedule: of.schedule,
+    questions: of.questions,
+    conditions: of.conditions,
+    appearance: of.appearance,
+    linked_flag_id: of.linkedFlagId,
+    archived: of.archived,
+    start_date: toApiTimeOrNull(of.startDate),
+    end_date: toApiTimeOrNull(of.endDate),
+    enable_partial_responses: of.enablePartialResponses,
+    translations: of.translations,
+    responses_limit: of.responsesLimit,
+    iteration_count: of.iterationCount,
+    iteration_frequency_days: of.iterationFrequencyDays,
+    current_iteration: of.currentIteration,
   });
   const changes =
     before === undefined ? [] : changesBetween("Survey", shown(before), shown(after), trackedFields);
   if (activity === "updated" && changes.length === 0) return;
   recordActivity(t, {
-    ...{ by, now, projectId: after.projectId, activity, scope: "Survey" },
-    ...{ itemId: after.id, name: after.name, changes },
+    by,
+    now,
+    projectId: after.projectId,
+    activity,
+    scope: "Survey",
+    itemId: after.id,
+    name: after.name,
+    changes,
   });
 }

@@ -288,7 +288,8 @@ describe("persons", () => {
   });
 
   test("20: anonymous events, then $identify: one person with two ids, earlier events too", async () => {
-    const [anon, user] = [unique("anon"), unique("user")];
+    const anon = unique("anon");
+    const user = unique("user");
     await server.capture(item(anon));
     await server.capture(item(user, { event: "$identify", properties: { $anon_distinct_id: anon } }));
     const persons = await getPersons(user);
@@ -310,7 +311,9 @@ describe("persons", () => {
   });
 
   test("22: a second $identify from an identified id is refused", async () => {
-    const [anon, user, other] = [unique("anon"), unique("user"), unique("other")];
+    const anon = unique("anon");
+    const user = unique("user");
+    const other = unique("other");
     const before = await getWarnings("cannot_merge_already_identified");
     await server.capture(item(anon));
     await server.capture(item(user, { event: "$identify", properties: { $anon_distinct_id: anon } }));
@@ -321,7 +324,8 @@ describe("persons", () => {
   });
 
   test("23: $create_alias: the request's person wins, the alias is listed first", async () => {
-    const [a, b] = [unique("a"), unique("b")];
+    const a = unique("a");
+    const b = unique("b");
     await server.capture(item(a, { properties: { $set: { key: "of a" } } }));
     await server.capture(item(b, { properties: { $set: { key: "of b", only: "b" } } }));
     await server.capture(item(a, { event: "$create_alias", properties: { alias: b } }));

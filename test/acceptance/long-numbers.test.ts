@@ -3,7 +3,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { ServerProcess } from "../support/server.ts";
 
-const [one, other] = ["9007199254746192393", "9007199254746192394"];
+const one = "9007199254746192393";
+const other = "9007199254746192394";
 
 let server: ServerProcess;
 beforeAll(async () => {

@@ -47,13 +47,24 @@ function prepared() {
     server.deps,
     { projectId: 1, by: null, now: server.now },
     {
-      ...{ name: "", url: "https://hooks.example.com/", format: "json", template: null },
-      ...{ events: ["flag_changed"], active: true },
+      name: "",
+      url: "https://hooks.example.com/",
+      format: "json",
+      template: null,
+      events: ["flag_changed"],
+      active: true,
     },
   );
   const reader = keyOf("ann@example.com", ["feature_flag:read"]).key;
   return {
-    ...{ server, add, keyOf, organizationId, carol, reader, webhook, dashboard },
+    server,
+    add,
+    keyOf,
+    organizationId,
+    carol,
+    reader,
+    webhook,
+    dashboard,
     routes: [...managementRoutes(server.deps), ...instance] as Route[],
     [Symbol.dispose]: () => server[Symbol.dispose](),
   };

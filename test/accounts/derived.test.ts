@@ -55,7 +55,13 @@ async function prepared() {
   const { key, value } = createKey(server.metadata, { ...input, expiresAt }, { now: server.now });
   const manager = createKey(server.metadata, { ...input, label: "manages" }, { now: server.now }).value;
   return {
-    ...{ server, organizationId, bob, carol, keyId: key.id, key: value, manager },
+    server,
+    organizationId,
+    bob,
+    carol,
+    keyId: key.id,
+    key: value,
+    manager,
     bobsCookie: cookieOf(withPassword.headers),
     isHeld: () => isStillAllowed(),
     [Symbol.dispose]: () => server[Symbol.dispose](),

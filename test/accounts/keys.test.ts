@@ -121,7 +121,9 @@ describe("personal keys", () => {
     const now = new Date("2026-01-01T00:00:00Z");
     const make = (expiresAt?: Date) =>
       createKey(store.metadata, { userEmail: ann.email, label: "ci", scopes: ["*"], expiresAt }, { now });
-    const [revoked, expiring, rolled] = [make(), make(new Date("2026-01-02T00:00:00Z")), make()];
+    const revoked = make();
+    const expiring = make(new Date("2026-01-02T00:00:00Z"));
+    const rolled = make();
     for (const { value } of [revoked, expiring, rolled]) {
       expect(authenticate(store.metadata, value, now)).toBeDefined();
     }

@@ -9,7 +9,9 @@ const limits = (
   projectIds: number[] = [],
   organizationIds: string[] = [],
 ): KeyRestrictions => ({
-  ...{ scopes, projectIds, organizationIds },
+  scopes,
+  projectIds,
+  organizationIds,
 });
 
 describe("within", () => {

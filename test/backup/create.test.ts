@@ -60,7 +60,9 @@ test("another one is waited for, as long as one is told to", async () => {
   for (const command of [["create"], ["prune", "--keep-last", "1"]]) {
     const start = performance.now();
     expect(await waiting(command, "1s")).toMatchObject({
-      ...{ code: 1, stdout: "", stderr: expect.stringContaining("Another backup") },
+      code: 1,
+      stdout: "",
+      stderr: expect.stringContaining("Another backup"),
     });
     expect(performance.now() - start).toBeGreaterThan(1_000);
   }
@@ -74,7 +76,9 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
   test(`one that is ended by ${signal} takes its files with it`, async () => {
     const { dataDir } = await initialisedDirectory();
     const child = Bun.spawn([executable, "backup", "create", "--data-dir", dataDir], {
-      ...{ stdout: "ignore", stderr: "ignore", env: {} },
+      stdout: "ignore",
+      stderr: "ignore",
+      env: {},
     });
     await until(() => existsSync(join(dataDir, "backup-work")) && inWork(dataDir).length > 0, "it has begun");
     child.kill(signal);
@@ -188,7 +192,9 @@ test("what will hinder a scheduled backup is said at the start, and flags are se
     await using server = await ServerProcess.start({ args: ["--backup-schedule", "0 3 * * *", ...args] });
     expect(server.logs).toContainEqual(
       expect.objectContaining({
-        ...{ level: "error", msg: "scheduled backups will fail", error: expect.stringContaining(says) },
+        level: "error",
+        msg: "scheduled backups will fail",
+        error: expect.stringContaining(says),
       }),
     );
   }

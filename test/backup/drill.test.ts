@@ -25,7 +25,9 @@ test("the newest backup is restored elsewhere, started and compared; nothing is 
   const done = await drill("--json");
   expect([done.stderr, done.code]).toEqual(["", 0]);
   expect(JSON.parse(done.stdout)).toMatchObject({
-    ...{ file, ok: true, events: 50 },
+    file,
+    ok: true,
+    events: 50,
     projects: [{ project_id: 1, events: 50, persons: 50 }],
   });
   const shown = await drill(file);
@@ -56,7 +58,11 @@ test("a backup whose events are in ClickHouse is restored and not started, and s
   const done = await flagkeep(["backup", "drill", "--json", ...here]);
   expect([done.stderr, done.code]).toEqual(["", 0]);
   expect(JSON.parse(done.stdout)).toMatchObject({
-    ...{ file, ok: true, restore_seconds: expect.any(Number), start_seconds: null, events: null },
+    file,
+    ok: true,
+    restore_seconds: expect.any(Number),
+    start_seconds: null,
+    events: null,
   });
   const shown = await flagkeep(["backup", "drill", ...here]);
   expect(shown.stdout).toMatch(

@@ -40,7 +40,9 @@ async function addEvents(count: number) {
   const noise = () => Buffer.from(crypto.getRandomValues(new Uint8Array(3_000))).toString("base64");
   for (let done = 0; done < count; done += 500) {
     const batch = Array.from({ length: Math.min(500, count - done) }, () => ({
-      ...{ event: "x", distinct_id: "kim", properties: { noise: noise() } },
+      event: "x",
+      distinct_id: "kim",
+      properties: { noise: noise() },
     }));
     await server.batch(batch);
   }
@@ -257,7 +259,9 @@ test("killed at any moment: what is listed is whole, and the next one is", async
     const child = Bun.spawn(
       [executable, "backup", "create", place, "--backup-mode", "incremental", ...at()],
       {
-        ...{ stdout: "ignore", stderr: "ignore", env: {} },
+        stdout: "ignore",
+        stderr: "ignore",
+        env: {},
       },
     );
     await Bun.sleep(Math.random() * 700);

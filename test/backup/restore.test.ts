@@ -194,12 +194,14 @@ test("stores of different moments: the copies of persons for analysis are made a
   await flagkeep(["query", "SELECT count(*) FROM persons", "--data-dir", source.dataDir]);
   const later = await getEntries((await create(source.dataDir, folder)).file);
   const manifestOf = ([first]: Entry[]) => JSON.parse(first!.data.toString()) as Manifest;
-  const [old, manifest] = [manifestOf(earlier), manifestOf(later)];
+  const old = manifestOf(earlier);
+  const manifest = manifestOf(later);
   const events = earlier.find(({ name }) => name === "events.duckdb")!;
   const stores = later.filter(({ name }) => !/manifest|journal/.test(name));
   const mixed = [...stores.map((entry) => (entry.name === events.name ? events : entry)), ...segments];
   manifest.parts = mixed.map(({ name, data }) => ({
-    ...{ name, bytes: data.length },
+    name,
+    bytes: data.length,
     sha256: createHash("sha256").update(data).digest("hex"),
   }));
   manifest.projects[0]!.events = old.projects[0]!.events;

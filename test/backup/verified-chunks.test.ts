@@ -21,18 +21,24 @@ const piece = (more: Partial<IndexedChunk> = {}): IndexedChunk => ({
 function place(isLocal: boolean, bytes: Uint8Array | Error, ...indexed: IndexedChunk[]) {
   const read: string[] = [];
   const indexes = indexed.map((one, n) => ({
-    ...{ name: `flagkeep-${n}.index.json`, format: 1, flagkeep: "1", created_at: "" },
-    ...{ pieces: [one], content: { encrypted: "" } },
+    name: `flagkeep-${n}.index.json`,
+    format: 1,
+    flagkeep: "1",
+    created_at: "",
+    pieces: [one],
+    content: { encrypted: "" },
   }));
   const sourceOf = (of: string, bytes: Uint8Array) => ({
-    ...{ name: of, bytes: bytes.length },
+    name: of,
+    bytes: bytes.length,
     sibling: () => Promise.reject(new BackupNotFoundError(of)),
     async *stream() {
       yield bytes;
     },
   });
   const destination: Destination = {
-    ...{ name: "place", isLocal },
+    name: "place",
+    isLocal,
     list: async () => indexes.map((index) => index.name),
     async open(path) {
       const index = indexes.find((one) => one.name === path);

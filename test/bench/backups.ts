@@ -27,7 +27,8 @@ for (let round = 1; round <= rounds; round++) {
   const made = await backUpUntil(beside);
   console.log(`round ${round}, beside ${made} backups`);
   for (const [place, name] of (["captures", "flags"] as const).entries()) {
-    const [without, within] = [apart[place]!, (await beside)[place]!];
+    const without = apart[place]!;
+    const within = (await beside)[place]!;
     console.log(
       `  ${name.padEnd(8)} p99 ${without.p99.toFixed(1)} ms apart, ${within.p99.toFixed(1)} beside ` +
         `(${(within.p99 / without.p99).toFixed(2)} times); longest ${without.max.toFixed(0)} and ${within.max.toFixed(0)} ms`,
@@ -41,8 +42,15 @@ async function waits(seed: number) {
   const clients = await Promise.all(
     (["single", "flags"] as const).map((kind) =>
       startClient({
-        ...{ url, token, kind, seed, seconds, connections: 16, size: 1_000 },
-        ...{ rate: rates[kind], requests: rates[kind] * (seconds + 1) },
+        url,
+        token,
+        kind,
+        seed,
+        seconds,
+        connections: 16,
+        size: 1_000,
+        rate: rates[kind],
+        requests: rates[kind] * (seconds + 1),
       }),
     ),
   );

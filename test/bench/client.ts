@@ -127,7 +127,10 @@ if (import.meta.main) {
   for await (const _ of console) break;
   let used = 0;
   const result = await runLoad({
-    ...{ url: plan.url, connections: plan.connections, seconds: plan.seconds, requestsPerSecond: plan.rate },
+    url: plan.url,
+    connections: plan.connections,
+    seconds: plan.seconds,
+    requestsPerSecond: plan.rate,
     alsoGood: plan.alsoGood,
     next: () => ready[used++],
   });

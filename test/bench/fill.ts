@@ -9,8 +9,14 @@ const batchSize = 100;
 export async function fill(server: ServerProcess, events: number): Promise<void> {
   const { url, token } = server;
   const client = await startClient({
-    ...{ url, token, kind: "batch", size: batchSize, connections: 8, seed: 1 },
-    ...{ seconds: 600, requests: events / batchSize },
+    url,
+    token,
+    kind: "batch",
+    size: batchSize,
+    connections: 8,
+    seed: 1,
+    seconds: 600,
+    requests: events / batchSize,
   });
   await client.run();
   const stored = async () => (await server.query("SELECT count(*)::DOUBLE AS n FROM events"))[0]!.n;

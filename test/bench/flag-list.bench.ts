@@ -38,7 +38,8 @@ for (const query of [
     times.push(performance.now() - at);
   }
   times.sort((a, b) => a - b);
-  const [median, worst] = [times[rounds / 2]!, times.at(-1)!];
+  const median = times[rounds / 2]!;
+  const worst = times.at(-1)!;
   console.log(
     `${(query || "first page").padEnd(24)} median ${median.toFixed(1)} ms, worst ${worst.toFixed(1)} ms`,
   );

@@ -41,7 +41,8 @@ async function flagkeep(): Promise<FlagServer> {
     if (status !== 201) throw new Error(`A flag was not made: ${status}.`);
   }
   return {
-    ...{ url: server.url, token: server.token },
+    url: server.url,
+    token: server.token,
     [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
   };
 }
@@ -71,7 +72,9 @@ const peers: Peer[] = [
       };
       writeFileSync(join(folder, "settings.yaml"), JSON.stringify(settings));
       const server = Bun.spawn([program, "--config", join(folder, "settings.yaml")], {
-        ...{ stdin: "ignore", stdout: "ignore", stderr: "ignore" },
+        stdin: "ignore",
+        stdout: "ignore",
+        stderr: "ignore",
       });
       const url = `http://127.0.0.1:${port}`;
       const isThere = () =>
@@ -81,7 +84,8 @@ const peers: Peer[] = [
         );
       await until(isThere, "it answers");
       return {
-        ...{ url, token: key },
+        url,
+        token: key,
         async [Symbol.asyncDispose]() {
           server.kill();
           await server.exited;

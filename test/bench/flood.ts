@@ -38,8 +38,14 @@ for (let round = 1; round <= rounds; round++) {
   });
   const { api_token: other } = (await response.json()) as { api_token: string };
   const flood = await startClient({
-    ...{ url, token: server.token, kind: "batch", size: batchSize, connections: 16, seed: round },
-    ...{ seconds: seconds + 2 * margin, requests: 1_300 * (seconds + 2 * margin) },
+    url,
+    token: server.token,
+    kind: "batch",
+    size: batchSize,
+    connections: 16,
+    seed: round,
+    seconds: seconds + 2 * margin,
+    requests: 1_300 * (seconds + 2 * margin),
   });
   const alone = await (await neighbours(url, other, 1_000 + round))();
   const run = await neighbours(url, other, 2_000 + round);

@@ -54,7 +54,9 @@ const questions: { name: string; query: JsonObject; byHand: string }[] = [
   {
     name: "trend by a property",
     query: {
-      ...{ kind: "TrendsQuery", series: [{ event: "$pageview" }], dateRange },
+      kind: "TrendsQuery",
+      series: [{ event: "$pageview" }],
+      dateRange,
       breakdownFilter: { breakdown: "$browser" },
     },
     byHand: `SELECT ${day}, browser, count(*) ${pageviews} GROUP BY ALL`,

@@ -155,21 +155,37 @@ const scenarios: Scenario[] = [
       const one = await server.post("/flags/?v=2", { token, distinct_id: "x" });
       const empty = await ceilingOf("bytes", { ...asked, size: 1 }, (await one.text()).length);
       const ofrep = await load({
-        ...{ url, kind: "request", connections: 32, requests: enough(20_000) },
-        ...{ path: "/ofrep/v1/evaluate/flags", headers: { Authorization: `Bearer ${token}` } },
+        url,
+        kind: "request",
+        connections: 32,
+        requests: enough(20_000),
+        path: "/ofrep/v1/evaluate/flags",
+        headers: { Authorization: `Bearer ${token}` },
         body: { context: { targetingKey: "x" } },
       });
       const local = `/api/projects/${made.project.id}/feature_flags/local_evaluation/?send_cohorts`;
       const secret = { Authorization: `Bearer ${made.project.secret_api_key}` };
       const etag = (await fetch(url + local, { headers: secret })).headers.get("etag") ?? "";
       const unchanged = await load({
-        ...{ url, kind: "request", connections: 32, requests: enough(60_000), path: local, alsoGood: [304] },
+        url,
+        kind: "request",
+        connections: 32,
+        requests: enough(60_000),
+        path: local,
+        alsoGood: [304],
         headers: { ...secret, "If-None-Match": etag },
       });
       const quiet = await load({ ...asked, size: personCount, seed: 0, rate: 2_000 });
       const ingestion = startClient({
-        ...{ url, token, kind: "batch", connections: 8, requests: enough(100), size: 100, rate: 100 },
-        ...{ seconds: seconds + 1, seed: 5 },
+        url,
+        token,
+        kind: "batch",
+        connections: 8,
+        requests: enough(100),
+        size: 100,
+        rate: 100,
+        seconds: seconds + 1,
+        seed: 5,
       }).then((client) => client.run());
       await Bun.sleep(500);
       const engineSeconds = async () =>

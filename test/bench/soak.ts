@@ -115,7 +115,8 @@ async function lookAtDashboards(): Promise<void> {
 
 /** How many events of eight clients a second are taken and can be read. */
 async function measurePeak(): Promise<number> {
-  const [start, before] = [performance.now(), acknowledged];
+  const start = performance.now();
+  const before = acknowledged;
   const until = start + peakMs;
   await Promise.all(
     Array.from({ length: 8 }, async () => {
@@ -230,7 +231,8 @@ function report(): void {
   const late = samples.filter(({ minute }) => minute >= minutes / 6);
   const all = ({ memory: [front, engine] }: Sample) => front + engine;
   const slope = slopeOf(late, (sample) => all(sample) - sample.parts[1]);
-  const [first, last] = [late[0]!, late.at(-1)!];
+  const first = late[0]!;
+  const last = late.at(-1)!;
   const millions = (bytes: number) => (bytes / 1_000_000).toFixed(1);
   for (let part = 0; part < curvePoints; part++) {
     const { minute, memory, parts } = samples[Math.floor((part / (curvePoints - 1)) * (samples.length - 1))]!;
@@ -248,7 +250,8 @@ function report(): void {
       `descriptors ${first.descriptors} to ${last.descriptors}`,
   );
   for (const [name, { apart, during }] of Object.entries(waits)) {
-    const [without, within] = [p99(apart), p99(during)];
+    const without = p99(apart);
+    const within = p99(during);
     console.log(
       `${name}: p99 ${without.toFixed(1)} ms, while backups were made ${within.toFixed(1)} ms (${(within / without).toFixed(2)} times)`,
     );
@@ -267,7 +270,8 @@ function report(): void {
 /** Bytes a minute, by least squares. */
 function slopeOf(list: readonly Sample[], of: (sample: Sample) => number): number {
   const mean = (of: (sample: Sample) => number) => list.reduce((sum, one) => sum + of(one), 0) / list.length;
-  const [minute, memory] = [mean((one) => one.minute), mean(of)];
+  const minute = mean((one) => one.minute);
+  const memory = mean(of);
   const spread = list.reduce((sum, one) => sum + (one.minute - minute) ** 2, 0);
   return list.reduce((sum, one) => sum + (one.minute - minute) * (of(one) - memory), 0) / spread;
 }

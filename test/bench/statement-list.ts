@@ -93,16 +93,21 @@ export const statements: readonly Statement[] = [
   {
     name: "funnel by a property",
     insight: {
-      ...{ kind: "FunnelsQuery", series: steps.map((event) => ({ event })), dateRange },
+      kind: "FunnelsQuery",
+      series: steps.map((event) => ({ event })),
+      dateRange,
       breakdownFilter: { breakdown: "$browser" },
     },
   },
   {
     name: "weekly retention",
     insight: {
-      ...{ kind: "RetentionQuery", dateRange },
+      kind: "RetentionQuery",
+      dateRange,
       retentionFilter: {
-        ...{ period: "Week", totalIntervals: 5, retentionType: "retention_first_time" },
+        period: "Week",
+        totalIntervals: 5,
+        retentionType: "retention_first_time",
         targetEntity: { id: "$pageview", type: "events" },
         returningEntity: { id: "button clicked", type: "events" },
       },

@@ -170,7 +170,8 @@ describe("change requests for cohorts", () => {
     expect((await server.api(path, { method: "POST", body: member })).status).toBe(201);
     list = (await api("POST", "cohorts/", { name: "List", is_static: true })).id;
     await api("POST", "feature_flags/", {
-      ...{ key: "listed", tags: ["critical"] },
+      key: "listed",
+      tags: ["critical"],
       filters: group({ key: "id", type: "cohort", value: list }),
     });
   });
@@ -179,8 +180,14 @@ describe("change requests for cohorts", () => {
     const id = await ask(1, change);
     const [first] = await records("change-requests", "--state", "pending");
     expect(first).toMatchObject({
-      ...{ id, flag: "", cohort: "Staff", cohort_id: 1, affected_flags: ["careful"], state: "pending" },
-      ...{ changes: change, note: "please" },
+      id,
+      flag: "",
+      cohort: "Staff",
+      cohort_id: 1,
+      affected_flags: ["careful"],
+      state: "pending",
+      changes: change,
+      note: "please",
     });
     expect(JSON.stringify(first.original)).toContain("a@a.com");
     const { stdout } = await flags("change-requests", "--state", "pending");

@@ -29,7 +29,10 @@ const property = (key: string, operator: string, value: unknown) => ({
 });
 const set = (...properties: object[]) => ({ properties, rollout_percentage: 100 });
 const flag = (key: string, groups: object[], more: object = {}) => ({
-  ...{ id: key.length, key, active: true, filters: { groups } },
+  id: key.length,
+  key,
+  active: true,
+  filters: { groups },
   ...more,
 });
 const lines = (stderr: string) => stderr.split("\n").filter((line) => line.startsWith("Not taken over"));
@@ -49,7 +52,8 @@ const file = getFile("posthog.json", {
       set({ type: "cohort", key: "id", value: 99 }),
     ]),
     flag("secret", [set()], {
-      ...{ has_encrypted_payloads: true, is_remote_configuration: true },
+      has_encrypted_payloads: true,
+      is_remote_configuration: true,
       filters: { groups: [set()], payloads: { true: '"********* (encrypted)"' } },
     }),
     flag("not a key", [set()]),
@@ -160,7 +164,8 @@ test("a cohort of the project does not stand for one of the same name that canno
     filters: { groups: [set(property("b", "exact", "c")), set({ type: "cohort", cohort: name })] },
   });
   const document = (operator: string) => ({
-    ...{ flagkeep_flags: 1, cohorts: [cohort(operator), user] },
+    flagkeep_flags: 1,
+    cohorts: [cohort(operator), user],
     flags: [uses("Named"), uses("Around")],
   });
   const before = await flags("import", getFile("cohorts.json", document("exact")));

@@ -194,10 +194,15 @@ test("export and import between two projects; a dry run says what would change",
     "--dry-run",
   );
   expect(difference).toEqual({
-    ...{ dry_run: true, format: "Flagkeep", environment: null, not_mapped: [] },
+    dry_run: true,
+    format: "Flagkeep",
+    environment: null,
+    not_mapped: [],
     differences: [
       {
-        ...{ kind: "flag", name: "button", change: "updated" },
+        kind: "flag",
+        name: "button",
+        change: "updated",
         members: [{ path: "name", before: "The button", after: "A button" }],
       },
     ],
@@ -309,7 +314,9 @@ test("flags of another product, with what could not be taken over", async () => 
     not_mapped: [{}, {}],
   });
   expect(await json("import", file, "--environment", "test", "--dry-run", ...one)).toMatchObject({
-    ...{ format: "LaunchDarkly", environment: "test", dry_run: true },
+    format: "LaunchDarkly",
+    environment: "test",
+    dry_run: true,
     differences: [{ name: "ld-org" }, { name: "ld-user" }],
   });
   const wrong = await flags("import", file, "--environment", "nope", ...one);

@@ -137,7 +137,10 @@ describe("on the command line", () => {
   for (const [call, code, says] of commands) {
     test(`flagkeep ${call.replaceAll("\u00a0", " ")}`, async () => {
       const places: Record<string, string> = {
-        ...{ DATA: server.dataDir, IDLE: stopped, HERE: folder, PORT: new URL(server.url).port },
+        DATA: server.dataDir,
+        IDLE: stopped,
+        HERE: folder,
+        PORT: new URL(server.url).port,
         OWNER: server.made.user.email,
       };
       const args = call
@@ -337,8 +340,13 @@ describe("over HTTP", () => {
   test("unknown keys that apps send are told by `warnings`", async () => {
     const { stdout } = await flagkeep(["warnings", "--data-dir", server.dataDir, "--json"]);
     expect(JSON.parse(stdout)).toContainEqual({
-      ...{ project_id: null, type: "unknown_project_key", subject: "phc_...rong", details: {} },
-      ...{ count: 2, first_at: expect.any(String), last_at: expect.any(String) },
+      project_id: null,
+      type: "unknown_project_key",
+      subject: "phc_...rong",
+      details: {},
+      count: 2,
+      first_at: expect.any(String),
+      last_at: expect.any(String),
     });
     const shown = await flagkeep(["warnings", "--data-dir", server.dataDir]);
     expect(shown.stdout).toMatch(/^- +unknown_project_key +phc_\.\.\.rong +2 /m);

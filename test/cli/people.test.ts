@@ -78,7 +78,9 @@ describe("keys", () => {
     expect(await json("keys", "show", before.id)).toEqual({ ...shown, revoked_at: null } as never);
     const after = (await json("keys", "roll", before.id)) as { value: string };
     expect(after).toEqual({
-      ...{ ...shown, last_rolled_at: apiTime, value: expect.stringMatching(/^phx_/) },
+      ...shown,
+      last_rolled_at: apiTime,
+      value: expect.stringMatching(/^phx_/),
     } as never);
     expect(after.value).not.toBe(before.value);
     expect(lastActivity()).toEqual(byOperator("PersonalAPIKey", "updated"));

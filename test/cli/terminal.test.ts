@@ -35,7 +35,10 @@ const onTerminals = testWhen(hasTerminal, "progress on a terminal", "no `script`
 async function onTerminal(...args: string[]): Promise<string> {
   const command = [executable, ...args].map((arg) => `'${arg}'`).join(" ");
   const child = Bun.spawn(["script", "-qec", `stty cols 150; ${command}`, "/dev/null"], {
-    ...{ stdin: "ignore", stdout: "pipe", stderr: "pipe", env: { PATH: process.env.PATH, TERM: "xterm" } },
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+    env: { PATH: process.env.PATH, TERM: "xterm" },
   });
   const [text, code] = await Promise.all([new Response(child.stdout).text(), child.exited]);
   expect({ text, code }).toMatchObject({ code: 0 });

@@ -132,8 +132,13 @@ function fill(dataDir: string): Record<string, string> {
   const secrets = secretCipher(openPayloadKey(paths(dataDir).payloadKey, metadata));
   const board = createDashboard(metadata, { projectId: 1, by: 1, fields: { name: "Orders" } }, now);
   createShareLink(metadata, {
-    ...{ projectId: 1, item: { dashboardId: board.id }, name: "", passwordHash: null, expiresAt: null },
-    ...{ by: null, now },
+    projectId: 1,
+    item: { dashboardId: board.id },
+    name: "",
+    passwordHash: null,
+    expiresAt: null,
+    by: null,
+    now,
   });
   for (const content of ["kept", "deleted"]) {
     createAnnotation(
@@ -147,8 +152,12 @@ function fill(dataDir: string): Record<string, string> {
       { metadata, secrets },
       { projectId: 1, by: null, now },
       {
-        ...{ name, url: "https://192.88.99.1/", format: "json", template: null },
-        ...{ events: ["flag_changed"], active: true },
+        name,
+        url: "https://192.88.99.1/",
+        format: "json",
+        template: null,
+        events: ["flag_changed"],
+        active: true,
       },
     );
   }
@@ -169,8 +178,14 @@ function prepareExperiments(metadata: Metadata, now: Date): void {
   const project = metadata.projects.find(1)!;
   const actor = { project, now, by: null, limits: undefined, skipsApproval: true };
   const ways: Record<string, Transition[]> = {
-    ...{ Draft: [], "To launch": [], "To pause": ["launch"], "To end": ["launch"], "To ship": ["launch"] },
-    ...{ "To reset": ["launch"], Paused: ["launch", "pause"], Ended: ["launch", "end"] },
+    Draft: [],
+    "To launch": [],
+    "To pause": ["launch"],
+    "To end": ["launch"],
+    "To ship": ["launch"],
+    "To reset": ["launch"],
+    Paused: ["launch", "pause"],
+    Ended: ["launch", "end"],
     Archived: ["launch", "end", "archive"],
   };
   for (const [name, way] of Object.entries(ways)) {
@@ -180,7 +195,9 @@ function prepareExperiments(metadata: Metadata, now: Date): void {
   createFeature(deps, actor, { name: "Staged", stage: "draft" });
   for (const [name, start] of [["To start"], ["To stop", now.toISOString()], ["Draft"]])
     createSurvey(deps, actor, {
-      ...{ name: name!, type: "api", questions: [{ type: "open", question: "Why?" }] },
+      name: name!,
+      type: "api",
+      questions: [{ type: "open", question: "Why?" }],
       start_date: start,
     });
 }
@@ -194,8 +211,12 @@ function leaveForLater(dataDir: string): void {
   for (const name of ["One", "Two", "Three"])
     requestChange(writing, flagTarget(flag), { changes: { name }, note: "", createdById: 3, createdAt });
   scheduleChange(writing, {
-    ...{ projectId: 1, flagId: flag.id, payload: { operation: "update_status", value: false } },
-    ...{ scheduledAt: new Date("2099-01-01T00:00:00Z"), createdById: 1, createdAt },
+    projectId: 1,
+    flagId: flag.id,
+    payload: { operation: "update_status", value: false },
+    scheduledAt: new Date("2099-01-01T00:00:00Z"),
+    createdById: 1,
+    createdAt,
   });
   metadata.close();
 }

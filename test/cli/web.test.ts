@@ -8,7 +8,9 @@ test("web shows the figures, lists and goals of a range, with and without a serv
   await using server = await ServerProcess.start();
   await server.batch(
     webEvents.map(({ event, distinctId, time, properties }) => ({
-      ...{ event, distinct_id: distinctId, properties },
+      event,
+      distinct_id: distinctId,
+      properties,
       timestamp: new Date(time!).toISOString(),
     })),
   );
@@ -27,12 +29,19 @@ test("web shows the figures, lists and goals of a range, with and without a serv
   const figure = (value: number) => ({ value, previous: null });
   expect(report).toMatchObject({ from: "2026-10-18 00:00:00", to: "2026-10-21 23:59:59", online: 0 });
   expect(report.figures).toEqual({
-    ...{ visitors: figure(9), visits: figure(12), views: figure(17), views_per_visit: figure(17 / 12) },
-    ...{ bounce_rate: figure(((5 / 12) * 100) / 100), visit_duration: figure(88_972 / 12) },
+    visitors: figure(9),
+    visits: figure(12),
+    views: figure(17),
+    views_per_visit: figure(17 / 12),
+    bounce_rate: figure(((5 / 12) * 100) / 100),
+    visit_duration: figure(88_972 / 12),
   });
   expect(Object.keys(report.lists)).toEqual(["channels", "referrers", "pages", "countries", "browsers"]);
   expect(report.lists.pages[0]).toEqual({
-    ...{ value: "/", visitors: figure(6), views: figure(7), bounce_rate: figure(4 / 6) },
+    value: "/",
+    visitors: figure(6),
+    views: figure(7),
+    bounce_rate: figure(4 / 6),
   });
   expect(report.goals).toEqual([
     { name: "Signup", visitors: figure(1), conversions: figure(1), rate: figure(1 / 9) },

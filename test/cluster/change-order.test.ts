@@ -42,7 +42,8 @@ async function startNode(postgres: Postgres) {
 
 test("each change is later than all before it, also after a failover to a server whose clock is behind", async () => {
   const postgres = new Postgres(parsePostgresUrl(await server.create("order_of_changes"))!, {
-    ...{ connections: 4, name: "test" },
+    connections: 4,
+    name: "test",
   });
   await migratePostgres(postgres);
   const nodes = [await startNode(postgres), await startNode(postgres)];

@@ -166,7 +166,9 @@ async function storedByZombie(without: { isUnnamed?: boolean; isUndated?: boolea
   const hung = fronts.running.get(number)!;
   const [other] = fronts.fronts.filter((front) => front !== hung);
   const batch = Array.from({ length: 100 }, (_, index) => ({
-    ...{ event: "once", uuid: Bun.randomUUIDv7(), distinct_id: `person-${index % 7}` },
+    event: "once",
+    uuid: Bun.randomUUIDv7(),
+    distinct_id: `person-${index % 7}`,
   }));
   const stored = async () =>
     Number((await clickhouse.run("SELECT count() FROM flagkeep.events WHERE event = 'once'"))[0]![0]);

@@ -152,10 +152,12 @@ test("a newer version migrates a large store in commits of a limited size", asyn
   const postgres = await connect("migrated");
   const one = await open(postgres);
   await fill(one);
-  const [{ ...first }, second] = [
-    store.migrations[0]!,
-    { version: 2, name: "more", sql: "DELETE FROM item WHERE id = 1; UPDATE item SET value = 'migrated'" },
-  ];
+  const { ...first } = store.migrations[0]!;
+  const second = {
+    version: 2,
+    name: "more",
+    sql: "DELETE FROM item WHERE id = 1; UPDATE item SET value = 'migrated'",
+  };
   const newer: ReplicatedStore = { name: "people", migrations: [first, second] };
   const upgraded = await open(postgres, newPath(), newer);
   expect(upgraded.copy.revision).toBeGreaterThan(3);

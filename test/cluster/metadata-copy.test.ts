@@ -30,7 +30,8 @@ if (hasPostgres) {
 
 test("flags of a change that was refused are not served when the next change has the same revision", async () => {
   const postgres = new Postgres(parsePostgresUrl(await server.create("refused"))!, {
-    ...{ connections: 4, name: "test" },
+    connections: 4,
+    name: "test",
   });
   await migratePostgres(postgres);
   const path = join(temporaryFolder(), "metadata.sqlite");
@@ -46,7 +47,11 @@ test("flags of a change that was refused are not served when the next change has
     const { user } = initialize(metadata, { organization: "o", project: "p", email: "a@example.com" });
     const fields = { key: "flag", name: "first" };
     return createFlag(writing, {
-      ...{ by: user.id, projectId: 1, fields, createsUsageDashboard: false, now: new Date() },
+      by: user.id,
+      projectId: 1,
+      fields,
+      createsUsageDashboard: false,
+      now: new Date(),
     });
   });
   const rename = (name: string) =>
@@ -85,7 +90,8 @@ test("a change that cannot be committed, and those behind it, are given up in th
   const rename = (name: string) =>
     metadata.db.$client.query("UPDATE project SET name = ? WHERE id = 1").run(name);
   // As a commit does that waits for a standby which has gone: it has the lock, and does not end.
-  const [held, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const held = Promise.withResolvers<void>();
+  const released = Promise.withResolvers<void>();
   const holding = postgres.transaction(async (t) => {
     await t`SELECT 1 FROM flagkeep.store FOR UPDATE`;
     held.resolve();

@@ -175,7 +175,8 @@ test("changes of two fronts at once go one after the other, and none is lost", a
 
 test("what a front writes beside its changes is everybody's later, and undoes nothing that others have changed", async () => {
   const postgres = await connect();
-  const [one, other] = [await open(postgres), await open(postgres)];
+  const one = await open(postgres);
+  const other = await open(postgres);
   const backs: boolean[] = [];
   const watched = StoreReplica.attach(other.client, store, postgres, {
     onTaken: (isBack) => backs.push(isBack),
@@ -259,7 +260,8 @@ test("PostgreSQL that was set back, or is another one: the copy is made anew", a
 
 test("a newer version brings the tables up to date for all; an older front is told so", async () => {
   const postgres = await connect();
-  const [one, other] = [await open(postgres), await open(postgres)];
+  const one = await open(postgres);
+  const other = await open(postgres);
   await one.copy.change(() => one.client.run("INSERT INTO bare VALUES ('kept')"));
   const path = join(temporaryFolder(), "copy.sqlite");
   const newer: ReplicatedStore = {
@@ -295,7 +297,8 @@ test("a file is known as a copy from the beginning", async () => {
 
 test("a front that hangs in the middle of a change keeps the others from theirs for five seconds at most", async () => {
   const postgres = await connect();
-  const [hung, other] = [await open(postgres), await open(postgres)];
+  const hung = await open(postgres);
+  const other = await open(postgres);
   const isWithin = Promise.withResolvers<void>();
   const ends = Promise.withResolvers<void>();
   const hanging = hung.copy

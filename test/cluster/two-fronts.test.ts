@@ -24,7 +24,11 @@ beforeAll(async () => {
 afterAll(() => fronts?.[Symbol.asyncDispose]());
 
 const event = (name: string, more: Record<string, unknown> = {}) => ({
-  ...{ event: name, uuid: Bun.randomUUIDv7(), distinct_id: "ann", properties: {}, ...more },
+  event: name,
+  uuid: Bun.randomUUIDv7(),
+  distinct_id: "ann",
+  properties: {},
+  ...more,
 });
 
 describe("events", () => {
@@ -76,7 +80,8 @@ describe("events", () => {
 
 test("who is identified keeps the value, whichever front is asked before and after", async () => {
   const body = {
-    ...{ key: "steady", ensure_experience_continuity: true },
+    key: "steady",
+    ensure_experience_continuity: true,
     filters: { groups: [{ properties: [], rollout_percentage: 50 }] },
   };
   expect((await one.api(flagsPath, { method: "POST", body })).status).toBe(201);
@@ -136,13 +141,11 @@ describe("management", () => {
 
   test("a flag that is made, changed and deleted on one front is so on the other in under a second", async () => {
     const made = await one.api(flagsPath, {
-      ...{
-        method: "POST",
-        body: {
-          key: "shared",
-          active: true,
-          filters: { groups: [{ properties: [], rollout_percentage: 100 }] },
-        },
+      method: "POST",
+      body: {
+        key: "shared",
+        active: true,
+        filters: { groups: [{ properties: [], rollout_percentage: 100 }] },
       },
     });
     expect(made.status).toBe(201);
@@ -187,10 +190,8 @@ describe("management", () => {
 
   test("a key that is revoked on one front stays so, though the other one has just noted its use", async () => {
     const made = await one.api("/api/personal_api_keys/", {
-      ...{
-        method: "POST",
-        body: { label: "revoked", scopes: ["feature_flag:read"] },
-      },
+      method: "POST",
+      body: { label: "revoked", scopes: ["feature_flag:read"] },
     });
     const { id, value } = (await made.json()) as { id: string; value: string };
     const statusOf = async (front: ServerProcess) => (await front.api(flagsPath, { key: value })).status;
@@ -221,7 +222,8 @@ describe("management", () => {
     const link = one.logs.find((line) => line.console_url !== undefined)!.console_url as string;
     const headers = { "X-Flagkeep-Console": "1", "Content-Type": "application/json" };
     const setUp = await fetch(`${one.url}/api/session/setup/`, {
-      ...{ method: "POST", headers },
+      method: "POST",
+      headers,
       body: JSON.stringify({ token: link.split("#")[1], password: "correct horse battery staple" }),
     });
     expect(setUp.status).toBe(201);
@@ -231,7 +233,8 @@ describe("management", () => {
     expect((await look(other)).status).toBe(200);
     // The link works once, on whichever front.
     const again = await fetch(`${other.url}/api/session/setup/`, {
-      ...{ method: "POST", headers },
+      method: "POST",
+      headers,
       body: JSON.stringify({ token: link.split("#")[1], password: "another horse battery staple" }),
     });
     expect(again.status).toBe(401);
@@ -265,10 +268,8 @@ test("what waits to be loaded is told by the metrics of both fronts, and nothing
 test("posthog-node over both by turns captures, identifies and asks for flags", async () => {
   using balancer = startBalancer([one, other]);
   await one.api(flagsPath, {
-    ...{
-      method: "POST",
-      body: { key: "for-node", filters: { groups: [{ properties: [], rollout_percentage: 100 }] } },
-    },
+    method: "POST",
+    body: { key: "for-node", filters: { groups: [{ properties: [], rollout_percentage: 100 }] } },
   });
   const posthog = new PostHog(one.token, { host: balancer.url.href, flushAt: 50, fetchRetryCount: 0 });
   posthog.identify({ distinctId: "node-user", properties: { plan: "pro" } });
@@ -282,10 +283,8 @@ test("posthog-node over both by turns captures, identifies and asks for flags", 
 
 test("while PostgreSQL is away captures are refused for now, flags go on, status says so, and all comes back", async () => {
   await one.api(flagsPath, {
-    ...{
-      method: "POST",
-      body: { key: "steady", filters: { groups: [{ properties: [], rollout_percentage: 100 }] } },
-    },
+    method: "POST",
+    body: { key: "steady", filters: { groups: [{ properties: [], rollout_percentage: 100 }] } },
   });
   const flags = async (front: ServerProcess) => {
     const answer = await front.post("/flags/?v=2", { api_key: front.token, distinct_id: "ann" });
@@ -305,7 +304,8 @@ test("while PostgreSQL is away captures are refused for now, flags go on, status
     expect(change.status).toBe(503);
     const series = [{ event: "$pageview" }];
     const query = await front.api("/api/projects/1/query/", {
-      ...{ method: "POST", body: { query: { kind: "TrendsQuery", series } } },
+      method: "POST",
+      body: { query: { kind: "TrendsQuery", series } },
     });
     expect(query.status).toBe(200);
     const ready = async (role: string) => (await fetch(`${front.url}/_readiness?role=${role}`)).status;

@@ -53,7 +53,9 @@ describe("cohort definitions", () => {
     ...["bogus", 7].map((value) => ({ time_interval: value })),
     ...["bogus", 1, null].map((value) => ({ value })),
     ...[-1, 1.5, "many", 1e300].map((value) => ({
-      ...{ value: "performed_event_multiple", operator: "gte", operator_value: value },
+      value: "performed_event_multiple",
+      operator: "gte",
+      operator_value: value,
     })),
     { value: "performed_event_multiple", operator: "bogus" },
     { event_type: "actions" },

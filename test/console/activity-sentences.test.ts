@@ -22,7 +22,11 @@ const entry = (
   item_id: String(lastId),
   detail: {
     changes: changes.map(([field, before, after]) => ({
-      ...{ type: "FeatureFlag", action: "changed", field, before, after },
+      type: "FeatureFlag",
+      action: "changed",
+      field,
+      before,
+      after,
     })),
     name: `flag-${lastId}`,
   },

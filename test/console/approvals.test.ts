@@ -33,7 +33,10 @@ describe.skipIf(chromiumPath === undefined)("a cohort that a critical flag uses 
       key: `${name}-careful`,
       tags: ["critical"],
       filters: used({
-        ...{ key: String(middle.id), type: "flag", operator: "flag_evaluates_to", value: true },
+        key: String(middle.id),
+        type: "flag",
+        operator: "flag_evaluates_to",
+        value: true,
       }),
     });
     await send("PATCH", "", { approvals });
@@ -93,7 +96,9 @@ describe.skipIf(chromiumPath === undefined)("a cohort that a critical flag uses 
     await page.goto(`/console/cohorts/${list}?tab=conditions`);
     const ids = Buffer.from("distinct_id\nkim\nlee\n");
     await page.getByLabel("File of distinct IDs").setInputFiles({
-      ...{ name: "ids.csv", mimeType: "text/csv", buffer: ids },
+      name: "ids.csv",
+      mimeType: "text/csv",
+      buffer: ids,
     });
     await page.getByRole("button", { name: "Save cohort" }).click();
     await propose("listed", "Two more");
@@ -158,7 +163,8 @@ describe.skipIf(chromiumPath === undefined)("an earlier version of a flag", () =
       });
       await send("PATCH", `feature_flags/${id}/`, { rollout_percentage: 60 });
       await send("POST", "feature_flags/", {
-        ...{ key: `needs-${approvals}`, tags: ["critical"] },
+        key: `needs-${approvals}`,
+        tags: ["critical"],
         filters: {
           groups: [
             {

@@ -27,7 +27,9 @@ describe.skipIf(chromiumPath === undefined)("experiments", () => {
       await owner.server.api(`/api/projects/@current/${path}`, body ? { method, body } : {})
     ).json()) as Record<string, unknown>;
   const seen = (flag: string, variant: string, id: string, more: object = {}) => ({
-    ...{ event: "$feature_flag_called", distinct_id: id, ...more },
+    event: "$feature_flag_called",
+    distinct_id: id,
+    ...more,
     properties: { $feature_flag: flag, $feature_flag_response: variant },
   });
   /** Sends events and computes the results anew, since the server caches them. */
@@ -137,13 +139,18 @@ describe.skipIf(chromiumPath === undefined)("experiments", () => {
       minimum_exposures: 50,
       metrics: [
         {
-          ...{ kind: "ExperimentMetric", metric_type: "funnel", name: "Clicks" },
+          kind: "ExperimentMetric",
+          metric_type: "funnel",
+          name: "Clicks",
           series: [{ kind: "EventsNode", event: "click" }],
         },
       ],
       metrics_secondary: [
         {
-          ...{ kind: "ExperimentMetric", metric_type: "mean", name: "Errors", goal: "decrease" },
+          kind: "ExperimentMetric",
+          metric_type: "mean",
+          name: "Errors",
+          goal: "decrease",
           source: { kind: "EventsNode", event: "error" },
           guardrail: { tolerance: 0.05, action: "warn" },
         },
@@ -225,7 +232,8 @@ describe.skipIf(chromiumPath === undefined)("experiments", () => {
     await page.getByText("<i>Clear</i>").waitFor();
     const stored = await api(`experiments/${id}/`);
     expect(stored).toMatchObject({
-      ...{ status: "stopped", conclusion: "won" },
+      status: "stopped",
+      conclusion: "won",
       feature_flag: { filters: { groups: [{ variant: "test", rollout_percentage: 100 }, {}] } },
     });
 
@@ -251,7 +259,9 @@ describe.skipIf(chromiumPath === undefined)("experiments", () => {
       feature_flag_key: "lopsided",
       metrics: [
         {
-          ...{ kind: "ExperimentMetric", metric_type: "funnel", name: "Clicks" },
+          kind: "ExperimentMetric",
+          metric_type: "funnel",
+          name: "Clicks",
           series: [{ kind: "EventsNode", event: "click" }],
         },
       ],
@@ -322,7 +332,8 @@ describe.skipIf(chromiumPath === undefined)("experiments", () => {
     const [saved] = ((await api("experiment_saved_metrics/")) as { results: [Record<string, object>] })
       .results;
     expect(saved.query).toMatchObject({
-      ...{ metric_type: "mean", source: { event: "order paid", math: "sum", math_property: "amount" } },
+      metric_type: "mean",
+      source: { event: "order paid", math: "sum", math_property: "amount" },
     });
     expect(saved.query).not.toHaveProperty("numerator");
 

@@ -221,7 +221,10 @@ describe.skipIf(chromiumPath === undefined)("a flag's page", () => {
     expect(stored).toMatchObject({
       rollback_conditions: [
         {
-          ...{ threshold_type: "event_rate", event: "$exception", operator: "gt", threshold: 0.2 },
+          threshold_type: "event_rate",
+          event: "$exception",
+          operator: "gt",
+          threshold: 0.2,
           window_minutes: 60,
         },
       ],
@@ -234,12 +237,14 @@ describe.skipIf(chromiumPath === undefined)("a flag's page", () => {
     const flag = await make("compared");
     await owner.server.api(path(`feature_flags/${flag.id}/`), { method: "PATCH", body: { active: false } });
     const seen = (person: string, value: string, minutesAgo: number) => ({
-      ...{ event: "$feature_flag_called", distinct_id: person },
+      event: "$feature_flag_called",
+      distinct_id: person,
       timestamp: new Date(Date.now() - minutesAgo * 60_000).toISOString(),
       properties: { $feature_flag: "compared", $feature_flag_response: value },
     });
     const paid = (person: string, minutesAgo: number) => ({
-      ...{ event: "compared paid", distinct_id: person },
+      event: "compared paid",
+      distinct_id: person,
       timestamp: new Date(Date.now() - minutesAgo * 60_000).toISOString(),
     });
     await owner.server.batch([

@@ -77,10 +77,16 @@ describe.skipIf(chromiumPath === undefined)("forgery", () => {
             await attempt("flags", flagPath, { credentials, headers: own });
             await attempt("change", flagPath, { method: "PATCH", credentials, headers: json, body });
             await attempt("change with the header", flagPath, {
-              ...{ method: "PATCH", credentials, headers: { ...json, ...own }, body },
+              method: "PATCH",
+              credentials,
+              headers: { ...json, ...own },
+              body,
             });
             await attempt("overridden", `${flagPath}?_method=PATCH`, {
-              ...{ method: "POST", credentials, headers: { "Content-Type": "text/plain" }, body },
+              method: "POST",
+              credentials,
+              headers: { "Content-Type": "text/plain" },
+              body,
             });
             await attempt("sign out", "/api/session/", { method: "DELETE", credentials, headers: own });
             await attempt("end all", "/api/sessions/", { method: "DELETE", credentials, headers: own });

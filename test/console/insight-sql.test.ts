@@ -77,17 +77,21 @@ const trends: Record<string, InsightDraft> = {
   "unique persons by week": question({ series: [{ event: "paid", math: "dau" }], interval: "week" }),
   "weekly active persons": question({ series: [{ event: "paid", math: "weekly_active" }] }),
   "weekly active persons by hour": question({
-    ...{ series: [{ event: hostile, math: "weekly_active" }], interval: "hour", range: "-24h" },
+    series: [{ event: hostile, math: "weekly_active" }],
+    interval: "hour",
+    range: "-24h",
   }),
   "weekly active persons by week": question({
-    ...{ series: [{ event: "paid", math: "weekly_active" }], interval: "week" },
+    series: [{ event: "paid", math: "weekly_active" }],
+    interval: "week",
   }),
   "monthly active persons by week, with a breakdown": question({
     series: [
       { event: "paid", math: "monthly_active" },
       { event: hostile, math: "weekly_active" },
     ],
-    ...{ interval: "week", breakdown: hostile },
+    interval: "week",
+    breakdown: hostile,
   }),
   "weekly active persons of all time": question({
     series: [{ event: "signed up", math: "weekly_active" }],
@@ -132,7 +136,8 @@ const trends: Record<string, InsightDraft> = {
   "a breakdown": question({ breakdown: hostile }),
   "chosen days": question({ range: someDays }),
   "weekly active persons of chosen days": question({
-    ...{ series: [{ event: "paid", math: "weekly_active" }], range: someDays },
+    series: [{ event: "paid", math: "weekly_active" }],
+    range: someDays,
   }),
 };
 
@@ -353,7 +358,9 @@ for (const [name, asked] of Object.entries({
 for (const [name, asked] of Object.entries({
   "of an event by day": question({ kind: "lifecycle", series: [{ event: "paid", math: "total" }] }),
   "of some persons by week": question({
-    ...{ kind: "lifecycle", properties: proOnly, interval: "week" },
+    kind: "lifecycle",
+    properties: proOnly,
+    interval: "week",
     series: [{ event: hostile, math: "total" }],
   }),
   "of chosen days": question({ kind: "lifecycle", range: someDays }),

@@ -14,7 +14,9 @@ const shift = Math.floor(Date.now() / day) * day - 3 * day + day / 2 - noon;
 async function fill(server: ServerProcess): Promise<void> {
   await server.batch(
     webEvents.map(({ event, distinctId, time, properties }) => ({
-      ...{ event, distinct_id: distinctId, properties },
+      event,
+      distinct_id: distinctId,
+      properties,
       timestamp: new Date(time! + shift).toISOString(),
     })),
   );
@@ -263,7 +265,9 @@ describe.skipIf(chromiumPath === undefined)("Overview", () => {
         const browser = await startBrowser();
         try {
           const { page, troubles } = await openSignedIn(browser, cookie, {
-            ...{ url: owner.server.url, theme, width },
+            url: owner.server.url,
+            theme,
+            width,
           });
           await page.goto("/console/overview?browser=Firefox");
           await page

@@ -101,7 +101,8 @@ describe.skipIf(chromiumPath === undefined)("pictures", () => {
       test(`${theme}, ${width}`, async () => {
         const { page, context, troubles } = await openSignedIn(browser, cookie, {
           url: server.url,
-          ...{ theme, width },
+          theme,
+          width,
         });
         // Many pages one after the other: a slow machine fails none by time alone.
         page.setDefaultTimeout(60_000);
@@ -185,10 +186,13 @@ async function small(desk: Page, png: Buffer, by = scale): Promise<Picture> {
       const context = canvas.getContext("2d")!;
       context.drawImage(image, 0, 0);
       const { data } = context.getImageData(0, 0, image.width, image.height);
-      const [width, height] = [Math.floor(image.width / size), Math.floor(image.height / size)];
+      const width = Math.floor(image.width / size);
+      const height = Math.floor(image.height / size);
       const colours = Array.from({ length: width * height * 3 }, (_, index) => {
-        const [colour, block] = [index % 3, Math.floor(index / 3)];
-        const [left, top] = [(block % width) * size, Math.floor(block / width) * size];
+        const colour = index % 3;
+        const block = Math.floor(index / 3);
+        const left = (block % width) * size;
+        const top = Math.floor(block / width) * size;
         let sum = 0;
         for (let y = top; y < top + size; y++)
           for (let x = left; x < left + size; x++) sum += data[(y * image.width + x) * 4 + colour]!;

@@ -38,7 +38,9 @@ testWhen(library !== undefined, "clock steps", "libfaketime is not installed")(
     const sent: { uuid: string; historical: boolean }[] = [];
     const send = async (historical: boolean) => {
       const items = Array.from({ length: perStep / 4 }, () => ({
-        ...{ event: "tick", distinct_id: `user-${sent.length % 7}`, uuid: Bun.randomUUIDv7() },
+        event: "tick",
+        distinct_id: `user-${sent.length % 7}`,
+        uuid: Bun.randomUUIDv7(),
         ...(historical ? { timestamp: "2025-05-05T05:05:05Z" } : {}),
         properties: { $set: { last: sent.length } },
       }));

@@ -67,7 +67,8 @@ async function breakdown(server: ServerProcess): Promise<{ value: unknown; count
 /** Into the file of a stopped server: sending as many takes a minute. */
 async function storeEvents(): Promise<void> {
   const database = await openEventDatabase(join(directory.dataDir, "events.duckdb"), {
-    ...{ memoryLimitBytes: 512 * 1024 ** 2, threads: 1 },
+    memoryLimitBytes: 512 * 1024 ** 2,
+    threads: 1,
     temporaryFolder: join(directory.dataDir, "work", "duckdb"),
   });
   const connection = await database.connect();

@@ -195,7 +195,11 @@ describe("dashboards and insights", () => {
     expect(copy).toMatchObject({
       status: 201,
       body: {
-        ...{ id: 2, name: "B", description: "Of A", tags: ["x"], filters: { date_from: "-7d" } },
+        id: 2,
+        name: "B",
+        description: "Of A",
+        tags: ["x"],
+        filters: { date_from: "-7d" },
         tiles: [
           { layouts: { sm }, insight: { id: 1, dashboards: [1, 2] }, text: null },
           { insight: null, text: { body: "Read this" }, color: "blue" },

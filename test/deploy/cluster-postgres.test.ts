@@ -33,17 +33,24 @@ testWithPostgres("the script of the cluster's PostgreSQL")(
     const running: Subprocess[] = [];
     /** Starts one of them, as compose does. */
     const start = (index: number, more: Record<string, string> = {}) => {
-      const [own, peer] = [nodes[index]!, nodes[1 - index]!];
+      const own = nodes[index]!;
+      const peer = nodes[1 - index]!;
       const child = Bun.spawn(asServerUser(["bash", join(folder, "postgres/node.sh")], "QUIT"), {
-        ...{ stdin: "ignore", stdout: "ignore", stderr: "ignore", cwd: dirname(own.folder) },
+        stdin: "ignore",
+        stdout: "ignore",
+        stderr: "ignore",
+        cwd: dirname(own.folder),
         env: {
-          ...{
-            PATH: `${tools}:${postgresPrograms}:${process.env.PATH}`,
-            PGDATA: own.folder,
-            PORT: String(own.port),
-          },
-          ...{ POSTGRES_USER: "flagkeep", POSTGRES_DB: "flagkeep", REPLICATION_SECRET: "it's" },
-          ...{ PEER: "127.0.0.1", PEER_PORT: String(peer.port), LC_ALL: "C", ...more },
+          PATH: `${tools}:${postgresPrograms}:${process.env.PATH}`,
+          PGDATA: own.folder,
+          PORT: String(own.port),
+          POSTGRES_USER: "flagkeep",
+          POSTGRES_DB: "flagkeep",
+          REPLICATION_SECRET: "it's",
+          PEER: "127.0.0.1",
+          PEER_PORT: String(peer.port),
+          LC_ALL: "C",
+          ...more,
         },
       });
       running.push(child);

@@ -200,7 +200,9 @@ describe("Kubernetes", () => {
     expectEventsAddress(environment.FLAGKEEP_EVENTS_URL!, "clickhouse");
     const database = named("Cluster", "postgres").bootstrap.initdb;
     expect(config["postgres-url"]).toMatchObject({
-      ...{ hosts: [{ host: "postgres-rw", port: 5432 }], database: database.database, tls: true },
+      hosts: [{ host: "postgres-rw", port: 5432 }],
+      database: database.database,
+      tls: true,
       user: database.owner,
     });
     const { runAsUser, runAsGroup } = named("StatefulSet", "flagkeep").template.spec.securityContext;
@@ -277,7 +279,8 @@ describe.skipIf(!hasBalancer)("the balancer", () => {
   /** Stands for a front or a replica: says who it is, and is ready for some things. */
   const stand = (name: string, isReady: (role: string | null) => boolean) =>
     Bun.serve({
-      ...{ hostname: "127.0.0.1", port: 0 },
+      hostname: "127.0.0.1",
+      port: 0,
       fetch(request) {
         const { pathname, searchParams } = new URL(request.url, "http://stand");
         if (pathname === "/_readiness" || pathname === "/ping")
@@ -290,7 +293,8 @@ describe.skipIf(!hasBalancer)("the balancer", () => {
   const state = { flagsOnly: true, first: true };
   const servers: Record<string, Server<undefined>> = {};
   const place = temporaryFolder();
-  const [publicPort, clickhousePort] = [freePort(), freePort()];
+  const publicPort = freePort();
+  const clickhousePort = freePort();
 
   beforeAll(async () => {
     flagkeep = await ServerProcess.start({ args: ["--trusted-proxies", "127.0.0.1"] });
@@ -306,7 +310,9 @@ describe.skipIf(!hasBalancer)("the balancer", () => {
       .replace("bind :8123", `bind 127.0.0.1:${clickhousePort}`);
     await Bun.write(join(place, "haproxy.cfg"), config);
     balancer = Bun.spawn(["haproxy", "-db", "-f", join(place, "haproxy.cfg")], {
-      ...{ stdin: "ignore", stdout: "ignore", stderr: "ignore" },
+      stdin: "ignore",
+      stdout: "ignore",
+      stderr: "ignore",
       env: { PATH: `${process.env.PATH}:/usr/sbin` },
     });
   }, 30_000);

@@ -85,7 +85,8 @@ testWhen(hasDpkg, "what dpkg says of the package", "no dpkg-deb")(
       mkdirSync(join(folder, name), { recursive: true });
       return writeDebianPackage(executable, { version, arch, out: join(folder, name), level: 1 });
     };
-    const [one, two] = [build("one"), build("two")];
+    const one = build("one");
+    const two = build("two");
     expect(Bun.hash(readFileSync(one))).toBe(Bun.hash(readFileSync(two)));
     const lines = run(["dpkg-deb", "--contents", one]).stdout.trim().split("\n");
     for (const line of lines) expect(line).toContain(" root/root ");
@@ -131,7 +132,8 @@ describe("the install script", () => {
     copyFileSync(executable, join(release, name));
     sums();
     server = Bun.serve({
-      ...{ hostname: "127.0.0.1", port: 0 },
+      hostname: "127.0.0.1",
+      port: 0,
       fetch: (request) => {
         const file = Bun.file(join(release, new URL(request.url).pathname.replace(/^\/0\.1\//, "")));
         return file.size === 0 ? new Response("", { status: 404 }) : new Response(file);

@@ -28,7 +28,9 @@ test("the block of the first flag and event works as pasted", async () => {
   symlinkSync(server.dataDir, join(folder, "data"));
   const script = block!.replaceAll("http://127.0.0.1:8000", server.url);
   const child = Bun.spawn(["bash", "-euo", "pipefail", "-c", script], {
-    ...{ cwd: folder, stdout: "pipe", stderr: "pipe" },
+    cwd: folder,
+    stdout: "pipe",
+    stderr: "pipe",
     env: { ...process.env, FLAGKEEP_DATA_DIR: undefined },
   });
   const [stdout, stderr, code] = await Promise.all([

@@ -51,8 +51,13 @@ test("a released feature follows the person's enrollment, and leaving the stage 
   ]);
   expect(await listed()).toEqual([
     {
-      ...{ id: feature.id, name: "New editor", description: "", stage: "beta", documentationUrl: "" },
-      ...{ flagKey: "new-editor", payload: { a: 1 } },
+      id: feature.id,
+      name: "New editor",
+      description: "",
+      stage: "beta",
+      documentationUrl: "",
+      flagKey: "new-editor",
+      payload: { a: 1 },
     },
   ]);
   expect(await isOn("new-editor", "ann")).toBeFalse();

@@ -7,7 +7,8 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { ServerProcess, until } from "../support/server.ts";
 
-const [batches, perBatch] = [20, 6_000];
+const batches = 20;
+const perBatch = 6_000;
 const count = batches * perBatch;
 const plans = 5;
 

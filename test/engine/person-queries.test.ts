@@ -90,7 +90,9 @@ const reach = (
 ) =>
   computeBlastRadius(services(), {
     ...condition([], cohorts),
-    ...{ groupTypeIndex: null, flagKey: "", ...more },
+    groupTypeIndex: null,
+    flagKey: "",
+    ...more,
     sets: [{ filters, rolloutPercentage: null }],
   });
 

@@ -180,12 +180,10 @@ test("memory of JavaScript objects and of the store's caches that grows while ev
     let isRunning = false;
     const grown = (bytes: number) => (isRunning ? memoryLimitBytes + bytes : memoryLimitBytes);
     const full = new RunningQueries(database, {
-      ...{
-        memoryLimitBytes,
-        onStuck,
-        residentBytes: () => grown(grownBytes),
-        heapBytes: () => grown(heapGrowth),
-      },
+      memoryLimitBytes,
+      onStuck,
+      residentBytes: () => grown(grownBytes),
+      heapBytes: () => grown(heapGrowth),
       loadingBytesMax: 128 * 1024 * 1024,
     });
     const loaded = Promise.withResolvers<void>();

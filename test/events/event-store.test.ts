@@ -18,7 +18,12 @@ function underTest(stores: TestStores): EventStoreUnderTest {
       return rows.map(
         ([projectId, seq, uuid, event, distinctId, time, received, historical, elementsChain, properties]) =>
           ({
-            ...{ projectId, uuid, event, distinctId, historical, elementsChain },
+            projectId,
+            uuid,
+            event,
+            distinctId,
+            historical,
+            elementsChain,
             seq: Number(seq),
             timeMicros: Number(time),
             receivedMicros: Number(received),

@@ -97,7 +97,9 @@ describe("events by property", () => {
     { key: "plan", value: "(", operator: "regex" },
     ...["1e999", "inf", "nan", "", "x", null].map((value) => ({ key: "seats", value, operator: "gt" })),
     ...[[1], [1, 2, 3], [2, 1], ["a", 1], 1, [0, "inf"]].map((value) => ({
-      ...{ key: "seats", value, operator: "between" },
+      key: "seats",
+      value,
+      operator: "between",
     })),
     { key: "plan", value: "x", type: "group" },
   ] as JsonObject[]) {

@@ -97,7 +97,8 @@ describe("browser", () => {
     "no Chromium here",
   )("shows the flag, and joins the anonymous visitor with the one who signs in", async () => {
     using site = Bun.serve({
-      ...{ hostname: "localhost", port: 0 },
+      hostname: "localhost",
+      port: 0,
       fetch: ({ url }) =>
         new URL(url).pathname === "/"
           ? new Response(Bun.file(join(examples, "browser/index.html")))

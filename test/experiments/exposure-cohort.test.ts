@@ -24,7 +24,9 @@ async function api(path: string, init: { method?: string; body?: object; key?: s
 
 const path = (id: number) => `/experiments/${id}/create_exposure_cohort_for_experiment/`;
 const revenue = {
-  ...{ kind: "ExperimentMetric", metric_type: "mean", name: "Revenue" },
+  kind: "ExperimentMetric",
+  metric_type: "mean",
+  name: "Revenue",
   source: { kind: "EventsNode", event: "order paid", math: "sum", math_property: "amount" },
 };
 
@@ -44,7 +46,8 @@ async function launched(key: string, days = 0) {
 test("a static cohort of everyone who was exposed, merged persons once", async () => {
   const id = await launched("exposed");
   const see = (distinct_id: string, variant: unknown) => ({
-    ...{ event: "$feature_flag_called", distinct_id },
+    event: "$feature_flag_called",
+    distinct_id,
     properties: { $feature_flag: "exposed", $feature_flag_response: variant },
   });
   await server.batch([

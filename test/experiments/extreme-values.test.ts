@@ -21,14 +21,19 @@ const paid = (more: object = {}) => ({ kind: "EventsNode", event: "order paid", 
 const metrics = [
   { metric_type: "mean", source: paid({ math: "sum", math_property: "amount" }) },
   {
-    ...{ metric_type: "mean", lower_bound_percentile: 0.1, upper_bound_percentile: 0.9 },
+    metric_type: "mean",
+    lower_bound_percentile: 0.1,
+    upper_bound_percentile: 0.9,
     source: paid({ math: "avg", math_property: "amount" }),
   },
   { metric_type: "ratio", numerator: paid({ math: "max", math_property: "amount" }), denominator: paid() },
   { metric_type: "funnel", series: [paid(), paid()] },
   {
-    ...{ metric_type: "retention", start_event: paid(), completion_event: paid() },
-    ...{ retention_window_start: 0, retention_window_end: 1 },
+    metric_type: "retention",
+    start_event: paid(),
+    completion_event: paid(),
+    retention_window_start: 0,
+    retention_window_end: 1,
   },
 ];
 
@@ -46,7 +51,8 @@ async function launch(key: string, more: object) {
 async function capture(key: string, persons: readonly { variant: string; amount: unknown }[]) {
   const events = persons.flatMap(({ variant, amount }, index) => [
     {
-      ...{ event: "$feature_flag_called", distinct_id: `${key}-${index}` },
+      event: "$feature_flag_called",
+      distinct_id: `${key}-${index}`,
       properties: { $feature_flag: key, $feature_flag_response: variant },
     },
     { event: "order paid", distinct_id: `${key}-${index}`, properties: { amount } },
@@ -82,7 +88,8 @@ test("as many variants and metrics as are allowed", async () => {
   const keys = Array.from({ length: 20 }, (_, index) => `v${index}`);
   const feature_flag_variants = keys.map((key) => ({ key, rollout_percentage: 5 }));
   const id = await launch("largest", {
-    ...{ metrics: Array(metricsMax).fill(metrics[0]), metrics_secondary: Array(metricsMax).fill(metrics[3]) },
+    metrics: Array(metricsMax).fill(metrics[0]),
+    metrics_secondary: Array(metricsMax).fill(metrics[3]),
     parameters: { feature_flag_variants },
   });
   await capture(

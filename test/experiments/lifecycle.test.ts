@@ -52,7 +52,9 @@ test("a draft creates its flag, off, with control and test", async () => {
     start_date: null,
   });
   expect(made.feature_flag).toMatchObject({
-    ...{ active: false, creation_context: "experiments", experiment_set: [made.id] },
+    active: false,
+    creation_context: "experiments",
+    experiment_set: [made.id],
     filters: {
       multivariate: {
         variants: [
@@ -275,7 +277,9 @@ test("dates, versions and invalid metrics", async () => {
   expect(launched).toMatchObject({ status: "running", start_date: "2026-01-01T00:00:00.000000Z" });
   expect((await patch(path, { name: "late", version: 1 })).status).toBe(409);
   const metric = (more: object) => ({
-    ...{ kind: "ExperimentMetric", metric_type: "mean", source: { kind: "EventsNode", event: "x" } },
+    kind: "ExperimentMetric",
+    metric_type: "mean",
+    source: { kind: "EventsNode", event: "x" },
     ...more,
   });
   for (const [bad, code] of [
@@ -307,7 +311,8 @@ test("dates, versions and invalid metrics", async () => {
     exposure_config: { event: "x", properties: [{ key: "plan", operator: "gt", value: "abc" }] },
   };
   expect(await patch(path, { exposure_criteria: criteria })).toMatchObject({
-    ...{ status: 400, body: { attr: "exposure_criteria", code: "invalid_value" } },
+    status: 400,
+    body: { attr: "exposure_criteria", code: "invalid_value" },
   });
   const many = await patch(path, { metrics: Array.from({ length: 21 }, () => metric({})) });
   expect(many).toMatchObject({ status: 400, body: { attr: "metrics" } });
@@ -354,7 +359,9 @@ test("saved metrics", async () => {
 
 test("the running time", async () => {
   const plan = await post("/experiments/calculate_running_time/", {
-    ...{ metric_type: "proportion", baseline_value: 0.1, minimum_detectable_effect: 0.1 },
+    metric_type: "proportion",
+    baseline_value: 0.1,
+    minimum_detectable_effect: 0.1,
     exposure_rate_per_day: 500,
   });
   expect(plan.body).toMatchObject({
@@ -377,7 +384,8 @@ test("the running time", async () => {
 test("lists: status, search, order, and what cannot be parsed", async () => {
   const names = async (query: string) =>
     (await api(`/experiments/?${query}`)).body.results.map(({ name }: { name: string }) => name);
-  const [one, two] = [await draft({ name: "aa list" }), await draft({ name: "bb list" })];
+  const one = await draft({ name: "aa list" });
+  const two = await draft({ name: "bb list" });
   await go(two.id, "launch");
   expect(await names("search=list")).toEqual(["bb list", "aa list"]);
   expect(await names("search=list&order=name")).toEqual(["aa list", "bb list"]);

@@ -166,7 +166,9 @@ export function describeResults(test: typeof Test, start: () => Promise<StartedS
       const results = await run({
         end: 100_000,
         metric: {
-          ...{ kind: "ExperimentMetric", metric_type: "ratio", numerator: orders },
+          kind: "ExperimentMetric",
+          metric_type: "ratio",
+          numerator: orders,
           denominator: { kind: "EventsNode", event: "order paid" },
         },
         events: `10 a see control; 20 a paid 10; 21 a paid 30; 10 b see control; 10 c see test; 20 c paid 25; 10 d see test;
@@ -226,7 +228,8 @@ export function describeResults(test: typeof Test, start: () => Promise<StartedS
 
     test("a funnel: steps in order after the exposure", async () => {
       const step = (amount: number) => ({
-        ...{ kind: "EventsNode", event: "order paid" },
+        kind: "EventsNode",
+        event: "order paid",
         properties: [{ key: "amount", value: [String(amount)], operator: "exact", type: "event" }],
       });
       const metric = { kind: "ExperimentMetric", metric_type: "funnel", series: [step(1), step(2)] };
@@ -246,10 +249,13 @@ export function describeResults(test: typeof Test, start: () => Promise<StartedS
     test("retention: a return in the window after the start", async () => {
       const day = 86_400;
       const metric = {
-        ...{ kind: "ExperimentMetric", metric_type: "retention" },
+        kind: "ExperimentMetric",
+        metric_type: "retention",
         start_event: { kind: "EventsNode", event: "order paid" },
         completion_event: { kind: "EventsNode", event: "order paid" },
-        ...{ retention_window_start: 1, retention_window_end: 2, retention_window_unit: "day" },
+        retention_window_start: 1,
+        retention_window_end: 2,
+        retention_window_unit: "day",
       };
       const results = await run({
         metric,
@@ -315,7 +321,8 @@ export function describeResults(test: typeof Test, start: () => Promise<StartedS
 
     test("CUPED adjusts with the time before the exposure", async () => {
       const persons = Array.from({ length: 30 }, (_, n) => {
-        const [variant, before] = [n % 2 === 0 ? "control" : "test", (n * 7) % 11];
+        const variant = n % 2 === 0 ? "control" : "test";
+        const before = (n * 7) % 11;
         return `-500 p${n} paid ${before}; 10 p${n} see ${variant}; 20 p${n} paid ${before + (n % 3) + (n % 2)}`;
       });
       const results = await run({

@@ -33,7 +33,8 @@ const rate = { threshold_type: "event_rate", event: "$exception", window_minutes
 const persons = (key: string, count: number, failing: number) =>
   Array.from({ length: count }, (_, index) => [
     {
-      ...{ event: "$feature_flag_called", distinct_id: `${key}-${index}` },
+      event: "$feature_flag_called",
+      distinct_id: `${key}-${index}`,
       properties: { $feature_flag: key, $feature_flag_response: "a" },
     },
     ...(index < failing ? [{ event: "$exception", distinct_id: `${key}-${index}` }] : []),
@@ -61,7 +62,9 @@ test("errors of the persons with the flag switch it off in one change that can b
   const bad = await makeFlag("bad", { rollback_conditions: ["free-form", condition] });
   const schedule = (operation: string, value: unknown, day: number) =>
     api("/scheduled_changes/", {
-      ...{ record_id: bad.id, model_name: "FeatureFlag", payload: { operation, value } },
+      record_id: bad.id,
+      model_name: "FeatureFlag",
+      payload: { operation, value },
       scheduled_at: new Date(Date.now() + day * 86_400_000).toISOString(),
     });
   const steps = [
@@ -88,7 +91,8 @@ test("errors of the persons with the flag switch it off in one change that can b
   expect(await api(`/scheduled_changes/${otherChange.id}/`)).toMatchObject({ executed_at: null });
   const [entry] = (await api(`/feature_flags/${bad.id}/activity/`)).results;
   expect(entry).toMatchObject({
-    ...{ user: { is_system: true }, activity: "updated" },
+    user: { is_system: true },
+    activity: "updated",
     detail: {
       note: "Rollback condition: $exception: 60 of 120 persons with the flag in 10 minutes, above the threshold of 0.2.",
       trigger: { job_type: "rollback_condition", payload: { share: 0.5, persons: 120 } },
@@ -113,13 +117,15 @@ test("errors of the persons with the flag switch it off in one change that can b
 test("the mean of an event per day", async () => {
   const metric = { event: "order paid", math: "sum", math_property: "amount" };
   const insight = { threshold_type: "insight", threshold_metric: metric };
-  const [high, low] = [
-    await makeFlag("high", { rollback_conditions: [{ ...insight, operator: "gt", threshold: 30 }] }),
-    await makeFlag("low", { rollback_conditions: [{ ...insight, operator: "lt", threshold: 30 }] }),
-  ];
+  const high = await makeFlag("high", {
+    rollback_conditions: [{ ...insight, operator: "gt", threshold: 30 }],
+  });
+  const low = await makeFlag("low", { rollback_conditions: [{ ...insight, operator: "lt", threshold: 30 }] });
   const day = 86_400_000;
   const paid = [0, 3, 6, 9].map((days) => ({
-    ...{ event: "order paid", distinct_id: "kim", properties: { amount: 63 } },
+    event: "order paid",
+    distinct_id: "kim",
+    properties: { amount: 63 },
     timestamp: new Date(Date.now() - days * day - 60_000).toISOString(),
   }));
   await server.batch(paid);
@@ -132,7 +138,10 @@ test("the mean of an event per day", async () => {
 test("a metric of a running experiment", async () => {
   const uuid = "orders";
   const metric = {
-    ...{ kind: "ExperimentMetric", metric_type: "funnel", uuid, name: "Orders" },
+    kind: "ExperimentMetric",
+    metric_type: "funnel",
+    uuid,
+    name: "Orders",
     series: [{ kind: "EventsNode", event: "order sent" }],
   };
   const made = await api("/experiments/", { name: "Worse", feature_flag_key: "worse", metrics: [metric] });
@@ -142,7 +151,8 @@ test("a metric of a running experiment", async () => {
   const seen = (variant: string, orders: number) =>
     Array.from({ length: 400 }, (_, index) => [
       {
-        ...{ event: "$feature_flag_called", distinct_id: `worse-${variant}-${index}` },
+        event: "$feature_flag_called",
+        distinct_id: `worse-${variant}-${index}`,
         properties: { $feature_flag: "worse", $feature_flag_response: variant },
       },
       ...(index < orders ? [{ event: "order sent", distinct_id: `worse-${variant}-${index}` }] : []),
@@ -154,10 +164,8 @@ test("a metric of a running experiment", async () => {
 
 test("conditions of an earlier version have no effect until they are saved again", async () => {
   const condition = { ...rate, operator: "gt", threshold: 0.2 };
-  const [old, fresh] = [
-    await makeFlag("old", { rollback_conditions: [condition] }),
-    await makeFlag("fresh", { rollback_conditions: [condition] }),
-  ];
+  const old = await makeFlag("old", { rollback_conditions: [condition] });
+  const fresh = await makeFlag("fresh", { rollback_conditions: [condition] });
   const { directory } = server;
   server.process.kill("SIGTERM");
   await server.process.exited;

@@ -31,7 +31,10 @@ function prepare(guardrail: object) {
   const project = server.metadata.projects.find(1)!;
   const context = { stores: server.deps, actor: { kind: "operator", author: null }, project, now: start };
   const metric = {
-    ...{ kind: "ExperimentMetric", metric_type: "funnel", name: "Orders", guardrail },
+    kind: "ExperimentMetric",
+    metric_type: "funnel",
+    name: "Orders",
+    guardrail,
     series: [{ kind: "EventsNode", event: "order paid" }],
   };
   const made = run(named("experiments.create"), context, { name: "Checkout", metrics: [metric] }) as {

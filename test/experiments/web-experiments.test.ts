@@ -21,7 +21,9 @@ test("a web experiment is public while it runs; its shares are those of its flag
   expect(created.body.variants).toEqual(variants());
   const { body: experiment } = await server.ask("GET", `/api/projects/1/experiments/${id}/`);
   expect(experiment).toMatchObject({
-    ...{ type: "web", status: "draft", feature_flag_key: key },
+    type: "web",
+    status: "draft",
+    feature_flag_key: key,
     feature_flag: { active: false },
   });
   expect(shown()).toEqual([]);
@@ -51,8 +53,10 @@ test("a web experiment is public while it runs; its shares are those of its flag
 test("HTML is sanitized, and members that are not known are dropped", async () => {
   using server = new TestServer();
   const hostile = change({
-    ...{ html: "<b>New</b><img src=x onerror=alert(1)><script>alert(1)</script>", css: "color: red" },
-    ...{ attributes: [{ name: "onclick", value: "alert(1)" }], imgUrl: "https://elsewhere.example/x.png" },
+    html: "<b>New</b><img src=x onerror=alert(1)><script>alert(1)</script>",
+    css: "color: red",
+    attributes: [{ name: "onclick", value: "alert(1)" }],
+    imgUrl: "https://elsewhere.example/x.png",
   });
   const { body } = await server.ask("POST", path, { body: { name: "x", variants: variants([hostile]) } });
   expect(body.variants.test.transforms).toEqual([change({ html: "<b>New</b>", css: "color: red" })]);

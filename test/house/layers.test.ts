@@ -66,12 +66,10 @@ function moduleOf(file: string): string {
 
 /** Groups of nodes that reach each other: the cycles of a graph (Tarjan). */
 function cycles(graph: ReadonlyMap<string, readonly string[]>): string[][] {
-  const [found, path, index, low] = [
-    [] as string[][],
-    [] as string[],
-    new Map<string, number>(),
-    new Map<string, number>(),
-  ];
+  const found = [] as string[][];
+  const path = [] as string[];
+  const index = new Map<string, number>();
+  const low = new Map<string, number>();
   const visit = (node: string): void => {
     index.set(node, index.size);
     low.set(node, index.get(node)!);

@@ -6,7 +6,11 @@ import { SseBroadcaster } from "../../src/http/sse.ts";
 test("one project does not take the places of all others", () => {
   const stopping = new AbortController();
   const streams = new SseBroadcaster<{ projectId: number }>({
-    ...{ streamsMax: 20, unreadMax: 1, onSlow: "drop", tickMs: 60_000, stopping: stopping.signal },
+    streamsMax: 20,
+    unreadMax: 1,
+    onSlow: "drop",
+    tickMs: 60_000,
+    stopping: stopping.signal,
     projectOf: ({ projectId }) => projectId,
     full: { detail: "Too many streams are open.", retryAfterSeconds: 10 },
     onTick: () => undefined,

@@ -55,7 +55,8 @@ const get = (url: string, init: RequestInit = {}) =>
 
 const settingsOf = {
   nginx: async (port: number) => {
-    const [key, pem] = [join(folder, "key.pem"), join(folder, "cert.pem")];
+    const key = join(folder, "key.pem");
+    const pem = join(folder, "cert.pem");
     const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"];
     Bun.spawnSync(
       [
@@ -74,7 +75,8 @@ const settingsOf = {
         ...subject,
       ],
       {
-        ...{ stdout: "ignore", stderr: "ignore" },
+        stdout: "ignore",
+        stderr: "ignore",
       },
     );
     const server = recipe("nginx, with TLS")

@@ -18,7 +18,9 @@ const file = (name: string, content: string | Uint8Array) => {
 };
 const utf8 = (text: string) => new Uint8Array(Buffer.from(text));
 const event = (n: number, more: object = {}) => ({
-  ...{ event: `e${n}`, distinct_id: `u${n}`, timestamp: 1.7e9 + n },
+  event: `e${n}`,
+  distinct_id: `u${n}`,
+  timestamp: 1.7e9 + n,
   ...more,
 });
 const lines = (...ns: number[]) => ns.map((n) => JSON.stringify(event(n))).join("\n");
@@ -187,7 +189,9 @@ test("persons and groups of an export are loaded again", async () => {
       properties: { $anon_distinct_id: "anon", $set: { a: 1 } },
     },
     {
-      ...{ event: "$groupidentify", distinct_id: "u", timestamp },
+      event: "$groupidentify",
+      distinct_id: "u",
+      timestamp,
       properties: { $group_type: "org", $group_key: "acme", $group_set: { size: 3 } },
     },
   ]);

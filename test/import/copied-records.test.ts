@@ -81,9 +81,20 @@ class Trial {
     const nothing = () => undefined;
     try {
       const imported = await importAll({
-        ...{ source: this.path, projectId: 1, dataDir: this.folder, stateFolder: join(this.folder, state) },
-        ...{ format: "auto", fields, isLinking: true, isDryRun: false, isResumed: false, maxRejects: 1_000 },
-        ...{ onBytes: nothing, onRecords: nothing, onReject: nothing, onFormat: nothing },
+        source: this.path,
+        projectId: 1,
+        dataDir: this.folder,
+        stateFolder: join(this.folder, state),
+        format: "auto",
+        fields,
+        isLinking: true,
+        isDryRun: false,
+        isResumed: false,
+        maxRejects: 1_000,
+        onBytes: nothing,
+        onRecords: nothing,
+        onReject: nothing,
+        onFormat: nothing,
         target,
         ...more,
       });
@@ -109,7 +120,8 @@ class Trial {
 
   /** Both ways. @returns how many events were copied. */
   async bothWays(maxRejects = 1_000): Promise<{ copied: number; accepted: number; rejected: number }> {
-    const [copied, parsed] = [new StartedServer(), new StartedServer()];
+    const copied = new StartedServer();
+    const parsed = new StartedServer();
     const quick = await this.run([], "copied", copied, { maxRejects });
     const quickLeft = this.left("copied");
     const slow = await this.run(parsing, "parsed", parsed, { maxRejects });
@@ -260,7 +272,8 @@ test("an import that was interrupted goes on the other way", async () => {
     [parsing, []],
   ]) {
     const trial = new Trial(Buffer.from(content));
-    const [broken, whole] = [new StartedServer(3), new StartedServer()];
+    const broken = new StartedServer(3);
+    const whole = new StartedServer();
     expect(await trial.run(first!, "state", broken)).toEqual({ error: "no" });
     const { imported } = await trial.run(second!, "state", whole, { isResumed: true });
     expect(imported?.counts).toMatchObject({ read: 8_000, accepted: 8_000, rejected: 0 });

@@ -56,7 +56,9 @@ test("lines that end in the middle of a record continue with --resume; an invali
   expect(cut.stderr).toContain("imported (2999 events)");
   expect(cut.stderr).toContain("--resume");
   expect(await load(project, "a.ndjson", content, "--resume")).toMatchObject({
-    ...{ code: 0, stderr: "", summary: { read: 3_000, accepted: 3_000, rejected: 0, complete: true } },
+    code: 0,
+    stderr: "",
+    summary: { read: 3_000, accepted: 3_000, rejected: 0, complete: true },
   });
   const invalid = Buffer.from(`${lines[0]}\n{broken`);
   expect(await load(project, "b.ndjson", invalid)).toMatchObject({ code: 0, summary: { rejected: 1 } });
@@ -64,12 +66,10 @@ test("lines that end in the middle of a record continue with --resume; an invali
 
 describe("files that are cut off continue with --resume", () => {
   const records = Array.from({ length: 30 }, (_, n) => ({
-    ...{
-      event: "e",
-      distinct_id: `u${n}`,
-      timestamp: 1.7e9 + n,
-      properties: { text: `é ${n}\nsecond, "line"` },
-    },
+    event: "e",
+    distinct_id: `u${n}`,
+    timestamp: 1.7e9 + n,
+    properties: { text: `é ${n}\nsecond, "line"` },
   }));
   const csv = records.map(({ properties, ...rest }) => {
     const text = properties.text.replaceAll('"', '""');

@@ -11,13 +11,22 @@ const person = (
   isDeleted: boolean,
   idVersion = version,
 ) => ({
-  ...{ team_id: 7, distinct_id: distinctId, person_id: id, properties: { plan: "pro" } },
-  ...{ person_version: version, person_distinct_id_version: idVersion },
-  ...{ created_at: "2024-01-01T00:00:00Z", is_deleted: isDeleted },
+  team_id: 7,
+  distinct_id: distinctId,
+  person_id: id,
+  properties: { plan: "pro" },
+  person_version: version,
+  person_distinct_id_version: idVersion,
+  created_at: "2024-01-01T00:00:00Z",
+  is_deleted: isDeleted,
 });
 const event = (distinctId: string) => ({
-  ...{ uuid: crypto.randomUUID(), event: "open", distinct_id: distinctId },
-  ...{ timestamp: "2024-01-02T00:00:00Z", properties: {}, team_id: 7 },
+  uuid: crypto.randomUUID(),
+  event: "open",
+  distinct_id: distinctId,
+  timestamp: "2024-01-02T00:00:00Z",
+  properties: {},
+  team_id: 7,
 });
 
 test("a person that an earlier import created is deleted; its events stay", async () => {

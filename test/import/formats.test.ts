@@ -96,29 +96,31 @@ const records: [RecordFormat, JsonObject, unknown[]][] = [
   [
     "ga4",
     {
-      ...{
-        event_date: "20240102",
-        event_timestamp: "1704164645000000",
-        event_name: "page_view",
-        user_id: "u",
-      },
+      event_date: "20240102",
+      event_timestamp: "1704164645000000",
+      event_name: "page_view",
+      user_id: "u",
       event_params: [
         { key: "page_location", value: { string_value: "https://a.example/x?y=1", int_value: null } },
         { key: "engagement_time_msec", value: { int_value: "12" } },
       ],
-      ...{ user_pseudo_id: "p.1", user_properties: [{ key: "plan", value: { string_value: "pro" } }] },
-      ...{
-        device: { category: "mobile", web_info: { browser: "Chrome" } },
-        geo: { city: "Bonn" },
-        items: [],
-      },
+      user_pseudo_id: "p.1",
+      user_properties: [{ key: "plan", value: { string_value: "pro" } }],
+      device: { category: "mobile", web_info: { browser: "Chrome" } },
+      geo: { city: "Bonn" },
+      items: [],
     },
     [
       [
         ...["$pageview", "u", "1704164645000000", ["p.1", "u"]],
         {
-          ...{ $current_url: "https://a.example/x?y=1", $pathname: "/x", engagement_time_msec: 12 },
-          ...{ $browser: "Chrome", $device_type: "mobile", $geoip_city_name: "Bonn", $set: { plan: "pro" } },
+          $current_url: "https://a.example/x?y=1",
+          $pathname: "/x",
+          engagement_time_msec: 12,
+          $browser: "Chrome",
+          $device_type: "mobile",
+          $geoip_city_name: "Bonn",
+          $set: { plan: "pro" },
         },
       ],
     ],
@@ -126,15 +128,17 @@ const records: [RecordFormat, JsonObject, unknown[]][] = [
   [
     "umami",
     {
-      ...{
-        event_id: "e",
-        website_id: "w",
-        session_id: "s",
-        created_at: at,
-        url_path: "/x",
-        url_query: "y=1",
-      },
-      ...{ hostname: "a.example", event_type: "1", event_name: "", browser: "chrome", distinct_id: "u" },
+      event_id: "e",
+      website_id: "w",
+      session_id: "s",
+      created_at: at,
+      url_path: "/x",
+      url_query: "y=1",
+      hostname: "a.example",
+      event_type: "1",
+      event_name: "",
+      browser: "chrome",
+      distinct_id: "u",
     },
     [
       [
@@ -146,8 +150,16 @@ const records: [RecordFormat, JsonObject, unknown[]][] = [
   [
     "plausible",
     {
-      ...{ timestamp: at, name: "pageview", site_id: 1, user_id: 17, session_id: 2, hostname: "a.example" },
-      ...{ pathname: "/x", country_code: "DE", "meta.key": ["plan"], "meta.value": ["pro"] },
+      timestamp: at,
+      name: "pageview",
+      site_id: 1,
+      user_id: 17,
+      session_id: 2,
+      hostname: "a.example",
+      pathname: "/x",
+      country_code: "DE",
+      "meta.key": ["plan"],
+      "meta.value": ["pro"],
     },
     [
       [
@@ -159,14 +171,12 @@ const records: [RecordFormat, JsonObject, unknown[]][] = [
   [
     "matomo",
     {
-      ...{
-        idSite: "1",
-        idVisit: "9",
-        visitorId: "v",
-        userId: "u",
-        browserName: "Firefox",
-        countryCode: "de",
-      },
+      idSite: "1",
+      idVisit: "9",
+      visitorId: "v",
+      userId: "u",
+      browserName: "Firefox",
+      countryCode: "de",
       actionDetails: [
         { type: "action", url: "https://a.example/x", pageTitle: "X", timestamp: 1704164645 },
         { type: "event", eventCategory: "c", eventAction: "play", eventName: "n", timestamp: 1704164646 },
@@ -182,22 +192,26 @@ const records: [RecordFormat, JsonObject, unknown[]][] = [
   [
     "matomo",
     {
-      ...{
-        idVisit: "9",
-        idSite: "1",
-        visitorId: "v",
-        actionDetails_0_type: "action",
-        actionDetails_1_type: "",
-      },
-      ...{ actionDetails_0_timestamp: "1704164645", actionDetails_0_url: "https://a.example/" },
+      idVisit: "9",
+      idSite: "1",
+      visitorId: "v",
+      actionDetails_0_type: "action",
+      actionDetails_1_type: "",
+      actionDetails_0_timestamp: "1704164645",
+      actionDetails_0_url: "https://a.example/",
     },
     [["$pageview", "v", "1704164645", undefined, { $current_url: "https://a.example/" }]],
   ],
   [
     "amplitude",
     {
-      ...{ event_type: "buy", user_id: "u", device_id: "d", event_time: at, groups: { org: ["acme", "b"] } },
-      ...{ group_properties: { org: { acme: { size: 3 } } }, user_properties: { $set: { a: 1 }, b: 2 } },
+      event_type: "buy",
+      user_id: "u",
+      device_id: "d",
+      event_time: at,
+      groups: { org: ["acme", "b"] },
+      group_properties: { org: { acme: { size: 3 } } },
+      user_properties: { $set: { a: 1 }, b: 2 },
     },
     [["buy", "u", at, ["d", "u"], { $groups: { org: "acme" }, $set: { a: 1, b: 2 } }]],
   ],
@@ -225,24 +239,45 @@ const records: [RecordFormat, JsonObject, unknown[]][] = [
   [
     "segment",
     {
-      ...{ messageId: "m", type: "track", event: "buy", userId: "u", anonymousId: "an", timestamp: at },
-      ...{ "properties.plan": "pro", "context.ip": "1.2.3.4", "context.page.url": "https://a.example" },
+      messageId: "m",
+      type: "track",
+      event: "buy",
+      userId: "u",
+      anonymousId: "an",
+      timestamp: at,
+      "properties.plan": "pro",
+      "context.ip": "1.2.3.4",
+      "context.page.url": "https://a.example",
     },
     [["buy", "u", at, ["an", "u"], { plan: "pro", $ip: "1.2.3.4", $current_url: "https://a.example" }]],
   ],
   [
     "segment",
     {
-      ...{ id: "m", anonymous_id: "an", user_id: "u", original_timestamp: at, timestamp: at, uuid_ts: at },
-      ...{ event: "order_completed", event_text: "Order Completed", context_ip: "1.2.3.4", total: "7" },
+      id: "m",
+      anonymous_id: "an",
+      user_id: "u",
+      original_timestamp: at,
+      timestamp: at,
+      uuid_ts: at,
+      event: "order_completed",
+      event_text: "Order Completed",
+      context_ip: "1.2.3.4",
+      total: "7",
     },
     [["Order Completed", "u", at, ["an", "u"], { total: "7", $ip: "1.2.3.4" }]],
   ],
   [
     "rudderstack",
     {
-      ...{ messageId: "m", type: "identify", userId: "u", anonymousId: "an", originalTimestamp: at },
-      ...{ context: { library: { name: "RudderLabs JavaScript SDK" } }, traits: { a: 1 }, channel: "web" },
+      messageId: "m",
+      type: "identify",
+      userId: "u",
+      anonymousId: "an",
+      originalTimestamp: at,
+      context: { library: { name: "RudderLabs JavaScript SDK" } },
+      traits: { a: 1 },
+      channel: "web",
     },
     [["$identify", "u", at, ["an", "u"], { $anon_distinct_id: "an", $set: { a: 1 } }]],
   ],
@@ -266,8 +301,11 @@ for (const [index, [format, record, expected]] of records.entries())
 
 describe("Snowplow", () => {
   const row = (more: JsonObject): JsonObject => ({
-    ...{ event_id: "0190a000-0000-4000-8000-000000000001", collector_tstamp: at, v_collector: "c" },
-    ...{ domain_userid: "d", ...more },
+    event_id: "0190a000-0000-4000-8000-000000000001",
+    collector_tstamp: at,
+    v_collector: "c",
+    domain_userid: "d",
+    ...more,
   });
   const buy = { schema: "iglu:com.acme/buy/jsonschema/1-0-0", data: { n: 1 } };
   for (const [name, record, event] of [

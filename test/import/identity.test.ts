@@ -13,38 +13,68 @@ const uuid = () => crypto.randomUUID();
 /** A record of each source that names a device and a user; null for one that it lacks. */
 const sources = {
   amplitude: (device: string | null, user: string | null, second: number) => ({
-    ...{ event_type: "e", device_id: device, user_id: user, uuid: uuid() },
+    event_type: "e",
+    device_id: device,
+    user_id: user,
+    uuid: uuid(),
     event_time: `2024-05-01 10:00:${String(second).padStart(2, "0")}`,
   }),
   mixpanel: (device: string | null, user: string | null, second: number) => ({
     event: "e",
     properties: {
-      ...{ time: 1714557600 + second, $insert_id: uuid(), $user_id: user, $device_id: device },
+      time: 1714557600 + second,
+      $insert_id: uuid(),
+      $user_id: user,
+      $device_id: device,
       distinct_id: user ?? `$device:${device}`,
     },
   }),
   segment: (device: string | null, user: string | null, second: number) => ({
-    ...{ type: "track", event: "e", userId: user, anonymousId: device, messageId: uuid(), properties: {} },
+    type: "track",
+    event: "e",
+    userId: user,
+    anonymousId: device,
+    messageId: uuid(),
+    properties: {},
     timestamp: 1714557600 + second,
   }),
   "segment identify": (device: string | null, user: string | null, second: number) => ({
-    ...{ type: "identify", userId: user, anonymousId: device, messageId: uuid(), traits: { of: user } },
+    type: "identify",
+    userId: user,
+    anonymousId: device,
+    messageId: uuid(),
+    traits: { of: user },
     timestamp: 1714557600 + second,
   }),
   rudderstack: (device: string | null, user: string | null, second: number) => ({
-    ...{ type: "track", event: "e", userId: user, anonymousId: device, messageId: uuid(), rudderId: "r" },
+    type: "track",
+    event: "e",
+    userId: user,
+    anonymousId: device,
+    messageId: uuid(),
+    rudderId: "r",
     timestamp: 1714557600 + second,
   }),
   ga4: (device: string | null, user: string | null, second: number) => ({
-    ...{ event_name: "e", user_pseudo_id: device, user_id: user, event_params: [] },
+    event_name: "e",
+    user_pseudo_id: device,
+    user_id: user,
+    event_params: [],
     event_timestamp: String((1714557600 + second) * 1e6),
   }),
   umami: (device: string | null, user: string | null, second: number) => ({
-    ...{ website_id: "w", session_id: device, distinct_id: user, event_id: uuid(), url_path: "/" },
+    website_id: "w",
+    session_id: device,
+    distinct_id: user,
+    event_id: uuid(),
+    url_path: "/",
     created_at: 1714557600 + second,
   }),
   matomo: (device: string | null, user: string | null, second: number) => ({
-    ...{ idSite: 1, idVisit: second, visitorId: device, userId: user },
+    idSite: 1,
+    idVisit: second,
+    visitorId: device,
+    userId: user,
     actionDetails: [{ type: "action", url: "http://e/", timestamp: 1714557600 + second }],
   }),
 };
@@ -169,7 +199,9 @@ describe("with people who are there already", () => {
   test("a device of another identified person is not linked; one of the user or of nobody is", async () => {
     await using server = await ServerProcess.start();
     const identify = (user: string, device: string) => ({
-      ...{ event: "$identify", distinct_id: user, properties: { $anon_distinct_id: device } },
+      event: "$identify",
+      distinct_id: user,
+      properties: { $anon_distinct_id: device },
     });
     await server.batch([
       ...[identify("live", "taken"), identify("u1", "own")],
@@ -268,7 +300,11 @@ describe("placeholder ids", () => {
       properties: { time: 1714557600 + n, $insert_id: `i${n}`, ...properties },
     });
     const alias = (previousId: string, userId: string, n: number) => ({
-      ...{ type: "alias", previousId, userId, messageId: `m${n}`, timestamp: 1714557600 + n },
+      type: "alias",
+      previousId,
+      userId,
+      messageId: `m${n}`,
+      timestamp: 1714557600 + n,
     });
     const merges = [
       mixpanel("$merge", { $distinct_ids: ["(null)", "a", "b"] }, 1),
@@ -288,7 +324,10 @@ describe("placeholder ids", () => {
   test("are joined by no row of persons", async () => {
     const project = await SampleProject.create();
     const person = (id: string, ...distinct_ids: string[]) => ({
-      ...{ id, distinct_ids, properties: { of: id }, created_at: "2024-05-01T00:00:00Z" },
+      id,
+      distinct_ids,
+      properties: { of: id },
+      created_at: "2024-05-01T00:00:00Z",
     });
     const rows = [person("1", "(null)", "a", "a2"), person("2", "b", "unknown"), person("3", "-1")];
     expect(await project.records(rows)).toMatchObject({ accepted: 4, placeholder_ids: 3 });
@@ -358,14 +397,16 @@ describe("the map of devices", () => {
 test("a rejected record does not take its pair along: the next record of the pair links it", async () => {
   const project = await SampleProject.create();
   const record = (event: string | null, user: string) => ({
-    ...{ event_type: event, user_id: user, device_id: `${user}-device`, event_time: "2024-05-01 10:00:00" },
-    ...{ groups: { company: user }, group_properties: { company: { size: 3 } } },
+    event_type: event,
+    user_id: user,
+    device_id: `${user}-device`,
+    event_time: "2024-05-01 10:00:00",
+    groups: { company: user },
+    group_properties: { company: { size: 3 } },
   });
   const records = [record(null, "u1"), record("a", "u1"), record("b", "u1"), record(null, "u2")];
-  const [dry, summary] = [
-    await project.records(records, "--dry-run"),
-    await project.records([...records, record("late", "u3")]),
-  ];
+  const dry = await project.records(records, "--dry-run");
+  const summary = await project.records([...records, record("late", "u3")]);
   expect(dry).toMatchObject({ accepted: 2, rejected: 2, made: 2 });
   expect(summary).toMatchObject({ accepted: 3, rejected: 2, made: 4 });
   expect(await project.persons()).toEqual([

@@ -47,7 +47,11 @@ test("an export comes back the same, once, in order, from every format", async (
       distinct_id: `u${n % 7}`,
       timestamp: new Date(Date.UTC(2026, 0, 1) + n * 1_000).toISOString(),
       properties: {
-        ...{ n, text: "ä\n\"',;", nested: { a: [1, null] }, $set: { n }, seq: n },
+        n,
+        text: "ä\n\"',;",
+        nested: { a: [1, null] },
+        $set: { n },
+        seq: n,
         ...(n === 3 ? { $elements: [{ tag_name: "button", $el_text: "Buy" }] } : {}),
         ...(n === 4 ? { $process_person_profile: false } : {}),
       },
@@ -61,7 +65,12 @@ test("an export comes back the same, once, in order, from every format", async (
     properties,
     elements_chain,
   }: (typeof before)[number]) => ({
-    ...{ uuid, event, distinct_id, timestamp, properties, elements_chain },
+    uuid,
+    event,
+    distinct_id,
+    timestamp,
+    properties,
+    elements_chain,
   });
   const before = await source.eventsWhenStored(50);
   expect(before[3]!.elements_chain).toContain("button");
@@ -128,18 +137,14 @@ test("other products, packed files, standard input, folders; without a running s
     accepted: 2,
   });
   const posthog = lines({
-    ...{
-      uuid: Bun.randomUUIDv7(),
-      event: "$autocapture",
-      distinct_id: "p",
-      timestamp: "2024-01-02 03:04:05.000000",
-    },
-    ...{
-      properties: `{"$set":{"plan":"free"}}`,
-      elements_chain: 'a:text="x"',
-      person_properties: "{}",
-      team_id: 3,
-    },
+    uuid: Bun.randomUUIDv7(),
+    event: "$autocapture",
+    distinct_id: "p",
+    timestamp: "2024-01-02 03:04:05.000000",
+    properties: `{"$set":{"plan":"free"}}`,
+    elements_chain: 'a:text="x"',
+    person_properties: "{}",
+    team_id: 3,
   });
   expect(await load(dataDir, file("ph.jsonl", posthog), "--format", "posthog")).toMatchObject({
     accepted: 1,
@@ -231,7 +236,9 @@ test("what is wrong goes into the reject file with its lines; a damaged end is s
     Buffer.from(
       lines(
         ...Array.from({ length: 5_000 }, (_, n) => ({
-          ...{ event: "z", distinct_id: `u${Bun.hash(String(n))}`, timestamp: 1.7e9 + n },
+          event: "z",
+          distinct_id: `u${Bun.hash(String(n))}`,
+          timestamp: 1.7e9 + n,
         })),
       ),
     ),
@@ -262,7 +269,9 @@ test("another file under the same name is not resumed", async () => {
     Buffer.from(
       lines(
         ...Array.from({ length: 3_000 }, (_, n) => ({
-          ...{ event: "z", distinct_id: `u${Bun.hash(String(n))}`, timestamp: 1.7e9 + n },
+          event: "z",
+          distinct_id: `u${Bun.hash(String(n))}`,
+          timestamp: 1.7e9 + n,
         })),
       ),
     ),

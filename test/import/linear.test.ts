@@ -20,7 +20,8 @@ async function read(content: string | Uint8Array) {
   writeFileSync(path, content);
   const options = { onBytes: () => {}, workFolder: folder };
   const before = process.cpuUsage();
-  const [lines, problems] = [[] as number[], new Map<string, number>()];
+  const lines = [] as number[];
+  const problems = new Map<string, number>();
   try {
     for await (const one of getContents(path, options))
       for await (const records of recordSource(one, undefined, options).records)
@@ -72,7 +73,8 @@ const inputs: Record<string, (n: number) => string> = {
 describe("ten times the input takes at most twelve times the time", () => {
   const count = 10_000;
   const ratioMax = 12 * 1.5;
-  const [roundsMin, roundsMax] = [3, 12];
+  const roundsMin = 3;
+  const roundsMax = 12;
   for (const [name, make] of Object.entries(inputs))
     test(name, async () => {
       await read(make(count / 10));
@@ -159,14 +161,27 @@ describe("archives", () => {
     return { seen, target };
   };
   const load = async (content: Uint8Array) => {
-    const [source, state] = [join(folder, "archive"), temporaryFolder()];
+    const source = join(folder, "archive");
+    const state = temporaryFolder();
     writeFileSync(source, content);
     const { seen, target } = slowTarget();
     const nothing = () => undefined;
     const imported = await importAll({
-      ...{ source, projectId: 1, dataDir: state, stateFolder: state, format: "auto", fields: [] },
-      ...{ isLinking: true, isDryRun: false, isResumed: false, maxRejects: 10, target },
-      ...{ onBytes: nothing, onRecords: nothing, onReject: nothing, onFormat: nothing },
+      source,
+      projectId: 1,
+      dataDir: state,
+      stateFolder: state,
+      format: "auto",
+      fields: [],
+      isLinking: true,
+      isDryRun: false,
+      isResumed: false,
+      maxRejects: 10,
+      target,
+      onBytes: nothing,
+      onRecords: nothing,
+      onReject: nothing,
+      onFormat: nothing,
     });
     imported.forget();
     rmSync(state, { recursive: true });

@@ -207,7 +207,10 @@ describe("Umami", () => {
       const project = await SampleProject.create();
       const path = await pack(container, umami, form, isFirst, isUpper);
       const wanted = {
-        ...{ read: 13, accepted: 2, rejected: 0, made: 1 },
+        read: 13,
+        accepted: 2,
+        rejected: 0,
+        made: 1,
         left_out: { "joined lookup row": 10, "lookup row without an event": 1 },
       };
       expect(await project.file(path, "--dry-run")).toMatchObject(wanted);
@@ -215,9 +218,18 @@ describe("Umami", () => {
       const [buy] = await project.query("SELECT distinct_id, properties FROM events WHERE event = 'buy'");
       expect(buy!.distinct_id).toBe("u1");
       expect(buy!.properties).toMatchObject({
-        ...{ plan: "pro", seats: 5, trial: true, due: "2024-06-01 00:00:00", tags: ["a", "b"] },
-        ...{ revenue: 19.5, currency: "EUR", $browser: "firefox", $screen_width: 800 },
-        ...{ $geoip_country_code: "DE", $geoip_country_name: "Germany", $set: { tier: "gold" } },
+        plan: "pro",
+        seats: 5,
+        trial: true,
+        due: "2024-06-01 00:00:00",
+        tags: ["a", "b"],
+        revenue: 19.5,
+        currency: "EUR",
+        $browser: "firefox",
+        $screen_width: 800,
+        $geoip_country_code: "DE",
+        $geoip_country_name: "Germany",
+        $set: { tier: "gold" },
       });
       const [text] = await project.query("SELECT properties::VARCHAR AS t FROM events WHERE event = 'buy'");
       expect(String(text!.t)).toContain("12345678901234567.5");

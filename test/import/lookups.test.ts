@@ -33,15 +33,25 @@ test("Umami: event_data, session, session_data and revenue, read before events",
   );
   const folder = join(project.folder, "umami");
   const wanted = {
-    ...{ read: 8, accepted: 1, duplicate: 0, rejected: 0 },
+    read: 8,
+    accepted: 1,
+    duplicate: 0,
+    rejected: 0,
     left_out: { "joined lookup row": 6, "lookup row without an event": 1 },
   };
   expect(await project.file(folder, "--dry-run")).toMatchObject(wanted);
   expect(await project.file(folder)).toMatchObject(wanted);
   const [event] = await project.query("SELECT properties FROM events WHERE event = 'buy'");
   expect(event!.properties).toMatchObject({
-    ...{ plan: "pro", seats: 5, trial: true, revenue: 19.5, currency: "EUR" },
-    ...{ $browser: "firefox", $os: "Linux", $geoip_country_code: "DE", $set: { tier: "gold" } },
+    plan: "pro",
+    seats: 5,
+    trial: true,
+    revenue: 19.5,
+    currency: "EUR",
+    $browser: "firefox",
+    $os: "Linux",
+    $geoip_country_code: "DE",
+    $set: { tier: "gold" },
   });
   expect(await project.file(folder)).toMatchObject({ accepted: 0, duplicate: 1, made: 0 });
 }, 60_000);
@@ -58,7 +68,9 @@ test("Heap: users give identities and person properties", async () => {
     "user_id,identity,joindate,plan\n7,anna,2024-01-01,pro\n8,bob,2024-01-01,x\n",
   );
   expect(await project.file(join(project.folder, "heap"))).toMatchObject({
-    ...{ read: 3, accepted: 1, not_taken: {} },
+    read: 3,
+    accepted: 1,
+    not_taken: {},
     left_out: { "joined lookup row": 1, "lookup row without an event": 1 },
   });
   expect(await project.persons()).toEqual([["anna"]]);
@@ -69,7 +81,8 @@ test("Heap: users give identities and person properties", async () => {
 test("Heap: a row of all_events yields to the one of its own table", async () => {
   const project = await SampleProject.create();
   mkdirSync(join(project.folder, "heap"));
-  const [head, at] = ["event_id,user_id,session_id,time", "2024-05-01 10:00:00"];
+  const head = "event_id,user_id,session_id,time";
+  const at = "2024-05-01 10:00:00";
   project.write(
     "heap/all_events_000.csv",
     `${head},event_table_name\n1,7,2,${at},pageviews\n2,7,2,${at},signed_up\n`,

@@ -67,7 +67,8 @@ export class MemoryTarget implements ImportClient {
   }
 
   private join(id: string, other: string): void {
-    const [into, from] = [this.personOf(id), this.personOf(other)];
+    const into = this.personOf(id);
+    const from = this.personOf(other);
     this.parents.set(other, this.parents.get(other) ?? other);
     this.parents.set(from, into);
     if (this.identified.has(from)) this.identified.add(into);

@@ -6,11 +6,18 @@ import { join } from "node:path";
 import { SampleProject } from "./samples.ts";
 
 const amplitude = (id: number, device: string, user?: string) => ({
-  ...{ event_type: "open", device_id: device, amplitude_id: id, uuid: crypto.randomUUID() },
-  ...{ event_time: "2024-05-01 10:00:00.000000", ...(user === undefined ? {} : { user_id: user }) },
+  event_type: "open",
+  device_id: device,
+  amplitude_id: id,
+  uuid: crypto.randomUUID(),
+  event_time: "2024-05-01 10:00:00.000000",
+  ...(user === undefined ? {} : { user_id: user }),
 });
 const merge = (from: number, into: number, time: string | null = "2024-05-02 10:00:00.000000") => ({
-  ...{ amplitude_id: from, merged_amplitude_id: into, merge_event_time: time, merge_server_time: null },
+  amplitude_id: from,
+  merged_amplitude_id: into,
+  merge_event_time: time,
+  merge_server_time: null,
 });
 
 test("Amplitude: ids without a user join the person; two users are never joined", async () => {
@@ -40,7 +47,10 @@ test("Amplitude: ids without a user join the person; two users are never joined"
     ]),
   );
   const wanted = {
-    ...{ read: 23, accepted: 12, duplicate: 0, rejected: 0 },
+    read: 23,
+    accepted: 12,
+    duplicate: 0,
+    rejected: 0,
     left_out: {
       "joined lookup row": 5,
       "merge of two users": 3,
@@ -76,7 +86,10 @@ test("Amplitude: --no-link-identities merges nothing and says so", async () => {
   );
   project.write("amplitude/merges.json", JSON.stringify(merge(1, 2)));
   expect(await project.file(folder, "--no-link-identities")).toMatchObject({
-    ...{ read: 3, accepted: 2, made: 0, left_out: { "merge without linking": 1 } },
+    read: 3,
+    accepted: 2,
+    made: 0,
+    left_out: { "merge without linking": 1 },
   });
   expect(await project.persons()).toEqual([["anna"], ["d1"]]);
 }, 60_000);
@@ -97,7 +110,10 @@ test("Heap: user_migrations merge two ids unless both have an identity", async (
   );
   const summary = await project.file(folder);
   expect(summary).toMatchObject({
-    ...{ read: 13, accepted: 6, made: 2, placeholder_ids: 1 },
+    read: 13,
+    accepted: 6,
+    made: 2,
+    placeholder_ids: 1,
     left_out: { "joined lookup row": 6, "merge of two users": 1 },
   });
   expect(await project.persons()).toEqual([

@@ -17,7 +17,10 @@ const records = [
   ["a", "b"],
   ["b", "c"],
 ].map(([user_id, device_id], n) => ({
-  ...{ event_type: "e", event_time: `2024-01-02 00:00:0${n}`, user_id, device_id },
+  event_type: "e",
+  event_time: `2024-01-02 00:00:0${n}`,
+  user_id,
+  device_id,
 }));
 
 /** Standard input, and a process substitution. */

@@ -20,11 +20,9 @@ test("everything comes over, also after a refusal in the middle and with a busy 
     odd[n] ?? new Date(Date.UTC(2025, 0, 1) + Math.floor(n / 7) * 1_000).toISOString();
   await source.batch(
     Array.from({ length: count }, (_, n) => ({
-      ...{
-        event: n === 5 ? "$autocapture" : `e${n % 9}`,
-        distinct_id: `u${n % 40}`,
-        timestamp: timestamp(n),
-      },
+      event: n === 5 ? "$autocapture" : `e${n % 9}`,
+      distinct_id: `u${n % 40}`,
+      timestamp: timestamp(n),
       properties: { n, $set: { n }, ...(n === 5 ? { $elements: [{ tag_name: "a", $el_text: "x" }] } : {}) },
     })),
     { historical_migration: true },
@@ -37,7 +35,9 @@ test("everything comes over, also after a refusal in the middle and with a busy 
       timestamp: timestamp(1),
     },
     {
-      ...{ event: "$groupidentify", distinct_id: "u1", timestamp: timestamp(1) },
+      event: "$groupidentify",
+      distinct_id: "u1",
+      timestamp: timestamp(1),
       properties: { $group_type: "org", $group_key: "acme", $group_set: { size: 3 } },
     },
   ]);
@@ -137,7 +137,11 @@ test("everything comes over, also after a refusal in the middle and with a busy 
 
 test("a server that begins with the newest: oldest first, nothing lost where times are equal; the key stays with it", async () => {
   const event = (id: number, second: number) => ({
-    ...{ id: `id-${id}`, event: `e${id}`, distinct_id: "u", properties: {}, person: null },
+    id: `id-${id}`,
+    event: `e${id}`,
+    distinct_id: "u",
+    properties: {},
+    person: null,
     timestamp: new Date(Date.UTC(2025, 0, 1) + second * 1_000).toISOString(),
   });
   // Pages of two; three have the same time.
@@ -152,7 +156,10 @@ test("a server that begins with the newest: oldest first, nothing lost where tim
   });
   // Of the third, of one that cannot be computed here, and of one that was deleted.
   const flagOf = (id: number, key: string, property: object) => ({
-    ...{ id, key, name: "", active: true },
+    id,
+    key,
+    name: "",
+    active: true,
     filters: { groups: [{ properties: [property], rollout_percentage: 100 }] },
   });
   const featureFlags = [
@@ -207,7 +214,10 @@ test("a server that begins with the newest: oldest first, nothing lost where tim
 
 test("a project without events: flags that would match other users are imported turned off", async () => {
   const flagOf = (id: number, key: string, properties: object[]) => ({
-    ...{ id, key, name: "", active: true },
+    id,
+    key,
+    name: "",
+    active: true,
     filters: { groups: [{ properties, rollout_percentage: 100 }] },
   });
   const person = { type: "person", operator: "regex", key: "email" };

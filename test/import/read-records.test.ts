@@ -270,7 +270,12 @@ test("a line or record without an end ends the file", async () => {
   ] as const) {
     const head = Buffer.from(start);
     const content = {
-      ...{ name: "a", inside: "", archive: undefined, path: undefined, packing: [], head },
+      name: "a",
+      inside: "",
+      archive: undefined,
+      path: undefined,
+      packing: [],
+      head,
       bytes: endless(start),
       close: async () => undefined,
     };

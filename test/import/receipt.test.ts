@@ -5,7 +5,11 @@ import { readFileSync } from "node:fs";
 import { getLines, SampleProject } from "./samples.ts";
 
 const typical = (n: number, user: string, time: string) => ({
-  ...{ uuid: crypto.randomUUID(), event: `e${n}`, distinct_id: user, timestamp: time, properties: { n } },
+  uuid: crypto.randomUUID(),
+  event: `e${n}`,
+  distinct_id: user,
+  timestamp: time,
+  properties: { n },
 });
 
 test("first and last time and people, of copied, mapped and rejected records", async () => {
@@ -21,7 +25,11 @@ test("first and last time and people, of copied, mapped and rejected records", a
   ];
   const path = project.write("a.ndjson", getLines(lines));
   const wanted = {
-    ...{ read: 6, accepted: 5, duplicate: 0, rejected: 1, people: 4 },
+    read: 6,
+    accepted: 5,
+    duplicate: 0,
+    rejected: 1,
+    people: 4,
     first_time: "2024-04-30T18:00:00.000000Z",
     last_time: "2024-05-02T00:00:00.250000Z",
   };
@@ -42,7 +50,9 @@ test("persons and groups count too; without events there is no time", async () =
   const project = await SampleProject.create();
   const person = { $distinct_id: "p", $properties: { $last_seen: "2024-05-03T00:00:00" } };
   expect(await project.records([person])).toMatchObject({
-    ...{ first_time: "2024-05-03T00:00:00.000000Z", last_time: "2024-05-03T00:00:00.000000Z", people: 1 },
+    first_time: "2024-05-03T00:00:00.000000Z",
+    last_time: "2024-05-03T00:00:00.000000Z",
+    people: 1,
   });
   const none = await project.records([{ event: "e" }]);
   expect(none).toMatchObject({ rejected: 1, first_time: null, last_time: null, people: 0 });
@@ -51,7 +61,11 @@ test("persons and groups count too; without events there is no time", async () =
 test("a dry run shows events without the links that are refused", async () => {
   const project = await SampleProject.create();
   const login = (user: string, n: number) => ({
-    ...{ type: "identify", userId: user, anonymousId: "d", messageId: `m${n}`, timestamp: 1714557600 + n },
+    type: "identify",
+    userId: user,
+    anonymousId: "d",
+    messageId: `m${n}`,
+    timestamp: 1714557600 + n,
   });
   const { first_events } = await project.records([login("u1", 1), login("u2", 2)], "--dry-run");
   const devices = first_events!.map(

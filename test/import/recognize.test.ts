@@ -23,7 +23,8 @@ describe("a file of no known format", () => {
   test("is described by its members, the nearest formats and what they lack", async () => {
     const { path, ...answer } = await load("a.ndjson", '{"event_type":"x","when":"2024-01-01"}\n{"b":1}\n');
     expect(answer).toEqual({
-      ...{ code: 1, stdout: "" },
+      code: 1,
+      stdout: "",
       stderr:
         `flagkeep: ${path} was not recognized: its first record has the members event_type, when. ` +
         "Nearest formats: amplitude (lacks user_id or device_id or amplitude_id); umami (lacks website_id, session_id, " +

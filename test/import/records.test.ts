@@ -16,29 +16,26 @@ for (const c of [
     name: "a line of PostHog's batch export, properties as text",
     format: "posthog",
     record: {
-      ...{
-        uuid,
-        event: "$autocapture",
-        distinct_id: "u",
-        timestamp: "2024-01-02 03:04:05.678000",
-        team_id: 2,
-      },
-      ...{
-        properties: `{"$current_url":"/","n":1}`,
-        elements_chain: chain,
-        created_at: "2024-01-03",
-        set: "{}",
-      },
-      ...{
-        person_id: uuid,
-        person_properties: `{"plan":"pro"}`,
-        ip: "1.2.3.4",
-        site_url: "",
-        set_once: null,
-      },
+      uuid,
+      event: "$autocapture",
+      distinct_id: "u",
+      timestamp: "2024-01-02 03:04:05.678000",
+      team_id: 2,
+      properties: `{"$current_url":"/","n":1}`,
+      elements_chain: chain,
+      created_at: "2024-01-03",
+      set: "{}",
+      person_id: uuid,
+      person_properties: `{"plan":"pro"}`,
+      ip: "1.2.3.4",
+      site_url: "",
+      set_once: null,
     },
     event: {
-      ...{ uuid, event: "$autocapture", distinct_id: "u", timestamp: "2024-01-02 03:04:05.678000" },
+      uuid,
+      event: "$autocapture",
+      distinct_id: "u",
+      timestamp: "2024-01-02 03:04:05.678000",
       properties: { $elements_chain: chain, $ip: "1.2.3.4", $current_url: "/", n: 1 },
     },
     sourceId: uuid,
@@ -47,14 +44,14 @@ for (const c of [
     name: "an event of PostHog's API",
     format: "posthog",
     record: {
-      ...{
-        id: uuid,
-        event: "a",
-        distinct_id: "u",
-        timestamp: "2024-01-02T03:04:05Z",
-        properties: { $set: { a: 1 } },
-      },
-      ...{ person: { is_identified: false }, elements: [], elements_chain: "" },
+      id: uuid,
+      event: "a",
+      distinct_id: "u",
+      timestamp: "2024-01-02T03:04:05Z",
+      properties: { $set: { a: 1 } },
+      person: { is_identified: false },
+      elements: [],
+      elements_chain: "",
     },
     event: {
       event: "a",
@@ -83,8 +80,16 @@ for (const c of [
     name: "a row of an own export",
     format: "flagkeep",
     record: {
-      ...{ uuid, event: "a", distinct_id: "u", timestamp: "t", received_at: "r", properties: `{"seq":1}` },
-      ...{ elements_chain: chain, historical: false, seq: 4, person_id: null },
+      uuid,
+      event: "a",
+      distinct_id: "u",
+      timestamp: "t",
+      received_at: "r",
+      properties: `{"seq":1}`,
+      elements_chain: chain,
+      historical: false,
+      seq: 4,
+      person_id: null,
     },
     event: {
       uuid,
@@ -99,26 +104,34 @@ for (const c of [
     name: "Amplitude",
     format: "amplitude",
     record: {
-      ...{
-        event_type: "buy",
-        user_id: null,
-        device_id: "d",
-        event_time: "2024-01-02 03:04:05.123456",
-        $insert_id: "i",
-      },
-      ...{ event_properties: { k: 1 }, user_properties: { plan: "pro" }, groups: { company: ["acme"] } },
-      ...{ ip_address: "1.2.3.4", os_name: "ios", city: "Bonn", language: "", session_id: 17 },
+      event_type: "buy",
+      user_id: null,
+      device_id: "d",
+      event_time: "2024-01-02 03:04:05.123456",
+      $insert_id: "i",
+      event_properties: { k: 1 },
+      user_properties: { plan: "pro" },
+      groups: { company: ["acme"] },
+      ip_address: "1.2.3.4",
+      os_name: "ios",
+      city: "Bonn",
+      language: "",
+      session_id: 17,
     },
     event: {
-      ...{ event: "buy", distinct_id: "d", timestamp: "2024-01-02 03:04:05.123456" },
+      event: "buy",
+      distinct_id: "d",
+      timestamp: "2024-01-02 03:04:05.123456",
       properties: {
-        ...{ k: 1, $set: { plan: "pro" }, $ip: "1.2.3.4", $os: "ios", $geoip_city_name: "Bonn" },
-        ...{
-          $device_id: "d",
-          $device_type: "Mobile",
-          $amplitude_session_id: 17,
-          $groups: { company: "acme" },
-        },
+        k: 1,
+        $set: { plan: "pro" },
+        $ip: "1.2.3.4",
+        $os: "ios",
+        $geoip_city_name: "Bonn",
+        $device_id: "d",
+        $device_type: "Mobile",
+        $amplitude_session_id: 17,
+        $groups: { company: "acme" },
       },
     },
     sourceId: "i",
@@ -131,7 +144,9 @@ for (const c of [
       properties: { time: 1704164645, distinct_id: "m", $insert_id: "i", $city: "Bonn", k: 1 },
     },
     event: {
-      ...{ event: "buy", distinct_id: "m", timestamp: 1704164645 },
+      event: "buy",
+      distinct_id: "m",
+      timestamp: 1704164645,
       properties: { $city: "Bonn", k: 1, $geoip_city_name: "Bonn" },
     },
     sourceId: "i",
@@ -211,8 +226,14 @@ test("names of members are names, whatever they mean elsewhere", () => {
 
 test("--map: other names, constants and fall-backs, inside of the properties as well", () => {
   const record = {
-    ...{ name: "a", colour: "red", properties: `{"n":1}`, x: 2, user_id: "", anonymous_id: "anon" },
-    ...{ when: { at: "2024" }, "a.b": 3 },
+    name: "a",
+    colour: "red",
+    properties: `{"n":1}`,
+    x: 2,
+    user_id: "",
+    anonymous_id: "anon",
+    when: { at: "2024" },
+    "a.b": 3,
   };
   for (const [rules, expected] of [
     [["name=event", "colour=properties.color"], { event: "a", properties: { n: 1, color: "red" } }],
@@ -246,7 +267,9 @@ test("names in capitals are those in lower case, if all are; --map accepts both"
   const lower = withFields(row, []);
   expect(detectFormat(lower)).toBe("amplitude");
   expect(mapRecord("amplitude", lower).events[0]!.event).toMatchObject({
-    ...{ event: "buy", distinct_id: "u", properties: { Plan: 1, plan: "pro" } },
+    event: "buy",
+    distinct_id: "u",
+    properties: { Plan: 1, plan: "pro" },
   });
   for (const rule of ["distinct_id=OWNER", "distinct_id=owner"]) {
     const made = withFields({ EVENT: "e", OWNER: "u" }, [fieldRule(rule)!]);
@@ -258,7 +281,8 @@ test("names in capitals are those in lower case, if all are; --map accepts both"
 });
 
 test("Amplitude: the address with its query, and empty objects that a table has as text", () => {
-  const [url, location] = ["[Amplitude] Page URL", "[Amplitude] Page Location"];
+  const url = "[Amplitude] Page URL";
+  const location = "[Amplitude] Page Location";
   const current = (event_properties: JsonObject) => {
     const record = { event_type: "x", user_id: "u", group_properties: "{}", groups: "{}", event_properties };
     const { properties } = mapRecord("amplitude", record).events[0]!.event;
@@ -310,6 +334,8 @@ test("Snowplow: numbers are numbers with a header, without one, and in JSON", ()
     expect(
       JSON.parse(JSON.stringify(mapRecord("snowplow", record).events[0]!.event.properties)),
     ).toMatchObject({
-      ...{ value: 2.5, $viewport_width: 800, pp_xoffset_max: "x" },
+      value: 2.5,
+      $viewport_width: 800,
+      pp_xoffset_max: "x",
     });
 });

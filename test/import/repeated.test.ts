@@ -25,16 +25,29 @@ function idsOf(format: RecordFormat, records: readonly JsonObject[]): string[] {
 
 describe("an id of the source counts with time, name and person", () => {
   const mixpanel = (event: string, distinct_id: string, time: number) => ({
-    ...{ event, properties: { distinct_id, time, $insert_id: "order-7" } },
+    event,
+    properties: { distinct_id, time, $insert_id: "order-7" },
   });
   const segment = (type: string, event: string, userId: string, timestamp: string) => ({
-    ...{ type, event, userId, timestamp, messageId: "m", properties: {} },
+    type,
+    event,
+    userId,
+    timestamp,
+    messageId: "m",
+    properties: {},
   });
   const amplitude = (event_type: string, user_id: string, device_id: string, event_time: string) => ({
-    ...{ event_type, user_id, device_id, event_time, $insert_id: "i" },
+    event_type,
+    user_id,
+    device_id,
+    event_time,
+    $insert_id: "i",
   });
   const table = (event: string, distinct_id: string, timestamp: string) => ({
-    ...{ event, distinct_id, timestamp, $insert_id: "0190f3a4-5c11-7000-8000-000000000001" },
+    event,
+    distinct_id,
+    timestamp,
+    $insert_id: "0190f3a4-5c11-7000-8000-000000000001",
   });
   for (const [format, records] of [
     [
@@ -91,7 +104,10 @@ describe("an id of the source counts with time, name and person", () => {
 
 describe("without an id the content counts, and how many equal records there are", () => {
   const ga4 = (more: JsonObject = {}) => ({
-    ...{ event_name: "e", event_timestamp: "1714557600000001", user_pseudo_id: "p", stream_id: "1" },
+    event_name: "e",
+    event_timestamp: "1714557600000001",
+    user_pseudo_id: "p",
+    stream_id: "1",
     event_params: [
       { key: "a", value: { string_value: "x", int_value: null } },
       { key: "n", value: { int_value: "5", string_value: null } },
@@ -130,7 +146,8 @@ describe("without an id the content counts, and how many equal records there are
   });
 
   test("two equal rows are two events, and the same two in another order", () => {
-    const [one, other] = [ga4(), ga4({ event_name: "f" })];
+    const one = ga4();
+    const other = ga4({ event_name: "f" });
     const ids = idsOf("ga4", [one, one, other]);
     expect(new Set(ids).size).toBe(3);
     expect(idsOf("ga4", [other, one, one]).sort()).toEqual(ids.toSorted());
@@ -149,8 +166,14 @@ describe("without an id the content counts, and how many equal records there are
 
   test("rows of Plausible: lists, numbers and filling as each writer has them", () => {
     const row = (more: JsonObject): JsonObject => ({
-      ...{ timestamp: "2024-05-01 10:00:00", name: "pageview", user_id: "17446744073709551615" },
-      ...{ hostname: "x.example", pathname: "/a", site_id: 1, country_code: "DE", ...more },
+      timestamp: "2024-05-01 10:00:00",
+      name: "pageview",
+      user_id: "17446744073709551615",
+      hostname: "x.example",
+      pathname: "/a",
+      site_id: 1,
+      country_code: "DE",
+      ...more,
     });
     const [first, ...others] = [
       row({ "meta.key": ["plan", "it's"], "meta.value": ["pro", "1"], revenue_source_amount: 12.5 }),
@@ -265,7 +288,8 @@ describe("what an older version has loaded is recognized", () => {
 
   test("by source id, if name and person are the same", async () => {
     const record = (event: string, distinct_id: string) => ({
-      ...{ event, properties: { distinct_id, time: 1760000000, $insert_id: "order-7" } },
+      event,
+      properties: { distinct_id, time: 1760000000, $insert_id: "order-7" },
     });
     const { server, project } = await withOldEvents([["mixpanel", record("Placed", "u1"), "Placed", "u1"]]);
     await using _ = server;
@@ -277,7 +301,10 @@ describe("what an older version has loaded is recognized", () => {
 
   test("under the time of Matomo that was not corrected", async () => {
     const visit = {
-      ...{ idSite: "1", idVisit: "7", visitorId: "v", firstActionTimestamp: 1760000000 },
+      idSite: "1",
+      idVisit: "7",
+      visitorId: "v",
+      firstActionTimestamp: 1760000000,
       actionDetails: [{ type: "action", url: "https://x.example/", timestamp: 1760007200 }],
     };
     const server = await ServerProcess.start();
@@ -298,15 +325,17 @@ describe("what an older version has loaded is recognized", () => {
 
   test("of Matomo by position in the visit; now the page view counts", async () => {
     const action = (idpageview: string, second: number) => ({
-      ...{
-        type: "action",
-        url: `https://x.example/${idpageview}`,
-        idpageview,
-        timestamp: 1760000000 + second,
-      },
+      type: "action",
+      url: `https://x.example/${idpageview}`,
+      idpageview,
+      timestamp: 1760000000 + second,
     });
     const visit = (...actionDetails: JsonObject[]) => ({
-      ...{ idSite: "1", idVisit: "7", visitorId: "v", firstActionTimestamp: 1760000000, actionDetails },
+      idSite: "1",
+      idVisit: "7",
+      visitorId: "v",
+      firstActionTimestamp: 1760000000,
+      actionDetails,
     });
     const source = { name: "action", ids: [undefined, "v"] };
     const uuid = getEventId({ event: {}, sourceId: "matomo:1:7:0", source }, 1760000000e6, () => 1);
@@ -331,8 +360,14 @@ describe("what an older version has loaded is recognized", () => {
 
   test("by the content as version 0.2 wrote it, with its number among equal records", async () => {
     const row = {
-      ...{ timestamp: "2024-05-01 10:00:00", name: "pageview", user_id: "17", hostname: "x.example" },
-      ...{ pathname: "/a", "meta.key": "['plan']", "meta.value": "['pro']", site_id: 1 },
+      timestamp: "2024-05-01 10:00:00",
+      name: "pageview",
+      user_id: "17",
+      hostname: "x.example",
+      pathname: "/a",
+      "meta.key": "['plan']",
+      "meta.value": "['pro']",
+      site_id: 1,
     };
     const { timestamp: _, ...content } = row;
     // Source: version 0.2, which made the UUIDs of this row in CSV.
@@ -377,7 +412,10 @@ describe("counts that are spilled to the disk", () => {
 test("GA4: the rows of intraday tables are those of the daily table, also in one import", async () => {
   const project = await SampleProject.create();
   const row = (n: number, more: object) => ({
-    ...{ event_name: "e", event_timestamp: `${1714557600000000 + n}`, user_pseudo_id: "d", ...more },
+    event_name: "e",
+    event_timestamp: `${1714557600000000 + n}`,
+    user_pseudo_id: "d",
+    ...more,
     event_params: [{ key: "n", value: { int_value: `${n}` } }],
   });
   // Two equal rows of one table are two events.

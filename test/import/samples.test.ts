@@ -81,15 +81,22 @@ test("03: a customer's own properties take precedence; campaigns and page calls 
   const [video, page] = await project.events();
   expect(video).toMatchObject({ event: "Video Played", distinct_id: "u1" });
   expect(video!.properties).toMatchObject({
-    ...{ title: "Dune", $current_url: "app://own" },
-    ...{ utm_source: "news", utm_medium: "email", utm_campaign: "may" },
+    title: "Dune",
+    $current_url: "app://own",
+    utm_source: "news",
+    utm_medium: "email",
+    utm_campaign: "may",
     // Nothing is lost: what the page said stays under its own name.
-    ...{ context_page_title: "My page", context_page_url: "https://x.example/" },
+    context_page_title: "My page",
+    context_page_url: "https://x.example/",
   });
   expect(page).toMatchObject({ event: "$pageview", distinct_id: "a2" });
   expect(page!.properties).toMatchObject({
-    ...{ $current_url: "https://x.example/pricing", $pathname: "/pricing", $host: "x.example" },
-    ...{ name: "Pricing", category: "Marketing" },
+    $current_url: "https://x.example/pricing",
+    $pathname: "/pricing",
+    $host: "x.example",
+    name: "Pricing",
+    category: "Marketing",
   });
 });
 
@@ -107,14 +114,20 @@ test("05: deleted and superseded rows of persons", async () => {
   const project = await Project.create();
   const summary = await project.load("05-posthog-persons-deleted.jsonl");
   expect(summary).toMatchObject({
-    ...{ read: 5, accepted: 2, duplicate: 0, rejected: 0 },
+    read: 5,
+    accepted: 2,
+    duplicate: 0,
+    rejected: 0,
     left_out: { superseded: 2, "deleted in the source": 1 },
   });
   const persons = await project.persons();
   expect(persons).toMatchObject([{ ids: ["pd1", "pd2"], properties: { v: 2 } }]);
   expect(JSON.stringify(persons)).not.toContain("gone");
   expect(await project.load("05-posthog-persons-deleted.jsonl")).toMatchObject({
-    ...{ read: 5, accepted: 0, duplicate: 2, made: 0 },
+    read: 5,
+    accepted: 0,
+    duplicate: 2,
+    made: 0,
   });
 });
 
@@ -158,11 +171,16 @@ test("09: GA4's campaign of the event, and the first one of the person", async (
   await project.load("09-ga4-traffic-source.json");
   const [event] = await project.events();
   expect(event!.properties).toMatchObject({
-    ...{ utm_source: "news", utm_medium: "email", utm_campaign: "may", gclid: "G1" },
+    utm_source: "news",
+    utm_medium: "email",
+    utm_campaign: "may",
+    gclid: "G1",
   });
   const [person] = await project.persons();
   expect(person!.properties).toMatchObject({
-    ...{ $initial_utm_source: "google", $initial_utm_medium: "cpc", $initial_utm_campaign: "brand" },
+    $initial_utm_source: "google",
+    $initial_utm_medium: "cpc",
+    $initial_utm_campaign: "brand",
   });
 });
 
@@ -172,9 +190,17 @@ test("11: Amplitude's web events", async () => {
   expect(summary.not_taken).toMatchObject({ app: expect.any(Number), client_event_time: expect.any(Number) });
   const [view] = await project.events("event = '$pageview'");
   expect(view!.properties).toMatchObject({
-    ...{ $current_url: "https://x.example/p?a=1", $pathname: "/p", $host: "x.example", title: "P" },
-    ...{ $browser: "Chrome", $browser_version: "124", $os: "Windows", $device_type: "Desktop" },
-    ...{ $referrer: "https://r.example/", utm_source: "news", "[Amplitude] Page Path": "/p" },
+    $current_url: "https://x.example/p?a=1",
+    $pathname: "/p",
+    $host: "x.example",
+    title: "P",
+    $browser: "Chrome",
+    $browser_version: "124",
+    $os: "Windows",
+    $device_type: "Desktop",
+    $referrer: "https://r.example/",
+    utm_source: "news",
+    "[Amplitude] Page Path": "/p",
   });
   const all = JSON.stringify([await project.events(), await project.persons()]);
   expect(all).not.toContain("EMPTY");
@@ -191,7 +217,10 @@ test("11: Mixpanel's web events", async () => {
   expect(summary.not_taken).toMatchObject({ $mp_api_endpoint: 1, mp_processing_time_ms: 1 });
   const [view] = await project.events("event = '$pageview'");
   expect(view!.properties).toMatchObject({
-    ...{ $geoip_subdivision_1_name: "Land Berlin", title: "T", utm_source: "g", mp_lib: "web" },
+    $geoip_subdivision_1_name: "Land Berlin",
+    title: "T",
+    utm_source: "g",
+    mp_lib: "web",
   });
   expect(await project.events("event = 'deleted'")).toEqual([]);
   expect(await project.events("event = 'orig'")).toMatchObject([{ distinct_id: "9f2-abc" }]);
@@ -206,8 +235,13 @@ test("12: Matomo's dimensions, campaigns and items", async () => {
   const events = await project.events();
   for (const { properties } of events) {
     expect(properties).toMatchObject({
-      ...{ dimension1: "premium", utm_campaign: "spring", utm_source: "goog", utm_term: "kw" },
-      ...{ resolution: "1024x768", $screen_width: 1024, customVariables: expect.any(Object) },
+      dimension1: "premium",
+      utm_campaign: "spring",
+      utm_source: "goog",
+      utm_term: "kw",
+      resolution: "1024x768",
+      $screen_width: 1024,
+      customVariables: expect.any(Object),
     });
   }
   const of = (name: string) => events.find(({ event }) => event === name)!.properties;
@@ -223,8 +257,12 @@ test("12: Umami's click ids and addresses", async () => {
   const [view] = await project.events();
   expect(view).toMatchObject({ event: "$pageview", distinct_id: "s1" });
   expect(view!.properties).toMatchObject({
-    ...{ gclid: "G1", fbclid: "F1", $referrer: "https://google.com?term=x" },
-    ...{ $current_url: "https://x.example/a?q=1", $session_id: "v1", $device_id: "s1" },
+    gclid: "G1",
+    fbclid: "F1",
+    $referrer: "https://google.com?term=x",
+    $current_url: "https://x.example/a?q=1",
+    $session_id: "v1",
+    $device_id: "s1",
   });
 });
 

@@ -73,10 +73,8 @@ async function load(name: string, form: FileForm, { table = "records", records }
   mkdirSync(join(folder, `${id}`));
   const path = join(folder, `${id}`, `${table}.${form}`);
   await writers[form](path, records);
-  const [dry, summary] = [
-    await run("import", path, "--project", `${id}`, "--dry-run"),
-    await run("import", path, "--project", `${id}`),
-  ];
+  const dry = await run("import", path, "--project", `${id}`, "--dry-run");
+  const summary = await run("import", path, "--project", `${id}`);
   const query = async (sql: string) => (await run("query", sql, "--project", `${id}`)).rows;
   return { dry, summary, query };
 }

@@ -16,7 +16,10 @@ function getFile(folder: string): string {
   const path = join(folder, "events.ndjson");
   const lines = Array.from({ length: records }, (_, n) =>
     JSON.stringify({
-      ...{ uuid: uuidOf(n), event: "seen", distinct_id: "a", timestamp: "2026-01-01T00:00:00Z" },
+      uuid: uuidOf(n),
+      event: "seen",
+      distinct_id: "a",
+      timestamp: "2026-01-01T00:00:00Z",
       properties: { n },
     }),
   );
@@ -28,14 +31,20 @@ function run(target: ImportClient, files?: string, onRecords: () => void = () =>
   const folder = temporaryFolder();
   const nothing = () => undefined;
   return importAll({
-    ...{
-      source: files ?? getFile(folder),
-      projectId: 1,
-      dataDir: folder,
-      stateFolder: join(folder, "state"),
-    },
-    ...{ format: "auto", fields: [], isLinking: false, isDryRun: false, isResumed: false, maxRejects: 10 },
-    ...{ onBytes: nothing, onRecords, onReject: nothing, onFormat: nothing },
+    source: files ?? getFile(folder),
+    projectId: 1,
+    dataDir: folder,
+    stateFolder: join(folder, "state"),
+    format: "auto",
+    fields: [],
+    isLinking: false,
+    isDryRun: false,
+    isResumed: false,
+    maxRejects: 10,
+    onBytes: nothing,
+    onRecords,
+    onReject: nothing,
+    onFormat: nothing,
     target,
   });
 }
@@ -100,12 +109,16 @@ test("four batches at most, sent one after the other in order", async () => {
 test("of many files so many bytes at most are under way", async () => {
   const folder = join(temporaryFolder(), "files");
   mkdirSync(folder);
-  const [files, bytesOfEach] = [40, 2 * 1024 * 1024];
+  const files = 40;
+  const bytesOfEach = 2 * 1024 * 1024;
   for (let n = 0; n < files; n++)
     writeFileSync(
       join(folder, `${n}.ndjson`),
       JSON.stringify({
-        ...{ uuid: uuidOf(n), event: "seen", distinct_id: "a", timestamp: "2026-01-01T00:00:00Z" },
+        uuid: uuidOf(n),
+        event: "seen",
+        distinct_id: "a",
+        timestamp: "2026-01-01T00:00:00Z",
         properties: { n, filler: "x".repeat(bytesOfEach) },
       }),
     );

@@ -52,12 +52,19 @@ test("a file is sent, loaded and summed up; what is no event can be read back; t
   );
   expect(status).toBe(201);
   expect(body).toMatchObject({
-    ...{ origin: "upload", project_id: 1, name: "old_events.ndjson.gz", format: "auto", dry_run: false },
-    ...{ received_bytes: file.length, created_by: 1 },
+    origin: "upload",
+    project_id: 1,
+    name: "old_events.ndjson.gz",
+    format: "auto",
+    dry_run: false,
+    received_bytes: file.length,
+    created_by: 1,
   });
   const run = await ended(body.id);
   expect(run).toMatchObject({
-    ...{ state: "done", error: null, progress: { records: 23, rejected: 1, total_bytes: file.length } },
+    state: "done",
+    error: null,
+    progress: { records: 23, rejected: 1, total_bytes: file.length },
     summary: { read: 23, accepted: 22, rejected: 1, complete: true },
   });
   expect(run.summary.reject_files).toBeUndefined();
@@ -131,7 +138,8 @@ test("in parts, cancelled, stopped with the server, and gone on with: all of it 
       body: { received_bytes: Math.min(offset + part, file.length) },
     });
     expect(await send(`${one}parts/?offset=${offset}`, "x")).toMatchObject({
-      ...{ status: 409, body: { code: "wrong_offset" } },
+      status: 409,
+      body: { code: "wrong_offset" },
     });
   }
   const tooLarge = await send(`${one}parts/?offset=${file.length}`, new Uint8Array(1024 * 1024 + 1));
@@ -217,7 +225,10 @@ test("an import on the command line is seen, too", async () => {
   await flagkeep(["import", join(folder, "mine.ndjson"), "--data-dir", server.dataDir, "--project", "1"]);
   const [run] = (await read(imports)).results;
   expect(run).toMatchObject({
-    ...{ origin: "command_line", name: "mine.ndjson", state: "done", created_by: null },
+    origin: "command_line",
+    name: "mine.ndjson",
+    state: "done",
+    created_by: null,
     progress: { records: 3, rejected: 0 },
   });
   expect((await send(`${imports}${run.id}/cancel/`, "{}")).body.detail).toBe(

@@ -21,7 +21,10 @@ interface Circumstances {
 }
 
 const usual: Circumstances = {
-  ...{ anonymizeIps: false, clientIp: "192.0.2.7", rule: "drop", query: {} },
+  anonymizeIps: false,
+  clientIp: "192.0.2.7",
+  rule: "drop",
+  query: {},
 };
 
 /** What becomes of a body on one of the roads, as text. */
@@ -158,7 +161,9 @@ test("a text of another request is never taken for this one's", () => {
 });
 
 test("wild bodies", async () => {
-  let [copied, accepted, refused] = [0, 0, 0];
+  let copied = 0;
+  let accepted = 0;
+  let refused = 0;
   const circumstances = fc.record({
     anonymizeIps: fc.boolean(),
     clientIp: fc.constantFrom(undefined, "192.0.2.7", "2001:db8::7"),

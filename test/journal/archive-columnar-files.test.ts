@@ -22,11 +22,12 @@ describe("files are rewritten in columnar form when idle", () => {
   const eventLines = (first: number) =>
     Array.from({ length: 10_000 }, (_, n) =>
       JSON.stringify({
-        ...{ seq: first + n, project_id: 1, uuid: crypto.randomUUID(), event: `event-${n % 7}` },
-        ...{
-          distinct_id: `user-${(n * 7919) % 5_000}`,
-          noise: Buffer.from(crypto.randomUUID()).toString("base64"),
-        },
+        seq: first + n,
+        project_id: 1,
+        uuid: crypto.randomUUID(),
+        event: `event-${n % 7}`,
+        distinct_id: `user-${(n * 7919) % 5_000}`,
+        noise: Buffer.from(crypto.randomUUID()).toString("base64"),
         properties: { price: (n * 31) % 997, city: ["Köln", "Łódź", "東京"][n % 3], page: (n * 17) % 211 },
       }),
     );
@@ -71,7 +72,8 @@ describe("files are rewritten in columnar form when idle", () => {
   });
 
   test("not while events wait, and with pauses while they come in", async () => {
-    let [waiting, loadedAt] = [1, 0];
+    let waiting = 1;
+    let loadedAt = 0;
     const settings = { waitingBytes: () => waiting, lastLoadedAt: () => loadedAt };
     const { archive } = openArchive(settings);
     await threeFiles(archive);

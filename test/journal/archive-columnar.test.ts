@@ -8,8 +8,11 @@ import { decodeColumnar, encodeColumnar } from "../../src/journal/archive-column
 const columnar = (text: Buffer) => Buffer.concat([...encodeColumnar(text)]);
 const line = (n: number) =>
   JSON.stringify({
-    ...{ seq: n, uuid: Bun.randomUUIDv7(), event: n % 3 === 0 ? "$pageview" : 'click, "now":' },
-    ...{ distinct_id: `user-${n % 50}`, time: 1_700_000_000_000 + n * 17 },
+    seq: n,
+    uuid: Bun.randomUUIDv7(),
+    event: n % 3 === 0 ? "$pageview" : 'click, "now":',
+    distinct_id: `user-${n % 50}`,
+    time: 1_700_000_000_000 + n * 17,
     properties: {
       $os: "Linux",
       price: (n * 7919) % 1_000,

@@ -13,9 +13,18 @@ test("the server starts, loads the rest, names file and range, and the doctor sa
   const lines = (first: number, projectId: number) =>
     Array.from({ length: 5 }, (_, n) =>
       JSON.stringify({
-        ...{ seq: first + n, project_id: projectId, uuid: Bun.randomUUIDv7(), event: `e${first + n}` },
-        ...{ distinct_id: "someone", time: 1.7e15, received: 1.7e15, historical: false, mode: "full" },
-        ...{ made_uuid: false, elements_chain: null, properties: {} },
+        seq: first + n,
+        project_id: projectId,
+        uuid: Bun.randomUUIDv7(),
+        event: `e${first + n}`,
+        distinct_id: "someone",
+        time: 1.7e15,
+        received: 1.7e15,
+        historical: false,
+        mode: "full",
+        made_uuid: false,
+        elements_chain: null,
+        properties: {},
       }),
     );
   const journal = join(dataDir, "journal");

@@ -26,7 +26,9 @@ test("loadableBytes is the inverse of bytesNeededToLoad, with a margin", () => {
 });
 
 test("new entries need their own space and the space to load them", () => {
-  const [reserve, unloaded, unwritten] = [100 * MiB, 20 * MiB, 30 * MiB];
+  const reserve = 100 * MiB;
+  const unloaded = 20 * MiB;
+  const unwritten = 30 * MiB;
   const before = bytesNeededToAccept(reserve, { unloaded, unwritten });
   expect(before).toBeGreaterThan(reserve + bytesNeededToLoad(unloaded) + unwritten);
   expect(bytesNeededToAccept(reserve, { unloaded: unloaded + MiB, unwritten }) - before).toBe(2.5 * MiB);

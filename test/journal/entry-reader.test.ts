@@ -40,8 +40,14 @@ const written = (
   );
 
 const usualParts = {
-  ...{ uuid: "0190f0e2-7a11-7b5e-8d4a-5f0c1ab2c3d4", hasMadeUuid: false, name: "seen", distinctId: "a" },
-  ...{ time: 1, mode: "full" as const, elementsChain: null, properties: {} },
+  uuid: "0190f0e2-7a11-7b5e-8d4a-5f0c1ab2c3d4",
+  hasMadeUuid: false,
+  name: "seen",
+  distinctId: "a",
+  time: 1,
+  mode: "full" as const,
+  elementsChain: null,
+  properties: {},
 };
 
 test("any event is read as it was written", () => {
@@ -97,8 +103,13 @@ test("of a segment the entries are read, notes among them, and what else it has 
   expect(entries).toMatchObject([
     { kind: "event", seq: 1 },
     ...["warning", "drop", "person_deleted"].map((kind, index) => ({
-      ...{ kind, seq: index + 2, projectId: 7, type: "some", details: { of: kind } },
-      ...{ receivedMicros: 1_767_225_600_000_000, historical: true },
+      kind,
+      seq: index + 2,
+      projectId: 7,
+      type: "some",
+      details: { of: kind },
+      receivedMicros: 1_767_225_600_000_000,
+      historical: true,
     })),
   ]);
   expect(entries).toHaveLength(4);
@@ -133,8 +144,14 @@ test.each([
 ])("refused: %s", (_, spoil) => {
   const uuid = "0190f0e2-7a11-7b5e-8d4a-5f0c1ab2c3d4";
   const line = new EntryWriter(1, 2, false).event({
-    ...{ uuid, hasMadeUuid: false, name: "seen", distinctId: "a", time: 1, mode: "full" },
-    ...{ elementsChain: null, properties: '{"a":1}' },
+    uuid,
+    hasMadeUuid: false,
+    name: "seen",
+    distinctId: "a",
+    time: 1,
+    mode: "full",
+    elementsChain: null,
+    properties: '{"a":1}',
   });
   const spoilt = `{"seq":1,${spoil(line)}`;
   expect(decodeEntries(Buffer.from(`${spoilt}\n`), 0)).toEqual({ entries: [], refused: [spoilt] });

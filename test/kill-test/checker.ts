@@ -55,7 +55,11 @@ export function judge(log: Iterable<Sent>, stored: Iterable<Stored>): Verdict {
   const verdict: Verdict = {
     acknowledged: 0,
     stored: 0,
-    ...{ lost: none(), doubled: none(), invented: none(), changed: none(), disordered: none() },
+    lost: none(),
+    doubled: none(),
+    invented: none(),
+    changed: none(),
+    disordered: none(),
   };
   const sent = new Map<string, Event & { sender: string; isAcknowledged: boolean; isHistory: boolean }>();
   for (const { sender, historical, outcome, events } of log) {

@@ -39,7 +39,8 @@ const senders = 6;
 const batchMax = 40;
 const textMax = 900;
 /** A round lasts so long, at random, before everything is killed. */
-const [roundMsMin, roundMsMax] = [100, 1_500];
+const roundMsMin = 100;
+const roundMsMax = 1_500;
 
 /** Sends one request after the other until the server is gone; each is written down as soon as its outcome is known. */
 class Sender {
@@ -60,7 +61,9 @@ class Sender {
         isUp = false;
       }
       const sent: Sent = {
-        ...{ sender: this.name, historical: this.historical, outcome },
+        sender: this.name,
+        historical: this.historical,
+        outcome,
         events: events.map(({ id, number, text }) => ({ id, number, digest: digestOf(text) })),
       };
       appendFileSync(logFile, `${JSON.stringify(sent)}\n`);

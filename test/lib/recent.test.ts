@@ -3,7 +3,8 @@
 import { expect, test } from "bun:test";
 import { BoundedCache } from "../../src/lib/bounded-cache.ts";
 
-const [owner, other] = [{}, {}];
+const owner = {};
+const other = {};
 
 test("an entry belongs to its owner", () => {
   const recent = new BoundedCache<object, string>(100_000, () => 0);

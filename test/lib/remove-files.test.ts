@@ -50,7 +50,8 @@ describe("removing files sparingly", () => {
 
   test("a file with another name keeps its content there", async () => {
     const folder = temporaryFolder();
-    const [path, other] = [join(folder, "copies", "segment"), join(folder, "segment")];
+    const path = join(folder, "copies", "segment");
+    const other = join(folder, "segment");
     mkdirSync(join(folder, "copies"));
     writeFileSync(path, new Uint8Array(9 * MiB));
     linkSync(path, other);

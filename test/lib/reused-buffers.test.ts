@@ -22,7 +22,8 @@ test("a file is read as it is, also into memory that held a longer one", async (
 
 test("what is taken is nobody else's until it may be used again", () => {
   const buffers = new ReusedBuffers(8 * MiB);
-  const [first, second] = [buffers.take(100), buffers.take(100)];
+  const first = buffers.take(100);
+  const second = buffers.take(100);
   expect(first.buffer).not.toBe(second.buffer);
   buffers.reuse();
   const again = [buffers.take(100), buffers.take(100), buffers.take(100)].map(({ buffer }) => buffer);
@@ -44,7 +45,9 @@ test("no more is kept than allowed, and nothing once it is given back", () => {
 
 test("one is given back alone, as long as there is room", () => {
   const buffers = new ReusedBuffers(3 * MiB);
-  const [first, second, third] = [buffers.take(2 * MiB), buffers.take(MiB), buffers.take(MiB)];
+  const first = buffers.take(2 * MiB);
+  const second = buffers.take(MiB);
+  const third = buffers.take(MiB);
   buffers.recycle(second);
   expect(buffers.take(MiB).buffer).toBe(second.buffer);
   for (const one of [first, third, second, first]) buffers.recycle(one);

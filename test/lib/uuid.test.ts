@@ -4,7 +4,8 @@ import { expect, test } from "bun:test";
 import { orderedUuid } from "../../src/lib/uuid.ts";
 
 test("ids of one millisecond sort in their order, whatever is made for other times in between", () => {
-  const [time, other] = [new Date("2026-03-01T12:00:00Z"), new Date("2026-03-02T12:00:00Z")];
+  const time = new Date("2026-03-01T12:00:00Z");
+  const other = new Date("2026-03-02T12:00:00Z");
   const ids = Array.from({ length: 10_000 }, () => {
     orderedUuid(other);
     return orderedUuid(time);

@@ -116,8 +116,12 @@ describe("unknown arguments", () => {
   test("names that a caller chooses are no arguments: properties, groups, payloads", async () => {
     const properties = { anything: 1, rolloutPercentage: 2 };
     const explained = await done("explain_flag", {
-      ...{ key: "subject", distinct_id: "kim", person_properties: properties, device_id: "d" },
-      ...{ groups: { company: "acme" }, group_properties: { company: properties } },
+      key: "subject",
+      distinct_id: "kim",
+      person_properties: properties,
+      device_id: "d",
+      groups: { company: "acme" },
+      group_properties: { company: properties },
     });
     expect(explained.flag_key).toBe("subject");
     await done("update_flag", { key: "subject", filters: { payloads: { true: { any: "thing" } } } });
@@ -144,16 +148,26 @@ describe("unknown arguments", () => {
 describe("what flags have", () => {
   test("tags and experience continuity are created, changed and listed by", async () => {
     const made = await done("create_flag", {
-      ...{ key: "kept", tags: ["Payments", "beta"], ensure_experience_continuity: true },
-      ...{ evaluation_runtime: "server", evaluation_contexts: ["beta"], rollout_percentage: 30 },
+      key: "kept",
+      tags: ["Payments", "beta"],
+      ensure_experience_continuity: true,
+      evaluation_runtime: "server",
+      evaluation_contexts: ["beta"],
+      rollout_percentage: 30,
     });
     expect(made).toMatchObject({
-      ...{ tags: ["beta", "payments"], ensure_experience_continuity: true },
-      ...{ evaluation_runtime: "server", evaluation_contexts: ["beta"], rollout_percentage: 30 },
+      tags: ["beta", "payments"],
+      ensure_experience_continuity: true,
+      evaluation_runtime: "server",
+      evaluation_contexts: ["beta"],
+      rollout_percentage: 30,
     });
     expect((await done("list_flags", { tags: ["beta"] })).results).toMatchObject([{ key: "kept" }]);
     const changed = await done("update_flag", {
-      ...{ key: "kept", tags: ["payments"], ensure_experience_continuity: false, note: "as agreed" },
+      key: "kept",
+      tags: ["payments"],
+      ensure_experience_continuity: false,
+      note: "as agreed",
     });
     expect(changed).toMatchObject({ tags: ["payments"], ensure_experience_continuity: false });
     expect((await done("list_flags", { tags: ["beta"] })).count).toBe(0);
@@ -166,11 +180,16 @@ describe("what flags have", () => {
     const filters = {
       groups: [
         {
-          ...{ properties: [{ key: "plan", value: ["pro"], operator: "exact", type: "person", label: "x" }] },
-          ...{ rollout_percentage: 50, variant: null, sort_key: "a", description: null },
+          properties: [{ key: "plan", value: ["pro"], operator: "exact", type: "person", label: "x" }],
+          rollout_percentage: 50,
+          variant: null,
+          sort_key: "a",
+          description: null,
         },
       ],
-      ...{ multivariate: null, payloads: {}, aggregation_group_type_index: null },
+      multivariate: null,
+      payloads: {},
+      aggregation_group_type_index: null,
     };
     const made = await done("create_flag", { key: "sent-back", filters });
     await done("update_flag", { key: "sent-back", filters: made.filters });
@@ -183,7 +202,8 @@ describe("what flags have", () => {
     const deleted = await done("list_flags", { deleted: true, search: "comes-back" });
     expect(deleted.results).toMatchObject([{ id: made.id, key: "comes-back", deleted: true }]);
     expect(await call("delete_flag", { key: "comes-back" })).toEqual({
-      ...{ text: "Flag comes-back does not exist.", isError: true },
+      text: "Flag comes-back does not exist.",
+      isError: true,
     });
     const restored = await done("restore_flag", { key: "comes-back" });
     expect(restored).toMatchObject({
@@ -193,7 +213,8 @@ describe("what flags have", () => {
       rollout_percentage: 20,
     });
     expect(await call("restore_flag", { key: "comes-back" })).toEqual({
-      ...{ text: "Deleted flag comes-back does not exist.", isError: true },
+      text: "Deleted flag comes-back does not exist.",
+      isError: true,
     });
   });
 
@@ -209,7 +230,9 @@ describe("what flags have", () => {
     expect(await done("update_flag", { key: "again", deleted: false })).toMatchObject({ id: ids[2] });
     expect(await done("update_flag", { key: "again-2", deleted: true })).toMatchObject({ deleted: true });
     expect(await done("update_flag", { key: "again-2", deleted: false, name: "back" })).toMatchObject({
-      ...{ id: ids[1], deleted: false, name: "back" },
+      id: ids[1],
+      deleted: false,
+      name: "back",
     });
   });
 
@@ -217,7 +240,8 @@ describe("what flags have", () => {
     const needed = await done("create_flag", { key: "needed" });
     const property = { key: String(needed.id), type: "flag", operator: "flag_evaluates_to", value: true };
     await done("create_flag", {
-      ...{ key: "needs", filters: { groups: [{ properties: [property], rollout_percentage: 100 }] } },
+      key: "needs",
+      filters: { groups: [{ properties: [property], rollout_percentage: 100 }] },
     });
     const { isError, text } = await call("delete_flag", { key: "needed" });
     expect([isError, text]).toEqual([true, expect.stringContaining("needs")]);

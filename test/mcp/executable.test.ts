@@ -281,7 +281,9 @@ async function callOverHttp(
       Accept: "application/json, text/event-stream",
     },
     body: JSON.stringify({
-      ...{ jsonrpc: "2.0", id: 1, method: "tools/call" },
+      jsonrpc: "2.0",
+      id: 1,
+      method: "tools/call",
       params: { name: tool, arguments: args },
     }),
   });

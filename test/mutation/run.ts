@@ -156,7 +156,10 @@ async function passes(tests: string[], msMax = Number.POSITIVE_INFINITY): Promis
   // Tests that are ended leave their files behind.
   const folder = mkdtempSync(join(copy, "tmp-"));
   const child = Bun.spawn([process.execPath, "test", "--bail", "--timeout", "60000", ...tests], {
-    ...{ cwd: copy, stdout: "ignore", stderr: "ignore", killSignal: "SIGKILL" },
+    cwd: copy,
+    stdout: "ignore",
+    stderr: "ignore",
+    killSignal: "SIGKILL",
     env: { ...process.env, TMPDIR: folder },
     ...(Number.isFinite(msMax) ? { timeout: Math.ceil(Math.max(testMsMin, msMax)) } : {}),
   });

@@ -12,6 +12,7 @@ test("flags are not ready while those of another history are replaced", () => {
     readinessStates({ ...sources, copying }).find(({ role }) => role === "flags");
   expect(flags(undefined)).toMatchObject({ ready: true, reason: null });
   expect(flags({ done: 500, total: 12_000 })).toMatchObject({
-    ...{ ready: false, reason: "Copying flags and keys: 500 of about 12000 rows." },
+    ready: false,
+    reason: "Copying flags and keys: 500 of about 12000 rows.",
   });
 });

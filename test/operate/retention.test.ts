@@ -65,12 +65,14 @@ describe("a clock that jumps ahead", () => {
   });
   const day = 86_400_000;
   const start = Date.parse("2026-03-31T17:45:00Z");
-  let [clock, elapsed] = [start, 0];
+  let clock = start;
+  let elapsed = 0;
   let looks = 0;
   const warnings: unknown[] = [];
   const began = () => {
     const retention = new Retention({
-      ...{ dataDir: folder, rules: settings["events-retention"].parse("30d") },
+      dataDir: folder,
+      rules: settings["events-retention"].parse("30d"),
       projects: () => [{ id: 1, eventsRetentionDays: null }],
       remove: async () => {
         looks += 1;
@@ -78,7 +80,8 @@ describe("a clock that jumps ahead", () => {
       },
       isCaughtUp: async () => true,
       log: { info: () => undefined, warn: (facts: unknown) => void warnings.push(facts) },
-      ...{ now: () => clock, elapsed: () => elapsed },
+      now: () => clock,
+      elapsed: () => elapsed,
     });
     made.push(retention);
     return retention;
@@ -127,7 +130,8 @@ test("everything older goes, whatever it is, and stays away when the event store
   const first = await ServerProcess.start({ directory });
   const day = 86_400_000;
   const item = (event: string, daysAgo: number) => ({
-    ...{ event, distinct_id: "kim" },
+    event,
+    distinct_id: "kim",
     timestamp: new Date(Date.now() - daysAgo * day).toISOString(),
   });
   await first.batch([item("old", 60), item("older", 400), item("kept", 5), item("today", 0)], {

@@ -23,7 +23,8 @@ let server: ServerProcess;
 
 beforeAll(async () => {
   collector = Bun.serve({
-    ...{ hostname: "127.0.0.1", port: 0 },
+    hostname: "127.0.0.1",
+    port: 0,
     async fetch(request) {
       if (isAway) return new Response("", { status: 400 });
       expect([request.method, new URL(request.url).pathname]).toEqual(["POST", "/v1/traces"]);
@@ -76,7 +77,8 @@ test("requests, questions to the engine and loads have spans; keys and bodies ar
 }, 60_000);
 
 test("a trace that the client brings goes on", async () => {
-  const [traceId, spanId] = ["4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"];
+  const traceId = "4bf92f3577b34da6a3ce929d0e0e4736";
+  const spanId = "00f067aa0ba902b7";
   await fetch(`${server.url}/api/projects/`, { headers: { traceparent: `00-${traceId}-${spanId}-01` } });
   const found = await until(() => spans.find((span) => span.traceId === traceId), "it is there");
   expect(found).toMatchObject({ parentSpanId: spanId, name: "GET /api/projects" });

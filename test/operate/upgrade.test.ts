@@ -128,7 +128,8 @@ test("two processes that bring a store up to date at once: each step is made by 
     name,
     sql: `CREATE TABLE ${name} (x INTEGER)`,
   }));
-  const [one, other] = [new Database(path), new Database(path)];
+  const one = new Database(path);
+  const other = new Database(path);
   try {
     // The other one comes between this one's look at what there is and its first step.
     const { query } = one;

@@ -13,13 +13,13 @@ test("are created, listed, filtered, changed, deleted and restored", async () =>
   expect(made).toMatchObject({
     status: 201,
     body: {
-      ...{ content: "New checkout", date_marker: "2026-02-20T08:00:00.000000Z", scope: "project" },
-      ...{
-        creation_type: "USR",
-        dashboard_item: null,
-        deleted: false,
-        created_by: { email: "ann@example.com" },
-      },
+      content: "New checkout",
+      date_marker: "2026-02-20T08:00:00.000000Z",
+      scope: "project",
+      creation_type: "USR",
+      dashboard_item: null,
+      deleted: false,
+      created_by: { email: "ann@example.com" },
     },
   });
   const { id } = made.body;

@@ -227,7 +227,8 @@ describe("flags", () => {
   test("--confirm is for the data directory", async () => {
     const called = await flagkeep(["flags", "disable", "flag-0", "--confirm", ...remote()]);
     expect(called).toMatchObject({
-      ...{ code: 2, stdout: "" },
+      code: 2,
+      stdout: "",
       stderr: expect.stringContaining("--confirm needs the data directory"),
     });
   });
@@ -257,7 +258,9 @@ describe("members", () => {
       const link = (await json(["members", "link", email], where())) as { console_url: string };
       expect(link.console_url).toStartWith(`${server.url}/console/setup#`);
       expect(await flagkeep(["members", "remove", email, ...where()])).toEqual({
-        ...{ code: 0, stderr: "", stdout: `${email} is no longer a member.\n` },
+        code: 0,
+        stderr: "",
+        stdout: `${email} is no longer a member.\n`,
       });
       expect((await server.api(path)).status).toBe(404);
     });
@@ -302,7 +305,8 @@ describe("keys", () => {
       expect((await server.api(`/api/personal_api_keys/${id}/`)).status).toBe(404);
       for (const command of ["roll", "revoke"])
         expect(await flagkeep(["keys", command, id, ...where()])).toEqual({
-          ...{ code: 1, stdout: "" },
+          code: 1,
+          stdout: "",
           stderr: `flagkeep: Key ${id} does not exist or is revoked. \`flagkeep keys list\` shows the IDs.\n`,
         });
     });
@@ -412,7 +416,8 @@ test("commands that are no operations say that they need the data directory", as
   expect(others.map(([name]) => name)).toContain("backup list");
   const called = await flagkeep(["scrub", "--url", server.url]);
   expect(called).toMatchObject({
-    ...{ code: 2, stdout: "" },
+    code: 2,
+    stdout: "",
     stderr: "flagkeep: `scrub` needs the data directory and does not work with --url.\n",
   });
 });

@@ -16,7 +16,8 @@ const trends = {
 const insights: InsightQueries = {
   run: async (_, query) => ({
     results: [{ label: "$pageview", data: [1, 2], asked: query as never }],
-    ...{ computedAt: Date.UTC(2026, 2, 1), isCached: true },
+    computedAt: Date.UTC(2026, 2, 1),
+    isCached: true,
   }),
 };
 

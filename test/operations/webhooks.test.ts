@@ -18,12 +18,10 @@ test("is created, listed, changed and deleted; the secret and the URL's secret p
   const { secret, ...hook } = created.body;
   expect(secret).toMatch(/^whsec_\w{40,}$/);
   expect(hook).toMatchObject({
-    ...{
-      name: "Releases",
-      url: "https://hooks.slack.com/services/T0/B0/…uvwx",
-      format: "slack",
-      active: true,
-    },
+    name: "Releases",
+    url: "https://hooks.slack.com/services/T0/B0/…uvwx",
+    format: "slack",
+    active: true,
     events: ["flag_changed", "change_request_opened", "change_request_decided", "spike", "backup_failed"],
     created_by: { email: "ann@example.com" },
   });

@@ -27,7 +27,8 @@ const named = async (server: ServerProcess, distinctId: string) =>
 test("DELETE and `persons delete`: the person goes, its events stay, and that is for good", async () => {
   const first = await ServerProcess.start({ directory });
   const set = (distinct_id: string, plan: string) => ({
-    ...{ event: "$set", distinct_id },
+    event: "$set",
+    distinct_id,
     properties: { $set: { plan } },
   });
   await first.batch([set("kim", "pro"), set("ann", "free"), set("bob", "free")]);
@@ -41,7 +42,9 @@ test("DELETE and `persons delete`: the person goes, its events stay, and that is
   expect([deleted.status, await deleted.json()]).toEqual([
     200,
     {
-      ...{ uuid: kim.uuid, state: "deleted", detail: expect.stringContaining("is deleted") },
+      uuid: kim.uuid,
+      state: "deleted",
+      detail: expect.stringContaining("is deleted"),
       events: expect.stringContaining("are kept"),
       backups: { last: null, detail: expect.stringContaining("No known backup") },
     },

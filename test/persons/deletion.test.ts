@@ -21,7 +21,10 @@ describe("a deleted person", () => {
     people.apply(set("kim", { plan: "platinum" }), identify("kim", "anon"), set("ann", { plan: "free" }));
     addCohortMembers(people.db, 1, 7, { distinctIds: ["kim", "ann"] });
     addHashKeyOverrides(people.db, 1, {
-      ...{ distinctIds: ["kim"], flagKeys: ["f"], hashKey: "anon", requestedMicros: newYearMicros },
+      distinctIds: ["kim"],
+      flagKeys: ["f"],
+      hashKey: "anon",
+      requestedMicros: newYearMicros,
     });
     const { uuid } = people.person("kim")!;
     people.apply(deletion(uuid, "kim"));
@@ -69,7 +72,11 @@ test("the journal's line is read back as what it was", () => {
   expect(refused).toEqual([]);
   expect(entries).toEqual([
     {
-      ...{ kind: "person_deleted", seq: 9, projectId: 3, receivedMicros: 1_000, historical: false },
+      kind: "person_deleted",
+      seq: 9,
+      projectId: 3,
+      receivedMicros: 1_000,
+      historical: false,
       type: "person_deleted",
       details: { uuid: nobody, distinct_id: 'a"\n' },
     },

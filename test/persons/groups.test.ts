@@ -168,7 +168,8 @@ describe("groups", () => {
 
   test("keys are kept whole: two that begin alike are two groups", () => {
     using people = new TestPeople();
-    const [one, other] = [`${"k".repeat(1_000)}1`, `${"k".repeat(1_000)}2`];
+    const one = `${"k".repeat(1_000)}1`;
+    const other = `${"k".repeat(1_000)}2`;
     people.apply(group("company", one, { n: 1 }), group("company", other, { n: 2 }));
     const found = findGroups(people.db, 1, 0, [one, other]);
     expect(found.map(({ properties }) => properties.n).sort()).toEqual([1, 2]);

@@ -178,7 +178,9 @@ export function identityStoreConformance(
           const expected = model
             .shown()
             .map(({ ids, identified, properties: { $creator_event_uuid: _, ...properties } }) => ({
-              ...{ ids, identified, properties },
+              ids,
+              identified,
+              properties,
             }));
           expect(byIds(await one.persons(1))).toEqual(byIds(expected));
           await one.close();

@@ -40,7 +40,10 @@ function itemOf(one: Sent, projectId: number): JournalItem {
   const group = { $group_type: "company", $group_key: partner, $group_set: $set };
   const about = name === "$groupidentify" ? group : name === "seen" ? {} : merge;
   return event({
-    ...{ projectId, event: name, distinctId, historical },
+    projectId,
+    event: name,
+    distinctId,
+    historical,
     timeMicros: newYearMicros + one.seconds * 1e6,
     mode: one.isPersonless ? "propertyless" : "full",
     properties: { ...about, $set, $set_once, $unset },

@@ -107,7 +107,10 @@ function joinCohort(model: Model, id: string, number: number): void {
   const requestedMicros = event().receivedMicros - (number % 3) * 164 * secondMicros;
   const hashKey = `${number}`;
   addHashKeyOverrides(people.db, projectId, {
-    ...{ distinctIds: [id], flagKeys: ["flag"], hashKey, requestedMicros },
+    distinctIds: [id],
+    flagKeys: ["flag"],
+    hashKey,
+    requestedMicros,
   });
   const person = model.of(id);
   person?.cohorts.push(number);

@@ -38,7 +38,10 @@ function prepared(road: Road) {
         : scanner.read(events.map(([, properties = {}]) => Buffer.from(JSON.stringify(properties))));
     register.look(
       events.map(([event, , projectId = 1], index) => ({
-        ...{ kind: "event", projectId, event, receivedMicros: clock.micros },
+        kind: "event",
+        projectId,
+        event,
+        receivedMicros: clock.micros,
         properties: members[index],
       })) as unknown as JournalItem[],
     );
@@ -52,7 +55,11 @@ function prepared(road: Road) {
       type,
     ]);
   return {
-    ...{ db, take, values, types, clock },
+    db,
+    take,
+    values,
+    types,
+    clock,
     [Symbol.dispose]: () => {
       db.$client.close();
       rmSync(folder, { recursive: true });

@@ -245,11 +245,9 @@ describe("counting the most frequent names", () => {
         fc.nat(15),
         (names, skew) => {
           const room = 10;
-          const [whole, left, right] = [
-            new HeavyHitters(room),
-            new HeavyHitters(room),
-            new HeavyHitters(room),
-          ];
+          const whole = new HeavyHitters(room);
+          const left = new HeavyHitters(room);
+          const right = new HeavyHitters(room);
           const exact = new Map<string, number>();
           names.forEach((number, index) => {
             const name = String(number % (1 + skew * 2));

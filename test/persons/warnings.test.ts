@@ -23,31 +23,31 @@ describe("warnings", () => {
     people.apply(note({ ...at(hour), ...about("a", 5) }));
     expect(listWarnings(people.db, 1).map(({ id: _, ...warning }) => warning)).toEqual([
       {
-        ...{
-          projectId: 1,
-          type: "ignored_invalid_timestamp",
-          subject: "a",
-          details: { distinctId: "a", n: 5 },
-        },
-        ...{ firstMicros: newYearMicros + hour, lastMicros: newYearMicros + hour, count: 1 },
+        projectId: 1,
+        type: "ignored_invalid_timestamp",
+        subject: "a",
+        details: { distinctId: "a", n: 5 },
+        firstMicros: newYearMicros + hour,
+        lastMicros: newYearMicros + hour,
+        count: 1,
       },
       {
-        ...{
-          projectId: 1,
-          type: "ignored_invalid_timestamp",
-          subject: "a",
-          details: { distinctId: "a", n: 1 },
-        },
-        ...{ firstMicros: newYearMicros + 5, lastMicros: newYearMicros + 9, count: 5 },
+        projectId: 1,
+        type: "ignored_invalid_timestamp",
+        subject: "a",
+        details: { distinctId: "a", n: 1 },
+        firstMicros: newYearMicros + 5,
+        lastMicros: newYearMicros + 9,
+        count: 5,
       },
       {
-        ...{
-          projectId: 1,
-          type: "ignored_invalid_timestamp",
-          subject: "b",
-          details: { distinctId: "b", n: 4 },
-        },
-        ...{ firstMicros: newYearMicros + 8, lastMicros: newYearMicros + 8, count: 1 },
+        projectId: 1,
+        type: "ignored_invalid_timestamp",
+        subject: "b",
+        details: { distinctId: "b", n: 4 },
+        firstMicros: newYearMicros + 8,
+        lastMicros: newYearMicros + 8,
+        count: 1,
       },
     ]);
   });

@@ -15,7 +15,8 @@ import { flagkeep, ServerProcess, temporaryFolder } from "../support/server.ts";
 const { values } = parseArgs({
   options: { count: { type: "string", default: "100" }, from: { type: "string", default: "1" } },
 });
-const [count, from] = [Number(values.count), Number(values.from)];
+const count = Number(values.count);
+const from = Number(values.from);
 const random = randomFrom(from);
 const blockBytes = 4_096;
 const damagedBytes = 64;

@@ -32,7 +32,8 @@ const proofs: Proof[] = [
   {
     name: "kill",
     unit: "kills of the server and its engine under load",
-    ...{ wanted: 1_000, portion: 50 },
+    wanted: 1_000,
+    portion: 50,
     command: (portion, done) => ({
       args: ["test/kill-test/run.ts", "--rounds", String(portion), "--seed", String(done + 1)],
     }),
@@ -40,7 +41,8 @@ const proofs: Proof[] = [
   {
     name: "crash",
     unit: "kills under mixed load with identity and history",
-    ...{ wanted: 1_000, portion: 50 },
+    wanted: 1_000,
+    portion: 50,
     command: (portion, done) => ({
       args: tests("test/crash/kill.test.ts"),
       env: { FLAGKEEP_TEST_CRASH_ROUNDS: String(portion), FLAGKEEP_TEST_SEED: String(done + 1) },
@@ -49,7 +51,8 @@ const proofs: Proof[] = [
   {
     name: "power",
     unit: "power losses on a disk in memory, writes torn and out of order",
-    ...{ wanted: 10_000, portion: 1_000 },
+    wanted: 10_000,
+    portion: 1_000,
     command: (portion, done) => ({
       args: tests("test/journal/failing-disk.test.ts", "-t", "power loss"),
       env: { FLAGKEEP_TEST_POWER_LOSSES: String(portion), FLAGKEEP_TEST_POWER_FROM: String(done + 1) },
@@ -58,7 +61,8 @@ const proofs: Proof[] = [
   {
     name: "bodies",
     unit: "wrong bodies to every route of the executable that takes one",
-    ...{ wanted: 1_000_000, portion: 20_000 },
+    wanted: 1_000_000,
+    portion: 20_000,
     command: (portion, done) => ({
       args: ["test/prove/bodies.ts", "--count", String(portion), "--seed", String(done + 1)],
     }),
@@ -66,7 +70,8 @@ const proofs: Proof[] = [
   {
     name: "random",
     unit: "rounds of all property-based tests with new cases, ten times as many",
-    ...{ wanted: 20, portion: 1 },
+    wanted: 20,
+    portion: 1,
     command: (_, done) => ({
       args: tests("test/ingestion", "test/persons", "test/flags", "test/events", "test/http", "test/import"),
       env: { FLAGKEEP_TEST_SEED: String(done + 1), FLAGKEEP_TEST_RUNS: "10" },
@@ -75,13 +80,15 @@ const proofs: Proof[] = [
   {
     name: "damage",
     unit: "rounds of damage to every block of each store and every byte of the journal's end",
-    ...{ wanted: 5, portion: 1 },
+    wanted: 5,
+    portion: 1,
     command: () => ({ args: tests("test/journal", "test/backup/recovery", "test/operate/scrub.test.ts") }),
   },
   {
     name: "blocks",
     unit: "blocks of 4 KiB of the three stores, each damaged once",
-    ...{ wanted: 2_000, portion: 200 },
+    wanted: 2_000,
+    portion: 200,
     command: (portion, done) => ({
       args: ["test/prove/blocks.ts", "--count", String(portion), "--from", String(done + 1)],
     }),
@@ -89,7 +96,8 @@ const proofs: Proof[] = [
   {
     name: "disk",
     unit: "rounds of volumes of 133 MB, 256 MB, 1 GB and 20 GB that fill up and are freed",
-    ...{ wanted: 10, portion: 1 },
+    wanted: 10,
+    portion: 1,
     command: () => ({
       args: tests("test/crash/disk-full.test.ts"),
       env: { FLAGKEEP_TEST_VOLUMES: "133m,256m,1g,20g" },
@@ -115,7 +123,10 @@ async function run({ name, unit, wanted, portion, command }: Proof): Promise<voi
     const count = Math.min(portion, goal - result.done);
     const { args, env } = command(count, result.done);
     const child = Bun.spawn([process.execPath, ...args], {
-      ...{ cwd: root, stdout: "pipe", stderr: "pipe", env: { ...process.env, ...env } },
+      cwd: root,
+      stdout: "pipe",
+      stderr: "pipe",
+      env: { ...process.env, ...env },
     });
     const [output, errors, code] = await Promise.all([
       new Response(child.stdout).text(),

@@ -63,11 +63,12 @@ const sql = {
 const trends = {
   kind: "InsightVizNode",
   source: {
-    ...{ kind: "TrendsQuery", interval: "day", dateRange: { date_from: "-7d" }, properties: [] },
-    ...{
-      filterTestAccounts: false,
-      series: [{ kind: "EventsNode", event: "paid", custom_name: "Paid", math: "total" }],
-    },
+    kind: "TrendsQuery",
+    interval: "day",
+    dateRange: { date_from: "-7d" },
+    properties: [],
+    filterTestAccounts: false,
+    series: [{ kind: "EventsNode", event: "paid", custom_name: "Paid", math: "total" }],
   },
 };
 

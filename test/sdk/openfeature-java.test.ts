@@ -60,7 +60,10 @@ afterAll(() => server?.[Symbol.asyncDispose]());
 describe("dev.openfeature.contrib.providers:ofrep", () => {
   javaTest("values, reasons and payloads", () => {
     expect(received.always).toEqual({
-      ...{ value: true, variant: "true", reason: "STATIC", error: null },
+      value: true,
+      variant: "true",
+      reason: "STATIC",
+      error: null,
       payload: '{"colour":"red","sizes":[1,2]}',
     });
     expect(received.never).toMatchObject({ value: false, reason: "SPLIT", error: null });

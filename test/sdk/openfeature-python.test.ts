@@ -40,9 +40,14 @@ afterAll(() => server?.[Symbol.asyncDispose]());
 describe("openfeature-provider-ofrep", () => {
   pythonTest("flags that are only on or off, with their details", () => {
     expect(seen.always).toEqual({
-      ...{ value: true, variant: "true", reason: "STATIC", error: null },
+      value: true,
+      variant: "true",
+      reason: "STATIC",
+      error: null,
       metadata: {
-        ...{ id: ids.always, version: 1, reason: "condition_match" },
+        id: ids.always,
+        version: 1,
+        reason: "condition_match",
         description: expect.any(String),
         payload: '{"colour":"red","sizes":[1,2]}',
       },

@@ -88,18 +88,23 @@ const run = <Result>(code: string) => page.evaluate(code) as Promise<Result>;
 describe("@openfeature/ofrep-web-provider", () => {
   browserTest("a page gets flags for clients, with values, reasons and metadata", async () => {
     expect(await run("client.getBooleanDetails('always', false)")).toMatchObject({
-      ...{ value: true, variant: "true", reason: "STATIC" },
+      value: true,
+      variant: "true",
+      reason: "STATIC",
       flagMetadata: { id: ids.always, payload: '{"colour":"red","sizes":[1,2]}' },
     });
     expect(await run("client.getBooleanDetails('for-browsers', false)")).toMatchObject({ value: true });
     expect(await run("client.getBooleanDetails('for-servers', true)")).toMatchObject({
-      ...{ value: true, errorCode: "FLAG_NOT_FOUND" },
+      value: true,
+      errorCode: "FLAG_NOT_FOUND",
     });
     expect(await run("client.getBooleanDetails('pro-plan', true)")).toMatchObject({
-      ...{ value: false, reason: "UNKNOWN" },
+      value: false,
+      reason: "UNKNOWN",
     });
     expect(await run("client.getBooleanDetails('switched-off', true)")).toMatchObject({
-      ...{ value: false, reason: "DISABLED" },
+      value: false,
+      reason: "DISABLED",
     });
   });
 
@@ -108,7 +113,8 @@ describe("@openfeature/ofrep-web-provider", () => {
     // The provider uses what it has in the browser's storage until the server has answered.
     await page.waitForFunction("client.getBooleanValue('pro-plan', false)");
     expect(await run("client.getBooleanDetails('pro-plan', false)")).toMatchObject({
-      ...{ value: true, reason: "TARGETING_MATCH" },
+      value: true,
+      reason: "TARGETING_MATCH",
     });
   });
 

@@ -65,7 +65,8 @@ describe("OpenFeature", () => {
 
   test("no matching condition set is a reason that the protocol knows", async () => {
     expect(await client.getBooleanDetails("pro-plan", true, ann)).toMatchObject({
-      ...{ value: false, reason: "UNKNOWN" },
+      value: false,
+      reason: "UNKNOWN",
     });
   });
 

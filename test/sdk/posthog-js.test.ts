@@ -216,7 +216,8 @@ describe("posthog-js in a page on another origin", () => {
       const created = await server.api("/api/projects/1/feature_flags/", {
         method: "POST",
         body: {
-          ...{ key: "steady", ensure_experience_continuity: true },
+          key: "steady",
+          ensure_experience_continuity: true,
           filters: { groups: [{ properties: [], rollout_percentage: 50 }] },
         },
       });

@@ -95,7 +95,11 @@ describe("posthog-python", () => {
     };
     const variant = flags.variants!.enabled && flags.variants!.variant;
     expect(seen.remote).toMatchObject({
-      ...{ enabled: true, disabled: false, variant, property: true, group: true },
+      enabled: true,
+      disabled: false,
+      variant,
+      property: true,
+      group: true,
       payload: { colour: "red", sizes: [1, 2] },
     });
     expect(seen.remote.unknown).toBeFalsy();

@@ -97,8 +97,14 @@ describe("flags", () => {
   const flags: Resource = {
     path: "/api/projects/1/feature_flags/",
     shape: {
-      ...{ id: "int!", key: "text!", name: "text", active: "bool", deleted: "bool" },
-      ...{ filters: "object", rollout_percentage: "int", tags: "texts" },
+      id: "int!",
+      key: "text!",
+      name: "text",
+      active: "bool",
+      deleted: "bool",
+      filters: "object",
+      rollout_percentage: "int",
+      tags: "texts",
     },
     always: { deleted: false },
   };
@@ -122,7 +128,9 @@ describe("flags", () => {
 
   test("a rollout is changed by its condition set, and read as an integer", async () => {
     const sent = (percentage: number) => ({
-      ...{ key: "tf-rollout", name: "Rollout", active: true },
+      key: "tf-rollout",
+      name: "Rollout",
+      active: true,
       filters: { groups: [{ rollout_percentage: percentage }] },
     });
     const { id } = await applied("POST", flags, undefined, sent(50));
@@ -204,8 +212,16 @@ const dashboards: Resource = {
 const insights: Resource = {
   path: "/api/projects/1/insights/",
   shape: {
-    ...{ id: "int!", short_id: "text!", name: "text", derived_name: "text", description: "text" },
-    ...{ query: "object", tags: "texts", dashboards: "ints", deleted: "bool", favorited: "bool" },
+    id: "int!",
+    short_id: "text!",
+    name: "text",
+    derived_name: "text",
+    description: "text",
+    query: "object",
+    tags: "texts",
+    dashboards: "ints",
+    deleted: "bool",
+    favorited: "bool",
   },
   writeOnly: ["_create_in_folder"],
 };
@@ -254,7 +270,8 @@ describe("insights", () => {
         ...pageviews,
         source: {
           ...pageviews.source,
-          ...{ trendsFilter: { showLegend: true, display: "ActionsLineGraph" }, interval: "day" },
+          trendsFilter: { showLegend: true, display: "ActionsLineGraph" },
+          interval: "day",
         },
       },
     ],
@@ -278,7 +295,9 @@ describe("insights", () => {
           retentionFilter: {
             targetEntity: { id: "$pageview", name: "$pageview", type: "events" },
             returningEntity: { id: "$pageview", name: "$pageview", type: "events" },
-            ...{ retentionType: "retention_first_time", period: "Day", totalIntervals: 7 },
+            retentionType: "retention_first_time",
+            period: "Day",
+            totalIntervals: 7,
           },
         },
       },
@@ -306,8 +325,12 @@ describe("insights", () => {
 
   test("keep all their fields, and are found by short id", async () => {
     const sent = {
-      ...{ name: "tf", derived_name: "Custom derived name", description: "All of it", query: pageviews },
-      ...{ tags: ["managed-by:terraform", "env:test"], _create_in_folder: "Terraform" },
+      name: "tf",
+      derived_name: "Custom derived name",
+      description: "All of it",
+      query: pageviews,
+      tags: ["managed-by:terraform", "env:test"],
+      _create_in_folder: "Terraform",
     };
     const { id, short_id } = await applied("POST", insights, undefined, sent);
     expect(await done("GET", `${insights.path}${short_id}/`)).toMatchObject({ id });
@@ -336,8 +359,13 @@ describe("insights", () => {
 
 describe("layouts", () => {
   const tileShape: Shape = {
-    ...{ id: "int!", insight: { id: "int!" }, text: { id: "int!", body: "text" }, layouts: "object" },
-    ...{ color: "text", show_description: "bool", deleted: "bool" },
+    id: "int!",
+    insight: { id: "int!" },
+    text: { id: "int!", body: "text" },
+    layouts: "object",
+    color: "text",
+    show_description: "bool",
+    deleted: "bool",
   };
   interface Tile {
     id: number;
@@ -461,7 +489,10 @@ describe("projects", () => {
 
 describe("members", () => {
   const shape: Shape = {
-    ...{ id: "text!", level: "int", joined_at: "text", is_2fa_enabled: "bool" },
+    id: "text!",
+    level: "int",
+    joined_at: "text",
+    is_2fa_enabled: "bool",
     user: { uuid: "text!", email: "text", first_name: "text", last_name: "text", is_email_verified: "bool" },
   };
 

@@ -41,7 +41,9 @@ function snippet(before: string, person: string): string {
 async function output(command: string[], options: { cwd?: string; env?: Record<string, string> } = {}) {
   const child = Bun.spawn(command, {
     ...options,
-    ...{ stdout: "pipe", stderr: "pipe", env: { ...process.env, ...options.env } },
+    stdout: "pipe",
+    stderr: "pipe",
+    env: { ...process.env, ...options.env },
   });
   const [stdout, stderr, code] = await Promise.all([
     new Response(child.stdout).text(),
@@ -100,7 +102,8 @@ describe("snippets of docs/sdks.md", () => {
       });
       const script = await built.outputs[0]!.text();
       const site = Bun.serve({
-        ...{ hostname: "localhost", port: 0 },
+        hostname: "localhost",
+        port: 0,
         fetch: ({ url }) =>
           url.endsWith(".js")
             ? new Response(script, { headers: { "Content-Type": "text/javascript" } })

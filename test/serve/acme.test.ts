@@ -83,8 +83,12 @@ describe.skipIf(programs === undefined)("a certificate by ACME", () => {
     );
     const config = {
       pebble: {
-        ...{ listenAddress: `127.0.0.1:${ports.acme}`, managementListenAddress: `127.0.0.1:${ports.manage}` },
-        ...{ certificate: extraAuthority, privateKey: key, httpPort: ports.http, tlsPort: ports.https },
+        listenAddress: `127.0.0.1:${ports.acme}`,
+        managementListenAddress: `127.0.0.1:${ports.manage}`,
+        certificate: extraAuthority,
+        privateKey: key,
+        httpPort: ports.http,
+        tlsPort: ports.https,
         profiles: { default: { description: "short", validityPeriod: validSeconds } },
       },
     };
@@ -172,7 +176,8 @@ describe.skipIf(programs === undefined)("a certificate by ACME", () => {
       "the log tells",
     );
     expect(line).toMatchObject({
-      ...{ level: "warn", domains: [domain] },
+      level: "warn",
+      domains: [domain],
       error: "https://127.0.0.1:9/dir: connection refused",
     });
     expect((await server.capture({ event: "x", distinct_id: "kim" })).status).toBe(200);

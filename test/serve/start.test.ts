@@ -123,7 +123,8 @@ describe("events without flagkeep.sqlite", () => {
       if (code === 2) continue;
       tried.push(name);
       expect({ name, code, stderr }).toEqual({
-        ...{ name, code: 1 },
+        name,
+        code: 1,
         stderr: expect.stringMatching(
           /^flagkeep: \S+\/flagkeep\.sqlite is missing, but [^\n]* --replay --data-dir /,
         ),

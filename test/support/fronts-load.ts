@@ -78,7 +78,9 @@ export class FrontLoad {
           : await this.deliver(sender, events, historical);
       if (chance > 1 - shareTwice) await this.deliver(sender, events, historical);
       this.log.push({
-        ...{ sender, historical, outcome: isAcknowledged ? "acknowledged" : "unknown" },
+        sender,
+        historical,
+        outcome: isAcknowledged ? "acknowledged" : "unknown",
         events: events.map(({ id, number: its, text }) => ({ id, number: its, digest: digestOf(text) })),
       });
       await Bun.sleep(pauseMs);
@@ -91,12 +93,10 @@ export class FrontLoad {
       api_key: this.fronts.made.project.api_key,
       historical_migration: historical,
       batch: events.map(({ id, number, text }) => ({
-        ...{
-          event: name,
-          uuid: id,
-          distinct_id: `person-${number % people}`,
-          timestamp: new Date().toISOString(),
-        },
+        event: name,
+        uuid: id,
+        distinct_id: `person-${number % people}`,
+        timestamp: new Date().toISOString(),
         properties: { sender, number, text, $set: { number } },
       })),
     });
@@ -104,7 +104,9 @@ export class FrontLoad {
       const running = this.fronts.fronts;
       const front = running[Math.floor(this.random() * running.length)];
       const response = await fetch(`${front?.url ?? "http://127.0.0.1:1"}/batch/`, {
-        ...{ method: "POST", body, signal: AbortSignal.timeout(patienceMs) },
+        method: "POST",
+        body,
+        signal: AbortSignal.timeout(patienceMs),
       }).catch(() => undefined);
       if (response?.status === 200) return true;
       if (response !== undefined && response.status !== 503)
@@ -136,12 +138,16 @@ export async function expectAllOnce(fronts: TestFronts, log: readonly Sent[]): P
   );
   const stored = rows.map(
     ([id, sender, number, text]): Stored => ({
-      ...{ id: String(id), sender: String(sender), number: Number(number), digest: digestOf(String(text)) },
+      id: String(id),
+      sender: String(sender),
+      number: Number(number),
+      digest: digestOf(String(text)),
     }),
   );
   const verdict = judge(log, stored);
   expect({ isClean: isClean(verdict), verdict: described(verdict) }).toEqual({
-    ...{ isClean: true, verdict: expect.any(String) },
+    isClean: true,
+    verdict: expect.any(String),
   });
   expect(verdict.acknowledged).toBeGreaterThan(100);
   const [all] = await fronts.clickhouse.run("SELECT count() FROM flagkeep.events");
@@ -154,6 +160,7 @@ export async function expectAllOnce(fronts: TestFronts, log: readonly Sent[]): P
     ...fronts.askPeopleOf(front, "SELECT revision, commit_id FROM copy_state"),
   ]);
   expect({ counted: counted!.events, copies }).toEqual({
-    ...{ counted: Number(all![0]), copies: expect.anything() },
+    counted: Number(all![0]),
+    copies: expect.anything(),
   });
 }

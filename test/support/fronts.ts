@@ -191,13 +191,19 @@ export class TestFronts implements AsyncDisposable {
 export function startBalancer(fronts: readonly ServerProcess[]): Server<undefined> {
   let turn = 0;
   return Bun.serve({
-    ...{ hostname: "127.0.0.1", port: 0, idleTimeout: 255 },
+    hostname: "127.0.0.1",
+    port: 0,
+    idleTimeout: 255,
     fetch(request) {
       turn += 1;
       const { pathname, search } = new URL(request.url);
       const { method, headers, body } = request;
       return fetch(`${fronts[turn % fronts.length]!.url}${pathname}${search}`, {
-        ...{ method, headers, body, redirect: "manual", decompress: false },
+        method,
+        headers,
+        body,
+        redirect: "manual",
+        decompress: false,
       } as RequestInit);
     },
   });

@@ -25,7 +25,10 @@ export class TestS3 implements AsyncDisposable {
   static async start(): Promise<TestS3> {
     const folder = mkdtempSync(join(tmpdir(), "flagkeep-s3-"));
     const server = new S3rver({
-      ...{ address: "127.0.0.1", port: 0, silent: true, directory: folder },
+      address: "127.0.0.1",
+      port: 0,
+      silent: true,
+      directory: folder,
       configureBuckets: [{ name: bucket, configs: [] }],
     });
     answerWhenWritten(server.store);

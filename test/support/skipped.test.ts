@@ -31,7 +31,9 @@ describe("a test file whose component is missing starts nothing", () => {
         const asking = files.filter(({ text }) => asks[missing].test(text)).map(({ name }) => name);
         expect(asking).not.toEqual([]);
         const child = Bun.spawn([process.execPath, "test", "--timeout", "60000", ...asking], {
-          ...{ cwd: root, stdout: "pipe", stderr: "pipe" },
+          cwd: root,
+          stdout: "pipe",
+          stderr: "pipe",
           // Without the executable, a hook that starts a server fails.
           env: {
             ...process.env,

@@ -16,7 +16,10 @@ test("surveys have the same results, and exposed persons the same cohort", async
     return (await (await server.api(`/api/projects/1${path}`, init)).json()) as any;
   };
   const { id } = await api("/surveys/", {
-    ...{ name: "Plans", type: "popover", start_date: new Date().toISOString(), responses_limit: 3 },
+    name: "Plans",
+    type: "popover",
+    start_date: new Date().toISOString(),
+    responses_limit: 3,
     questions: [
       { type: "rating", id: "score", question: "How likely?", display: "number", scale: 10 },
       { type: "multiple_choice", id: "plans", question: "Plans?", choices: ["Free", "Paid"] },
@@ -24,7 +27,8 @@ test("surveys have the same results, and exposed persons the same cohort", async
     ],
   });
   const event = (name: string, distinct_id: string, properties: object = {}) => ({
-    ...{ event: `survey ${name}`, distinct_id },
+    event: `survey ${name}`,
+    distinct_id,
     properties: { $survey_id: id, ...properties },
   });
   await server.batch([
@@ -36,8 +40,11 @@ test("surveys have the same results, and exposed persons the same cohort", async
       $survey_response_score: 2,
     }),
     event("sent", "ann", {
-      ...{ $survey_submission_id: "s1", $survey_completed: true, $survey_response_score: 10 },
-      ...{ $survey_response_plans: ["Free", "Paid", "Else"], $survey_response_why: "=1+1" },
+      $survey_submission_id: "s1",
+      $survey_completed: true,
+      $survey_response_score: 10,
+      $survey_response_plans: ["Free", "Paid", "Else"],
+      $survey_response_why: "=1+1",
     }),
     event("sent", "ben", { $survey_response: 7, $survey_response_2: "because" }),
     event("sent", "cat", {
@@ -92,7 +99,8 @@ test("surveys have the same results, and exposed persons the same cohort", async
   await api(`/experiments/${experiment.id}/launch/`, {});
   await server.batch(
     ["ann", "ben"].map((distinct_id) => ({
-      ...{ event: "$feature_flag_called", distinct_id },
+      event: "$feature_flag_called",
+      distinct_id,
       properties: { $feature_flag: "checkout", $feature_flag_response: "test" },
     })),
   );

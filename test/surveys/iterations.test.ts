@@ -22,7 +22,8 @@ function prepare() {
         results: {
           counts: request.surveyIds.map((surveyId) => ({ surveyId, sent: sent.count }) as SurveyCounts),
         } as never,
-        ...{ computedAt: 0, isCached: false },
+        computedAt: 0,
+        isCached: false,
       }),
       surveyResponses: () => {
         throw new Error("No responses are read here.");
@@ -46,8 +47,10 @@ test("each iteration asks everyone again", async () => {
   const { server, monitor, create, get, errors } = prepare();
   using _ = server;
   const { id } = await create({
-    ...{ start_date: server.now.toISOString(), schedule: "recurring" },
-    ...{ iteration_count: 3, iteration_frequency_days: 7 },
+    start_date: server.now.toISOString(),
+    schedule: "recurring",
+    iteration_count: 3,
+    iteration_frequency_days: 7,
   });
   const keys = (survey: { internal_targeting_flag: { filters: { groups: [{ properties: [] }] } } }) =>
     survey.internal_targeting_flag.filters.groups[0].properties.map(({ key }) => key);
@@ -80,8 +83,12 @@ test("each iteration asks everyone again", async () => {
 test("iterations are whole periods since the launch", () => {
   const startDate = new Date("2026-03-01T00:00:00Z");
   const of = {
-    ...{ startDate, endDate: null, iterationCount: 500, iterationFrequencyDays: 1 },
-    ...{ currentIteration: null, currentIterationStartDate: null },
+    startDate,
+    endDate: null,
+    iterationCount: 500,
+    iterationFrequencyDays: 1,
+    currentIteration: null,
+    currentIterationStartDate: null,
   };
   const at = (days: number) => iterationAt(of, new Date(startDate.getTime() + days * dayMs)).currentIteration;
   expect([-1, 0, 0.99, 1, 499, 9_999].map(at)).toEqual([1, 1, 1, 2, 500, 500]);
@@ -164,7 +171,10 @@ test("0 means no iterations and no limit, as the console of PostHog sends it", a
   using _ = server;
   const none = await create({ iteration_count: 0, iteration_frequency_days: 0, responses_limit: 0 });
   expect(none).toMatchObject({
-    ...{ iteration_count: null, iteration_frequency_days: null, responses_limit: null },
-    ...{ current_iteration: null, current_iteration_start_date: null },
+    iteration_count: null,
+    iteration_frequency_days: null,
+    responses_limit: null,
+    current_iteration: null,
+    current_iteration_start_date: null,
   });
 });

@@ -23,7 +23,9 @@ async function answered(name: string) {
   const { body: survey } = await api("/surveys/", {
     method: "POST",
     body: {
-      ...{ name, type: "popover", start_date: new Date().toISOString() },
+      name,
+      type: "popover",
+      start_date: new Date().toISOString(),
       questions: [
         { type: "rating", id: "score", question: "How likely?", display: "number", scale: 10 },
         {
@@ -39,21 +41,30 @@ async function answered(name: string) {
   });
   const send = (event: string, distinctId: string, properties: object = {}) =>
     server.post("/i/v0/e/", {
-      ...{ api_key: server.token, event, distinct_id: distinctId },
+      api_key: server.token,
+      event,
+      distinct_id: distinctId,
       properties: { $survey_id: survey.id, ...properties },
     });
   for (const id of ["ann", "ben", "cat", "dan"]) await send("survey shown", id);
   await send("survey dismissed", "cat");
   await send("survey sent", "ann", {
-    ...{ $survey_submission_id: `${name}-1`, $survey_completed: false, $survey_response_score: 3 },
+    $survey_submission_id: `${name}-1`,
+    $survey_completed: false,
+    $survey_response_score: 3,
   });
   await send("survey sent", "ann", {
-    ...{ $survey_submission_id: `${name}-1`, $survey_completed: true, $survey_response_score: 10 },
-    ...{ $survey_response_plan: "Secret plan", $survey_response_why: formula },
+    $survey_submission_id: `${name}-1`,
+    $survey_completed: true,
+    $survey_response_score: 10,
+    $survey_response_plan: "Secret plan",
+    $survey_response_why: formula,
   });
   await send("survey sent", "ben", { $survey_response: 7, $survey_response_1: "Free" });
   await send("survey sent", "dan", {
-    ...{ $survey_submission_id: `${name}-3`, $survey_completed: false, $survey_response_score: 1 },
+    $survey_submission_id: `${name}-3`,
+    $survey_completed: false,
+    $survey_response_score: 1,
   });
   const stats = await until(async () => {
     const { body } = await api(`/surveys/${survey.id}/stats/?refresh=force_blocking`);
@@ -127,7 +138,8 @@ test("a page has at most 1,000 responses; a file has all of them", async () => {
   const { id } = created.body;
   await server.batch(
     Array.from({ length: count }, (_, index) => ({
-      ...{ event: "survey sent", distinct_id: `many-${index}` },
+      event: "survey sent",
+      distinct_id: `many-${index}`,
       properties: { $survey_id: id, $survey_response: `answer ${index}` },
     })),
   );
@@ -157,11 +169,13 @@ test("a page of long answers is rejected with advice; the file has them in one r
     body: { name: "long", type: "api", questions: [{ type: "open", question: "Why?" }] },
   });
   const { id } = created.body;
-  const [count, length] = [180, 100_000];
+  const count = 180;
+  const length = 100_000;
   for (let from = 0; from < count; from += 60)
     await server.batch(
       Array.from({ length: 60 }, (_, index) => ({
-        ...{ event: "survey sent", distinct_id: `long-${from + index}` },
+        event: "survey sent",
+        distinct_id: `long-${from + index}`,
         properties: { $survey_id: id, $survey_response: "x".repeat(length) },
       })),
     );

@@ -65,7 +65,9 @@ test("a survey is visible exactly while it runs, and its flag is on for persons 
   expect(await configured()).toEqual([true, true, true]);
   const [shown] = await listed();
   expect(shown).toMatchObject({
-    ...{ id: survey.id, internal_targeting_flag_key: internal.key, linked_flag_key: null },
+    id: survey.id,
+    internal_targeting_flag_key: internal.key,
+    linked_flag_key: null,
     targeting_flag_key: survey.targeting_flag.key,
   });
   expect(shown).not.toHaveProperty("description");
@@ -78,7 +80,9 @@ test("a survey is visible exactly while it runs, and its flag is on for persons 
     false,
   ]);
   await server.post("/i/v0/e/", {
-    ...{ api_key: server.token, event: "survey sent", distinct_id: "ann" },
+    api_key: server.token,
+    event: "survey sent",
+    distinct_id: "ann",
     properties: { $survey_id: survey.id, $set: { [`$survey_responded/${survey.id}`]: true } },
   });
   await until(async () => !(await isOn(internal.key, "ann")), "the flag is off after the answer");
@@ -136,7 +140,9 @@ test.each([
     {
       questions: [
         {
-          ...{ ...open, type: "single_choice", choices: ["a", "b", "c"] },
+          ...open,
+          type: "single_choice",
+          choices: ["a", "b", "c"],
           translations: { de: { choices: ["a", "b"] } },
         },
       ],
@@ -180,13 +186,16 @@ test("HTML is sanitized when it is saved, in descriptions, translations and scre
   const html = '<p>Read <a href="https://a.example" onclick="x()">this</a><script>x()</script></p>';
   const safe = '<p>Read <a href="https://a.example">this</a></p>';
   const question = {
-    ...{ ...open, description: html, descriptionContentType: "html" },
+    ...open,
+    description: html,
+    descriptionContentType: "html",
     translations: { de: { question: "Warum?", description: html } },
   };
   const { body } = await create({
     questions: [question, { ...open, description: html }],
     appearance: {
-      ...{ thankYouMessageDescription: html, thankYouMessageDescriptionContentType: "html" },
+      thankYouMessageDescription: html,
+      thankYouMessageDescriptionContentType: "html",
       introScreenDescription: html,
     },
   });
@@ -195,8 +204,10 @@ test("HTML is sanitized when it is saved, in descriptions, translations and scre
     { description: html, descriptionContentType: "text" },
   ]);
   expect(body.appearance).toEqual({
-    ...{ thankYouMessageDescription: safe, thankYouMessageDescriptionContentType: "html" },
-    ...{ introScreenDescription: html, introScreenDescriptionContentType: "text" },
+    thankYouMessageDescription: safe,
+    thankYouMessageDescriptionContentType: "html",
+    introScreenDescription: html,
+    introScreenDescriptionContentType: "text",
   });
   // A text that becomes HTML later is sanitized then.
   const { body: changed } = await change(body.id, {

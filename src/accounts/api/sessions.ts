@@ -230,7 +230,9 @@ export function sessionRoutes({ metadata, fronts: nodes }: SessionDeps): Route[]
         const { user, isFirst, expiresAt } = setup;
         const organization = findOrganization(metadata.db, user.currentOrganizationId ?? "");
         return {
-          ...{ email: user.email, first_name: user.firstName, last_name: user.lastName },
+          email: user.email,
+          first_name: user.firstName,
+          last_name: user.lastName,
           organization: organization?.name ?? null,
           is_first: isFirst,
           expires_at: toApiTime(expiresAt),

@@ -74,8 +74,12 @@ export function addMember(
       leaveRoles(t, { organizationId, userId: known.id, by }, now);
       t.insert(membership)
         .values({
-          ...{ id: Bun.randomUUIDv7(), organizationId, userId: known.id, level: input.level },
-          ...{ joinedAt: now, updatedAt: now },
+          id: Bun.randomUUIDv7(),
+          organizationId,
+          userId: known.id,
+          level: input.level,
+          joinedAt: now,
+          updatedAt: now,
         })
         .run();
     }
@@ -211,8 +215,14 @@ export function removeMember(
     leaveRoles(t, { organizationId, userId: member.user.id, by }, now);
     bumpRevision(t, "keys");
     recordActivity(t, {
-      ...{ by, organizationId, activity: "deleted", scope: "User" },
-      ...{ itemId: member.user.id, name: member.user.email, changes: [], now },
+      by,
+      organizationId,
+      activity: "deleted",
+      scope: "User",
+      itemId: member.user.id,
+      name: member.user.email,
+      changes: [],
+      now,
     });
   });
 }

@@ -62,8 +62,12 @@ export function insertSetupLink(
   const expiresAt = new Date(now.getTime() + validMs);
   t.insert(setupLink)
     .values({
-      ...{ hash: hashOfSecret(token), userId, createdAt: now, expiresAt },
-      ...{ createdById: by?.userId ?? null, createdWithKeyId: by?.keyId ?? null },
+      hash: hashOfSecret(token),
+      userId,
+      createdAt: now,
+      expiresAt,
+      createdById: by?.userId ?? null,
+      createdWithKeyId: by?.keyId ?? null,
     })
     .run();
   return { token, expiresAt };

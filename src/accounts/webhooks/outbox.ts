@@ -25,7 +25,8 @@ export const finishedMax = 500;
 const finishedDaysMax = 30;
 /** How long a delivery is retried. */
 const retryMs = dayMs;
-const [firstDelayMs, delayMsMax] = [10_000, 3_600_000];
+const firstDelayMs = 10_000;
+const delayMsMax = 3_600_000;
 const errorLengthMax = 300;
 
 export type Delivery = typeof webhookDelivery.$inferSelect;
@@ -65,8 +66,13 @@ export function queueDelivery(
   return t
     .insert(webhookDelivery)
     .values({
-      ...{ uuid: Bun.randomUUIDv7(), webhookId, event, item, subject },
-      ...{ createdAt: now, nextAttemptAt: now },
+      uuid: Bun.randomUUIDv7(),
+      webhookId,
+      event,
+      item,
+      subject,
+      createdAt: now,
+      nextAttemptAt: now,
     })
     .returning()
     .get();

@@ -98,12 +98,10 @@ export function createWebhook(
       .insert(webhook)
       .values({
         ...fields,
-        ...{
-          projectId: of.projectId,
-          createdById: getCreatorId(of.by),
-          createdAt: of.now,
-          updatedAt: of.now,
-        },
+        projectId: of.projectId,
+        createdById: getCreatorId(of.by),
+        createdAt: of.now,
+        updatedAt: of.now,
         url: secrets.seal(identityOf(of, "URL"), fields.url),
         shownUrl: maskUrl(fields.url),
         secret: secrets.seal(identityOf(of, "secret"), secret),
@@ -232,8 +230,13 @@ function record(
   }
   if (activity === "updated" && changes.length === 0) return;
   recordActivity(t, {
-    ...{ by, projectId: after.projectId, activity, scope: "Webhook", itemId: after.id },
+    by,
+    projectId: after.projectId,
+    activity,
+    scope: "Webhook",
+    itemId: after.id,
     name: after.name || after.shownUrl,
-    ...{ changes, now },
+    changes,
+    now,
   });
 }

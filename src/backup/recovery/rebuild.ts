@@ -70,18 +70,19 @@ export async function rebuildEventStore(options: RebuildOptions): Promise<Rebuil
     try {
       assertLocalEvents(people);
       const recovered = await recoverEventStore({
-        ...{
-          dataDir,
-          opener: "rebuild",
-          always: true,
-          mustBeCopy: from !== undefined,
-          acceptLoss: options.acceptLoss,
-        },
+        dataDir,
+        opener: "rebuild",
+        always: true,
+        mustBeCopy: from !== undefined,
+        acceptLoss: options.acceptLoss,
         settings: { ...options.settings, temporaryFolder: join(dataPaths.work, "duckdb") },
         // Events are not counted here, so no spike can start.
         people: () =>
           new PeopleStore(people, {
-            ...{ factor: 10, minimumPerMinute: 1_000_000_000, historyMinutes: 60, historyMinutesMin: 2 },
+            factor: 10,
+            minimumPerMinute: 1_000_000_000,
+            historyMinutes: 60,
+            historyMinutesMin: 2,
           }),
         copies: async () => (from === undefined ? await localCopies(dataDir, keys) : [copyFrom(from, keys)]),
         hooks: { ...options, onStep: (message) => options.onStep(message) },
@@ -118,7 +119,9 @@ async function finish({ dataDir, onStep }: RebuildOptions, recovered: Recovered)
       data_dir: dataDir,
       from: base!,
       put_aside: putAside ?? null,
-      ...{ events, persons, entries_applied: replayed },
+      events,
+      persons,
+      entries_applied: replayed,
       entries_waiting: waiting("realtime") + waiting("historical"),
       lost: gaps.map(({ lane, first, last }) => ({ lane, first_seq: first, last_seq: last })),
     };

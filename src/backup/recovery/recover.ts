@@ -161,7 +161,11 @@ export async function recoverEventStore(recovery: Recovery): Promise<Recovered> 
   reason ??= "events.duckdb is missing.";
 
   const base = await chooseRecoverySource({
-    ...{ dataDir, settings, needed, copies: await recovery.copies(), onDamage: hooks.onDamage },
+    dataDir,
+    settings,
+    needed,
+    copies: await recovery.copies(),
+    onDamage: hooks.onDamage,
     mustBeCopy: recovery.mustBeCopy ?? false,
   });
   if (base === undefined) throw new NoRecoverySourceError("No usable backup was found.");
@@ -177,7 +181,12 @@ export async function recoverEventStore(recovery: Recovery): Promise<Recovered> 
   const { gaps, replayed } = await catchUp(recovery, { loader, people, needed, files: base.files });
   if (base.folder !== undefined) rmSync(base.folder, { recursive: true, force: true });
   return {
-    ...{ database: made, loader, people, base: base.name, putAside, gaps: [...base.gaps, ...gaps] },
+    database: made,
+    loader,
+    people,
+    base: base.name,
+    putAside,
+    gaps: [...base.gaps, ...gaps],
     replayed: Math.max(0, replayed - entriesIn(base.gaps)),
   };
 }
@@ -200,7 +209,11 @@ async function catchUp(
     return { replayed: 0, gaps: [] };
   }
   const gaps = await replayArchive({
-    ...{ loader, needed, acceptLoss, identity: people, archived: files },
+    loader,
+    needed,
+    acceptLoss,
+    identity: people,
+    archived: files,
     workFolder: join(storePaths.work, "replay"),
     quarantineFolder: storePaths.quarantine,
     onProgress: hooks.onProgress,

@@ -113,7 +113,8 @@ async function getBase(
 /** Moves the copy's event store into the data directory. */
 export function restoreSource(dataDir: string, { folder }: RecoverySource): void {
   if (folder === undefined) return;
-  const [from, to] = [paths(folder).events, paths(dataDir).events];
+  const from = paths(folder).events;
+  const to = paths(dataDir).events;
   // The log first: without the file it is ignored, but a file without its log is incomplete.
   for (const end of [".wal", ""]) if (existsSync(from + end)) renameSync(from + end, to + end);
 }

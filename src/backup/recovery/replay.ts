@@ -58,7 +58,8 @@ export async function replayArchive(replay: Replay): Promise<Gap[]> {
     replay.onProgress(done, total);
   }
   for (const lane of lanes) {
-    const [first, last] = [loader.cursor(lane) + 1, replay.needed[lane]];
+    const first = loader.cursor(lane) + 1;
+    const last = replay.needed[lane];
     if (first <= last) await apply([workingCopy(workFolder, { lane, first, last }, undefined)]);
   }
   while (!(await loader.checkpoint())) await Bun.sleep(50);

@@ -12,7 +12,8 @@ export type MetadataSalvage = "ok" | "missing" | "damaged" | "newer" | "foreign"
 
 /** Replaces the restored metadata store and payload key with copies of the old ones. */
 export function salvageMetadata(oldDir: string, restoredDir: string): MetadataSalvage {
-  const [from, to] = [paths(oldDir), paths(restoredDir)];
+  const from = paths(oldDir);
+  const to = paths(restoredDir);
   if (!existsSync(from.metadata)) return "missing";
   const copy = `${to.metadata}.old`;
   const result = copyIfUsable(from.metadata, copy, organizationIds(to.metadata));

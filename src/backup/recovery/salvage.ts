@@ -87,7 +87,9 @@ export async function salvageEntries(
   }
   const known = projectIds(restored);
   const carried: SalvageResult = {
-    ...{ entries: 0, put_aside: 0, lost },
+    entries: 0,
+    put_aside: 0,
+    lost,
     ...(metadata === "ok"
       ? { metadata: "old" as const, reason: null }
       : { metadata: "backup" as const, reason: metadata }),

@@ -122,8 +122,13 @@ export const exampleFullDashboard = {
   variables: {},
   tiles: [
     {
-      ...{ id: 7, layouts: {}, color: "blue", order: 0, show_description: null },
-      ...{ insight: exampleInsight, text: null },
+      id: 7,
+      layouts: {},
+      color: "blue",
+      order: 0,
+      show_description: null,
+      insight: exampleInsight,
+      text: null,
     },
   ],
 };

@@ -69,7 +69,11 @@ const SharedBody = named(
 );
 
 const example: Static<typeof SharedBody> = {
-  ...{ kind: "dashboard", name: "Orders", description: "", project: "Web shop", timezone: "UTC" },
+  kind: "dashboard",
+  name: "Orders",
+  description: "",
+  project: "Web shop",
+  timezone: "UTC",
   tiles: [{ id: 7, layouts: {}, color: null, text: "Updated daily", insight: null }],
 };
 
@@ -149,7 +153,10 @@ async function sharedBody(
   }
   const { id, name, description, filters } = item.dashboard;
   const tiles = getTiles(deps.metadata.db, id).map(async ({ id, layouts, color, text, insight }) => ({
-    ...{ id, layouts, color, text },
+    id,
+    layouts,
+    color,
+    text,
     insight: insight === undefined ? null : await shownInsight(insight, filters),
   }));
   return { kind: "dashboard", name, description, ...owner, tiles: await Promise.all(tiles) };
@@ -163,7 +170,9 @@ async function insightBody(
   const source = isJsonObject(query.source) ? query.source : query;
   const display = isJsonObject(source.trendsFilter) ? source.trendsFilter.display : null;
   const shown = {
-    ...{ name, description, kind: typeof source.kind === "string" ? source.kind : "" },
+    name,
+    description,
+    kind: typeof source.kind === "string" ? source.kind : "",
     display: typeof display === "string" ? display : null,
   };
   if (toStatement(query) !== undefined) return { ...shown, ...none, problem: "Share links do not show SQL." };

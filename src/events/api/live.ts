@@ -50,7 +50,11 @@ export class LiveEvents {
   /** @param stopping ends all streams when aborted */
   constructor(stopping?: AbortSignal) {
     this.streams = new SseBroadcaster({
-      ...{ streamsMax: readersMax, unreadMax, onSlow: "drop", tickMs: secondMs, stopping },
+      streamsMax: readersMax,
+      unreadMax,
+      onSlow: "drop",
+      tickMs: secondMs,
+      stopping,
       full: { detail: "Too many streams are open.", retryAfterSeconds: 10 },
       projectOf: ({ projectId }) => projectId,
       onTick: () => this.tick(),
@@ -185,8 +189,13 @@ function wholeEvent(seq: number, entry: string): LiveEvent {
 function getBeginning(facts: RegExpExecArray, seq: number, lane: Lane): Partial<LiveEvent> {
   const [, , uuid, event, distinctId, time, received] = facts;
   return {
-    ...{ seq, historical: lane === "historical", properties: {} },
-    ...{ uuid, event: JSON.parse(event!), distinctId: JSON.parse(distinctId!) },
-    ...{ timeMicros: Number(time), receivedMicros: Number(received) },
+    seq,
+    historical: lane === "historical",
+    properties: {},
+    uuid,
+    event: JSON.parse(event!),
+    distinctId: JSON.parse(distinctId!),
+    timeMicros: Number(time),
+    receivedMicros: Number(received),
   };
 }

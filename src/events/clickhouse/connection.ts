@@ -55,7 +55,9 @@ export class ClickHouseConnection {
   constructor(readonly address: ClickHouseAddress) {
     const { url, user, password, database } = address;
     this.client = createClient({
-      ...{ url, password, database },
+      url,
+      password,
+      database,
       username: user,
       application: "flagkeep",
       request_timeout: requestMs,

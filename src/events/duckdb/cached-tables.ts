@@ -97,7 +97,10 @@ export class CachedTables {
     }
     const name = `${database}.t${++this.count}`;
     const table: CachedTable = {
-      ...{ name, readers: 0, madeAt: this.now(), isStale: false },
+      name,
+      readers: 0,
+      madeAt: this.now(),
+      isStale: false,
       made: this.make(connection, name, sql).then((isSmall) => {
         if (!isSmall) table.isStale = true;
       }),

@@ -29,7 +29,9 @@ export async function storedEvents(
 ): Promise<StoredEvent[]> {
   const rows = await getRows(store, projectId, uuids, "uuid::VARCHAR, event, distinct_id");
   return rows.map(([uuid, event, distinctId]) => ({
-    ...{ uuid: String(uuid), event: String(event), distinctId: String(distinctId) },
+    uuid: String(uuid),
+    event: String(event),
+    distinctId: String(distinctId),
   }));
 }
 
@@ -80,7 +82,8 @@ async function getRows(
 ): Promise<unknown[][]> {
   const timed: string[] = [];
   const others: string[] = [];
-  let [first, last] = [Number.POSITIVE_INFINITY, 0];
+  let first = Number.POSITIVE_INFINITY;
+  let last = 0;
   for (const uuid of uuids) {
     const time = uuidTime(uuid);
     (time === null ? others : timed).push(uuid);

@@ -190,7 +190,8 @@ export class EventLoader implements EventStore {
 
   /** Starts a turn of `inTurn`. @returns a function that ends it */
   private async ownTurn(): Promise<() => void> {
-    const [started, ended] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const started = Promise.withResolvers<void>();
+    const ended = Promise.withResolvers<void>();
     void this.inTurn(() => {
       started.resolve();
       return ended.promise;

@@ -38,7 +38,8 @@ export function getNewerFormat(error: unknown): { found: number; known: number }
   const match = /version number (\d+), but we can only read versions between \d+ and (\d+)/.exec(
     String(error),
   );
-  const [found, known] = [Number(match?.[1]), Number(match?.[2])];
+  const found = Number(match?.[1]);
+  const known = Number(match?.[2]);
   return match !== null && found > known ? { found, known } : undefined;
 }
 

@@ -66,7 +66,9 @@ export async function exportPage(sources: ExportSources, request: ExportRequest)
 
 async function eventPage({ store, loadedSeqs }: ExportSources, request: ExportRequest): Promise<ExportPage> {
   const position = request.after?.events ?? {
-    ...{ lane: "realtime" as const, seq: 0, rows: 1 },
+    lane: "realtime" as const,
+    seq: 0,
+    rows: 1,
     until: loadedSeqs,
   };
   const { lane, seq, until } = position;

@@ -141,7 +141,9 @@ function getSchema({ name, kind }: ExportColumn): SchemaElement[] {
     case "instant":
       return [
         {
-          ...{ ...optional, type: "INT64", converted_type: "TIMESTAMP_MICROS" },
+          ...optional,
+          type: "INT64",
+          converted_type: "TIMESTAMP_MICROS",
           logical_type: { type: "TIMESTAMP", isAdjustedToUTC: true, unit: "MICROS" },
         },
       ];

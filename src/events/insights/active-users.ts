@@ -51,7 +51,8 @@ export function activePerBucket(
   const ends = lastUnits(range, interval);
   return new Map(
     [...byValue].map(([value, ofValue]) => {
-      let [active, next] = [0, 0];
+      let active = 0;
+      let next = 0;
       const data = ends.map((end) => {
         for (; next < ofValue.length && ofValue[next]![1] <= end; next++) active += Number(ofValue[next]![2]);
         return active;

@@ -142,7 +142,8 @@ export function rangeSql(
   if (range === undefined) return { local: localAtAnyTime(dialect, clock), within: [] };
   const { timezone } = clock;
   // In whole seconds, like the strings.
-  const [fromMs, toMs] = [wallMs(range.from), wallMs(range.to)];
+  const fromMs = wallMs(range.from);
+  const toMs = wallMs(range.to);
   const between = (from: number, to: number) => betweenInstants(dialect, from, to);
   const wallWithin = (local: string) => [
     // A day wider on both sides, so that row groups are skipped before wall times are computed.
@@ -158,7 +159,8 @@ export function rangeSql(
   const periods = offsetsBetween(fromMs - 2 * dayMs, toMs + 2 * dayMs, timezone);
   const local = localIn(dialect, periods);
   // If the offset does not change near the range's ends, they are instants.
-  const [first, last] = [periods[0]!, periods.at(-1)!];
+  const first = periods[0]!;
+  const last = periods.at(-1)!;
   const lastChange = periods.at(-2)?.untilMs ?? Number.NEGATIVE_INFINITY;
   const isClear = first.untilMs > fromMs + dayMs && lastChange < toMs - dayMs;
   return {

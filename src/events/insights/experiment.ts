@@ -145,8 +145,11 @@ class ExperimentSql {
     );
     return (rows as [string, boolean | number, number, number, number][]).map(
       ([variant, isMultiple, inPeriod, quarter, persons]) => ({
-        ...{ variant, isMultiple: Boolean(isMultiple), period: inPeriod },
-        ...{ at: (quarter * quarterMicros) / 1_000, persons },
+        variant,
+        isMultiple: Boolean(isMultiple),
+        period: inPeriod,
+        at: (quarter * quarterMicros) / 1_000,
+        persons,
       }),
     );
   }
@@ -303,7 +306,10 @@ class ExperimentSql {
        FROM clipped GROUP BY v ORDER BY v`,
     );
     return (rows as [string, ...number[]][]).map(([variant, n, y, yy, x, xx, xy]) => ({
-      ...{ variant, n: n!, y: y!, yy: yy! },
+      variant,
+      n: n!,
+      y: y!,
+      yy: yy!,
       ...(hasBefore ? { x, xx, xy } : {}),
     }));
   }
@@ -373,7 +379,8 @@ class ExperimentSql {
       : this.anyOrder(series, after);
     const before = hasBefore
       ? this.orderedSteps(series.length, {
-          ...{ prefix: "before", start: `x.f - ${lookbackMicros}` },
+          prefix: "before",
+          start: `x.f - ${lookbackMicros}`,
           within: `e.moment >= x.f - ${lookbackMicros} AND e.moment < x.f`,
         })
       : "";

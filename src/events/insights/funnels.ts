@@ -38,8 +38,12 @@ const binsMax = 90;
 const ownBinsMax = 60;
 const unitSeconds = new Map(
   Object.entries({
-    ...{ second: 1, minute: 60, hour: 3_600 },
-    ...{ day: 86_400, week: 7 * 86_400, month: 30 * 86_400 },
+    second: 1,
+    minute: 60,
+    hour: 3_600,
+    day: 86_400,
+    week: 7 * 86_400,
+    month: 30 * 86_400,
   }),
 );
 
@@ -83,8 +87,14 @@ function funnelIn(store: EventSql, query: JsonObject, filter: JsonObject): Funne
   const to = stepIn(filter.funnelToStep ?? steps.length - 1, steps);
   if (from > to) throw new UnknownQueryError("funnelFromStep must be before funnelToStep.");
   return {
-    ...{ dialect: store.dialect, steps, order, from, to, windowMicros: getWindow(filter) * 1e6 },
-    ...{ breakdown: getBreakdown(store, query), breakdownMax: breakdownLimit(query) },
+    dialect: store.dialect,
+    steps,
+    order,
+    from,
+    to,
+    windowMicros: getWindow(filter) * 1e6,
+    breakdown: getBreakdown(store, query),
+    breakdownMax: breakdownLimit(query),
     needsPersons: readsPersons(query, steps),
     conditions: steps.map((step) => `(${getConditions(store, step, query).join(" AND ")})`),
   };
@@ -119,7 +129,9 @@ async function computeSteps(
               custom_name: null,
             }
           : { action_id: step.event ?? null, name: eventName(step), custom_name: step.custom_name ?? null }),
-        ...{ order: index, type: "events", count },
+        order: index,
+        type: "events",
+        count,
         average_conversion_time: index === 0 ? null : average,
         median_conversion_time: index === 0 ? null : median,
         ...(breakdown === undefined ? {} : { breakdown: [value ?? ""], breakdown_value: [value ?? ""] }),

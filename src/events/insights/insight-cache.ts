@@ -15,10 +15,15 @@ export type Refresh = "blocking" | "force_blocking" | "force_cache";
 
 /** There are no background computations: the asynchronous modes return the result directly. */
 const meanings: Readonly<Record<string, Refresh>> = {
-  ...{ blocking: "blocking", async: "blocking", lazy_async: "blocking" },
+  blocking: "blocking",
+  async: "blocking",
+  lazy_async: "blocking",
   async_except_on_cache_miss: "blocking",
-  ...{ force_blocking: "force_blocking", force_async: "force_blocking", true: "force_blocking" },
-  ...{ force_cache: "force_cache", false: "force_cache" },
+  force_blocking: "force_blocking",
+  force_async: "force_blocking",
+  true: "force_blocking",
+  force_cache: "force_cache",
+  false: "force_cache",
 };
 export const refreshNames = Object.keys(meanings);
 export const refreshWords =

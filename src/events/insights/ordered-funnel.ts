@@ -76,7 +76,8 @@ async function walkSorted(
       const isSame =
         who[at] === last[0] && who[at + 1] === last[1] && who[at + 2] === last[2] && who[at + 3] === last[3];
       if (isFirst || !isSame) {
-        const [low, high] = [positions[2 * row]!, positions[2 * row + 1]!];
+        const low = positions[2 * row]!;
+        const high = positions[2 * row + 1]!;
         if (!isFirst && order !== "who" && low === lastIndex[0] && high === lastIndex[1]) return undefined;
         walk.endPerson();
         for (let word = 0; word < 4; word++) last[word] = who[at + word]!;

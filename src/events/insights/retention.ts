@@ -129,7 +129,10 @@ export async function computeLifecycle(
   return ["new", "returning", "resurrecting", "dormant"].map((status): JsonObject => {
     const data = buckets.map(({ bucket }) => amounts.get(`${bucket} ${status}`) ?? 0);
     return {
-      ...{ status, label: `${name} - ${status}`, count: data.reduce((sum, amount) => sum + amount, 0), data },
+      status,
+      label: `${name} - ${status}`,
+      count: data.reduce((sum, amount) => sum + amount, 0),
+      data,
       labels: buckets.map(({ label }) => label),
       days: buckets.map(({ day }) => day),
     };

@@ -66,8 +66,12 @@ export async function computeStickiness(
       const name = eventName(one);
       results.push({
         action: {
-          ...{ id: one.event ?? null, type: "events", order, name },
-          ...{ custom_name: one.custom_name ?? null, math: one.math ?? "total" },
+          id: one.event ?? null,
+          type: "events",
+          order,
+          name,
+          custom_name: one.custom_name ?? null,
+          math: one.math ?? "total",
         },
         label: typeof one.custom_name === "string" ? one.custom_name : name,
         count: data.reduce((sum, number) => sum + number, 0),

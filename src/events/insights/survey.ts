@@ -152,9 +152,14 @@ class SurveySql {
         return first == null || last == null ? null : { first, last };
       };
       return {
-        ...{ surveyId, shown: shown!, dismissed: dismissed!, sent: sent!, personsShown: personsShown! },
-        ...{ personsDismissed: personsDismissed!, personsSent: personsSent! },
-        ...{ personsOnlyShown: personsOnlyShown! },
+        surveyId,
+        shown: shown!,
+        dismissed: dismissed!,
+        sent: sent!,
+        personsShown: personsShown!,
+        personsDismissed: personsDismissed!,
+        personsSent: personsSent!,
+        personsOnlyShown: personsOnlyShown!,
         times: { shown: time(0), dismissed: time(1), sent: time(2) },
       };
     });
@@ -262,7 +267,13 @@ class SurveySql {
         if (current === undefined || current.id !== id) {
           if (current !== undefined) await use(current);
           current = {
-            ...{ id, isCompleted: false, week, distinctId, iteration, language, at: Number(moment) },
+            id,
+            isCompleted: false,
+            week,
+            distinctId,
+            iteration,
+            language,
+            at: Number(moment),
             answers: questions.map(() => null),
           };
         }

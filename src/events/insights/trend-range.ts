@@ -197,7 +197,8 @@ const startingAt = (range: Range, fromMs: number): Range => ({
   fromMs,
 });
 
-const [wallMin, wallMax] = [Date.parse("0000-01-01T00:00:00Z"), Date.parse("9999-12-31T23:59:59Z")];
+const wallMin = Date.parse("0000-01-01T00:00:00Z");
+const wallMax = Date.parse("9999-12-31T23:59:59Z");
 
 /** `2026-11-21 05:06:07`; events have years 0 to 9999. */
 function formatWallTime(ms: number): string {

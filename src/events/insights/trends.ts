@@ -162,7 +162,8 @@ async function computeSeries(store: EventSql, series: Series): Promise<JsonObjec
     .sort((a, b) => b.figure - a.figure)
     .map(({ value, data, count, figure }) => ({
       ...described(series, value, hasBreakdown),
-      ...{ count, data },
+      count,
+      data,
       ...(isOfWhole ? { aggregated_value: figure } : {}),
     }));
 }

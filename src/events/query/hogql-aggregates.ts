@@ -30,7 +30,11 @@ export function aggregate(node: Node, name: string, args: readonly Node[]): Node
 }
 
 const operatorNode = (type: string, kind: string, children: Node[]): Node => ({
-  ...{ class: kind, type, alias: "", query_location: 0, children },
+  class: kind,
+  type,
+  alias: "",
+  query_location: 0,
+  children,
 });
 const isNotNull = (of: Node): Node => operatorNode("OPERATOR_IS_NOT_NULL", "OPERATOR", [copy(of)]);
 const conjunction = (parts: Node[]): Node => operatorNode("CONJUNCTION_AND", "CONJUNCTION", parts);

@@ -243,7 +243,8 @@ class LimitByRewriter extends Rewriter {
 
   /** `3`, `3 OFFSET 1` or `1, 3` as number and offset. */
   private counts(from: number, to: number): string {
-    const [offset, comma] = [this.find(from, to, "offset"), this.find(from, to, ",")];
+    const offset = this.find(from, to, "offset");
+    const comma = this.find(from, to, ",");
     const pair =
       offset !== undefined
         ? [this.source(from, offset), this.source(offset + 1, to)]

@@ -113,7 +113,8 @@ class Writer {
     const parameters = this.range(index + 2, close);
     // The condition of `quantileIf(0.9)(x, condition)` stays last.
     const last = /if$/i.test(text) ? this.lastComma(close + 2, end) : end;
-    const [values, condition] = [this.range(close + 2, last), this.range(last, end)];
+    const values = this.range(close + 2, last);
+    const condition = this.range(last, end);
     return { text: `${this.single(index).text}(${values}, ${parameters}${condition})`, next: end + 1 };
   }
 

@@ -4,16 +4,28 @@ import { fold, type Node } from "./fold.ts";
 
 export function functionNode(name: string, children: Node[]): Node {
   return {
-    ...{ class: "FUNCTION", type: "FUNCTION", alias: "", query_location: 0 },
-    ...{ function_name: name, schema: "", catalog: "", children },
-    ...{ filter: null, order_bys: { type: "ORDER_MODIFIER", orders: [] } },
-    ...{ distinct: false, is_operator: false, export_state: false },
+    class: "FUNCTION",
+    type: "FUNCTION",
+    alias: "",
+    query_location: 0,
+    function_name: name,
+    schema: "",
+    catalog: "",
+    children,
+    filter: null,
+    order_bys: { type: "ORDER_MODIFIER", orders: [] },
+    distinct: false,
+    is_operator: false,
+    export_state: false,
   };
 }
 
 export function textConstant(value: string): Node {
   return {
-    ...{ class: "CONSTANT", type: "VALUE_CONSTANT", alias: "", query_location: 0 },
+    class: "CONSTANT",
+    type: "VALUE_CONSTANT",
+    alias: "",
+    query_location: 0,
     value: { type: { id: "VARCHAR", type_info: null }, is_null: false, value },
   };
 }
@@ -22,8 +34,13 @@ export function textConstant(value: string): Node {
 export function castNode(child: Node, id: string, isTried = false): Node {
   const { alias } = child;
   return {
-    ...{ class: "CAST", type: "OPERATOR_CAST", alias, query_location: 0, child: { ...child, alias: "" } },
-    ...{ cast_type: { id, type_info: null }, try_cast: isTried },
+    class: "CAST",
+    type: "OPERATOR_CAST",
+    alias,
+    query_location: 0,
+    child: { ...child, alias: "" },
+    cast_type: { id, type_info: null },
+    try_cast: isTried,
   };
 }
 

@@ -66,7 +66,8 @@ export async function runQuery(
   await createViews(connection, sources, { projectId, ...parsed });
   try {
     return await read(connection, parsed.sql, {
-      ...{ limit, timezone: hogql?.timezone },
+      limit,
+      timezone: hogql?.timezone,
       bytesMax: Math.min(bytesMax, sources.resultBytesMax),
     });
   } catch (error) {

@@ -12,7 +12,9 @@ import { getExperiment } from "../store.ts";
 export function experimentRoutes(deps: { metadata: Metadata }): Route[] {
   return [
     ...itemActivityRoutes(deps, {
-      ...{ path: "/experiments", scope: "Experiment", names: ["experiments", "an experiment"] },
+      path: "/experiments",
+      scope: "Experiment",
+      names: ["experiments", "an experiment"],
       find: ({ project, params }) => getExperiment(deps.metadata.db, project.id, readId(params, "id")).id,
     }),
     projectRoute("DELETE", "/experiments/:id", "experiment:write", {

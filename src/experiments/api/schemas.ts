@@ -224,20 +224,30 @@ export function experimentBody(
   );
   const creator = users(of.createdById);
   return {
-    ...{ id: of.id, name: of.name, description: of.description, type: of.type },
+    id: of.id,
+    name: of.name,
+    description: of.description,
+    type: of.type,
     status: getStatus(of, flag.active),
-    ...{ feature_flag_key: flag.key, feature_flag: flag, tags: of.tags },
+    feature_flag_key: flag.key,
+    feature_flag: flag,
+    tags: of.tags,
     parameters: { ...of.parameters, feature_flag_variants: getVariants(flag.filters) },
-    ...{ start_date: toApiTimeOrNull(of.startDate), end_date: toApiTimeOrNull(of.endDate) },
-    ...{ archived: of.archived, deleted: of.deleted },
-    ...{ metrics: of.metrics, metrics_secondary: of.metricsSecondary },
+    start_date: toApiTimeOrNull(of.startDate),
+    end_date: toApiTimeOrNull(of.endDate),
+    archived: of.archived,
+    deleted: of.deleted,
+    metrics: of.metrics,
+    metrics_secondary: of.metricsSecondary,
     saved_metrics: links.flatMap(({ id, metadata }) => {
       const metric = saved.get(id);
       if (metric === undefined) return [];
       return [{ id, experiment: of.id, saved_metric: id, metadata, query: metric.query, name: metric.name }];
     }),
     saved_metrics_ids: links.map(({ id, metadata }) => ({ id, metadata })),
-    ...{ exposure_criteria: of.exposureCriteria, exposure_cohort: null, stats_config: of.statsConfig },
+    exposure_criteria: of.exposureCriteria,
+    exposure_cohort: null,
+    stats_config: of.statsConfig,
     only_count_matured_users: of.onlyCountMaturedUsers,
     minimum_exposures: of.minimumExposures,
     running_time_calculation: of.runningTimeCalculation,
@@ -256,7 +266,10 @@ export function experimentBody(
 export function holdoutBody(of: Holdout, users: UserFinder): Static<typeof HoldoutBody> {
   const creator = users(of.createdById);
   return {
-    ...{ id: of.id, name: of.name, description: of.description, filters: of.filters },
+    id: of.id,
+    name: of.name,
+    description: of.description,
+    filters: of.filters,
     created_by: creator ? userBody(creator) : null,
     created_at: toApiTime(of.createdAt),
     updated_at: toApiTime(of.updatedAt),
@@ -266,7 +279,11 @@ export function holdoutBody(of: Holdout, users: UserFinder): Static<typeof Holdo
 export function savedMetricBody(of: SavedMetric, users: UserFinder): Static<typeof SavedMetricBody> {
   const creator = users(of.createdById);
   return {
-    ...{ id: of.id, name: of.name, description: of.description, query: of.query, tags: of.tags },
+    id: of.id,
+    name: of.name,
+    description: of.description,
+    query: of.query,
+    tags: of.tags,
     created_by: creator ? userBody(creator) : null,
     created_at: toApiTime(of.createdAt),
     updated_at: toApiTime(of.updatedAt),
@@ -289,31 +306,51 @@ export const exampleMetric = {
 };
 
 export const exampleHoldout = {
-  ...{ id: 2, name: "Never in experiments", description: "" },
+  id: 2,
+  name: "Never in experiments",
+  description: "",
   filters: [{ properties: [], rollout_percentage: 5, variant: "holdout-2" }],
   ...exampleTimes,
 };
 
 export const exampleSavedMetric = {
-  ...{ id: 4, name: "Orders", description: "", query: exampleMetric, tags: [] },
+  id: 4,
+  name: "Orders",
+  description: "",
+  query: exampleMetric,
+  tags: [],
   ...exampleTimes,
 };
 
 export const exampleExperiment = {
-  ...{ id: 7, name: "One-click payment", description: "If people pay with one click, more orders are paid." },
-  ...{
-    type: "product",
-    status: "running",
-    feature_flag_key: exampleFlag.key,
-    feature_flag: exampleFlag,
-    tags: [],
-  },
+  id: 7,
+  name: "One-click payment",
+  description: "If people pay with one click, more orders are paid.",
+  type: "product",
+  status: "running",
+  feature_flag_key: exampleFlag.key,
+  feature_flag: exampleFlag,
+  tags: [],
   parameters: { feature_flag_variants: [] },
-  ...{ start_date: "2026-03-02T09:00:00.000000Z", end_date: null, archived: false, deleted: false },
-  ...{ metrics: [exampleMetric], metrics_secondary: [], saved_metrics: [], saved_metrics_ids: [] },
-  ...{ exposure_criteria: {}, exposure_cohort: null, stats_config: { method: "bayesian" } },
-  ...{ only_count_matured_users: false, minimum_exposures: 100, running_time_calculation: {} },
-  ...{ holdout_id: null, holdout: null, conclusion: null, conclusion_comment: null, version: 2 },
+  start_date: "2026-03-02T09:00:00.000000Z",
+  end_date: null,
+  archived: false,
+  deleted: false,
+  metrics: [exampleMetric],
+  metrics_secondary: [],
+  saved_metrics: [],
+  saved_metrics_ids: [],
+  exposure_criteria: {},
+  exposure_cohort: null,
+  stats_config: { method: "bayesian" },
+  only_count_matured_users: false,
+  minimum_exposures: 100,
+  running_time_calculation: {},
+  holdout_id: null,
+  holdout: null,
+  conclusion: null,
+  conclusion_comment: null,
+  version: 2,
   ...exampleTimes,
   user_access_level: "editor",
 };

@@ -40,7 +40,10 @@ export function normalPosterior(
   const half = normalQuantile(0.5 + options.level / 2) * sigma;
   return {
     ...effect,
-    ...{ model: "normal", estimate: mu, variance: sigma * sigma, sigma },
+    model: "normal",
+    estimate: mu,
+    variance: sigma * sigma,
+    sigma,
     chanceToWin: normalCdf(options.goal === "increase" ? z : -z),
     interval: [mu - half, mu + half],
     loss: options.goal === "increase" ? { baseline: up, variant: down } : { baseline: down, variant: up },
@@ -84,7 +87,8 @@ export function betaPosterior(
     beta: 1 + n - successes,
   }));
   const chance = chanceGreater(t!, c!);
-  const [meanC, meanT] = [meanOf(c!), meanOf(t!)];
+  const meanC = meanOf(c!);
+  const meanT = meanOf(t!);
   const up =
     meanT * chanceGreater({ ...t!, alpha: t!.alpha + 1 }, c!) -
     meanC * chanceGreater(t!, { ...c!, alpha: c!.alpha + 1 });
@@ -93,7 +97,10 @@ export function betaPosterior(
   const lift = liftQuantiles(t!, c!, [tail, 0.5, 1 - tail]);
   const loss = { baseline: Math.max(0, up), variant: Math.max(0, down) };
   return {
-    ...{ model: "beta", difference: "relative", estimate: lift[1]!, variance: Number.NaN },
+    model: "beta",
+    difference: "relative",
+    estimate: lift[1]!,
+    variance: Number.NaN,
     chanceToWin: options.goal === "increase" ? chance : 1 - chance,
     interval: [lift[0]!, lift[2]!],
     loss: options.goal === "increase" ? loss : { baseline: loss.variant, variant: loss.baseline },
@@ -130,12 +137,14 @@ let legendre: { x: Float64Array; w: Float64Array } | undefined;
 /** Nodes and weights of Gauss-Legendre quadrature on -1..1, by Newton's method. */
 function gaussLegendre() {
   if (legendre !== undefined) return legendre;
-  const [x, w] = [new Float64Array(nodes), new Float64Array(nodes)];
+  const x = new Float64Array(nodes);
+  const w = new Float64Array(nodes);
   for (let i = 0; i < nodes; i++) {
     let z = Math.cos((Math.PI * (i + 0.75)) / (nodes + 0.5));
     let slope = 0;
     for (let step = 0; step < 100; step++) {
-      let [now, last] = [1, 0];
+      let now = 1;
+      let last = 0;
       for (let j = 0; j < nodes; j++) [now, last] = [((2 * j + 1) * z * now - j * last) / (j + 1), now];
       slope = (nodes * (z * now - last)) / (z * z - 1);
       const next = z - now / slope;
@@ -151,7 +160,8 @@ function gaussLegendre() {
 
 /** Quantiles of t/c - 1. */
 function liftQuantiles(t: Beta, c: Beta, levels: readonly number[]): number[] {
-  const [from, to] = [betaQuantile(1e-12, c), betaQuantile(1 - 1e-12, c)];
+  const from = betaQuantile(1e-12, c);
+  const to = betaQuantile(1 - 1e-12, c);
   const constant = lnBeta(c.alpha, c.beta);
   const density = (x: number) =>
     Math.exp((c.alpha - 1) * Math.log(x) + (c.beta - 1) * Math.log1p(-x) - constant);
@@ -162,7 +172,8 @@ function liftQuantiles(t: Beta, c: Beta, levels: readonly number[]): number[] {
     const end = Math.min(to, kink);
     let sum = kink < to ? 1 - betaCdf(kink, c.alpha, c.beta) : 0;
     if (end <= from) return sum;
-    const [half, center] = [(end - from) / 2, (end + from) / 2];
+    const half = (end - from) / 2;
+    const center = (end + from) / 2;
     for (let i = 0; i < nodes; i++) {
       const at = center + half * x[i]!;
       sum += half * w[i]! * density(at) * betaCdf((1 + lift) * at, t.alpha, t.beta);
@@ -170,7 +181,8 @@ function liftQuantiles(t: Beta, c: Beta, levels: readonly number[]): number[] {
     return sum;
   };
   return levels.map((level) => {
-    let [low, high] = [-1, 1];
+    const low = -1;
+    let high = 1;
     while (cdf(high) < level) high = high * 2 + 1;
     return bisect((lift) => cdf(lift) < level, low, high);
   });

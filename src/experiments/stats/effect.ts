@@ -13,7 +13,8 @@ export interface Effect {
 
 /** A baseline of zero or less has no relative effect; the absolute one is used. */
 export function getEffect(baseline: Sample, variant: Sample, wanted: Difference): Effect {
-  const [c, t] = [baseline.mean, variant.mean];
+  const c = baseline.mean;
+  const t = variant.mean;
   const difference: Difference = wanted === "relative" && c > 0 ? "relative" : "absolute";
   const [a, b] = meanVariances(baseline, variant);
   return difference === "absolute"

@@ -34,7 +34,10 @@ export function welchTest(
   const half = tQuantile(1 - alpha / 2, df) * standardError;
   return {
     ...effect,
-    ...{ standardError, t, df, pValue: tTwoSidedTail(t, df) },
+    standardError,
+    t,
+    df,
+    pValue: tTwoSidedTail(t, df),
     interval: [effect.estimate - half, effect.estimate + half],
   };
 }
@@ -72,7 +75,9 @@ export function sequentialTest(
   const logEvidence = (rhoSquared * ((estimate * estimate * n) / variance)) / (2 * k) - 0.5 * Math.log(k);
   return {
     ...effect,
-    ...{ rho: Math.sqrt(rhoSquared), halfWidth, pValue: Math.min(1, Math.exp(-logEvidence)) },
+    rho: Math.sqrt(rhoSquared),
+    halfWidth,
+    pValue: Math.min(1, Math.exp(-logEvidence)),
     interval: [estimate - halfWidth, estimate + halfWidth],
   };
 }

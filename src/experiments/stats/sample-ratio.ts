@@ -23,7 +23,9 @@ const expectedMin = 5;
 
 /** @returns undefined when there are too few persons to tell */
 export function testSampleRatio(periods: readonly ExposurePeriod[]): SampleRatio | undefined {
-  let [chiSquared, df, persons] = [0, 0, 0];
+  let chiSquared = 0;
+  let df = 0;
+  let persons = 0;
   for (const { observed, weights } of periods) {
     const total = observed.reduce((sum, count) => sum + count, 0);
     const weight = weights.reduce((sum, one) => sum + one, 0);

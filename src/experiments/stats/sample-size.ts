@@ -42,7 +42,9 @@ export function planSampleSize(request: SizeRequest): SizeResult {
   const perVariant = Math.ceil(plain * factor * spread);
   const total = perVariant * variants;
   return {
-    ...{ perVariant, total, factor },
+    perVariant,
+    total,
+    factor,
     days: exposuresPerDay > 0 ? Math.ceil(total / exposuresPerDay) : undefined,
   };
 }

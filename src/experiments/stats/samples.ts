@@ -50,7 +50,8 @@ export function toSample(kind: MeasureKind, sums: Sums): Sample {
 
 function ratioSample({ n, y, yy, d = 0, dd = 0, yd = 0 }: Sums): Sample {
   if (d === 0) return { n, mean: 0, variance: 0 };
-  const [meanY, meanD] = [y / n, d / n];
+  const meanY = y / n;
+  const meanD = d / n;
   const variance =
     sampleVariance(n, y, yy) / meanD ** 2 +
     (meanY ** 2 * sampleVariance(n, d, dd)) / meanD ** 4 -

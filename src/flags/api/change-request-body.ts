@@ -46,18 +46,21 @@ export const RequestBody = named(
 );
 
 export const exampleRequest = {
-  ...{
-    id: 5,
-    flag_id: 12,
-    flag_key: "one-click-pay",
-    cohort_id: null,
-    cohort_name: "",
-    affected_flags: ["one-click-pay"],
-    changes: { active: false },
-    original: { active: true },
-  },
-  ...{ version: 3, note: "", state: "pending" as const, created_by: exampleUser },
-  ...{ created_at: "2026-03-04T16:00:01.007000Z", decided_by: null, decided_at: null },
+  id: 5,
+  flag_id: 12,
+  flag_key: "one-click-pay",
+  cohort_id: null,
+  cohort_name: "",
+  affected_flags: ["one-click-pay"],
+  changes: { active: false },
+  original: { active: true },
+  version: 3,
+  note: "",
+  state: "pending" as const,
+  created_by: exampleUser,
+  created_at: "2026-03-04T16:00:01.007000Z",
+  decided_by: null,
+  decided_at: null,
 };
 
 export function userOrNull(db: Reading, id: number | null): Static<typeof UserBody> | null {
@@ -76,11 +79,18 @@ export function changeRequestBody(
   const cohort =
     cohortId === null ? undefined : findCohort(db, projectId, cohortId, { includeDeleted: true });
   return {
-    ...{ id: request.id, flag_id: request.flagId, flag_key: keys.get(request.flagId ?? -1) ?? "" },
-    ...{ cohort_id: request.cohortId, cohort_name: cohort?.name ?? "" },
+    id: request.id,
+    flag_id: request.flagId,
+    flag_key: keys.get(request.flagId ?? -1) ?? "",
+    cohort_id: request.cohortId,
+    cohort_name: cohort?.name ?? "",
     affected_flags: request.state === "pending" ? getAffected(request) : [],
-    ...{ changes: request.changes, original: request.original, version: request.version },
-    ...{ note: request.note, state: request.state, created_by: userOrNull(db, request.createdById) },
+    changes: request.changes,
+    original: request.original,
+    version: request.version,
+    note: request.note,
+    state: request.state,
+    created_by: userOrNull(db, request.createdById),
     created_at: toApiTime(request.createdAt),
     decided_by: userOrNull(db, request.decidedById),
     decided_at: toApiTimeOrNull(request.decidedAt),

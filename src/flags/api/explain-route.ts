@@ -165,7 +165,9 @@ export function explainNamedFlag(
   const flag = namedFlag(metadata, project.id, name);
   if (flag === undefined || flag.deleted) throw new NotFoundError();
   return explainFlag(people, flagSets.of(project.id).set, {
-    ...{ projectId: project.id, timezone: project.timezone, flagKey: flag.key },
+    projectId: project.id,
+    timezone: project.timezone,
+    flagKey: flag.key,
     ...requested,
   });
 }

@@ -34,7 +34,9 @@ export const oneFlag = { 200: { description: "The flag.", schema: FlagBody, exam
 export function featureFlagRoutes(deps: FlagWriteDeps): Route[] {
   return [
     ...itemActivityRoutes(deps, {
-      ...{ path: "/feature_flags", scope: "FeatureFlag", names: ["flags", "a flag"] },
+      path: "/feature_flags",
+      scope: "FeatureFlag",
+      names: ["flags", "a flag"],
       description: "Also works for deleted flags.",
       find: (call) => getFlag(deps, call).id,
     }),

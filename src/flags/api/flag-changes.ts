@@ -78,15 +78,16 @@ const ScheduledBody = named(
   }),
 );
 const exampleScheduled = {
-  ...{ id: 3, record_id: 12, flag_key: "one-click-pay", model_name: "FeatureFlag" as const },
+  id: 3,
+  record_id: 12,
+  flag_key: "one-click-pay",
+  model_name: "FeatureFlag" as const,
   payload: { operation: "update_status", value: true },
   scheduled_at: "2026-03-05T09:00:00.000000Z",
-  ...{
-    executed_at: null,
-    failure_reason: null,
-    created_at: "2026-03-04T16:00:01.007000Z",
-    created_by: exampleUser,
-  },
+  executed_at: null,
+  failure_reason: null,
+  created_at: "2026-03-04T16:00:01.007000Z",
+  created_by: exampleUser,
 };
 const oneScheduled = {
   200: { description: "The change.", schema: ScheduledBody, example: exampleScheduled },
@@ -111,12 +112,10 @@ export function flagChangeRoutes(deps: FlagWriteDeps & CohortDeps): Route[] {
     change: ScheduledChange,
     keys: Map<number, string>,
   ): Static<typeof ScheduledBody> => ({
-    ...{
-      id: change.id,
-      record_id: change.flagId,
-      flag_key: keys.get(change.flagId) ?? "",
-      model_name: "FeatureFlag",
-    },
+    id: change.id,
+    record_id: change.flagId,
+    flag_key: keys.get(change.flagId) ?? "",
+    model_name: "FeatureFlag",
     payload: change.payload,
     scheduled_at: toApiTime(change.scheduledAt),
     executed_at: toApiTimeOrNull(change.executedAt),

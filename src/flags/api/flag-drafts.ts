@@ -241,7 +241,8 @@ function variantsReached(
     free -= own;
   }
   return variants.map((variant) => {
-    const [key, share] = [String(variant.key), Number(variant.rollout_percentage ?? 0)];
+    const key = String(variant.key);
+    const share = Number(variant.rollout_percentage ?? 0);
     return {
       key,
       rollout_percentage: share,

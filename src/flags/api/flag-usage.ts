@@ -68,7 +68,10 @@ export function flagUsageRoutes(deps: { metadata: Metadata; personCounter: FlagC
             days: ["2026-03-03", "2026-03-04"],
             results: [
               {
-                ...{ id: 12, key: "one-click-pay", last_called_at: "2026-03-04T16:00:01.007000Z", total: 42 },
+                id: 12,
+                key: "one-click-pay",
+                last_called_at: "2026-03-04T16:00:01.007000Z",
+                total: 42,
                 values: [{ value: "true", total: 42, counts: [30, 12] }],
               },
             ],
@@ -89,7 +92,10 @@ export function flagUsageRoutes(deps: { metadata: Metadata; personCounter: FlagC
         );
         const known = ids.flatMap((id) => found.get(id) ?? []);
         const calls = await deps.personCounter.flagCalls({
-          ...{ projectId: project.id, timezone: project.timezone, days, now: now.getTime() },
+          projectId: project.id,
+          timezone: project.timezone,
+          days,
+          now: now.getTime(),
           keys: known.map(({ key }) => key),
         });
         const byKey = Map.groupBy(calls.flags, ({ key }) => key);

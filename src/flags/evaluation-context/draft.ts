@@ -52,7 +52,9 @@ export function explainDraft(
     hasEncryptedPayloads: before?.hasEncryptedPayloads ?? false,
     evaluationRuntime: before?.evaluationRuntime ?? "all",
     evaluationTags: before?.evaluationTags ?? [],
-    ...{ key, active, filters },
+    key,
+    active,
+    filters,
     ensureExperienceContinuity:
       fields.ensureExperienceContinuity ?? before?.ensureExperienceContinuity ?? false,
     bucketingIdentifier: fields.bucketingIdentifier ?? before?.bucketingIdentifier ?? "distinct_id",

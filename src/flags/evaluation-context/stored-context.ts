@@ -189,8 +189,12 @@ export function evaluateStored(people: PeopleDb, set: FlagSet, question: StoredC
   const { distinctId, groups, flagKeys, now, timezone } = question;
   const stored = new ContextReader(people).read(set, { ...question, now: now.getTime() });
   return evaluate(set, {
-    ...{ distinctId, groups, timezone, now: now.getTime() },
-    ...{ person: stored.person, groupProperties: stored.groupProperties },
+    distinctId,
+    groups,
+    timezone,
+    now: now.getTime(),
+    person: stored.person,
+    groupProperties: stored.groupProperties,
     hashKeyOverrides: planHashKeyOverrides(set, stored.overridden, undefined).effective,
     selection: flagKeys?.length ? { flagKeys } : undefined,
   });

@@ -90,11 +90,9 @@ export class ItemWriter {
 
   /** Tries a write; nothing is changed if a rule rejects it. @returns the reason */
   reasonAgainst(write: () => void): string | undefined {
-    const [flagIds, cohortIds, remarks] = [
-      new Map(this.flagIds),
-      new Map(this.cohortIds),
-      this.remarks.length,
-    ];
+    const flagIds = new Map(this.flagIds);
+    const cohortIds = new Map(this.cohortIds);
+    const remarks = this.remarks.length;
     try {
       this.t.transaction(write);
       return undefined;
@@ -156,7 +154,10 @@ export class ItemWriter {
       refuseHiddenPayloads(item, where);
       const created = naming(named, () =>
         createFlag(writing, {
-          ...{ projectId, by, now, createsUsageDashboard: false },
+          projectId,
+          by,
+          now,
+          createsUsageDashboard: false,
           fields: { ...fields, key: item.key },
         }),
       );
@@ -164,7 +165,8 @@ export class ItemWriter {
       return;
     }
     const stored = () => storedFlag(this.stored(item.key)!, this.writing.payloads).fields;
-    const [before, old] = [this.stored(item.key)!, stored()];
+    const before = this.stored(item.key)!;
+    const old = stored();
     this.unlessUnchanged(() => {
       const cleared = clearing(old.filters as JsonObject);
       const whole = filters === null ? fields : { ...fields, filters: { ...cleared, ...filters } };

@@ -25,7 +25,11 @@ export function readContent(
   return {
     flags: readFlags(db, projectId).map((flag) => storedFlag(flag, payloads)),
     cohorts: readCohorts(db, projectId).map(({ id, name, description, isStatic, filters }) => ({
-      ...{ id, name, description, isStatic, filters },
+      id,
+      name,
+      description,
+      isStatic,
+      filters,
     })),
     deletedCohorts: deletedCohorts(db, projectId),
     groupTypes,

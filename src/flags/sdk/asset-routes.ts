@@ -88,12 +88,14 @@ export function assetRoutes({
       handle: config("json"),
     }),
     fileRoute("GET", "/array/:token/config.js", {
-      ...{ summary: "Get the configuration of the browser library as a script", tag: flagValuesTag },
+      summary: "Get the configuration of the browser library as a script",
+      tag: flagValuesTag,
       answers: scriptAnswers,
       handle: config("script"),
     }),
     fileRoute("GET", "/array/:token/array.js", {
-      ...{ summary: "Get the browser library of a project", tag: flagValuesTag },
+      summary: "Get the browser library of a project",
+      tag: flagValuesTag,
       answers: scriptAnswers,
       handle({ request, params: { token = "" } }) {
         if (projects.findByToken(token) === undefined) throw notFound();
@@ -101,7 +103,8 @@ export function assetRoutes({
       },
     }),
     fileRoute("GET", "/static/*", {
-      ...{ summary: "Get a file of the browser library", tag: flagValuesTag },
+      summary: "Get a file of the browser library",
+      tag: flagValuesTag,
       answers: { 200: { description: "A script." }, 404: { description: "The file does not exist." } },
       handle: ({ request, params }) => library(request, params["*"] ?? ""),
     }),

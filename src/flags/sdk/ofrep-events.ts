@@ -51,9 +51,12 @@ export class FlagEvents {
 
   constructor(private readonly deps: FlagEventsDeps) {
     this.streams = new SseBroadcaster({
-      ...{ streamsMax: deps.streamsMax ?? streamsAtOnce, unreadMax, tickMs: lookEveryMs },
+      streamsMax: deps.streamsMax ?? streamsAtOnce,
+      unreadMax,
+      tickMs: lookEveryMs,
       // It reconnects, and its last ID shows what it missed.
-      ...{ onSlow: "close", stopping: deps.stopping },
+      onSlow: "close",
+      stopping: deps.stopping,
       full: { detail: "Too many streams are open; poll instead.", retryAfterSeconds: 60 },
       projectOf: ({ project }) => project.id,
       onTick: () => this.look(),

@@ -43,7 +43,8 @@ export function bodyOfParts(
   head: string,
   { parts, tail }: { parts: readonly Uint8Array[]; tail: string },
 ): Uint8Array<ArrayBuffer> {
-  const [first, last] = [encoder.encode(head), encoder.encode(tail)];
+  const first = encoder.encode(head);
+  const last = encoder.encode(tail);
   let length = first.length + last.length + Math.max(0, parts.length - 1);
   for (const part of parts) length += part.length;
   // allocUnsafe: every byte is overwritten.

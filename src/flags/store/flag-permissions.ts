@@ -24,8 +24,11 @@ export interface FlagPermissions {
 
 /** Permissions of the operator at the data directory. */
 export const operatorPermissions: FlagPermissions = {
-  ...{ userId: -1, isAdmin: true, organizationAllowsEditing: true },
-  ...{ roleLevel: undefined, grantedFlagIds: new Set() },
+  userId: -1,
+  isAdmin: true,
+  organizationAllowsEditing: true,
+  roleLevel: undefined,
+  grantedFlagIds: new Set(),
 };
 
 /** Reads a user's permissions in an organization. */

@@ -102,10 +102,8 @@ export function renameUsageDashboard(
   const id = liveUsageDashboard(t, of);
   if (id === undefined) return;
   for (const found of insightsOn(t, id)) {
-    const [isTotal, isUnique] = [
-      found.name === totalVolume && found.description === formatTotalVolume(oldKey),
-      found.name === uniqueUsers && found.description === formatUniqueUsers(oldKey),
-    ];
+    const isTotal = found.name === totalVolume && found.description === formatTotalVolume(oldKey);
+    const isUnique = found.name === uniqueUsers && found.description === formatUniqueUsers(oldKey);
     if (!isTotal && !isUnique) continue;
     t.update(insight)
       .set({

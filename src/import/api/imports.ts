@@ -85,24 +85,33 @@ export const ImportBody = named(
 const ImportsBody = named("Imports", object({ results: list(ImportBody) }));
 
 export const exampleImport: Static<typeof ImportBody> = {
-  ...{ id: "0193d1a2-7b1c-7c3e-9f60-6f7a8b9c0d1e", project_id: 1, name: "old.ndjson.gz", origin: "upload" },
-  ...{
-    state: "running",
-    format: "auto",
-    map: [],
-    null: [],
-    timezone: null,
-    link_identities: true,
-    max_rejects: 10_000,
-    dry_run: false,
-  },
-  ...{ created_by: 1, created_at: "2026-03-04T16:00:01.007000Z", started_at: "2026-03-04T16:00:01.107000Z" },
-  ...{ finished_at: null, received_bytes: 41_943_040 },
+  id: "0193d1a2-7b1c-7c3e-9f60-6f7a8b9c0d1e",
+  project_id: 1,
+  name: "old.ndjson.gz",
+  origin: "upload",
+  state: "running",
+  format: "auto",
+  map: [],
+  null: [],
+  timezone: null,
+  link_identities: true,
+  max_rejects: 10_000,
+  dry_run: false,
+  created_by: 1,
+  created_at: "2026-03-04T16:00:01.007000Z",
+  started_at: "2026-03-04T16:00:01.107000Z",
+  finished_at: null,
+  received_bytes: 41_943_040,
   progress: {
-    ...{ records: 460_000, bytes: 19_293_798, total_bytes: 41_943_040 },
-    ...{ records_per_second: 10_000, seconds_left: 53, rejected: 3 },
+    records: 460_000,
+    bytes: 19_293_798,
+    total_bytes: 41_943_040,
+    records_per_second: 10_000,
+    seconds_left: 53,
+    rejected: 3,
   },
-  ...{ error: null, summary: null },
+  error: null,
+  summary: null,
 };
 
 const refusals = {
@@ -110,7 +119,9 @@ const refusals = {
     description: "Not allowed in the state of the import, or the part has a wrong offset.",
     schema: ApiFailure,
     example: {
-      ...{ type: "invalid_request", code: "import_state", attr: null },
+      type: "invalid_request",
+      code: "import_state",
+      attr: null,
       detail: "The import is done: it is not running.",
     },
   },
@@ -118,7 +129,9 @@ const refusals = {
     description: "Not enough disk space, or too many imports.",
     schema: ApiFailure,
     example: {
-      ...{ type: "server_error", code: "import_no_room", attr: null },
+      type: "server_error",
+      code: "import_no_room",
+      attr: null,
       detail: "Not enough disk space for the rest of the file.",
     },
   },
@@ -316,24 +329,33 @@ export function importBody(run: ImportRun): Static<typeof ImportBody> {
   const { options, figures } = run;
   const time = (iso: string) => toApiTime(new Date(iso));
   return {
-    ...{ id: run.id, project_id: run.projectId, name: run.name, origin: run.origin, state: run.state },
-    ...{
-      format: options?.format ?? null,
-      map: options?.map ?? [],
-      null: options?.nulls ?? [],
-      timezone: options?.timezone ?? null,
-    },
-    ...{ link_identities: options?.isLinking ?? null, max_rejects: options?.maxRejects ?? null },
-    ...{ dry_run: options?.isDryRun ?? false, created_by: run.createdBy, created_at: time(run.createdAt) },
+    id: run.id,
+    project_id: run.projectId,
+    name: run.name,
+    origin: run.origin,
+    state: run.state,
+    format: options?.format ?? null,
+    map: options?.map ?? [],
+    null: options?.nulls ?? [],
+    timezone: options?.timezone ?? null,
+    link_identities: options?.isLinking ?? null,
+    max_rejects: options?.maxRejects ?? null,
+    dry_run: options?.isDryRun ?? false,
+    created_by: run.createdBy,
+    created_at: time(run.createdAt),
     started_at: run.startedAt === null ? null : time(run.startedAt),
     finished_at: run.finishedAt === null ? null : time(run.finishedAt),
     received_bytes: run.receivedBytes,
     progress: {
-      ...{ records: figures.records, bytes: figures.bytes, total_bytes: figures.totalBytes },
-      ...{ records_per_second: figures.recordsPerSecond, seconds_left: figures.secondsLeft },
+      records: figures.records,
+      bytes: figures.bytes,
+      total_bytes: figures.totalBytes,
+      records_per_second: figures.recordsPerSecond,
+      seconds_left: figures.secondsLeft,
       rejected: figures.rejected,
     },
-    ...{ error: run.error, summary: run.summary as Static<typeof ImportBody>["summary"] },
+    error: run.error,
+    summary: run.summary as Static<typeof ImportBody>["summary"],
   };
 }
 
@@ -380,13 +402,11 @@ function optionsIn(query: URLSearchParams): ImportOptions {
       `Expected an integer up to ${rejectsMaxMax}.`,
     );
   return {
-    ...{
-      format: format as ImportOptions["format"],
-      map,
-      nulls,
-      ...(timezone === undefined ? {} : { timezone }),
-      maxRejects: Number(maxRejects),
-    },
+    format: format as ImportOptions["format"],
+    map,
+    nulls,
+    ...(timezone === undefined ? {} : { timezone }),
+    maxRejects: Number(maxRejects),
     isLinking: readBoolean(query, "link_identities") ?? true,
     isDryRun: readBoolean(query, "dry_run") ?? false,
   };

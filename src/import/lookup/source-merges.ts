@@ -92,7 +92,8 @@ class Groups {
     const micros = toTime(merge.time, nowMicros, zone && { toInstant: zone, hasLocalNumbers: false });
     if (typeof micros !== "number") return mergeReasons.time;
     if (isPlaceholder(merge.from) || isPlaceholder(merge.into)) return mergeReasons.placeholder;
-    const [from, into] = [this.rootOf(merge.from), this.rootOf(merge.into)];
+    const from = this.rootOf(merge.from);
+    const into = this.rootOf(merge.into);
     if (from === undefined || into === undefined) return mergeReasons.unknown;
     const isOne = from.id === into.id;
     if (!isOne && from.user_id !== null && into.user_id !== null && from.user_id !== into.user_id)

@@ -69,7 +69,8 @@ const mobiles = /^(ios|iphone|ipad|android)/i;
 
 /** Amplitude's SDK cuts the query off `Page URL`, but not off `Page Location`. */
 function getAddress(own: JsonObject): Json | undefined {
-  const [url, location] = [own["[Amplitude] Page URL"], own["[Amplitude] Page Location"]];
+  const url = own["[Amplitude] Page URL"];
+  const location = own["[Amplitude] Page Location"];
   const isLonger = typeof url === "string" && typeof location === "string" && location.startsWith(url);
   return isEmpty(url) || isLonger ? location : url;
 }

@@ -26,7 +26,8 @@ const alternativeForm = /^(?:'([^']*)'|"([^"]*)"|([^'"|][^|]*))(?:\||$)/;
 export function fieldRule(text: string): FieldRule | undefined {
   const at = text.indexOf("=");
   if (at < 1 || at === text.length - 1) return undefined;
-  const [left, right] = [text.slice(0, at).trim(), text.slice(at + 1).trim()];
+  const left = text.slice(0, at).trim();
+  const right = text.slice(at + 1).trim();
   const isRename = !isTarget(left) && !/[|'"]/.test(right);
   if (isRename) return right === "" ? undefined : { target: right, sources: [{ field: left }] };
   const sources: Source[] = [];

@@ -17,7 +17,10 @@ const ownMarks = ["received_at", "seq"];
 
 /** How the fast path copies typical records of `fromFlagkeep`. */
 export const flagkeepMembers: RecordMembers = {
-  ...{ leftOut: [], leftOutWithMarks: ownColumns, marks: ownMarks, isTimeFree: true },
+  leftOut: [],
+  leftOutWithMarks: ownColumns,
+  marks: ownMarks,
+  isTimeFree: true,
   carried: [],
   chain: "elements_chain",
 };
@@ -68,7 +71,12 @@ export function fromPerson(record: JsonObject): MappedRecord {
   return {
     events: [],
     snapshot: {
-      ...{ kind: "person", id, distinctIds, properties, time: record.created_at, isDeleted },
+      kind: "person",
+      id,
+      distinctIds,
+      properties,
+      time: record.created_at,
+      isDeleted,
       version: getVersion(record.person_version ?? record.version ?? record._version),
       idVersion: getVersion(record.person_distinct_id_version ?? record.version),
     },
@@ -92,7 +100,11 @@ export function fromGroup(record: JsonObject): MappedRecord {
   return {
     events: [],
     snapshot: {
-      ...{ kind: "group", type, key, properties, time: record.created_at },
+      kind: "group",
+      type,
+      key,
+      properties,
+      time: record.created_at,
       version: getVersion(record.version ?? record._version),
       isDeleted: isDeletedRow(record),
     },

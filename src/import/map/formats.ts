@@ -107,7 +107,8 @@ const formats = {
   umami: {
     title: "Umami's table website_event",
     map: (record, { umami }) => {
-      const [event, session] = [record.event_id, record.session_id];
+      const event = record.event_id;
+      const session = record.session_id;
       return fromUmami(record, umami(toDisplayString(event), toDisplayString(session)));
     },
     user: ({ distinct_id }) => distinct_id,

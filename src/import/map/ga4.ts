@@ -90,10 +90,8 @@ export function fromGa4(record: JsonObject, table: string): MappedRecord {
   const time = members.take("event_timestamp");
   const { distinctId, ...identity } = getIdentity(pseudo, user);
   const content = {
-    ...{
-      stream_id: record.stream_id ?? null,
-      event_bundle_sequence_id: record.event_bundle_sequence_id ?? null,
-    },
+    stream_id: record.stream_id ?? null,
+    event_bundle_sequence_id: record.event_bundle_sequence_id ?? null,
     event_params: parameters,
   };
   draft.omit(members, omitted);
@@ -185,8 +183,14 @@ export function fromGa4User(record: JsonObject): MappedRecord {
   return {
     events: [],
     snapshot: {
-      ...{ kind: "person", id, distinctIds: [id], properties: set, time },
-      ...{ version: 0, idVersion: 0, isDeleted: false },
+      kind: "person",
+      id,
+      distinctIds: [id],
+      properties: set,
+      time,
+      version: 0,
+      idVersion: 0,
+      isDeleted: false,
     },
     notTaken: [...members.names(), ...info.names().map((name) => `user_info.${name}`)],
   };

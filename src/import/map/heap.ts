@@ -33,7 +33,8 @@ export function fromHeap(record: JsonObject, table: string, user?: JsonObject): 
   const ownTable = members.takeId("event_table_name") ?? members.takeId("event_name") ?? tableOfFile(table);
   const draft = new EventDraft("heap");
   if (user !== undefined) draft.set(Object.entries(user).filter(([name]) => !userIds.has(name)));
-  const [host, path] = [getId(members.peek("domain")), getId(members.peek("path"))];
+  const host = getId(members.peek("domain"));
+  const path = getId(members.peek("path"));
   const address = joinAddress(host, path, getId(members.peek("query")));
   if (address === undefined) draft.fill("$current_url", members.peek("landing_page"));
   else if (draft.fill("$current_url", address)) members.take("query");

@@ -135,7 +135,8 @@ function visitProperties(visit: Members, notTaken: Set<string>): JsonObject {
   const draft = new EventDraft("matomo");
   if (fillScreen(draft, visit.peek("resolution"))) draft.keep("resolution", visit.take("resolution")!);
   const isCampaign = visit.peek("referrerType") === "campaign";
-  const [name, keyword] = [visit.peek("referrerName"), visit.peek("referrerKeyword")];
+  const name = visit.peek("referrerName");
+  const keyword = visit.peek("referrerKeyword");
   draft.fillFrom(visit, campaignFields);
   if (isCampaign) {
     draft.fill("utm_campaign", name);

@@ -83,7 +83,9 @@ export function fromMixpanel(record: JsonObject): MappedRecord {
     const link = pair === undefined ? {} : ({ pair, isLink: true } as const);
     const ids = [known, anonymous];
     return one(toEvent("$identify", identified, time, draft.toProperties()), {
-      ...{ source: { ...source, ids }, ...link, ...rest },
+      source: { ...source, ids },
+      ...link,
+      ...rest,
     });
   }
   if (record.event === "$merge") return merges(draft, bag.$distinct_ids, time, sourceId);
@@ -185,8 +187,14 @@ export function fromMixpanelPeople(record: JsonObject): MappedRecord {
   return {
     events: [],
     snapshot: {
-      ...{ kind: "person", id, distinctIds: [id], properties: set, time: lastSeen($last_seen, properties) },
-      ...{ version: 0, idVersion: 0, isDeleted: isTrue(record.$delete ?? $delete) },
+      kind: "person",
+      id,
+      distinctIds: [id],
+      properties: set,
+      time: lastSeen($last_seen, properties),
+      version: 0,
+      idVersion: 0,
+      isDeleted: isTrue(record.$delete ?? $delete),
     },
     notTaken: getRest(record, ["$distinct_id", "$properties", "$delete"]),
   };
@@ -204,8 +212,13 @@ export function fromMixpanelGroups(record: JsonObject): MappedRecord {
   return {
     events: [],
     snapshot: {
-      ...{ kind: "group", type, key, properties, time: lastSeen(properties.$last_seen, properties) },
-      ...{ version: 0, isDeleted: isTrue(record.$delete ?? $delete) },
+      kind: "group",
+      type,
+      key,
+      properties,
+      time: lastSeen(properties.$last_seen, properties),
+      version: 0,
+      isDeleted: isTrue(record.$delete ?? $delete),
     },
     notTaken: getRest(record, ["$group_key", "$group_id", "$properties", "$delete"]),
   };

@@ -79,13 +79,15 @@ function ownProperties(members: Members): JsonObject {
   const entries: [string, Json][] = [];
   for (const bag of ["meta", "props"]) {
     const columns = [`${bag}.key`, `${bag}.value`] as const;
-    const [keys, values] = [toList(members.peek(columns[0])), toList(members.peek(columns[1]))];
+    const keys = toList(members.peek(columns[0]));
+    const values = toList(members.peek(columns[1]));
     if (keys.length === values.length) {
       for (const name of columns) members.takeList(name);
       keys.forEach((key, at) => void entries.push([String(key), values[at]!]));
     }
     const object = toObject(members.peek(bag));
-    const [innerKeys, innerValues] = [toList(object.key), toList(object.value)];
+    const innerKeys = toList(object.key);
+    const innerValues = toList(object.value);
     if (innerKeys.length > 0 && innerKeys.length === innerValues.length) {
       members.take(bag);
       innerKeys.forEach((key, at) => void entries.push([String(key), innerValues[at]!]));

@@ -37,9 +37,12 @@ export const posthogFields = [
 /** How the fast path copies typical records of `fromPostHog`. */
 export const posthogMembers: RecordMembers = {
   leftOut: omittedColumns.filter((name) => name !== "is_deleted"),
-  ...{ leftOutWithMarks: ownApiColumns, marks: ownApiMarks, isTimeFree: false },
+  leftOutWithMarks: ownApiColumns,
+  marks: ownApiMarks,
+  isTimeFree: false,
   carried: carriedColumns.filter((name) => name !== "elements_chain"),
-  ...{ chain: "elements_chain", otherUuid: "id" },
+  chain: "elements_chain",
+  otherUuid: "id",
 };
 
 export function fromPostHog(record: JsonObject): MappedRecord {

@@ -8,11 +8,22 @@ import { isEmpty } from "./members.ts";
 /** Columns of warehouse tables, and the corresponding members of a message. */
 const warehouseColumns: ReadonlyMap<string, string> = new Map(
   Object.entries({
-    ...{ id: "messageId", message_id: "messageId", anonymous_id: "anonymousId", user_id: "userId" },
-    ...{ original_timestamp: "originalTimestamp", received_at: "receivedAt", timestamp: "timestamp" },
-    ...{ previous_id: "previousId", group_id: "groupId", event_text: "event" },
-    ...{ sent_at: "sent_at", uuid_ts: "uuid_ts", loaded_at: "loaded_at", uuid: "uuid", channel: "channel" },
-    ...{ rudder_id: "rudder_id" },
+    id: "messageId",
+    message_id: "messageId",
+    anonymous_id: "anonymousId",
+    user_id: "userId",
+    original_timestamp: "originalTimestamp",
+    received_at: "receivedAt",
+    timestamp: "timestamp",
+    previous_id: "previousId",
+    group_id: "groupId",
+    event_text: "event",
+    sent_at: "sent_at",
+    uuid_ts: "uuid_ts",
+    loaded_at: "loaded_at",
+    uuid: "uuid",
+    channel: "channel",
+    rudder_id: "rudder_id",
   }),
 );
 const columnNames = new Map([...warehouseColumns].map(([column, member]) => [member, column]));
@@ -33,7 +44,9 @@ const contextObjects = new Set([
 /** Members of `context` with names of two words. */
 const contextWords: ReadonlyMap<string, string> = new Map(
   Object.entries({
-    ...{ user_agent: "userAgent", session_id: "sessionId", group_id: "groupId" },
+    user_agent: "userAgent",
+    session_id: "sessionId",
+    group_id: "groupId",
   }),
 );
 const innerColumn = /^(properties|traits|context)\.(.+)$/;

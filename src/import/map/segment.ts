@@ -21,33 +21,52 @@ const omitted = [
 /** Members of `context` and of the objects inside it. */
 const contextFields: Readonly<Record<string, FieldNames>> = {
   "": {
-    ...{ ip: "$ip", userAgent: "$raw_user_agent", locale: "$locale", timezone: "$timezone" },
+    ip: "$ip",
+    userAgent: "$raw_user_agent",
+    locale: "$locale",
+    timezone: "$timezone",
     sessionId: "$session_id",
   },
   page: { url: "$current_url", path: "$pathname", referrer: "$referrer", title: "title", search: "search" },
   campaign: {
-    ...{ source: "utm_source", medium: "utm_medium", name: "utm_campaign" },
-    ...{ term: "utm_term", content: "utm_content" },
+    source: "utm_source",
+    medium: "utm_medium",
+    name: "utm_campaign",
+    term: "utm_term",
+    content: "utm_content",
   },
   os: { name: "$os", version: "$os_version" },
   device: {
-    ...{ type: "$device_type", manufacturer: "$device_manufacturer", model: "$device_model" },
-    ...{ name: "$device_name", id: "$device_id" },
+    type: "$device_type",
+    manufacturer: "$device_manufacturer",
+    model: "$device_model",
+    name: "$device_name",
+    id: "$device_id",
   },
   app: { name: "$app_name", version: "$app_version", build: "$app_build", namespace: "$app_namespace" },
   screen: { width: "$screen_width", height: "$screen_height", density: "screen_density" },
   network: {
-    ...{ wifi: "$network_wifi", carrier: "$network_carrier", cellular: "$network_cellular" },
+    wifi: "$network_wifi",
+    carrier: "$network_carrier",
+    cellular: "$network_cellular",
     bluetooth: "$network_bluetooth",
   },
   library: { name: "$lib", version: "$lib_version" },
   location: {
-    ...{ city: "$geoip_city_name", country: "$geoip_country_name", region: "$geoip_subdivision_1_name" },
-    ...{ countryCode: "$geoip_country_code", country_code: "$geoip_country_code" },
-    ...{ regionCode: "$geoip_subdivision_1_code", region_code: "$geoip_subdivision_1_code" },
-    ...{ continent: "$geoip_continent_name", postalCode: "$geoip_postal_code", zip: "$geoip_postal_code" },
-    ...{ postal_code: "$geoip_postal_code" },
-    ...{ latitude: "$geoip_latitude", longitude: "$geoip_longitude", timezone: "$geoip_time_zone" },
+    city: "$geoip_city_name",
+    country: "$geoip_country_name",
+    region: "$geoip_subdivision_1_name",
+    countryCode: "$geoip_country_code",
+    country_code: "$geoip_country_code",
+    regionCode: "$geoip_subdivision_1_code",
+    region_code: "$geoip_subdivision_1_code",
+    continent: "$geoip_continent_name",
+    postalCode: "$geoip_postal_code",
+    zip: "$geoip_postal_code",
+    postal_code: "$geoip_postal_code",
+    latitude: "$geoip_latitude",
+    longitude: "$geoip_longitude",
+    timezone: "$geoip_time_zone",
   },
   referrer: { url: "$referrer" },
 };
@@ -56,7 +75,11 @@ const contextFields: Readonly<Record<string, FieldNames>> = {
 const labels: Readonly<Record<string, string>> = { campaign: "utm_", referrer: "referrer_" };
 
 const pageFields = {
-  ...{ url: "$current_url", path: "$pathname", referrer: "$referrer", title: "title", search: "search" },
+  url: "$current_url",
+  path: "$pathname",
+  referrer: "$referrer",
+  title: "title",
+  search: "search",
 };
 
 /** @param format `segment` or `rudderstack`. @param table see `MapContext` */

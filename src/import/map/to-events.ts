@@ -84,7 +84,10 @@ export function toEvents(
     const legacy = hasHistory ? getLegacyUuids(each, micros, line, record, index, options) : [];
     const olds = [...legacy, ...former].filter((old) => old !== uuid);
     const own: FinishedEvent = {
-      ...{ uuid, text: JSON.stringify({ ...event, uuid }), timeProblem: undefined, isMade: false },
+      uuid,
+      text: JSON.stringify({ ...event, uuid }),
+      timeProblem: undefined,
+      isMade: false,
       about: { distinctId: String(event.distinct_id), micros },
       ...(olds.length === 0 ? {} : { legacy: getLegacy(each, olds) }),
       ...(each.isLink ? { link: { pair: each.pair!, unlinked: unlinkedString(event, uuid) } } : {}),
@@ -180,7 +183,10 @@ function getGenerated(
   timestamp: Json,
 ): Spare[] {
   const finished = (id: string, event: JsonObject, more: Pick<FinishedEvent, "link" | "legacy">) => ({
-    ...{ uuid: id, text: JSON.stringify({ ...event, uuid: id }), timeProblem: undefined, isMade: true },
+    uuid: id,
+    text: JSON.stringify({ ...event, uuid: id }),
+    timeProblem: undefined,
+    isMade: true,
     ...more,
   });
   const generated: Spare[] = [];

@@ -33,8 +33,15 @@ export function getZone(text: string): Zone | undefined {
 /** A local time that occurs twice is the first one; a skipped one is shifted by the gap. @throws {RangeError} */
 function namedZone(timeZone: string): Zone {
   const format = new Intl.DateTimeFormat("en-US", {
-    ...{ timeZone, hourCycle: "h23", era: "short", year: "numeric", month: "numeric" },
-    ...{ day: "numeric", hour: "numeric", minute: "numeric", second: "numeric" },
+    timeZone,
+    hourCycle: "h23",
+    era: "short",
+    year: "numeric",
+    month: "numeric",
+    day: "numeric",
+    hour: "numeric",
+    minute: "numeric",
+    second: "numeric",
   });
   const known = new Map<number, number>();
   const offsetAt = (micros: number): number => {

@@ -144,8 +144,11 @@ class Pull {
       const path = `${this.path}/groups/?group_type_index=${index}`;
       await this.part(`groups of ${name}`, () =>
         this.list(path, `3-groups-${index}`, (group) => ({
-          ...{ type: name, type_index: index, key: group.group_key ?? null },
-          ...{ created_at: group.created_at ?? null, properties: group.group_properties ?? {} },
+          type: name,
+          type_index: index,
+          key: group.group_key ?? null,
+          created_at: group.created_at ?? null,
+          properties: group.group_properties ?? {},
         })),
       );
     }

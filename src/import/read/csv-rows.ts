@@ -33,12 +33,22 @@ export interface CsvRow {
 /** The row has no end in the text, its quotes are invalid, or the file ends inside of them. */
 export type CsvFault = "incomplete" | "broken" | "unclosed";
 
-const [quote, space, carriageReturn] = ['"', 0x20, 0x0d];
+const quote = '"';
+const space = 0x20;
+const carriageReturn = 0x0d;
 /** Literal after a backslash. */
 const plain = new Set(["\\", "'", quote, "\n", "\r", "/"]);
 /** Escapes of ClickHouse, MySQL and Postgres; a backslash before any other character is literal. */
 const escaped: Readonly<Record<string, string>> = {
-  ...{ t: "\t", n: "\n", r: "\r", b: "\b", f: "\f", "0": "\0", v: "\v", a: "\x07", Z: "\x1a" },
+  t: "\t",
+  n: "\n",
+  r: "\r",
+  b: "\b",
+  f: "\f",
+  "0": "\0",
+  v: "\v",
+  a: "\x07",
+  Z: "\x1a",
 };
 
 /** Reads rows of one text, in order. */

@@ -7,7 +7,8 @@ import { SpoolFile } from "./spool-file.ts";
 const chunkBytes = 1024 * 1024;
 
 /** The path of standard input, and its name in messages. */
-export const [standardInput, standardInputName] = ["-", "Standard input"];
+export const standardInput = "-";
+export const standardInputName = "Standard input";
 
 /** The name of an input in messages. */
 export function getInputName(path: string): string {

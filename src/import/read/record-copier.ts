@@ -45,8 +45,13 @@ export interface RecordMembers {
 
 /** Role of a member in the event, as in `src/scan/assembly/records.ts`. */
 const meanings = { event: 1, distinct_id: 2, uuid: 3, timestamp: 4, properties: 5 };
-const [chain, otherUuid, carried, leftOut, leftOutWithMarks] = [6, 7, 8, 16, 32];
-const [markShift, omittedShift] = [6, 10];
+const chain = 6;
+const otherUuid = 7;
+const carried = 8;
+const leftOut = 16;
+const leftOutWithMarks = 32;
+const markShift = 6;
+const omittedShift = 10;
 /** Maximum number of reportable omitted members. */
 const omittedMax = 63;
 
@@ -141,7 +146,8 @@ export class RecordCopier {
       const records: ReadRecord[] = [];
       const tableEnd = table / 4 + lines * lineNumbers;
       for (let position = table / 4; position < tableEnd; position += lineNumbers, line++) {
-        const [from, to] = [numbers[position]! - inputAddress, numbers[position + 1]! - inputAddress];
+        const from = numbers[position]! - inputAddress;
+        const to = numbers[position + 1]! - inputAddress;
         const start = numbers[position + 2]!;
         if (start === 0) {
           const text = block.toString("utf8", from, to);

@@ -5,9 +5,12 @@ import { NestingTooDeepError, parseJsonString } from "./json-text.ts";
 import { getProblem, withoutMarks } from "./text-blocks.ts";
 
 /** The UUID of a copied event follows `{"uuid":"`. */
-const [uuidAt, uuidLength] = [9, 36];
+const uuidAt = 9;
+const uuidLength = 36;
 /** Around the next strings, none of which has an escape, with the quotes before and after. */
-const [beforeName, beforeId, beforeTime] = ['","event":"', '","distinct_id":"', '","timestamp":"'];
+const beforeName = '","event":"';
+const beforeId = '","distinct_id":"';
+const beforeTime = '","timestamp":"';
 const quote = 0x22;
 
 /** An event copied from the bytes of its record, as it is sent. */

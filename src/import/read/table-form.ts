@@ -62,7 +62,8 @@ function getWriter(delimiter: string, beginning: string): Pick<CsvForm, "escapes
  */
 function arePaired(beginning: string): boolean {
   const count = (form: RegExp) => beginning.match(form)?.length ?? 0;
-  const [starts, ends] = [count(/(?:^|[\t\n])"/g), count(/"(?=[\t\r\n]|$)/g)];
+  const starts = count(/(?:^|[\t\n])"/g);
+  const ends = count(/"(?=[\t\r\n]|$)/g);
   return starts >= ends - 1 && starts <= ends + 1;
 }
 
@@ -86,8 +87,10 @@ function areOfMySql(delimiter: string, beginning: string): boolean {
 }
 
 /** Columns of Snowplow's enriched events: older versions have fewer. */
-const [snowplowMin, snowplowMax] = [108, 131];
-const [timeColumn, uuidColumn] = [3, 6];
+const snowplowMin = 108;
+const snowplowMax = 131;
+const timeColumn = 3;
+const uuidColumn = 6;
 const uuidForm = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /**

@@ -126,7 +126,9 @@ export class Scanner {
       isHistorical: this.instance.numbers[bodyAt + 5] !== 0,
       token: this.token(),
       sentAt: this.textAt(bodyAt + 3),
-      ...{ table, ends, room },
+      table,
+      ends,
+      room,
     };
     return this.last;
   }

@@ -58,7 +58,8 @@ function readVersion(text: string): Version | undefined {
 /** Negative when `a` is older, 0 when they are equal. */
 export function compareVersions(a: Version, b: Version): number {
   for (let index = 0; index < 3; index += 1) {
-    const [one, other] = [a.main[index]!, b.main[index]!];
+    const one = a.main[index]!;
+    const other = b.main[index]!;
     if (one < other) return -1;
     if (one > other) return 1;
   }

@@ -188,8 +188,11 @@ export function backupRoutes(deps: BackupDeps): Route[] {
           description: "The backups.",
           schema: BackupsBody,
           example: {
-            ...{ destination: "/var/lib/flagkeep/backups", schedule: null, next_at: null },
-            ...{ results: [exampleBackup], jobs: [exampleJob] },
+            destination: "/var/lib/flagkeep/backups",
+            schedule: null,
+            next_at: null,
+            results: [exampleBackup],
+            jobs: [exampleJob],
           },
         },
       },
@@ -359,10 +362,16 @@ function toRejection(error: unknown): unknown {
 
 function jobBody(job: Job): Static<typeof JobBody> {
   return {
-    ...{ id: job.id, kind: job.kind, name: job.name, state: job.state },
+    id: job.id,
+    kind: job.kind,
+    name: job.name,
+    state: job.state,
     started_at: toApiTime(job.startedAt),
     finished_at: toApiTimeOrNull(job.finishedAt),
-    ...{ step: job.step, done: job.done, total: job.total, error: job.error },
+    step: job.step,
+    done: job.done,
+    total: job.total,
+    error: job.error,
     result: job.result as Static<typeof JobBody>["result"],
   };
 }

@@ -43,9 +43,15 @@ const exampleStatus = {
   workers: [],
   engine: { up: true, restarts: 0, rebuilding: null, trouble: null, properties: [] },
   disk: {
-    ...{ metadata_bytes: 9_000_000, people_bytes: 26_000_000, events_bytes: 62_000_000 },
-    ...{ journal_bytes: 0, quarantine_bytes: 0, archive_bytes: 40_000_000, library_bytes: 75_000_000 },
-    ...{ backups_bytes: 90_000_000, other_bytes: 24_000 },
+    metadata_bytes: 9_000_000,
+    people_bytes: 26_000_000,
+    events_bytes: 62_000_000,
+    journal_bytes: 0,
+    quarantine_bytes: 0,
+    archive_bytes: 40_000_000,
+    library_bytes: 75_000_000,
+    backups_bytes: 90_000_000,
+    other_bytes: 24_000,
   },
   stored: { events: 600_000, bytes_per_event: 228 },
   volume: { free_bytes: 90_000_000_000, total_bytes: 100_000_000_000, needed_bytes: 560_000_000 },
@@ -76,8 +82,12 @@ const RefusalsBody = named(
 const exampleRefusals = {
   results: [
     {
-      ...{ at: "2026-03-04T16:00:01.007000Z", method: "POST", path: "/capture/", status: 401 },
-      ...{ reason: "Project API key invalid.", client: "10.0.0.7" },
+      at: "2026-03-04T16:00:01.007000Z",
+      method: "POST",
+      path: "/capture/",
+      status: 401,
+      reason: "Project API key invalid.",
+      client: "10.0.0.7",
     },
   ],
 };
@@ -100,7 +110,9 @@ export function instanceRoutes(deps: InstanceDeps): Route[] {
           description: "The findings.",
           schema: DoctorBody,
           example: {
-            ...{ ok: true, errors: 0, warnings: 0 },
+            ok: true,
+            errors: 0,
+            warnings: 0,
             findings: [{ check: "disk", level: "ok", message: "40 GB are free.", hint: null }],
           },
         },

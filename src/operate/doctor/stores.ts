@@ -39,10 +39,8 @@ export function checkSqliteFiles(dataDir: string): Finding[] {
     if (complaint !== null) {
       return [failure("files", `${basename(path)} is corrupt: ${complaint}`, restore)];
     }
-    const [found, known] = [
-      sqliteVersion(path) ?? 0,
-      path === dataPaths.people ? versions.people : versions.metadata,
-    ];
+    const found = sqliteVersion(path) ?? 0;
+    const known = path === dataPaths.people ? versions.people : versions.metadata;
     if (found <= known) return [ok("files", `${basename(path)} is intact.`)];
     const message = `${basename(path)} has schema version ${found}, this version knows ${known}.`;
     return [failure("files", message, "Use the newer Flagkeep that wrote it.")];

@@ -50,8 +50,13 @@ export function readContent(
   const part = readPart(metadata, event as DeliveryEvent, subject, project);
   if (part === undefined) return undefined;
   return {
-    ...{ id: uuid, event: event as DeliveryEvent, created_at: toApiTime(createdAt), project },
-    ...{ text: part.text, url: `${base}/console/${part.page}`, data: withinLimit(part.data) },
+    id: uuid,
+    event: event as DeliveryEvent,
+    created_at: toApiTime(createdAt),
+    project,
+    text: part.text,
+    url: `${base}/console/${part.page}`,
+    data: withinLimit(part.data),
   };
 }
 
@@ -77,7 +82,8 @@ function readPart(
     case "ingestion_warning":
       return {
         text: `Ingestion warning in ${project.name}: ${subject.type} (${subject.count} in the last day).`,
-        ...{ data: subject, page: "events" },
+        data: subject,
+        page: "events",
       };
     case "backup_failed":
       return { text: `A backup failed: ${subject.error}`, data: subject, page: "instance?tab=backups" };

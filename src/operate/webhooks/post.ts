@@ -101,7 +101,9 @@ async function exchange(
   try {
     if (stop.aborted) abort();
     const all = {
-      ...{ Host: url.host, "Content-Length": String(Buffer.byteLength(body)), Connection: "close" },
+      Host: url.host,
+      "Content-Length": String(Buffer.byteLength(body)),
+      Connection: "close",
       ...headers,
     };
     const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);

@@ -174,9 +174,12 @@ export class WebhookSender {
     if (status >= 200 && status < 300) return { isDelivered: true, status, error: null };
     const reason = status >= 300 && status < 400 ? " Redirects are not followed." : "";
     return {
-      ...{ isDelivered: false, status, error: `The receiver answered ${status}.${reason}` },
+      isDelivered: false,
+      status,
+      error: `The receiver answered ${status}.${reason}`,
       // Gone: the receiver does not want it any more.
-      ...{ isFinal: status === 410, retryAfterMs },
+      isFinal: status === 410,
+      retryAfterMs,
     };
   }
 }

@@ -172,8 +172,11 @@ function summaryOf(t: MetadataTx, people: PeopleDb, project: Project, week: stri
     .where(and(eq(changeRequest.projectId, project.id), eq(changeRequest.state, "pending")))
     .get()!.count;
   return {
-    ...{ from: day(7), to: day(1) },
-    ...{ events: events(day(7), day(1)), events_previous: events(day(14), day(8)) },
-    ...{ flags_changed: changed, change_requests_pending: pending },
+    from: day(7),
+    to: day(1),
+    events: events(day(7), day(1)),
+    events_previous: events(day(14), day(8)),
+    flags_changed: changed,
+    change_requests_pending: pending,
   };
 }

@@ -81,8 +81,10 @@ export function definitionRoutes({ people }: { people: PeopleDb }): Route[] {
           "One page of definitions, by name.",
           pageOf("EventDefinitionPage", EventDefinition),
           {
-            ...{ id: "8bb8c3f6-2a4b-5c0d-9e1f-0a1b2c3d4e5f", name: "order paid" },
-            ...{ created_at: "2026-03-01T12:00:00.000000Z", last_seen_at: "2026-03-04T16:00:01.007000Z" },
+            id: "8bb8c3f6-2a4b-5c0d-9e1f-0a1b2c3d4e5f",
+            name: "order paid",
+            created_at: "2026-03-01T12:00:00.000000Z",
+            last_seen_at: "2026-03-04T16:00:01.007000Z",
           },
         ),
       },
@@ -91,11 +93,10 @@ export function definitionRoutes({ people }: { people: PeopleDb }): Route[] {
         const { names, count } = listEventDefinitions(people, project.id, query.get("search") ?? "", page);
         const results = names.map(
           ({ name, firstSeenMicros, lastSeenMicros }): Static<typeof EventDefinition> => ({
-            ...{ id: definitionId(project.id, "", name), name },
-            ...{
-              created_at: microsToApiTime(firstSeenMicros),
-              last_seen_at: microsToApiTime(lastSeenMicros),
-            },
+            id: definitionId(project.id, "", name),
+            name,
+            created_at: microsToApiTime(firstSeenMicros),
+            last_seen_at: microsToApiTime(lastSeenMicros),
           }),
         );
         return pageAnswer(url, page, count, results);
@@ -118,12 +119,10 @@ export function definitionRoutes({ people }: { people: PeopleDb }): Route[] {
           "One page of definitions, by name.",
           pageOf("PropertyDefinitionPage", PropertyDefinition),
           {
-            ...{
-              id: "2f6d1a7c-93b5-5e84-8d02-7c6b5a493827",
-              name: "plan",
-              property_type: "String",
-              is_numerical: false,
-            },
+            id: "2f6d1a7c-93b5-5e84-8d02-7c6b5a493827",
+            name: "plan",
+            property_type: "String",
+            is_numerical: false,
             last_seen_at: "2026-03-04T16:00:01.007000Z",
           },
         ),
@@ -136,12 +135,10 @@ export function definitionRoutes({ people }: { people: PeopleDb }): Route[] {
           owner === undefined ? { names: [], count: 0 } : listPropertyDefinitions(people, of, page);
         const results = names.map(
           ({ name, type, lastSeenMicros }): Static<typeof PropertyDefinition> => ({
-            ...{
-              id: definitionId(project.id, of.owner, name),
-              name,
-              property_type: type,
-              is_numerical: type === "Numeric",
-            },
+            id: definitionId(project.id, of.owner, name),
+            name,
+            property_type: type,
+            is_numerical: type === "Numeric",
             last_seen_at: microsToApiTime(lastSeenMicros),
           }),
         );

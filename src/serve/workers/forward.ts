@@ -63,12 +63,17 @@ export async function forward(
   let response: Response;
   try {
     response = await fetch(request.url.replace(/^https:/, "http:"), {
-      ...{ unix: socketName, method: request.method, headers, signal: request.signal },
+      unix: socketName,
+      method: request.method,
+      headers,
+      signal: request.signal,
       body,
       // A connection that was just closed for being idle would fail a request whose body cannot be sent again.
       keepalive: body === null,
       // Responses are passed on as they are.
-      ...{ timeout: false, decompress: false, redirect: "manual" },
+      timeout: false,
+      decompress: false,
+      redirect: "manual",
     } as RequestInit);
   } catch (error) {
     if (request.signal.aborted) throw error;

@@ -97,7 +97,15 @@ async function startWorker(start: WorkerStart): Promise<Worker> {
   const unknownKeys = new UnknownKeys();
   const traces = await getTraces(config, log);
   const app = createWorkerApp({
-    ...{ start, log, metadata, people, journal, overrides, requests, unknownKeys, traces },
+    start,
+    log,
+    metadata,
+    people,
+    journal,
+    overrides,
+    requests,
+    unknownKeys,
+    traces,
     onError: (error) => damage.record(error),
     forwardTo: forwardSocketName,
   });

@@ -47,7 +47,10 @@ export function createWorkerApp(deps: WorkerAppDeps): App {
   const routes = [
     ...captureRoutes({ journal: deps.journal, projects }),
     ...valueRoutes({
-      ...{ projects, people, publicUrl, overrides: deps.overrides },
+      projects,
+      people,
+      publicUrl,
+      overrides: deps.overrides,
       flagSets: new FlagSets(metadata, groupTypesFrom(people, onError)),
       hasSurveys: runningSurveys(metadata),
       onTrouble: (error: unknown) => {
@@ -58,7 +61,10 @@ export function createWorkerApp(deps: WorkerAppDeps): App {
   ];
   const app = createApp({
     guard: getGuard(metadata),
-    ...{ log, routes, onError, publicUrl },
+    log,
+    routes,
+    onError,
+    publicUrl,
     origins: new TrustedProxies(config["trusted-proxies"], publicUrl),
     limits: {
       bytesMax: config["body-limit"],

@@ -240,7 +240,10 @@ describe("a session", () => {
     expect(await isIn(idle)).toBe(false);
     server.now = new Date(start + 30 * day);
     expect(await isIn(busy)).toBe(false);
-    const [one, two, three, four] = [await fresh(), await fresh(), await fresh(), await fresh()];
+    const one = await fresh();
+    const two = await fresh();
+    const three = await fresh();
+    const four = await fresh();
     const gone = await server.ask("DELETE", "/api/session/", as(one));
     expect([gone.status, gone.headers.get("set-cookie")]).toEqual([
       204,
@@ -304,7 +307,8 @@ describe("a session", () => {
       cookieOf((await post(server, "/api/session/", { personal_api_key })).headers);
     const first = await setUp(server);
     const key = server.key(["feature_flag:read"]);
-    const [ofKey, ofOther] = [await withKey(key), await withKey(server.first.personal_api_key)];
+    const ofKey = await withKey(key);
+    const ofOther = await withKey(server.first.personal_api_key);
     server.now = new Date(server.now.getTime() + 1_000);
     for (let n = 0; n < 50; n++) await withKey(key);
     // A key ends no sessions but its own.

@@ -51,7 +51,8 @@ test("two servers on one host keep their sessions apart", async () => {
   await using one = await ServerProcess.start();
   await using two = await ServerProcess.start();
   const jar = new Map<string, string>();
-  const [first, second] = [new Browser(one.url, jar), new Browser(two.url, jar)];
+  const first = new Browser(one.url, jar);
+  const second = new Browser(two.url, jar);
   expect((await first.setUp(one.made.console_url)).status).toBe(201);
   expect((await second.setUp(two.made.console_url)).status).toBe(201);
   expect(jar.size).toBe(2);

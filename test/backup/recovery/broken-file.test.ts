@@ -74,7 +74,10 @@ describe("the next start makes the event store again, with equal answers", () =>
       const names = quarantined(copy.dataDir);
       expect(names).toEqual(putAside.map((pattern) => expect.stringMatching(pattern)) as never);
       expect(await usageOf(server)).toMatchObject({
-        ...{ identified: 602, historical: 400, duplicates: 2, dropped: 2 },
+        identified: 602,
+        historical: 400,
+        duplicates: 2,
+        dropped: 2,
       });
       remove(copy);
     }, 60_000);

@@ -7,7 +7,11 @@ import { entryLines, writeSegment } from "../../support/segments.ts";
 import { temporaryFolder } from "../../support/server.ts";
 
 const file = (lane: Lane, first: number, last: number): ArchivedSegment => ({
-  ...{ lane, first, last, bytes: 1, path: "" },
+  lane,
+  first,
+  last,
+  bytes: 1,
+  path: "",
 });
 
 describe("what is missing between the cursors and what is needed", () => {

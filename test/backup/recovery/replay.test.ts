@@ -75,7 +75,11 @@ test("with events and persons destroyed: every event once, persons, usage and fl
   expect({ code, stderr }).toMatchObject({ code: 0 });
   const { replayed, previous } = JSON.parse(stdout) as { replayed: { entries: number }; previous: string };
   expect(replayed).toEqual({
-    ...{ from: previous, entries: expect.any(Number), metadata: "old", put_aside: 0, lost: [] },
+    from: previous,
+    entries: expect.any(Number),
+    metadata: "old",
+    put_aside: 0,
+    lost: [],
   } as never);
   // Two runs of 503 entries and three of the other project, and what the backup holds is not among them.
   expect(replayed.entries).toBeGreaterThanOrEqual(1_009);
@@ -87,7 +91,9 @@ test("with events and persons destroyed: every event once, persons, usage and fl
   };
   expect(flags.results.map(({ key }) => key)).toEqual(["after-the-backup"]);
   const reply = await server.post("/capture/", {
-    ...{ api_key: secondProject.api_key, event: "goes on", distinct_id: "a" },
+    api_key: secondProject.api_key,
+    event: "goes on",
+    distinct_id: "a",
   });
   expect(reply.status).toBe(200);
   expect(messages(server).filter((message) => message.includes("could not"))).toEqual([]);

@@ -66,7 +66,11 @@ test("what is captured shows at once, whoever asks for it, and with the engine d
   for (const pid of await server.enginePids()) process.kill(pid, "SIGCONT");
   expect(names(all.state)).toEqual(["first", 'say "hi"', 'say "hi"']);
   expect(all.state.messages[0]!.data).toMatchObject({
-    ...{ event: "first", distinct_id: "ann", historical: false, is_cut: false, seq: 1 },
+    event: "first",
+    distinct_id: "ann",
+    historical: false,
+    is_cut: false,
+    seq: 1,
     properties: { text: "<img onerror=alert(1)>", n: 1 },
   });
   await until(() => some.state.messages.length === 1, "the wanted one came");
@@ -98,8 +102,14 @@ test("what is captured shows at once, whoever asks for it, and with the engine d
 /** One entry of the journal. */
 const entry = (n: number, projectId = 1) =>
   new EntryWriter(projectId, 1, false).event({
-    ...{ uuid: Bun.randomUUIDv7(), name: "e", distinctId: `d${n}`, time: 1, elementsChain: null },
-    ...{ properties: "{}", mode: "full", hasMadeUuid: true },
+    uuid: Bun.randomUUIDv7(),
+    name: "e",
+    distinctId: `d${n}`,
+    time: 1,
+    elementsChain: null,
+    properties: "{}",
+    mode: "full",
+    hasMadeUuid: true,
   } as never);
 const journal = { append: async () => 1 };
 
@@ -131,8 +141,14 @@ test("an event whose name is longer than a row is skipped, and holds nobody up",
   const state = read(live.open(reader, new AbortController().signal).body!);
   const long = (distinctId: string) =>
     new EntryWriter(1, 1, false).event({
-      ...{ uuid: Bun.randomUUIDv7(), name: "e", distinctId, time: 1, elementsChain: null },
-      ...{ properties: "{}", mode: "full", hasMadeUuid: true },
+      uuid: Bun.randomUUIDv7(),
+      name: "e",
+      distinctId,
+      time: 1,
+      elementsChain: null,
+      properties: "{}",
+      mode: "full",
+      hasMadeUuid: true,
     } as never);
   for (const id of ["d".repeat(1_000_000), "\n".repeat(9_000_000)])
     await expectWithin(300, async () => void (await live.watching(journal).append("realtime", [long(id)])));

@@ -15,7 +15,9 @@ testWithClickHouse("web analytics of a server with its events in ClickHouse")(
     });
     await flagkeepServer.batch(
       webEvents.map(({ event, distinctId, time, properties }) => ({
-        ...{ event, distinct_id: distinctId, properties },
+        event,
+        distinct_id: distinctId,
+        properties,
         timestamp: new Date(time!).toISOString(),
       })),
     );

@@ -8,7 +8,9 @@ test("the fixture has the same figures over HTTP; goals are a project's setting"
   await using server = await ServerProcess.start();
   await server.batch(
     webEvents.map(({ event, distinctId, time, properties }) => ({
-      ...{ event, distinct_id: distinctId, properties },
+      event,
+      distinct_id: distinctId,
+      properties,
       timestamp: new Date(time!).toISOString(),
     })),
   );
@@ -92,7 +94,8 @@ test("the fixture has the same figures over HTTP; goals are a project's setting"
 test("events that arrive and a change of persons show at once, although visits are cached", async () => {
   await using server = await ServerProcess.start();
   const view = (distinct_id: string, session: string) => ({
-    ...{ event: "$pageview", distinct_id },
+    event: "$pageview",
+    distinct_id,
     properties: { $session_id: session, $pathname: "/" },
   });
   const ask = async () => {
@@ -121,7 +124,9 @@ test("properties that web analytics reads get columns once there are page views"
   };
   await server.batch(
     webEvents.map(({ event, distinctId, time, properties }) => ({
-      ...{ event, distinct_id: distinctId, properties },
+      event,
+      distinct_id: distinctId,
+      properties,
       timestamp: new Date(time!).toISOString(),
     })),
   );

@@ -169,7 +169,10 @@ const query: fc.Arbitrary<JsonObject> = fc.oneof(
     kind: fc.constant("TrendsQuery"),
     series: fc.array(node, { minLength: 1, maxLength: 2 }),
     properties: filters,
-    ...{ dateRange: range, interval, weekStartDay, breakdownFilter },
+    dateRange: range,
+    interval,
+    weekStartDay,
+    breakdownFilter,
     compareFilter: fc.constantFrom<JsonObject>({}, { compare: true }, { compare: true, compare_to: "-5d" }),
     trendsFilter: fc.constantFrom<JsonObject>(
       {},
@@ -180,7 +183,10 @@ const query: fc.Arbitrary<JsonObject> = fc.oneof(
   fc.record({
     kind: fc.constant("FunnelsQuery"),
     series: fc.array(step, { minLength: 2, maxLength: 4 }),
-    ...{ dateRange: range, breakdownFilter, interval, weekStartDay },
+    dateRange: range,
+    breakdownFilter,
+    interval,
+    weekStartDay,
     funnelsFilter: fc.record({
       funnelOrderType: fc.constantFrom("ordered", "strict", "unordered"),
       funnelVizType: fc.constantFrom("steps", "trends", "time_to_convert"),
@@ -203,7 +209,9 @@ const query: fc.Arbitrary<JsonObject> = fc.oneof(
   fc.record({
     kind: fc.constant("StickinessQuery"),
     series: fc.tuple(step),
-    ...{ dateRange: range, interval, weekStartDay },
+    dateRange: range,
+    interval,
+    weekStartDay,
     stickinessFilter: fc.constantFrom<JsonObject>(
       {},
       { computedAs: "cumulative", stickinessCriteria: { operator: "gte", value: 2 } },
@@ -212,7 +220,9 @@ const query: fc.Arbitrary<JsonObject> = fc.oneof(
   fc.record({
     kind: fc.constant("LifecycleQuery"),
     series: fc.tuple(step),
-    ...{ dateRange: range, interval, weekStartDay },
+    dateRange: range,
+    interval,
+    weekStartDay,
   }),
 );
 const timezone = fc.constantFrom(
@@ -336,7 +346,11 @@ describe("both engines answer alike", () => {
               for (const zone of ["UTC", "Asia/Kathmandu"])
                 await both((store) =>
                   countFlagCalls(store, {
-                    ...{ projectId: 1, keys: ["free", "it's", "12"], days: 9, timezone: zone, now },
+                    projectId: 1,
+                    keys: ["free", "it's", "12"],
+                    days: 9,
+                    timezone: zone,
+                    now,
                   }),
                 );
               for (const query of experiments())
@@ -355,14 +369,12 @@ describe("both engines answer alike", () => {
               for (const project of [1, 7]) await both((store) => hasHistory(store, project));
               for (const conditions of sets) {
                 const request = {
-                  ...{
-                    projectId: 1,
-                    cohorts: [],
-                    timezone: "UTC",
-                    now,
-                    groupTypeIndex: null,
-                    flagKey: "it's",
-                  },
+                  projectId: 1,
+                  cohorts: [],
+                  timezone: "UTC",
+                  now,
+                  groupTypeIndex: null,
+                  flagKey: "it's",
                   sets: [
                     { filters: conditions, rolloutPercentage: 40 },
                     { filters: [], rolloutPercentage: 75 },
@@ -394,13 +406,13 @@ function experiments(): JsonObject[] {
   const dayMicros = day * 1_000;
   const request = (more: Partial<ExperimentRequest>) =>
     ({
-      ...{
-        flagKey: "free",
-        variants: ["free", "12", "true", "it's"],
-        multiple: "first_seen",
-        maturedOnly: false,
-      },
-      ...{ start: start * 1_000, end: (start + 11 * day) * 1_000, periodStarts: [(start + 4 * day) * 1_000] },
+      flagKey: "free",
+      variants: ["free", "12", "true", "it's"],
+      multiple: "first_seen",
+      maturedOnly: false,
+      start: start * 1_000,
+      end: (start + 11 * day) * 1_000,
+      periodStarts: [(start + 4 * day) * 1_000],
       exposure: source("visit"),
       metrics: [
         { type: "mean", source: seats, lookbackMicros: 2 * dayMicros },
@@ -414,7 +426,8 @@ function experiments(): JsonObject[] {
         },
         { type: "mean", source: source("signup"), threshold: 2 },
         ...["avg", "min", "max"].map((math) => ({
-          ...{ type: "mean", source: source("pay", { math, math_property: "seats" }) },
+          type: "mean",
+          source: source("pay", { math, math_property: "seats" }),
         })),
         { type: "mean", source: source("pay", { math: "unique_session" }) },
         { type: "ratio", numerator: seats, denominator: source("signup") },
@@ -431,8 +444,11 @@ function experiments(): JsonObject[] {
           windowMicros: 5 * dayMicros,
         },
         {
-          ...{ type: "retention", start: source("signup"), completion: source("pay") },
-          ...{ fromMicros: dayMicros, toMicros: 6 * dayMicros },
+          type: "retention",
+          start: source("signup"),
+          completion: source("pay"),
+          fromMicros: dayMicros,
+          toMicros: 6 * dayMicros,
         },
       ],
       ...more,
@@ -464,14 +480,13 @@ async function bothExports(
 
 async function behavior(store: EventSql, conditions: JsonObject[]): Promise<Json> {
   const filtered = {
-    ...{
-      type: "behavioral",
-      key: "visit",
-      value: "performed_event_multiple",
-      operator: "gte",
-      operator_value: 2,
-    },
-    ...{ time_value: 10, time_interval: "day" },
+    type: "behavioral",
+    key: "visit",
+    value: "performed_event_multiple",
+    operator: "gte",
+    operator_value: 2,
+    time_value: 10,
+    time_interval: "day",
     event_filters: conditions.map((one) => ({ ...one, type: "event" })),
   };
   const cohort = {

@@ -162,7 +162,10 @@ test("a backup has everything but the events, up to the last one acknowledged, a
     await sending;
     await run("backup", "verify", file, "--data-dir", dataDir);
     expect(await run("backup", "drill", file, "--data-dir", dataDir)).toMatchObject({
-      ...{ file, ok: true, start_seconds: null, events: null },
+      file,
+      ok: true,
+      start_seconds: null,
+      events: null,
     });
     await server.stop();
     const told = await flagkeep(["export", "events", "-", "--format", "ndjson", "--data-dir", dataDir]);

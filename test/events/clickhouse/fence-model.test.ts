@@ -43,9 +43,18 @@ const address = {
 const time = { timeMicros: 1_767_225_600_000_000, receivedMicros: 1_767_225_600_000_000 };
 const getEvent = (seq: number) =>
   ({
-    ...{ kind: "event", seq, projectId: 1, uuid: "0193d1a2-7b1c-7c3e-9f60-be2f3a4b5c6d", event: "seen" },
-    ...{ distinctId: "a", historical: false, mode: "full", hasMadeUuid: false, elementsChain: null },
-    ...{ propertiesText: Buffer.from("{}"), ...time },
+    kind: "event",
+    seq,
+    projectId: 1,
+    uuid: "0193d1a2-7b1c-7c3e-9f60-be2f3a4b5c6d",
+    event: "seen",
+    distinctId: "a",
+    historical: false,
+    mode: "full",
+    hasMadeUuid: false,
+    elementsChain: null,
+    propertiesText: Buffer.from("{}"),
+    ...time,
   }) as unknown as StorableEvent;
 
 /** Where the number is in a row, after the project and the lane. */

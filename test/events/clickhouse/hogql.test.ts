@@ -21,7 +21,9 @@ beforeAll(async () => {
   if (!hasClickHouse) return;
   stores = await TestStores.open();
   const events = times.map((time, index) => ({
-    ...{ event: ["a", "b", "c"][index % 3]!, distinctId: "ann", time: Date.parse(time) },
+    event: ["a", "b", "c"][index % 3]!,
+    distinctId: "ann",
+    time: Date.parse(time),
     properties: index % 2 === 0 ? { n: index } : {},
   }));
   await stores.load(events);

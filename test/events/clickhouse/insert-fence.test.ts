@@ -22,9 +22,19 @@ if (hasClickHouse) {
 function getEvents(count: number): StorableEvent[] {
   const timeMicros = Date.UTC(2026, 0, 1) * 1_000;
   return Array.from({ length: count }, (_, index) => ({
-    ...{ kind: "event", seq: index + 1, projectId: 1, uuid: Bun.randomUUIDv7(), event: "seen" },
-    ...{ distinctId: "a", timeMicros, receivedMicros: timeMicros, historical: false, mode: "full" },
-    ...{ hasMadeUuid: false, elementsChain: null, propertiesText: Buffer.from("{}") },
+    kind: "event",
+    seq: index + 1,
+    projectId: 1,
+    uuid: Bun.randomUUIDv7(),
+    event: "seen",
+    distinctId: "a",
+    timeMicros,
+    receivedMicros: timeMicros,
+    historical: false,
+    mode: "full",
+    hasMadeUuid: false,
+    elementsChain: null,
+    propertiesText: Buffer.from("{}"),
   })) as unknown as StorableEvent[];
 }
 

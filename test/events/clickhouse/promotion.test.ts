@@ -44,16 +44,17 @@ test("what is asked for again and again gets a column, which is found again and 
       ];
     }, {});
   const event = (seq: number, value: unknown) => ({
-    ...{
-      seq,
-      projectId: 1,
-      uuid: Bun.randomUUIDv7(),
-      event: "a",
-      distinctId: "b",
-      timeMicros: seq,
-      receivedMicros: seq,
-    },
-    ...{ historical: false, mode: "full" as const, hasMadeUuid: false, elementsChain: null },
+    seq,
+    projectId: 1,
+    uuid: Bun.randomUUIDv7(),
+    event: "a",
+    distinctId: "b",
+    timeMicros: seq,
+    receivedMicros: seq,
+    historical: false,
+    mode: "full" as const,
+    hasMadeUuid: false,
+    elementsChain: null,
     propertiesText: Buffer.from(JSON.stringify({ [name]: value })),
   });
   const first = await start(16);

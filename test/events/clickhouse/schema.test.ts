@@ -11,7 +11,12 @@ describe("addresses", () => {
   test("are read whole, and shown without the password", () => {
     const address = parseClickHouseUrl("clickhouse://me:p%40ss%2F@ch:9000/db?cluster=all&quorum=2&secure=1")!;
     expect(address).toEqual({
-      ...{ url: "https://ch:9000", user: "me", password: "p@ss/", database: "db", cluster: "all", quorum: 2 },
+      url: "https://ch:9000",
+      user: "me",
+      password: "p@ss/",
+      database: "db",
+      cluster: "all",
+      quorum: 2,
     });
     expect(redactUrl(address)).toBe("https://me@ch:9000/db");
     expect(parseClickHouseUrl("clickhouse://ch/db")).toMatchObject({

@@ -84,7 +84,8 @@ test("a failure is not cached, and deleted data makes tables stale", async () =>
 
 test("a query that is cancelled does not wait for the table of another one", async () => {
   const { stores, tables, names } = await start();
-  const [maker, waiter] = [await stores.database.connect(), await stores.database.connect()];
+  const maker = await stores.database.connect();
+  const waiter = await stores.database.connect();
   const endless =
     "SELECT count(*) AS n FROM range(1000000000) a, range(1000000000) b WHERE a.range + b.range = 7";
   const making = tables.reader(maker).table("a", endless);

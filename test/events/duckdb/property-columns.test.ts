@@ -119,7 +119,9 @@ async function answers(stores: TestStores, filter: JsonObject, eventProperties?:
 
 const getEvents = (all: readonly JsonObject[]) =>
   all.map((each, index) => ({
-    ...{ distinctId: `user ${index % 3}`, time: start + (index % 4) * day, properties: each },
+    distinctId: `user ${index % 3}`,
+    time: start + (index % 4) * day,
+    properties: each,
   }));
 
 async function withConnection(

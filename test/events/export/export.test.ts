@@ -127,7 +127,10 @@ test("the same in every format, from a running and from a stopped server", async
   expect(events!.map(({ uuid }) => uuid)).toEqual(stored.map(({ uuid }) => uuid));
   expect(events!.map(({ properties }) => properties)).toEqual(stored.map(({ properties }) => properties));
   expect(events![1]).toMatchObject({
-    ...{ event: "b", distinct_id: "x", timestamp: "2026-01-02T00:00:00.123456Z", historical: false },
+    event: "b",
+    distinct_id: "x",
+    timestamp: "2026-01-02T00:00:00.123456Z",
+    historical: false,
   });
   expect(persons![0]).toMatchObject({ distinct_ids: ["x", "anon"], properties: { p: true, text: "1,2" } });
   expect(groups![0]).toMatchObject({ type: "company", key: "acme", properties: { size: 3, list: ["a"] } });

@@ -77,7 +77,9 @@ test("as one figure, the last days of the range count", async () => {
   const figure = async (math: string, dateRange: JsonObject, more: JsonObject = {}) =>
     (
       await trends(stores, {
-        ...{ series: visits(math), dateRange, trendsFilter: { display: "BoldNumber" } },
+        series: visits(math),
+        dateRange,
+        trendsFilter: { display: "BoldNumber" },
         ...more,
       })
     ).map(({ aggregated_value: value }) => value);
@@ -112,7 +114,9 @@ test("buckets of at least the days are counted like unique users", async () => {
 test("compared with an earlier period, which has its own days before", async () => {
   const dateRange = { date_from: "2026-11-12", date_to: "2026-11-14" };
   const results = await trends(stores, {
-    ...{ series: visits("weekly_active"), dateRange, compareFilter: { compare: true, compare_to: "-7d" } },
+    series: visits("weekly_active"),
+    dateRange,
+    compareFilter: { compare: true, compare_to: "-7d" },
   });
   expect(results.map(({ data }) => data)).toEqual([
     [2, 2, 1],

@@ -170,7 +170,8 @@ describe("a funnel", () => {
     const times = async (more: JsonObject = {}) =>
       (await compute(funnel({ funnelsFilter: { funnelVizType: "time_to_convert", ...more } }))) as unknown;
     // Ann took two hours, Cid five days.
-    const [least, most] = [2 * 3_600, 5 * 86_400];
+    const least = 2 * 3_600;
+    const most = 5 * 86_400;
     expect(await times()).toEqual({
       bins: [
         [least, 1],
@@ -248,12 +249,16 @@ describe("a funnel", () => {
             const start = now - day;
             await journeys.stores.load(
               events.map(({ event, at, who }) => ({
-                ...{ event, distinctId: who, project: projectId },
+                event,
+                distinctId: who,
+                project: projectId,
                 time: start + at * hour,
               })),
             );
             const filter = {
-              ...{ funnelOrderType: order, funnelWindowInterval: hours, funnelWindowIntervalUnit: "hour" },
+              funnelOrderType: order,
+              funnelWindowInterval: hours,
+              funnelWindowIntervalUnit: "hour",
             };
             const ways = (who: string, upTo: number) =>
               starts[order](

@@ -6,7 +6,10 @@ import type { JsonObject } from "../../../src/lib/json.ts";
 
 const hour = 3_600_000;
 const request = (query: JsonObject = { kind: "TrendsQuery" }, now = 10 * hour, timezone = "UTC") => ({
-  ...{ projectId: 1, query, timezone, now },
+  projectId: 1,
+  query,
+  timezone,
+  now,
 });
 
 function counting() {

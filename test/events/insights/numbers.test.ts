@@ -36,7 +36,9 @@ describe("numbers", () => {
 
   async function ask(query: JsonObject): Promise<JsonObject[]> {
     const request = {
-      ...{ projectId: 1, timezone: "UTC", now },
+      projectId: 1,
+      timezone: "UTC",
+      now,
       query: { kind: "TrendsQuery", dateRange: { date_from: "-0d" }, ...query },
     };
     return (await written.ask((store) => computeInsight(store, request))) as JsonObject[];
@@ -46,7 +48,13 @@ describe("numbers", () => {
     const results = await ask({ series: [{}], breakdownFilter: { breakdown: "paid" } });
     const counts = Object.fromEntries(results.map(({ label, count }) => [label, count]));
     expect(counts).toEqual({
-      ...{ "12": 4, "12.0": 1, "12.5": 1, nan: 1, Infinity: 1, "1_000": 1, " 3 ": 1 },
+      "12": 4,
+      "12.0": 1,
+      "12.5": 1,
+      nan: 1,
+      Infinity: 1,
+      "1_000": 1,
+      " 3 ": 1,
     });
   });
 

@@ -17,7 +17,8 @@ describe("retention", () => {
   const retention = (filter: JsonObject): JsonObject => ({
     kind: "RetentionQuery",
     retentionFilter: {
-      ...{ period: "Day", totalIntervals: 7 },
+      period: "Day",
+      totalIntervals: 7,
       targetEntity: { id: "visit", type: "events" },
       returningEntity: { id: "signup", type: "events" },
       ...filter,

@@ -43,7 +43,10 @@ test("persons by the number of days on which they were active", async () => {
   expect(await stickiness()).toEqual([
     {
       action: { id: "visit", type: "events", order: 0, name: "visit", custom_name: null, math: "total" },
-      ...{ label: "visit", count: 3, data: [2, 0, 1], days: [1, 2, 3] },
+      label: "visit",
+      count: 3,
+      data: [2, 0, 1],
+      days: [1, 2, 3],
       labels: ["1 day", "2 days", "3 days"],
     },
   ]);

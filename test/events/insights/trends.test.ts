@@ -237,7 +237,8 @@ describe("trends", () => {
   test("parts that clients send along without asking for anything change nothing", async () => {
     const [result] = await trends({
       series: [calls({ math: "total", fixedProperties: null })],
-      ...{ samplingFactor: null, formula: "" },
+      samplingFactor: null,
+      formula: "",
       trendsFilter: {
         formula: null,
         formulas: [],
@@ -245,7 +246,8 @@ describe("trends", () => {
         smoothingIntervals: 1,
         display: "ActionsTable",
       },
-      ...{ compareFilter: { compare: false, compare_to: null }, aggregation_group_type_index: null },
+      compareFilter: { compare: false, compare_to: null },
+      aggregation_group_type_index: null,
       breakdownFilter: { breakdown_limit: null, breakdowns: [], breakdown_histogram_bin_count: null },
     });
     expect(result!.count).toBe(4);

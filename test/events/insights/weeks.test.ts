@@ -15,7 +15,10 @@ const dateRange = { date_from: "2026-11-02", date_to: "2026-11-15" };
 const trend = { kind: "TrendsQuery", series: series("visit"), interval: "week", dateRange };
 const lifecycle = { kind: "LifecycleQuery", series: series("visit"), interval: "week", dateRange };
 const funnel = {
-  ...{ kind: "FunnelsQuery", series: series("visit", "pay"), interval: "week", dateRange },
+  kind: "FunnelsQuery",
+  series: series("visit", "pay"),
+  interval: "week",
+  dateRange,
   funnelsFilter: { funnelVizType: "trends" },
 };
 const stickiness = { kind: "StickinessQuery", series: series("visit"), interval: "week", dateRange };
@@ -23,7 +26,8 @@ const retention = {
   kind: "RetentionQuery",
   dateRange: { date_to: "2026-11-15" },
   retentionFilter: {
-    ...{ period: "Week", totalIntervals: 3 },
+    period: "Week",
+    totalIntervals: 3,
     targetEntity: { id: "visit", type: "events" },
     returningEntity: { id: "visit", type: "events" },
   },
@@ -175,7 +179,10 @@ test("over HTTP: the project's day, the query's, saved insights and dashboards",
   const path = `/api/projects/${server.made.project.id}/`;
   await server.batch(
     events.map(({ event, distinctId, time }) => ({
-      ...{ event, distinct_id: distinctId, timestamp: new Date(time).toISOString(), properties: {} },
+      event,
+      distinct_id: distinctId,
+      timestamp: new Date(time).toISOString(),
+      properties: {},
     })),
   );
   await server.eventsWhenStored(events.length);

@@ -13,7 +13,9 @@ beforeAll(async () => {
   ];
   await stores.load(
     events.map(({ event, amount }, index) => ({
-      ...{ event, distinctId: `user-${index % 2}`, time: Date.UTC(2026, 0, 1, index) },
+      event,
+      distinctId: `user-${index % 2}`,
+      time: Date.UTC(2026, 0, 1, index),
       properties: { amount, ...(index === 0 ? { plan: "pro", nested: { "?": "x" } } : {}) },
     })),
   );

@@ -18,7 +18,9 @@ beforeAll(async () => {
       ["c", "2026-11-01T05:30:00Z", {}],
       ["d", "2026-11-01T06:30:00Z", {}],
     ].map(([event, time, properties]) => ({
-      ...{ event: String(event), distinctId: "ann", time: Date.parse(String(time)) },
+      event: String(event),
+      distinctId: "ann",
+      time: Date.parse(String(time)),
       properties: properties as Record<string, never>,
     })),
   );

@@ -75,7 +75,8 @@ describe("an answer", () => {
   test("reads properties, placeholders and a range of dates", async () => {
     const query = {
       ...hogql("SELECT properties.n, count() FROM events WHERE properties.n = {n} AND {filters} GROUP BY 1"),
-      ...{ values: { n: "two" }, filters: { dateRange: { date_from: "-7d" } } },
+      values: { n: "two" },
+      filters: { dateRange: { date_from: "-7d" } },
     };
     const { status, body } = await ask(query);
     expect([status, body.columns, body.results]).toEqual([200, ["n", "count()"], [["two", 1]]]);
@@ -88,8 +89,12 @@ describe("an answer", () => {
   test("has lists of nothing for no rows, and says that rows are missing", async () => {
     const { body } = await ask(hogql("SELECT event FROM events WHERE false"));
     expect(body).toEqual({
-      ...{ columns: ["event"], rows: [], truncated: false },
-      ...{ types: [["event", "String"]], results: [], hasMore: false },
+      columns: ["event"],
+      rows: [],
+      truncated: false,
+      types: [["event", "String"]],
+      results: [],
+      hasMore: false,
     });
     const limited = await ask(hogql(sql), { limit: 1 });
     expect(limited.body).toMatchObject({ truncated: true, hasMore: true });
@@ -135,7 +140,10 @@ describe("an insight", () => {
         ["a", 1],
         ["b", 1],
       ],
-      ...{ columns: ["event", "times"], hasMore: false, query_status: null, query },
+      columns: ["event", "times"],
+      hasMore: false,
+      query_status: null,
+      query,
       types: [
         ["event", "String"],
         ["times", "Int64"],
@@ -168,7 +176,8 @@ describe("an insight", () => {
       [2_500_000, true],
     ] as const) {
       const made = await roomy.api("/api/projects/1/insights/", {
-        ...{ method: "POST", body: { name: "Large", query: statement(bytes) } },
+        method: "POST",
+        body: { name: "Large", query: statement(bytes) },
       });
       const { id } = (await made.json()) as { id: number };
       const body = (await (await roomy.api(`/api/projects/1/insights/${id}/`)).json()) as {

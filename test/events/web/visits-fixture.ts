@@ -8,8 +8,14 @@ export const now = Date.UTC(2026, 9, 21, 18, 30);
 const minute = 60_000;
 const hour = 60 * minute;
 const agent = (browser: string, os: string, device: string, language: string, zone: string) => ({
-  ...{ $browser: browser, $os: os, $device_type: device, $browser_language: language, $timezone: zone },
-  ...{ $host: "www.shop.example", $viewport_width: 1280, $viewport_height: 720 },
+  $browser: browser,
+  $os: os,
+  $device_type: device,
+  $browser_language: language,
+  $timezone: zone,
+  $host: "www.shop.example",
+  $viewport_width: 1280,
+  $viewport_height: 720,
 });
 const firefox = agent("Firefox", "Linux", "Desktop", "de-DE", "Europe/Berlin");
 const chrome = agent("Chrome", "Windows", "Desktop", "en-US", "America/New_York");
@@ -22,7 +28,8 @@ const view = (
   more: Record<string, unknown> = {},
 ): TestEvent => ({
   event: "$pageview",
-  ...{ distinctId, time },
+  distinctId,
+  time,
   properties: { $pathname: path, $current_url: `https://www.shop.example${path}?token=1`, ...more },
 });
 const other = (
@@ -31,7 +38,9 @@ const other = (
   distinctId: string,
   more: Record<string, unknown> = {},
 ): TestEvent => ({
-  ...{ event, distinctId, time },
+  event,
+  distinctId,
+  time,
   properties: more,
 });
 
@@ -81,15 +90,21 @@ export const visitEvents: TestEvent[][] = [
   [
     other("$autocapture", noon + 2 * hour, "dan", { ...firefox, $session_id: "s7" }),
     view(noon + 2 * hour + 1_000, "dan", "/sale", {
-      ...{ ...firefox, $session_id: "s7" },
-      ...{ utm_source: "letter", utm_medium: "Email", utm_campaign: "spring" },
+      ...firefox,
+      $session_id: "s7",
+      utm_source: "letter",
+      utm_medium: "Email",
+      utm_campaign: "spring",
     }),
     view(noon + 2 * hour + 2_000, "dan", "/thanks", { ...firefox, $session_id: "s7", utm_term: "late" }),
   ],
   // 8: an assistant; the country was sent.
   [
     view(noon + 3 * hour, "eve", "/", {
-      ...{ ...chrome, $session_id: "s8", $referring_domain: "chatgpt.com", $geoip_country_code: "FR" },
+      ...chrome,
+      $session_id: "s8",
+      $referring_domain: "chatgpt.com",
+      $geoip_country_code: "FR",
     }),
     view(noon + 3 * hour + 20_000, "eve", "/", { ...chrome, $session_id: "s8" }),
   ],
@@ -127,7 +142,9 @@ export const dateRange = { date_from: "2026-10-18", date_to: "2026-10-21" };
 
 /** Headline figures by key. */
 export const headline = {
-  ...{ visitors: 9, views: 17, sessions: 12 },
+  visitors: 9,
+  views: 17,
+  sessions: 12,
   "session duration": 88_972 / 12,
   "bounce rate": (5 / 12) * 100,
 };

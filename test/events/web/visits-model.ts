@@ -23,7 +23,8 @@ export function expectedFigures(events: readonly TestEvent[]) {
   for (const { event } of ordered) {
     if (uncounted.includes(event.event!)) continue;
     const { $session_id: session = "" } = event.properties as { $session_id?: string };
-    const [id, time] = [event.distinctId!, event.time!];
+    const id = event.distinctId!;
+    const time = event.time!;
     let visit = session === "" ? undefined : sessions.get(session);
     if (session === "") {
       const known = open.get(id);

@@ -60,8 +60,12 @@ describe("the fixture of twelve visits", () => {
     expect(byKey(answer)).toEqual(headline);
     expect(answer).toMatchObject({ dateFrom: "2026-10-18 00:00:00", dateTo: "2026-10-21 23:59:59" });
     expect(answer.results[4]).toEqual({
-      ...{ key: "bounce rate", kind: "percentage", isIncreaseBad: true, value: headline["bounce rate"] },
-      ...{ previous: null, changeFromPreviousPct: null },
+      key: "bounce rate",
+      kind: "percentage",
+      isIncreaseBad: true,
+      value: headline["bounce rate"],
+      previous: null,
+      changeFromPreviousPct: null,
     });
   });
 
@@ -265,11 +269,9 @@ describe("channels", () => {
     await using own = await open(
       cases.map(([properties], index) => ({
         event: "$pageview",
-        ...{
-          distinctId: `id${index}`,
-          time: noon + index,
-          properties: { $session_id: `s${index}`, ...properties },
-        },
+        distinctId: `id${index}`,
+        time: noon + index,
+        properties: { $session_id: `s${index}`, ...properties },
       })),
     );
     const query = { kind: "WebStatsTableQuery", breakdownBy: "InitialChannelType", dateRange };
@@ -296,7 +298,8 @@ test("properties of any type and events of any time", async () => {
   await using own = await open([
     ...sizes.map(([width, height], index) => ({
       event: "$pageview",
-      ...{ distinctId: `id${index}`, time: noon + index },
+      distinctId: `id${index}`,
+      time: noon + index,
       properties: { $session_id: index, $pathname: index, $viewport_width: width, $viewport_height: height },
     })),
     { event: "$pageview", distinctId: "early", time: Date.UTC(1000, 0, 1), properties: { $pathname: "//" } },

@@ -26,7 +26,8 @@ function sample(text: string): Sample {
 /** Compares to six significant digits, as the examples are written. */
 function expectDigits(actual: unknown, expected: unknown): void {
   const flat = (value: unknown): number[] => (Array.isArray(value) ? value.flatMap(flat) : [value as number]);
-  const [is, wanted] = [flat(actual), flat(expected)];
+  const is = flat(actual);
+  const wanted = flat(expected);
   expect(is.length).toBe(wanted.length);
   for (const [index, number] of wanted.entries())
     expect(Math.abs(is[index]! - number)).toBeLessThanOrEqual(0.6e-5 * Math.abs(number) + 1e-15);
@@ -73,7 +74,9 @@ describe("Bayesian", () => {
   for (const [name, baseline, variant, { goal = "increase", prior }, expected] of cases)
     test(name, () => {
       const result = normalPosterior(sample(baseline), sample(variant), {
-        ...{ goal, level: 0.95, difference: "relative" },
+        goal,
+        level: 0.95,
+        difference: "relative",
         prior,
       })!;
       const { estimate, sigma, chanceToWin, interval, loss } = result;
@@ -97,14 +100,14 @@ describe("Bayesian", () => {
   });
 
   test("the Beta-Binomial model agrees with the normal one on many persons, and with itself when arms are swapped", () => {
-    const [c, t] = [
-      { n: 1000, successes: 100 },
-      { n: 1000, successes: 120 },
-    ];
+    const c = { n: 1000, successes: 100 };
+    const t = { n: 1000, successes: 120 };
     const beta = betaPosterior(c, t, { goal: "increase", level: 0.95 });
     expectDigits(beta.chanceToWin, 0.923183);
     const normal = normalPosterior(sample("P 1000 100"), sample("P 1000 120"), {
-      ...{ goal: "increase", level: 0.95, difference: "absolute" },
+      goal: "increase",
+      level: 0.95,
+      difference: "absolute",
     })!;
     expectDigits(normal.chanceToWin, 0.923646);
     const swapped = betaPosterior(t, c, { goal: "increase", level: 0.95 });
@@ -238,7 +241,8 @@ test("Holm's correction", () => {
 });
 
 test("guardrails", () => {
-  const [baseline, variant] = [sample("P 20000 4000"), sample("P 20000 3300")];
+  const baseline = sample("P 20000 4000");
+  const variant = sample("P 20000 3300");
   const fired = checkGuardrail(baseline, variant, "increase", 0.05)!;
   expectDigits(fired.interval, [-0.240455, -0.109545]);
   expect(fired.isViolated).toBeTrue();

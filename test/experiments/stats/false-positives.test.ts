@@ -17,7 +17,10 @@ function randomNumbers(seed: number): () => number {
 }
 
 test("2,000 A/A experiments with 20 looks", () => {
-  const [experiments, looks, personsPerLook, rate] = [2_000, 20, 250, 0.2];
+  const experiments = 2_000;
+  const looks = 20;
+  const personsPerLook = 250;
+  const rate = 0.2;
   const random = randomNumbers(20261127);
   const reported = { always: 0, everyLook: 0, lastLook: 0, mismatch: 0 };
   for (let experiment = 0; experiment < experiments; experiment++) {
@@ -25,7 +28,9 @@ test("2,000 A/A experiments with 20 looks", () => {
       { n: 0, y: 0, yy: 0 },
       { n: 0, y: 0, yy: 0 },
     ];
-    let [wasAlways, wasAny, isLast] = [false, false, false];
+    let wasAlways = false;
+    let wasAny = false;
+    let isLast = false;
     for (let look = 0; look < looks; look++) {
       for (let person = 0; person < personsPerLook; person++) {
         const arm = sums[random() < 0.5 ? 0 : 1]!;
@@ -34,7 +39,8 @@ test("2,000 A/A experiments with 20 looks", () => {
         arm.y += y;
         arm.yy += y;
       }
-      const [control, variant] = [toSample("proportion", sums[0]!), toSample("proportion", sums[1]!)];
+      const control = toSample("proportion", sums[0]!);
+      const variant = toSample("proportion", sums[1]!);
       wasAlways ||= sequentialTest(control, variant, 0.05)!.pValue < 0.05;
       isLast = welchTest(control, variant, 0.05)!.pValue < 0.05;
       wasAny ||= isLast;

@@ -33,7 +33,11 @@ const pending = (server: TestEvaluation, id: string) =>
   Object.fromEntries(pendingHashKeyOverrides(server.people.db, 1, id, server.micros(0)).overrides);
 const explained = (server: TestEvaluation, distinctId: string) =>
   explainFlag(server.people.db, new FlagSets(server.metadata, groupTypesFrom(server.people.db)).of(1).set, {
-    ...{ projectId: 1, timezone: "UTC", flagKey: "half", distinctId, now: server.now },
+    projectId: 1,
+    timezone: "UTC",
+    flagKey: "half",
+    distinctId,
+    now: server.now,
   });
 
 describe("with the former id", () => {

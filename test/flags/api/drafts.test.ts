@@ -203,7 +203,10 @@ describe("usage", () => {
     expect(body.results).toEqual([
       { id: unused, key: "unused", last_called_at: null, total: 0, values: [] },
       {
-        ...{ id, key: "used", last_called_at: null, total: 4 },
+        id,
+        key: "used",
+        last_called_at: null,
+        total: 4,
         values: [
           { value: "true", total: 2, counts: [0, 2, 0] },
           { value: "false", total: 1, counts: [0, 0, 1] },

@@ -123,7 +123,8 @@ describe("persons and groups made by events", () => {
         if (rolloutPosition("steady", `${name}${i}`) <= 0.5 === isOn) return `${name}${i}`;
       }
     };
-    const [anon, user] = [idThatIs(true, "anon-"), idThatIs(false, "user-")];
+    const anon = idThatIs(true, "anon-");
+    const user = idThatIs(false, "user-");
     // Both events are on their way only, when the flags are asked for.
     await server.capture({ event: "seen", distinct_id: anon });
     await server.capture({
@@ -164,7 +165,7 @@ describe("a change is in the very next answer", () => {
     const fields = { filters: { groups: [{ properties: [], rollout_percentage: 100 }] } };
     updateFlag(
       { metadata, payloads: plainPayloads },
-      { ...{ projectId: 1, id, by: 1, sent: {}, fields }, now: new Date() },
+      { projectId: 1, id, by: 1, sent: {}, fields, now: new Date() },
     );
     metadata.close();
     // The server looks for changes of other processes every 2 ms; a command takes longer to end.

@@ -270,7 +270,8 @@ describe("remote configuration", () => {
 describe("the tag of a remote configuration", () => {
   test("changes with the payload; with it, an unchanged one is 304", async () => {
     using server = await withFlags({
-      ...{ key: "settings", is_remote_configuration: true },
+      key: "settings",
+      is_remote_configuration: true,
       filters: { payloads: { true: { colour: "red" } } },
     });
     const read = (tag?: string, name = "settings") =>

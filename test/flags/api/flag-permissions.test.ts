@@ -53,10 +53,8 @@ describe("when the organization is for viewing", () => {
 
   test("a member views, an admin edits", async () => {
     using it = await viewing();
-    const [member, admin] = [
-      person(it.server, "m@example.com", "member"),
-      person(it.server, "a@example.com", "admin"),
-    ];
+    const member = person(it.server, "m@example.com", "member");
+    const admin = person(it.server, "a@example.com", "admin");
     expect((await it.read(member.key)).body).toMatchObject({ can_edit: false, user_access_level: "viewer" });
     expect(await it.edit(member.key)).toMatchObject(REFUSED);
     expect((await it.read(admin.key)).body).toMatchObject({ can_edit: true, user_access_level: "manager" });
@@ -160,7 +158,10 @@ describe("role access records", () => {
     const change = { type: "FeatureFlag", field: "role_access" };
     expect(results.slice(0, 2)).toMatchObject([
       {
-        ...{ activity: "updated", scope: "FeatureFlag", item_id: "1", user: { email: "ann@example.com" } },
+        activity: "updated",
+        scope: "FeatureFlag",
+        item_id: "1",
+        user: { email: "ann@example.com" },
         detail: { name: "pay", changes: [{ ...change, action: "deleted", before: "Payments", after: null }] },
       },
       { detail: { changes: [{ ...change, action: "created", before: null, after: "Payments" }] } },

@@ -56,7 +56,16 @@ async function prepared(approvals = "critical") {
     createKey(server.metadata, { userEmail: "bob@example.com", label: "x", scopes }, { now: server.now })
       .value;
   return {
-    ...{ server, inner, outer, list, other, middle, careful, listed, free, keyWith },
+    server,
+    inner,
+    outer,
+    list,
+    other,
+    middle,
+    careful,
+    listed,
+    free,
+    keyWith,
     bob: keyWith(["*"]),
     [Symbol.dispose]: () => server[Symbol.dispose](),
   };
@@ -148,7 +157,11 @@ describe("a change request for a cohort", () => {
       key: bob,
     });
     expect(asked.body).toMatchObject({
-      ...{ cohort_id: inner, cohort_name: "inner", flag_id: null, flag_key: "", state: "pending" },
+      cohort_id: inner,
+      cohort_name: "inner",
+      flag_id: null,
+      flag_key: "",
+      state: "pending",
       affected_flags: ["careful"],
       original: { name: "inner", is_static: false },
     });
@@ -157,7 +170,8 @@ describe("a change request for a cohort", () => {
     expect((await server.ask("GET", `${requests}?cohort_id=${inner}`)).body.count).toBe(1);
     expect((await server.ask("GET", `${requests}?cohort_id=${it.other}`)).body.count).toBe(0);
     expect((await server.ask("POST", `${path}approve/`)).body).toMatchObject({
-      ...{ state: "applied", affected_flags: [] },
+      state: "applied",
+      affected_flags: [],
     });
     expect(JSON.stringify((await server.ask("GET", `${cohorts}${inner}/`)).body.filters)).toContain(
       "@agreed",
@@ -229,7 +243,9 @@ describe("a change request for a cohort", () => {
     const { server, bob, inner } = it;
     const ask = async () =>
       (await server.ask("POST", requests, { body: { cohort_id: inner, changes: change }, key: bob })).body.id;
-    const [first, second, third] = [await ask(), await ask(), await ask()];
+    const first = await ask();
+    const second = await ask();
+    const third = await ask();
     expect((await server.ask("POST", `${requests}${second}/reject/`)).body.state).toBe("rejected");
     expect((await server.ask("POST", `${requests}${third}/reject/`, { key: bob })).body.state).toBe(
       "withdrawn",

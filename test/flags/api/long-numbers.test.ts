@@ -54,13 +54,16 @@ test("in conditions and payloads of flags", async () => {
 test("in conditions of cohorts, and in what is said of their members", async () => {
   await using server = await ServerProcess.start();
   const person = (distinct_id: string, account: Json) => ({
-    ...{ event: "seen", distinct_id, properties: { $set: { account } } },
+    event: "seen",
+    distinct_id,
+    properties: { $set: { account } },
   });
   await server.batch([person("ann", wanted), person("bob", neighbour)]);
   await server.eventsWhenStored(2);
   const condition = { type: "person", key: "account", operator: "exact", value: wanted };
   const made = await post(server, "cohorts", {
-    ...{ name: "one", filters: { properties: { type: "AND", values: [condition] } } },
+    name: "one",
+    filters: { properties: { type: "AND", values: [condition] } },
   });
   expect(made.status).toBe(201);
   const path = `${project}/cohorts/${JSON.parse(made.text).id}/`;

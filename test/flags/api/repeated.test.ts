@@ -26,14 +26,18 @@ const steps = fc.array(
       weight: 3,
       arbitrary: fc.record({
         step: fc.constant("ask" as const),
-        ...{ who: fc.nat(2), form: fc.nat(3), agent: fc.nat(1), query: fc.nat(1) },
+        who: fc.nat(2),
+        form: fc.nat(3),
+        agent: fc.nat(1),
+        query: fc.nat(1),
       }),
     },
     {
       weight: 1,
       arbitrary: fc.record({
         step: fc.constantFrom("set", "list", "group", "flag", "late"),
-        ...{ who: fc.nat(1), pick: fc.nat(5) },
+        who: fc.nat(1),
+        pick: fc.nat(5),
       }),
     },
   ),
@@ -148,7 +152,8 @@ describe("the memory", () => {
   const evaluation = new Evaluation([], false);
 
   test("gives back for the same set, words and properties only", () => {
-    const [set1, set2] = [compileFlagSet([], [], []), compileFlagSet([], [], [])];
+    const set1 = compileFlagSet([], [], []);
+    const set2 = compileFlagSet([], [], []);
     const memory = new ResultCache();
     memory.keep(set1, "words", "{}", evaluation);
     expect(memory.find(set1, "words", "{}")).toBe(evaluation);

@@ -70,7 +70,9 @@ test("a revert of the creation, of another flag's change and without permission 
   expect(await revert(999, entries[0]!.id)).toBe(404);
   await server.ask("PATCH", "/api/organizations/@current/", { body: { feature_flags_access_level: 21 } });
   createUser(server.metadata, {
-    ...{ email: "bob@example.com", organizationId: server.first.organization.id, level: "member" },
+    email: "bob@example.com",
+    organizationId: server.first.organization.id,
+    level: "member",
   });
   const input = { userEmail: "bob@example.com", label: "x", scopes: ["*"] };
   expect(await revert(id, entries[0]!.id, createKey(server.metadata, input, { now: server.now }).value)).toBe(

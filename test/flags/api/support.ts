@@ -71,7 +71,9 @@ export class TestEvaluation implements Disposable {
     this.made = initialize(
       this.metadata,
       {
-        ...{ organization: "Acme", project: "Shop", email: "ann@example.com" },
+        organization: "Acme",
+        project: "Shop",
+        email: "ann@example.com",
         projectApiKey: options.projectApiKey,
       },
       fixedNow,

@@ -9,7 +9,9 @@ import { flagkeep, ServerProcess } from "../../support/server.ts";
 import { dependsOn, flag, inCohort, person, when } from "../make.ts";
 
 const cohort = (id: number, name: string, properties: JsonObject | undefined): CohortDefinition => ({
-  ...{ id, name, isStatic: properties === undefined },
+  id,
+  name,
+  isStatic: properties === undefined,
   filters: properties === undefined ? null : { properties },
 });
 const all = (...values: JsonObject[]): JsonObject => ({ type: "OR", values: [{ type: "AND", values }] });

@@ -8,7 +8,8 @@ import { requestFor } from "../make.ts";
 const noFlags = {} as FlagSet;
 
 test("a property is looked up once, also one that there is not, and a filter asked once", () => {
-  let [looks, tests] = [0, 0];
+  let looks = 0;
+  let tests = 0;
   const properties = {
     get plan() {
       looks += 1;

@@ -7,7 +7,11 @@ import {
 } from "../../../src/flags/evaluation-context/override-writer.ts";
 
 const overrides = (distinctIds: string[], hashKey = "anon"): OverridesToStore => ({
-  ...{ projectId: 1, distinctIds, flagKeys: ["f"], hashKey, requestedMicros: 1 },
+  projectId: 1,
+  distinctIds,
+  flagKeys: ["f"],
+  hashKey,
+  requestedMicros: 1,
 });
 
 /** A store that answers when it is let. */

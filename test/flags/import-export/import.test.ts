@@ -44,14 +44,17 @@ class TwoProjects implements Disposable {
 
   flag(projectId: number, key: string, fields: Partial<FlagFields>): number {
     return createFlag(this.writing, {
-      ...{ projectId, by: 1, createsUsageDashboard: false, now },
+      projectId,
+      by: 1,
+      createsUsageDashboard: false,
+      now,
       fields: { key: key.replaceAll(" ", "-"), ...fields },
     }).id;
   }
 
   change(projectId: number, key: string, fields: Partial<FlagFields>): void {
     const { id } = findFlagByKey(this.metadata.db, projectId, key)!;
-    updateFlag(this.writing, { ...{ projectId, id, by: 1, now, fields }, sent: {} });
+    updateFlag(this.writing, { projectId, id, by: 1, now, fields, sent: {} });
   }
 
   cohort(projectId: number, name: string, filters: JsonObject | undefined): number {
@@ -66,7 +69,12 @@ class TwoProjects implements Disposable {
 
   import(document: FlagDocument, options: { isDryRun?: boolean; groupTypes?: typeof company } = {}) {
     return importDocument(this.writing, {
-      ...{ projectId: 2, document, groupTypes: company, isDryRun: false, now, ...options },
+      projectId: 2,
+      document,
+      groupTypes: company,
+      isDryRun: false,
+      now,
+      ...options,
       by: { job_type: "command_line", job_id: "ann", payload: {} },
       toFields: (item) => flagFields(parseFields(FlagInput, item)),
     });
@@ -99,7 +107,8 @@ class TwoProjects implements Disposable {
       },
       ensureExperienceContinuity: true,
       evaluationRuntime: "client",
-      ...{ tags: ["web"], evaluationTags: ["web"] },
+      tags: ["web"],
+      evaluationTags: ["web"],
     });
     this.flag(1, "in-apps", { tags: ["a"], evaluationContexts: ["a", "ios"] });
     this.flag(1, "by-company", {
@@ -261,7 +270,10 @@ describe("a whole project", () => {
     });
     const entry = projects.metadata.db.select().from(activity).all().at(-1)!;
     expect(entry).toMatchObject({
-      ...{ userId: null, isSystem: true, activity: "created", scope: "FeatureFlag" },
+      userId: null,
+      isSystem: true,
+      activity: "created",
+      scope: "FeatureFlag",
       detail: { name: "n", trigger: { job_type: "command_line", job_id: "ann", payload: {} } },
     });
   });
@@ -316,11 +328,14 @@ describe("a change", () => {
     const item = { key: "full", filters: { groups: [{ properties: [], rollout_percentage: 5 }] } };
     projects.import({ flagkeep_flags: 1, group_types: {}, cohorts: [], flags: [item] });
     expect(projects.document(2).flags.find(({ key }) => key === "full")).toEqual({
-      ...{ key: "full", active: true },
+      key: "full",
+      active: true,
       filters: item.filters,
     });
     expect(findFlagByKey(projects.metadata.db, 2, "full")).toMatchObject({
-      ...{ name: "", tags: [], evaluationRuntime: "all" },
+      name: "",
+      tags: [],
+      evaluationRuntime: "all",
     });
     projects.import({ flagkeep_flags: 1, group_types: {}, cohorts: [], flags: [item] });
     expect(findFlagByKey(projects.metadata.db, 2, "full")!.version).toBe(2);
@@ -337,7 +352,8 @@ describe("a change", () => {
     expect(filtersOf("new")).toEqual({ groups: [] });
     expect(filtersOf("settings")).toEqual(when([], 100));
     expect(findFlagByKey(projects.metadata.db, 2, "known")).toMatchObject({
-      ...{ filters: when([], 40), name: "" },
+      filters: when([], 40),
+      name: "",
     });
     expect(projects.import(readDocument(JSON.stringify(file))).differences).toEqual([]);
   });
@@ -405,7 +421,8 @@ describe("secret payloads", () => {
   test("that become secret leave the activity; the remark says where they may remain", () => {
     using projects = new TwoProjects();
     projects.flag(2, "plain", {
-      ...{ isRemoteConfiguration: true, filters: { ...when([]), payloads: { true: '"pl4in-text"' } } },
+      isRemoteConfiguration: true,
+      filters: { ...when([]), payloads: { true: '"pl4in-text"' } },
     });
     projects.change(2, "plain", { filters: { payloads: { true: '"pl4in-later"' } } });
     const document = projects.document(2);

@@ -142,7 +142,8 @@ describe("values of operators in flags", () => {
     const operator = fc.constantFrom(...operatorNames);
     fc.assert(
       fc.property(operator, fc.jsonValue(), fc.jsonValue(), (name: OperatorName, wanted, found) => {
-        const [value, property] = [wanted as Json, found as Json];
+        const value = wanted as Json;
+        const property = found as Json;
         if (fitsOperatorInFlag(name, value)) expect(fitsOperator(name, value)).toBe(true);
         if (fitsOperator(name, value)) return;
         const matches = compileMatcher(name, value);
@@ -203,7 +204,10 @@ describe("the same table, over HTTP", () => {
       const filters = { groups: [{ properties: [property] }] };
       const cohort = { properties: { type: "OR", values: [{ type: "AND", values: [property] }] } };
       const change = (payload: object) => ({
-        ...{ model_name: "FeatureFlag", record_id: 1, payload, scheduled_at: "2099-01-01T00:00:00Z" },
+        model_name: "FeatureFlag",
+        record_id: 1,
+        payload,
+        scheduled_at: "2099-01-01T00:00:00Z",
       });
       const ofFlags: [method: string, path: string, body: object][] = [
         ["POST", flagsPath, { key: "new", filters }],

@@ -67,8 +67,14 @@ const records: Readonly<Record<string, FullRecord>> = {
   posthog: {
     format: "posthog",
     record: {
-      ...{ uuid: "22222222-2222-4222-8222-222222222222", event: "e", distinct_id: "u", timestamp: at },
-      ...{ properties: {}, set: { a: "<set>" }, set_once: { b: "<set_once>" }, elements_chain: "a:<chain>" },
+      uuid: "22222222-2222-4222-8222-222222222222",
+      event: "e",
+      distinct_id: "u",
+      timestamp: at,
+      properties: {},
+      set: { a: "<set>" },
+      set_once: { b: "<set_once>" },
+      elements_chain: "a:<chain>",
       ...texts("ip", "custom", ...omittedOf.posthog),
       is_deleted: 0,
     },
@@ -79,14 +85,23 @@ const records: Readonly<Record<string, FullRecord>> = {
   amplitude: {
     format: "amplitude",
     record: {
-      ...{ event_type: "e", user_id: "u", device_id: "<device>", event_time: at, uuid: "not-a-uuid" },
+      event_type: "e",
+      user_id: "u",
+      device_id: "<device>",
+      event_time: at,
+      uuid: "not-a-uuid",
       event_properties: texts("[Amplitude] Page URL", "[Amplitude] Page Path", "referrer", "own"),
       user_properties: {
         ...texts("plan"),
-        ...{ $set: { a: "<set>" }, $setOnce: { b: "<once>" }, $unset: { "<unset>": "-" } },
-        ...{ $add: { n: "<add>" }, $append: { n: "<append>" }, initial_utm_source: "<initial>" },
+        $set: { a: "<set>" },
+        $setOnce: { b: "<once>" },
+        $unset: { "<unset>": "-" },
+        $add: { n: "<add>" },
+        $append: { n: "<append>" },
+        initial_utm_source: "<initial>",
       },
-      ...{ groups: { org: ["<org>", "<other>"] }, group_properties: { none: { size: "<size>" } } },
+      groups: { org: ["<org>", "<other>"] },
+      group_properties: { none: { size: "<size>" } },
       ...texts("$insert_id", "platform", "os_name", "os_version", "device_type", "device_manufacturer"),
       ...texts("device_brand", "device_model", "version_name", "start_version", "ip_address", "city"),
       ...texts("country", "region", "location_lat", "location_lng", "dma", "carrier", "device_carrier"),
@@ -103,7 +118,10 @@ const records: Readonly<Record<string, FullRecord>> = {
     record: {
       event: "$mp_web_page_view",
       properties: {
-        ...{ time: 1714557600, distinct_id: "u", $device_id: "<device>", $user_id: "u" },
+        time: 1714557600,
+        distinct_id: "u",
+        $device_id: "<device>",
+        $user_id: "u",
         ...texts("$insert_id", "current_page_title", "current_url_path", "current_domain", "$current_url"),
         ...texts("$model", "$manufacturer", "$brand", "$app_version_string", "$app_build_number"),
         ...texts("$lib_version", "$initial_referrer", "$initial_referring_domain", "$city", "$region"),
@@ -122,7 +140,11 @@ const records: Readonly<Record<string, FullRecord>> = {
   segment: {
     format: "segment",
     record: {
-      ...{ type: "page", userId: "u", anonymousId: "d", messageId: "m", timestamp: at },
+      type: "page",
+      userId: "u",
+      anonymousId: "d",
+      messageId: "m",
+      timestamp: at,
       properties: texts("url", "path", "referrer", "search", "title"),
       ...texts("name", "category", "custom", ...omittedOf.segment),
       context: {
@@ -147,7 +169,12 @@ const records: Readonly<Record<string, FullRecord>> = {
   "warehouse row": {
     format: "rudderstack",
     record: {
-      ...{ event: "<slug>", event_text: "e", user_id: "u", anonymous_id: "d", id: "m", timestamp: at },
+      event: "<slug>",
+      event_text: "e",
+      user_id: "u",
+      anonymous_id: "d",
+      id: "m",
+      timestamp: at,
       ...texts("context_ip", "context_page_url", "context_campaign_source", "context_device_ad_id"),
       ...texts("context_external_id", "context_library_name", "context_traits_plan", "custom", "type"),
       ...texts("original_timestamp", "received_at", "sent_at", "uuid_ts", "loaded_at", "rudder_id"),
@@ -158,7 +185,9 @@ const records: Readonly<Record<string, FullRecord>> = {
   ga4: {
     format: "ga4",
     record: {
-      ...{ event_name: "page_view", event_timestamp: "1714557600000000", user_id: "u" },
+      event_name: "page_view",
+      event_timestamp: "1714557600000000",
+      user_id: "u",
       user_pseudo_id: "d",
       event_params: ["page_location", "page_referrer", "page_title", "screen_name", "source", "gclid"].map(
         (key) => ({ key, value: { string_value: `<${key}>`, int_value: null } }),
@@ -178,18 +207,14 @@ const records: Readonly<Record<string, FullRecord>> = {
       },
       geo: texts("city", "country", "region", "continent", "sub_continent", "metro"),
       app_info: texts("id", "version", "install_store", "firebase_app_id", "install_source"),
-      ...{
-        ecommerce: texts("transaction_id"),
-        items: [texts("item_id")],
-        event_dimensions: texts("hostname"),
-      },
+      ecommerce: texts("transaction_id"),
+      items: [texts("item_id")],
+      event_dimensions: texts("hostname"),
       session_traffic_source_last_click: { manual_campaign: texts("last_click") },
-      ...{
-        item_list: texts("list"),
-        user_ltv: texts("ltv"),
-        publisher: texts("ad"),
-        privacy_info: texts("ads"),
-      },
+      item_list: texts("list"),
+      user_ltv: texts("ltv"),
+      publisher: texts("ad"),
+      privacy_info: texts("ads"),
       ...texts("is_active_user", "event_value_in_usd", "platform", "stream_id", "event_previous_timestamp"),
       ...texts("event_server_timestamp_offset", "custom", ...omittedOf.ga4),
     },
@@ -199,7 +224,11 @@ const records: Readonly<Record<string, FullRecord>> = {
   umami: {
     format: "umami",
     record: {
-      ...{ event_type: "1", created_at: at, event_id: "e-1", session_id: "<session>", distinct_id: "u" },
+      event_type: "1",
+      created_at: at,
+      event_id: "e-1",
+      session_id: "<session>",
+      distinct_id: "u",
       ...texts("event_name", "url_path", "url_query", "hostname", "referrer_domain", "referrer_path"),
       ...texts("referrer_query", "page_title", "visit_id", "browser", "os", "device", "language", "ip"),
       ...texts("country", "region", "subdivision2", "city", "lat", "lng", "utm_source", "gclid", "fbclid"),
@@ -213,7 +242,11 @@ const records: Readonly<Record<string, FullRecord>> = {
   plausible: {
     format: "plausible",
     record: {
-      ...{ timestamp: at, user_id: "17", name: "e", "meta.key": ["own"], "meta.value": ["<own>"] },
+      timestamp: at,
+      user_id: "17",
+      name: "e",
+      "meta.key": ["own"],
+      "meta.value": ["<own>"],
       ...texts("hostname", "pathname", "referrer", "referrer_source", "acquisition_channel", "channel"),
       ...texts("click_id_param", "utm_source", "country_code", "subdivision1_code", "subdivision2_code"),
       ...texts("city_geoname_id", "browser", "browser_version", "operating_system", "screen_size"),
@@ -228,10 +261,13 @@ const records: Readonly<Record<string, FullRecord>> = {
   matomo: {
     format: "matomo",
     record: {
-      ...{ firstActionTimestamp: 1714557600, userId: "u", referrerType: "campaign" },
+      firstActionTimestamp: 1714557600,
+      userId: "u",
+      referrerType: "campaign",
       actionDetails: [
         {
-          ...{ type: "action", timestamp: 1714557600 },
+          type: "action",
+          timestamp: 1714557600,
           ...texts("url", "pageTitle", "title", "eventCategory", "eventAction", "eventName", "eventValue"),
           ...texts("goalName", "goalId", "revenue", "revenueSubTotal", "orderId", "itemDetails"),
           ...texts("siteSearchKeyword", "siteSearchCategory", "siteSearchCount", "timeSpent"),
@@ -254,8 +290,11 @@ const records: Readonly<Record<string, FullRecord>> = {
   snowplow: {
     format: "snowplow",
     record: {
-      ...{ event: "unstruct", event_id: "33333333-3333-4333-8333-333333333333", user_id: "u" },
-      ...{ collector_tstamp: at, unstruct_event: { data: { data: { own: "<own>" } } } },
+      event: "unstruct",
+      event_id: "33333333-3333-4333-8333-333333333333",
+      user_id: "u",
+      collector_tstamp: at,
+      unstruct_event: { data: { data: { own: "<own>" } } },
       ...texts("event_name", "domain_userid", "network_userid", "page_url", "page_urlhost", "page_urlpath"),
       ...texts("page_title", "page_referrer", "page_urlquery", "mkt_medium", "mkt_source", "mkt_term"),
       ...texts("mkt_content", "mkt_campaign", "mkt_clickid", "mkt_network", "geo_country", "geo_region"),
@@ -272,7 +311,9 @@ const records: Readonly<Record<string, FullRecord>> = {
   heap: {
     format: "heap",
     record: {
-      ...{ event_id: "1", user_id: "7", time: at },
+      event_id: "1",
+      user_id: "7",
+      time: at,
       ...texts("session_id", "event_table_name", "path", "query", "domain", "title", "referrer"),
       ...texts("landing_page", "browser", "platform", "device_type", "country", "region", "city", "ip"),
       ...texts("utm_source", "library", "app_version", "custom", "hash", "session_time"),

@@ -50,7 +50,10 @@ const flagkeep: Adapter = {
       },
       async send(events, historical) {
         const batch = events.map(({ id, sender, number, text }) => ({
-          ...{ event: name, uuid: id, distinct_id: sender, timestamp: new Date().toISOString() },
+          event: name,
+          uuid: id,
+          distinct_id: sender,
+          timestamp: new Date().toISOString(),
           properties: { number, text, $set: { number } },
         }));
         return (await post("/batch/", { batch, historical_migration: historical })) === 200;

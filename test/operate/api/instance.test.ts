@@ -85,7 +85,9 @@ test("a destination that cannot be read is told in its own words", async () => {
   expect([answer.status, await answer.json()]).toEqual([
     503,
     {
-      ...{ type: "server_error", code: "destination_failed", attr: null },
+      type: "server_error",
+      code: "destination_failed",
+      attr: null,
       detail: expect.stringMatching(
         /^Listing s3:\/\/not-there\/backups failed \(NoSuchBucket.*\. Check the /,
       ),
@@ -155,7 +157,11 @@ test("a job that fails says why; one runs at a time, and twenty are remembered",
     error: "The disk is full.",
   });
   expect(await run(`echo '{"step":"Packing","done":1,"total":2}' >&2; echo '{"file":"x"}'`)).toMatchObject({
-    ...{ state: "done", step: "Packing", done: 1, total: 2, result: { file: "x" } },
+    state: "done",
+    step: "Packing",
+    done: 1,
+    total: 2,
+    result: { file: "x" },
   });
   expect(await run("kill -9 $$")).toMatchObject({ state: "failed" });
   expect(await run("echo no json")).toMatchObject({ state: "failed" });

@@ -17,11 +17,13 @@ import { flagsPath } from "../../support/management-server.ts";
 import { SenderSetup } from "./support.ts";
 
 const content = {
-  ...{ id: "0193d1a2-7b1c-7c3e-9f60-ad1e2f3a4b5c", event: "flag_changed" as const },
+  id: "0193d1a2-7b1c-7c3e-9f60-ad1e2f3a4b5c",
+  event: "flag_changed" as const,
   created_at: "2026-03-04T16:00:01.007000Z",
   project: { id: 1, name: "Shop" },
   text: "<!channel> & @everyone *turned on* <http://x|y>",
-  ...{ url: "https://flags.example.com/console/flags/1", data: {} },
+  url: "https://flags.example.com/console/flags/1",
+  data: {},
 };
 
 describe("formats", () => {
@@ -161,9 +163,15 @@ test("spikes", async () => {
   using it = new SenderSetup();
   it.hook();
   const spike = {
-    ...{ id: 3, projectId: 1, startedMicros: 1_772_366_400_000_000, endedMicros: null },
-    ...{ peakPerMinute: 9_000, usualPerMinute: 40, kind: "began" as const },
-    ...{ events: [{ event: "$pageview", count: 8_000 }], distinctIds: [{ distinctId: "bot", count: 7_000 }] },
+    id: 3,
+    projectId: 1,
+    startedMicros: 1_772_366_400_000_000,
+    endedMicros: null,
+    peakPerMinute: 9_000,
+    usualPerMinute: 40,
+    kind: "began" as const,
+    events: [{ event: "$pageview", count: 8_000 }],
+    distinctIds: [{ distinctId: "bot", count: 7_000 }],
   };
   queueSpike(it.server.metadata, spike, it.server.now);
   queueSpike(it.server.metadata, { ...spike, projectId: 2 }, it.server.now);
@@ -213,8 +221,14 @@ test("each kind of ingestion warning is reported once a day, also across restart
     deps.people
       .insert(ingestionWarning)
       .values({
-        ...{ projectId, type, subject: String(Math.random()), hour: 0, details: {}, count: 3 },
-        ...{ firstMicros: it.server.now.getTime() * 1_000, lastMicros: it.server.now.getTime() * 1_000 },
+        projectId,
+        type,
+        subject: String(Math.random()),
+        hour: 0,
+        details: {},
+        count: 3,
+        firstMicros: it.server.now.getTime() * 1_000,
+        lastMicros: it.server.now.getTime() * 1_000,
       })
       .run();
   const listed = async () => {

@@ -33,7 +33,9 @@ test("a flag change is queued with the change, and sent with a signature", async
   expect(request!.headers.get("x-flagkeep-event")).toBe("flag_changed");
   expect(request!.headers.get("x-flagkeep-delivery")).toBe(delivery.uuid);
   expect(request!.body).toMatchObject({
-    ...{ id: delivery.uuid, event: "flag_changed", project: { id: 1, name: "Shop" } },
+    id: delivery.uuid,
+    event: "flag_changed",
+    project: { id: 1, name: "Shop" },
     text: "ann created checkout in Shop.",
     url: `https://flags.example.com/console/flags/${made.body.id}`,
     data: { flag: { key: "checkout", version: 1 }, activity: { activity: "created", scope: "FeatureFlag" } },
@@ -135,7 +137,8 @@ describe("a receiver that fails", () => {
     const answers = ["hello\r\n\r\n", `HTTP/1.1 200 OK\r\nX: ${"x".repeat(100_000)}`];
     for (const answer of answers) {
       const odd = Bun.listen({
-        ...{ hostname: "127.0.0.1", port: 0 },
+        hostname: "127.0.0.1",
+        port: 0,
         socket: { data: (socket) => void socket.write(answer) },
       });
       it.hook({ url: `http://127.0.0.1:${odd.port}/`, events: ["spike"] });
@@ -176,7 +179,8 @@ test("at most a fixed number of requests run at the same time", async () => {
   using it = new SenderSetup();
   for (let index = 0; index < concurrentMax + 3; index++) it.hook();
   it.queue();
-  let [running, most] = [0, 0];
+  let running = 0;
+  let most = 0;
   const release = Promise.withResolvers<void>();
   it.receiver.answer = async () => {
     most = Math.max(most, ++running);
@@ -285,7 +289,9 @@ test("HTTPS certificates are checked for the name of the URL", async () => {
   expect(made.exitCode).toBe(0);
   const ca = await Bun.file(join(folder, "cert.pem")).text();
   using receiver = Bun.serve({
-    ...{ port: 0, hostname: "127.0.0.1", fetch: () => new Response("ok") },
+    port: 0,
+    hostname: "127.0.0.1",
+    fetch: () => new Response("ok"),
     tls: { key: await Bun.file(join(folder, "key.pem")).text(), cert: ca },
   });
   rmSync(folder, { recursive: true });

@@ -58,7 +58,9 @@ export class SenderSetup implements Disposable {
   sender(options: Partial<SenderDeps> = {}): WebhookSender {
     const { metadata, deps } = this.server;
     const sender = new WebhookSender({
-      ...{ metadata, secrets: deps.secrets, rules: { allowed: ["127.0.0.1"] } },
+      metadata,
+      secrets: deps.secrets,
+      rules: { allowed: ["127.0.0.1"] },
       base: () => "https://flags.example.com",
       together: async (work) => work(),
       isActive: () => true,
@@ -76,7 +78,11 @@ export class SenderSetup implements Disposable {
       server.deps,
       { projectId: 1, by: null, now: server.now },
       {
-        ...{ name: "", url: `${this.receiver.url}/hook`, format: "json", template: null, active: true },
+        name: "",
+        url: `${this.receiver.url}/hook`,
+        format: "json",
+        template: null,
+        active: true,
         events: ["flag_changed", "change_request_opened", "change_request_decided", "spike"],
         ...fields,
       },

@@ -100,7 +100,8 @@ describe("size", () => {
   });
 
   test("of two large persons the target's properties stay", () => {
-    const [target, other] = [new PropertyState(), new PropertyState()];
+    const target = new PropertyState();
+    const other = new PropertyState();
     target.set("mine", json("x".repeat(400_000)), live(1));
     other.set("theirs", json("y".repeat(400_000)), live(1));
     other.set("plan", json("pro"), live(1));
@@ -212,7 +213,8 @@ describe("a person that is folded in", () => {
     theirs: (bag: PropertyState) => void,
     merge: ReturnType<typeof live>,
   ) => {
-    const [target, other] = [new PropertyState(), new PropertyState()];
+    const target = new PropertyState();
+    const other = new PropertyState();
     ours(target);
     theirs(other);
     target.absorb(other, merge);

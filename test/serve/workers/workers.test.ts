@@ -74,7 +74,8 @@ describe("three workers", () => {
     const capture = async (token: string) =>
       (
         await fetch(`${server.url}/capture/`, {
-          ...{ method: "POST", ...alone },
+          method: "POST",
+          ...alone,
           body: JSON.stringify({ api_key: token, event: "seen", distinct_id: "a" }),
         })
       ).status;
@@ -102,7 +103,9 @@ describe("three workers", () => {
 
   test("a large batch is stored whole", async () => {
     const batch = Array.from({ length: 20_000 }, (_, index) => ({
-      ...{ event: "large", distinct_id: `l${index % 7}`, properties: { text: "x".repeat(400), index } },
+      event: "large",
+      distinct_id: `l${index % 7}`,
+      properties: { text: "x".repeat(400), index },
     }));
     expect((await server.batch(batch)).status).toBe(200);
     const [row] = await until(async () => {
@@ -145,7 +148,8 @@ describe("three workers", () => {
     const unknown = await fetch(`${server.url}/nothing-here`);
     expect(unknown.status).toBe(404);
     const large = await server.api("/api/projects/1/feature_flags/", {
-      ...{ method: "POST", body: { key: "x", filters: {}, name: "y".repeat(2 * 1024 * 1024) } },
+      method: "POST",
+      body: { key: "x", filters: {}, name: "y".repeat(2 * 1024 * 1024) },
     });
     expect(large.status).toBe(413);
   });
@@ -164,7 +168,9 @@ describe("three workers", () => {
     for (const id of ids) anonymous[id] = (await flags(id)).sticky?.enabled ?? false;
     for (const id of ids) {
       await server.capture({
-        ...{ event: "$identify", distinct_id: `user-${id}`, properties: { $anon_distinct_id: id } },
+        event: "$identify",
+        distinct_id: `user-${id}`,
+        properties: { $anon_distinct_id: id },
       });
     }
     await until(async () => {

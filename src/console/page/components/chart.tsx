@@ -81,7 +81,10 @@ export function Chart({
     const element = host.current;
     if (isTable || element === null) return;
     const created = createPlot(element, {
-      ...{ names, series, shape, isLastUnfinished },
+      names,
+      series,
+      shape,
+      isLastUnfinished,
       isShown: (index) => isShown(series[index]!),
       onPoint: (position, left) => setPointed(position === undefined ? undefined : { position, left }),
       onPick: (position, index) => pick.current?.(position, index),
@@ -128,7 +131,12 @@ export function Chart({
             <div ref={host} role="img" aria-label={`${label}. ${summary}`} />
             <ChartTooltip
               label={label}
-              {...{ names, series, isLastUnfinished, format, isShown, pointed }}
+              names={names}
+              series={series}
+              isLastUnfinished={isLastUnfinished}
+              format={format}
+              isShown={isShown}
+              pointed={pointed}
               onMove={(position) => plot.current?.pointAt(position)}
               onLeave={() => plot.current?.pointAt(undefined)}
             />
@@ -137,7 +145,14 @@ export function Chart({
           {onPick && <p class="help">{w.pickHint}</p>}
         </>
       )}
-      <Legend {...{ label, series, hidden, hasTotals, format }} onHide={setHidden} />
+      <Legend
+        label={label}
+        series={series}
+        hidden={hidden}
+        hasTotals={hasTotals}
+        format={format}
+        onHide={setHidden}
+      />
     </figure>
   );
 }

@@ -95,7 +95,8 @@ function Trend({
   const previous = results.filter((result) => !current.includes(result));
   const sumOf = (period: readonly TrendResult[]) =>
     period.reduce((sum, { aggregated_value: figure, count }) => sum + (figure ?? count), 0);
-  const [total, before] = [sumOf(current), sumOf(previous)];
+  const total = sumOf(current);
+  const before = sumOf(previous);
   if (view === "number") {
     return (
       <p class="big-number">

@@ -62,7 +62,9 @@ const matching = (entries: Entry[], text: string): Entry[] =>
 export function recentEntries(text: string, { route }: PaletteActions): Entry[] {
   const all = recentPages(project.value?.id).map(
     ({ path, title }): Entry => ({
-      ...{ group: "recent", text: title, id: path },
+      group: "recent",
+      text: title,
+      id: path,
       icon: iconByFolder[path.split("/")[0]!] ?? "history",
       act: () => route(to(path)),
     }),
@@ -75,34 +77,51 @@ export function fixedEntries(text: string, { route, openHelp }: PaletteActions):
   const all: Entry[] = [
     ...menuPages.map(
       ([name, icon]): Entry => ({
-        ...{ group: "pages", text: w.pages[name], icon, id: `page ${name}` },
+        group: "pages",
+        text: w.pages[name],
+        icon,
+        id: `page ${name}`,
         act: () => route(to(name)),
       }),
     ),
     ...Object.entries(words.settings.tabs).map(
       ([tab, name]): Entry => ({
-        ...{ group: "settings", text: w.settingsPage(name), icon: "settings", id: `settings ${tab}` },
+        group: "settings",
+        text: w.settingsPage(name),
+        icon: "settings",
+        id: `settings ${tab}`,
         act: () => route(to("settings", { tab })),
       }),
     ),
     {
-      ...{ group: "actions", text: w.actions.newFlag, icon: "plus", id: "new flag" },
+      group: "actions",
+      text: w.actions.newFlag,
+      icon: "plus",
+      id: "new flag",
       act: () => route(to("flags", { new: "1" })),
     },
     ...themeNames.map(
       (theme): Entry => ({
-        ...{ group: "actions", text: w.actions.theme(w.themes[theme]), id: theme },
+        group: "actions",
+        text: w.actions.theme(w.themes[theme]),
+        id: theme,
         icon: theme === "dark" ? "moon" : theme === "light" ? "sun" : "system",
         act: () => chooseTheme(theme),
       }),
     ),
     { group: "actions", text: w.actions.shortcuts, icon: "settings", id: "help", act: openHelp },
     {
-      ...{ group: "actions", text: w.actions.docs, icon: "link", id: "docs" },
+      group: "actions",
+      text: w.actions.docs,
+      icon: "link",
+      id: "docs",
       act: () => location.assign(`${serverPath}/docs/`),
     },
     {
-      ...{ group: "actions", text: w.actions.signOut, icon: "user", id: "out" },
+      group: "actions",
+      text: w.actions.signOut,
+      icon: "user",
+      id: "out",
       act: () => void signOut(),
     },
   ];
@@ -133,7 +152,10 @@ export async function findEntries(
   const linked = (group: Entry["group"], folder: string, icon: IconName, items: Named[]) =>
     items.map(
       ({ id, name }): Entry => ({
-        ...{ group, text: name || `#${id}`, icon, id: `${folder}/${id}` },
+        group,
+        text: name || `#${id}`,
+        icon,
+        id: `${folder}/${id}`,
         act: () => route(to(`${folder}/${id}`)),
       }),
     );
@@ -150,7 +172,9 @@ export async function findEntries(
       .slice(0, switchedMax)
       .map(
         (flag): Entry => ({
-          ...{ group: "actions", icon: "flag", id: `flip ${flag.id}` },
+          group: "actions",
+          icon: "flag",
+          id: `flip ${flag.id}`,
           text: flag.active ? w.actions.turnOff(flag.key) : w.actions.turnOn(flag.key),
           act: () => flip(flag),
         }),
@@ -161,7 +185,10 @@ export async function findEntries(
       if (address === undefined) return [];
       return [
         {
-          ...{ group: "insights", text: name || `#${id}`, icon: "chart", id: `insights/${id}` },
+          group: "insights",
+          text: name || `#${id}`,
+          icon: "chart",
+          id: `insights/${id}`,
           act: () => route(address),
         },
       ];
@@ -169,15 +196,21 @@ export async function findEntries(
     ...linked("cohorts", "cohorts", "cohorts", cohorts),
     ...persons.map(
       ({ uuid, name, distinct_ids: ids }): Entry => ({
-        ...{ group: "persons", text: name || ids[0] || uuid, icon: "user", id: `persons/${uuid}` },
+        group: "persons",
+        text: name || ids[0] || uuid,
+        icon: "user",
+        id: `persons/${uuid}`,
         act: () => route(to(`persons/${uuid}`)),
       }),
     ),
     ...(isNewKey
       ? [
           {
-            ...{ group: "actions" as const, text: w.actions.createFlag(wanted), icon: "plus" as const },
-            ...{ id: "create", act: () => route(to("flags", { new: wanted })) },
+            group: "actions" as const,
+            text: w.actions.createFlag(wanted),
+            icon: "plus" as const,
+            id: "create",
+            act: () => route(to("flags", { new: wanted })),
           },
         ]
       : []),

@@ -145,7 +145,9 @@ function previousLines({ series, isShown }: PlotOptions): Line[] {
           {
             line: {
               stroke: withAlpha(colorOf(sameAs), previousAlpha),
-              ...{ width: 1.5, dash: [4, 4], points: { show: false } },
+              width: 1.5,
+              dash: [4, 4],
+              points: { show: false },
             },
             values: [...values],
           },
@@ -161,7 +163,9 @@ function plainLines(options: PlotOptions): Line[] {
     if (sameAs !== undefined || !isShown(index)) return [];
     const stroke = colorOf(index);
     const line: uPlot.Series = {
-      ...{ stroke, width: 2, points: { show: hasDots(options), size: 6, fill: stroke } },
+      stroke,
+      width: 2,
+      points: { show: hasDots(options), size: 6, fill: stroke },
       ...(isSingle ? { fill: withAlpha(stroke, areaAlpha) } : {}),
     };
     if (!isLastUnfinished || last < 1) return [{ line, values: [...values] as (number | null)[] }];
@@ -186,7 +190,10 @@ function barLines(options: PlotOptions, bands: readonly (readonly Band[])[]): Li
       const color = colorOf(index);
       const ends = bands[index]!.map(({ to }) => to);
       const line = (fill: string): uPlot.Series => ({
-        ...{ stroke: colour("surface"), fill, width: 1, points: { show: false } },
+        stroke: colour("surface"),
+        fill,
+        width: 1,
+        points: { show: false },
         paths: uPlot.paths.bars!({ size: [0.85, barWidthMax] }),
       });
       if (!isLastUnfinished || last < 1) return [{ line: line(color), values: ends }];

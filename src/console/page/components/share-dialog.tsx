@@ -42,7 +42,9 @@ export function ShareDialog({
   const [url, setUrl] = useState<string>();
   const create = async () => {
     const body = {
-      ...{ ...item, name: label.trim(), password: password || null },
+      ...item,
+      name: label.trim(),
+      password: password || null,
       expires_at: days === "" ? null : new Date(Date.now() + Number(days) * dayMs).toISOString(),
     };
     const created = await request<{ url: string }>(inProject("share_links/"), { method: "POST", body });

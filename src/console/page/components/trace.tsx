@@ -73,7 +73,9 @@ export function ReasonSentence({ explanation: { reason, conditions } }: { explan
 
 const toCondition = ({ key, type, operator, value }: ExplainedCondition["filters"][number]) => ({
   key: key ?? "",
-  ...{ type, operator, value },
+  type,
+  operator,
+  value,
 });
 
 const rolloutSentence = ({ place, percentage, is_in: isIn }: ExplainedRollout) =>

@@ -10,7 +10,8 @@ export function sortRows<Row extends Record<string, unknown>>(
 ): Row[] {
   const sign = isDescending ? -1 : 1;
   return rows.toSorted((one, other) => {
-    const [a, b] = [one[column] ?? null, other[column] ?? null];
+    const a = one[column] ?? null;
+    const b = other[column] ?? null;
     if (a === null || b === null) return Number(a === null) - Number(b === null);
     if (typeof a === "number" && typeof b === "number") return sign * (a - b);
     return sign * formatValue(a).localeCompare(formatValue(b), "en", { numeric: true });

@@ -99,7 +99,8 @@ export function step(rects: readonly Rect[], id: number, direction: Direction): 
 export function swap(rects: readonly Rect[], id: number, by: 1 | -1): readonly Rect[] {
   const ordered = inReadingOrder(rects);
   const position = ordered.findIndex((rect) => rect.id === id);
-  const [one, other] = [ordered[position], ordered[position + by]];
+  const one = ordered[position];
+  const other = ordered[position + by];
   if (!one || !other) return rects;
   const at = (rect: Rect, { x, y }: Rect) => ({ ...rect, x: Math.min(x, boardColumns - rect.w), y });
   ordered[position] = at(other, one);

@@ -87,7 +87,10 @@ function trend(
 ): Query {
   const { breakdown, display = "ActionsLineGraph", properties } = more;
   return insight({
-    ...{ kind: "TrendsQuery", series: [eventsNode(event, math)], ...range, trendsFilter: { display } },
+    kind: "TrendsQuery",
+    series: [eventsNode(event, math)],
+    ...range,
+    trendsFilter: { display },
     ...(breakdown ? { breakdownFilter: { breakdown, breakdown_type: "event" } } : {}),
     ...(properties ? { properties } : {}),
   });
@@ -136,7 +139,8 @@ export function templateTiles(template: TemplateName, flagKey: string): Template
             query: insight({
               kind: "RetentionQuery",
               retentionFilter: {
-                ...{ period: "Week", totalIntervals: 11 },
+                period: "Week",
+                totalIntervals: 11,
                 targetEntity: { id: null, type: "events" },
                 returningEntity: { id: null, type: "events" },
               },

@@ -100,20 +100,23 @@ const describedFilters = new Set(["groups", "multivariate", "payloads"]);
 export function filterDifferences(before: Filters, after: Filters): string[] {
   const d = w.diff;
   const lines: string[] = [];
-  const [old, now] = [before.groups ?? [], after.groups ?? []];
+  const old = before.groups ?? [];
+  const now = after.groups ?? [];
   for (let position = 0; position < Math.max(old.length, now.length); position++) {
     lines.push(...setDifferences(position + 1, old[position], now[position]));
   }
   const shares = (filters: Filters) =>
     new Map((filters.multivariate?.variants ?? []).map(({ key, rollout_percentage: share }) => [key, share]));
-  const [oldShares, newShares] = [shares(before), shares(after)];
+  const oldShares = shares(before);
+  const newShares = shares(after);
   for (const [key, share] of newShares) {
     const was = oldShares.get(key);
     if (was === undefined) lines.push(d.variantAdded(key, decimal(share)));
     else if (was !== share) lines.push(d.share(key, decimal(was), decimal(share)));
   }
   for (const key of oldShares.keys()) if (!newShares.has(key)) lines.push(d.variantRemoved(key));
-  const [oldPayloads, newPayloads] = [before.payloads ?? {}, after.payloads ?? {}];
+  const oldPayloads = before.payloads ?? {};
+  const newPayloads = after.payloads ?? {};
   for (const key of new Set([...Object.keys(oldPayloads), ...Object.keys(newPayloads)])) {
     if (!isSame(oldPayloads[key], newPayloads[key])) lines.push(d.payload(key));
   }
@@ -133,7 +136,8 @@ function setDifferences(
     return after === undefined ? [] : [d.setAdded(index, rolloutSummary({ groups: [after] }))];
   if (after === undefined) return [d.setRemoved(index, rolloutSummary({ groups: [before] }))];
   const lines: string[] = [];
-  const [was, is] = [before.rollout_percentage ?? 100, after.rollout_percentage ?? 100];
+  const was = before.rollout_percentage ?? 100;
+  const is = after.rollout_percentage ?? 100;
   if (was !== is) lines.push(d.rollout(index, decimal(was), decimal(is)));
   if ((before.variant ?? null) !== (after.variant ?? null)) {
     lines.push(d.setVariant(index, before.variant ?? w.byShare, after.variant ?? w.byShare));

@@ -35,11 +35,15 @@ export const changeFeature = (id: string, body: Record<string, unknown>): Promis
 export const enrollmentQuery = (flagKey: string) => ({
   kind: "TrendsQuery",
   series: [true, false].map((isEnrolled) => ({
-    ...{ kind: "EventsNode", event: "$feature_enrollment_update", math: "dau" },
+    kind: "EventsNode",
+    event: "$feature_enrollment_update",
+    math: "dau",
     properties: [
       { key: "$feature_flag", type: "event", operator: "exact", value: [flagKey] },
       { key: "$feature_enrollment", type: "event", operator: "exact", value: [String(isEnrolled)] },
     ],
   })),
-  ...{ interval: "day", dateRange: { date_from: "-30d" }, trendsFilter: { display: "ActionsBar" } },
+  interval: "day",
+  dateRange: { date_from: "-30d" },
+  trendsFilter: { display: "ActionsBar" },
 });

@@ -7,8 +7,16 @@ const w = laterWords.explore;
 
 /** Members that are plain strings, by their key. */
 const keys = {
-  ...{ b: "breakdown", r: "range", i: "interval", v: "view", o: "order", s: "shape" },
-  ...{ t: "target", u: "returning", p: "period", n: "cohort" },
+  b: "breakdown",
+  r: "range",
+  i: "interval",
+  v: "view",
+  o: "order",
+  s: "shape",
+  t: "target",
+  u: "returning",
+  p: "period",
+  n: "cohort",
 } as const satisfies Record<string, keyof InsightDraft>;
 
 /** Measures whose name in the address differs. */

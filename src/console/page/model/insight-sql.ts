@@ -127,7 +127,8 @@ GROUP BY l.who ORDER BY times DESC, who`;
   ];
   return `SELECT ${who} AS who, ${columns}
 ${getEvents(question, series, clock, {
-  ...{ more, withPersons: true },
+  more,
+  withPersons: true,
   ...(days === undefined ? {} : { range: activeConditions(question, figure, { clock, days }) }),
 })}
 GROUP BY who ORDER BY times DESC, who`;

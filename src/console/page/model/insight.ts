@@ -118,22 +118,31 @@ export function getQuery(question: InsightDraft): Query {
   switch (question.kind) {
     case "trends":
       return {
-        ...{ kind: "TrendsQuery", series, interval: question.interval, ...shared },
+        kind: "TrendsQuery",
+        series,
+        interval: question.interval,
+        ...shared,
         trendsFilter: { display: getDisplay(question.view) },
         ...(question.compare && question.range !== "all" ? { compareFilter: { compare: true } } : {}),
       };
     case "funnel":
       return {
-        ...{ kind: "FunnelsQuery", series, interval: question.interval, ...shared },
+        kind: "FunnelsQuery",
+        series,
+        interval: question.interval,
+        ...shared,
         ...(question.shape === "time_to_convert" ? { breakdownFilter: {} } : {}),
         funnelsFilter: {
-          ...{ funnelWindowInterval: question.window, funnelWindowIntervalUnit: "day" },
-          ...{ funnelOrderType: question.order, funnelVizType: question.shape },
+          funnelWindowInterval: question.window,
+          funnelWindowIntervalUnit: "day",
+          funnelOrderType: question.order,
+          funnelVizType: question.shape,
         },
       };
     case "retention":
       return {
-        ...{ kind: "RetentionQuery", properties: question.properties },
+        kind: "RetentionQuery",
+        properties: question.properties,
         retentionFilter: {
           period: question.period,
           ...(question.cohort === "first" ? { retentionType: "retention_first_time" } : {}),

@@ -66,7 +66,11 @@ export function useLive(filter: { event?: string; distinct_id?: string }, isPaus
       isDirty = false;
       const total = arrivals.reduce((sum, one) => sum + one.count, 0);
       setLive({
-        ...{ rows: kept.rows, notShown: kept.notShown, behind: kept.heldCount, state, failure },
+        rows: kept.rows,
+        notShown: kept.notShown,
+        behind: kept.heldCount,
+        state,
+        failure,
         perSecond: total / (rateMs / 1000),
       });
     }, drawMs);

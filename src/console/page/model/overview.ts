@@ -110,7 +110,9 @@ export async function readFigures(view: View, signal: AbortSignal): Promise<Figu
     const found = results.find((one) => one.key === key);
     return [found?.value ?? null, found?.previous ?? null];
   };
-  const [views, visits, bounces] = [pair("views"), pair("sessions"), pair("bounce rate")];
+  const views = pair("views");
+  const visits = pair("sessions");
+  const bounces = pair("bounce rate");
   return {
     visitors: pair("visitors"),
     visits,
@@ -137,7 +139,10 @@ export const readCourse = (view: View, signal: AbortSignal) =>
 export function figureIn({ metrics }: Bucket, name: FigureName): number {
   const { UniqueUsers, PageViews, Sessions, Bounces, SessionDuration } = metrics;
   const values: Record<FigureName, number> = {
-    ...{ visitors: UniqueUsers, visits: Sessions, views: PageViews, duration: SessionDuration },
+    visitors: UniqueUsers,
+    visits: Sessions,
+    views: PageViews,
+    duration: SessionDuration,
     perVisit: over(PageViews, Sessions) ?? 0,
     bounce: over(Bounces, Sessions) ?? 0,
   };

@@ -107,16 +107,31 @@ export const changeSurvey = (id: string, body: Record<string, unknown>): Promise
 export const freshQuestion = (): Question => ({ type: "open", question: "" });
 
 export const freshSurvey = (): SurveyDraft => ({
-  ...{ name: "", description: "", type: "popover", schedule: "once", questions: [freshQuestion()] },
-  ...{ conditions: {}, appearance: {}, linked_flag_id: null, responses_limit: null },
-  ...{ iteration_count: null, iteration_frequency_days: null, enable_partial_responses: false },
+  name: "",
+  description: "",
+  type: "popover",
+  schedule: "once",
+  questions: [freshQuestion()],
+  conditions: {},
+  appearance: {},
+  linked_flag_id: null,
+  responses_limit: null,
+  iteration_count: null,
+  iteration_frequency_days: null,
+  enable_partial_responses: false,
 });
 
 export const draftOf = (survey: Survey): SurveyDraft => ({
-  ...{ name: survey.name, description: survey.description, type: survey.type, schedule: survey.schedule },
-  ...{ questions: survey.questions, conditions: survey.conditions, appearance: survey.appearance },
-  ...{ linked_flag_id: survey.linked_flag_id, responses_limit: survey.responses_limit },
-  ...{ iteration_count: survey.iteration_count },
+  name: survey.name,
+  description: survey.description,
+  type: survey.type,
+  schedule: survey.schedule,
+  questions: survey.questions,
+  conditions: survey.conditions,
+  appearance: survey.appearance,
+  linked_flag_id: survey.linked_flag_id,
+  responses_limit: survey.responses_limit,
+  iteration_count: survey.iteration_count,
   iteration_frequency_days: survey.iteration_frequency_days,
   enable_partial_responses: survey.enable_partial_responses,
 });

@@ -109,7 +109,8 @@ export function hasContent(
 const inAnyCase = (text: string) =>
   [...text]
     .map((character) => {
-      const [lower, upper] = [character.toLowerCase(), character.toUpperCase()];
+      const lower = character.toLowerCase();
+      const upper = character.toUpperCase();
       return lower === upper ? escaped(character) : `[${lower}${upper}]`;
     })
     .join("");

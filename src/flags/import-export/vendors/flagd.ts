@@ -58,7 +58,9 @@ function readFlag(key: string, flag: JsonObject, shared: JsonObject): VendorFlag
     rules: [
       ...chain.rules,
       {
-        ...{ name: "the default variant", when: matchesAll, rest: "off" },
+        name: "the default variant",
+        when: matchesAll,
+        rest: "off",
         outcome: fallback === undefined ? [] : always(fallback),
       },
     ],

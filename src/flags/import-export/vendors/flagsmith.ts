@@ -142,7 +142,9 @@ function readFeature(
     rules: [
       ...overrides.map(
         (override): VendorRule => ({
-          ...{ name: override.name, when: override.when, rest: "off" },
+          name: override.name,
+          when: override.when,
+          rest: "off",
           outcome: outcomeOf(override.state),
         }),
       ),
@@ -206,7 +208,10 @@ function readRule(rule: JsonObject): Expression {
 }
 
 const comparisons: Readonly<Record<string, string>> = {
-  ...{ GREATER_THAN: "gt", GREATER_THAN_INCLUSIVE: "gte", LESS_THAN: "lt", LESS_THAN_INCLUSIVE: "lte" },
+  GREATER_THAN: "gt",
+  GREATER_THAN_INCLUSIVE: "gte",
+  LESS_THAN: "lt",
+  LESS_THAN_INCLUSIVE: "lte",
 };
 
 function readCondition(condition: JsonObject): Expression {

@@ -66,7 +66,9 @@ function readFlag(key: string, flag: JsonObject): VendorFlag {
     rules: [
       ...rules,
       {
-        ...{ name: "the default rule", when: matchesAll, rest: "off" },
+        name: "the default rule",
+        when: matchesAll,
+        rest: "off",
         outcome: getOutcome(last, reader, report("the default rule")),
       },
     ],

@@ -146,7 +146,11 @@ export class GrowthBookConditions {
 
 const comparisons: Readonly<Record<string, string>> = { $gt: "gt", $gte: "gte", $lt: "lt", $lte: "lte" };
 const versions: Readonly<Record<string, string>> = {
-  ...{ $veq: "semver_eq", $vgt: "semver_gt", $vgte: "semver_gte", $vlt: "semver_lt", $vlte: "semver_lte" },
+  $veq: "semver_eq",
+  $vgt: "semver_gt",
+  $vgte: "semver_gte",
+  $vlt: "semver_lt",
+  $vlte: "semver_lte",
 };
 
 /** A missing attribute is null. */

@@ -19,8 +19,12 @@ import { number, object, stringify, text } from "./values.ts";
 const comparisons: Readonly<Record<string, string>> = { ">": "gt", ">=": "gte", "<": "lt", "<=": "lte" };
 const turned: Readonly<Record<string, string>> = { ">": "<", ">=": "<=", "<": ">", "<=": ">=" };
 const versions: Readonly<Record<string, string>> = {
-  ...{ "=": "semver_eq", "!=": "semver_neq", "<": "semver_lt", "<=": "semver_lte" },
-  ...{ ">": "semver_gt", ">=": "semver_gte" },
+  "=": "semver_eq",
+  "!=": "semver_neq",
+  "<": "semver_lt",
+  "<=": "semver_lte",
+  ">": "semver_gt",
+  ">=": "semver_gte",
 };
 
 /** Property names of the user's ID in these products. */

@@ -80,7 +80,10 @@ export function readLaunchDarkly(
 function fixedFlag(key: string, value: Json): VendorFlag {
   const variations = getVariations({ variations: [value] });
   return {
-    ...{ key, active: true, variants: variations.variants, obstacles: [] },
+    key,
+    active: true,
+    variants: variations.variants,
+    obstacles: [],
     rules: [otherwise(always(variations.at(0)))],
   };
 }

@@ -65,12 +65,10 @@ export const vendorProducts: readonly string[] = [posthog, ...products.map(({ na
 export function readVendorFile(root: Json, environment?: string): VendorImport | undefined {
   if (isPostHog(root))
     return {
-      ...{
-        product: posthog,
-        environment: undefined,
-        switchedOff: new Set(),
-        keepsShares: true,
-      },
+      product: posthog,
+      environment: undefined,
+      switchedOff: new Set(),
+      keepsShares: true,
       ...readPostHog(root),
     };
   const product = products.find(({ name, recognises }) =>
@@ -85,7 +83,9 @@ export function readVendorFile(root: Json, environment?: string): VendorImport |
       product: product.name,
       environment: typeof chosen === "string" ? chosen : undefined,
       document: { flagkeep_flags: documentVersion, group_types: {}, cohorts: [], flags },
-      ...{ notMapped, switchedOff, unread },
+      notMapped,
+      switchedOff,
+      unread,
       remarks: [],
       keepsShares: false,
     };

@@ -238,7 +238,9 @@ interface Enabled {
 function withVariants(enabled: Enabled, variants: readonly JsonObject[], report: Report): VendorRule[] {
   const { name: part, when, percent, seed } = enabled;
   const rule = (name: string, condition: Expression, outcome: Outcome): VendorRule => ({
-    ...{ name, when: condition, rest: "next rule" },
+    name,
+    when: condition,
+    rest: "next rule",
     ...(seed === undefined ? {} : { seed }),
     outcome: outcome.map((share) => ({ ...share, percent: rounded((share.percent * percent) / 100) })),
   });

@@ -108,7 +108,8 @@ describe("shapes by route and version", () => {
       const { requestId } = await server.ask(body, "/flags/?v=2", { "x-request-id": given });
       expect(requestId).toMatch(uuidForm);
     }
-    const [first, second] = [await server.ask(body), await server.ask(body)];
+    const first = await server.ask(body);
+    const second = await server.ask(body);
     expect(first.requestId).not.toBe(second.requestId);
   });
 

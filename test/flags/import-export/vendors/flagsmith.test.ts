@@ -12,7 +12,10 @@ describe("Flagsmith", () => {
         { ...base, name: "limits", value: '{"max":3}', enabled: true, multivariate: [] },
         { ...base, name: "off", value: null, enabled: false, multivariate: [] },
         {
-          ...{ ...base, name: "colour", value: "blue", enabled: true },
+          ...base,
+          name: "colour",
+          value: "blue",
+          enabled: true,
           multivariate: [
             { percentage_allocation: 30, default_percentage_allocation: 10, value: "red", type: "unicode" },
           ],
@@ -29,7 +32,10 @@ describe("Flagsmith", () => {
   test("environment documents: segments by priority, identities first", () => {
     const state = (enabled: boolean, value: unknown, more: object = {}) => ({
       feature: { id: 1, name: "f", type: "STANDARD" },
-      ...{ enabled, feature_state_value: value, multivariate_feature_state_values: [], ...more },
+      enabled,
+      feature_state_value: value,
+      multivariate_feature_state_values: [],
+      ...more,
     });
     const segment = (name: string, priority: number, condition: object, enabled: boolean) => ({
       name,

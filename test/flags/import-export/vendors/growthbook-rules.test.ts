@@ -183,7 +183,9 @@ describe("prerequisites", () => {
 
   test("of the API: features by their id, conditions as text", () => {
     const feature = (id: string, more: object) => ({
-      ...{ id, valueType: "boolean", defaultValue: "false" },
+      id,
+      valueType: "boolean",
+      defaultValue: "false",
       environments: { production: { enabled: true, rules: [] } },
       ...more,
     });

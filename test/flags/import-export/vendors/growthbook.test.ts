@@ -46,7 +46,12 @@ describe("GrowthBook", () => {
 
   test("answers of the API, with values as text", () => {
     const feature = (id: string, more: object) => ({
-      ...{ id, archived: false, description: "", valueType: "boolean", defaultValue: "false", tags: ["t"] },
+      id,
+      archived: false,
+      description: "",
+      valueType: "boolean",
+      defaultValue: "false",
+      tags: ["t"],
       environments: { production: { enabled: true, defaultValue: "false", rules: [], ...more } },
     });
     const file = imported(

@@ -17,13 +17,11 @@ const query = { "==": [{ var: "plan" }, "a"] };
 const products: Record<string, { flag: Json; file: (flags: Record<string, Json>) => Json }> = {
   LaunchDarkly: {
     flag: {
-      ...{
-        on: true,
-        variations: ["x", "y"],
-        offVariation: 1,
-        tags: ["t"],
-        prerequisites: [{ key: "good", variation: 0 }],
-      },
+      on: true,
+      variations: ["x", "y"],
+      offVariation: 1,
+      tags: ["t"],
+      prerequisites: [{ key: "good", variation: 0 }],
       targets: [{ values: ["ann"], variation: 0 }],
       contextTargets: [{ contextKind: "user", values: [], variation: 0 }],
       rules: [
@@ -47,11 +45,9 @@ const products: Record<string, { flag: Json; file: (flags: Record<string, Json>)
   },
   Unleash: {
     flag: {
-      ...{
-        enabled: true,
-        description: "d",
-        variants: [{ name: "x", weight: 1000, overrides: [{ contextName: "userId", values: ["ann"] }] }],
-      },
+      enabled: true,
+      description: "d",
+      variants: [{ name: "x", weight: 1000, overrides: [{ contextName: "userId", values: ["ann"] }] }],
       strategies: [
         {
           name: "flexibleRollout",
@@ -103,7 +99,10 @@ const products: Record<string, { flag: Json; file: (flags: Record<string, Json>)
   },
   flagd: {
     flag: {
-      ...{ state: "ENABLED", variants: { x: 1, y: 2 }, defaultVariant: "x", metadata: { description: "d" } },
+      state: "ENABLED",
+      variants: { x: 1, y: 2 },
+      defaultVariant: "x",
+      metadata: { description: "d" },
       targeting: {
         if: [
           { and: [query, { starts_with: [{ var: "email" }, "a"] }] },
@@ -123,7 +122,9 @@ const products: Record<string, { flag: Json; file: (flags: Record<string, Json>)
   },
   Flipt: {
     flag: {
-      ...{ type: "VARIANT_FLAG_TYPE", enabled: true, name: "n" },
+      type: "VARIANT_FLAG_TYPE",
+      enabled: true,
+      name: "n",
       variants: [
         { key: "x", attachment: "{}" },
         { key: "y", default: true },
@@ -165,7 +166,12 @@ const products: Record<string, { flag: Json; file: (flags: Record<string, Json>)
   },
   PostHog: {
     flag: {
-      ...{ id: 1, name: "n", active: true, tags: ["t"], ensure_experience_continuity: false, version: 1 },
+      id: 1,
+      name: "n",
+      active: true,
+      tags: ["t"],
+      ensure_experience_continuity: false,
+      version: 1,
       filters: {
         groups: [
           {

@@ -7,7 +7,10 @@ const imported = foreignImports();
 
 const clause = (more: object) => ({ attribute: "plan", op: "in", values: ["a"], ...more });
 const withRule = (rule: object) => ({
-  ...{ on: true, variations: [true, false], offVariation: 1, fallthrough: { variation: 1 } },
+  on: true,
+  variations: [true, false],
+  offVariation: 1,
+  fallthrough: { variation: 1 },
   rules: [{ variation: 0, clauses: [clause({})], ...rule }],
 });
 const rollout = (more: object) => ({
@@ -137,7 +140,9 @@ test("flags that are deleted or archived are left out with a line", () => {
   const data = imported(json({ flags: { f: withRule({}), gone: { deleted: true, version: 2 } } }));
   expect([data.told, data.document.flags.length]).toEqual([["gone, the flag: is deleted"], 1]);
   const flag = (key: string, archived: boolean) => ({
-    ...{ key, archived, variations: [{ _id: "a", value: true }] },
+    key,
+    archived,
+    variations: [{ _id: "a", value: true }],
     environments: { production: { on: true, fallthrough: { variation: 0 } } },
   });
   const api = imported(json({ items: [flag("f", false), flag("old", true)] }));
@@ -148,7 +153,8 @@ test("prerequisites: a parent that is off is never met, whatever its off variati
   const parent = { ...withRule({}), on: false, offVariation: 0 };
   const child = (variation: number) => ({
     ...withRule({}),
-    ...{ prerequisites: [{ key: "parent", variation }], fallthrough: { variation: 0 } },
+    prerequisites: [{ key: "parent", variation }],
+    fallthrough: { variation: 0 },
   });
   const file = imported(json({ flags: { parent, one: child(0), two: child(1) } }));
   expect([file.value("one", "p"), file.value("two", "p")]).toEqual([false, false]);

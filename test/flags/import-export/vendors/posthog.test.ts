@@ -12,14 +12,29 @@ const flag = (
   filters: Record<string, unknown>,
   more: Record<string, unknown> = {},
 ) => ({
-  ...{ id, key, name: "", active: true, deleted: false, ensure_experience_continuity: false, tags: [] },
-  ...{ created_by: { id: 1, email: "ann@example.com" }, created_at: "2026-01-01T00:00:00Z", version: 3 },
-  ...{ is_simple_flag: false, rollout_percentage: null, experiment_set: [], surveys: null, can_edit: true },
+  id,
+  key,
+  name: "",
+  active: true,
+  deleted: false,
+  ensure_experience_continuity: false,
+  tags: [],
+  created_by: { id: 1, email: "ann@example.com" },
+  created_at: "2026-01-01T00:00:00Z",
+  version: 3,
+  is_simple_flag: false,
+  rollout_percentage: null,
+  experiment_set: [],
+  surveys: null,
+  can_edit: true,
   filters,
   ...more,
 });
 const property = (key: string, value: unknown, more = {}) => ({
-  ...{ key, type: "person", operator: "exact", value },
+  key,
+  type: "person",
+  operator: "exact",
+  value,
   ...more,
 });
 const forAll = { groups: [{ properties: [], rollout_percentage: 100 }] };

@@ -70,7 +70,8 @@ describe("Flagsmith", () => {
 
   test("overrides without a priority come after those with one", () => {
     const segment = (name: string, enabled: boolean, priority: number | undefined) => ({
-      ...{ name, rules: [rule("ALL", [condition("EQUAL")])] },
+      name,
+      rules: [rule("ALL", [condition("EQUAL")])],
       feature_states: [state(enabled, priority === undefined ? {} : { feature_segment: { priority } })],
     });
     const segments = [segment("x", false, undefined), segment("y", true, 5)];
@@ -129,7 +130,10 @@ describe("Flagsmith", () => {
 
 describe("Flipt", () => {
   const constraint = (operator: string, value: unknown = "a", type = "STRING") => ({
-    ...{ type: `${type}_COMPARISON_TYPE`, property: "plan", operator, value },
+    type: `${type}_COMPARISON_TYPE`,
+    property: "plan",
+    operator,
+    value,
   });
   const file = (flag: object, segment: object = {}) =>
     json({
@@ -213,7 +217,10 @@ describe("Flipt", () => {
     const variant = (more: object, variants: object[]) =>
       imported(
         file({
-          ...{ type: "VARIANT_FLAG_TYPE", enabled: true, rollouts: undefined, variants },
+          type: "VARIANT_FLAG_TYPE",
+          enabled: true,
+          rollouts: undefined,
+          variants,
           rules: [{ segment: "s", distributions: [{ variant: "x", rollout: 60 }], ...more }],
         }),
       );

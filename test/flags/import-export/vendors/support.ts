@@ -50,15 +50,13 @@ function imported(metadata: Metadata, organizationId: string, text: string, envi
   const { notTaken } = importDocument(
     { metadata, payloads: payloadCipher(Buffer.alloc(32, 7)) },
     {
-      ...{
-        by: null,
-        projectId: project.id,
-        document: reading.document,
-        groupTypes: [],
-        now,
-        isDryRun: false,
-        switchedOff: reading.switchedOff,
-      },
+      by: null,
+      projectId: project.id,
+      document: reading.document,
+      groupTypes: [],
+      now,
+      isDryRun: false,
+      switchedOff: reading.switchedOff,
       toFields: (item) => flagFields(parseFields(FlagInput, item)),
     },
   );

@@ -7,7 +7,10 @@ const launchDarkly = (clause: object) =>
   json({
     flags: {
       f: {
-        ...{ on: true, variations: [true, false], offVariation: 1, fallthrough: { variation: 1 } },
+        on: true,
+        variations: [true, false],
+        offVariation: 1,
+        fallthrough: { variation: 1 },
         rules: [{ variation: 0, clauses: [{ attribute: "plan", op: "in", values: ["a"], ...clause }] }],
       },
     },
@@ -31,7 +34,9 @@ const flagd = (condition: object) =>
   json({
     flags: {
       f: {
-        ...{ state: "ENABLED", variants: { on: true, off: false }, defaultVariant: "off" },
+        state: "ENABLED",
+        variants: { on: true, off: false },
+        defaultVariant: "off",
         targeting: { if: [condition, "on", "off"] },
       },
     },
@@ -42,13 +47,16 @@ const flipt = (operator: string, value = "a") => {
     namespace: "default",
     flags: [
       {
-        ...{ key: "f", type: "BOOLEAN_FLAG_TYPE", enabled: false },
+        key: "f",
+        type: "BOOLEAN_FLAG_TYPE",
+        enabled: false,
         rollouts: [{ segment: { key: "s", value: true } }],
       },
     ],
     segments: [
       {
-        ...{ key: "s", match_type: "ALL_MATCH_TYPE" },
+        key: "s",
+        match_type: "ALL_MATCH_TYPE",
         constraints: [{ type, property: "plan", operator, value }],
       },
     ],
@@ -66,7 +74,9 @@ const postHog = (operator: string) =>
   json({
     results: [
       {
-        ...{ id: 1, key: "f", active: true },
+        id: 1,
+        key: "f",
+        active: true,
         filters: {
           groups: [
             { properties: [{ key: "plan", type: "person", operator, value: "a" }], rollout_percentage: 100 },

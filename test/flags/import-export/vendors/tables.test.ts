@@ -88,7 +88,10 @@ describe("obstacles", () => {
   test("each has its line, and only the flag that has them is switched off", () => {
     const clause = (op: string, values: unknown[]) => ({ attribute: "plan", op, values });
     const flag = (rules: object[]) => ({
-      ...{ on: true, variations: [true, false], fallthrough: { variation: 0 }, rules },
+      on: true,
+      variations: [true, false],
+      fallthrough: { variation: 0 },
+      rules,
     });
     const file = imported(
       json({

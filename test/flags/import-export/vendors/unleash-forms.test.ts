@@ -63,7 +63,9 @@ describe("segments", () => {
 
 test("strategies of other environments are not mixed in", () => {
   const of = (environment: string, values: string[]) => ({
-    ...{ featureName: "f", name: "default", environment },
+    featureName: "f",
+    name: "default",
+    environment,
     constraints: [constraint({ values })],
   });
   const state = (environment: string) => ({ environment, featureName: "f", enabled: true });
@@ -93,7 +95,9 @@ test("features of its API have their strategies per environment", () => {
 describe("dependencies", () => {
   const parent = { name: "parent", enabled: true, strategies: [strategy()] };
   const child = (dependency: object) => ({
-    ...{ name: "f", enabled: true, strategies: [] },
+    name: "f",
+    enabled: true,
+    strategies: [],
     dependencies: [{ feature: "parent", ...dependency }],
   });
   const forms: [form: string, file: string][] = [

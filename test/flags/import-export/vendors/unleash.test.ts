@@ -31,7 +31,9 @@ describe("Unleash", () => {
     ],
     featureEnvironments: [
       {
-        ...{ environment: "development", featureName: "demo", enabled: true },
+        environment: "development",
+        featureName: "demo",
+        enabled: true,
         variants: [
           { name: "red", weight: 300, weightType: "fix", payload: { type: "json", value: '{"a":1}' } },
           { name: "green", weight: 700, weightType: "variable" },

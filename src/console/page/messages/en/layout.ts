@@ -37,8 +37,15 @@ export const frame = {
   palette: "Search or jump",
   paletteEmpty: "Nothing has that name.",
   paletteGroups: {
-    ...{ recent: "Recent", pages: "Pages", settings: "Settings", flags: "Flags", dashboards: "Dashboards" },
-    ...{ insights: "Insights", cohorts: "Cohorts", persons: "People", actions: "Actions" },
+    recent: "Recent",
+    pages: "Pages",
+    settings: "Settings",
+    flags: "Flags",
+    dashboards: "Dashboards",
+    insights: "Insights",
+    cohorts: "Cohorts",
+    persons: "People",
+    actions: "Actions",
   },
   settingsPage: (name: string) => `Settings: ${name}`,
   actions: {

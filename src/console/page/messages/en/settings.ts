@@ -2,7 +2,10 @@ import { counted, number } from "../../lib/format.ts";
 
 export const settings = {
   tabs: {
-    ...{ project: "Project", webhooks: "Webhooks", account: "My account", team: "Team" },
+    project: "Project",
+    webhooks: "Webhooks",
+    account: "My account",
+    team: "Team",
     organization: "Organization",
   },
   tabsLabel: "Kinds of settings",

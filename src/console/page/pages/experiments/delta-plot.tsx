@@ -219,7 +219,8 @@ export function IntervalBar({
   const at = (value: number) => margin + ((value + reach) / (2 * reach)) * (width - 2 * margin);
   const inside = (value: number) => Math.max(margin, Math.min(width - margin, at(value)));
   const [low, high] = interval;
-  const [left, right] = [inside(low), inside(high)];
+  const left = inside(low);
+  const right = inside(high);
   const middle = height / 2;
   const tolerance = row.guardrail?.tolerance;
   const edge = tolerance === undefined ? undefined : inside(goal === "increase" ? -tolerance : tolerance);

@@ -70,7 +70,8 @@ export function EffectOverTime({ id, metrics }: { id: number; metrics: readonly 
   );
 }
 
-const [firstWidth, height] = [720, 220];
+const firstWidth = 720;
+const height = 220;
 const axisHeight = 22;
 const axisWidth = 64;
 

@@ -30,7 +30,8 @@ import { StatusBadge } from "./experiments.tsx";
 const w = laterWords.experiments;
 
 /** Interval of results, and while the first exposure is awaited. */
-const [refreshMs, waitingMs] = [60_000, 5_000];
+const refreshMs = 60_000;
+const waitingMs = 5_000;
 
 export function ExperimentPage() {
   const { id = "" } = useRoute().params as { id?: string };

@@ -13,7 +13,9 @@ import { changeExperiment, type StepProps, variantKeys } from "../../model/exper
 
 const w = laterWords.experiments;
 const quietMs = 250;
-const [effectMin, effectMax, firstEffect] = [1, 50, 10];
+const effectMin = 1;
+const effectMax = 50;
+const firstEffect = 10;
 const firstLookback = 14;
 
 interface Plan {

@@ -56,7 +56,10 @@ export function GradualRollout({
     try {
       if (hasGuardrail && !done.current.isGuarded) {
         const guardrail = {
-          ...{ threshold_type: "event_rate", event: event.trim(), operator: "gt", threshold: limit / 100 },
+          threshold_type: "event_rate",
+          event: event.trim(),
+          operator: "gt",
+          threshold: limit / 100,
           window_minutes: Number(minutes),
         };
         done.current.flag = await changeFlag(flag.id, { rollback_conditions: [...existing, guardrail] });

@@ -20,7 +20,9 @@ export const scheduleChange = (flag: Flag, payload: { operation: string; value: 
   request(inProject("scheduled_changes/"), {
     method: "POST",
     body: {
-      ...{ record_id: flag.id, model_name: "FeatureFlag", payload },
+      record_id: flag.id,
+      model_name: "FeatureFlag",
+      payload,
       scheduled_at: at.toISOString(),
     },
   });

@@ -140,7 +140,9 @@ function Details({
   const save = () => {
     const columns = [w.lists[name], w.visitors, w.views, w.bounceRate];
     const rows = (list.data?.rows ?? []).filter(isFound).map((row) => ({
-      ...{ [columns[0]!]: row.label, [columns[1]!]: row.visitors[0], [columns[2]!]: row.views[0] },
+      [columns[0]!]: row.label,
+      [columns[1]!]: row.visitors[0],
+      [columns[2]!]: row.views[0],
       [columns[3]!]: row.bounce[0],
     }));
     download(`${name}.csv`, toCsv(columns, rows));

@@ -187,7 +187,8 @@ function NewKey({ onClose, onMade }: { onClose: () => void; onMade: (key: Key) =
   const make = async () => {
     try {
       const body = {
-        ...{ label: label.trim(), scopes },
+        label: label.trim(),
+        scopes,
         expires_at: expires === "" ? null : new Date(`${expires}T23:59:59`).toISOString(),
       };
       onMade(await request<Key>("/api/personal_api_keys/", { method: "POST", body }));

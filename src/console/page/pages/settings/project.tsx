@@ -110,8 +110,11 @@ function Parts({ stored, resource }: { stored: Project; resource: Resource<Proje
             const weeks =
               Number(weekStart) === (stored.week_start_day ?? 1) ? {} : { week_start_day: Number(weekStart) };
             const body = {
-              ...{ name, timezone, ...weeks },
-              ...{ anonymize_ips: anonymizes, count_screens: countsScreens },
+              name,
+              timezone,
+              ...weeks,
+              anonymize_ips: anonymizes,
+              count_screens: countsScreens,
             };
             resource.replace(await request<Project>(inProject(""), { method: "PATCH", body }));
             await loadSession();

@@ -51,7 +51,9 @@ export function WebhookForm({
     setFailure(undefined);
     try {
       const body = {
-        ...{ url: url.trim(), name, events },
+        url: url.trim(),
+        name,
+        events,
         ...(format === "auto" ? {} : { format }),
         ...(format === "custom" ? { template: parsed(template) } : {}),
       };
