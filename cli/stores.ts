@@ -3,7 +3,7 @@
 import { existsSync } from "node:fs";
 import type { Author } from "../src/accounts/activity.ts";
 import { metadataSchemaVersion } from "../src/accounts/db.ts";
-import { isInitialised } from "../src/accounts/initialize.ts";
+import { isInitialized } from "../src/accounts/initialize.ts";
 import { type Metadata, openMetadata } from "../src/accounts/metadata.ts";
 import { listOrganizations, type Organization } from "../src/accounts/organizations.ts";
 import type { Project } from "../src/accounts/project-directory.ts";
@@ -85,7 +85,7 @@ function getOpener(options: object): Metadata {
   assertNoOlderServer(folder);
   const metadata = openMetadata(paths(folder).metadata);
   try {
-    if (!isInitialised(metadata.db)) {
+    if (!isInitialized(metadata.db)) {
       assertNoEvents(folder);
       throw new NotInitializedError(`${folder} contains no organization yet.`);
     }

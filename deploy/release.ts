@@ -12,7 +12,7 @@ import { parseArgs } from "node:util";
 import packageJson from "../package.json";
 import { hasDpkg, writeDebianPackage } from "./debian.ts";
 import { readExecutable } from "./elf.ts";
-import { licenceText } from "./licences.ts";
+import { licenseText } from "./licenses.ts";
 import { PackageMissing, packageFolder } from "./packages.ts";
 import { sbomText } from "./sbom.ts";
 
@@ -73,7 +73,7 @@ function release(asked: readonly string[]): number {
   if (!hasDpkg()) console.log("The Debian packages are left out: dpkg-deb is missing.");
   copyFileSync(join(import.meta.dir, "install.sh"), join(out, "install.sh"));
   copyFileSync(join(import.meta.dir, "flagkeep.service"), join(out, "flagkeep.service"));
-  writeFileSync(join(out, "LICENCES.txt"), licenceText(root, bunVersion));
+  writeFileSync(join(out, "LICENSES.txt"), licenseText(root, bunVersion));
   writeFileSync(join(out, `flagkeep-${packageJson.version}.cdx.json`), sbomText(root, bunVersion));
   writeFileSync(join(out, "SHA256SUMS"), checksums());
   return status;

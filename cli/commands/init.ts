@@ -1,6 +1,6 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Command } from "commander";
-import { Initialised, initialize, isInitialised } from "../../src/accounts/initialize.ts";
+import { Initialized, initialize, isInitialized } from "../../src/accounts/initialize.ts";
 import { openMetadata } from "../../src/accounts/metadata.ts";
 import { openPayloadKey } from "../../src/flags/store/payload-key.ts";
 import { strictObject } from "../../src/lib/schema.ts";
@@ -14,7 +14,7 @@ import { print, printJson, run } from "../output.ts";
 import { configFromOptions, getDataDir, optionHelp, withSettings } from "../settings.ts";
 
 const Made = strictObject({
-  ...Initialised.properties,
+  ...Initialized.properties,
   /** One-time link for choosing the owner's password, valid for 24 hours. Empty if the console is off. */
   console_url: Type.String(),
 });
@@ -49,11 +49,11 @@ export const init = withJson(withSettings(new Command("init"), ["data-dir", ...c
       const dataDir = getDataDir(options as never);
       const lock = openDataDirectory(dataDir);
       const metadata = openMetadata(paths(dataDir).metadata);
-      if (!isInitialised(metadata.db)) assertNoEvents(dataDir);
-      const initialised = initialize(metadata, options);
+      if (!isInitialized(metadata.db)) assertNoEvents(dataDir);
+      const initialized = initialize(metadata, options);
       openPayloadKey(paths(dataDir).payloadKey, metadata);
       const made: Static<typeof Made> = {
-        ...initialised,
+        ...initialized,
         console_url: ownerLink(metadata, configFromOptions(options as never)) ?? "",
       };
       metadata.close();

@@ -1,6 +1,6 @@
 import { Command } from "commander";
 import { MetadataCorruptError } from "../../src/accounts/corrupt-metadata.ts";
-import { type Initialised, initialize, isInitialised } from "../../src/accounts/initialize.ts";
+import { type Initialized, initialize, isInitialized } from "../../src/accounts/initialize.ts";
 import type { Metadata } from "../../src/accounts/metadata.ts";
 import { listKeys, revokeKey } from "../../src/accounts/personal-keys.ts";
 import type { Project } from "../../src/accounts/project-directory.ts";
@@ -107,8 +107,8 @@ async function getClusterNode(config: Config, log: Log): Promise<ClusterNode | u
 }
 
 /** Creates the first organization of an empty data directory. @throws {MissingMetadataError} */
-function firstStart(metadata: Metadata, dataDir: string, projectApiKey?: string): Initialised | undefined {
-  if (isInitialised(metadata.db)) return undefined;
+function firstStart(metadata: Metadata, dataDir: string, projectApiKey?: string): Initialized | undefined {
+  if (isInitialized(metadata.db)) return undefined;
   assertNoEvents(dataDir);
   const made = initialize(metadata, {
     organization: "Default Organization",
@@ -129,7 +129,7 @@ function projectWithoutEvents({ projects }: Metadata): Project | undefined {
 
 /** Start messages in addition to the URL. */
 interface News {
-  made: Initialised | undefined;
+  made: Initialized | undefined;
   waiting: Project | undefined;
   /** URL at which the first owner chooses a password; undefined without the console. */
   link: string | undefined;
@@ -212,12 +212,12 @@ function howToSend(apiKey: string, url: string): void {
 }
 
 /** What the owner of a new data directory needs to know. */
-function welcome(made: Initialised, url: string, config: Config): void {
+function welcome(made: Initialized, url: string, config: Config): void {
   if (config["log-format"] === "json") {
     printJson({
       level: "info",
       time: new Date().toISOString(),
-      msg: "initialised",
+      msg: "initialized",
       project_id: made.project.id,
       project_api_key: made.project.api_key,
       personal_key_command: keyCommand(config),

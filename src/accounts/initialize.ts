@@ -13,7 +13,7 @@ import { organization, user } from "./schema.ts";
 import { insertUser } from "./users.ts";
 
 /** Printed once; clear keys are not stored, except those of the project. */
-export const Initialised = strictObject({
+export const Initialized = strictObject({
   organization: strictObject({ id: Type.String(), name: Type.String() }),
   project: strictObject({
     id: Type.Integer(),
@@ -24,7 +24,7 @@ export const Initialised = strictObject({
   user: strictObject({ id: Type.Integer(), email: Type.String() }),
   personal_api_key: Type.String({ pattern: "^phx_" }),
 });
-export type Initialised = Static<typeof Initialised>;
+export type Initialized = Static<typeof Initialized>;
 
 /** The store already has an organization. */
 export class AlreadyInitializedError extends AppError {
@@ -35,7 +35,7 @@ export class AlreadyInitializedError extends AppError {
   }
 }
 
-export function isInitialised(db: Reading): boolean {
+export function isInitialized(db: Reading): boolean {
   return (db.select({ count: sql<number>`count(*)` }).from(organization).get()?.count ?? 0) > 0;
 }
 
@@ -50,9 +50,9 @@ export function initialize(
   metadata: Metadata,
   input: { organization: string; project: string; email: string; timezone?: string; projectApiKey?: string },
   now = new Date(),
-): Initialised {
+): Initialized {
   return metadata.change((t) => {
-    if (isInitialised(t)) throw new AlreadyInitializedError();
+    if (isInitialized(t)) throw new AlreadyInitializedError();
     const owner = insertOrganization(t, input.organization, now);
     const person = insertUser(t, { email: input.email, organizationId: owner.id, level: "owner" }, now);
     const first = insertProject(

@@ -76,7 +76,7 @@ const asError = (thrown: unknown) => thrown ?? new Error(`A route threw ${thrown
 async function authorizeCall(route: Route, exchange: RequestContext): Promise<void> {
   const { guard, rateLimiter, shared } = exchange.deps;
   if (shared !== undefined) await shared.look();
-  const admission = guard.authorise(route.access, exchange);
+  const admission = guard.authorize(route.access, exchange);
   const { callerId, hasFullAccess } = admission;
   if (callerId !== undefined && route.bucket !== "none") {
     rateLimiter?.count(callerId, route.bucket, exchange.now.getTime());
@@ -140,7 +140,7 @@ function makesCredential({ makesCredential: marker }: Route, call: Call): boolea
  * @throws {HttpError} 401, 403.
  */
 function assertCredentialRights(guard: Guard, access: Access, credentials: Credentials): void {
-  const { hasFullAccess, isConfirmed } = guard.authorise(access, credentials);
+  const { hasFullAccess, isConfirmed } = guard.authorize(access, credentials);
   if (!hasFullAccess) throw fullAccessRequired();
   if (!isConfirmed) throw confirmationRequired();
 }
@@ -154,7 +154,7 @@ function assertConfirmation({ requiresReauthentication }: Route, { body }: Reque
 
 function isAllowed({ guard }: EdgeDeps, access: Access, credentials: Credentials): boolean {
   try {
-    guard.authorise(access, credentials);
+    guard.authorize(access, credentials);
     return true;
   } catch {
     return false;
@@ -196,7 +196,7 @@ function answerUnrouted({ profile, methods }: RegisteredPath, exchange: RequestC
       const reply = profile.options();
       return new RouteResponse(reply.status, reply.body, { ...headers, ...reply.headers });
     }
-    deps.guard.authorise(forReading(any.access), exchange);
+    deps.guard.authorize(forReading(any.access), exchange);
     const description = {
       name: any.tag,
       description: any.summary,

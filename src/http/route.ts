@@ -83,7 +83,7 @@ export interface Credentials {
 /** Decides who may call which route; implemented by the module that knows keys and users. */
 export interface Guard {
   /** @throws {HttpError} 401, 403 or 404. */
-  authorise(access: Access, credentials: Credentials): Admission;
+  authorize(access: Access, credentials: Credentials): Admission;
   /** Only identifies the caller. @throws {HttpError} 401. */
   identify(access: Access, credentials: Credentials): void;
 }

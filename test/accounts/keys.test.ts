@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { AlreadyInitializedError, initialize, isInitialised } from "../../src/accounts/initialize.ts";
+import { AlreadyInitializedError, initialize, isInitialized } from "../../src/accounts/initialize.ts";
 import {
   base62,
   hashOfKey,
@@ -30,7 +30,7 @@ import { plainPayloads } from "../support/payloads.ts";
 
 const ann = { organization: "Acme", project: "Shop", email: "ann@example.com" };
 
-/** A store that was not initialised, and its path for a second process. */
+/** A store that was not initialized, and its path for a second process. */
 function emptyStore() {
   const directory = mkdtempSync(join(tmpdir(), "flagkeep-metadata-"));
   const path = join(directory, "metadata.sqlite");
@@ -81,13 +81,13 @@ describe("scopes", () => {
   }
 });
 
-describe("initialise", () => {
+describe("initialize", () => {
   test("makes the first of everything, once", () => {
     using store = emptyStore();
-    expect(isInitialised(store.metadata.db)).toBe(false);
+    expect(isInitialized(store.metadata.db)).toBe(false);
     const first = initialize(store.metadata, ann);
     expect(first.project).toMatchObject({ id: 1, name: "Shop" });
-    expect(isInitialised(store.metadata.db)).toBe(true);
+    expect(isInitialized(store.metadata.db)).toBe(true);
     expect(authenticate(store.metadata, first.personal_api_key)?.user.email).toBe("ann@example.com");
     expect(() => initialize(store.metadata, ann)).toThrow(AlreadyInitializedError);
   });
@@ -101,7 +101,7 @@ describe("initialise", () => {
     test(`refuses the project key ${wrong} and changes nothing`, () => {
       using store = emptyStore();
       expect(() => initialize(store.metadata, { ...ann, projectApiKey: wrong })).toThrow(InvalidFieldError);
-      expect(isInitialised(store.metadata.db)).toBe(false);
+      expect(isInitialized(store.metadata.db)).toBe(false);
     });
   }
 });

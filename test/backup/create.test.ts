@@ -8,7 +8,7 @@ import { acquireLock } from "../../src/lock.ts";
 import {
   executable,
   flagkeep,
-  initialisedDirectory,
+  initializedDirectory,
   ServerProcess,
   temporaryFolder,
   until,
@@ -21,7 +21,7 @@ const inWork = (dataDir: string) =>
   readdirSync(join(dataDir, "backup-work")).filter((name) => !name.startsWith("lock"));
 
 test("one at a time; what a killed one has left goes with the next", async () => {
-  const { dataDir } = await initialisedDirectory();
+  const { dataDir } = await initializedDirectory();
   const work = join(dataDir, "backup-work");
   mkdirSync(join(work, "left-by-a-killed-one"), { recursive: true });
   writeFileSync(join(work, "left-by-a-killed-one", "events.duckdb"), "x");
@@ -37,7 +37,7 @@ test("one at a time; what a killed one has left goes with the next", async () =>
 });
 
 test("what a killed one has left goes at a start of the server, too, unless another one is being made", async () => {
-  const directory = await initialisedDirectory();
+  const directory = await initializedDirectory();
   const work = join(directory.dataDir, "backup-work");
   mkdirSync(join(work, "left-by-a-killed-one"), { recursive: true });
   const other = acquireLock(join(work, "lock"), directory.dataDir);
@@ -52,7 +52,7 @@ test("what a killed one has left goes at a start of the server, too, unless anot
 });
 
 test("another one is waited for, as long as one is told to", async () => {
-  const { dataDir } = await initialisedDirectory();
+  const { dataDir } = await initializedDirectory();
   mkdirSync(join(dataDir, "backup-work"));
   const other = acquireLock(join(dataDir, "backup-work", "lock"), dataDir);
   const waiting = (command: string[], time: string) =>
@@ -74,7 +74,7 @@ test("another one is waited for, as long as one is told to", async () => {
 
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
   test(`one that is ended by ${signal} takes its files with it`, async () => {
-    const { dataDir } = await initialisedDirectory();
+    const { dataDir } = await initializedDirectory();
     const child = Bun.spawn([executable, "backup", "create", "--data-dir", dataDir], {
       stdout: "ignore",
       stderr: "ignore",
@@ -90,7 +90,7 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
 }
 
 test("a destination that cannot be written: exit 1, one sentence, the verified file is kept", async () => {
-  const { dataDir } = await initialisedDirectory();
+  const { dataDir } = await initializedDirectory();
   const file = join(dataDir, "a-file");
   writeFileSync(file, "");
   const { code, stdout, stderr } = await flagkeep([
@@ -114,7 +114,7 @@ testWhen(
   "a backup onto another volume",
   "no volume can be mounted here",
 )("onto another volume: what killed ones have left there goes, what grows or is not ours stays", async () => {
-  const { dataDir } = await initialisedDirectory();
+  const { dataDir } = await initializedDirectory();
   const place = join(volume!.folder, "backups");
   mkdirSync(join(place, "pieces"), { recursive: true });
   const name = "flagkeep-2026-01-02T03-04-05.678Z.tar.zst.part";
@@ -164,7 +164,7 @@ test("a schedule makes them, removes old ones, says so in the log and in the sta
 }, 60_000);
 
 test("a schedule that fails is logged as an error and does not end the server", async () => {
-  const directory = await initialisedDirectory();
+  const directory = await initializedDirectory();
   const file = join(directory.dataDir, "a-file");
   writeFileSync(file, "", { mode: 0o600 });
   const server = await ServerProcess.start({
@@ -201,7 +201,7 @@ test("what will hinder a scheduled backup is said at the start, and flags are se
 });
 
 test("a destination that is neither a folder nor in S3 is refused, and makes no folder of that name", async () => {
-  const { dataDir } = await initialisedDirectory();
+  const { dataDir } = await initializedDirectory();
   for (const command of [
     ["create", "gs://acme/x"],
     ["list", "https://acme/x"],

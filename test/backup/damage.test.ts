@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { join } from "node:path";
 import type { Manifest } from "../../src/backup/manifest.ts";
 import { unpackBackup } from "../../src/backup/read-file.ts";
-import { flagkeep, initialisedDirectory, ServerProcess, temporaryFolder } from "../support/server.ts";
+import { flagkeep, initializedDirectory, ServerProcess, temporaryFolder } from "../support/server.ts";
 import { create, type Entry, getContent, getEntries, pack, withManifest } from "./support.ts";
 
 const folder = temporaryFolder();
@@ -15,7 +15,7 @@ let entries: Entry[];
 
 beforeAll(async () => {
   // Sealed late: the newest events are in the backup's journal, the first ones in its event store.
-  const directory = await initialisedDirectory();
+  const directory = await initializedDirectory();
   ({ dataDir } = directory);
   const first = await ServerProcess.start({ directory });
   await first.batch([{ event: "seen", distinct_id: "a", properties: { $set: { plan: "free" } } }]);

@@ -4,7 +4,7 @@ import { Database } from "bun:sqlite";
 import { afterAll, expect, test } from "bun:test";
 import { mkdirSync, readdirSync, rmSync, truncateSync } from "node:fs";
 import { join } from "node:path";
-import { flagkeep, initialisedDirectory, ServerProcess, temporaryFolder } from "../support/server.ts";
+import { flagkeep, initializedDirectory, ServerProcess, temporaryFolder } from "../support/server.ts";
 
 const folder = temporaryFolder();
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -43,7 +43,7 @@ test("the newest backup is restored elsewhere, started and compared; nothing is 
 }, 120_000);
 
 test("a backup whose events are in ClickHouse is restored and not started, and says so", async () => {
-  const server = await ServerProcess.start({ directory: await initialisedDirectory() });
+  const server = await ServerProcess.start({ directory: await initializedDirectory() });
   const { dataDir } = server;
   expect(await server.stop()).toBe(0);
   const here = ["--data-dir", dataDir];

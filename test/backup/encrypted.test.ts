@@ -16,11 +16,11 @@ import { zstdDecompressSync } from "node:zlib";
 import { Decrypter, generateIdentity, identityToRecipient } from "age-encryption";
 import type { ListedBackup } from "../../src/backup/list.ts";
 import { paths } from "../../src/paths.ts";
-import { flagkeep, initialisedDirectory, ServerProcess, temporaryFolder } from "../support/server.ts";
+import { flagkeep, initializedDirectory, ServerProcess, temporaryFolder } from "../support/server.ts";
 import { create, getContent, json, type Made } from "./support.ts";
 
 const folder = temporaryFolder();
-let directory: Awaited<ReturnType<typeof initialisedDirectory>>;
+let directory: Awaited<ReturnType<typeof initializedDirectory>>;
 let identity: string;
 let recipient: string;
 const file = (name: string, text: string) => {
@@ -30,7 +30,7 @@ const file = (name: string, text: string) => {
 };
 
 beforeAll(async () => {
-  directory = await initialisedDirectory();
+  directory = await initializedDirectory();
   await using server = await ServerProcess.start({ directory });
   await server.batch(Array.from({ length: 200 }, (_, n) => ({ event: `e${n}`, distinct_id: `d${n}` })));
   await server.eventsWhenStored(200);
@@ -50,7 +50,7 @@ const kinds = [
 ] as const;
 
 for (const [name, keyOf, env] of kinds) {
-  test(`with ${name}: made, listed, verified, restored, practised`, async () => {
+  test(`with ${name}: made, listed, verified, restored, drilled`, async () => {
     const key = keyOf();
     const run = async (...args: string[]) => {
       const { stdout, stderr, code } = await flagkeep(["backup", ...args, ...key], env);
@@ -82,7 +82,7 @@ describe("for a public key alone", () => {
   });
 
   test("the archive stays, and a broken event store is made again from it without the key", async () => {
-    const own = await initialisedDirectory();
+    const own = await initializedDirectory();
     await using server = await ServerProcess.start({ directory: own });
     await server.batch(Array.from({ length: 20 }, (_, n) => ({ event: `e${n}`, distinct_id: "d" })));
     await server.eventsWhenStored(20);

@@ -17,7 +17,7 @@ import { bucket, s3Environment, TestS3 } from "../support/s3.ts";
 import {
   executable,
   flagkeep,
-  initialisedDirectory,
+  initializedDirectory,
   ServerProcess,
   temporaryFolder,
 } from "../support/server.ts";
@@ -31,7 +31,7 @@ interface MadeOfPieces {
 }
 
 const folder = temporaryFolder();
-let directory: Awaited<ReturnType<typeof initialisedDirectory>>;
+let directory: Awaited<ReturnType<typeof initializedDirectory>>;
 let events = 0;
 
 /** So that stores are larger than one piece. */
@@ -51,7 +51,7 @@ async function addEvents(count: number) {
 }
 
 beforeAll(async () => {
-  directory = await initialisedDirectory();
+  directory = await initializedDirectory();
   await addEvents(4_000);
 }, 60_000);
 afterAll(() => {

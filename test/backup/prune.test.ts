@@ -7,7 +7,7 @@ import fc from "fast-check";
 import { getDestination } from "../../src/backup/destination.ts";
 import type { ListedBackup } from "../../src/backup/list.ts";
 import { backupsToRemove, type Rules } from "../../src/backup/retention.ts";
-import { flagkeep, initialisedDirectory, temporaryFolder } from "../support/server.ts";
+import { flagkeep, initializedDirectory, temporaryFolder } from "../support/server.ts";
 import { create, json, withManifest } from "./support.ts";
 
 const good = (createdAt: string) => ({ createdAt, isGood: true });
@@ -108,7 +108,7 @@ describe("what goes", () => {
 });
 
 test("the command removes, or only says what would go, and shows what is damaged", async () => {
-  const { dataDir } = await initialisedDirectory();
+  const { dataDir } = await initializedDirectory();
   const folder = join(dataDir, "backups");
   const made = await create(dataDir);
   const bytes = readFileSync(made.file).length;

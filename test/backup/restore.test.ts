@@ -19,7 +19,7 @@ import { swap } from "../../src/backup/swap.ts";
 import { listArchive, readArchived } from "../../src/journal/archive.ts";
 import { scanSegment, segmentFileName } from "../../src/journal/segment.ts";
 import { paths } from "../../src/paths.ts";
-import { flagkeep, initialisedDirectory, ServerProcess, temporaryFolder } from "../support/server.ts";
+import { flagkeep, initializedDirectory, ServerProcess, temporaryFolder } from "../support/server.ts";
 import { create, type Entry, getContent, getEntries, json, pack, withManifest } from "./support.ts";
 
 const folder = temporaryFolder();
@@ -218,7 +218,7 @@ test("stores of different moments: the copies of persons for analysis are made a
 }, 30_000);
 
 test("a stopped server is backed up, also one that crashed", async () => {
-  const directory = await initialisedDirectory();
+  const directory = await initializedDirectory();
   const crashed = await ServerProcess.start({ directory, args: ["--journal-seal-interval", "60s"] });
   await crashed.batch([{ event: "seen", distinct_id: "a" }]);
   await crashed.kill();
@@ -247,7 +247,7 @@ test("a backup of the first format restores, whatever the newest version is", as
 }, 30_000);
 
 test("a journal whose newest segment is damaged before its end is not backed up as if it ended there", async () => {
-  const directory = await initialisedDirectory();
+  const directory = await initializedDirectory();
   const { dataDir } = directory;
   const crashed = await ServerProcess.start({ directory, args: ["--journal-seal-interval", "60s"] });
   for (const event of ["one", "two", "three"]) await crashed.capture({ event, distinct_id: "a" });

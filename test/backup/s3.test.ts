@@ -7,14 +7,14 @@ import { join } from "node:path";
 import { getDestination } from "../../src/backup/destination.ts";
 import type { ListedBackup } from "../../src/backup/list.ts";
 import { bucket, s3Environment, TestS3 } from "../support/s3.ts";
-import { flagkeep, initialisedDirectory, temporaryFolder } from "../support/server.ts";
+import { flagkeep, initializedDirectory, temporaryFolder } from "../support/server.ts";
 
 let s3: TestS3;
 let dataDir: string;
 const folder = temporaryFolder();
 beforeAll(async () => {
   s3 = await TestS3.start();
-  ({ dataDir } = await initialisedDirectory());
+  ({ dataDir } = await initializedDirectory());
   Object.assign(process.env, s3Environment);
 });
 afterAll(async () => {

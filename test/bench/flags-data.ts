@@ -26,7 +26,7 @@ export async function createFlags(server: ServerProcess): Promise<void> {
     const variants = ["control", "one", "two", "three"].map((key) => ({ key, rollout_percentage: 25 }));
     const filters = {
       groups: [conditions[i % 4]!, conditions[(i + 1) % 4]!],
-      ...(i % 3 === 0 ? { multivariate: { variants }, payloads: { one: '{"colour":"red","size":12}' } } : {}),
+      ...(i % 3 === 0 ? { multivariate: { variants }, payloads: { one: '{"color":"red","size":12}' } } : {}),
     };
     const response = await server.api("/api/projects/1/feature_flags/", {
       method: "POST",

@@ -20,7 +20,7 @@ const batchSize = 100;
 const steady = (url: string, token: string, seed: number) =>
   ({ url, token, seed, connections: 64, seconds, rate, requests: rate * (seconds + 1) }) as const;
 
-async function neighbours(url: string, token: string, seed: number) {
+async function neighbors(url: string, token: string, seed: number) {
   const [flags, singles] = await Promise.all(
     (["flags", "single"] as const).map((kind) =>
       startClient({ ...steady(url, token, seed), kind, size: 1_000 } satisfies ClientPlan),
@@ -34,7 +34,7 @@ for (let round = 1; round <= rounds; round++) {
   const { url } = server;
   const response = await server.api("/api/organizations/@current/projects/", {
     method: "POST",
-    body: { name: "Neighbour" },
+    body: { name: "Neighbor" },
   });
   const { api_token: other } = (await response.json()) as { api_token: string };
   const flood = await startClient({
@@ -47,8 +47,8 @@ for (let round = 1; round <= rounds; round++) {
     seconds: seconds + 2 * margin,
     requests: 1_300 * (seconds + 2 * margin),
   });
-  const alone = await (await neighbours(url, other, 1_000 + round))();
-  const run = await neighbours(url, other, 2_000 + round);
+  const alone = await (await neighbors(url, other, 1_000 + round))();
+  const run = await neighbors(url, other, 2_000 + round);
   const flooding = flood.run();
   await Bun.sleep(margin * 1_000);
   const before = cpuSeconds(server.process.pid);

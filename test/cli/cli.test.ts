@@ -6,7 +6,7 @@ import { openPeople } from "../../src/persons/open.ts";
 import {
   executable,
   flagkeep,
-  initialisedDirectory,
+  initializedDirectory,
   ServerProcess,
   temporaryFolder,
   until,
@@ -79,7 +79,7 @@ describe("a wrong call", () => {
       env: { FLAGKEEP_BACKUP_RECIPIENTS: "age1abc, ssh-ed25519 AAAA" },
       says: "FLAGKEEP_BACKUP_RECIPIENTS",
     },
-    { name: "an unknown option", args: ["serve", "--colour", "red"], says: "--colour" },
+    { name: "an unknown option", args: ["serve", "--color", "red"], says: "--color" },
     { name: "an unknown command", args: ["frobnicate"], says: "frobnicate" },
     ...[
       ...[
@@ -123,7 +123,7 @@ describe("a wrong call", () => {
 
 describe("init", () => {
   test("makes a directory for its owner alone and prints the keys once", async () => {
-    const { dataDir, made } = await initialisedDirectory([
+    const { dataDir, made } = await initializedDirectory([
       "--organization",
       "Acme",
       "--project",
@@ -153,7 +153,7 @@ describe("init", () => {
   });
 
   test("refuses a directory that is set up, and changes nothing", async () => {
-    const { dataDir } = await initialisedDirectory();
+    const { dataDir } = await initializedDirectory();
     folders.push(dataDir);
     const count = () =>
       new Database(join(dataDir, "flagkeep.sqlite"), { readonly: true })
@@ -168,7 +168,7 @@ describe("init", () => {
 
   test("adopts a project key, and refuses one that is none", async () => {
     const adopted = `phc_${"a1B2".repeat(10)}`;
-    const { dataDir, made } = await initialisedDirectory(["--project-api-key", adopted]);
+    const { dataDir, made } = await initializedDirectory(["--project-api-key", adopted]);
     folders.push(dataDir);
     expect(made.project.api_key).toBe(adopted);
     const refused = await flagkeep([
@@ -258,7 +258,7 @@ describe("serve", () => {
   });
 
   test("a second process on the directory is refused while the first lives, and not after a crash", async () => {
-    const { dataDir, made } = await initialisedDirectory();
+    const { dataDir, made } = await initializedDirectory();
     folders.push(dataDir);
     const first = await ServerProcess.start({ directory: { dataDir, made } });
     const second = await flagkeep(["serve", "--data-dir", dataDir, "--port", "0"]);
@@ -271,7 +271,7 @@ describe("serve", () => {
   });
 
   test("refuses data of a newer version", async () => {
-    const { dataDir } = await initialisedDirectory();
+    const { dataDir } = await initializedDirectory();
     folders.push(dataDir);
     const db = new Database(join(dataDir, "flagkeep.sqlite"));
     db.run("INSERT INTO schema_migration VALUES (999, 'later', 'x', 'x')");
@@ -283,7 +283,7 @@ describe("serve", () => {
 
   test("a port that is taken: one clear line, exit 1", async () => {
     await using server = await ServerProcess.start();
-    const { dataDir } = await initialisedDirectory();
+    const { dataDir } = await initializedDirectory();
     folders.push(dataDir);
     const { code, stderr } = await flagkeep([
       "serve",
@@ -323,7 +323,7 @@ describe("serve", () => {
   });
 
   test("is ready within 300 ms on existing data, or as much longer as the machine is slower", async () => {
-    const directory = await initialisedDirectory();
+    const directory = await initializedDirectory();
     folders.push(directory.dataDir);
     const first = await ServerProcess.start({ directory });
     await first.capture({ event: "x", distinct_id: "y" });
@@ -355,7 +355,7 @@ test("a file in place of the data directory is refused with a clear message", as
 });
 
 test("serve refuses an event store of a newer version with one line", async () => {
-  const { dataDir } = await initialisedDirectory();
+  const { dataDir } = await initializedDirectory();
   folders.push(dataDir);
   openPeople(join(dataDir, "people.sqlite")).$client.close();
   const { DuckDBInstance } = await import("@duckdb/node-api");

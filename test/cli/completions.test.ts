@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { rmSync } from "node:fs";
-import { executable, flagkeep, initialisedDirectory } from "../support/server.ts";
+import { executable, flagkeep, initializedDirectory } from "../support/server.ts";
 
 /** What bash offers for a line. */
 async function bashOffers(...words: string[]): Promise<string[]> {
@@ -36,7 +36,7 @@ test("bash completes commands at every depth, and options", async () => {
 });
 
 test("bash completes the keys of flags, those of the data directory that the line names", async () => {
-  const { dataDir } = await initialisedDirectory();
+  const { dataDir } = await initializedDirectory();
   for (const key of ["new-checkout", "new-search", "old"]) {
     await flagkeep(["flags", "create", key, "--data-dir", dataDir]);
   }

@@ -4,7 +4,7 @@ import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { flagkeep, type Initialised, ServerProcess, temporaryFolder } from "../support/server.ts";
+import { flagkeep, type Initialized, ServerProcess, temporaryFolder } from "../support/server.ts";
 
 const off = { FLAGKEEP_CONSOLE: "off" };
 
@@ -17,7 +17,7 @@ function linksIn(dataDir: string): number {
 test("init and serve make no link, and users link says what to do instead", async () => {
   const dataDir = join(temporaryFolder(), "data");
   const { stdout } = await flagkeep(["init", "--json", "--data-dir", dataDir], off);
-  const made = JSON.parse(stdout) as Initialised;
+  const made = JSON.parse(stdout) as Initialized;
   expect(made).toMatchObject({ console_url: "", personal_api_key: expect.stringMatching(/^phx_/) });
   for (const [console, links] of [
     ["off", 0],

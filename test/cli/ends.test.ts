@@ -10,7 +10,7 @@ import type { Status } from "../../src/operate/status-schema.ts";
 import {
   executable,
   flagkeep,
-  initialisedDirectory,
+  initializedDirectory,
   ServerProcess,
   temporaryFolder,
   until,
@@ -19,7 +19,7 @@ import {
 let dataDir: string;
 const folder = temporaryFolder();
 beforeAll(async () => {
-  ({ dataDir } = await initialisedDirectory());
+  ({ dataDir } = await initializedDirectory());
 });
 afterAll(() => {
   rmSync(dirname(dataDir), { recursive: true, force: true });
@@ -62,7 +62,7 @@ for (const args of results) {
 }
 
 test("the server goes on when nobody reads its log any more", async () => {
-  const { dataDir: own, made } = await initialisedDirectory();
+  const { dataDir: own, made } = await initializedDirectory();
   const args = ["serve", "--data-dir", own, "--port", "0", "--log-level", "trace"];
   const child = spawn(executable, args, { stdio: ["ignore", "pipe", "pipe"], env: {} });
   let stderr = "";

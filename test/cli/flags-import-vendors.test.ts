@@ -4,9 +4,9 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { conditionRows } from "../flags/import-export/vendors/table-rows.ts";
-import { flagkeep, initialisedDirectory, ServerProcess } from "../support/server.ts";
+import { flagkeep, initializedDirectory, ServerProcess } from "../support/server.ts";
 
-const directory = await initialisedDirectory();
+const directory = await initializedDirectory();
 const { dataDir } = directory;
 const folder = join(dataDir, "..");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -4,9 +4,9 @@ import { Database } from "bun:sqlite";
 import { afterAll, describe, expect, test } from "bun:test";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { flagkeep, initialisedDirectory } from "../support/server.ts";
+import { flagkeep, initializedDirectory } from "../support/server.ts";
 
-const { dataDir } = await initialisedDirectory();
+const { dataDir } = await initializedDirectory();
 const folder = join(dataDir, "..");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { flagkeep, initialisedDirectory, ServerProcess, temporaryFolder } from "../support/server.ts";
+import { flagkeep, initializedDirectory, ServerProcess, temporaryFolder } from "../support/server.ts";
 
 let server: ServerProcess;
 const folder = temporaryFolder();
@@ -216,7 +216,7 @@ test("export and import between two projects; a dry run says what would change",
 }, 60_000);
 
 test("a rollout is what was asked for: none, all for variants, fractions in the filters", async () => {
-  const { dataDir } = await initialisedDirectory();
+  const { dataDir } = await initializedDirectory();
   const at = ["--data-dir", dataDir];
   const groupsOf = async (key: string) => {
     const { stdout } = await flagkeep(["flags", "get", key, "--json", ...at]);
@@ -260,7 +260,7 @@ test("a rollout is what was asked for: none, all for variants, fractions in the 
 }, 60_000);
 
 test("before the first start there are flags already, and no other data are needed", async () => {
-  const { dataDir } = await initialisedDirectory();
+  const { dataDir } = await initializedDirectory();
   const created = await flagkeep(["flags", "create", "early", "--data-dir", dataDir]);
   expect(created.stdout).toBe("Flag early is created, with ID 1; it matches nobody yet: add --rollout.\n");
   await flagkeep(["flags", "set", "early", "--rollout", "100", "--data-dir", dataDir]);

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import {
   executable,
   flagkeep,
-  initialisedDirectory,
+  initializedDirectory,
   ServerProcess,
   temporaryFolder,
 } from "../support/server.ts";
@@ -17,7 +17,7 @@ let server: ServerProcess;
 let stopped: string;
 beforeAll(async () => {
   server = await ServerProcess.start();
-  stopped = (await initialisedDirectory()).dataDir;
+  stopped = (await initializedDirectory()).dataDir;
   for (const [name, text] of Object.entries({
     "cut.json": '{"event": ',
     "empty.json": "",
@@ -42,7 +42,7 @@ afterAll(async () => {
 
 /** In arguments DATA is a running server's directory, IDLE one that is stopped, HERE a folder of files. */
 const commands: [args: string, code: 1 | 2, says: string[]][] = [
-  // Misspelt.
+  // Misspelled.
   ["statsu", 2, ["unknown command 'statsu'", "Did you mean status?"]],
   ["flags lsit", 2, ["Did you mean list?", "flagkeep flags --help"]],
   ["serve --prot 8000", 2, ["unknown option '--prot'", "Did you mean --port?"]],

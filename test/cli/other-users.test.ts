@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, chownSync, lstatSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { paths } from "../../src/paths.ts";
-import { executable, flagkeep, initialisedDirectory, ServerProcess } from "../support/server.ts";
+import { executable, flagkeep, initializedDirectory, ServerProcess } from "../support/server.ts";
 import { installedProgram } from "../support/skipped.ts";
 
 const other = 65_534;
@@ -24,7 +24,7 @@ if (!canBeOther)
   console.log("SKIPPED tests with another user: this needs root, setpriv and a readable executable.");
 
 async function othersDirectory() {
-  const directory = await initialisedDirectory();
+  const directory = await initializedDirectory();
   chmodSync(dirname(directory.dataDir), 0o755);
   for (const path of all(directory.dataDir)) chownSync(path, other, other);
   return directory;
@@ -83,7 +83,7 @@ describe.skipIf(!canBeOther)("root beside another user's files", () => {
   });
 
   test("a folder of that user's with root's files in it is root's to use", async () => {
-    const { dataDir } = await initialisedDirectory();
+    const { dataDir } = await initializedDirectory();
     chownSync(dataDir, other, other);
     expect((await flagkeep(["flags", "list", "--data-dir", dataDir])).code).toBe(0);
     rmSync(dirname(dataDir), { recursive: true, force: true });

@@ -6,16 +6,16 @@ import { rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import {
   flagkeep,
-  type Initialised,
-  initialisedDirectory,
+  type Initialized,
+  initializedDirectory,
   osUser,
   ServerProcess,
 } from "../support/server.ts";
 
 let dataDir: string;
-let made: Initialised;
+let made: Initialized;
 beforeAll(async () => {
-  ({ dataDir, made } = await initialisedDirectory());
+  ({ dataDir, made } = await initializedDirectory());
 });
 afterAll(() => rmSync(dirname(dataDir), { recursive: true, force: true }));
 

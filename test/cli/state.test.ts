@@ -17,7 +17,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { controlSocketName } from "../../src/rpc/control.ts";
 import { RpcServer } from "../../src/rpc/server.ts";
-import { flagkeep, initialisedDirectory, ServerProcess, until } from "../support/server.ts";
+import { flagkeep, initializedDirectory, ServerProcess, until } from "../support/server.ts";
 
 const instant = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z$/);
 const count = expect.any(Number);
@@ -40,7 +40,7 @@ afterAll(async () => {
 });
 
 async function stoppedDirectory(): Promise<string> {
-  const { dataDir } = await initialisedDirectory();
+  const { dataDir } = await initializedDirectory();
   stopped.push(dataDir);
   return dataDir;
 }
@@ -107,7 +107,7 @@ describe("status", () => {
   });
 
   test("of a stopped one, and after a crash left a socket behind", async () => {
-    const server = await ServerProcess.start({ directory: await initialisedDirectory() });
+    const server = await ServerProcess.start({ directory: await initializedDirectory() });
     stopped.push(server.dataDir);
     await server.capture({ event: "x", distinct_id: "a" });
     await server.kill();
@@ -142,7 +142,7 @@ describe("status", () => {
 
   test("a data directory with a long path, and a folder that is none", async () => {
     const base = await stoppedDirectory();
-    const { made } = await initialisedDirectory();
+    const { made } = await initializedDirectory();
     const dataDir = join(base, "long".repeat(40));
     await flagkeep(["init", "--data-dir", dataDir]);
     await using server = await ServerProcess.start({ directory: { dataDir, made } });
@@ -268,7 +268,7 @@ describe("doctor", () => {
 
   test("finds damage in files, gaps in the journal, the quarantine and a port in use", async () => {
     const server = await ServerProcess.start({
-      directory: await initialisedDirectory(),
+      directory: await initializedDirectory(),
       args: ["--journal-seal-interval", "60s"],
     });
     const { dataDir } = server;

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import {
   executable,
   flagkeep,
-  initialisedDirectory,
+  initializedDirectory,
   ServerProcess,
   temporaryFolder,
 } from "../support/server.ts";
@@ -15,7 +15,7 @@ import { installedProgram, testWhen } from "../support/skipped.ts";
 const folder = temporaryFolder();
 let dataDir: string;
 beforeAll(async () => {
-  const directory = await initialisedDirectory();
+  const directory = await initializedDirectory();
   dataDir = directory.dataDir;
   const server = await ServerProcess.start({ directory });
   const batch = Array.from({ length: 3_000 }, (_, n) => ({ event: "x", distinct_id: `d${n % 50}` }));

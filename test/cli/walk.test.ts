@@ -29,7 +29,7 @@ import { paths } from "../../src/paths.ts";
 import { createSurvey } from "../../src/surveys/surveys.ts";
 import { getError } from "../http/json-schema.ts";
 import { plainPayloads } from "../support/payloads.ts";
-import { flagkeep, initialisedDirectory, osUser, ServerProcess, temporaryFolder } from "../support/server.ts";
+import { flagkeep, initializedDirectory, osUser, ServerProcess, temporaryFolder } from "../support/server.ts";
 import type { Invocation, World } from "./invocation.ts";
 import { invocations } from "./invocations.ts";
 import { leaves } from "./tree.ts";
@@ -48,7 +48,7 @@ const stopped = {} as World;
 let server: ServerProcess;
 
 beforeAll(async () => {
-  const directory = await initialisedDirectory();
+  const directory = await initializedDirectory();
   const keys = fill(directory.dataDir);
   const files = { "flags.yaml": flagsFile, "survey.yaml": surveyFile, "old.ndjson": oldEvents };
   const first = await ServerProcess.start({ directory });

@@ -3,14 +3,14 @@
 import { expect } from "bun:test";
 import { join } from "node:path";
 import { TestFronts, testWithFronts } from "../support/fronts.ts";
-import { flagkeep, initialisedDirectory, ServerProcess, temporaryFolder } from "../support/server.ts";
+import { flagkeep, initializedDirectory, ServerProcess, temporaryFolder } from "../support/server.ts";
 
 const test = testWithFronts("moving to several fronts");
 const flagsPath = "/api/projects/1/feature_flags/";
 
 test("a data directory is taken over, served by fronts, and made into one of its own again", async () => {
   await using fronts = await TestFronts.prepare();
-  const directory = await initialisedDirectory();
+  const directory = await initializedDirectory();
   const { dataDir } = directory;
   const to = ["migrate-to", "--data-dir", dataDir, ...fronts.settings];
   await using alone = await ServerProcess.start({ directory });
@@ -43,7 +43,7 @@ test("a data directory is taken over, served by fronts, and made into one of its
   const again = await flagkeep(to);
   expect([again.code, again.stderr]).toEqual([1, expect.stringContaining("belongs to a cluster node")]);
   // Two directories cannot be taken over into one.
-  const another = await initialisedDirectory();
+  const another = await initializedDirectory();
   const second = await flagkeep(["migrate-to", "--data-dir", another.dataDir, ...fronts.settings]);
   expect(second.code).toBe(1);
 

@@ -1,7 +1,7 @@
 /**
  * How the main screens look, in both themes and widths, beside how they looked when somebody last looked at them.
  *
- * What is kept are pictures at a tenth of the size: words and times may change, but not what stands where in which colour.
+ * What is kept are pictures at a tenth of the size: words and times may change, but not what stands where in which color.
  * Other browsers and fonts draw otherwise: there the pictures are made, and not compared.
  * `FLAGKEEP_UPDATE_PICTURES=1 bun test test/console/pictures.test.ts` keeps those of now.
  */
@@ -20,8 +20,8 @@ const madeFile = join(folder, "made.json");
 const isUpdate = process.env.FLAGKEEP_UPDATE_PICTURES === "1";
 /** Pixels that become one. */
 const scale = 10;
-/** A pixel differs when one of its colours does by more than this, of 255. */
-const colourTolerance = 40;
+/** A pixel differs when one of its colors does by more than this, of 255. */
+const colorTolerance = 40;
 const dayMs = 86_400_000;
 /** Of all pixels of a screen. */
 const shareTolerance = 0.03;
@@ -53,7 +53,7 @@ const screens: readonly (readonly [name: string, path: string, ready: string | R
 /** A small picture: its width, and the red, green and blue of each pixel. */
 interface Picture {
   width: number;
-  colours: number[];
+  colors: number[];
 }
 
 describe.skipIf(chromiumPath === undefined)("pictures", () => {
@@ -118,8 +118,8 @@ describe.skipIf(chromiumPath === undefined)("pictures", () => {
           let picture = await small(desk, await settled(page));
           pictures.push(picture);
           if (sheet === undefined) continue;
-          const size = picture.colours.length;
-          const kept = { ...sheet, colours: sheet.colours.slice(index * size, (index + 1) * size) };
+          const size = picture.colors.length;
+          const kept = { ...sheet, colors: sheet.colors.slice(index * size, (index + 1) * size) };
           // A part of a page that loads after the rest: two screenshots in a row may be equal without it.
           const deadline = Date.now() + lateMs;
           while (difference(kept, picture) > shareTolerance && Date.now() < deadline)
@@ -175,7 +175,7 @@ async function settled(page: Page): Promise<Buffer> {
   return last;
 }
 
-/** Each block of pixels as one of their average colour. */
+/** Each block of pixels as one of their average color. */
 async function small(desk: Page, png: Buffer, by = scale): Promise<Picture> {
   return await desk.evaluate(
     async ([source, size]) => {
@@ -188,17 +188,17 @@ async function small(desk: Page, png: Buffer, by = scale): Promise<Picture> {
       const { data } = context.getImageData(0, 0, image.width, image.height);
       const width = Math.floor(image.width / size);
       const height = Math.floor(image.height / size);
-      const colours = Array.from({ length: width * height * 3 }, (_, index) => {
-        const colour = index % 3;
+      const colors = Array.from({ length: width * height * 3 }, (_, index) => {
+        const color = index % 3;
         const block = Math.floor(index / 3);
         const left = (block % width) * size;
         const top = Math.floor(block / width) * size;
         let sum = 0;
         for (let y = top; y < top + size; y++)
-          for (let x = left; x < left + size; x++) sum += data[(y * image.width + x) * 4 + colour]!;
+          for (let x = left; x < left + size; x++) sum += data[(y * image.width + x) * 4 + color]!;
         return Math.round(sum / size ** 2);
       });
-      return { width, colours };
+      return { width, colors };
     },
     [png.toString("base64"), by] as const,
   );
@@ -206,29 +206,28 @@ async function small(desk: Page, png: Buffer, by = scale): Promise<Picture> {
 
 /** Pictures of one size below each other, as PNG. */
 async function sheetOf(desk: Page, pictures: readonly Picture[]): Promise<Buffer> {
-  const whole = { width: pictures[0]!.width, colours: pictures.flatMap(({ colours }) => colours) };
-  const text = await desk.evaluate(({ width, colours }) => {
-    const height = colours.length / 3 / width;
+  const whole = { width: pictures[0]!.width, colors: pictures.flatMap(({ colors }) => colors) };
+  const text = await desk.evaluate(({ width, colors }) => {
+    const height = colors.length / 3 / width;
     const canvas = document.createElement("canvas");
     Object.assign(canvas, { width, height });
     const pixels = new ImageData(width, height);
     for (let pixel = 0; pixel < width * height; pixel++)
-      pixels.data.set([...colours.slice(pixel * 3, pixel * 3 + 3), 255], pixel * 4);
+      pixels.data.set([...colors.slice(pixel * 3, pixel * 3 + 3), 255], pixel * 4);
     canvas.getContext("2d")!.putImageData(pixels, 0, 0);
     return canvas.toDataURL("image/png").split(",")[1]!;
   }, whole);
   return Buffer.from(text, "base64");
 }
 
-/** The share of pixels that are not of the same colour. */
+/** The share of pixels that are not of the same color. */
 function difference(one: Picture, other: Picture): number {
-  const pixels = one.colours.length / 3;
-  if (one.width !== other.width || one.colours.length !== other.colours.length) return 1;
+  const pixels = one.colors.length / 3;
+  if (one.width !== other.width || one.colors.length !== other.colors.length) return 1;
   let differing = 0;
   for (let pixel = 0; pixel < pixels; pixel++) {
     const isOther = [0, 1, 2].some(
-      (colour) =>
-        Math.abs(one.colours[pixel * 3 + colour]! - other.colours[pixel * 3 + colour]!) > colourTolerance,
+      (color) => Math.abs(one.colors[pixel * 3 + color]! - other.colors[pixel * 3 + color]!) > colorTolerance,
     );
     if (isOther) differing++;
   }

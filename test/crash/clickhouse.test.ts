@@ -7,7 +7,7 @@ import { expect } from "bun:test";
 import { rmSync } from "node:fs";
 import { TestClickHouse, testWithClickHouse } from "../support/clickhouse.ts";
 import { everythingIsLoaded, Load, mulberry32 } from "../support/crash-load.ts";
-import { initialisedDirectory, ServerProcess, until } from "../support/server.ts";
+import { initializedDirectory, ServerProcess, until } from "../support/server.ts";
 
 const test = testWithClickHouse("kills around ClickHouse");
 const rounds = Number(process.env.FLAGKEEP_TEST_CLICKHOUSE_ROUNDS ?? 6);
@@ -91,7 +91,7 @@ test(
   async () => {
     await using server = await TestClickHouse.start();
     await server.run("CREATE DATABASE flagkeep");
-    const directory = await initialisedDirectory();
+    const directory = await initializedDirectory();
     const args = ["--events-url", server.url("flagkeep")];
     const acknowledged = new Set<string>();
     const historicalOrder: string[] = [];
@@ -136,7 +136,7 @@ test(
 test("an older data directory is refused while ClickHouse is ahead, and captures go on", async () => {
   await using server = await TestClickHouse.start();
   await server.run("CREATE DATABASE flagkeep");
-  const directory = await initialisedDirectory();
+  const directory = await initializedDirectory();
   const args = ["--events-url", server.url("flagkeep")];
   const older = `${directory.dataDir}-older`;
   for (const round of [1, 2]) {

@@ -2,7 +2,7 @@
 
 import { expect, test } from "bun:test";
 import { rmSync } from "node:fs";
-import { initialisedDirectory, ServerProcess, until } from "../support/server.ts";
+import { initializedDirectory, ServerProcess, until } from "../support/server.ts";
 
 const eventCount = Number(process.env.FLAGKEEP_TEST_HISTORICAL_EVENTS ?? 60_000);
 const requestCount = 60;
@@ -10,7 +10,7 @@ const kills = 3;
 const killed = new Set<number>();
 
 test(`${eventCount} events in ${requestCount} requests, killed ${kills} times`, async () => {
-  const directory = await initialisedDirectory();
+  const directory = await initializedDirectory();
   const perRequest = eventCount / requestCount;
   const sent: string[] = [];
   let server = await ServerProcess.start({ directory });

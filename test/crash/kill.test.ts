@@ -6,12 +6,12 @@
 import { afterAll, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { everythingIsLoaded, Load, mulberry32 } from "../support/crash-load.ts";
-import { initialisedDirectory, ServerProcess } from "../support/server.ts";
+import { initializedDirectory, ServerProcess } from "../support/server.ts";
 
 const rounds = Number(process.env.FLAGKEEP_TEST_CRASH_ROUNDS ?? 20);
 const seed = Number(process.env.FLAGKEEP_TEST_SEED) || Date.now() % 1_000_000;
 const random = mulberry32(seed);
-const directory = await initialisedDirectory();
+const directory = await initializedDirectory();
 afterAll(() => rmSync(directory.dataDir, { recursive: true, force: true }));
 
 test(

@@ -5,9 +5,9 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { openEventDatabase } from "../../src/events/duckdb/database.ts";
 import type { Status } from "../../src/operate/status-schema.ts";
-import { flagkeep, initialisedDirectory, ServerProcess, until } from "../support/server.ts";
+import { flagkeep, initializedDirectory, ServerProcess, until } from "../support/server.ts";
 
-const directory = await initialisedDirectory();
+const directory = await initializedDirectory();
 afterAll(() => rmSync(directory.dataDir, { recursive: true, force: true }));
 
 const events = 600_000;

@@ -42,7 +42,7 @@ test("makes the executable of this machine, and the same one again from the same
   expect({ lines: one.lines, code: one.code }).toEqual({ lines: [], code: 0 });
   const sbomName = `flagkeep-${packageJson.version}.cdx.json`;
   const files = [
-    ...["LICENCES.txt", "flagkeep.service", "install.sh", fileName, sbomName],
+    ...["LICENSES.txt", "flagkeep.service", "install.sh", fileName, sbomName],
     ...(hasDpkg() ? [debName] : []),
   ];
   expect(readdirSync(one.out).sort()).toEqual([...files, "SHA256SUMS"].sort());
@@ -55,12 +55,12 @@ test("makes the executable of this machine, and the same one again from the same
   );
   const version = Bun.spawnSync([join(one.out, fileName), "version", "--json"], { env: {} });
   expect(JSON.parse(version.stdout.toString())).toMatchObject({ version: packageJson.version });
-  const licences = readFileSync(join(one.out, "LICENCES.txt"), "utf8");
-  expect(licences).toStartWith("Flagkeep (MIT)\n");
-  expect(licences).toContain(readFileSync(join(import.meta.dir, "../../LICENSE"), "utf8").trim());
+  const licenses = readFileSync(join(one.out, "LICENSES.txt"), "utf8");
+  expect(licenses).toStartWith("Flagkeep (MIT)\n");
+  expect(licenses).toContain(readFileSync(join(import.meta.dir, "../../LICENSE"), "utf8").trim());
   for (const name of ["Bun ", "@duckdb/node-bindings ", "elysia ", "commander "])
-    expect(licences).toContain(`\n${name}`);
-  expect(licences).not.toContain("\ntypescript ");
+    expect(licenses).toContain(`\n${name}`);
+  expect(licenses).not.toContain("\ntypescript ");
   const sbom = JSON.parse(readFileSync(join(one.out, sbomName), "utf8"));
   expect([sbom.bomFormat, sbom.serialNumber, sbom.metadata.timestamp]).toEqual([
     "CycloneDX",

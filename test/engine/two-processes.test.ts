@@ -3,9 +3,9 @@
 import { describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { executable, flagkeep, initialisedDirectory, ServerProcess, until } from "../support/server.ts";
+import { executable, flagkeep, initializedDirectory, ServerProcess, until } from "../support/server.ts";
 
-type Directory = Awaited<ReturnType<typeof initialisedDirectory>>;
+type Directory = Awaited<ReturnType<typeof initializedDirectory>>;
 
 test.if(process.platform === "linux")("every thread of the engine yields to the front", async () => {
   await using server = await ServerProcess.start();
@@ -74,7 +74,7 @@ describe("the engine dies", () => {
 });
 
 test("the front dies: the engine goes too", async () => {
-  const directory = await initialisedDirectory();
+  const directory = await initializedDirectory();
   const server = await ServerProcess.start({ directory });
   const [pid] = await until(async () => {
     const pids = await server.enginePids();
@@ -97,7 +97,7 @@ async function sleepingEngine(directory: Directory): Promise<{ pid: number; back
 }
 
 test("an engine that outlives its front is waited for: no other one touches the stores before it is gone", async () => {
-  const directory = await initialisedDirectory();
+  const directory = await initializedDirectory();
   const { dataDir } = directory;
   const { pid } = await sleepingEngine(directory);
   const quarantine = join(dataDir, "journal", "quarantine");
@@ -116,7 +116,7 @@ test("an engine that outlives its front is waited for: no other one touches the 
 
 for (const command of ["rebuild", "backup create", "backup restore"])
   test(`an engine that outlives its front is waited for by \`${command}\``, async () => {
-    const directory = await initialisedDirectory();
+    const directory = await initializedDirectory();
     const { pid, backup } = await sleepingEngine(directory);
     const more = command === "backup restore" ? [backup, "--force"] : [];
     const child = Bun.spawn([executable, ...command.split(" "), ...more, "--data-dir", directory.dataDir], {
@@ -134,7 +134,7 @@ for (const command of ["rebuild", "backup create", "backup restore"])
 
 describe("a stop in order", () => {
   test("exits 0 with everything loaded and the journal empty", async () => {
-    const directory = await initialisedDirectory();
+    const directory = await initializedDirectory();
     const server = await ServerProcess.start({ directory });
     const uuids = Array.from({ length: 500 }, () => Bun.randomUUIDv7());
     await server.batch(uuids.map((uuid) => ({ event: "x", uuid, properties: { distinct_id: "a" } })));

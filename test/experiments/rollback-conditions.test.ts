@@ -5,16 +5,16 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
 import { readConditions, rollbackConditionsMax } from "../../src/experiments/rollback-conditions.ts";
 import type { Json } from "../../src/lib/json.ts";
-import { initialisedDirectory, ServerProcess, until } from "../support/server.ts";
+import { initializedDirectory, ServerProcess, until } from "../support/server.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: responses of any route
 type Body = any;
 
 let server: ServerProcess;
-const start = async (directory: Awaited<ReturnType<typeof initialisedDirectory>>) =>
+const start = async (directory: Awaited<ReturnType<typeof initializedDirectory>>) =>
   await ServerProcess.start({ directory, args: ["--rollback-interval", "1s"] });
 beforeAll(async () => {
-  server = await start(await initialisedDirectory());
+  server = await start(await initializedDirectory());
 });
 afterAll(async () => await server[Symbol.asyncDispose]());
 

@@ -26,7 +26,7 @@ describe("the client's address", () => {
     ["a way through proxies only", trustedProxies, "10.1.2.3", "10.0.0.7, 192.0.2.1", "10.0.0.7"],
     ["nonsense ends the way", trustedProxies, "10.1.2.3", "1.1.1.1, unknown, 10.0.0.1", "10.0.0.1"],
     ["a single trusted address", trustedProxies, "192.0.2.1", "1.1.1.1", "1.1.1.1"],
-    ["its neighbour is a stranger", trustedProxies, "192.0.2.2", "1.1.1.1", "192.0.2.2"],
+    ["its neighbor is a stranger", trustedProxies, "192.0.2.2", "1.1.1.1", "192.0.2.2"],
     ["a proxy over IPv6", trustedProxies, "2001:db8::5", "2001:DB8:0::9", "2001:db8::9"],
     ["loopback over IPv6", trustedProxies, "::1", "1.1.1.1", "1.1.1.1"],
     ["a proxy on an IPv6 socket", trustedProxies, "::ffff:10.1.2.3", "1.1.1.1", "1.1.1.1"],

@@ -7,7 +7,7 @@ import fc from "fast-check";
 import { zipSync } from "fflate";
 import { packTar } from "modern-tar";
 import type { ImportSummary } from "../../src/import/summary.ts";
-import { flagkeep, initialisedDirectory, ServerProcess, temporaryFolder } from "../support/server.ts";
+import { flagkeep, initializedDirectory, ServerProcess, temporaryFolder } from "../support/server.ts";
 
 const folder = temporaryFolder();
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -66,7 +66,7 @@ test("archives, lists and packed files are taken for what they are, whatever the
     ["j", utf8(list.map((each) => JSON.stringify(each, null, 2)).join("\n")), [1, 2, 3, 4], "events, JSON"],
     ["k", Bun.zstdCompressSync(utf8(lines(1, 2, 3, 4))), [1, 2, 3, 4], "events, JSON lines, zstd"],
   ] as [string, Uint8Array, number[], string][]) {
-    const { dataDir } = await initialisedDirectory();
+    const { dataDir } = await initializedDirectory();
     const { summary, code, stderr } = await load(dataDir, file(name, content));
     expect({ name, code, stderr }).toMatchObject({ name, code: 0 });
     expect(summary).toMatchObject({ read: 4, accepted: 4, rejected: 0, complete: true });
@@ -78,7 +78,7 @@ test("archives, lists and packed files are taken for what they are, whatever the
 }, 300_000);
 
 test("what a killed import has unpacked goes with the next one that unpacks; that of one that runs stays", async () => {
-  const { dataDir } = await initialisedDirectory();
+  const { dataDir } = await initializedDirectory();
   const state = join(dataDir, "import-state");
   mkdirSync(state);
   const running = `unpacked-${process.pid}-x`;
@@ -93,7 +93,7 @@ test("what a killed import has unpacked goes with the next one that unpacks; tha
 }, 60_000);
 
 test("the first line says what the file is", async () => {
-  const { dataDir } = await initialisedDirectory();
+  const { dataDir } = await initializedDirectory();
   const amplitude = JSON.stringify({ event_type: "a", user_id: "u", event_time: "2024-01-02 03:04:05" });
   const path = file("amp.zip", zipSync({ "x.json.gz": Bun.gzipSync(utf8(amplitude)) }));
   const { stdout } = await flagkeep(["import", path, "--data-dir", dataDir]);
@@ -101,7 +101,7 @@ test("the first line says what the file is", async () => {
 });
 
 test("what an archive or a folder holds of no use costs itself alone, and is said", async () => {
-  const { dataDir } = await initialisedDirectory();
+  const { dataDir } = await initializedDirectory();
   const bad = utf8(`${lines(2)}\nbroken`);
   const path = file(
     "mixed.zip",
@@ -127,7 +127,7 @@ test("what an archive or a folder holds of no use costs itself alone, and is sai
 }, 60_000);
 
 test("a device and its user become one person, once, and groups get their properties", async () => {
-  const directory = await initialisedDirectory();
+  const directory = await initializedDirectory();
   const { dataDir } = directory;
   const time = (n: number) => `2024-01-02 03:04:${String(n).padStart(2, "0")}`;
   const amplitude = (n: number, ids: object, more: object = {}) =>
@@ -170,7 +170,7 @@ test("a device and its user become one person, once, and groups get their proper
   const groups = JSON.stringify(await rows(dataDir, "SELECT key, properties FROM groups"));
   expect(groups.replaceAll("\\", "")).toMatch(/"acme".*"size":3/);
 
-  const other = await initialisedDirectory();
+  const other = await initializedDirectory();
   expect((await load(other.dataDir, path, "--no-link-identities")).summary).toMatchObject({
     accepted: 6,
     made: 1,
@@ -196,7 +196,7 @@ test("persons and groups of an export are loaded again", async () => {
     },
   ]);
   await source.eventsWhenStored(3);
-  const { dataDir } = await initialisedDirectory();
+  const { dataDir } = await initializedDirectory();
   for (const format of ["ndjson", "csv", "parquet"])
     for (const subject of ["persons", "groups"]) {
       const path = join(folder, `${subject}.${format}`);
@@ -213,7 +213,7 @@ test("persons and groups of an export are loaded again", async () => {
 }, 120_000);
 
 test("what is loaded again is known, whatever its ids are", async () => {
-  const { dataDir } = await initialisedDirectory();
+  const { dataDir } = await initializedDirectory();
   const hex = (length: number) =>
     fc
       .array(fc.constantFrom(..."0123456789abcdef"), { minLength: length, maxLength: length })

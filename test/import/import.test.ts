@@ -8,7 +8,7 @@ import { ImportSummary } from "../../src/import/summary.ts";
 import {
   executable,
   flagkeep,
-  initialisedDirectory,
+  initializedDirectory,
   ServerProcess,
   temporaryFolder,
 } from "../support/server.ts";
@@ -99,7 +99,7 @@ test("an export comes back the same, once, in order, from every format", async (
 }, 120_000);
 
 test("other products, packed files, standard input, folders; without a running server", async () => {
-  const directory = await initialisedDirectory();
+  const directory = await initializedDirectory();
   const { dataDir } = directory;
   const gz = (text: string) => Bun.gzipSync(Buffer.from(text));
   const amplitude = lines(
@@ -150,7 +150,7 @@ test("other products, packed files, standard input, folders; without a running s
     accepted: 1,
   });
   const csv =
-    'name,user,timestamp,colour\ncsv,u1,2024-01-02T03:04:05Z,red\ncsv,u2,2024-01-02T03:04:06Z,"a,b"\n';
+    'name,user,timestamp,color\ncsv,u1,2024-01-02T03:04:05Z,red\ncsv,u2,2024-01-02T03:04:06Z,"a,b"\n';
   const maps = ["--format", "csv", "--map", "name=event", "--map", "user=distinct_id"];
   expect(await load(dataDir, file("a.csv", csv), ...maps)).toMatchObject({ accepted: 2 });
   // Under another name and packed it is the same file.
@@ -183,12 +183,12 @@ test("other products, packed files, standard input, folders; without a running s
   expect(events[0]).toMatchObject({ timestamp: "2024-01-02T03:04:05.123000Z" });
   expect(events[1]).toMatchObject({ timestamp: "2024-01-02T03:04:05.000000Z" });
   expect(events[4]).toMatchObject({ elements_chain: 'a:text="x"', properties: { $set: { plan: "free" } } });
-  expect(events[6]!.properties).toEqual({ colour: "a,b" });
+  expect(events[6]!.properties).toEqual({ color: "a,b" });
   expect(events[0]!.person!.properties).toMatchObject({ plan: "pro" });
 }, 60_000);
 
 test("what is wrong goes into the reject file with its lines; a damaged end is said", async () => {
-  const { dataDir } = await initialisedDirectory();
+  const { dataDir } = await initializedDirectory();
   const bad = file(
     "bad.ndjson",
     [
@@ -264,7 +264,7 @@ test("what is wrong goes into the reject file with its lines; a damaged end is s
 }, 60_000);
 
 test("another file under the same name is not resumed", async () => {
-  const { dataDir } = await initialisedDirectory();
+  const { dataDir } = await initializedDirectory();
   const whole = Bun.gzipSync(
     Buffer.from(
       lines(
@@ -285,7 +285,7 @@ test("another file under the same name is not resumed", async () => {
 }, 60_000);
 
 test("wrong calls end with one sentence", async () => {
-  const { dataDir } = await initialisedDirectory();
+  const { dataDir } = await initializedDirectory();
   mkdirSync(join(folder, "empty"), { recursive: true });
   for (const [args, expected] of [
     [["no-such-file"], 1],

@@ -7,7 +7,7 @@ import { Value } from "@sinclair/typebox/value";
 import { ImportSummary } from "../../src/import/summary.ts";
 import {
   executable,
-  initialisedDirectory,
+  initializedDirectory,
   ServerProcess,
   temporaryFolder,
   until,
@@ -81,7 +81,7 @@ function lineIn(dataDir: string): number | undefined {
 test(`${recordCount} records, killed three times: the command, the server, both`, async () => {
   const folder = temporaryFolder();
   const { path, rejected, counts } = getFile(folder);
-  const directory = await initialisedDirectory();
+  const directory = await initializedDirectory();
   const { dataDir } = directory;
 
   let server = await ServerProcess.start({ directory });

@@ -4,7 +4,7 @@ import { afterAll, expect, test } from "bun:test";
 import { existsSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ImportSummary } from "../../src/import/summary.ts";
-import { flagkeep, initialisedDirectory, ServerProcess, temporaryFolder } from "../support/server.ts";
+import { flagkeep, initializedDirectory, ServerProcess, temporaryFolder } from "../support/server.ts";
 
 const folder = temporaryFolder();
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -25,7 +25,7 @@ async function load(dataDir: string, path: string, ...args: string[]) {
 }
 
 test("--max-rejects: exactly so many, then it stops; with --resume and more of them it goes on", async () => {
-  const { dataDir } = await initialisedDirectory();
+  const { dataDir } = await initializedDirectory();
   const lines = Array.from({ length: 9_000 }, (_, n) => (n % 3 === 1 ? `bad ${n}` : good(n)));
   const path = file("many.ndjson", lines.join("\n"));
   const rejects = () => readFileSync(`${path}.rejected.ndjson`, "utf8").trim().split("\n").length;
@@ -48,7 +48,7 @@ test("--max-rejects: exactly so many, then it stops; with --resume and more of t
 }, 120_000);
 
 test("a file whose first 1,000 records are all rejected is left alone; nothing accepted is a failure", async () => {
-  const { dataDir } = await initialisedDirectory();
+  const { dataDir } = await initializedDirectory();
   const other = JSON.stringify({ kind: "metric", value: 1 });
   const path = file("other.ndjson", `${Array(20_000).fill(other).join("\n")}\n${good(1)}`);
   const { stderr, code, summary } = await load(dataDir, path, "--format", "ndjson");
@@ -67,7 +67,7 @@ test("a file whose first 1,000 records are all rejected is left alone; nothing a
 }, 120_000);
 
 test("bombs: a small packed file becomes no large reject file", async () => {
-  const { dataDir } = await initialisedDirectory();
+  const { dataDir } = await initializedDirectory();
   const start = `${good(1)}\n${good(2)}\n`;
   const long = `{"a":"${"x".repeat(50 * 1024 * 1024)}"}\n`;
   for (const [name, content] of [
@@ -85,7 +85,7 @@ test("bombs: a small packed file becomes no large reject file", async () => {
 }, 300_000);
 
 test("a link in the place of the reject file is replaced, not followed", async () => {
-  const { dataDir } = await initialisedDirectory();
+  const { dataDir } = await initializedDirectory();
   const victim = file("victim", "mine");
   const path = file("linked.ndjson", `${good(1)}\nbad`);
   symlinkSync(victim, `${path}.rejected.ndjson`);
@@ -121,7 +121,7 @@ test("events of 19 MB come back from every format", async () => {
   expect(before.map(([, , id]) => id)).toEqual(ids);
   for (const format of ["ndjson", "csv", "parquet"]) {
     const path = await exported(source.dataDir, format);
-    const { dataDir } = await initialisedDirectory();
+    const { dataDir } = await initializedDirectory();
     expect(await load(dataDir, path, "--format", format)).toMatchObject({
       code: 0,
       summary: { accepted: 2 },
@@ -160,7 +160,7 @@ test("an event larger than ingestion accepts is rejected with its reason, on bot
   }
   const exported = await load(server.dataDir, file("own.ndjson", sized(1, limit, own)));
   expect(exported).toMatchObject({ code: 0, summary: { accepted: 1, rejected: 0 } });
-  const { dataDir } = await initialisedDirectory();
+  const { dataDir } = await initializedDirectory();
   const path = file("complex.ndjson", [good(0), complex, good(2)].join("\n"));
   expect((await load(dataDir, path)).summary).toMatchObject({ accepted: 2, rejected: 1 });
   expect(reasons(path)).toEqual([[2, "message_size_too_large"]]);

@@ -6,7 +6,7 @@ import { dirname, join } from "node:path";
 import { PostHogApi, SourceRejectedError } from "../../src/import/pull/posthog-api.ts";
 import { pullProject } from "../../src/import/pull/pull.ts";
 import type { ImportSummary } from "../../src/import/summary.ts";
-import { flagkeep, initialisedDirectory, ServerProcess, temporaryFolder } from "../support/server.ts";
+import { flagkeep, initializedDirectory, ServerProcess, temporaryFolder } from "../support/server.ts";
 
 const folder = temporaryFolder();
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -83,7 +83,7 @@ test("everything comes over, also after a refusal in the middle and with a busy 
       });
     },
   });
-  const directory = await initialisedDirectory();
+  const directory = await initializedDirectory();
   const { dataDir } = directory;
   const keyFile = join(folder, "key");
   writeFileSync(keyFile, `${source.made.personal_api_key}\n`);
@@ -246,7 +246,7 @@ test("a project without events: flags that would match other users are imported 
       return Response.json({ results: pathname.endsWith("/feature_flags/") ? featureFlags : [] });
     },
   });
-  const { dataDir } = await initialisedDirectory();
+  const { dataDir } = await initializedDirectory();
   const pull = () =>
     flagkeep(["import", `http://127.0.0.1:${server.port}`, "--json", "--data-dir", dataDir], {
       POSTHOG_PERSONAL_API_KEY: "phx_key",
@@ -286,7 +286,7 @@ test("into the data directory of the folder where it is called, as when nothing 
   const flag = { key: "beta", filters: { groups: [{ rollout_percentage: 100 }] } };
   const path = `/api/projects/${source.made.project.id}/feature_flags/`;
   expect((await source.api(path, { method: "POST", body: flag })).status).toBe(201);
-  const { dataDir } = await initialisedDirectory();
+  const { dataDir } = await initializedDirectory();
   const env = { POSTHOG_PERSONAL_API_KEY: source.made.personal_api_key };
   const { code, stdout, stderr } = await flagkeep(["import", source.url, "--json"], env, dirname(dataDir));
   expect([code, stderr]).toEqual([0, ""]);
@@ -312,7 +312,7 @@ test("servers that refuse, redirect, say nothing of use or never answer end with
     expect((failure as Error).message).toContain(words);
     await server.stop(true);
   }
-  const { dataDir } = await initialisedDirectory();
+  const { dataDir } = await initializedDirectory();
   const without = await flagkeep(["import", "http://127.0.0.1:9", "--data-dir", dataDir]);
   expect(without).toMatchObject({ code: 1 });
   expect(without.stderr).toContain("POSTHOG_PERSONAL_API_KEY");

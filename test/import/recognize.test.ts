@@ -7,9 +7,9 @@ import { detectFormat, nearestFormats } from "../../src/import/map/formats.ts";
 import { isTotals } from "../../src/import/map/totals.ts";
 import { detectFileType } from "../../src/import/read/file-type.ts";
 import type { JsonObject } from "../../src/lib/json.ts";
-import { executable, flagkeep, initialisedDirectory, temporaryFolder } from "../support/server.ts";
+import { executable, flagkeep, initializedDirectory, temporaryFolder } from "../support/server.ts";
 
-const made = initialisedDirectory();
+const made = initializedDirectory();
 const folder = temporaryFolder();
 
 async function load(name: string, content: string, ...args: string[]) {

@@ -227,7 +227,7 @@ test("names of members are names, whatever they mean elsewhere", () => {
 test("--map: other names, constants and fall-backs, inside of the properties as well", () => {
   const record = {
     name: "a",
-    colour: "red",
+    color: "red",
     properties: `{"n":1}`,
     x: 2,
     user_id: "",
@@ -236,7 +236,7 @@ test("--map: other names, constants and fall-backs, inside of the properties as 
     "a.b": 3,
   };
   for (const [rules, expected] of [
-    [["name=event", "colour=properties.color"], { event: "a", properties: { n: 1, color: "red" } }],
+    [["name=event", "color=properties.color"], { event: "a", properties: { n: 1, color: "red" } }],
     [["event=kind|name|'$pageview'"], { event: "a" }],
     [["event=kind|'$pageview'"], { event: "$pageview" }],
     [["event='a|b=c'"], { event: "a|b=c" }],

@@ -4,7 +4,7 @@ import { copyFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import type { ImportSummary } from "../../src/import/summary.ts";
 import type { JsonObject } from "../../src/lib/json.ts";
-import { flagkeep, initialisedDirectory, temporaryFolder } from "../support/server.ts";
+import { flagkeep, initializedDirectory, temporaryFolder } from "../support/server.ts";
 
 const samples = join(import.meta.dir, "../fixtures/import-samples");
 
@@ -15,7 +15,7 @@ export class SampleProject {
   private constructor(readonly dataDir: string) {}
 
   static async create(dataDir?: string): Promise<SampleProject> {
-    return new SampleProject(dataDir ?? (await initialisedDirectory()).dataDir);
+    return new SampleProject(dataDir ?? (await initializedDirectory()).dataDir);
   }
 
   /** Imports a sample file, by name. */

@@ -125,7 +125,7 @@ test("repeated names are counted as often as they are written", () => {
   expect(countMembers(JSON.parse(text))).toBe(2);
 });
 
-test("a name is recognised with escapes in it, and not by its beginning", () => {
+test("a name is recognized with escapes in it, and not by its beginning", () => {
   const span = memberSpan();
   const text = `{"\\u0061bc":1,"abcd":2,"abc":3}`;
   const called: boolean[] = [];

@@ -5,10 +5,10 @@ import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync 
 import { join } from "node:path";
 import { openPeople } from "../../src/persons/open.ts";
 import { writeSegment } from "../support/segments.ts";
-import { flagkeep, initialisedDirectory, ServerProcess } from "../support/server.ts";
+import { flagkeep, initializedDirectory, ServerProcess } from "../support/server.ts";
 
 test("the server starts, loads the rest, names file and range, and the doctor says what to do", async () => {
-  const directory = await initialisedDirectory();
+  const directory = await initializedDirectory();
   const { dataDir } = directory;
   const lines = (first: number, projectId: number) =>
     Array.from({ length: 5 }, (_, n) =>

@@ -6,7 +6,7 @@ import { EntryWriter, type EventEntry, getLine } from "../../src/journal/entry.t
 import { decodeEntries, getProperties, writtenLine } from "../../src/journal/entry-reader.ts";
 import { blockLine, segmentHeader } from "../../src/journal/segment.ts";
 
-/** Also halves of surrogate pairs' neighbours, quotes, back slashes and control characters. */
+/** Also halves of surrogate pairs' neighbors, quotes, back slashes and control characters. */
 const text = fc
   .oneof(
     fc.string({ unit: "binary", maxLength: 30 }),

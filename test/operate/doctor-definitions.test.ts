@@ -6,9 +6,9 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { checkDefinitions } from "../../src/operate/doctor/definitions.ts";
 import { paths } from "../../src/paths.ts";
-import { flagkeep, initialisedDirectory } from "../support/server.ts";
+import { flagkeep, initializedDirectory } from "../support/server.ts";
 
-const { dataDir } = await initialisedDirectory();
+const { dataDir } = await initializedDirectory();
 afterAll(() => rmSync(join(dataDir, ".."), { recursive: true, force: true }));
 
 const condition = (operator: string, value: unknown) => ({ key: "a", type: "person", operator, value });

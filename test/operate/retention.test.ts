@@ -4,7 +4,7 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { settings } from "../../src/config/settings.ts";
 import { Retention } from "../../src/operate/retention.ts";
-import { flagkeep, initialisedDirectory, ServerProcess, temporaryFolder, until } from "../support/server.ts";
+import { flagkeep, initializedDirectory, ServerProcess, temporaryFolder, until } from "../support/server.ts";
 
 describe("rules", () => {
   const parse = settings["events-retention"].parse;
@@ -125,7 +125,7 @@ afterAll(() => {
 });
 
 test("everything older goes, whatever it is, and stays away when the event store is made again", async () => {
-  const directory = await initialisedDirectory();
+  const directory = await initializedDirectory();
   directories.push(directory.dataDir);
   const first = await ServerProcess.start({ directory });
   const day = 86_400_000;

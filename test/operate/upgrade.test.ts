@@ -9,7 +9,7 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from
 import { join } from "node:path";
 import { migrate } from "../../src/lib/sqlite/migrate.ts";
 import { acquireLock } from "../../src/lock.ts";
-import { flagkeep, type Initialised, ServerProcess, temporaryFolder } from "../support/server.ts";
+import { flagkeep, type Initialized, ServerProcess, temporaryFolder } from "../support/server.ts";
 import { openAndDie } from "./migrate-and-die.ts";
 
 interface Expected {
@@ -37,7 +37,7 @@ function unpacked(name: string): { dataDir: string; expected: Expected } {
 }
 
 async function isWhole(dataDir: string, { token, personal_api_key, flags }: Expected): Promise<void> {
-  const made = { project: { id: 1, api_key: token }, personal_api_key } as Initialised;
+  const made = { project: { id: 1, api_key: token }, personal_api_key } as Initialized;
   await using server = await ServerProcess.start({ directory: { dataDir, made } });
   const stored = await server.eventsWhenStored(322);
   expect(new Set(stored.map(({ uuid }) => uuid)).size).toBe(322);

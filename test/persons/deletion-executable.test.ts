@@ -3,12 +3,12 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { flagkeep, initialisedDirectory, ServerProcess, temporaryFolder } from "../support/server.ts";
+import { flagkeep, initializedDirectory, ServerProcess, temporaryFolder } from "../support/server.ts";
 
 const folder = temporaryFolder();
-let directory: Awaited<ReturnType<typeof initialisedDirectory>>;
+let directory: Awaited<ReturnType<typeof initializedDirectory>>;
 beforeAll(async () => {
-  directory = await initialisedDirectory();
+  directory = await initializedDirectory();
 });
 afterAll(() => {
   for (const one of [folder, directory.dataDir]) rmSync(one, { recursive: true, force: true });

@@ -64,7 +64,7 @@ describe("dev.openfeature.contrib.providers:ofrep", () => {
       variant: "true",
       reason: "STATIC",
       error: null,
-      payload: '{"colour":"red","sizes":[1,2]}',
+      payload: '{"color":"red","sizes":[1,2]}',
     });
     expect(received.never).toMatchObject({ value: false, reason: "SPLIT", error: null });
     expect(received["switched-off"]).toMatchObject({ value: false, reason: "DISABLED", error: null });

@@ -49,7 +49,7 @@ describe("openfeature-provider-ofrep", () => {
         version: 1,
         reason: "condition_match",
         description: expect.any(String),
-        payload: '{"colour":"red","sizes":[1,2]}',
+        payload: '{"color":"red","sizes":[1,2]}',
       },
     });
     expect(seen.never).toMatchObject({ value: false, variant: "false", error: null });

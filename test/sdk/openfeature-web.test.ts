@@ -91,7 +91,7 @@ describe("@openfeature/ofrep-web-provider", () => {
       value: true,
       variant: "true",
       reason: "STATIC",
-      flagMetadata: { id: ids.always, payload: '{"colour":"red","sizes":[1,2]}' },
+      flagMetadata: { id: ids.always, payload: '{"color":"red","sizes":[1,2]}' },
     });
     expect(await run("client.getBooleanDetails('for-browsers', false)")).toMatchObject({ value: true });
     expect(await run("client.getBooleanDetails('for-servers', true)")).toMatchObject({

@@ -39,7 +39,7 @@ describe("OpenFeature", () => {
     expect(await client.getBooleanDetails("always", false, ann)).toMatchObject({
       value: true,
       reason: "STATIC",
-      flagMetadata: { id: ids.always!, version: 1, payload: '{"colour":"red","sizes":[1,2]}' },
+      flagMetadata: { id: ids.always!, version: 1, payload: '{"color":"red","sizes":[1,2]}' },
     });
     expect(await client.getBooleanDetails("switched-off", true, ann)).toMatchObject({ reason: "DISABLED" });
   });

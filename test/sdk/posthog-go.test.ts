@@ -66,7 +66,7 @@ describe("posthog-go", () => {
     };
     const { enabled, variant } = flags.variants!;
     expect(seen).toMatchObject({ enabled: true, variant: enabled && variant });
-    expect(seen.payload).toBe('{"colour":"red","sizes":[1,2]}');
+    expect(seen.payload).toBe('{"color":"red","sizes":[1,2]}');
     expect(seen.remote_config).toBe('{"limit":10}');
   });
 

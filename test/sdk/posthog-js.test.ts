@@ -124,7 +124,7 @@ describe("posthog-js in a page on another origin", () => {
       expect(await run(page, "library.isFeatureEnabled('never')")).toBe(false);
       expect(await run(page, "library.isFeatureEnabled('switched-off')")).toBeFalsy();
       expect(await run(page, "library.getFeatureFlagPayload('always')")).toEqual({
-        colour: "red",
+        color: "red",
         sizes: [1, 2],
       });
       const answer = await server.post(

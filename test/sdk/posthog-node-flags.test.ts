@@ -65,7 +65,7 @@ describe("remotely", () => {
     expect(await posthog.isFeatureEnabled("no such flag", "u1")).toBeFalsy();
     expect(await posthog.getFeatureFlag("switched-off", "u1")).toBeFalsy();
     expect(await posthog.getFeatureFlag("variants", "u1")).toBe(byFormula("variants", "u1"));
-    expect(await posthog.getFeatureFlagPayload("always", "u1")).toEqual({ colour: "red", sizes: [1, 2] });
+    expect(await posthog.getFeatureFlagPayload("always", "u1")).toEqual({ color: "red", sizes: [1, 2] });
     expect(await posthog.getFeatureFlagPayload("never", "u1")).toBeFalsy();
     expect(await posthog.getFeatureFlag("pro-plan", "u1", { personProperties: { plan: "pro" } })).toBe(true);
     expect(await posthog.getFeatureFlag("pro-plan", "u1", { personProperties: { plan: "free" } })).toBe(
@@ -140,7 +140,7 @@ test("one snapshot for a whole request, remotely and locally", async () => {
     const flags = await posthog.evaluateFlags("snapshot", { personProperties: { plan: "pro" } });
     expect(flags.isEnabled("pro-plan")).toBe(true);
     expect(flags.getFlag("variants")).toBe(byFormula("variants", "snapshot"));
-    expect(flags.getFlagPayload("always")).toEqual({ colour: "red", sizes: [1, 2] });
+    expect(flags.getFlagPayload("always")).toEqual({ color: "red", sizes: [1, 2] });
   }
 });
 
@@ -171,7 +171,7 @@ describe("locally", () => {
         "large-company": true,
       });
       expect(await near.getFeatureFlagPayload("always", id, true, { onlyEvaluateLocally: true })).toEqual({
-        colour: "red",
+        color: "red",
         sizes: [1, 2],
       });
     }

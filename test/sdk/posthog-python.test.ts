@@ -100,7 +100,7 @@ describe("posthog-python", () => {
       variant,
       property: true,
       group: true,
-      payload: { colour: "red", sizes: [1, 2] },
+      payload: { color: "red", sizes: [1, 2] },
     });
     expect(seen.remote.unknown).toBeFalsy();
     expect(seen.remote.all).toMatchObject({ always: true, never: false, variants: variant, settings: true });
@@ -108,7 +108,7 @@ describe("posthog-python", () => {
 
   pythonTest("60 ids, every flag: local and remote agree; payloads are read", () => {
     expect(seen.differences).toEqual([]);
-    expect(seen.local_payload).toEqual({ colour: "red", sizes: [1, 2] });
+    expect(seen.local_payload).toEqual({ color: "red", sizes: [1, 2] });
     expect(seen.remote_config).toBe('{"limit":10}');
   });
 

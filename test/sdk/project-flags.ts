@@ -10,7 +10,7 @@ const everyone = (rollout_percentage: number) => ({ groups: [{ properties: [], r
 export const sdkFlags: Record<string, Record<string, unknown>> = {
   never: { filters: everyone(0) },
   half: { filters: everyone(50) },
-  always: { filters: { ...everyone(100), payloads: { true: '{"colour":"red","sizes":[1,2]}' } } },
+  always: { filters: { ...everyone(100), payloads: { true: '{"color":"red","sizes":[1,2]}' } } },
   variants: {
     filters: {
       ...everyone(80),

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { connect } from "node:tls";
 import type { Subprocess } from "bun";
 import { freePort } from "../support/ports.ts";
-import { initialisedDirectory, ServerProcess, temporaryFolder, until } from "../support/server.ts";
+import { initializedDirectory, ServerProcess, temporaryFolder, until } from "../support/server.ts";
 import { installedProgram } from "../support/skipped.ts";
 import { preparedFolder } from "../support/toolchains.ts";
 
@@ -58,7 +58,7 @@ const get = (path: string, init: RequestInit = {}) =>
   } as RequestInit);
 
 describe.skipIf(programs === undefined)("a certificate by ACME", () => {
-  let directory: Awaited<ReturnType<typeof initialisedDirectory>>;
+  let directory: Awaited<ReturnType<typeof initializedDirectory>>;
   const settings = () => [
     ...["--acme-domain", domain, "--acme-directory", `https://127.0.0.1:${ports.acme}/dir`],
     ...[
@@ -111,7 +111,7 @@ describe.skipIf(programs === undefined)("a certificate by ACME", () => {
         )?.ok,
       "pebble answers",
     );
-    directory = await initialisedDirectory();
+    directory = await initializedDirectory();
   }, 120_000);
   afterAll(async () => {
     for (const child of running) child.kill("SIGKILL");

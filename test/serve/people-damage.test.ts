@@ -5,7 +5,7 @@ import { expect, test } from "bun:test";
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { checkSqlite } from "../../src/lib/sqlite/check.ts";
-import { flagkeep, initialisedDirectory, ServerProcess, until } from "../support/server.ts";
+import { flagkeep, initializedDirectory, ServerProcess, until } from "../support/server.ts";
 
 interface Readiness {
   roles: { role: string; ready: boolean; reason: string | null }[];
@@ -93,7 +93,7 @@ test.each([0, 3])(
 );
 
 test("garbage in page 1 of flagkeep.sqlite: the start names the file and how to restore it", async () => {
-  const { dataDir } = await initialisedDirectory();
+  const { dataDir } = await initializedDirectory();
   spoil(join(dataDir, "flagkeep.sqlite"), 0);
   const { code, stderr } = await flagkeep(["serve", "--data-dir", dataDir, "--port", "0"]);
   expect(code).toBe(1);

@@ -19,7 +19,7 @@ import { leaves } from "../cli/tree.ts";
 import {
   executable,
   flagkeep,
-  initialisedDirectory,
+  initializedDirectory,
   ServerProcess,
   temporaryFolder,
   until,
@@ -91,9 +91,9 @@ describe("a folder with other things in it is refused and stays as it is", () =>
 });
 
 describe("events without flagkeep.sqlite", () => {
-  let full: Awaited<ReturnType<typeof initialisedDirectory>>;
+  let full: Awaited<ReturnType<typeof initializedDirectory>>;
   beforeAll(async () => {
-    full = await initialisedDirectory();
+    full = await initializedDirectory();
     await using server = await ServerProcess.start({ directory: full });
     await server.capture({ event: "mine", distinct_id: "a" });
     await server.eventsWhenStored(1);
@@ -194,7 +194,7 @@ test("a port that is taken: no data directory is made", async () => {
 });
 
 test("the greeting with the project's key stays until the first event has come; show-key tells it later", async () => {
-  const directory = await initialisedDirectory();
+  const directory = await initializedDirectory();
   const key = directory.made.project.api_key;
   const greeting = ({ logs }: ServerProcess) =>
     logs.find(({ msg }) => msg === "no event received yet")?.project_api_key;
@@ -241,7 +241,7 @@ describe("DuckDB's library", () => {
   };
 
   test("is unpacked at the first start, and again where the copy is damaged, cut off or gone", async () => {
-    const directory = await initialisedDirectory();
+    const directory = await initializedDirectory();
     const start = async () => {
       await using server = await ServerProcess.start({ directory });
       expect(await server.query("SELECT 1 AS one")).toEqual([{ one: 1 }]);

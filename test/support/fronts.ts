@@ -7,7 +7,7 @@ import { dirname, join } from "node:path";
 import type { Server } from "bun";
 import { hasClickHouse, TestClickHouse } from "./clickhouse.ts";
 import { hasPostgres, startPostgres, type TestPostgres } from "./postgres.ts";
-import { flagkeep, type Initialised, ServerProcess, temporaryFolder, until } from "./server.ts";
+import { flagkeep, type Initialized, ServerProcess, temporaryFolder, until } from "./server.ts";
 import { testWhen } from "./skipped.ts";
 
 /** Whether everything that they need is installed. */
@@ -22,7 +22,7 @@ const database = "flagkeep";
 /** What the fronts share, and those that run. */
 export class TestFronts implements AsyncDisposable {
   /** Keys for all of them; whole once the first one runs. */
-  readonly made = { project: { id: 1, api_key: "phc_severalFronts" } } as Initialised;
+  readonly made = { project: { id: 1, api_key: "phc_severalFronts" } } as Initialized;
   standby: TestPostgres | undefined;
   readonly running = new Map<number, ServerProcess>();
   private readonly folders = new Map<number, string>();

@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { getGuard } from "../../src/accounts/api/guard.ts";
-import { type Initialised, initialize } from "../../src/accounts/initialize.ts";
+import { type Initialized, initialize } from "../../src/accounts/initialize.ts";
 import { type Metadata, openMetadata } from "../../src/accounts/metadata.ts";
 import { createKey, type NewKey } from "../../src/accounts/personal-keys.ts";
 import { FlagSets, groupTypesFrom } from "../../src/flags/store/flag-sets.ts";
@@ -37,7 +37,7 @@ export interface Asking {
 
 export class TestServer implements Disposable {
   readonly metadata: Metadata;
-  readonly first: Initialised;
+  readonly first: Initialized;
   readonly logged: Record<string, unknown>[] = [];
   readonly deps: ManagementDeps;
   readonly app: ReturnType<typeof createApp>;

@@ -9,7 +9,7 @@ import { childrenOf } from "./processes.ts";
 export const executable =
   process.env.FLAGKEEP_TEST_EXECUTABLE ?? resolve(import.meta.dir, "../../dist/flagkeep");
 
-export interface Initialised {
+export interface Initialized {
   organization: { id: string; name: string };
   project: { id: number; name: string; api_key: string; secret_api_key: string };
   user: { id: number; email: string };
@@ -50,13 +50,13 @@ export function temporaryFolder(): string {
 }
 
 /** Makes a data directory that is set up, with its keys. */
-export async function initialisedDirectory(
+export async function initializedDirectory(
   args: readonly string[] = [],
-): Promise<{ dataDir: string; made: Initialised }> {
+): Promise<{ dataDir: string; made: Initialized }> {
   const dataDir = join(temporaryFolder(), "data");
   const { stdout, stderr, code } = await flagkeep(["init", "--data-dir", dataDir, "--json", ...args]);
   if (code !== 0) throw new Error(`flagkeep init failed: ${stderr}`);
-  return { dataDir, made: JSON.parse(stdout) as Initialised };
+  return { dataDir, made: JSON.parse(stdout) as Initialized };
 }
 
 /** Waits until the condition holds; throws after the deadline. */
@@ -77,7 +77,7 @@ export async function until<Value>(
 export class ServerProcess implements AsyncDisposable {
   private constructor(
     readonly dataDir: string,
-    readonly made: Initialised,
+    readonly made: Initialized,
     readonly url: string,
     readonly process: Subprocess<"ignore", "pipe", "inherit">,
     readonly logs: Record<string, unknown>[],
@@ -95,7 +95,7 @@ export class ServerProcess implements AsyncDisposable {
   static async start(
     options: {
       args?: readonly string[];
-      directory?: { dataDir: string; made: Initialised };
+      directory?: { dataDir: string; made: Initialized };
       /** Starts the executable through another command, such as `prlimit`. */
       through?: readonly string[];
       /** Is told each line of the log. */
@@ -105,7 +105,7 @@ export class ServerProcess implements AsyncDisposable {
     const fronts = process.env.FLAGKEEP_TEST_FRONTS;
     if (fronts !== undefined && Object.keys(options).length === 0)
       return await (await import("./fronts.ts")).startBehindBalancer(Number(fronts));
-    const directory = options.directory ?? (await initialisedDirectory());
+    const directory = options.directory ?? (await initializedDirectory());
     // As on a small machine, wherever the tests run.
     const workers = process.env.FLAGKEEP_TEST_WORKERS ?? "1";
     const args = [

@@ -15,7 +15,7 @@ function randomFrom(seed: number): () => number {
 
 const others = [
   { key: "old-banner", name: "Banner of the spring sale", tags: ["web"], share: 100, active: false },
-  { key: "dark-mode", name: "Dark colours in the shop", tags: ["web"], share: 100, active: true },
+  { key: "dark-mode", name: "Dark colors in the shop", tags: ["web"], share: 100, active: true },
   { key: "billing-v2", name: "Invoices from the new service", tags: ["payments"], share: 25, active: true },
   { key: "search-ranking", name: "Ranking learned from clicks", tags: ["search"], share: 50, active: true },
   { key: "support-chat", name: "Chat beside the cart", tags: ["support"], share: 10, active: true },

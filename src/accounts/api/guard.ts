@@ -32,8 +32,8 @@ export function getGuard(metadata: Metadata): Guard {
     identify(access, credentials) {
       identify(metadata, credentials, { takesSecretKey: access.on === "project" });
     },
-    authorise(access, credentials) {
-      const { caller, project, organization } = authorise(metadata, access, credentials);
+    authorize(access, credentials) {
+      const { caller, project, organization } = authorize(metadata, access, credentials);
       const parts = { caller, project, organization };
       if (caller === undefined || caller.kind === "project_secret")
         return { parts, isConfirmed: true, hasFullAccess: false };
@@ -48,8 +48,8 @@ export function getGuard(metadata: Metadata): Guard {
   };
 }
 
-/** Result of `authorise`. */
-interface Authorised {
+/** Result of `authorize`. */
+interface Authorized {
   caller: Caller | undefined;
   project: Project | undefined;
   organization: Organization | undefined;
@@ -96,7 +96,7 @@ function identify(
  *
  * @throws {HttpError} 401, 403 or 404.
  */
-function authorise(metadata: Metadata, access: Access, credentials: Credentials): Authorised {
+function authorize(metadata: Metadata, access: Access, credentials: Credentials): Authorized {
   if (access.on === "public") return nobody;
   if (access.on === "console") {
     if (!isFromConsole(credentials.request, credentials.baseUrl)) throw permissionDenied(onlyConsole);
@@ -134,7 +134,7 @@ function authorise(metadata: Metadata, access: Access, credentials: Credentials)
   return { caller, project: undefined, organization: undefined };
 }
 
-const nobody: Authorised = { caller: undefined, project: undefined, organization: undefined };
+const nobody: Authorized = { caller: undefined, project: undefined, organization: undefined };
 const onlyConsole =
   "This endpoint is for the console only: send X-Flagkeep-Console: 1 from a page of this server.";
 const onlyProjectRoutes = "API keys with scoped projects are only supported on project-based endpoints.";

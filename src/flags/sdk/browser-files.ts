@@ -34,7 +34,7 @@ import webVitalsWithAttribution from "posthog-js/dist/web-vitals-with-attributio
 import webVitalsWithAttributionSoftNavs from "posthog-js/dist/web-vitals-with-attribution-soft-navs.js" with {
   type: "file",
 };
-import licence from "posthog-js/LICENSE" with { type: "file" };
+import license from "posthog-js/LICENSE" with { type: "file" };
 import packageJson from "posthog-js/package.json";
 
 /** The version of the files. */
@@ -69,7 +69,7 @@ const paths: Record<string, unknown> = {
   "web-vitals-soft-navs.js": webVitalsSoftNavs,
   "web-vitals-with-attribution.js": webVitalsWithAttribution,
   "web-vitals-with-attribution-soft-navs.js": webVitalsWithAttributionSoftNavs,
-  "LICENSE.txt": licence,
+  "LICENSE.txt": license,
 };
 
 /** Path of each file, by the name that pages request. */

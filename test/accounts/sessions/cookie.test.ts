@@ -13,7 +13,7 @@ describe("a cookie counts only", () => {
     ["from this port", { origin: "http://localhost:9999" }],
     ["from this host", { origin: "http://localhost.evil.example" }],
     ["from an origin that is one", { origin: "null" }],
-    ["from the same site, not a neighbour", { "sec-fetch-site": "same-site" }],
+    ["from the same site, not a neighbor", { "sec-fetch-site": "same-site" }],
     ["from the same site", { "sec-fetch-site": "cross-site" }],
     ["from a page", { "sec-fetch-site": "none" }],
     ["without a key beside it", { authorization: "Bearer phx_wrong" }],
@@ -55,7 +55,7 @@ describe("a cookie counts only", () => {
     expect(made.headers.get("set-cookie")).toMatch(/^__Host-flagkeep-[0-9a-f]{6}=.*; Secure$/);
     const cookie = cookieOf(made.headers);
     expect((await server.ask("GET", flagsPath, as(cookie))).status).toBe(200);
-    // Anybody on a neighbouring name could set it without the prefix.
+    // Anybody on a neighboring name could set it without the prefix.
     expect((await server.ask("GET", flagsPath, as(cookie.replace("__Host-", "")))).status).toBe(401);
   });
 

@@ -2,11 +2,11 @@
 
 import { expect, test } from "bun:test";
 import { rmSync } from "node:fs";
-import { flagkeep, initialisedDirectory, ServerProcess, until } from "../../support/server.ts";
+import { flagkeep, initializedDirectory, ServerProcess, until } from "../../support/server.ts";
 import { Browser } from "./browser.ts";
 
 test("serve prints a link until the first owner has chosen a password; users link makes another", async () => {
-  const directory = await initialisedDirectory(["--email", "ann@example.com"]);
+  const directory = await initializedDirectory(["--email", "ann@example.com"]);
   const linkOf = ({ logs }: ServerProcess) =>
     logs.map(({ console_url: url }) => url as string | undefined).find((url) => url !== undefined);
   {

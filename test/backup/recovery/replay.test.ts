@@ -4,7 +4,7 @@ import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { flagkeep, initialisedDirectory, ServerProcess, until } from "../../support/server.ts";
+import { flagkeep, initializedDirectory, ServerProcess, until } from "../../support/server.ts";
 import {
   type Answers,
   answersOf,
@@ -23,7 +23,7 @@ let secondProject: { id: number; api_key: string };
 let usage: unknown;
 let backup: string;
 beforeAll(async () => {
-  const directory = await initialisedDirectory();
+  const directory = await initializedDirectory();
   const { dataDir } = directory;
   const first = await ServerProcess.start({ directory });
   await fill(first, 0);
@@ -105,7 +105,7 @@ test("with events and persons destroyed: every event once, persons, usage and fl
 }, 60_000);
 
 test("into a new directory, and again: the same", async () => {
-  const { dataDir: base } = await initialisedDirectory();
+  const { dataDir: base } = await initializedDirectory();
   const dataDir = join(base, "..", "new");
   const { stdout, code } = await restore(dataDir, "--replay", filled.dataDir);
   expect(code).toBe(0);
@@ -153,7 +153,7 @@ test("a gap is refused with the range, and nothing changes", async () => {
 }, 60_000);
 
 test("a directory of other data, one in use and one without anything are refused", async () => {
-  const { dataDir } = await initialisedDirectory();
+  const { dataDir } = await initializedDirectory();
   await using other = await ServerProcess.start();
   await other.capture({ event: "x", distinct_id: "a" });
   await other.eventsWhenStored(1);

@@ -3,7 +3,7 @@
 import { closeSync, cpSync, existsSync, openSync, readdirSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import {
-  initialisedDirectory,
+  initializedDirectory,
   ServerProcess,
   type StoredEvent,
   temporaryFolder,
@@ -11,7 +11,7 @@ import {
 } from "../../support/server.ts";
 
 export interface Filled {
-  directory: Awaited<ReturnType<typeof initialisedDirectory>>;
+  directory: Awaited<ReturnType<typeof initializedDirectory>>;
   dataDir: string;
   answers: Answers;
 }
@@ -26,7 +26,7 @@ const historicalCount = 200;
 
 /** Loads events in a run that ends in order, so that they are archived, and others in one that is killed. */
 export async function filledDirectory(args: readonly string[] = []): Promise<Filled> {
-  const directory = await initialisedDirectory();
+  const directory = await initializedDirectory();
   const first = await ServerProcess.start({ directory, args });
   await fill(first, 0);
   await stop(first);

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { TestClickHouse, testWithClickHouse } from "../../support/clickhouse.ts";
 import {
   flagkeep,
-  initialisedDirectory,
+  initializedDirectory,
   ServerProcess,
   temporaryFolder,
   until,
@@ -140,7 +140,7 @@ test("a backup has everything but the events, up to the last one acknowledged, a
   await using server = await TestClickHouse.start();
   await server.run("CREATE DATABASE flagkeep");
   const args = ["--events-url", server.url("flagkeep")];
-  const directory = await initialisedDirectory();
+  const directory = await initializedDirectory();
   const { dataDir, made } = directory;
   const folder = temporaryFolder();
   const run = async (...command: string[]) => {
@@ -192,7 +192,7 @@ test("a backup has everything but the events, up to the last one acknowledged, a
 test("ClickHouse away: captures and flags go on, queries are refused with the reason, and all is there afterwards", async () => {
   await using server = await TestClickHouse.start();
   await server.run("CREATE DATABASE flagkeep");
-  const directory = await initialisedDirectory();
+  const directory = await initializedDirectory();
   const args = ["--events-url", server.url("flagkeep")];
   await server.kill();
   await using flagkeepServer = await ServerProcess.start({ args, directory });
@@ -230,7 +230,7 @@ test("ClickHouse away: captures and flags go on, queries are refused with the re
 test("events elsewhere than the settings say: refused with a sentence, nothing is lost", async () => {
   await using server = await TestClickHouse.start();
   for (const name of ["one", "two"]) await server.run(`CREATE DATABASE ${name}`);
-  const directory = await initialisedDirectory();
+  const directory = await initializedDirectory();
   const trouble = async (args: string[]) => {
     await using server = await ServerProcess.start({ args, directory });
     const line = await until(

@@ -4,7 +4,7 @@ import { expect } from "bun:test";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { TestClickHouse, testWithClickHouse } from "../../support/clickhouse.ts";
-import { executable, flagkeep, initialisedDirectory, ServerProcess, until } from "../../support/server.ts";
+import { executable, flagkeep, initializedDirectory, ServerProcess, until } from "../../support/server.ts";
 
 const test = testWithClickHouse("moving events");
 
@@ -31,7 +31,7 @@ test("there and back: broken off, while Flagkeep runs and when it has stopped; n
   await using server = await TestClickHouse.start();
   await server.run("CREATE DATABASE flagkeep");
   const url = server.url("flagkeep");
-  const directory = await initialisedDirectory();
+  const directory = await initializedDirectory();
   const { dataDir } = directory;
   const move = (...args: string[]) => flagkeep(["migrate-events", "--data-dir", dataDir, "--json", ...args]);
   let before: ReturnType<typeof facts>;

@@ -247,14 +247,14 @@ describe("local evaluation", () => {
 });
 
 describe("remote configuration", () => {
-  const CONFIG = { is_remote_configuration: true, filters: { payloads: { true: { colour: "red" } } } };
+  const CONFIG = { is_remote_configuration: true, filters: { payloads: { true: { color: "red" } } } };
   test("the payload as a JSON string, by key or id, for both kinds of key", async () => {
     using server = await withFlags({ key: "settings", ...CONFIG }, { key: "plain" });
     for (const key of [server.first.personal_api_key, server.first.project.secret_api_key]) {
       for (const name of ["settings", "1"]) {
         const path = `/api/projects/@current/feature_flags/${name}/remote_config?token=${server.first.project.api_key}`;
         const answer = await server.ask("GET", path, { key });
-        expect([name, answer.status, answer.body]).toEqual([name, 200, '{"colour":"red"}']);
+        expect([name, answer.status, answer.body]).toEqual([name, 200, '{"color":"red"}']);
         expect(answer.headers.get("content-type")).toContain("application/json");
       }
     }
@@ -272,7 +272,7 @@ describe("the tag of a remote configuration", () => {
     using server = await withFlags({
       key: "settings",
       is_remote_configuration: true,
-      filters: { payloads: { true: { colour: "red" } } },
+      filters: { payloads: { true: { color: "red" } } },
     });
     const read = (tag?: string, name = "settings") =>
       server.ask("GET", `${flagsPath}${name}/remote_config/`, {

@@ -35,7 +35,7 @@ async function stocked() {
     expect(status).toBe(201);
   };
   await make({ key: "new-checkout_page", name: "Überraschung", tags: ["Web", "shop"] });
-  await make({ key: "colours", filters: twoVariants, tags: ["web"], evaluation_tags: ["web"] }, bob);
+  await make({ key: "colors", filters: twoVariants, tags: ["web"], evaluation_tags: ["web"] }, bob);
   await make({ key: "off", name: "100% off_sale", active: false, evaluation_runtime: "server" });
   await make({
     key: "settings",
@@ -54,7 +54,7 @@ async function stocked() {
   return { server, keys, [Symbol.dispose]: () => server[Symbol.dispose]() };
 }
 
-const all = ["settings", "off", "colours", "new-checkout_page"];
+const all = ["settings", "off", "colors", "new-checkout_page"];
 
 describe("the list of flags", () => {
   for (const [query, expected] of [
@@ -68,53 +68,53 @@ describe("the list of flags", () => {
     ["search=_s", ["off"]],
     ["search=%25", ["off"]],
     ["search=", all],
-    ["active=true", ["settings", "colours", "new-checkout_page"]],
-    ["active=TRUE", ["settings", "colours", "new-checkout_page"]],
+    ["active=true", ["settings", "colors", "new-checkout_page"]],
+    ["active=TRUE", ["settings", "colors", "new-checkout_page"]],
     ["active=false", ["off"]],
-    ["active=1", ["settings", "colours", "new-checkout_page"]],
-    ["active=Yes", ["settings", "colours", "new-checkout_page"]],
-    ["active=%20on", ["settings", "colours", "new-checkout_page"]],
+    ["active=1", ["settings", "colors", "new-checkout_page"]],
+    ["active=Yes", ["settings", "colors", "new-checkout_page"]],
+    ["active=%20on", ["settings", "colors", "new-checkout_page"]],
     ["active=0", ["off"]],
     ["active=NO", ["off"]],
     ["active=off", ["off"]],
     ["active=", all],
     ["created_by_id=1", ["settings", "off", "new-checkout_page"]],
-    ["created_by_id=2", ["colours"]],
-    ["created_by=2", ["colours"]],
+    ["created_by_id=2", ["colors"]],
+    ["created_by=2", ["colors"]],
     ["created_by=2,1", all],
     ["created_by_id=2,1", all],
-    ["created_by_id=[2]", ["colours"]],
+    ["created_by_id=[2]", ["colors"]],
     ["created_by_id=-1", []],
     ["created_by_id=1000000000000000", []],
     ["created_by=9007199254740993", []],
     ["type=boolean", ["settings", "off", "new-checkout_page"]],
-    ["type=multivariant", ["colours"]],
+    ["type=multivariant", ["colors"]],
     ["type=experiment", []],
     ["type=remote_config", ["settings"]],
-    ["type=boolean&type=multivariant", ["colours"]],
+    ["type=boolean&type=multivariant", ["colors"]],
     ["evaluation_runtime=server", ["off"]],
-    ['excluded_properties=["off","colours"]', ["settings", "new-checkout_page"]],
-    ['tags=["WEB"]', ["colours", "new-checkout_page"]],
+    ['excluded_properties=["off","colors"]', ["settings", "new-checkout_page"]],
+    ['tags=["WEB"]', ["colors", "new-checkout_page"]],
     ['tags=["shop","nothing"]', ["new-checkout_page"]],
     ["tags=shop", ["new-checkout_page"]],
-    ['tags="web"', ["colours", "new-checkout_page"]],
+    ['tags="web"', ["colors", "new-checkout_page"]],
     ["tags=nothing", []],
     ["tags=[]", all],
     ["type=", all],
     ["created_by=", all],
-    ["excluded_tags=shop", ["settings", "off", "colours"]],
-    ["excluded_properties=off", ["settings", "colours", "new-checkout_page"]],
+    ["excluded_tags=shop", ["settings", "off", "colors"]],
+    ["excluded_properties=off", ["settings", "colors", "new-checkout_page"]],
     ["nonsense=zzz", all],
-    ['excluded_tags=["shop"]', ["settings", "off", "colours"]],
-    ["has_evaluation_tags=true", ["colours"]],
+    ['excluded_tags=["shop"]', ["settings", "off", "colors"]],
+    ["has_evaluation_tags=true", ["colors"]],
     ["has_evaluation_tags=", all],
-    ["has_evaluation_contexts=true", ["colours"]],
+    ["has_evaluation_contexts=true", ["colors"]],
     ["has_evaluation_tags=No", ["settings", "off", "new-checkout_page"]],
     ["key=OFF", ["off"]],
-    ["order=key", ["colours", "new-checkout_page", "off", "settings"]],
-    ["order=-key", ["settings", "off", "new-checkout_page", "colours"]],
-    ["order=created_at", ["new-checkout_page", "colours", "off", "settings"]],
-    ["order=active", ["off", "new-checkout_page", "colours", "settings"]],
+    ["order=key", ["colors", "new-checkout_page", "off", "settings"]],
+    ["order=-key", ["settings", "off", "new-checkout_page", "colors"]],
+    ["order=created_at", ["new-checkout_page", "colors", "off", "settings"]],
+    ["order=active", ["off", "new-checkout_page", "colors", "settings"]],
     ["order=constructor", all],
     ["order=filters;drop", all],
   ] as const) {
@@ -194,7 +194,7 @@ describe("the list of flags", () => {
     expect(await keys("type=experiment")).toEqual([]);
     await server.ask("PATCH", `${flagsPath}2/`, { body: { experiment_set: [7, 9] } });
     await server.ask("POST", flagsPath, { body: { key: "trial", creation_context: "experiments" } });
-    expect(await keys("type=experiment")).toEqual(["trial", "colours"]);
+    expect(await keys("type=experiment")).toEqual(["trial", "colors"]);
     expect((await server.ask("GET", `${flagsPath}2/`)).body.experiment_set).toEqual([7, 9]);
     await server.ask("PATCH", `${flagsPath}2/`, { body: { experiment_set: [] } });
     expect(await keys("type=experiment")).toEqual(["trial"]);
@@ -215,7 +215,7 @@ describe("the list of flags", () => {
     const later = server.now.getTime() + 31 * dayMs;
     recordFlagCalls(server.metadata, 1, [
       { key: "new-checkout_page", at: new Date(later - 31 * dayMs) },
-      { key: "colours", at: new Date(later - dayMs) },
+      { key: "colors", at: new Date(later - dayMs) },
     ]);
     server.now = new Date(later);
     // Switched off flags are never stale, however long nobody asks.

@@ -8,7 +8,7 @@ import { ServerProcess, until } from "../../support/server.ts";
 const digits = "12345678901234567890";
 const wanted = keptNumber(digits) as Json;
 /** The same to JavaScript. */
-const neighbour = keptNumber("12345678901234567891") as Json;
+const neighbor = keptNumber("12345678901234567891") as Json;
 const project = "/api/projects/1";
 
 const about = (operator: string, value: Json) => ({
@@ -48,7 +48,7 @@ test("in conditions and payloads of flags", async () => {
     return [flags.one!, flags.listed!, flags.others!].map((each) => each.metadata.payload ?? each.enabled);
   };
   expect(await enabled(wanted)).toEqual([`{"account":${digits}}`, true, false]);
-  expect(await enabled(neighbour)).toEqual([false, false, true]);
+  expect(await enabled(neighbor)).toEqual([false, false, true]);
 }, 30_000);
 
 test("in conditions of cohorts, and in what is said of their members", async () => {
@@ -58,7 +58,7 @@ test("in conditions of cohorts, and in what is said of their members", async () 
     distinct_id,
     properties: { $set: { account } },
   });
-  await server.batch([person("ann", wanted), person("bob", neighbour)]);
+  await server.batch([person("ann", wanted), person("bob", neighbor)]);
   await server.eventsWhenStored(2);
   const condition = { type: "person", key: "account", operator: "exact", value: wanted };
   const made = await post(server, "cohorts", {

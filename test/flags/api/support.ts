@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { getGuard } from "../../../src/accounts/api/guard.ts";
-import { type Initialised, initialize } from "../../../src/accounts/initialize.ts";
+import { type Initialized, initialize } from "../../../src/accounts/initialize.ts";
 import { type Metadata, openMetadata } from "../../../src/accounts/metadata.ts";
 import { type CohortFields, createCohort } from "../../../src/cohorts/cohorts.ts";
 import { publicFeatureRoutes } from "../../../src/early-access/public-route.ts";
@@ -52,7 +52,7 @@ export const clientConfig = {
 export class TestEvaluation implements Disposable {
   readonly people = new TestPeople();
   readonly metadata: Metadata;
-  readonly made: Initialised;
+  readonly made: Initialized;
   readonly troubles: unknown[] = [];
   app: App;
   overrides: OverrideWriter = this.freshOverrides();

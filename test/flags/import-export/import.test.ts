@@ -452,7 +452,7 @@ describe("a document that cannot be imported changes nothing", () => {
     ["flags that are no list", `${head}flags: {a: 1}`, "`flags` must be a list"],
     ["a flag that is no map", `${head}flags: [x]`, "Flag 1"],
     ["a flag without a key", `${head}flags: [{name: x}]`, "Flag 1 has no key"],
-    ["a misspelt member", `${head}flags: [{key: a, actve: true}]`, "unknown member `actve`"],
+    ["a misspelled member", `${head}flags: [{key: a, actve: true}]`, "unknown member `actve`"],
     ["a misspelled list", `${head}flag: [{key: a}]`, "The file has the unknown member `flag`"],
     ["one key twice", `${head}flags: [{key: a}, {key: a}]`, 'Two flags have the key "a"'],
     ["one cohort twice", `${head}cohorts: [{name: a}, {name: a}]`, 'Two cohorts are called "a"'],

@@ -19,7 +19,7 @@ import { runScheduledChanges } from "../../../src/flags/api/pending-changes.ts";
 import { payloadCipher } from "../../../src/flags/store/payload-cipher.ts";
 import { openPayloadKey, PayloadKeyError } from "../../../src/flags/store/payload-key.ts";
 import { flagsPath, TestServer } from "../../support/management-server.ts";
-import { flagkeep, initialisedDirectory } from "../../support/server.ts";
+import { flagkeep, initializedDirectory } from "../../support/server.ts";
 
 const cipherKey = Buffer.alloc(32, 7);
 const placeholderText = '"********* (encrypted)"';
@@ -468,7 +468,7 @@ describe("the key file", () => {
 });
 
 test("a server does not start, and commands do not work, without the key", async () => {
-  const { dataDir } = await initialisedDirectory();
+  const { dataDir } = await initializedDirectory();
   const path = join(dataDir, "payload.key");
   const key = readFileSync(path);
   for (const damage of [

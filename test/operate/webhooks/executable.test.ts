@@ -1,7 +1,7 @@
 /** Webhooks of the executable: a crash between a change and its delivery, a command beside the server, the console's routes. */
 
 import { afterAll, expect, test } from "bun:test";
-import { flagkeep, initialisedDirectory, ServerProcess, until } from "../../support/server.ts";
+import { flagkeep, initializedDirectory, ServerProcess, until } from "../../support/server.ts";
 import { isSigned, Receiver } from "./support.ts";
 
 const receiver = new Receiver();
@@ -9,7 +9,7 @@ afterAll(() => receiver[Symbol.dispose]());
 const allowed = ["--webhook-allowed-networks", "127.0.0.1"];
 
 test("changes made by commands and by a server that was killed are delivered once it runs again", async () => {
-  const directory = await initialisedDirectory();
+  const directory = await initializedDirectory();
   const local = ["--data-dir", directory.dataDir];
   const json = async (...args: string[]) => {
     const { stdout, stderr, code } = await flagkeep([...args, ...local, "--json"]);
@@ -50,7 +50,7 @@ test("changes made by commands and by a server that was killed are delivered onc
 }, 60_000);
 
 test("a server without the setting rejects what a command with it has saved, and calls nothing", async () => {
-  const directory = await initialisedDirectory();
+  const directory = await initializedDirectory();
   const local = ["--data-dir", directory.dataDir];
   const before = receiver.received.length;
   await flagkeep(["webhooks", "create", "--webhook-url", `${receiver.url}/`, ...allowed, ...local]);

@@ -4,7 +4,7 @@
  *
  *   bun server.ts FOLDER PORT USER PASSWORD
  *
- * Says `listening PORT` on standard output. `POST /.fault?kind=…&times=…` (no authorisation) makes it fail on purpose; with
+ * Says `listening PORT` on standard output. `POST /.fault?kind=…&times=…` (no authorization) makes it fail on purpose; with
  * `&unnamed` inserts of events lose their names, too, and with `&undated` their deadlines. `GET /.held` tells whether one is
  * held, and how many were done and refused.
  */

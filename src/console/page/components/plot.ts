@@ -3,7 +3,7 @@
 import uPlot from "uplot";
 import { download } from "../lib/csv.ts";
 import { compact } from "../lib/format.ts";
-import { colour } from "../lib/theme.ts";
+import { themeColor } from "../lib/theme.ts";
 import { type ChartSeries, colorsCount } from "./chart-frame.tsx";
 import { type Band, stackBands } from "./stacks.ts";
 
@@ -60,8 +60,8 @@ export function createPlot(element: HTMLElement, options: PlotOptions): Plot {
   );
   const lines = shape === "bars" ? barLines(options, bands) : plainLines(options);
   const font = `12px ${getComputedStyle(element).fontFamily}`;
-  const axis = { stroke: colour("muted"), ticks: { show: false }, font };
-  const grid = { stroke: colour("gridline"), width: 1 };
+  const axis = { stroke: themeColor("muted"), ticks: { show: false }, font };
+  const grid = { stroke: themeColor("gridline"), width: 1 };
   const edge = shape === "bars" ? 0.5 : 0;
   const chart = new uPlot(
     {
@@ -117,7 +117,7 @@ export function createPlot(element: HTMLElement, options: PlotOptions): Plot {
       const { canvas } = chart.ctx;
       const picture = new OffscreenCanvas(canvas.width, canvas.height);
       const context = picture.getContext("2d")!;
-      context.fillStyle = colour("surface");
+      context.fillStyle = themeColor("surface");
       context.fillRect(0, 0, canvas.width, canvas.height);
       context.drawImage(canvas, 0, 0);
       download(`${name}.png`, await picture.convertToBlob());
@@ -129,7 +129,7 @@ export function createPlot(element: HTMLElement, options: PlotOptions): Plot {
   };
 }
 
-const colorOf = (index: number) => colour(`series-${(index % colorsCount) + 1}`);
+const colorOf = (index: number) => themeColor(`series-${(index % colorsCount) + 1}`);
 const hasDots = ({ names }: PlotOptions) => names.length <= dotsMax;
 
 /** Indices of the series that are stacked: shown ones of the current period. */
@@ -190,7 +190,7 @@ function barLines(options: PlotOptions, bands: readonly (readonly Band[])[]): Li
       const color = colorOf(index);
       const ends = bands[index]!.map(({ to }) => to);
       const line = (fill: string): uPlot.Series => ({
-        stroke: colour("surface"),
+        stroke: themeColor("surface"),
         fill,
         width: 1,
         points: { show: false },
@@ -201,7 +201,7 @@ function barLines(options: PlotOptions, bands: readonly (readonly Band[])[]): Li
         { line: line(color), values: ends.map((end, index) => (index === last ? null : end)) },
         // Opaque: an inner bar must cover an outer one.
         {
-          line: line(`color-mix(in srgb, ${color} 55%, ${colour("surface")})`),
+          line: line(`color-mix(in srgb, ${color} 55%, ${themeColor("surface")})`),
           values: ends.map((end, index) => (index === last ? end : null)),
         },
       ];

@@ -30,7 +30,7 @@ const duckdb = SQLDialect.define({
   identifierQuotes: '"',
 });
 
-const colours = HighlightStyle.define([
+const colors = HighlightStyle.define([
   { tag: tags.keyword, color: "var(--series-2)", fontWeight: "600" },
   { tag: [tags.string, tags.special(tags.string)], color: "var(--series-1)" },
   { tag: tags.number, color: "var(--series-3)" },
@@ -104,7 +104,7 @@ export function SqlEditor({ label, content, onInput, onRun, hint, schema }: SqlE
           EditorView.lineWrapping,
           language.current.of(sql({ dialect: duckdb, schema })),
           autocompletion({ icons: false }),
-          syntaxHighlighting(colours),
+          syntaxHighlighting(colors),
           look,
           placeholder(hint),
           EditorView.contentAttributes.of({ "aria-label": label }),

@@ -25,7 +25,7 @@ export function chooseTheme(theme: Theme): void {
 }
 
 /** Value of a color variable, for canvases. */
-export function colour(name: string): string {
+export function themeColor(name: string): string {
   const probe = document.createElement("i");
   probe.style.color = `var(--${name})`;
   document.body.append(probe);

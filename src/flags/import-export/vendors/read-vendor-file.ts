@@ -33,19 +33,19 @@ export interface VendorImport {
 
 interface Product {
   name: string;
-  recognises(root: JsonObject): boolean;
+  recognizes(root: JsonObject): boolean;
   /** Returns the chosen environment, if any. */
   read(root: JsonObject, items: FlagItems, environment: string | undefined): unknown;
 }
 
 const products: readonly Product[] = [
-  { name: "LaunchDarkly", recognises: isLaunchDarkly, read: readLaunchDarkly },
-  { name: "Unleash", recognises: isUnleash, read: readUnleash },
-  { name: "Flagsmith", recognises: isFlagsmith, read: readFlagsmith },
-  { name: "GrowthBook", recognises: isGrowthBook, read: readGrowthBook },
-  { name: "flagd", recognises: isFlagd, read: readFlagd },
-  { name: "Flipt", recognises: isFlipt, read: readFlipt },
-  { name: "GO Feature Flag", recognises: isGoFeatureFlag, read: readGoFeatureFlag },
+  { name: "LaunchDarkly", recognizes: isLaunchDarkly, read: readLaunchDarkly },
+  { name: "Unleash", recognizes: isUnleash, read: readUnleash },
+  { name: "Flagsmith", recognizes: isFlagsmith, read: readFlagsmith },
+  { name: "GrowthBook", recognizes: isGrowthBook, read: readGrowthBook },
+  { name: "flagd", recognizes: isFlagd, read: readFlagd },
+  { name: "Flipt", recognizes: isFlipt, read: readFlipt },
+  { name: "GO Feature Flag", recognizes: isGoFeatureFlag, read: readGoFeatureFlag },
 ];
 
 /** Its files need no conversion. */
@@ -71,8 +71,8 @@ export function readVendorFile(root: Json, environment?: string): VendorImport |
       keepsShares: true,
       ...readPostHog(root),
     };
-  const product = products.find(({ name, recognises }) =>
-    isJsonObject(root) ? recognises(root) : name === "Flagsmith" && isFlagsmith(root),
+  const product = products.find(({ name, recognizes }) =>
+    isJsonObject(root) ? recognizes(root) : name === "Flagsmith" && isFlagsmith(root),
   );
   if (product === undefined) return undefined;
   const items = new FlagItems();

@@ -154,7 +154,7 @@ describe("the browser library", () => {
     });
   }
 
-  test("comes with its licence", async () => {
+  test("comes with its license", async () => {
     const response = await get("/static/LICENSE.txt");
     expect(response.headers.get("content-type")).toStartWith("text/plain");
     expect(await response.text()).toBe(readFileSync("node_modules/posthog-js/LICENSE", "utf8"));

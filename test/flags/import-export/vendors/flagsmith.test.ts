@@ -13,7 +13,7 @@ describe("Flagsmith", () => {
         { ...base, name: "off", value: null, enabled: false, multivariate: [] },
         {
           ...base,
-          name: "colour",
+          name: "color",
           value: "blue",
           enabled: true,
           multivariate: [
@@ -26,7 +26,7 @@ describe("Flagsmith", () => {
     expect(file.value("plain", "p")).toBe(true);
     expect(file.payload("limits", "p")).toBe('{"max":3}');
     expect(file.flag("off").active).toBe(false);
-    expect(file.shares("colour")).toEqual({ red: near(30), blue: near(70) });
+    expect(file.shares("color")).toEqual({ red: near(30), blue: near(70) });
   });
 
   test("environment documents: segments by priority, identities first", () => {

@@ -1,4 +1,4 @@
-/** The licence of Flagkeep, and those of what is inside the executables, as one text. */
+/** The license of Flagkeep, and those of what is inside the executables, as one text. */
 
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,14 +11,14 @@ interface Locked {
 }
 
 const runtimeNote =
-  "The executables contain Bun, which is under the MIT licence, and through it JavaScriptCore (LGPL-2.1) and other\n" +
+  "The executables contain Bun, which is under the MIT license, and through it JavaScriptCore (LGPL-2.1) and other\n" +
   "libraries: https://bun.com/docs/project/licensing names them all and tells how to link it again.\n";
 
 /** Declarations for the compiler, and the compiler, come along with some packages; nothing of them is in the executables. */
 const forCompiler = /\/(@types|@typescript|bun-types|typescript|undici-types)(\/|$)/;
 
 /** @param root the checkout, with the packages installed. */
-export function licenceText(root: string, bunVersion: string): string {
+export function licenseText(root: string, bunVersion: string): string {
   const parts = Object.entries(lock.packages as Record<string, Locked>)
     .filter(([path, { dev }]) => path !== "" && dev !== true && !forCompiler.test(path))
     .filter(([path]) => existsSync(join(root, path)))
@@ -29,7 +29,7 @@ export function licenceText(root: string, bunVersion: string): string {
     });
   return [
     `${heading("Flagkeep (MIT)")}${fileText(root)}`,
-    "Flagkeep contains the work of others, under these licences.\n",
+    "Flagkeep contains the work of others, under these licenses.\n",
     `${heading(`Bun ${bunVersion} (MIT)`)}${runtimeNote}`,
     ...parts,
   ].join("\n");
@@ -42,5 +42,5 @@ function heading(text: string): string {
 function fileText(folder: string): string {
   const name = readdirSync(folder).find((one) => /^(licen[cs]e|copying)(\.(md|txt))?$/i.test(one));
   const text = name === undefined ? "" : readFileSync(join(folder, name), "utf8").trim();
-  return text === "" ? "The package brings no text of its licence.\n" : `${text}\n`;
+  return text === "" ? "The package brings no text of its license.\n" : `${text}\n`;
 }
