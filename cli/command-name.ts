@@ -1,5 +1,5 @@
 import { relative } from "node:path";
-import { shellWord } from "../src/lib/shell-text.ts";
+import { shellWord } from "../src/lib/terminal-text.ts";
 
 /** How to call this executable from the current folder: `flagkeep` if the PATH finds it, else its relative path. */
 export function commandName(): string {

@@ -1,7 +1,7 @@
 /** Shell completion scripts, generated from the command tree so that they always match it. */
 
 import type { Command } from "commander";
-import { inSingleQuotes } from "../src/lib/shell-text.ts";
+import { inSingleQuotes } from "../src/lib/terminal-text.ts";
 
 export const shells = ["bash", "zsh", "fish"] as const;
 export type Shell = (typeof shells)[number];

@@ -4,7 +4,7 @@ import { accessSync, constants, mkdtempSync, rmdirSync, statSync } from "node:fs
 import { join } from "node:path";
 import type { Command } from "commander";
 import { AppError } from "../src/lib/errors.ts";
-import { shellWord } from "../src/lib/shell-text.ts";
+import { shellWord } from "../src/lib/terminal-text.ts";
 import { paths } from "../src/paths.ts";
 import { assertMetadataPresent } from "../src/serve/data-directory.ts";
 import { getDataDir } from "./settings.ts";

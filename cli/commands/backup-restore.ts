@@ -11,7 +11,7 @@ import { openSource } from "../../src/backup/source.ts";
 import { getEntries } from "../../src/backup/swap.ts";
 import { AppError } from "../../src/lib/errors.ts";
 import { NonNegativeInt, nullable, strictObject } from "../../src/lib/schema.ts";
-import { shellWord } from "../../src/lib/shell-text.ts";
+import { shellWord } from "../../src/lib/terminal-text.ts";
 import { acquireStoresLock } from "../../src/lock.ts";
 import { paths } from "../../src/paths.ts";
 import { fileName, print, printJson, run } from "../output.ts";

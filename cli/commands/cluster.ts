@@ -11,8 +11,8 @@ import {
 } from "../../src/cluster/loading.ts";
 import { postgresAddress } from "../../src/config/secrets.ts";
 import { AppError } from "../../src/lib/errors.ts";
-import { redactPostgresUrl } from "../../src/lib/postgres-address.ts";
 import { DateTime, NonNegativeInt, nullable, strictObject } from "../../src/lib/schema.ts";
+import { redactPostgresUrl } from "../../src/lib/store-urls.ts";
 import { withJson } from "../json-schema.ts";
 import { formatBytes, parseDuration, print, printJson, printTable, run } from "../output.ts";
 import { configFromOptions, withSettings, withUnusedDataDir } from "../settings.ts";

@@ -4,7 +4,7 @@ import { formatExplanation } from "../../src/flags/api/explanation-text.ts";
 import { explainDraft } from "../../src/flags/evaluation-context/draft.ts";
 import { ExplanationBody } from "../../src/flags/evaluation-context/explanation-shape.ts";
 import { findFlagByKey } from "../../src/flags/store/flag.ts";
-import { parseExactJson } from "../../src/lib/exact-json.ts";
+import { parseExactJson } from "../../src/lib/json/exact.ts";
 import type { Json, JsonObject } from "../../src/lib/json.ts";
 import { InvalidSettingError } from "../../src/lib/setting-types.ts";
 import { explainOneFlag } from "../../src/operations/flags.ts";

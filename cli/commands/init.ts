@@ -4,7 +4,7 @@ import { Initialized, initialize, isInitialized } from "../../src/accounts/initi
 import { openMetadata } from "../../src/accounts/metadata.ts";
 import { openPayloadKey } from "../../src/flags/store/payload-key.ts";
 import { strictObject } from "../../src/lib/schema.ts";
-import { shellWord } from "../../src/lib/shell-text.ts";
+import { shellWord } from "../../src/lib/terminal-text.ts";
 import { paths } from "../../src/paths.ts";
 import { assertNoEvents, openDataDirectory } from "../../src/serve/data-directory.ts";
 import { commandName } from "../command-name.ts";

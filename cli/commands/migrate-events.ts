@@ -3,9 +3,9 @@ import { Command } from "commander";
 import { eventsAddress } from "../../src/config/secrets.ts";
 import { setNativeFolder } from "../../src/events/duckdb/native-folder.ts";
 import { lanes } from "../../src/journal/segment.ts";
-import { parseClickHouseUrl } from "../../src/lib/clickhouse-address.ts";
 import { InvalidFieldError } from "../../src/lib/errors.ts";
 import { NonNegativeInt, strictObject } from "../../src/lib/schema.ts";
+import { parseClickHouseUrl } from "../../src/lib/store-urls.ts";
 import { DirectoryInUseError } from "../../src/lock.ts";
 import {
   clickhouseTarget,

@@ -1,7 +1,7 @@
 /** Runs operations on a server, over its API. */
 
 import { AppError, InvalidFieldError } from "../../src/lib/errors.ts";
-import { parseExactJson } from "../../src/lib/exact-json.ts";
+import { parseExactJson } from "../../src/lib/json/exact.ts";
 import { InvalidSettingError } from "../../src/lib/setting-types.ts";
 import {
   type Caller,

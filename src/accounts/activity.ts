@@ -5,8 +5,8 @@
  */
 
 import { and, desc, eq, gte, isNull, lt, sql } from "drizzle-orm";
+import { orderedUuid } from "../lib/ids.ts";
 import type { Json, JsonObject } from "../lib/json.ts";
-import { orderedUuid } from "../lib/uuid.ts";
 import type { MetadataTx, Reading } from "./db.ts";
 import { activity, user } from "./schema.ts";
 import { queueWebhooks } from "./webhooks/outbox.ts";

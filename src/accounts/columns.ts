@@ -1,7 +1,7 @@
 /** Kinds of columns of the metadata store. */
 
 import { customType, integer } from "drizzle-orm/sqlite-core";
-import { parseExactJson } from "../lib/exact-json.ts";
+import { parseExactJson } from "../lib/json/exact.ts";
 
 /** A time in milliseconds since 1970. */
 export const instant = (name: string) => integer(name, { mode: "timestamp_ms" });

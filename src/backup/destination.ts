@@ -6,7 +6,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import type { S3File } from "bun";
 import { syncFolder } from "../journal/disk.ts";
 import { onInterrupt } from "../lib/interrupt.ts";
-import { isFileLocation } from "../lib/s3-address.ts";
+import { isFileLocation } from "../lib/store-urls.ts";
 import { DestinationError } from "./errors.ts";
 import { HashedFile } from "./hashed-file.ts";
 import {

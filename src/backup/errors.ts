@@ -1,7 +1,7 @@
 /** Backup errors, each with advice for an operator. */
 
 import { AppError } from "../lib/errors.ts";
-import { shellWord } from "../lib/shell-text.ts";
+import { shellWord } from "../lib/terminal-text.ts";
 
 /** A part of a backup does not match its checksum or format. */
 export class BackupCorruptError extends AppError {

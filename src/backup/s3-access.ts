@@ -10,7 +10,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import type { S3Client } from "bun";
 import type { Config } from "../config/settings.ts";
-import { parseS3Url, type S3Address } from "../lib/s3-address.ts";
+import { parseS3Url, type S3Address } from "../lib/store-urls.ts";
 import { DestinationError } from "./errors.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;

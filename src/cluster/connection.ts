@@ -2,7 +2,7 @@
 
 import postgres, { type Sql, type TransactionSql } from "postgres";
 import { AppError, firstLine, OperatorActionError } from "../lib/errors.ts";
-import { type PostgresAddress, redactPostgresUrl } from "../lib/postgres-address.ts";
+import { type PostgresAddress, redactPostgresUrl } from "../lib/store-urls.ts";
 
 /** PostgreSQL is temporarily unavailable; retry later. */
 export class PostgresUnreachableError extends AppError {

@@ -1,7 +1,7 @@
 /** Which node loads events, pauses of loading, and the state of a cluster as PostgreSQL knows it. */
 
 import { AppError } from "../lib/errors.ts";
-import { type PostgresAddress, redactPostgresUrl } from "../lib/postgres-address.ts";
+import { type PostgresAddress, redactPostgresUrl } from "../lib/store-urls.ts";
 import type { Postgres } from "./connection.ts";
 import { nodeTimeoutMs } from "./nodes.ts";
 import { schemaVersion } from "./schema.ts";

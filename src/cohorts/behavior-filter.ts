@@ -1,8 +1,7 @@
 /** The condition of a cohort on performed events (contract: README "Behavioral cohorts"). Pure. */
 
 import { isJsonObject, type Json, type JsonObject, wholeNumber } from "../lib/json.ts";
-import { validateFilterValue } from "../lib/operator-values.ts";
-import type { OperatorName } from "../lib/operators.ts";
+import { type OperatorName, validateFilterValue } from "../lib/operators.ts";
 import { dayMs } from "../lib/time.ts";
 import { parseInstant } from "../lib/timestamp.ts";
 

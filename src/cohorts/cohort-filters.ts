@@ -1,10 +1,14 @@
 /** The schema of a cohort's definition (contract: management-api 6.2; flag-evaluation 13). Pure. */
 
 import { InvalidFieldError } from "../lib/errors.ts";
-import { exactProperty } from "../lib/exact-values.ts";
 import { isJsonObject, type Json, type JsonObject, wholeNumber } from "../lib/json.ts";
-import { type NoteMisfit, validateFilterValue } from "../lib/operator-values.ts";
-import { formatFilterValue, normalizeOperator } from "../lib/operators.ts";
+import {
+  exactProperty,
+  formatFilterValue,
+  type NoteMisfit,
+  normalizeOperator,
+  validateFilterValue,
+} from "../lib/operators.ts";
 import { readBehavior } from "./behavior-filter.ts";
 
 const leafTypes = new Set(["person", "cohort", "behavioral"]);

@@ -7,7 +7,7 @@ import type { Metadata } from "../accounts/metadata.ts";
 import { cohort, flag } from "../accounts/schema.ts";
 import { InvalidFieldError, NotFoundError } from "../lib/errors.ts";
 import type { Json, JsonObject } from "../lib/json.ts";
-import type { NoteMisfit } from "../lib/operator-values.ts";
+import type { NoteMisfit } from "../lib/operators.ts";
 import { checkedCohortFilters, cohortIdsIn, hasBehavioralFilters, hasConditions } from "./cohort-filters.ts";
 
 export interface Cohort {

@@ -1,10 +1,9 @@
 /** Secrets read from files: passwords of external stores, and the metrics token. */
 
 import { readFileSync } from "node:fs";
-import type { ClickHouseAddress } from "../lib/clickhouse-address.ts";
 import { firstLine } from "../lib/errors.ts";
-import type { PostgresAddress } from "../lib/postgres-address.ts";
 import { InvalidSettingError } from "../lib/setting-types.ts";
+import type { ClickHouseAddress, PostgresAddress } from "../lib/store-urls.ts";
 import type { Config } from "./settings.ts";
 
 /**

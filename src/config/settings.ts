@@ -1,7 +1,6 @@
 /** All settings: flag, environment variable, default, unit, help text and validation. */
 
 import { availableParallelism } from "node:os";
-import { isFileLocation } from "../lib/s3-address.ts";
 import {
   bytes,
   cidrList,
@@ -18,6 +17,7 @@ import {
   string,
   url,
 } from "../lib/setting-types.ts";
+import { isFileLocation } from "../lib/store-urls.ts";
 
 /** Most HTTP workers that start by default. */
 const workersMax = 8;

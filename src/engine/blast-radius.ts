@@ -11,7 +11,7 @@ import type { CompiledCohorts } from "../flags/evaluate/cohorts.ts";
 import { compileSubjectFilter, type SubjectFilter } from "../flags/evaluate/person-filter.ts";
 import { sourceOfInitial } from "../flags/evaluate/person-view.ts";
 import type { BlastRadius } from "../flags/rules/blast-radius.ts";
-import { parseExactJson } from "../lib/exact-json.ts";
+import { parseExactJson } from "../lib/json/exact.ts";
 import type { Json, JsonObject } from "../lib/json.ts";
 import { listGroups } from "../persons/groups.ts";
 import type { PeopleDb } from "../persons/open.ts";

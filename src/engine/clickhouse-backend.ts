@@ -17,7 +17,7 @@ import type { MaterializedProperty } from "../events/duckdb/property-columns.ts"
 import { MaterializationPolicy, materializationRules } from "../events/materialized-columns.ts";
 import { StatementRejectedError } from "../events/query/errors.ts";
 import type { PropertyLocation } from "../events/sql-dialect.ts";
-import type { ClickHouseAddress } from "../lib/clickhouse-address.ts";
+import type { ClickHouseAddress } from "../lib/store-urls.ts";
 import { ExternalEvents } from "../persons/external-events.ts";
 import type { PeopleDb } from "../persons/open.ts";
 import type { EventBackend, PersonCopies } from "./backend.ts";

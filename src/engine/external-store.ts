@@ -2,7 +2,7 @@
 
 import { LeaseLostError } from "../cluster/lease.ts";
 import { webProperties } from "../events/web/property-columns.ts";
-import type { ClickHouseAddress } from "../lib/clickhouse-address.ts";
+import type { ClickHouseAddress } from "../lib/store-urls.ts";
 import { paths } from "../paths.ts";
 import { assertExternalEvents } from "../persons/external-events.ts";
 import { openPeople } from "../persons/open.ts";

@@ -6,9 +6,8 @@
 
 import type { MaterializedProperty } from "../events/duckdb/property-columns.ts";
 import type { Lane, SealedSegment } from "../journal/segment.ts";
-import type { ClickHouseAddress } from "../lib/clickhouse-address.ts";
 import type { EngineMemory } from "../lib/memory-budget.ts";
-import type { PostgresAddress } from "../lib/postgres-address.ts";
+import type { ClickHouseAddress, PostgresAddress } from "../lib/store-urls.ts";
 import type { SpikeSignal } from "../persons/spikes/detector.ts";
 import type { ProjectUsage } from "./pipeline/flag-usage.ts";
 import type { AppliedBatch, Pause } from "./pipeline/pipeline.ts";

@@ -14,7 +14,6 @@ import { webProperties } from "../events/web/property-columns.ts";
 import { SegmentArchive } from "../journal/archive-writer.ts";
 import { loadableBytes, systemDisk } from "../journal/disk.ts";
 import { getBatch, type JournalBatch, type SegmentBatch } from "../journal/reader.ts";
-import type { ClickHouseAddress } from "../lib/clickhouse-address.ts";
 import { firstLine } from "../lib/errors.ts";
 import {
   defaultBatchBytes,
@@ -25,6 +24,7 @@ import {
 } from "../lib/memory-budget.ts";
 import { PeriodicTasks } from "../lib/periodic-tasks.ts";
 import { lowerProcessPriority } from "../lib/priority.ts";
+import type { ClickHouseAddress } from "../lib/store-urls.ts";
 import { nowMicros } from "../lib/time.ts";
 import { acquireEngineLock } from "../lock.ts";
 import { paths } from "../paths.ts";

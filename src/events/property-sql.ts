@@ -4,8 +4,7 @@
  */
 
 import type { Json, JsonObject } from "../lib/json.ts";
-import { fitsOperator } from "../lib/operator-values.ts";
-import { isKnownOperator } from "../lib/operators.ts";
+import { fitsOperator, isKnownOperator } from "../lib/operators.ts";
 import { compilePattern } from "../lib/regex.ts";
 import { looseStringAt, type PropertyLocation, type SqlDialect, stringAt, toJson } from "./sql-dialect.ts";
 

@@ -1,6 +1,6 @@
 /** Serializes a page of events as JSON; properties are passed through as received. */
 
-import { parseExactJson } from "../lib/exact-json.ts";
+import { parseExactJson } from "../lib/json/exact.ts";
 import { isoFromMicros } from "../lib/time.ts";
 import { getGroups } from "../persons/identity/operations.ts";
 import { parseElementsChain } from "./autocapture-elements.ts";

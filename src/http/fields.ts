@@ -9,10 +9,10 @@
 import type { Static, TObject } from "@sinclair/typebox";
 import { microsToApiTime } from "../lib/api-time.ts";
 import { InvalidFieldError } from "../lib/errors.ts";
-import { formatNumber } from "../lib/exact-json.ts";
+import { canonicalUuid } from "../lib/ids.ts";
+import { formatNumber } from "../lib/json/exact.ts";
 import { isJsonObject, typeName } from "../lib/json.ts";
 import { isRepresentable, parseInstant } from "../lib/timestamp.ts";
-import { canonicalUuid } from "../lib/uuid.ts";
 
 /** The supported parts of a JSON schema. */
 interface Shape {

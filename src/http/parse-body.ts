@@ -1,8 +1,8 @@
 /** Parses the body of a management request: JSON, a form or an upload. */
 
-import { parseExactJson } from "../lib/exact-json.ts";
+import { parseExactJson } from "../lib/json/exact.ts";
+import { checkJson, type JsonLimits, parserMessage } from "../lib/json/limits.ts";
 import { parseError, unsupportedMediaType } from "./http-error.ts";
-import { checkJson, type JsonLimits, parserMessage } from "./json.ts";
 
 /** Less nesting than for events: conditions of flags and cohorts are stored and read recursively. */
 const jsonLimits: JsonLimits = { levels: 200, containers: 100_000 };

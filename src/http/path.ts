@@ -1,6 +1,6 @@
 /** Path parameters. */
 
-import { canonicalUuid } from "../lib/uuid.ts";
+import { canonicalUuid } from "../lib/ids.ts";
 
 /** Parses a path parameter as a positive integer; invalid values match no record. */
 export function readId(params: Record<string, string | undefined>, name: string): number {

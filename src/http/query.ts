@@ -2,8 +2,7 @@
 
 import { InvalidFieldError } from "../lib/errors.ts";
 import { isJsonObject, type JsonObject } from "../lib/json.ts";
-import { validateFilterValue } from "../lib/operator-values.ts";
-import { normalizeOperator } from "../lib/operators.ts";
+import { normalizeOperator, validateFilterValue } from "../lib/operators.ts";
 import { isRepresentable, parseInstant } from "../lib/timestamp.ts";
 
 /** The last value of a repeated parameter counts (contract: management-api 5.1). */

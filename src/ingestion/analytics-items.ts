@@ -1,6 +1,6 @@
 /** Events of the newer capture protocol: transport options per event, and the result per event. */
 
-import { sanitizeJson } from "../lib/unicode.ts";
+import { sanitizeJson } from "../lib/json/canonical.ts";
 import type { RawItem } from "./item-table.ts";
 import type { ItemOptions } from "./normalize.ts";
 import type { Outcome } from "./outcome.ts";

@@ -3,7 +3,7 @@
  * of newer ones: `a.button:attr__href="/x"text="Go"nth-child="1"nth-of-type="2";div:…`.
  */
 
-import { sanitizeString } from "../lib/unicode.ts";
+import { sanitizeString } from "../lib/json/canonical.ts";
 
 const textLengthMax = 400;
 const hrefLengthMax = 2048;

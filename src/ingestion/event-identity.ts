@@ -1,8 +1,8 @@
 /** Determines an event's name and distinct ID. Pure. Source: contract, ingestion 5.3, 7.1, 7.2; decisions 4, 21. */
 
-import { sanitizeString } from "../lib/unicode.ts";
+import { sanitizeString } from "../lib/json/canonical.ts";
+import { memberSource } from "../lib/json/spans.ts";
 import type { RawItem } from "./item-table.ts";
-import { memberSource } from "./json-scanner.ts";
 
 /**
  * The stored name, of any length, numbers in the client's spelling.

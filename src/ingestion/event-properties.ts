@@ -6,10 +6,10 @@
  */
 
 import type { PersonMode } from "../journal/entry.ts";
-import { canonicalUuid } from "../lib/uuid.ts";
+import { canonicalUuid } from "../lib/ids.ts";
+import { memberSource } from "../lib/json/spans.ts";
 import { addNamesOfElements } from "./elements-chain.ts";
 import type { RawItem } from "./item-table.ts";
-import { memberSource } from "./json-scanner.ts";
 import {
   countWrittenMembers,
   editedObject,

@@ -1,6 +1,6 @@
 /** Records the positions of a request's items in its text. */
 
-import { type JsonCounts, memberSpan } from "./json-scanner.ts";
+import { type JsonCounts, memberSpan } from "../lib/json/spans.ts";
 
 /** One event as sent: its parsed value, and its position in the text of the request. */
 export interface RawItem {

@@ -6,9 +6,9 @@
  */
 
 import type { CanonicalEvent, PersonMode } from "../journal/entry.ts";
+import { canonicalUuid } from "../lib/ids.ts";
+import { sanitizeJson } from "../lib/json/canonical.ts";
 import { isoFromMicros } from "../lib/time.ts";
-import { sanitizeJson } from "../lib/unicode.ts";
-import { canonicalUuid } from "../lib/uuid.ts";
 import { sentChain } from "./elements-chain.ts";
 import { distinctId, eventName } from "./event-identity.ts";
 import { type AddedMembers, serializeProperties } from "./event-properties.ts";

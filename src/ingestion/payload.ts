@@ -6,8 +6,7 @@
  */
 
 import { InvalidItem, InvalidPayloadError, PayloadTooComplexError } from "../http/decode/errors.ts";
-import { JsonTooComplexError, NestingTooDeepError, parseJson, parserMessage } from "../http/json.ts";
-import { ItemTable, type RawItem } from "./item-table.ts";
+import { JsonTooComplexError, NestingTooDeepError, parseJson, parserMessage } from "../lib/json/limits.ts";
 import {
   endOfValue,
   hasName,
@@ -16,7 +15,8 @@ import {
   nextMember,
   nextValueStart,
   skipSpace,
-} from "./json-scanner.ts";
+} from "../lib/json/spans.ts";
+import { ItemTable, type RawItem } from "./item-table.ts";
 
 const openBracket = 91;
 const closeBracket = 93;

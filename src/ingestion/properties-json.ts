@@ -3,8 +3,8 @@
  * integers and `12.0`.
  */
 
-import { rewrittenJson } from "../lib/exact-json.ts";
-import { sanitizeJson } from "../lib/unicode.ts";
+import { sanitizeJson } from "../lib/json/canonical.ts";
+import { rewrittenJson } from "../lib/json/exact.ts";
 import {
   countMembers,
   endOfValue,
@@ -13,7 +13,7 @@ import {
   memberSpan,
   nextMember,
   skipSpace,
-} from "./json-scanner.ts";
+} from "../lib/json/spans.ts";
 
 const comma = 44;
 

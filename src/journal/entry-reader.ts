@@ -3,7 +3,7 @@
  * memory, so never hold those of many events. Lines not in the form of `EntryWriter` are parsed as a whole.
  */
 
-import { hasSurrogateEscape, sanitizeJson } from "../lib/unicode.ts";
+import { hasSurrogateEscape, sanitizeJson } from "../lib/json/canonical.ts";
 import {
   type Entry,
   EntryWriter,

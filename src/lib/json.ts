@@ -4,7 +4,7 @@
  * Every function accepts any value and never throws: bad data must not stop an evaluation.
  */
 
-import { formatNumber } from "./exact-json.ts";
+import { formatNumber } from "./json/exact.ts";
 
 export type Json = null | boolean | number | string | Json[] | JsonObject;
 export interface JsonObject {
@@ -120,14 +120,12 @@ function isAscii(text: string): boolean {
   return true;
 }
 
-/** Whether arrays and objects are nested in more than so many levels. */
-export function isDeeperThan(value: Json, levels: number): boolean {
-  const open: [Json, number][] = [[value, 0]];
-  for (let next = open.pop(); next !== undefined; next = open.pop()) {
-    const [node, depth] = next;
-    if (typeof node !== "object" || node === null) continue;
-    if (depth >= levels) return true;
-    for (const member of Object.values(node)) open.push([member as Json, depth + 1]);
+/** Whether arrays and objects are nested in more levels. It descends no deeper than these. */
+export function isDeeperThan(value: unknown, levels: number): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  if (levels === 0) return true;
+  for (const member of Object.values(value)) {
+    if (isDeeperThan(member, levels - 1)) return true;
   }
   return false;
 }

@@ -2,9 +2,8 @@
 
 import { Cron } from "croner";
 import ipaddr from "ipaddr.js";
-import { parseClickHouseUrl } from "./clickhouse-address.ts";
 import { AppError } from "./errors.ts";
-import { parsePostgresUrl } from "./postgres-address.ts";
+import { parseClickHouseUrl, parsePostgresUrl } from "./store-urls.ts";
 
 /** A setting has an invalid value. */
 export class InvalidSettingError extends AppError {

@@ -1,5 +1,6 @@
 /**
- * Escapes text from clients for terminals and log lines, so that it can neither control the terminal nor forge lines.
+ * Escapes text from clients for terminals and log lines, so that it can neither control the terminal nor forge lines,
+ * and quotes shell words in commands that users copy.
  */
 
 /** Replaces every control character except tab and line feed with a visible symbol. */
@@ -10,4 +11,14 @@ export function harmless(text: string): string {
 /** Like `harmless`, but on a single line. */
 export function inOneLine(text: string): string {
   return harmless(text).replace(/[\t\n\u2028\u2029]/g, "\ufffd");
+}
+
+/** The text as one shell word; unquoted if the shell would not change it. */
+export function shellWord(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : inSingleQuotes(text);
+}
+
+/** In single quotes, for any content. */
+export function inSingleQuotes(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -23,8 +23,8 @@ import {
 import { duckdbSql, type EventSql } from "../events/sql-dialect.ts";
 import type { EventStore } from "../events/store.ts";
 import { type Lane, lanes } from "../journal/segment.ts";
-import type { ClickHouseAddress } from "../lib/clickhouse-address.ts";
 import { AppError } from "../lib/errors.ts";
+import type { ClickHouseAddress } from "../lib/store-urls.ts";
 import { acquireStoresLock } from "../lock.ts";
 import { paths } from "../paths.ts";
 import { ExternalEvents, useExternalStore, useLocalStore } from "../persons/external-events.ts";

@@ -2,7 +2,7 @@
 
 import { readLastBackup } from "../backup/last-backup.ts";
 import { isCorruptSqlite } from "../lib/errors.ts";
-import { shellWord } from "../lib/shell-text.ts";
+import { shellWord } from "../lib/terminal-text.ts";
 import type { CorruptFile } from "./sqlite-check.ts";
 
 /**

@@ -4,7 +4,7 @@
  */
 
 import type { JournalItem } from "../journal/entry.ts";
-import { formatNumber } from "../lib/exact-json.ts";
+import { formatNumber } from "../lib/json/exact.ts";
 import { isJsonObject } from "../lib/json.ts";
 import { microsPerDay } from "../lib/time.ts";
 import { type Members, ParsedMembers, type ValueNumbers, valueNumbersMax } from "../scan/members.ts";

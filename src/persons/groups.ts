@@ -1,7 +1,7 @@
 /** Reads group types and groups. */
 
 import { and, asc, desc, eq, inArray, lt, or, sql } from "drizzle-orm";
-import { parseExactJson } from "../lib/exact-json.ts";
+import { parseExactJson } from "../lib/json/exact.ts";
 import type { PeopleDb } from "./open.ts";
 import { fittingCount } from "./person.ts";
 import { groupType, projectGroup } from "./schema.ts";

@@ -1,10 +1,9 @@
 /** Encoding of properties and their write times in the columns of a row. */
 
 import type { Database } from "bun:sqlite";
-import { canonicalJson } from "../lib/canonical-json.ts";
-import { parseExactJson } from "../lib/exact-json.ts";
-import { intern } from "../lib/string-interner.ts";
-import { sanitizeJson } from "../lib/unicode.ts";
+import { intern } from "../lib/bounded-cache.ts";
+import { canonicalJson, sanitizeJson } from "../lib/json/canonical.ts";
+import { parseExactJson } from "../lib/json/exact.ts";
 import { PropertyNames } from "./identity/property-names.ts";
 import { PropertyState, type PropertyStateData } from "./identity/property-state.ts";
 import { isCompact, readProperties } from "./property-key-sets.ts";

@@ -5,7 +5,7 @@
 
 import type { Database } from "bun:sqlite";
 import { BoundedCache } from "../lib/bounded-cache.ts";
-import { parseExactJson } from "../lib/exact-json.ts";
+import { parseExactJson } from "../lib/json/exact.ts";
 import { PropertyNames } from "./identity/property-names.ts";
 import type { PropertyStateData } from "./identity/property-state.ts";
 

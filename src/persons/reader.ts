@@ -2,7 +2,7 @@
 
 import { and, asc, eq, gt, sql } from "drizzle-orm";
 import type { Lane } from "../journal/segment.ts";
-import { parseExactJson } from "../lib/exact-json.ts";
+import { parseExactJson } from "../lib/json/exact.ts";
 import type { PeopleDb } from "./open.ts";
 import { fittingCount, type Person, type PersonJson } from "./person.ts";
 import { propertiesJson } from "./property-key-sets.ts";

@@ -1,6 +1,6 @@
 /** Rows of persons that the event store replicates. */
 
-import { sanitizeJson } from "../lib/unicode.ts";
+import { sanitizeJson } from "../lib/json/canonical.ts";
 import type { PeopleChange } from "./changes.ts";
 import type { PeopleDb } from "./open.ts";
 import { isCompact, propertiesJson } from "./property-key-sets.ts";

@@ -1,7 +1,7 @@
 /** Drizzle schema of `people.sqlite`; `migrations/` creates the tables and documents the columns. */
 
 import { blob, customType, integer, primaryKey, real, sqliteTable, text } from "drizzle-orm/sqlite-core";
-import { parseExactJson } from "../lib/exact-json.ts";
+import { parseExactJson } from "../lib/json/exact.ts";
 
 /** JSON object with exact large integers. */
 const exactJson = customType<{ data: Record<string, unknown>; driverData: string }>({

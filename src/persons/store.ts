@@ -7,9 +7,9 @@
 import { eq } from "drizzle-orm";
 import { type JournalEvent, type JournalItem, type JournalNote, noteCount } from "../journal/entry.ts";
 import type { Lane } from "../journal/segment.ts";
+import { sanitizeString } from "../lib/json/canonical.ts";
 import { tx } from "../lib/sqlite/open.ts";
 import { microsPerDay } from "../lib/time.ts";
-import { sanitizeString } from "../lib/unicode.ts";
 import type { DuplicateCount, IdentityStep, IdentityStore, PeopleBatch, PlannedEvent } from "./batch.ts";
 import { BatchState } from "./batch-state.ts";
 import { writeState } from "./batch-write.ts";

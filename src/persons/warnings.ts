@@ -1,7 +1,7 @@
 /** Ingestion warnings: exact counts per hour, type and subject, with the details of the first one. */
 
 import { and, desc, eq, getTableColumns, inArray, lt } from "drizzle-orm";
-import { toJsonString } from "../lib/canonical-json.ts";
+import { toJsonString } from "../lib/json/canonical.ts";
 import type { Warning } from "./identity/ingestion-warning.ts";
 import type { PeopleDb } from "./open.ts";
 import { ingestionWarning } from "./schema.ts";

@@ -1,7 +1,7 @@
 /** Client of an `RpcServer` in the working directory. */
 
 import { AppError } from "../lib/errors.ts";
-import { parseExactJson } from "../lib/exact-json.ts";
+import { parseExactJson } from "../lib/json/exact.ts";
 import { bytesType, failedStatus, metaHeader, RpcUpload } from "./server.ts";
 
 /** The call failed on the other side. */

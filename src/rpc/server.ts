@@ -8,7 +8,7 @@ import { chmodSync, rmSync } from "node:fs";
 import type { Server } from "bun";
 import { isClientDisconnected, withAbortSignal } from "../lib/client-abort.ts";
 import { AppError } from "../lib/errors.ts";
-import { parseExactJson } from "../lib/exact-json.ts";
+import { parseExactJson } from "../lib/json/exact.ts";
 
 /** A request with a binary body. */
 export class RpcUpload {

@@ -3,9 +3,9 @@
  * are never parsed into values.
  */
 
-import { canonicalJson } from "../lib/canonical-json.ts";
-import { formatNumber, parseExactJson } from "../lib/exact-json.ts";
-import { intern } from "../lib/string-interner.ts";
+import { intern } from "../lib/bounded-cache.ts";
+import { canonicalJson } from "../lib/json/canonical.ts";
+import { formatNumber, parseExactJson } from "../lib/json/exact.ts";
 import { aligned, inputAddress, tailBytes, WasmInstance } from "./instance.ts";
 
 export type JsonKind = "string" | "number" | "boolean" | "null" | "object";

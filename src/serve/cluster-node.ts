@@ -29,7 +29,7 @@ import type { Config } from "../config/settings.ts";
 import { newPayloadKey, readPayloadKey, writePayloadKey } from "../flags/store/payload-key.ts";
 import type { SharedState } from "../http/edge-deps.ts";
 import { PeriodicTasks } from "../lib/periodic-tasks.ts";
-import { type PostgresAddress, redactPostgresUrl } from "../lib/postgres-address.ts";
+import { type PostgresAddress, redactPostgresUrl } from "../lib/store-urls.ts";
 import { acquireEngineLock } from "../lock.ts";
 import type { Log } from "../log.ts";
 import type { Status } from "../operate/status-schema.ts";

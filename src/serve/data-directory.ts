@@ -7,7 +7,7 @@ import { engineSocketName } from "../engine/messages.ts";
 import { listArchive } from "../journal/archive.ts";
 import { firstOfFileName, lanes } from "../journal/segment.ts";
 import { AppError } from "../lib/errors.ts";
-import { shellWord } from "../lib/shell-text.ts";
+import { shellWord } from "../lib/terminal-text.ts";
 import { acquireLock, type Lock } from "../lock.ts";
 import { paths } from "../paths.ts";
 import { controlSocketName } from "../rpc/control.ts";

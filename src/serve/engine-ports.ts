@@ -25,7 +25,6 @@ import { findFlag } from "../flags/store/flag.ts";
 import type { FlagSets } from "../flags/store/flag-sets.ts";
 import { InvalidFieldError, NotFoundError } from "../lib/errors.ts";
 import type { JsonObject } from "../lib/json.ts";
-import { readLines } from "../lib/lines.ts";
 import type { PersonFinder } from "../persons/api/person-pages.ts";
 import { cohortMembersPage, countCohortMembers } from "../persons/cohort-members.ts";
 import type { PeopleDb } from "../persons/open.ts";
@@ -237,4 +236,16 @@ export class EngineAdapters
       now: (this.deps.now?.() ?? new Date()).getTime(),
     };
   }
+}
+
+/** Lines without their breaks; a last line may have none. Stopping early cancels the stream. */
+export async function* readLines(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
+  const decoder = new TextDecoder();
+  let rest = "";
+  for await (const bytes of body) {
+    const lines = (rest + decoder.decode(bytes, { stream: true })).split("\n");
+    rest = lines.pop()!;
+    yield* lines;
+  }
+  if (rest !== "") yield rest;
 }

@@ -7,9 +7,8 @@ import { backupArguments, creationArguments } from "../backup/schedule.ts";
 import { withBackupLock } from "../backup/work-folder.ts";
 import { backupDestination } from "../config/read.ts";
 import { type Config, environmentName } from "../config/settings.ts";
-import { clickHouseUrl } from "../lib/clickhouse-address.ts";
-import { postgresUrl } from "../lib/postgres-address.ts";
-import { shellWord } from "../lib/shell-text.ts";
+import { clickHouseUrl, postgresUrl } from "../lib/store-urls.ts";
+import { shellWord } from "../lib/terminal-text.ts";
 import type { InstanceDeps } from "../operate/api/instance.ts";
 import { Jobs, toJson } from "../operate/jobs.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { parsePostgresUrl, postgresUrl, redactPostgresUrl } from "../../src/lib/postgres-address.ts";
+import { parsePostgresUrl, postgresUrl, redactPostgresUrl } from "../../src/lib/store-urls.ts";
 
 test("several hosts, a password with signs in it, ports and names as they are usual", () => {
   const parsed = parsePostgresUrl("postgresql://me:s3cr%2Ft@pg1,pg2:6432,[::1]:7000/flags?sslmode=require")!;

@@ -11,7 +11,7 @@ import { StoreReplica } from "../../src/cluster/store-replica.ts";
 import { SharedPeople } from "../../src/engine/cluster-persons.ts";
 import type { JournalBatch } from "../../src/journal/reader.ts";
 import type { Lane } from "../../src/journal/segment.ts";
-import { parsePostgresUrl } from "../../src/lib/postgres-address.ts";
+import { parsePostgresUrl } from "../../src/lib/store-urls.ts";
 import { openPeople, peopleStore } from "../../src/persons/open.ts";
 import { PeopleStore } from "../../src/persons/store.ts";
 import { type JournalUnderTest, journalConformance } from "../journal/journal-conformance.ts";

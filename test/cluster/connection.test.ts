@@ -4,7 +4,7 @@ import { expect } from "bun:test";
 import { Postgres } from "../../src/cluster/connection.ts";
 import { acquireLease, renewLease } from "../../src/cluster/lease.ts";
 import { migratePostgres } from "../../src/cluster/schema.ts";
-import { parsePostgresUrl } from "../../src/lib/postgres-address.ts";
+import { parsePostgresUrl } from "../../src/lib/store-urls.ts";
 import { assertPatched } from "../support/mended-client.ts";
 import { startPostgres, testWithPostgres } from "../support/postgres.ts";
 

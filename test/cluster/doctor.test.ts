@@ -3,7 +3,7 @@
 import { expect } from "bun:test";
 import { Postgres } from "../../src/cluster/connection.ts";
 import { migratePostgres } from "../../src/cluster/schema.ts";
-import { parsePostgresUrl } from "../../src/lib/postgres-address.ts";
+import { parsePostgresUrl } from "../../src/lib/store-urls.ts";
 import { checkPostgres } from "../../src/operate/doctor/postgres.ts";
 import { startPostgres, testWithPostgres } from "../support/postgres.ts";
 

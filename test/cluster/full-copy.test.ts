@@ -7,7 +7,7 @@ import { markMirrored } from "../../src/cluster/commits.ts";
 import { Postgres } from "../../src/cluster/connection.ts";
 import { migratePostgres } from "../../src/cluster/schema.ts";
 import { type ReplicatedStore, StoreReplica } from "../../src/cluster/store-replica.ts";
-import { parsePostgresUrl } from "../../src/lib/postgres-address.ts";
+import { parsePostgresUrl } from "../../src/lib/store-urls.ts";
 import { hasPostgres, startPostgres, type TestPostgres, testWithPostgres } from "../support/postgres.ts";
 import { temporaryFolder } from "../support/server.ts";
 

@@ -13,7 +13,7 @@ import { createFlag, updateFlag } from "../../src/flags/store/flag-writes.ts";
 import { payloadCipher } from "../../src/flags/store/payload-cipher.ts";
 import { newPayloadKey } from "../../src/flags/store/payload-key.ts";
 import { toHttpError } from "../../src/http/error-mapping.ts";
-import { parsePostgresUrl } from "../../src/lib/postgres-address.ts";
+import { parsePostgresUrl } from "../../src/lib/store-urls.ts";
 import { hasPostgres, startPostgres, type TestPostgres, testWithPostgres } from "../support/postgres.ts";
 import { temporaryFolder } from "../support/server.ts";
 

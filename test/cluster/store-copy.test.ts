@@ -10,7 +10,7 @@ import { acquireLease, LeaseLostError } from "../../src/cluster/lease.ts";
 import { isReplica } from "../../src/cluster/replica-marker.ts";
 import { migratePostgres } from "../../src/cluster/schema.ts";
 import { type ReplicatedStore, StoreReplica } from "../../src/cluster/store-replica.ts";
-import { parsePostgresUrl } from "../../src/lib/postgres-address.ts";
+import { parsePostgresUrl } from "../../src/lib/store-urls.ts";
 import { hasPostgres, startPostgres, type TestPostgres, testWithPostgres } from "../support/postgres.ts";
 import { temporaryFolder } from "../support/server.ts";
 import { expectWithin } from "../support/times.ts";

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import type { Server, Subprocess } from "bun";
 import { parse, parseAllDocuments } from "yaml";
 import { readConfig, unknownVariables } from "../../src/config/read.ts";
-import { parseClickHouseUrl } from "../../src/lib/clickhouse-address.ts";
+import { parseClickHouseUrl } from "../../src/lib/store-urls.ts";
 import { freePort } from "../support/ports.ts";
 import { ServerProcess, temporaryFolder, until } from "../support/server.ts";
 import { installedProgram, testWhen } from "../support/skipped.ts";

@@ -11,7 +11,7 @@ import {
   nextMember,
   nextValueStart,
   skipSpace,
-} from "../../src/ingestion/json-scanner.ts";
+} from "../../src/lib/json/spans.ts";
 
 const tally = (): JsonCounts => ({ members: 0, deepest: 0 });
 

@@ -1,6 +1,6 @@
 import { heapStats } from "bun:jsc";
 import { expect, test } from "bun:test";
-import { intern } from "../../src/lib/string-interner.ts";
+import { intern } from "../../src/lib/bounded-cache.ts";
 
 /** A text of its own each time. */
 const made = (value: unknown) => Buffer.from(JSON.stringify(value)).toString();

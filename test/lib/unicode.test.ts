@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { hasSurrogateEscape, sanitizeJson, sanitizeString } from "../../src/lib/unicode.ts";
+import { hasSurrogateEscape, sanitizeJson, sanitizeString } from "../../src/lib/json/canonical.ts";
 
 describe("halves of surrogate pairs in JSON text become U+FFFD, and nothing else changes", () => {
   for (const [json, expected] of [

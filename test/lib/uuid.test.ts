@@ -1,7 +1,7 @@
 /** UUIDs that sort in the order in which they were made. */
 
 import { expect, test } from "bun:test";
-import { orderedUuid } from "../../src/lib/uuid.ts";
+import { orderedUuid } from "../../src/lib/ids.ts";
 
 test("ids of one millisecond sort in their order, whatever is made for other times in between", () => {
   const time = new Date("2026-03-01T12:00:00Z");

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { keptNumber } from "../../src/lib/exact-json.ts";
+import { keptNumber } from "../../src/lib/json/exact.ts";
 import {
   findGroup,
   findGroups,

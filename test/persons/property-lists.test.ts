@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
-import { canonicalJson } from "../../src/lib/canonical-json.ts";
+import { canonicalJson } from "../../src/lib/json/canonical.ts";
 import { PropertyNames } from "../../src/persons/identity/property-names.ts";
 import { openPeople } from "../../src/persons/open.ts";
 import {

@@ -3,7 +3,7 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import type { JournalEvent, JournalItem } from "../../src/journal/entry.ts";
-import { parseExactJson } from "../../src/lib/exact-json.ts";
+import { parseExactJson } from "../../src/lib/json/exact.ts";
 import { listWarnings } from "../../src/persons/warnings.ts";
 import { MemberScanner, ParsedMembers } from "../../src/scan/members.ts";
 import { event, TestPeople } from "./support.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { canonicalJson } from "../../src/lib/canonical-json.ts";
-import { parseExactJson } from "../../src/lib/exact-json.ts";
+import { canonicalJson } from "../../src/lib/json/canonical.ts";
+import { parseExactJson } from "../../src/lib/json/exact.ts";
 import {
   MemberScanner,
   type Members,

@@ -9,7 +9,7 @@ import { clickhouseSql } from "../../src/events/clickhouse/sql-dialect.ts";
 import { ClickHouseStore } from "../../src/events/clickhouse/store.ts";
 import type { EventSql } from "../../src/events/sql-dialect.ts";
 import { decodeEntries } from "../../src/journal/entry-reader.ts";
-import { parseClickHouseUrl } from "../../src/lib/clickhouse-address.ts";
+import { parseClickHouseUrl } from "../../src/lib/store-urls.ts";
 import { ExternalEvents } from "../../src/persons/external-events.ts";
 import { openPeople, type PeopleDb } from "../../src/persons/open.ts";
 import type { TestClickHouse } from "./clickhouse.ts";

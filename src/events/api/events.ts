@@ -22,7 +22,7 @@ import {
   uuid,
 } from "../../http/schemas.ts";
 import { InvalidFieldError } from "../../lib/errors.ts";
-import { canonicalUuid } from "../../lib/uuid.ts";
+import { canonicalUuid } from "../../lib/ids.ts";
 import {
   type ComputedMember,
   computedMembers,

@@ -13,8 +13,8 @@ import {
   createClient,
   type Row,
 } from "@clickhouse/client";
-import { type ClickHouseAddress, redactUrl } from "../../lib/clickhouse-address.ts";
 import { AppError, firstLine } from "../../lib/errors.ts";
+import { type ClickHouseAddress, redactUrl } from "../../lib/store-urls.ts";
 
 /** The server did not respond completely, or is temporarily unable to; the statement may have been executed. */
 export class ClickHouseUnreachableError extends AppError {

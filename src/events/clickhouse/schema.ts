@@ -3,9 +3,9 @@
  * cluster, events are sharded by distinct ID, and replicas of persons are on every node, so that joins are local.
  */
 
-import type { ClickHouseAddress } from "../../lib/clickhouse-address.ts";
 import { OperatorActionError } from "../../lib/errors.ts";
 import { NewerDataVersionError } from "../../lib/sqlite/migrate.ts";
+import type { ClickHouseAddress } from "../../lib/store-urls.ts";
 import type { ClickHouseConnection } from "./connection.ts";
 
 /** Parameters of the statements. */

@@ -1,9 +1,9 @@
 /** Opens the event store in ClickHouse: migrates its tables and verifies that it belongs to this data directory. */
 
 import { type Lane, lanes } from "../../journal/segment.ts";
-import { type ClickHouseAddress, redactUrl } from "../../lib/clickhouse-address.ts";
 import { OperatorActionError } from "../../lib/errors.ts";
 import { NewerDataVersionError } from "../../lib/sqlite/migrate.ts";
+import { type ClickHouseAddress, redactUrl } from "../../lib/store-urls.ts";
 import type { ExternalEvents } from "../../persons/external-events.ts";
 import { ClickHouseConnection, ClickHouseUnreachableError } from "./connection.ts";
 import { migrateClickHouse } from "./schema.ts";

@@ -1,7 +1,7 @@
 /** The documented views as SQL over the event store, restricted to one project. */
 
 import type { DuckDBConnection } from "@duckdb/node-api";
-import { sanitizeJson } from "../../lib/unicode.ts";
+import { sanitizeJson } from "../../lib/json/canonical.ts";
 import { findPropertyType } from "../../persons/event-definitions.ts";
 import type { PeopleDb } from "../../persons/open.ts";
 import { eventColumns, exportedColumns } from "../columns.ts";

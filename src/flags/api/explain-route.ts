@@ -15,7 +15,7 @@ import {
   string,
 } from "../../http/schemas.ts";
 import { InvalidFieldError, NotFoundError } from "../../lib/errors.ts";
-import { parseExactJson } from "../../lib/exact-json.ts";
+import { parseExactJson } from "../../lib/json/exact.ts";
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
 import type { PeopleDb } from "../../persons/open.ts";
 import { explainFlag } from "../evaluation-context/explanation.ts";

@@ -11,7 +11,7 @@ import { isNotModified } from "../../http/etag.ts";
 import { type Route, RouteResponse } from "../../http/route.ts";
 import { anyJson, bool, int, list, named, object, optional, record, string } from "../../http/schemas.ts";
 import { InvalidFieldError } from "../../lib/errors.ts";
-import { parseExactJson } from "../../lib/exact-json.ts";
+import { parseExactJson } from "../../lib/json/exact.ts";
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
 import type { PeopleDb } from "../../persons/open.ts";
 import { evaluateStored } from "../evaluation-context/stored-context.ts";

@@ -6,10 +6,9 @@
  * Source: contract, sdk-compat 0.1 item 13; flag-evaluation 16.
  */
 
+import { toNumber } from "../../lib/json/exact.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
-import { fitsOperator } from "../../lib/operator-values.ts";
-import { isKnownOperator } from "../../lib/operators.ts";
-import { toNumber } from "../../lib/values/numbers.ts";
+import { fitsOperator, isKnownOperator } from "../../lib/operators.ts";
 import { payloadJson } from "../evaluate/compiled-flag.ts";
 import { withGroups } from "../rules/stored-filters.ts";
 import { type FlagDefinition, getGroups, getVariants, redactedPayload } from "../rules/types.ts";

@@ -6,7 +6,7 @@
  */
 
 import { isJsonObject, type Json, type JsonObject, wholeNumber } from "../../lib/json.ts";
-import { validateFilterValue } from "../../lib/operator-values.ts";
+import { validateFilterValue } from "../../lib/operators.ts";
 import type { Clock } from "../../lib/values/dates.ts";
 import { compileMatcher, isDateOperator, type Matcher, type MatchResult } from "../operators/matchers.ts";
 import type { CohortDefinition } from "../rules/types.ts";

@@ -4,8 +4,8 @@
  * Accepts stored filters of any shape without throwing; invalid parts do not match.
  */
 
+import { toNumber } from "../../lib/json/exact.ts";
 import { isJsonObject, type Json, type JsonObject, toDisplayString, wholeNumber } from "../../lib/json.ts";
-import { toNumber } from "../../lib/values/numbers.ts";
 import { compileMatcher, isDateOperator } from "../operators/matchers.ts";
 import { withGroups } from "../rules/stored-filters.ts";
 import {

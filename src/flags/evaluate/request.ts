@@ -4,7 +4,7 @@
  * All stored data comes in with the request; evaluation reads no store and no clock.
  */
 
-import { formatNumber } from "../../lib/exact-json.ts";
+import { formatNumber } from "../../lib/json/exact.ts";
 import { getOwnProperty, isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 import type { Clock } from "../../lib/values/dates.ts";
 import type { MatchResult } from "../operators/matchers.ts";

@@ -7,8 +7,8 @@
  */
 
 import { forNoCaller } from "../../lib/client-abort.ts";
+import { sanitizeString } from "../../lib/json/canonical.ts";
 import { sleep } from "../../lib/time.ts";
-import { sanitizeString } from "../../lib/unicode.ts";
 import type { NewOverrides } from "../../persons/hash-key-overrides.ts";
 
 /** Overrides of one request that are to be stored. */

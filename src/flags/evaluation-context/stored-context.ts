@@ -5,9 +5,9 @@
  * flag-evaluation 9, 10 and 13.
  */
 
-import { formatNumber, parseExactJson } from "../../lib/exact-json.ts";
+import { sanitizeString } from "../../lib/json/canonical.ts";
+import { formatNumber, parseExactJson } from "../../lib/json/exact.ts";
 import { getOwnProperty, isJsonObject, type JsonObject } from "../../lib/json.ts";
-import { sanitizeString } from "../../lib/unicode.ts";
 import { cohortsOfPerson } from "../../persons/cohort-members.ts";
 import { findGroup } from "../../persons/groups.ts";
 import {

@@ -8,7 +8,7 @@ import type { MetadataTx } from "../../accounts/db.ts";
 import type { Metadata } from "../../accounts/metadata.ts";
 import { createCohort, updateCohort } from "../../cohorts/cohorts.ts";
 import { isJsonObject, type JsonObject, wholeNumber } from "../../lib/json.ts";
-import type { NoteMisfit } from "../../lib/operator-values.ts";
+import type { NoteMisfit } from "../../lib/operators.ts";
 import type { Flag, FlagFields } from "../fields.ts";
 import { canEvaluateTo } from "../rules/dependency-rules.ts";
 import { mapProperties } from "../rules/stored-filters.ts";

@@ -5,8 +5,8 @@
  * Source: contract, import 3 (F1 to F4).
  */
 
-import { exactProperty } from "../../lib/exact-values.ts";
 import { isJsonObject, type Json } from "../../lib/json.ts";
+import { exactProperty } from "../../lib/operators.ts";
 import { getMisfits } from "../rules/condition-rules.ts";
 import { mapProperties } from "../rules/stored-filters.ts";
 import { redactedPayload } from "../rules/types.ts";

@@ -5,12 +5,11 @@
  * and inverting it does not make it match. Source: contract, flag-evaluation 12.
  */
 
+import { toNumber } from "../../lib/json/exact.ts";
 import { foldCase, type Json, toDisplayString } from "../../lib/json.ts";
-import { fitsOperator } from "../../lib/operator-values.ts";
-import { isKnownOperator, type OperatorName } from "../../lib/operators.ts";
+import { fitsOperator, isKnownOperator, type OperatorName } from "../../lib/operators.ts";
 import { compilePattern } from "../../lib/regex.ts";
 import { type Clock, compileDate, instantOfProperty } from "../../lib/values/dates.ts";
-import { toNumber } from "../../lib/values/numbers.ts";
 import {
   caretRange,
   compareVersions,

@@ -8,12 +8,13 @@ import { isJsonObject, type Json, type JsonObject, wholeNumber } from "../../lib
 import {
   blankKeyProblem,
   fitsOperatorInFlag,
+  formatFilterValue,
   isBlankKey,
+  isKnownOperator,
   type NoteMisfit,
   type TestFault,
   valueProblem,
-} from "../../lib/operator-values.ts";
-import { formatFilterValue, isKnownOperator } from "../../lib/operators.ts";
+} from "../../lib/operators.ts";
 import { filtersInvalid } from "./flag-invalid.ts";
 import {
   type CohortDefinition,

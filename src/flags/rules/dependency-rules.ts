@@ -1,8 +1,7 @@
 /** Rules for dependencies of a flag. Source: contract, management-api 4.4 (dependency rows). */
 
 import { type Json, type JsonObject, wholeNumber } from "../../lib/json.ts";
-import { fitsOperator, type NoteMisfit, type TestFault } from "../../lib/operator-values.ts";
-import { formatFilterValue } from "../../lib/operators.ts";
+import { fitsOperator, formatFilterValue, type NoteMisfit, type TestFault } from "../../lib/operators.ts";
 import { rejectOrNote } from "./condition-rules.ts";
 import { filtersInvalid } from "./flag-invalid.ts";
 import { type FlagFact, type FlagFacts, getGroups, getProperties, getVariants } from "./types.ts";

@@ -5,7 +5,7 @@
  * and unknown members may be anything. Source: contract, management-api 4.1 and the last row of 4.4; decision 11.
  */
 
-import { formatNumber } from "../../lib/exact-json.ts";
+import { formatNumber } from "../../lib/json/exact.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 import { filtersInvalid } from "./flag-invalid.ts";
 

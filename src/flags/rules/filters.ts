@@ -6,8 +6,7 @@
  */
 
 import { isJsonObject, type JsonObject, typeName } from "../../lib/json.ts";
-import type { NoteMisfit } from "../../lib/operator-values.ts";
-import { normalizeOperator } from "../../lib/operators.ts";
+import { type NoteMisfit, normalizeOperator } from "../../lib/operators.ts";
 import { checkConditions, checkPropertyTypes, checkVariantSum } from "./condition-rules.ts";
 import { checkDependencies, dependencyReferences } from "./dependency-rules.ts";
 import { checkShape } from "./filters-schema.ts";

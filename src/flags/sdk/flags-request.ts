@@ -5,8 +5,8 @@
  * unknown fields are ignored. Source: contract, flag-evaluation 2.2; sdk-compat 2.2.
  */
 
-import { JsonTooComplexError, NestingTooDeepError, parserMessage } from "../../http/json.ts";
-import { memberSource, skipSpace } from "../../ingestion/json-scanner.ts";
+import { JsonTooComplexError, NestingTooDeepError, parserMessage } from "../../lib/json/limits.ts";
+import { memberSource, skipSpace } from "../../lib/json/spans.ts";
 import { getOwnProperty, isJsonObject, type JsonObject } from "../../lib/json.ts";
 import { parseTolerantJson } from "./lenient-json.ts";
 import { UndecodableBodyError } from "./route-profiles.ts";

@@ -4,9 +4,9 @@
  * Source: contract, flag-evaluation 2.1.
  */
 
-import { checkJson } from "../../http/json.ts";
-import { parseExactJson } from "../../lib/exact-json.ts";
-import { closingQuote } from "../../lib/json-strings.ts";
+import { parseExactJson } from "../../lib/json/exact.ts";
+import { checkJson } from "../../lib/json/limits.ts";
+import { closingQuote } from "../../lib/json/spans.ts";
 
 const quoteByte = 34;
 const minus = 45;

@@ -22,7 +22,7 @@ import { replaceTags } from "../../accounts/tags.ts";
 import { findUser } from "../../accounts/users.ts";
 import { InvalidFieldError, NotFoundError } from "../../lib/errors.ts";
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
-import type { NoteMisfit } from "../../lib/operator-values.ts";
+import type { NoteMisfit } from "../../lib/operators.ts";
 import { type Flag, type FlagFields, storedFields, trackedFields } from "../fields.ts";
 import { filtersOfChangedFlag, filtersOfNewFlag } from "../rules/filters.ts";
 import { keyBeforeReplaced } from "../rules/key.ts";

@@ -14,8 +14,8 @@ import { isReplica } from "../../cluster/replica-marker.ts";
 import { AppError } from "../../lib/errors.ts";
 import { isJsonObject } from "../../lib/json.ts";
 import { keyBytes } from "../../lib/sealed-text.ts";
-import { shellWord } from "../../lib/shell-text.ts";
 import { readonlyClient } from "../../lib/sqlite/open.ts";
+import { shellWord } from "../../lib/terminal-text.ts";
 import type { Flag } from "../fields.ts";
 import { isSealed, unseal } from "./payload-cipher.ts";
 

@@ -1,8 +1,8 @@
 /** Deterministic UUIDs for events of other products, the same in every import. Pure. */
 
-import { formatNumber } from "../../lib/exact-json.ts";
+import { canonicalUuid } from "../../lib/ids.ts";
+import { formatNumber } from "../../lib/json/exact.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
-import { canonicalUuid } from "../../lib/uuid.ts";
 import { objectFrom } from "../read/json-text.ts";
 import { parseListString, toJsonString, withoutFilling } from "./lenient-json.ts";
 import type { MappedEvent } from "./mapped.ts";

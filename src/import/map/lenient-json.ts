@@ -1,6 +1,6 @@
 /** Reads values in the different notations of other programs. Pure. */
 
-import { formatNumber } from "../../lib/exact-json.ts";
+import { formatNumber } from "../../lib/json/exact.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 import { parseJsonString } from "../read/json-text.ts";
 

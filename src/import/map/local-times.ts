@@ -1,6 +1,6 @@
 /** Detects that a Mixpanel project recorded local times (contract, import 1.5 Z2). Pure. */
 
-import { formatNumber } from "../../lib/exact-json.ts";
+import { formatNumber } from "../../lib/json/exact.ts";
 import type { Json, JsonObject } from "../../lib/json.ts";
 import { toObject } from "./lenient-json.ts";
 import { toTime } from "./time.ts";

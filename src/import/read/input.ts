@@ -4,7 +4,7 @@ import { createReadStream } from "node:fs";
 import type { Transform } from "node:stream";
 import { createGunzip, createZstdDecompress } from "node:zlib";
 import { AppError } from "../../lib/errors.ts";
-import { ZstdFrames } from "../../lib/zstd-frames.ts";
+import { ZstdFrames } from "../../lib/zstd.ts";
 
 /** The file has another type than specified, or cannot be opened. */
 export class UnreadableFileError extends AppError {

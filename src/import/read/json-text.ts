@@ -1,12 +1,10 @@
 /** Parses JSON of other programs with limited depth, and without losing digits. Pure. */
 
-import { endOfValue, skipSpace } from "../../ingestion/json-scanner.ts";
 import { nestingMax } from "../../ingestion/payload.ts";
-import { keptNumber } from "../../lib/exact-json.ts";
+import { keptNumber } from "../../lib/json/exact.ts";
+import { NestingTooDeepError } from "../../lib/json/limits.ts";
+import { endOfValue, skipSpace } from "../../lib/json/spans.ts";
 import type { Json, JsonObject } from "../../lib/json.ts";
-
-/** Code that recurses over a record later must not overflow its stack. */
-export class NestingTooDeepError extends Error {}
 
 /**
  * Matches JSON that may contain a number beyond JavaScript's precision, at the start of a value. Checking only values
@@ -15,8 +13,8 @@ export class NestingTooDeepError extends Error {}
 const longNumber = /(?:^|[:[,])\s*-?[\d.]*?(?:\d{16}|\d[eE][+-]?\d{2}|\.\d{15})/;
 
 /**
- * Parses JSON. Numbers with more digits than a JavaScript number keep their source: `JSON.stringify` writes it,
- * `formatNumber` returns it.
+ * Parses JSON of limited depth: code that recurses over a record later must not overflow its stack. Numbers with more
+ * digits than a JavaScript number keep their source: `JSON.stringify` writes it, `formatNumber` returns it.
  *
  * @throws {NestingTooDeepError} @throws {SyntaxError}
  */
@@ -39,7 +37,7 @@ function checkNesting(text: string): void {
     // It is not JSON: the parser reports that.
     return;
   }
-  if (tally.deepest > nestingMax) throw new NestingTooDeepError();
+  if (tally.deepest > nestingMax) throw new NestingTooDeepError(0, nestingMax);
 }
 
 function exact(_: string, value: Json, { source }: { source?: string }): Json {

@@ -1,7 +1,8 @@
 /** A record of any file type. */
 
+import { NestingTooDeepError } from "../../lib/json/limits.ts";
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
-import { NestingTooDeepError, parseJsonString } from "./json-text.ts";
+import { parseJsonString } from "./json-text.ts";
 import { getProblem, withoutMarks } from "./text-blocks.ts";
 
 /** The UUID of a copied event follows `{"uuid":"`. */

@@ -14,7 +14,7 @@ import { areNativeFilesThere, setNativeFolder } from "../../events/duckdb/native
 import { toOpenError } from "../../events/duckdb/open-error.ts";
 import { readAllBlocks } from "../../events/duckdb/verify-blocks.ts";
 import { firstLine } from "../../lib/errors.ts";
-import { shellWord } from "../../lib/shell-text.ts";
+import { shellWord } from "../../lib/terminal-text.ts";
 import { paths } from "../../paths.ts";
 import { openPeople } from "../../persons/open.ts";
 import { laneCursors } from "../../persons/reader.ts";

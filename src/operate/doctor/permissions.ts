@@ -2,7 +2,7 @@
 
 import { accessSync, constants, readdirSync, type Stats, statSync } from "node:fs";
 import { join } from "node:path";
-import { shellWord } from "../../lib/shell-text.ts";
+import { shellWord } from "../../lib/terminal-text.ts";
 import { paths } from "../../paths.ts";
 import { type Finding, failure, ok, warning } from "./finding.ts";
 

@@ -2,7 +2,7 @@
 
 import { Postgres } from "../../cluster/connection.ts";
 import { firstLine } from "../../lib/errors.ts";
-import { type PostgresAddress, redactPostgresUrl } from "../../lib/postgres-address.ts";
+import { type PostgresAddress, redactPostgresUrl } from "../../lib/store-urls.ts";
 import { type Finding, failure, ok, warning } from "./finding.ts";
 
 const clockToleranceMs = 5_000;

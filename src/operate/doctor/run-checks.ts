@@ -3,8 +3,8 @@
 import { type LastBackup, readLastBackup } from "../../backup/last-backup.ts";
 import { eventsAddress, postgresAddress } from "../../config/secrets.ts";
 import type { Config } from "../../config/settings.ts";
-import type { ClickHouseAddress } from "../../lib/clickhouse-address.ts";
 import { firstLine } from "../../lib/errors.ts";
+import type { ClickHouseAddress } from "../../lib/store-urls.ts";
 import { acquireSharedLock } from "../../lock.ts";
 import { paths } from "../../paths.ts";
 import { callControl } from "../../rpc/control.ts";

@@ -4,9 +4,9 @@
  */
 
 import type { JournalEvent } from "../../journal/entry.ts";
-import { formatNumber } from "../../lib/exact-json.ts";
+import { sanitizeString } from "../../lib/json/canonical.ts";
+import { formatNumber } from "../../lib/json/exact.ts";
 import { isJsonObject } from "../../lib/json.ts";
-import { sanitizeString } from "../../lib/unicode.ts";
 import { type Members, ParsedMembers } from "../../scan/members.ts";
 import {
   allWrites,

@@ -6,7 +6,7 @@
  * restore the value. Pure. Source: contract, README "Deviations", decision 1, and ingestion 12.2.
  */
 
-import { isSameJson, tooDeep } from "../../lib/canonical-json.ts";
+import { isSameJson, tooDeep } from "../../lib/json/canonical.ts";
 import type { PropertyWrites } from "./automatic-properties.ts";
 import { PropertyNames } from "./property-names.ts";
 

@@ -12,7 +12,7 @@ import { countFlagCalls } from "../../../src/events/insights/flag-evaluations.ts
 import { computeInsight } from "../../../src/events/insights/insights.ts";
 import { type EventFilter, eventOrders, listEvents } from "../../../src/events/list.ts";
 import type { EventSql } from "../../../src/events/sql-dialect.ts";
-import { keptNumber } from "../../../src/lib/exact-json.ts";
+import { keptNumber } from "../../../src/lib/json/exact.ts";
 import type { Json, JsonObject } from "../../../src/lib/json.ts";
 import {
   hasClickHouse,

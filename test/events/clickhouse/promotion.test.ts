@@ -7,7 +7,7 @@ import { ClickHouseBackend } from "../../../src/engine/clickhouse-backend.ts";
 import type { MaterializedProperty } from "../../../src/events/duckdb/property-columns.ts";
 import { materializationRules } from "../../../src/events/materialized-columns.ts";
 import { stringAt } from "../../../src/events/sql-dialect.ts";
-import { parseClickHouseUrl } from "../../../src/lib/clickhouse-address.ts";
+import { parseClickHouseUrl } from "../../../src/lib/store-urls.ts";
 import { openPeople } from "../../../src/persons/open.ts";
 import { TestClickHouse, testWithClickHouse } from "../../support/clickhouse.ts";
 import { temporaryFolder, until } from "../../support/server.ts";

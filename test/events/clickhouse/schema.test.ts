@@ -4,8 +4,8 @@ import { describe, expect, test } from "bun:test";
 import { readSetting } from "../../../src/config/read.ts";
 import { eventsAddress } from "../../../src/config/secrets.ts";
 import { schemaStatements } from "../../../src/events/clickhouse/schema.ts";
-import { clickHouseUrl, parseClickHouseUrl, redactUrl } from "../../../src/lib/clickhouse-address.ts";
 import { InvalidSettingError } from "../../../src/lib/setting-types.ts";
+import { clickHouseUrl, parseClickHouseUrl, redactUrl } from "../../../src/lib/store-urls.ts";
 
 describe("addresses", () => {
   test("are read whole, and shown without the password", () => {

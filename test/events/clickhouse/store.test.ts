@@ -4,7 +4,7 @@ import { expect } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { ClickHouseStore, type ClickHouseStoreOptions } from "../../../src/events/clickhouse/store.ts";
-import { parseClickHouseUrl } from "../../../src/lib/clickhouse-address.ts";
+import { parseClickHouseUrl } from "../../../src/lib/store-urls.ts";
 import { ExternalEvents } from "../../../src/persons/external-events.ts";
 import { openPeople } from "../../../src/persons/open.ts";
 import { TestClickHouse, testWithClickHouse } from "../../support/clickhouse.ts";

@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { computeInsight } from "../../../src/events/insights/insights.ts";
 import { listEvents } from "../../../src/events/list.ts";
 import { duckdbSql, type PropertyLocation } from "../../../src/events/sql-dialect.ts";
-import { keptNumber } from "../../../src/lib/exact-json.ts";
+import { keptNumber } from "../../../src/lib/json/exact.ts";
 import type { JsonObject } from "../../../src/lib/json.ts";
 import { TestStores } from "../../support/event-store.ts";
 import { temporaryFolder } from "../../support/server.ts";

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { computeInsight } from "../../../src/events/insights/insights.ts";
-import { keptNumber } from "../../../src/lib/exact-json.ts";
+import { keptNumber } from "../../../src/lib/json/exact.ts";
 import type { JsonObject } from "../../../src/lib/json.ts";
 import { TestStores } from "../../support/event-store.ts";
 

@@ -5,7 +5,7 @@ import { rolloutPosition } from "../../../src/flags/evaluate/bucketing.ts";
 import { explainFlag } from "../../../src/flags/evaluation-context/explanation.ts";
 import { FlagSets, groupTypesFrom } from "../../../src/flags/store/flag-sets.ts";
 import { withAbortSignal } from "../../../src/lib/client-abort.ts";
-import { sanitizeString } from "../../../src/lib/unicode.ts";
+import { sanitizeString } from "../../../src/lib/json/canonical.ts";
 import { hashKeyOverrides, pendingHashKeyOverrides } from "../../../src/persons/hash-key-overrides.ts";
 import { identify, set } from "../../persons/support.ts";
 import { until } from "../../support/server.ts";

@@ -1,7 +1,7 @@
 /** Numbers that JavaScript's do not hold keep their digits from the request over the store to evaluations and answers. */
 
 import { expect, test } from "bun:test";
-import { keptNumber } from "../../../src/lib/exact-json.ts";
+import { keptNumber } from "../../../src/lib/json/exact.ts";
 import type { Json } from "../../../src/lib/json.ts";
 import { ServerProcess, until } from "../../support/server.ts";
 

@@ -10,7 +10,7 @@ import { clientValue, evaluate } from "../../../src/flags/evaluate/evaluate.ts";
 import { compileFlagSet } from "../../../src/flags/evaluate/flag-set.ts";
 import { compileMatcher } from "../../../src/flags/operators/matchers.ts";
 import type { Json, JsonObject } from "../../../src/lib/json.ts";
-import { instantBefore, parseRelativeDate } from "../../../src/lib/values/relative-dates.ts";
+import { instantBefore, parseRelativeDate } from "../../../src/lib/values/dates.ts";
 import { flag, requestFor } from "../make.ts";
 import operatorRows from "../testdata/operators.json";
 import places from "../testdata/places.json";

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
-import { canonicalJson as json, nestingMax } from "../../../src/lib/canonical-json.ts";
+import { canonicalJson as json, nestingMax } from "../../../src/lib/json/canonical.ts";
 import {
   PropertyState,
   propertyBytesMax,

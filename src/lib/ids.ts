@@ -24,3 +24,10 @@ export function orderedUuid(time: Date): string {
   const count = (made++ % 2 ** 24).toString(16).padStart(6, "0");
   return `${random.slice(0, 15)}${count.slice(0, 3)}-8${count.slice(3)}${random.slice(23)}`;
 }
+
+const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+
+/** Eight random letters and digits, for example for insight URLs. Not secret. */
+export function newShortId(): string {
+  return Array.from(crypto.getRandomValues(new Uint32Array(8)), (n) => letters[n % letters.length]).join("");
+}

@@ -5,8 +5,6 @@
  * makes them throw. Positions are UTF-16 indexes; an end is the index after the last character.
  */
 
-import { closingQuote, isEscaped } from "../lib/json-strings.ts";
-
 const tab = 9;
 const lineFeed = 10;
 const carriageReturn = 13;
@@ -19,6 +17,21 @@ const backslash = 92;
 const closeBracket = 93;
 const openBrace = 123;
 const closeBrace = 125;
+
+/** Index of the closing quote of the string that opens at `open`; -1 if unterminated. */
+export function closingQuote(text: string, open: number): number {
+  let close = text.indexOf('"', open + 1);
+  while (text.charCodeAt(close - 1) === backslash && isEscaped(text, close))
+    close = text.indexOf('"', close + 1);
+  return close;
+}
+
+/** Whether the quote at `quote` is part of a string: an odd number of backslashes precedes it. */
+export function isEscaped(text: string, quote: number): boolean {
+  let first = quote - 1;
+  while (text.charCodeAt(first) === backslash) first--;
+  return (quote - first) % 2 === 0;
+}
 
 /** Counts of skipped containers, added up over several calls. */
 export interface JsonCounts {

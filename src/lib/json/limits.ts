@@ -5,8 +5,8 @@
  * arrays, than any honest body is rejected first.
  */
 
-import { AppError } from "../lib/errors.ts";
-import { closingQuote } from "../lib/json-strings.ts";
+import { AppError } from "../errors.ts";
+import { closingQuote } from "./spans.ts";
 
 /** Limits of a JSON text. */
 export interface JsonLimits {
