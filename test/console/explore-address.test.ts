@@ -34,6 +34,8 @@ test("every query is read as it was written, hostile names included", () => {
       ],
       properties: [filter],
       breakdown: hostile,
+      secondBreakdown: hostile,
+      formula: "A / B % 2 + C",
       range: "2026-11-01:2026-11-14",
       interval: "week",
       view: "bar",
@@ -69,14 +71,29 @@ test("an address that was written by hand is read; an unreadable one is the firs
   expect(questionFromAddress({ q: Array(500).fill("e=x").join("&") }).series).toHaveLength(20);
 });
 
-test("days and first-time cohorts survive being stored", () => {
+test("days, first-time cohorts, formulas and second breakdowns survive being stored", () => {
   for (const question of [
+    draft({ breakdown: "$browser", secondBreakdown: "$os", formula: "A * 2" }),
     draft({ range: "2026-11-01:2026-11-14" }),
     draft({ kind: "retention", cohort: "first", target: "paid" }),
   ]) {
     expect(draftFromQuery(getQuery(question))).toMatchObject({
       range: question.kind === "retention" ? firstDraft.range : question.range,
       cohort: question.cohort,
+      breakdown: question.breakdown,
+      secondBreakdown: question.secondBreakdown,
+      formula: question.formula,
     });
   }
+});
+
+test("a stored query with more than Explore shows is no draft", () => {
+  const trend = (more: object) => draftFromQuery({ kind: "TrendsQuery", ...more });
+  const by = (...names: string[]) => ({
+    breakdownFilter: { breakdowns: names.map((property) => ({ property })) },
+  });
+  expect(trend(by("a", "b", "c"))).toBeUndefined();
+  expect(trend({ trendsFilter: { formulas: ["A", "B"] } })).toBeUndefined();
+  expect(trend({ trendsFilter: { formulaNodes: [{ formula: "A+1" }], formula: "A" } })?.formula).toBe("A+1");
+  expect(trend(by("a"))).toMatchObject({ breakdown: "a", secondBreakdown: "" });
 });

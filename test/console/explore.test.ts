@@ -65,6 +65,41 @@ describe.skipIf(chromiumPath === undefined)("explore", () => {
     expect(troubles).toEqual([]);
   });
 
+  test("a formula and a second breakdown, with the statement that computes them", async () => {
+    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: server.url });
+    const series = ["total", "dau"].map((math) => ({ event: hostile, math }));
+    await page.goto(address({ kind: "trends", series, view: "table" }));
+    const formula = page.getByLabel("Formula");
+    await formula.fill("A / B *");
+    await page.getByText("Use A to B, numbers, + - * / % and parentheses.").waitFor();
+    await formula.fill("A / B * 10");
+    await page.getByRole("columnheader", { name: "Formula (A / B * 10)" }).waitFor();
+    await page.getByRole("cell", { name: "15", exact: true }).waitFor();
+    expect(await page.getByRole("button", { name: "15", exact: true }).count()).toBe(0);
+    expect(new URL(page.url()).searchParams.get("q")).toContain("f=A / B * 10");
+    await formula.fill("");
+    await page.getByRole("combobox", { name: "Breakdown by" }).fill("$browser");
+    await page.getByRole("combobox", { name: "Second breakdown" }).fill("$lib");
+    await page.getByText("No event has $lib.").waitFor();
+    await page.goto(
+      address({
+        kind: "trends",
+        series: [{ event: "paid", math: "total" }],
+        view: "table",
+        formula: "A * 7",
+        breakdown: "$browser",
+        secondBreakdown: "$browser",
+      }),
+    );
+    await page.getByRole("columnheader", { name: "Firefox · Firefox" }).waitFor();
+    await page.getByRole("cell", { name: "7", exact: true }).waitFor();
+    expect(await axeFindings(page)).toEqual([]);
+    await page.getByRole("button", { name: "Open as SQL" }).click();
+    await page.getByRole("cell", { name: "7", exact: true }).waitFor();
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
   test("a name that no event has suggests the known one", async () => {
     const { page, context, troubles } = await openSignedIn(browser, cookie, { url: server.url });
     await page.goto(

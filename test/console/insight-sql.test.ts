@@ -2,6 +2,7 @@
 
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import {
+  breakdownsOf,
   type FunnelTimes,
   finished,
   firstDraft,
@@ -10,6 +11,7 @@ import {
 } from "../../src/console/page/model/insight.ts";
 import { personsStatement, toStatement } from "../../src/console/page/model/insight-sql.ts";
 import type { Figure } from "../../src/console/page/model/insight-sql-parts.ts";
+import { noValue } from "../../src/events/insights/breakdown-values.ts";
 import { randomFrom } from "../support/seeded-random.ts";
 import { ServerProcess } from "../support/server.ts";
 
@@ -29,12 +31,13 @@ beforeAll(async () => {
     timestamp: new Date(Date.now() - 20 * dayMs).toISOString(),
     properties: { $set: { plan: pick(["free", "pro"]) } },
   }));
-  const others = Array.from({ length: 600 }, () => ({
+  const others = Array.from({ length: 600 }, (_, index) => ({
     event: pick(events),
     distinct_id: `user-${Math.floor(random() * 20)}`,
     timestamp: new Date(Date.now() - random() * 18 * dayMs).toISOString(),
     properties: {
       [hostile]: pick(["A", "b", hostile]),
+      ...(index % 3 > 0 ? { size: index % 3 === 1 ? "S" : hostile } : {}),
       $session_id: `s${Math.floor(random() * 50)}`,
       ...(random() < 0.7 ? { amount: Math.round(random() * 100) } : {}),
     },
@@ -60,8 +63,8 @@ interface Trend {
   count: number;
   data: number[];
   days: string[];
-  breakdown_value?: string;
-  action: { order: number };
+  breakdown_value?: string | string[];
+  action: { order: number } | null;
 }
 
 const dayAgo = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString().slice(0, 10);
@@ -134,6 +137,30 @@ const trends: Record<string, InsightDraft> = {
     ],
   }),
   "a breakdown": question({ breakdown: hostile }),
+  "a breakdown by two properties": question({ breakdown: hostile, secondBreakdown: "size" }),
+  "active persons by two properties": question({
+    series: [{ event: "paid", math: "weekly_active" }],
+    interval: "week",
+    breakdown: hostile,
+    secondBreakdown: "size",
+  }),
+  "a formula": question({
+    series: [
+      { event: "paid", math: "total" },
+      { event: "signed up", math: "dau" },
+    ],
+    formula: "a / B * 100",
+  }),
+  "a formula by two properties": question({
+    series: [
+      { event: "paid", math: "sum", math_property: "amount" },
+      { event: "paid", math: "weekly_active" },
+    ],
+    formula: "(A - B) / B",
+    breakdown: hostile,
+    secondBreakdown: "size",
+    interval: "week",
+  }),
   "chosen days": question({ range: someDays }),
   "weekly active persons of chosen days": question({
     series: [{ event: "paid", math: "weekly_active" }],
@@ -146,18 +173,22 @@ for (const [name, asked] of Object.entries(trends)) {
     const { results } = await ask<{ results: Trend[] }>(getQuery(asked));
     expect(results.some(({ count }) => count > 0)).toBe(true);
     const wanted = results.flatMap(({ data, days, breakdown_value: value, action }) =>
-      data.flatMap((amount, place) => (amount === 0 ? [] : [[days[place]!, action.order, value, amount]])),
+      data.flatMap((amount, place) =>
+        amount === 0 ? [] : [[days[place]!, action?.order ?? 0, ...[value].flat(), amount]],
+      ),
     );
     const found = (await getRows(toStatement(asked, clock))).map((row) => [
       String(row.period)
         .replace("T", " ")
         .slice(0, asked.interval === "hour" ? 19 : 10),
       row.series === undefined ? 0 : String(row.series).charCodeAt(0) - 65,
-      asked.breakdown ? row[asked.breakdown] : undefined,
+      ...(breakdownsOf(asked).length === 0 ? [undefined] : breakdownsOf(asked)).map((one) =>
+        one === undefined ? one : (row[one] ?? noValue),
+      ),
       Number(row.value),
     ]);
     const inOrder = (rows: unknown[][]) => rows.map((row) => JSON.stringify(row)).sort();
-    expect(inOrder(found.filter((row) => row[3] !== 0))).toEqual(inOrder(wanted));
+    expect(inOrder(found.filter((row) => row.at(-1) !== 0))).toEqual(inOrder(wanted));
   });
 }
 
@@ -168,6 +199,16 @@ test("behind a figure stand as many events, and as many persons, as it says", as
     const place = data.indexOf(Math.max(...data));
     const figure: Figure = { series: 0, day: days[place]!, breakdown: value };
     const rows = await getRows(personsStatement(asked, figure, clock));
+    expect(rows.reduce((sum, { times }) => sum + Number(times), 0)).toBe(data[place]!);
+  }
+  const pairs = question({ breakdown: hostile, secondBreakdown: "size" });
+  for (const { data, days, breakdown_value: value } of (
+    await ask<{ results: Trend[] }>(getQuery(pairs))
+  ).results.slice(0, 3)) {
+    const place = data.indexOf(Math.max(...data));
+    const rows = await getRows(
+      personsStatement(pairs, { series: 0, day: days[place]!, breakdown: value }, clock),
+    );
     expect(rows.reduce((sum, { times }) => sum + Number(times), 0)).toBe(data[place]!);
   }
   const persons = trends["unique persons by week"]!;
@@ -185,7 +226,7 @@ test("behind a number of active persons stand those of the days before", async (
       await ask<{ results: Trend[] }>(getQuery(asked))
     ).results) {
       for (const place of [0, Math.floor(data.length / 2), data.length - 1]) {
-        const figure: Figure = { series: action.order, day: days[place]!, breakdown: value };
+        const figure: Figure = { series: action!.order, day: days[place]!, breakdown: value };
         expect(await getRows(personsStatement(asked, figure, clock))).toHaveLength(data[place]!);
       }
     }

@@ -101,7 +101,9 @@ const Body = object({
       "the previous period, or the one shifted by its `compare_to` (`-1y`). Its `trendsFilter` takes a `display`: of " +
       "`BoldNumber`, `ActionsTable`, `ActionsPie`, `ActionsBarValue` and `WorldMap` each result has the figure of the whole range in " +
       "`aggregated_value`; `ActionsLineGraphCumulative` returns running totals, where users " +
-      "and sessions count once. The `math` `weekly_active` and `monthly_active` of a trend count the users of the 7 or 30 days up to the " +
+      "and sessions count once. Its `formula`, `formulas` or `formulaNodes` (at most 10, of at most 200 characters: letters of " +
+      "the series, numbers, `+ - * / %`, parentheses) replace the series by figures such as `A / B * 100`, 0 where they are " +
+      "not finite. Its `breakdownFilter` takes up to 3 `breakdowns` (`property`, `type`); `breakdown_value` is then a list. The `math` `weekly_active` and `monthly_active` of a trend count the users of the 7 or 30 days up to the " +
       "end of each bucket; like `dau` if the interval is as long. A `stickinessFilter` takes `computedAs` (`non_cumulative`, `cumulative`) and " +
       '`stickinessCriteria` (`{"operator": "gte", "value": 2}`). ' +
       "Weeks start on the project's `week_start_day`, or the query's `weekStartDay` next to its " +

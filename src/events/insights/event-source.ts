@@ -7,8 +7,8 @@ import type { WebGoal } from "../../accounts/web-goals.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 import { dayMs } from "../../lib/time.ts";
 import { type OffsetPeriod, offsetsBetween, wallTimeAt } from "../../lib/time-zone.ts";
-import { eventFilterSql, isAboutPerson, propertyColumn, UnknownQueryError } from "../event-filters.ts";
-import { type EventSql, type SqlDialect, stringAt } from "../sql-dialect.ts";
+import { eventFilterSql, isAboutPerson, UnknownQueryError } from "../event-filters.ts";
+import type { EventSql, SqlDialect } from "../sql-dialect.ts";
 import {
   getRange,
   type Interval,
@@ -211,17 +211,6 @@ async function earliestEvent(store: EventSql, { projectId, timezone, now }: Tren
   );
   const earliest = Number(row![0]) === 0 ? now : Math.floor(Number(row![1]) / 1_000);
   return wallTimeAt(earliest, timezone);
-}
-
-/** SQL for the breakdown value of an event. */
-export function getBreakdown(store: EventSql, query: JsonObject): string | undefined {
-  const filter = isJsonObject(query.breakdownFilter) ? query.breakdownFilter : {};
-  const [first] = objectsIn(filter.breakdowns);
-  const property = first?.property ?? filter.breakdown;
-  const type = first?.type ?? filter.breakdown_type ?? "event";
-  if (property === undefined || property === null) return undefined;
-  if (typeof property !== "string") throw new UnknownQueryError("A breakdown has exactly one property.");
-  return stringAt(store.dialect, propertyColumn(store, type), property);
 }
 
 /** The filters of a series; PostHog's UI hides `fixedProperties`. */

@@ -6,10 +6,10 @@
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
 import { UnknownQueryError } from "../event-filters.ts";
 import type { EventSql } from "../sql-dialect.ts";
+import { getBreakdown } from "./breakdown.ts";
 import { otherValues } from "./breakdown-values.ts";
 import {
   eventName,
-  getBreakdown,
   getConditions,
   type InsightResults,
   intervalIn,
@@ -93,7 +93,7 @@ function funnelIn(store: EventSql, query: JsonObject, filter: JsonObject): Funne
     from,
     to,
     windowMicros: getWindow(filter) * 1e6,
-    breakdown: getBreakdown(store, query),
+    breakdown: getBreakdown(store, query)?.sql,
     breakdownMax: breakdownLimit(query),
     needsPersons: readsPersons(query, steps),
     conditions: steps.map((step) => `(${getConditions(store, step, query).join(" AND ")})`),

@@ -5,11 +5,11 @@ import { UnknownQueryError } from "../event-filters.ts";
 import { type EventSql, looseStringAt, type SqlDialect, stringAt } from "../sql-dialect.ts";
 import { getActiveDays, isActiveUsers } from "./active-days.ts";
 import { activePerBucket, type Change, changesSql } from "./active-users.ts";
-import { noValue, otherValues } from "./breakdown-values.ts";
+import { type Breakdown, getBreakdown } from "./breakdown.ts";
+import { otherValues } from "./breakdown-values.ts";
 import {
   eventName,
   eventSource,
-  getBreakdown,
   getConditions,
   intervalIn,
   objectsIn,
@@ -17,6 +17,7 @@ import {
   readsPersons,
   type TrendsRequest,
 } from "./event-source.ts";
+import { type Formula, formulasIn, withFormulas } from "./formula.ts";
 import {
   activeUnit,
   comparedRange,
@@ -32,8 +33,8 @@ const seriesMax = 26;
 
 /**
  * Computes a trends query.
- * @returns one object per series, or per series and breakdown value, largest first; with `compareFilter` followed by
- * those of the previous or `compare_to` period. Displays of a single value use `aggregated_value`; cumulative ones
+ * @returns one object per series (or formula), or per series and breakdown value, largest first; with `compareFilter`
+ * followed by those of the previous or `compare_to` period. Displays of a single value use `aggregated_value`; cumulative ones
  * count everything up to the end of a bucket
  * @throws {UnknownQueryError} names the unsupported part
  */
@@ -47,12 +48,24 @@ export async function computeTrends(
   const series = objectsIn(query.series);
   if (series.length === 0 || series.length > seriesMax)
     throw new UnknownQueryError("A trend requires 1 to 26 series.");
+  const formulas = formulasIn(query, series.length);
+  const breakdown = getBreakdown(store, query);
   const compute = async (within: Range): Promise<JsonObject[]> => {
     const results: JsonObject[] = [];
+    const ranking = getRanking(store, {
+      request,
+      query,
+      series,
+      breakdown,
+      formulas,
+      interval,
+      range: within,
+    });
     for (const [order, one] of series.entries()) {
-      results.push(...(await computeSeries(store, { request, query, one, order, interval, range: within })));
+      const parts = { request, query, one, order, interval, breakdown, ranking, range: within };
+      results.push(...(await computeSeries(store, parts)));
     }
-    return results;
+    return formulas.length === 0 ? results : withFormulas(formulas, results, breakdown !== undefined);
   };
   return await comparedWith(query, range, compute);
 }
@@ -88,6 +101,35 @@ interface Series {
   order: number;
   interval: Interval;
   range: Range;
+  breakdown: Breakdown | undefined;
+  /** SQL for the breakdown values of all series, if they share one order. */
+  ranking: string | undefined;
+}
+
+/**
+ * SQL for one row per event of any series, with its breakdown `value`: series in a formula show the same values
+ * separately, because amounts inside the combined rest cannot be divided by each other.
+ */
+function getRanking(
+  store: EventSql,
+  {
+    request,
+    query,
+    series,
+    breakdown,
+    formulas,
+    interval,
+    range,
+  }: Omit<Series, "one" | "order" | "ranking"> & { series: JsonObject[]; formulas: Formula[] },
+): string | undefined {
+  if (formulas.length === 0 || breakdown === undefined) return undefined;
+  const days = Math.max(0, ...series.map(({ math }) => getActiveDays(String(math), interval) ?? 0));
+  const any = series.map((one) => `(${getConditions(store, one, query).join(" AND ")})`);
+  return eventSource(store.dialect, request, days === 0 ? range : lookBack(range, interval, days), {
+    columns: [`${breakdown.sql} AS value`],
+    conditions: [`(${any.join(" OR ")})`],
+    reads: { who: false, person: readsPersons(query, series) },
+  });
 }
 
 /** Amount per bucket, and per breakdown value if there is a breakdown. */
@@ -98,9 +140,8 @@ const cumulative = "ActionsLineGraphCumulative";
 const displaysOfWhole = ["BoldNumber", "ActionsTable", "ActionsPie", "ActionsBarValue", "WorldMap"];
 
 async function computeSeries(store: EventSql, series: Series): Promise<JsonObject[]> {
-  const { request, query, one, interval, range } = series;
+  const { request, query, one, interval, range, breakdown, ranking } = series;
   const { dialect } = store;
-  const breakdown = getBreakdown(store, query);
   const limit = breakdown === undefined ? undefined : breakdownLimit(query);
   const { input, output, distinct, isSum = false } = getAggregate(store, one);
   const days = getActiveDays(String(one.math), interval);
@@ -113,7 +154,7 @@ async function computeSeries(store: EventSql, series: Series): Promise<JsonObjec
     eventSource(dialect, request, within, {
       columns: [
         `${bucket} AS bucket`,
-        ...(breakdown === undefined ? [] : [`${breakdown} AS value`]),
+        ...(breakdown === undefined ? [] : [`${breakdown.sql} AS value`]),
         ...(input === undefined ? [] : [`${input} AS measured`]),
       ],
       conditions: getConditions(store, one, query),
@@ -122,14 +163,16 @@ async function computeSeries(store: EventSql, series: Series): Promise<JsonObjec
   const amountsBy = async (bucket: string, within: Range, counted = output) => {
     const found = getFound(bucket, within);
     const once = isCumulative ? distinct : undefined;
-    return (await store.rows(amountsSql(dialect, { found, output: counted, limit, once }))) as Amount[];
+    return (await store.rows(
+      amountsSql(dialect, { found, output: counted, limit, once, ranking }),
+    )) as Amount[];
   };
   const startOf = (unit: Interval) => dialect.startOf(unit, "local_time", range.weekStartDay);
   const dataByValue = async () => {
     if (days === undefined) return perBucket(series, await amountsBy(startOf(interval), range));
     const found = getFound(startOf(activeUnit(interval)), lookBack(range, interval, days));
     const changes = (await store.rows(
-      changesSql(dialect, { ...withRanks(dialect, found, limit), days }),
+      changesSql(dialect, { ...withRanks(dialect, found, limit, ranking), days }),
     )) as Change[];
     return activePerBucket(changes, range, interval);
   };
@@ -161,7 +204,7 @@ async function computeSeries(store: EventSql, series: Series): Promise<JsonObjec
   return valued
     .sort((a, b) => b.figure - a.figure)
     .map(({ value, data, count, figure }) => ({
-      ...described(series, value, hasBreakdown),
+      ...described(series, value),
       count,
       data,
       ...(isOfWhole ? { aggregated_value: figure } : {}),
@@ -171,15 +214,17 @@ async function computeSeries(store: EventSql, series: Series): Promise<JsonObjec
 /**
  * Common table expressions with the events that `found` selects, and how to read them.
  * @param limit of breakdown values: those with most events are separate, the rest is combined
+ * @param ranking counts the events of other series too
  */
 function withRanks(
   dialect: SqlDialect,
   found: string,
   limit: number | undefined,
+  ranking: string | undefined,
 ): { source: string; from: string; shown: string } {
   if (limit === undefined) return { source: `found AS (${found})`, from: "found f", shown: "1" };
   return {
-    source: `found ${dialect.madeOnce} (${found}), ${ranked("found", "count(*)")}`,
+    source: `found ${dialect.madeOnce} (${found}), ${ranked(ranking === undefined ? "found" : `(${ranking}) AS all_found`, "count(*)")}`,
     from: `found f ${withLocation}`,
     shown: shownValue(dialect, limit),
   };
@@ -204,7 +249,14 @@ function amountsSql(
     output,
     limit,
     once,
-  }: { found: string; output: string; limit: number | undefined; once: string | undefined },
+    ranking,
+  }: {
+    found: string;
+    output: string;
+    limit: number | undefined;
+    once: string | undefined;
+    ranking: string | undefined;
+  },
 ): string {
   const at = `${dialect.wallText("bucket")} AS at`;
   if (limit === undefined) {
@@ -216,14 +268,14 @@ function amountsSql(
   }
   const shown = `${shownValue(dialect, limit)} AS shown`;
   // Event counts are additive, so the events are read only once.
-  if (output === countOfEvents) {
+  if (output === countOfEvents && ranking === undefined) {
     return `WITH counted ${dialect.madeOnce} (
        SELECT value, bucket, count(*) AS times FROM (${found}) AS found GROUP BY value, bucket
      ), ${ranked("counted", "sum(times)")}
      SELECT ${shown}, ${at}, sum(f.times)::DOUBLE AS amount
      FROM counted f ${withLocation} GROUP BY ALL ORDER BY ALL`;
   }
-  const { source, from } = withRanks(dialect, found, limit);
+  const { source, from } = withRanks(dialect, found, limit, ranking);
   const events = `WITH ${source}`;
   if (once === undefined)
     return `${events} SELECT ${shown}, ${at}, ${output} AS amount FROM ${from} GROUP BY ALL ORDER BY ALL`;
@@ -255,11 +307,7 @@ function addedUp(data: readonly number[]): number[] {
 }
 
 /** Metadata of a result. */
-function described(
-  { one, order, interval, range }: Series,
-  value: string | null,
-  hasBreakdown: boolean,
-): JsonObject {
+function described({ one, order, interval, range, breakdown }: Series, value: string | null): JsonObject {
   const name = eventName(one);
   const buckets = getBuckets(range, interval);
   const label = typeof one.custom_name === "string" ? one.custom_name : name;
@@ -272,10 +320,10 @@ function described(
       custom_name: one.custom_name ?? null,
       math: one.math ?? "total",
     },
-    label: hasBreakdown ? (value ?? "None") : label,
+    label: breakdown === undefined ? label : breakdown.label(value),
     labels: buckets.map((bucket) => bucket.label),
     days: buckets.map((bucket) => bucket.day),
-    ...(hasBreakdown ? { breakdown_value: value ?? noValue } : {}),
+    ...(breakdown === undefined ? {} : { breakdown_value: breakdown.parse(value) }),
   };
 }
 

@@ -16,6 +16,7 @@ export function validateQuery(query: JsonObject): void {
   const breakdown = getPart(query, "breakdownFilter");
   const [first] = toList(breakdown.breakdowns);
   const series = toList(query.series);
+  const isTrend = query.kind === "TrendsQuery";
   const rejected: [name: string, value: Json | undefined, isDefault?: Json][] = [
     ...series.map(({ kind }): [string, Json | undefined, Json] => ["series of kind", kind, "EventsNode"]),
     ...series.map((one): [string, Json | undefined] => ["optionalInFunnel", one.optionalInFunnel]),
@@ -23,7 +24,7 @@ export function validateQuery(query: JsonObject): void {
     ["aggregation_group_type_index", query.aggregation_group_type_index],
     ["conversionGoal", query.conversionGoal],
     ["formula", query.formula],
-    ...["formula", "formulas", "formulaNodes"].map((name): [string, Json | undefined] => [
+    ...(isTrend ? [] : ["formula", "formulas", "formulaNodes"]).map((name): [string, Json | undefined] => [
       name,
       trends[name],
     ]),
@@ -38,8 +39,10 @@ export function validateQuery(query: JsonObject): void {
     ["aggregationType", retention.aggregationType, "count"],
     ["breakdown_histogram_bin_count", breakdown.breakdown_histogram_bin_count],
     ["breakdown_normalize_url", breakdown.breakdown_normalize_url],
-    ["histogram_bin_count", first?.histogram_bin_count],
-    ["normalize_url", first?.normalize_url],
+    ...toList(breakdown.breakdowns).flatMap((one): [string, Json | undefined][] => [
+      ["histogram_bin_count", one.histogram_bin_count],
+      ["normalize_url", one.normalize_url],
+    ]),
     // The week start is supported next to `interval` only.
     ...[
       "trendsFilter",
@@ -53,8 +56,12 @@ export function validateQuery(query: JsonObject): void {
     ...(query.kind === "StickinessQuery"
       ? [["breakdown", breakdown.breakdown ?? first?.property] as [string, Json | undefined]]
       : []),
-    ["second entry of breakdowns", toList(breakdown.breakdowns)[1]],
-    ...(query.kind === "TrendsQuery" ? [] : series.map(mathOfPersons)),
+    ...(isTrend
+      ? []
+      : [
+          ["second entry of breakdowns", toList(breakdown.breakdowns)[1]] as [string, Json | undefined],
+          ...series.map(mathOfPersons),
+        ]),
   ];
   for (const [name, value, isDefault] of rejected) {
     if (isNothing(value) || value === isDefault) continue;

@@ -164,6 +164,10 @@ const breakdownFilter = fc.constantFrom<JsonObject>(
   { breakdown: "plan", breakdown_type: "person" },
   { breakdown: keys[1]! },
 );
+const severalBreakdowns = fc.constantFrom<JsonObject>(
+  { breakdowns: [{ property: "plan" }, { property: keys[1]! }], breakdown_limit: 3 },
+  { breakdowns: [{ property: "plan", type: "person" }, { property: "seats" }, { property: keys[1]! }] },
+);
 const query: fc.Arbitrary<JsonObject> = fc.oneof(
   fc.record({
     kind: fc.constant("TrendsQuery"),
@@ -172,12 +176,14 @@ const query: fc.Arbitrary<JsonObject> = fc.oneof(
     dateRange: range,
     interval,
     weekStartDay,
-    breakdownFilter,
+    breakdownFilter: fc.oneof(breakdownFilter, severalBreakdowns),
     compareFilter: fc.constantFrom<JsonObject>({}, { compare: true }, { compare: true, compare_to: "-5d" }),
     trendsFilter: fc.constantFrom<JsonObject>(
       {},
       { display: "BoldNumber" },
       { display: "ActionsLineGraphCumulative" },
+      { formulas: ["A * 2 + A / 3", "100 / A"] },
+      { display: "BoldNumber", formula: "100 / A" },
     ),
   }),
   fc.record({

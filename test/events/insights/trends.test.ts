@@ -267,14 +267,8 @@ describe("trends", () => {
 
   const unsupported: [string, JsonObject][] = [
     ["ActionsNode", { series: [{ kind: "ActionsNode", id: 1 }] }],
-    [
-      "second entry of breakdowns",
-      { breakdownFilter: { breakdowns: [{ property: "a" }, { property: "b" }] } },
-    ],
     ["breakdown_limit", { breakdownFilter: { breakdown: "flag", breakdown_limit: 0 } }],
-    ["formula", { trendsFilter: { formula: "A / 2" } }],
     ["formula", { formula: "A / 2" }],
-    ["formulaNodes", { trendsFilter: { formulaNodes: [{ formula: "A" }] } }],
     ["samplingFactor", { samplingFactor: 0.1 }],
     ["smoothingIntervals", { trendsFilter: { smoothingIntervals: 7 } }],
     [

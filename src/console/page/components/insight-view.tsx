@@ -5,7 +5,7 @@ import { decimal, duration, periodNames } from "../lib/format.ts";
 import { laterWords } from "../messages/later.ts";
 import type { FunnelTimes, RetentionRow, ShownKind, TrendResult } from "../model/insight.ts";
 import type { Figure } from "../model/insight-sql-parts.ts";
-import { isNone } from "./breakdown-name.ts";
+import { breakdownName } from "./breakdown-name.ts";
 import { Chart } from "./chart.tsx";
 import { FigureTable } from "./chart-frame.tsx";
 import { ChartMarks, useFlagMarks } from "./chart-marks.tsx";
@@ -108,20 +108,22 @@ function Trend({
   if (results.every(({ data }) => data.every((value) => value === 0))) return <p class="muted">{w.empty}</p>;
   const names = isOfPeriods ? periodNames(results[0]!.days) : results[0]!.labels;
   const isBrokenDown = current.some(({ breakdown_value: value }) => value !== undefined);
-  const isMany = new Set(current.map(({ action }) => action?.order)).size > 1;
+  const orderOf = ({ action, order }: TrendResult) => action?.order ?? order ?? 0;
+  const isMany = new Set(current.map(orderOf)).size > 1;
   const plainName = ({ label: name, breakdown_value: value, action, status }: TrendResult) => {
     if (status !== undefined) return w.lifecycle[status] ?? status;
-    const own = value === otherValues ? w.otherValues : isNone(value) ? w.noValue : String(name);
-    return isBrokenDown && isMany ? `${action?.name} · ${own}` : own;
+    // Several formulas name themselves.
+    if (!isBrokenDown || (isMany && !action)) return String(name);
+    return isMany ? `${action?.name} · ${breakdownName(value)}` : breakdownName(value);
   };
   const sent = current.map(plainName);
   // Letters distinguish two series of the same event.
   const nameOf = (result: TrendResult) => {
     const name = plainName(result);
     const isAlone = sent.indexOf(name) === sent.lastIndexOf(name);
-    return isAlone ? name : `${w.series(result.action?.order ?? 0)} · ${name}`;
+    return isAlone ? name : `${w.series(orderOf(result))} · ${name}`;
   };
-  const keyOf = (result: TrendResult) => `${result.action?.order} ${result.breakdown_value}`;
+  const keyOf = (result: TrendResult) => JSON.stringify([orderOf(result), result.breakdown_value]);
   const series = [...current, ...previous].map((result) => {
     const sameAs = current.findIndex((one) => keyOf(one) === keyOf(result));
     const isBefore = previous.includes(result);
@@ -136,8 +138,9 @@ function Trend({
       (sum, { status, data }) => sum + (isGone === (status === "dormant") ? (data.at(-1) ?? 0) : 0),
       0,
     );
-  // Daily persons may overlap, and averages do not add up.
-  const isSum = current.every(({ action }) => /^(total|sum)$/.test(action?.math ?? "total"));
+  // Daily persons may overlap, and averages and formulas do not add up.
+  const isFormula = current.some(({ action }) => action === null);
+  const isSum = !isFormula && current.every(({ action }) => /^(total|sum)$/.test(action?.math ?? "total"));
   const figures = current.flatMap(({ data }) => data).sort((a, b) => a - b);
   const summary = results[0]!.status
     ? w.lifecycleSummary(ofStatus(false), -ofStatus(true))
@@ -147,14 +150,13 @@ function Trend({
   const pick = (position: number, index: number) => {
     const result = [...current, ...previous][index];
     const day = result?.days[position];
-    if (!onPick || result === undefined || day === undefined || result.breakdown_value === otherValues)
-      return;
+    if (!onPick || result === undefined || day === undefined || isRest(result.breakdown_value)) return;
     const { action, breakdown_value: breakdown, status } = result;
     const figure = { series: action?.order ?? 0, day, breakdown, ...(status ? { status } : {}) };
     onPick(figure, `${series[index]!.name}, ${periodNames(result.days)[position]}`);
   };
   // When comparing periods, numbers of the previous one are outside the query's range.
-  const isPicked = onPick && isOfPeriods && previous.length === 0 ? pick : undefined;
+  const isPicked = onPick && isOfPeriods && !isFormula && previous.length === 0 ? pick : undefined;
   if (view === "table") return <FigureTable label={label} names={names} series={series} onPick={isPicked} />;
   return (
     <Chart
@@ -175,6 +177,8 @@ function Trend({
   );
 }
 
+const isRest = (value: unknown) => [value].flat().includes(otherValues);
+
 /** First and last day of the buckets between two positions. */
 function daysBetween(days: readonly string[], from: number, to: number): [from: string, to: string] {
   const dayOf = (position: number) => days[position]!.slice(0, 10);
@@ -191,7 +195,7 @@ function FunnelTrend({ results, label }: { results: readonly TrendResult[]; labe
       summary={w.funnelTrendSummary}
       names={periodNames(results[0]!.days)}
       series={results.map(({ breakdown_value: value, data }) => ({
-        name: value === undefined ? w.gotThrough : isNone(value) ? w.noValue : String(value),
+        name: value === undefined ? w.gotThrough : breakdownName(value),
         values: data,
       }))}
     />

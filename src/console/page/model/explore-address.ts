@@ -13,6 +13,8 @@ const keys = {
   v: "view",
   o: "order",
   s: "shape",
+  d: "secondBreakdown",
+  f: "formula",
   t: "target",
   u: "returning",
   p: "period",

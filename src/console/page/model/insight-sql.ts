@@ -7,7 +7,7 @@
 import { getActiveDays, isActiveUsers } from "../../../events/insights/active-days.ts";
 import { noValue } from "../../../events/insights/breakdown-values.ts";
 import type { Condition } from "./flags.ts";
-import { type InsightDraft, parseDays, retentionPeriods, type Series } from "./insight.ts";
+import { breakdownsOf, type InsightDraft, parseDays, retentionPeriods, type Series } from "./insight.ts";
 import {
   clockNow,
   type Figure,
@@ -44,24 +44,43 @@ SELECT period, status, sum(if(status = 'dormant', -1, 1)) AS persons
 FROM lived WHERE ${lifecycleRange(question, clock)}
 GROUP BY ALL ORDER BY ALL`;
   }
-  const isMany = question.series.length > 1;
+  const isMany = question.series.length > 1 || question.formula !== "";
+  const breakdowns = breakdownsOf(question);
   const selects = question.series.map((series, position) => {
-    const name = isMany
-      ? [`${quoted(`${String.fromCharCode(65 + position)} ${series.event}`.trim())} AS series`]
-      : [];
+    const event = question.formula ? "" : series.event;
+    const name = isMany ? [`${quoted(`${letterOf(position)} ${event}`.trim())} AS series`] : [];
     const days = getActiveDays(series.math, question.interval);
     if (days !== undefined) return activeStatement(question, series, { clock, days, name });
     const columns = [
       `${getStart(question.interval, localTime(clock), clock)} AS period`,
       ...name,
-      ...(question.breakdown
-        ? [`${property("e", question.breakdown)} AS ${identifier(question.breakdown)}`]
-        : []),
+      ...breakdowns.map((one) => `${property("e", one)} AS ${identifier(one)}`),
       `${measure(series)} AS value`,
     ];
     return `SELECT ${columns.join(",\n  ")}\n${getEvents(question, series, clock)}\nGROUP BY ALL`;
   });
-  return `${selects.join("\nUNION ALL\n")}\nORDER BY ALL`;
+  const counted = selects.join("\nUNION ALL\n");
+  return `${question.formula ? formulaStatement(question, counted) : counted}\nORDER BY ALL`;
+}
+
+const letterOf = (position: number) => String.fromCharCode("A".charCodeAt(0) + position);
+
+/** SQL for a formula over the series; without rows for periods without events. */
+function formulaStatement(question: InsightDraft, counted: string): string {
+  const shown = ["period", ...breakdownsOf(question).map(identifier)].join(", ");
+  const letters = question.series.map((_, position) => {
+    const letter = letterOf(position);
+    return `coalesce(sum(value) FILTER (WHERE series = '${letter}'), 0)::DOUBLE AS "${letter}"`;
+  });
+  const formula = question.formula.toUpperCase().replaceAll(/[A-Z]/g, (letter) => `"${letter}"`);
+  return `WITH counted AS (
+${counted}
+)
+SELECT ${shown}, if(isfinite(value), value, 0) AS value
+FROM (SELECT *, coalesce(${formula}, 0) AS value FROM (
+  SELECT ${[shown, ...letters].join(",\n    ")}
+  FROM counted GROUP BY ALL
+))`;
 }
 
 /** SQL for the persons behind a number: `who`, one distinct id, a name if known, and a count. */
@@ -111,19 +130,20 @@ LEFT JOIN persons p ON p.id = e.person_id
 WHERE ${[`l.period = ${period}`, `l.status = ${quoted(figure.status ?? "")}`, ...getConditions(series, question.properties)].join(" AND ")}
 GROUP BY l.who ORDER BY times DESC, who`;
   }
-  const value = property("e", question.breakdown);
+  const values = [figure.breakdown].flat();
   const days = getActiveDays(series.math, question.interval);
   const more = [
     ...(figure.day === undefined || days !== undefined
       ? []
       : [`${getStart(question.interval, localTime(clock), clock)} = TIMESTAMP '${wallTime(figure.day)}'`]),
-    ...(!question.breakdown || figure.breakdown === undefined
+    ...(figure.breakdown === undefined
       ? []
-      : [
-          figure.breakdown === noValue
+      : breakdownsOf(question).map((one, index) => {
+          const value = property("e", one);
+          return values[index] === noValue
             ? `${value} IS NULL`
-            : `${value} = ${quoted(String(figure.breakdown))}`,
-        ]),
+            : `${value} = ${quoted(String(values[index]))}`;
+        })),
   ];
   return `SELECT ${who} AS who, ${columns}
 ${getEvents(question, series, clock, {
@@ -140,12 +160,13 @@ function activeStatement(
   series: Series,
   { clock, days, name }: { clock: ProjectClock; days: number; name: readonly string[] },
 ): string {
-  const { interval, breakdown } = question;
+  const { interval } = question;
+  const breakdowns = breakdownsOf(question);
   const unit = interval === "hour" ? "hour" : "day";
   const { from, until } = rangeBounds(question, clock);
   const local = localTime(clock);
-  const value = breakdown ? [`${property("e", breakdown)} AS ${identifier(breakdown)}`] : [];
-  const shown = breakdown ? [identifier(breakdown)] : [];
+  const value = breakdowns.map((one) => `${property("e", one)} AS ${identifier(one)}`);
+  const shown = breakdowns.map(identifier);
   const range = [
     ...(from === undefined ? [] : [`${local} >= date_trunc('${unit}', ${from}) - INTERVAL ${days} DAY`]),
     `${local} < ${until}`,

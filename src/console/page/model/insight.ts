@@ -1,6 +1,7 @@
 /** Insight queries of Explore and their results. */
 
 import { isActiveUsers } from "../../../events/insights/active-days.ts";
+import { parseFormula } from "../../../events/insights/formula-expression.ts";
 import { conditionProblem } from "./draft.ts";
 import type { Condition } from "./flags.ts";
 
@@ -22,6 +23,10 @@ export interface InsightDraft {
   series: Series[];
   properties: Condition[];
   breakdown: string;
+  /** Of trends: within each value of the first one. */
+  secondBreakdown: string;
+  /** Of trends, over the letters of the series, such as `A / B * 100`; empty to show the series. */
+  formula: string;
   range: string;
   interval: string;
   view: string;
@@ -45,6 +50,8 @@ export const firstDraft: InsightDraft = {
   series: [{ event: "", math: "total" }],
   properties: [],
   breakdown: "",
+  secondBreakdown: "",
+  formula: "",
   range: "-30d",
   interval: "day",
   view: "line",
@@ -100,6 +107,23 @@ export function mathWithoutProperty({ kind, series }: InsightDraft): string | un
   return series.find(({ math, math_property: property }) => isOfProperty(math) && !property?.trim())?.math;
 }
 
+/** Whether the formula of a trend is invalid. */
+export const isFormulaWrong = ({ kind, formula, series }: InsightDraft): boolean =>
+  kind === "trends" && formula.trim() !== "" && parseFormula(formula, series.length) === undefined;
+
+/** The properties by which a query is broken down. */
+export function breakdownsOf({ kind, view, breakdown, secondBreakdown, formula }: InsightDraft): string[] {
+  // One number cannot show several, and ratios do not add up.
+  if (kind === "trends" && view === "number" && formula) return [];
+  return (kind === "trends" ? [breakdown, secondBreakdown] : [breakdown]).filter((name) => name !== "");
+}
+
+function breakdownFilter(names: readonly string[]): Query {
+  const [breakdown] = names;
+  if (names.length < 2) return { breakdown, breakdown_type: "event" };
+  return { breakdowns: names.map((property) => ({ property, type: "event" })) };
+}
+
 /** The draft as an API query. */
 export function getQuery(question: InsightDraft): Query {
   const series = question.series.map(({ event, math, math_property: property, properties }) => ({
@@ -108,12 +132,12 @@ export function getQuery(question: InsightDraft): Query {
     ...(question.kind === "trends" ? { math, ...(property ? { math_property: property } : {}) } : {}),
     ...(properties && properties.length > 0 ? { properties } : {}),
   }));
+  const breakdowns = breakdownsOf(question);
+  const formula = question.formula.trim();
   const shared = {
     dateRange: toDateRange(question.range),
     properties: question.properties,
-    ...(question.breakdown
-      ? { breakdownFilter: { breakdown: question.breakdown, breakdown_type: "event" } }
-      : {}),
+    ...(breakdowns.length > 0 ? { breakdownFilter: breakdownFilter(breakdowns) } : {}),
   };
   switch (question.kind) {
     case "trends":
@@ -122,7 +146,7 @@ export function getQuery(question: InsightDraft): Query {
         series,
         interval: question.interval,
         ...shared,
-        trendsFilter: { display: getDisplay(question.view) },
+        trendsFilter: { display: getDisplay(question.view), ...(formula ? { formula } : {}) },
         ...(question.compare && question.range !== "all" ? { compareFilter: { compare: true } } : {}),
       };
     case "funnel":
@@ -176,6 +200,21 @@ export function kindOfQuery(query: Query): ShownKind | "sql" | undefined {
   return kinds[String(source.kind)];
 }
 
+/** As the server chooses between the three members. */
+function formulasOfQuery({ formula, formulas, formulaNodes }: Record<string, unknown>): string[] {
+  const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
+  const nodes = list(formulaNodes).map((node) => (node as { formula?: unknown }).formula);
+  const sent = [nodes, list(formulas), [formula]].map((all) => all.filter((one) => one).map(String));
+  return sent.find((all) => all.length > 0) ?? [];
+}
+
+function breakdownsOfQuery({ breakdown, breakdowns }: Record<string, unknown>): string[] {
+  const several = (Array.isArray(breakdowns) ? breakdowns : []) as { property?: unknown }[];
+  return (several.length > 0 ? several.map(({ property }) => property) : [breakdown])
+    .filter((name) => name)
+    .map(String);
+}
+
 /** A stored query as a draft; undefined if Explore cannot represent it. */
 export function draftFromQuery(query: Query): Partial<InsightDraft> | undefined {
   const kind = kindOfQuery(query);
@@ -184,6 +223,9 @@ export function draftFromQuery(query: Query): Partial<InsightDraft> | undefined 
   const part = (name: string) => (source[name] ?? {}) as Record<string, never>;
   if (/Cumulative$/.test(`${part("trendsFilter").display}`) || part("compareFilter").compare_to)
     return undefined;
+  const formulas = formulasOfQuery(part("trendsFilter"));
+  const breakdowns = breakdownsOfQuery(part("breakdownFilter"));
+  if (formulas.length > 1 || breakdowns.length > 2) return undefined;
   const retention = part("retentionFilter") as Record<string, { id?: string | null } | string>;
   const entity = (name: string) => (retention[name] as { id?: string | null } | undefined)?.id ?? "";
   const sent: Partial<InsightDraft> = {
@@ -194,7 +236,9 @@ export function draftFromQuery(query: Query): Partial<InsightDraft> | undefined 
       math: series.math ?? "total",
     })),
     properties: Array.isArray(source.properties) ? (source.properties as Condition[]) : [],
-    breakdown: part("breakdownFilter").breakdown ?? "",
+    breakdown: breakdowns[0] ?? "",
+    secondBreakdown: breakdowns[1] ?? "",
+    formula: formulas[0] ?? "",
     range: rangeOfQuery(part("dateRange")),
     interval: (source.interval as string | undefined) ?? "day",
     view: viewOfQuery(query),
@@ -224,7 +268,10 @@ export interface TrendResult {
   labels: string[];
   days: string[];
   breakdown_value?: unknown;
-  action?: { order: number; name: string; math?: string };
+  /** Null for a formula. */
+  action?: { order: number; name: string; math?: string } | null;
+  /** Position of a formula. */
+  order?: number;
   /** Total over the whole range, for single-number displays. */
   aggregated_value?: number;
   /** Of a lifecycle: `new`, `returning`, `resurrecting` or `dormant`. */

@@ -1,6 +1,6 @@
 /** Names in a query that no event has, with the closest known name. Pure. */
 
-import type { InsightDraft } from "./insight.ts";
+import { breakdownsOf, type InsightDraft } from "./insight.ts";
 
 export interface UnknownName {
   kind: "event" | "property";
@@ -16,10 +16,10 @@ export function unknownNames(
   question: InsightDraft,
   known: { events: readonly string[]; properties: readonly string[] },
 ): UnknownName[] {
-  const { kind, series, breakdown, properties, target, returning } = question;
+  const { kind, series, properties, target, returning } = question;
   const events = kind === "retention" ? [target, returning] : series.map(({ event }) => event);
   const keys = [
-    ...(kind === "retention" || kind === "lifecycle" ? [] : [breakdown]),
+    ...(kind === "retention" || kind === "lifecycle" ? [] : breakdownsOf(question)),
     ...series.map(({ math_property: property }) => property ?? ""),
     ...[...properties, ...series.flatMap((one) => one.properties ?? [])]
       .filter(({ type }) => type === "event")
@@ -50,6 +50,7 @@ export function withName(question: InsightDraft, { kind, name }: UnknownName, me
     })),
     properties: filters(question.properties),
     breakdown: property(question.breakdown),
+    secondBreakdown: property(question.secondBreakdown),
     target: event(question.target),
     returning: event(question.returning),
   };

@@ -77,6 +77,11 @@ export const explore = {
   filters: "Filters",
   addFilter: "Add filter",
   breakdown: "Breakdown by",
+  secondBreakdown: "Second breakdown",
+  formula: "Formula",
+  formulaExample: "A / B * 100",
+  formulaWrong: (last: string) =>
+    `Use ${last === "A" ? "A" : `A to ${last}`}, numbers, + - * / % and parentheses.`,
   range: "Range",
   ranges: {
     "-24h": "24 hours",

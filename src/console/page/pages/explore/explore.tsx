@@ -1,7 +1,7 @@
 /** Explore: trends, funnels, retention, lifecycle. The query is in the URL. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { noValue } from "../../../../events/insights/breakdown-values.ts";
+import { isNone } from "../../components/breakdown-name.ts";
 import { InsightView } from "../../components/insight-view.tsx";
 import { Page } from "../../components/page.tsx";
 import { Button, Tabs } from "../../components/primitives.tsx";
@@ -18,10 +18,12 @@ import { laterWords } from "../../messages/later.ts";
 import { useEventNames, usePropertyNames } from "../../model/definitions.ts";
 import { questionFromAddress, toShortForm } from "../../model/explore-address.ts";
 import {
+  breakdownsOf,
   finished,
   getQuery,
   type InsightDraft,
   type InsightKind,
+  isFormulaWrong,
   mathWithoutProperty,
   type TrendResult,
 } from "../../model/insight.ts";
@@ -42,8 +44,10 @@ const noFormerKeys = (query: Record<string, string>) =>
 function isNothingFound(question: InsightDraft, rows: unknown): boolean {
   if (!Array.isArray(rows)) return true;
   const all = rows.flat() as Partial<TrendResult>[];
-  const isNone = (value: unknown) => value === noValue || value === null;
-  if (question.breakdown && all.every(({ breakdown_value: value }) => isNone(value))) return true;
+  const isAbsent = breakdownsOf(question).some((_, index, { length }) =>
+    all.every(({ breakdown_value: value }) => isNone(length > 1 ? (value as unknown[])?.[index] : value)),
+  );
+  if (isAbsent) return true;
   return all.every(({ data, count, values }: Partial<TrendResult> & { values?: { count: number }[] }) =>
     values ? values.every((one) => one.count === 0) : data ? data.every((figure) => figure === 0) : !count,
   );
@@ -78,7 +82,7 @@ export function Explore() {
   const requested = JSON.stringify(getQuery(asking));
   const openSql = () => go("sql", { q: toStatement(asking, projectClock.value) });
   const missing = mathWithoutProperty(question);
-  const isRequested = missing === undefined;
+  const isRequested = missing === undefined && !isFormulaWrong(question);
   const people = useResource<{ rows: { people: number }[] }>(
     question.kind === "retention" ? `people of ${project.value?.id} ${requested}` : null,
     (signal) =>

@@ -6,7 +6,13 @@ import { Checkbox, Field, Segments, Select } from "../../components/fields.tsx";
 import { Button } from "../../components/primitives.tsx";
 import { periodNames } from "../../lib/format.ts";
 import { laterWords } from "../../messages/later.ts";
-import { type InsightDraft, isOfProperty, parseDays, type Series } from "../../model/insight.ts";
+import {
+  type InsightDraft,
+  isFormulaWrong,
+  isOfProperty,
+  parseDays,
+  type Series,
+} from "../../model/insight.ts";
 import { recordChosenName, useEventOptions, usePropertyOptions } from "./query-names.ts";
 
 const w = laterWords.explore;
@@ -126,6 +132,15 @@ export function QuestionFields({
           )}
         </div>
       )}
+      {kind === "trends" && (
+        <Field
+          label={w.formula}
+          placeholder={w.formulaExample}
+          value={question.formula}
+          onInput={(formula) => onChange({ formula })}
+          error={isFormulaWrong(question) ? w.formulaWrong(w.series(series.length - 1)) : undefined}
+        />
+      )}
       <div class="stack tight">
         <span class="label">{w.filters}</span>
         <Conditions
@@ -179,6 +194,13 @@ export function QuestionFields({
             label={w.breakdown}
             value={question.breakdown}
             onInput={(breakdown) => onChange({ breakdown })}
+          />
+        )}
+        {kind === "trends" && (question.breakdown || question.secondBreakdown) && (
+          <PropertyField
+            label={w.secondBreakdown}
+            value={question.secondBreakdown}
+            onInput={(secondBreakdown) => onChange({ secondBreakdown })}
           />
         )}
         {kind === "trends" && (
