@@ -7,7 +7,7 @@ import type { Project } from "../../src/accounts/project-directory.ts";
 import { startSchedule } from "../../src/backup/schedule.ts";
 import { unknownVariables } from "../../src/config/read.ts";
 import { type Config, type SettingName, settings } from "../../src/config/settings.ts";
-import { assertAddressAvailable } from "../../src/http/listen-address.ts";
+import { assertAddressAvailable } from "../../src/http/server.ts";
 import { isCorruptSqlite } from "../../src/lib/errors.ts";
 import { postgresUrl } from "../../src/lib/store-urls.ts";
 import { shellWord } from "../../src/lib/terminal-text.ts";

@@ -7,7 +7,7 @@
 import { brotliCompressSync, constants } from "node:zlib";
 import type { Metadata } from "../accounts/metadata.ts";
 import { isSignedIn } from "../accounts/sessions/cookie.ts";
-import { prefixIn } from "../http/path.ts";
+import { prefixIn } from "../http/params.ts";
 import { type Call, clientRoutes, type Route, RouteResponse } from "../http/route.ts";
 import { uiFilesProfile } from "../http/route-profile.ts";
 import { once } from "../lib/once.ts";

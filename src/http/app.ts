@@ -8,7 +8,7 @@ import type { EdgeApp } from "./edge.ts";
 import type { Connection, EdgeDeps, OriginResolver, RegisteredPaths } from "./edge-deps.ts";
 import type { ErrorLog } from "./error-mapping.ts";
 import { openApiDocument } from "./openapi.ts";
-import { prefixIn } from "./path.ts";
+import { prefixIn } from "./params.ts";
 import { groupByPath } from "./paths.ts";
 import { probeRoutes, type RoleReadiness } from "./probes.ts";
 import type { RateLimiter } from "./rate-limit.ts";

@@ -1,8 +1,10 @@
 /** Reads request bodies within memory limits. */
 
-import { BodyBudget } from "./body-budget.ts";
+import { parseExactJson } from "../lib/json/exact.ts";
+import { checkJson, type JsonLimits, parserMessage } from "../lib/json/limits.ts";
 import { BodyTimeoutMonitor } from "./decode/body-timeout.ts";
 import { PayloadTooLargeError } from "./decode/errors.ts";
+import { HttpError, parseError, unsupportedMediaType } from "./http-error.ts";
 
 /** Longer bodies are read in chunks, so that their progress is visible. */
 const wholeBytesMax = 64 * 1024;
@@ -146,4 +148,133 @@ function grown(bytes: Buffer<ArrayBuffer>, needed: number, bytesMax: number): Bu
 export function declaredBytes(request: Request): number | undefined {
   const header = request.headers.get("content-length");
   return header === null ? undefined : Number.parseInt(header, 10);
+}
+
+/** How long a body waits for capacity before the request is rejected with 503. */
+const waitMsMax = 20_000;
+const retryAfterSeconds = 5;
+
+interface Waiting {
+  readonly bytes: number;
+  readonly start: () => void;
+}
+
+export class BodyBudget {
+  private used = 0;
+  private readonly queue: Waiting[] = [];
+
+  /** @param waitMs maximum wait; shorter in tests. */
+  constructor(
+    private readonly bytesMax: number,
+    private readonly waitMs = waitMsMax,
+  ) {}
+
+  /**
+   * Waits for capacity, first come, first served. A body larger than the whole budget gets all of it.
+   *
+   * @returns releases the capacity; to be called once.
+   * @throws {HttpError} 503 after the maximum wait.
+   */
+  async take(bytes: number): Promise<() => void> {
+    const wanted = Math.min(bytes, this.bytesMax);
+    if (this.queue.length > 0 || this.used + wanted > this.bytesMax) await this.wait(wanted);
+    else this.used += wanted;
+    return () => {
+      this.used -= wanted;
+      this.startWaiting();
+    };
+  }
+
+  private wait(bytes: number): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const waiting = {
+        bytes,
+        start: () => {
+          clearTimeout(timer);
+          resolve();
+        },
+      };
+      const timer = setTimeout(() => {
+        this.queue.splice(this.queue.indexOf(waiting), 1);
+        reject(overloaded());
+        this.startWaiting();
+      }, this.waitMs);
+      this.queue.push(waiting);
+    });
+  }
+
+  private startWaiting(): void {
+    for (let next = this.queue[0]; next !== undefined; next = this.queue[0]) {
+      if (this.used + next.bytes > this.bytesMax) return;
+      this.used += next.bytes;
+      this.queue.shift();
+      next.start();
+    }
+  }
+}
+
+function overloaded(): HttpError {
+  const detail = "Too many large requests are in progress. Retry the request.";
+  return new HttpError(503, "server_error", "overloaded", detail, null, {
+    "Retry-After": String(retryAfterSeconds),
+    // The unread rest of the body must not be parsed as the next request.
+    Connection: "close",
+  });
+}
+
+/** Less nesting than for events: conditions of flags and cohorts are stored and read recursively. */
+const jsonLimits: JsonLimits = { levels: 200, containers: 100_000 };
+
+/** Other encodings are rejected: with replacement characters, the stored text would differ from the sent one. */
+const utf8 = new TextDecoder("utf-8", { fatal: true });
+
+/**
+ * Parses a decompressed body.
+ *
+ * @returns an object for an empty body, a form or an upload (files as text); any JSON value otherwise, long integers as
+ * by `parseExactJson`.
+ * @throws {HttpError} 400 not JSON, not UTF-8 or nested too deep, 415 another media type.
+ */
+export async function parseBody(bytes: Uint8Array, contentType: string): Promise<unknown> {
+  const mediaType = contentType.split(";", 1)[0]!.trim().toLowerCase();
+  if (bytes.length === 0) return {};
+  if (mediaType === "multipart/form-data") return parseForm(bytes, contentType);
+  const isForm = mediaType === "application/x-www-form-urlencoded";
+  if (!isForm && mediaType !== "" && mediaType !== "application/json" && !mediaType.endsWith("+json")) {
+    throw unsupportedMediaType(mediaType);
+  }
+  const text = decoded(bytes);
+  // `curl -d '{...}'` sends JSON with the content type of a form.
+  const isJson = !isForm || /^\s*[[{]/.test(text);
+  return isJson ? parseString(text) : Object.fromEntries(new URLSearchParams(text));
+}
+
+function decoded(bytes: Uint8Array): string {
+  try {
+    return utf8.decode(bytes);
+  } catch {
+    throw parseError("the body is not UTF-8");
+  }
+}
+
+function parseString(text: string): unknown {
+  try {
+    checkJson(text, jsonLimits);
+    return parseExactJson(text);
+  } catch (error) {
+    throw parseError(parserMessage(error));
+  }
+}
+
+async function parseForm(bytes: Uint8Array, contentType: string): Promise<Record<string, string>> {
+  try {
+    const form = await new Response(bytes as never, { headers: { "content-type": contentType } }).formData();
+    const fields: Record<string, string> = {};
+    for (const [name, value] of form as unknown as Iterable<[string, string | Blob]>) {
+      fields[name] = typeof value === "string" ? value : await value.text();
+    }
+    return fields;
+  } catch {
+    throw parseError("the form could not be read");
+  }
 }

@@ -15,6 +15,8 @@ import {
 } from "../lib/errors.ts";
 import { IncompleteBodyError, RequestRejectedError } from "./decode/errors.ts";
 import { HttpError, notFound } from "./http-error.ts";
+import type { ResponseSpec } from "./route.ts";
+import { ApiFailure } from "./schemas.ts";
 
 /** Log for unexpected errors. */
 export interface ErrorLog {
@@ -107,3 +109,19 @@ export function logUnexpectedError(error: unknown, { request, requestId, log }: 
 export function getPath(url: string): string {
   return /^(?:https?:\/\/[^/?#]*)?([^?#]*)/.exec(url)?.[1] ?? "";
 }
+
+/** For routes that use the engine: it may be restarting, or the query may time out. */
+export const unavailable: Record<503, ResponseSpec> = {
+  503: {
+    description: `Temporarily unavailable: ${Object.entries(retryableCodes)
+      .map(([code, reason]) => `\`${code}\` (${reason})`)
+      .join(", ")}. Repeat the request after the seconds in \`Retry-After\`.`,
+    schema: ApiFailure,
+    example: {
+      type: "server_error",
+      code: "engine_unavailable",
+      detail: "Queries are unavailable while the event store is being reopened.",
+      attr: null,
+    },
+  },
+};

@@ -1,10 +1,10 @@
 /** A request while it is served, with lazily computed parts. */
 
+import { parseBody } from "./body.ts";
 import { decodeBody, decompressed, type EncodedBody, toDisplayString } from "./decode/decode-body.ts";
 import { queryFields } from "./decode/form.ts";
 import type { Connection, EdgeDeps, RegisteredPath } from "./edge-deps.ts";
-import { parseBody } from "./parse-body.ts";
-import { Query } from "./query.ts";
+import { Query } from "./params.ts";
 import type { Admission } from "./route.ts";
 
 /** How long a client may take to read a part of a long response. */

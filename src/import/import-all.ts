@@ -22,8 +22,7 @@ import { CorruptFileError, CorruptInputError, UnreadableFileError } from "./read
 import { getInputName, isPiped, PipedInput } from "./read/piped-input.ts";
 import { RecordCopiers } from "./read/record-copier.ts";
 import { Receipt, type ReceiptFigures } from "./receipt.ts";
-import { RecentStrings } from "./recent-texts.ts";
-import { RecentUuids } from "./recent-uuids.ts";
+import { RecentStrings, RecentUuids } from "./recent.ts";
 import { SendingOrder } from "./sending-order.ts";
 import { SnapshotStore } from "./snapshots.ts";
 import { SpilledCounts } from "./spilled-counts.ts";

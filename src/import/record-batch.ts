@@ -3,10 +3,9 @@
 import type { JsonObject } from "../lib/json.ts";
 import { propertyBytesMax } from "../persons/identity/property-state.ts";
 import { getRejections, getSizeViolation, isLarger, tooLarge } from "./check.ts";
-import type { ImportCounts } from "./counts.ts";
+import { addName, emptyCounts, type ImportCounts } from "./counts.ts";
 import type { MappedRecord, Snapshot, SourceUser } from "./map/mapped.ts";
 import type { FinishedEvent } from "./map/to-events.ts";
-import { Omissions } from "./omissions.ts";
 import type { ReadRecord } from "./read/record.ts";
 import type { Reject } from "./reject-file.ts";
 import type { CopiedItem } from "./settled-batch.ts";
@@ -203,4 +202,42 @@ export class RecordBatch {
 
 function getRecord(item: LineItem): Reject["record"] {
   return "record" in item ? item.record : item.text.record;
+}
+
+/** Parts of a batch's records that are not in its events (contract, import 1.2). */
+
+type Omission = Pick<MappedRecord, "notTaken" | "leftOut" | "warnings">;
+
+export class Omissions {
+  private readonly list: {
+    line: number;
+    names: readonly string[];
+    leftOut: string | undefined;
+    warnings: readonly string[];
+  }[] = [];
+
+  /** Adds what a record does not pass on to its events. */
+  add(line: number, { notTaken, leftOut, warnings = [] }: Omission): void {
+    const names = [...(notTaken ?? [])];
+    if (names.length > 0 || leftOut !== undefined || warnings.length > 0)
+      this.list.push({ line, names, leftOut, warnings });
+  }
+
+  /** Whether a record was left out on purpose. */
+  get hasLeftOut(): boolean {
+    return this.list.some(({ leftOut }) => leftOut !== undefined);
+  }
+
+  /** The counts of the records that match a condition. */
+  counts(isCounted: (line: number) => boolean): Pick<ImportCounts, "left_out" | "not_taken" | "warnings"> {
+    const { left_out, not_taken, warnings } = emptyCounts();
+    for (const omission of this.list) {
+      if (!isCounted(omission.line)) continue;
+      // Sorted, so that the order does not depend on how the record was read.
+      for (const name of [...omission.names].sort()) addName(not_taken, name);
+      for (const name of omission.warnings) addName(warnings, name);
+      if (omission.leftOut !== undefined) addName(left_out, omission.leftOut);
+    }
+    return { left_out, not_taken, warnings };
+  }
 }

@@ -7,7 +7,7 @@ import type { ImportClient } from "./import-client.ts";
 import type { LinkGate } from "./link-gate.ts";
 import type { FinishedEvent, LegacyEvent } from "./map/to-events.ts";
 import type { CopiedEvent } from "./read/record.ts";
-import type { RecentUuids } from "./recent-uuids.ts";
+import type { RecentUuids } from "./recent.ts";
 
 /** An event to be sent: mapped from a record, or copied from it. */
 export type Item = MadeItem | CopiedItem;

@@ -15,7 +15,19 @@ import {
 } from "../operations/operation.ts";
 import { tools } from "../operations/table.ts";
 import { toArguments } from "./argument-schema.ts";
-import type { SendRequest } from "./send-request.ts";
+
+/**
+ * Sends a request to the management API with the caller's key.
+ *
+ * @param path   starts with `/api/`.
+ * @param signal aborted when the caller cancels.
+ */
+export type SendRequest = (
+  method: "GET" | "POST" | "PATCH",
+  path: string,
+  body?: object,
+  signal?: AbortSignal,
+) => Promise<Response>;
 
 type Answer = (request: () => Promise<Response>) => Promise<CallToolResult>;
 

@@ -8,8 +8,7 @@ import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { z } from "zod";
 import { columnsInWords } from "../events/export/columns.ts";
 import { version } from "../version.ts";
-import { projectArgument as project, registerOperations } from "./operation-tools.ts";
-import type { SendRequest } from "./send-request.ts";
+import { projectArgument as project, registerOperations, type SendRequest } from "./operation-tools.ts";
 
 /** Longer responses would fill a model's context; truncation is reported. */
 const answerLengthMax = 60_000;

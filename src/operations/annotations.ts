@@ -15,7 +15,7 @@ import {
   updateAnnotation,
 } from "../dashboards/annotations.ts";
 import { findDashboard, findInsight } from "../dashboards/store.ts";
-import { readChoice, readIdFilter, readInstant } from "../http/query.ts";
+import { readChoice, readIdFilter, readInstant } from "../http/params.ts";
 import {
   bool,
   dateTime,

@@ -20,8 +20,8 @@ import {
 } from "../cohorts/api/cohorts.ts";
 import { listCohorts } from "../cohorts/cohorts.ts";
 import { assertCohortNeedsNoApproval } from "../flags/store/protected-flags.ts";
-import { unavailable } from "../http/documented-responses.ts";
-import { readBoolean } from "../http/query.ts";
+import { unavailable } from "../http/error-mapping.ts";
+import { readBoolean } from "../http/params.ts";
 import { bool, int, object, optional, pageOf, record, string } from "../http/schemas.ts";
 import { foundPersons, readFoundQuery } from "../persons/api/person-pages.ts";
 import { PersonPage, peopleLimit } from "../persons/api/person-schemas.ts";

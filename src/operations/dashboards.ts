@@ -35,7 +35,7 @@ import {
 } from "../dashboards/store.ts";
 import { getRefresh } from "../events/insights/insight-cache.ts";
 import { notFound } from "../http/http-error.ts";
-import { readBoolean, readChoice } from "../http/query.ts";
+import { readBoolean, readChoice } from "../http/params.ts";
 import { enumeration, int, nullable, object, optional, pageOf, string } from "../http/schemas.ts";
 import { RefreshQuery, readRefresh } from "./insights.ts";
 import { getAuthor, getLimits, listOperation, operation, type ProjectContext } from "./operation.ts";

@@ -14,7 +14,7 @@ import { type Experiment, experimentOrders, listExperiments } from "../experimen
 import { flagAnswers } from "../flags/api/feature-flags.ts";
 import { findFlag } from "../flags/store/flag.ts";
 import type { FlagWriteDeps } from "../flags/store/flag-writes.ts";
-import { readBoolean, readChoice, readIdFilter } from "../http/query.ts";
+import { readBoolean, readChoice, readIdFilter } from "../http/params.ts";
 import { bool, enumeration, int, object, optional, string } from "../http/schemas.ts";
 import { InvalidFieldError } from "../lib/errors.ts";
 import {

@@ -6,7 +6,7 @@ import { exampleMetric } from "../experiments/api/schemas.ts";
 import { experimentStatuses } from "../experiments/states.ts";
 import { loadStatistics } from "../experiments/statistics.ts";
 import { getExperiment } from "../experiments/store.ts";
-import { readBoolean } from "../http/query.ts";
+import { readBoolean } from "../http/params.ts";
 import {
   bool,
   dateTime,

@@ -21,7 +21,7 @@ import {
   updateInsight,
 } from "../dashboards/store.ts";
 import { refreshNames, refreshWords } from "../events/insights/insight-cache.ts";
-import { unavailable } from "../http/documented-responses.ts";
+import { unavailable } from "../http/error-mapping.ts";
 import { notFound } from "../http/http-error.ts";
 import { enumeration, object, optional, pageOf, string } from "../http/schemas.ts";
 import { getAuthor, getLimits, listOperation, operation, type ProjectContext } from "./operation.ts";

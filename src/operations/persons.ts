@@ -2,9 +2,9 @@
 
 import type { Metadata } from "../accounts/metadata.ts";
 import { findCohort, membership } from "../cohorts/cohorts.ts";
-import { unavailable } from "../http/documented-responses.ts";
+import { unavailable } from "../http/error-mapping.ts";
 import { notFound } from "../http/http-error.ts";
-import { readBoolean, readPropertyFilters } from "../http/query.ts";
+import { readBoolean, readPropertyFilters } from "../http/params.ts";
 import { int, object, optional, string, uuid, withPage } from "../http/schemas.ts";
 import { InvalidFieldError } from "../lib/errors.ts";
 import type { JsonObject } from "../lib/json.ts";

@@ -24,7 +24,7 @@ import type { Project } from "../accounts/project-directory.ts";
 import { archiveProject, assertNotLastProject, createProject, updateProject } from "../accounts/projects.ts";
 import { getLevel, membershipLevels } from "../accounts/users.ts";
 import { notFound } from "../http/http-error.ts";
-import { readBoolean } from "../http/query.ts";
+import { readBoolean } from "../http/params.ts";
 import {
   bool,
   enumeration,

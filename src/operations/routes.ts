@@ -7,10 +7,9 @@ import {
   type UserCall,
   userRoute,
 } from "../accounts/api/routes.ts";
-import { csvResponse } from "../http/csv.ts";
-import { getFileFormat } from "../http/file-formats.ts";
 import { pageAnswer, readPage } from "../http/pagination.ts";
-import { readId, readUuid } from "../http/path.ts";
+import { readId, readUuid } from "../http/params.ts";
+import { csvResponse, getFileFormat } from "../http/result-files.ts";
 import { type ResponseSpec, type Route, RouteResponse } from "../http/route.ts";
 import { object, pageExample, withPage } from "../http/schemas.ts";
 import {

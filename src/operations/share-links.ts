@@ -12,7 +12,7 @@ import {
   revokeShareLink,
   type ShareLink,
 } from "../dashboards/share-links.ts";
-import { readIdFilter } from "../http/query.ts";
+import { readIdFilter } from "../http/params.ts";
 import { bool, dateTime, int, named, nullable, object, optional, pageOf, string } from "../http/schemas.ts";
 import { toApiTime, toApiTimeOrNull } from "../lib/api-time.ts";
 import { InvalidFieldError } from "../lib/errors.ts";

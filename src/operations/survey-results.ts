@@ -4,7 +4,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import { allows } from "../accounts/limits.ts";
 import type { Metadata } from "../accounts/metadata.ts";
 import { getRefresh, refreshNames, refreshWords } from "../events/insights/insight-cache.ts";
-import { readBoolean, readInstant } from "../http/query.ts";
+import { readBoolean, readInstant } from "../http/params.ts";
 import {
   bool,
   dateTime,

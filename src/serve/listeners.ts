@@ -3,8 +3,7 @@
 import type { Server } from "bun";
 import type { Config } from "../config/settings.ts";
 import type { App } from "../http/app.ts";
-import { ListenError } from "../http/listen-address.ts";
-import { listen, listenSecurely } from "../http/server.ts";
+import { ListenError, listen, listenSecurely } from "../http/server.ts";
 import type { JournalSink } from "../ingestion/ports.ts";
 import { sleep } from "../lib/time.ts";
 import type { Log } from "../log.ts";

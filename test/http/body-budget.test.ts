@@ -1,8 +1,7 @@
 /** Bytes of bodies that are held at once. */
 
 import { expect, test } from "bun:test";
-import { BodyReader } from "../../src/http/body.ts";
-import { BodyBudget } from "../../src/http/body-budget.ts";
+import { BodyBudget, BodyReader } from "../../src/http/body.ts";
 import { IncompleteBodyError } from "../../src/http/decode/errors.ts";
 
 /** Whether a promise is settled by now. */

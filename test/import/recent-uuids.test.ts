@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import type { ImportClient } from "../../src/import/import-client.ts";
-import { RecentUuids } from "../../src/import/recent-uuids.ts";
+import { RecentUuids } from "../../src/import/recent.ts";
 
 const uuidOf = (n: number) => `01900000-0000-7000-8000-${String(n).padStart(12, "0")}`;
 

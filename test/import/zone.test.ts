@@ -2,8 +2,8 @@
 
 import { describe, expect, test } from "bun:test";
 import { emptyCounts, formatWarnings } from "../../src/import/counts.ts";
+import { comparedRecordsMax, LocalTimes } from "../../src/import/format-reader.ts";
 import { mapRecord } from "../../src/import/map/formats.ts";
-import { comparedRecordsMax, LocalTimes } from "../../src/import/map/local-times.ts";
 import { toTime } from "../../src/import/map/time.ts";
 import { getZone } from "../../src/import/map/zone.ts";
 

@@ -1,7 +1,7 @@
 /** Routes of the activity log (requirement: activity endpoints; contract: management-api 5.10). */
 
 import type { Static } from "@sinclair/typebox";
-import { readDate } from "../../http/query.ts";
+import { readDate } from "../../http/params.ts";
 import type { Route } from "../../http/route.ts";
 import {
   anyJson,

@@ -5,7 +5,7 @@
  */
 
 import { authenticationFailed, notAuthenticated, notFound, permissionDenied } from "../../http/http-error.ts";
-import { readUuid } from "../../http/path.ts";
+import { readUuid } from "../../http/params.ts";
 import type { Access, Credentials, Guard } from "../../http/route.ts";
 import { currentOrganization, currentProject } from "../current.ts";
 import { authenticate } from "../key-index.ts";

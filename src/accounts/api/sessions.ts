@@ -2,7 +2,7 @@
 
 import type { Static } from "@sinclair/typebox";
 import { authenticationFailed, notFound, permissionDenied } from "../../http/http-error.ts";
-import { readUuid } from "../../http/path.ts";
+import { readUuid } from "../../http/params.ts";
 import { type Call, type Route, RouteResponse } from "../../http/route.ts";
 import {
   ApiFailure,

@@ -2,10 +2,10 @@
 
 import type { TSchema } from "@sinclair/typebox";
 import { projectRoute } from "../../accounts/api/routes.ts";
-import { unavailable } from "../../http/documented-responses.ts";
+import { unavailable } from "../../http/error-mapping.ts";
 import { notFound } from "../../http/http-error.ts";
 import { readPage } from "../../http/pagination.ts";
-import { readBoolean, readInstant, readPropertyFilters } from "../../http/query.ts";
+import { readBoolean, readInstant, readPropertyFilters } from "../../http/params.ts";
 import type { Route } from "../../http/route.ts";
 import {
   bool,

@@ -4,8 +4,8 @@ import type { Static } from "@sinclair/typebox";
 import { projectRoute } from "../../accounts/api/routes.ts";
 import type { Project } from "../../accounts/project-directory.ts";
 import type { User } from "../../accounts/users.ts";
-import { unavailable } from "../../http/documented-responses.ts";
-import { fileTypes, getFileFormat } from "../../http/file-formats.ts";
+import { unavailable } from "../../http/error-mapping.ts";
+import { fileTypes, getFileFormat, whileAllowed } from "../../http/result-files.ts";
 import { type Route, RouteResponse } from "../../http/route.ts";
 import {
   ApiFailure,
@@ -22,7 +22,6 @@ import {
   string,
   union,
 } from "../../http/schemas.ts";
-import { whileAllowed } from "../../http/while-allowed.ts";
 import { toApiTimeOrNull } from "../../lib/api-time.ts";
 import { clientSignal, withAbortSignal } from "../../lib/client-abort.ts";
 import { InvalidFieldError, TooManyAttemptsError } from "../../lib/errors.ts";

@@ -4,7 +4,7 @@ import { itemActivityRoutes } from "../../accounts/api/activity.ts";
 import { projectRoute } from "../../accounts/api/routes.ts";
 import type { Metadata } from "../../accounts/metadata.ts";
 import { methodNotAllowed } from "../../http/http-error.ts";
-import { readId } from "../../http/path.ts";
+import { readId } from "../../http/params.ts";
 import type { Route } from "../../http/route.ts";
 import { ApiFailure } from "../../http/schemas.ts";
 import { getExperiment } from "../store.ts";

@@ -8,7 +8,7 @@ import { findUser } from "../../accounts/users.ts";
 import { CohortBody, cohortBody, exampleCohort } from "../../cohorts/api/cohort-schemas.ts";
 import { type CalculationDeps, calculateInBackground } from "../../cohorts/cohort-calculation.ts";
 import { createCohort, findCohort } from "../../cohorts/cohorts.ts";
-import { unavailable } from "../../http/documented-responses.ts";
+import { unavailable } from "../../http/error-mapping.ts";
 import { type Route, RouteResponse } from "../../http/route.ts";
 import { bool, int, named, nullable, object, optional, record, string } from "../../http/schemas.ts";
 import { checkingAsSaving } from "../evaluation-context/draft.ts";

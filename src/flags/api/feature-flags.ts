@@ -11,7 +11,7 @@ import type { Project } from "../../accounts/project-directory.ts";
 import type { User } from "../../accounts/users.ts";
 import { parseFields } from "../../http/fields.ts";
 import { methodNotAllowed, notFound } from "../../http/http-error.ts";
-import { readId } from "../../http/path.ts";
+import { readId } from "../../http/params.ts";
 import type { Route } from "../../http/route.ts";
 import { ApiFailure } from "../../http/schemas.ts";
 import { PermissionDeniedError } from "../../lib/errors.ts";

@@ -2,7 +2,7 @@
 
 import type { Static } from "@sinclair/typebox";
 import { projectRoute } from "../../accounts/api/routes.ts";
-import { unavailable } from "../../http/documented-responses.ts";
+import { unavailable } from "../../http/error-mapping.ts";
 import type { Route } from "../../http/route.ts";
 import {
   bool,

@@ -7,8 +7,8 @@ import {
   projectRoute,
 } from "../../accounts/api/routes.ts";
 import { getPath } from "../../http/error-mapping.ts";
-import { isNotModified } from "../../http/etag.ts";
 import { type Route, RouteResponse } from "../../http/route.ts";
+import { isNotModified } from "../../http/route-response.ts";
 import { anyJson, bool, int, list, named, object, optional, record, string } from "../../http/schemas.ts";
 import { InvalidFieldError } from "../../lib/errors.ts";
 import { parseExactJson } from "../../lib/json/exact.ts";

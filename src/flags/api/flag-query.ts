@@ -1,7 +1,7 @@
 /** Parses the filters of a list of flags (contract: management-api 5.1; decision 23). */
 
 import { Type } from "@sinclair/typebox";
-import { readBoolean, readDate } from "../../http/query.ts";
+import { readBoolean, readDate } from "../../http/params.ts";
 import { bool, dateTime, enumeration, int, object, optional, string } from "../../http/schemas.ts";
 import { InvalidFieldError } from "../../lib/errors.ts";
 import { evaluationRuntimes } from "../fields.ts";

@@ -1,9 +1,9 @@
 /** The payload of a remote-configuration flag (contract: management-api 5.6; sdk-compat 4.5). */
 
 import { projectOrSecretRoute } from "../../accounts/api/routes.ts";
-import { isNotModified, weakTag } from "../../http/etag.ts";
 import { HttpError } from "../../http/http-error.ts";
 import { type Route, RouteResponse } from "../../http/route.ts";
+import { isNotModified, weakTag } from "../../http/route-response.ts";
 import { ApiFailure, nullable, object, optional, string } from "../../http/schemas.ts";
 import { isJsonObject } from "../../lib/json.ts";
 import type { Flag } from "../fields.ts";

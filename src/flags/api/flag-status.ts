@@ -1,7 +1,7 @@
 /** Flag status (contract: management-api 5.9), dependent flags (5.7), and the flags that use a cohort. */
 
 import { projectRoute } from "../../accounts/api/routes.ts";
-import { readId } from "../../http/path.ts";
+import { readId } from "../../http/params.ts";
 import { type Route, RouteResponse } from "../../http/route.ts";
 import {
   ApiFailure,

@@ -6,7 +6,7 @@ import { projectRoute } from "../../accounts/api/routes.ts";
 import type { Metadata } from "../../accounts/metadata.ts";
 import { flag } from "../../accounts/schema.ts";
 import type { FlagCalls, FlagCallsRequest } from "../../events/insights/flag-evaluations.ts";
-import { unavailable } from "../../http/documented-responses.ts";
+import { unavailable } from "../../http/error-mapping.ts";
 import type { Route } from "../../http/route.ts";
 import { dateTime, int, list, named, nullable, object, optional, string } from "../../http/schemas.ts";
 import { toApiTimeOrNull } from "../../lib/api-time.ts";

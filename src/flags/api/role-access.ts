@@ -6,7 +6,7 @@ import { type ProjectCall, projectRoute } from "../../accounts/api/routes.ts";
 import { userFinder } from "../../accounts/users.ts";
 import { notFound } from "../../http/http-error.ts";
 import { pageAnswer, readPage } from "../../http/pagination.ts";
-import { readId } from "../../http/path.ts";
+import { readId } from "../../http/params.ts";
 import { type Route, RouteResponse } from "../../http/route.ts";
 import { dateTime, int, named, object, PageQuery, pageExample, pageOf, uuid } from "../../http/schemas.ts";
 import { toApiTime } from "../../lib/api-time.ts";

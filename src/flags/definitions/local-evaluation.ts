@@ -5,7 +5,7 @@
  * strings. Source: contract, management-api 5.15, flag-evaluation 16, sdk-compat 0.1 item 13 and 4.4.
  */
 
-import { weakTag } from "../../http/etag.ts";
+import { weakTag } from "../../http/route-response.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import { mapProperties } from "../rules/stored-filters.ts";
 import {

@@ -6,7 +6,7 @@
  */
 
 import { HttpError } from "../../http/http-error.ts";
-import { prefixIn } from "../../http/path.ts";
+import { prefixIn } from "../../http/params.ts";
 import { type Call, clientRoutes, type Route } from "../../http/route.ts";
 import { object, string } from "../../http/schemas.ts";
 import { SseBroadcaster } from "../../http/sse.ts";

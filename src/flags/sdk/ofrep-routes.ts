@@ -5,9 +5,9 @@
  * except `targetingKey` (the distinct ID), `groups`, `group_properties`, `$device_id` and `$anon_distinct_id`.
  */
 
-import { isNotModified } from "../../http/etag.ts";
 import { HttpError } from "../../http/http-error.ts";
 import { type Call, clientRoutes, type Route, RouteResponse } from "../../http/route.ts";
+import { isNotModified } from "../../http/route-response.ts";
 import { list, object, optional, record } from "../../http/schemas.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import type { FlagEvaluation } from "../evaluation-context/flag-evaluation.ts";

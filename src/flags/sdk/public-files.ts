@@ -3,9 +3,8 @@
  */
 
 import { gzipSync } from "node:zlib";
-import { isNotModified, weakTag } from "../../http/etag.ts";
 import { acceptsGzip } from "../../http/finish-response.ts";
-import { RouteResponse } from "../../http/route-response.ts";
+import { isNotModified, RouteResponse, weakTag } from "../../http/route-response.ts";
 
 /** Content in servable form. */
 export interface PublicFile {

@@ -6,8 +6,7 @@ import { type ProjectCall, projectRoute } from "../../accounts/api/routes.ts";
 import type { Metadata } from "../../accounts/metadata.ts";
 import { decompressed } from "../../http/decode/decode-body.ts";
 import { HttpError, parseError } from "../../http/http-error.ts";
-import { readUuid } from "../../http/path.ts";
-import { readBoolean } from "../../http/query.ts";
+import { readBoolean, readUuid } from "../../http/params.ts";
 import { type Method, type Route, RouteResponse, type RouteSpec } from "../../http/route.ts";
 import {
   ApiFailure,

@@ -7,7 +7,7 @@ import type { AppError } from "../../lib/errors.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import { addName, emptyCounts, type ImportCounts } from "../counts.ts";
 import { getTable } from "../files.ts";
-import { type FieldRule, withFields } from "../map/fields.ts";
+import { type FieldRule, withFields, withLowerNames } from "../map/fields.ts";
 import {
   detectFormat,
   getUser,
@@ -19,12 +19,11 @@ import {
 import { detectLookup, getLookup, type LookupKind, lookupAlone, lookupKey } from "../map/lookups.ts";
 import { getRest } from "../map/members.ts";
 import { snowplowRow } from "../map/snowplow.ts";
-import { withLowerNames } from "../map/upper-names.ts";
 import { type Content, getContents } from "../read/archive-contents.ts";
 import { CorruptInputError, UnreadableFileError } from "../read/input.ts";
 import { getInputName, type PipedInput } from "../read/piped-input.ts";
 import { recordSource } from "../read/read-records.ts";
-import { RecentStrings } from "../recent-texts.ts";
+import { RecentStrings } from "../recent.ts";
 import type { LookupStore } from "./lookup-store.ts";
 
 export interface LookupOrder {

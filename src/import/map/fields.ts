@@ -3,7 +3,6 @@
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 import { objectFrom } from "../read/json-text.ts";
 import { getProperties } from "./lenient-json.ts";
-import { withLowerNames } from "./upper-names.ts";
 
 /** A field of the event and the sources of its value: the first one with a value counts. */
 export interface FieldRule {
@@ -78,4 +77,17 @@ function valueAt(record: JsonObject, field: string): Json | undefined {
     value = value[name];
   }
   return value;
+}
+
+/** Whether all names of a record are in capitals. */
+export function hasUpperNames(record: JsonObject): boolean {
+  const names = Object.keys(record);
+  const isUpper = (name: string) => name === name.toUpperCase();
+  return names.every(isUpper) && names.some((name) => name !== name.toLowerCase());
+}
+
+/** The record with its names in lower case; unchanged if some are in lower case already. */
+export function withLowerNames(record: JsonObject): JsonObject {
+  if (!hasUpperNames(record)) return record;
+  return objectFrom(Object.entries(record).map(([name, value]) => [name.toLowerCase(), value]));
 }

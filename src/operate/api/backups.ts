@@ -9,7 +9,8 @@ import { type Destination, isIndexName } from "../../backup/destination.ts";
 import { BackupNotFoundError, BackupRunningError, DestinationError } from "../../backup/errors.ts";
 import { ListedBackup, listBackups } from "../../backup/list.ts";
 import { HttpError, notFound } from "../../http/http-error.ts";
-import { readUuid } from "../../http/path.ts";
+import { readUuid } from "../../http/params.ts";
+import { whileAllowed } from "../../http/result-files.ts";
 import { type Method, publicRoute, type Route, RouteResponse, type RouteSpec } from "../../http/route.ts";
 import {
   ApiFailure,
@@ -24,7 +25,6 @@ import {
   string,
   uuid,
 } from "../../http/schemas.ts";
-import { whileAllowed } from "../../http/while-allowed.ts";
 import { toApiTime, toApiTimeOrNull } from "../../lib/api-time.ts";
 import { type Job, type JobKind, JobRunningError, type Jobs } from "../jobs.ts";
 

@@ -1,7 +1,7 @@
 /** Doctor checks of the machine: disk space, clock, port. */
 
 import { existsSync } from "node:fs";
-import { listenErrorReason } from "../../http/listen-address.ts";
+import { listenErrorReason } from "../../http/server.ts";
 import { bytesNeededToAccept, reservedBytes, systemDisk } from "../../journal/disk.ts";
 import { readonlyClient } from "../../lib/sqlite/open.ts";
 import { paths } from "../../paths.ts";

@@ -4,7 +4,7 @@ import {
   localEvaluationReply,
 } from "../../../src/flags/definitions/local-evaluation.ts";
 import type { CohortDefinition, FlagDefinition } from "../../../src/flags/rules/types.ts";
-import { isNotModified } from "../../../src/http/etag.ts";
+import { isNotModified } from "../../../src/http/route-response.ts";
 import type { Json, JsonObject } from "../../../src/lib/json.ts";
 import { cohort, dependsOn, flag, inCohort, person, when } from "../make.ts";
 
