@@ -1,7 +1,7 @@
 /**
- * Elects the one node that loads events, by a row with an expiry and an epoch. A session lock would not do: a suspended
+ * Elects the one node that loads events, by a row with an epoch and a beat. A session lock would not do: a suspended
  * process keeps its session. Acquiring the lease increments the epoch, and every commit of the loader checks it, so a
- * node that was presumed dead cannot commit any more.
+ * node that was presumed dead cannot commit any more. No clock of a server is used: each process measures with its own.
  */
 
 import type { Sql } from "postgres";
@@ -15,8 +15,14 @@ export interface Lease {
   readonly holder: string;
   /** When it was acquired, by this process's clock (`performance.now`). */
   readonly since: number;
-  /** Until when no other node loads, by the same clock: counted from before the last renewal was sent. */
-  until: number;
+  /** Before the last successful renewal was sent; undefined once it is released. */
+  renewedAt: ClockReading | undefined;
+}
+
+interface ClockReading {
+  monotonicMs: number;
+  /** Continues while the machine is suspended, unlike the other. */
+  wallMs: number;
 }
 
 /** Another node has acquired the lease. */
@@ -27,64 +33,118 @@ export class LeaseLostError extends AppError {
   }
 }
 
-/** A holder that does not renew for this long loses the lease. */
+/** A holder that does not renew for this long stops inserting. */
 export const leaseMs = 5_000;
 export const renewEveryMs = 1_000;
+/** A candidate that has seen no renewal for this long takes over: clocks run at slightly different rates. */
+export const expiredMs = leaseMs + 500;
 
-/** Acquires the lease if it is free and loading is not paused. @throws {PostgresUnreachableError} */
+const readClocks = (): ClockReading => ({ monotonicMs: performance.now(), wallMs: Date.now() });
+
+/** Until when no other node loads, by `performance.now`. */
+export function leaseEnd({ renewedAt }: Lease): number {
+  if (renewedAt === undefined) return Number.NEGATIVE_INFINITY;
+  const now = readClocks();
+  const passedMs = Math.max(now.monotonicMs - renewedAt.monotonicMs, now.wallMs - renewedAt.wallMs);
+  return now.monotonicMs + leaseMs - passedMs;
+}
+
+/**
+ * Acquires the lease if it is released, or held by an earlier engine of this node, and loading is not paused.
+ * @throws {PostgresUnreachableError}
+ */
 export async function acquireLease(
   postgres: Postgres,
   { front, holder }: Pick<Lease, "front" | "holder">,
 ): Promise<Lease | undefined> {
-  const sentAt = performance.now();
-  const rows = await postgres.run(
+  const renewedAt = readClocks();
+  const [row] = await postgres.run(
     (sql) => sql`UPDATE flagkeep.lease
-      SET epoch = epoch + 1, front = ${front}, holder = ${holder}, until = clock_timestamp() + ${leaseMs} * interval '1 millisecond'
-      WHERE until < clock_timestamp() AND paused_until < clock_timestamp() RETURNING epoch`,
+      SET epoch = epoch + 1, beat = beat + 1, beat_at = clock_timestamp(), front = ${front}, holder = ${holder}
+      WHERE (holder IS NULL OR front = ${front}) AND paused_until < clock_timestamp() RETURNING epoch`,
   );
-  const since = performance.now();
-  return rows[0] && { epoch: Number(rows[0].epoch), front, holder, since, until: sentAt + leaseMs };
+  return row && { epoch: Number(row.epoch), front, holder, since: performance.now(), renewedAt };
 }
 
 /**
- * Extends the lease, even after its expiry if no other node acquired it.
+ * Extends the lease, even after its end if no other node took over.
  * @returns whether loading is to be paused, and the lease released
  * @throws {LeaseLostError} @throws {PostgresUnreachableError}
  */
 export async function renewLease(postgres: Postgres, lease: Lease): Promise<boolean> {
-  const sentAt = performance.now();
+  const renewedAt = readClocks();
   // A single statement: a node that hangs during a transaction would lock the row and block the others.
   const { isPaused } = await postgres.run((sql) => assertLeaseHeld(sql, lease), leaseMs);
-  lease.until = sentAt + leaseMs;
+  lease.renewedAt = renewedAt;
   return isPaused;
 }
 
 /** Lets another node acquire the lease immediately. */
 export async function releaseLease(postgres: Postgres, lease: Lease): Promise<void> {
   const { epoch, holder } = lease;
-  lease.until = Number.NEGATIVE_INFINITY;
+  lease.renewedAt = undefined;
   await postgres.run(
-    (sql) => sql`UPDATE flagkeep.lease SET until = '-infinity' WHERE epoch = ${epoch} AND holder = ${holder}`,
+    (sql) => sql`UPDATE flagkeep.lease SET holder = NULL WHERE epoch = ${epoch} AND holder = ${holder}`,
   );
 }
 
-/** Whether a node can acquire the lease. @throws {PostgresUnreachableError} */
-export async function isLeaseFree(postgres: Postgres): Promise<boolean> {
-  const [row] = await postgres.run(
-    (sql) =>
-      sql`SELECT until < clock_timestamp() AND paused_until < clock_timestamp() AS free FROM flagkeep.lease`,
-  );
-  return row!.free === true;
-}
-
-/** Fails the transaction if the lease is lost; otherwise extends the lease. @throws {LeaseLostError} */
+/** Fails the transaction if the lease is lost; otherwise renews the lease. @throws {LeaseLostError} */
 export async function assertLeaseHeld(
   t: Transaction | Sql,
   { epoch, holder }: Lease,
 ): Promise<{ isPaused: boolean }> {
-  const rows =
-    await t`UPDATE flagkeep.lease SET until = clock_timestamp() + ${leaseMs} * interval '1 millisecond'
+  const rows = await t`UPDATE flagkeep.lease SET beat = beat + 1, beat_at = clock_timestamp()
     WHERE epoch = ${epoch} AND holder = ${holder} RETURNING paused_until > clock_timestamp() AS paused`;
   if (rows.length === 0) throw new LeaseLostError();
   return { isPaused: rows[0]!.paused };
+}
+
+/** The lease as another node sees it. */
+export interface SeenLease {
+  epoch: string;
+  beat: string;
+  isHeld: boolean;
+  isPaused: boolean;
+}
+
+/** @throws {PostgresUnreachableError} */
+export async function readLease(postgres: Postgres): Promise<SeenLease> {
+  const [row] = await postgres.run(
+    (
+      sql,
+    ) => sql`SELECT epoch::text, beat::text, holder IS NOT NULL AS held, paused_until > clock_timestamp() AS paused
+      FROM flagkeep.lease`,
+  );
+  return { epoch: row!.epoch, beat: row!.beat, isHeld: row!.held, isPaused: row!.paused };
+}
+
+/** Watches a lease that another node holds. */
+export class LeaseObserver {
+  private seen: { epoch: string; beat: string; since: number } | undefined;
+
+  /** @param afterMs without a renewal @param now by the clock of this process */
+  constructor(
+    private readonly afterMs = expiredMs,
+    private readonly now: () => number = () => performance.now(),
+  ) {}
+
+  /** Call it regularly. @returns whether the lease was not renewed for so long that its holder has given up inserting */
+  isExpired({ epoch, beat, isHeld }: SeenLease): boolean {
+    if (!isHeld) return false;
+    if (this.seen?.epoch !== epoch || this.seen.beat !== beat) this.seen = { epoch, beat, since: this.now() };
+    return this.now() - this.seen.since >= this.afterMs;
+  }
+}
+
+/**
+ * Releases an expired lease of another node.
+ * @returns false if it was renewed meanwhile: this process may have been suspended since it read the lease
+ * @throws {PostgresUnreachableError}
+ */
+export async function revokeLease(postgres: Postgres, { epoch, beat }: SeenLease): Promise<boolean> {
+  const rows = await postgres.run(
+    (sql) => sql`UPDATE flagkeep.lease SET epoch = epoch + 1, holder = NULL
+      WHERE epoch = ${epoch} AND beat = ${beat} AND holder IS NOT NULL RETURNING 1`,
+  );
+  return rows.length > 0;
 }

@@ -3,12 +3,13 @@
 import { AppError } from "../lib/errors.ts";
 import { type PostgresAddress, redactPostgresUrl } from "../lib/store-urls.ts";
 import type { Postgres } from "./connection.ts";
+import { expiredMs, LeaseObserver, readLease, revokeLease } from "./lease.ts";
 import { nodeTimeoutMs } from "./nodes.ts";
 import { schemaVersion } from "./schema.ts";
 
 /** Longest pause: waiting events need disk space in PostgreSQL. */
 export const pauseSecondsMax = 86_400;
-/** A node gives up the lease within this time, or loses it. */
+/** A node gives up the lease within this time, or it is revoked. */
 const handOverMs = 60_000;
 /** An insert may be stored so long after the lease of its node has ended. */
 const lateInsertMs = 1_000;
@@ -35,7 +36,7 @@ class LoadingGoesOnError extends AppError {
 }
 
 export interface Loading {
-  /** The node that loads. */
+  /** The node that loads, by PostgreSQL's clock: for display only. */
   node: string | null;
   pausedUntil: Date | null;
 }
@@ -43,7 +44,10 @@ export interface Loading {
 /** @throws {PostgresUnreachableError} */
 export async function readLoading(postgres: Postgres): Promise<Loading> {
   const [row] = await postgres.run(
-    (sql) => sql`SELECT CASE WHEN until >= clock_timestamp() THEN front END AS node,
+    (
+      sql,
+    ) => sql`SELECT CASE WHEN holder IS NOT NULL AND beat_at > clock_timestamp() - ${expiredMs} * interval '1 millisecond'
+          THEN front END AS node,
         CASE WHEN paused_until > clock_timestamp() THEN paused_until END AS paused_until
       FROM flagkeep.lease`,
   );
@@ -61,16 +65,22 @@ export async function pauseLoading(postgres: Postgres, seconds: number): Promise
       RETURNING paused_until`,
   );
   const end = performance.now() + handOverMs;
+  const observer = new LeaseObserver(expiredMs + lateInsertMs);
   for (;;) {
-    const [row] = await postgres.run(
-      (sql) => sql`SELECT coalesce(f.name, l.front::text) AS node, until,
-          until < clock_timestamp() - ${lateInsertMs} * interval '1 millisecond' AS ended
-        FROM flagkeep.lease l LEFT JOIN flagkeep.front f ON f.id = l.front`,
-    );
-    if (row!.ended === true) return paused!.paused_until;
-    if (performance.now() > end) throw new LoadingGoesOnError(row!.node);
+    const lease = await readLease(postgres);
+    if (!lease.isHeld) return paused!.paused_until;
+    if (observer.isExpired(lease)) await revokeLease(postgres, lease);
+    else if (performance.now() > end) throw new LoadingGoesOnError(await readHolder(postgres));
     await Bun.sleep(pollMs);
   }
+}
+
+async function readHolder(postgres: Postgres): Promise<string> {
+  const [row] = await postgres.run(
+    (sql) => sql`SELECT coalesce(f.name, l.front::text) AS node
+      FROM flagkeep.lease l LEFT JOIN flagkeep.front f ON f.id = l.front`,
+  );
+  return row!.node;
 }
 
 /** @throws {PostgresUnreachableError} */

@@ -178,7 +178,8 @@ export async function assertNodesMayStart(postgres: Postgres): Promise<void> {
 export async function assertIdle(postgres: Postgres): Promise<void> {
   const [row] = await postgres.run(
     (sql) => sql`SELECT (SELECT coalesce(sum(entries), 0) FROM flagkeep.journal)::float8 AS entries,
-      (SELECT until > clock_timestamp() FROM flagkeep.lease)
+      (SELECT holder IS NOT NULL AND beat_at > clock_timestamp() - ${nodeTimeoutMs} * interval '1 millisecond'
+          FROM flagkeep.lease)
         OR EXISTS (SELECT 1 FROM flagkeep.front WHERE seen_at > clock_timestamp() - ${nodeTimeoutMs} * interval '1 millisecond') AS held,
       EXISTS (SELECT 1 FROM flagkeep.store WHERE name = 'metadata' AND revision > 0) AS whole`,
   );

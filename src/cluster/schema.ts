@@ -5,8 +5,9 @@ import { type Postgres, PostgresRejectedError, PostgresUnreachableError } from "
 import initialSql from "./migrations/001-initial.sql" with { type: "text" };
 import changeTimeSql from "./migrations/002-change-time.sql" with { type: "text" };
 import pauseSql from "./migrations/003-pause.sql" with { type: "text" };
+import leaseBeatSql from "./migrations/004-lease-beat.sql" with { type: "text" };
 
-const migrations = [initialSql, changeTimeSql, pauseSql];
+const migrations = [initialSql, changeTimeSql, pauseSql, leaseBeatSql];
 /** Of this version. */
 export const schemaVersion = migrations.length;
 /** Advisory lock: other nodes wait for the migration. */

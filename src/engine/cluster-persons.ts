@@ -9,13 +9,16 @@ import { Postgres, PostgresUnreachableError } from "../cluster/connection.ts";
 import { JournalReader, type ReaderDeps } from "../cluster/journal-reader.ts";
 import {
   acquireLease,
-  isLeaseFree,
   type Lease,
   LeaseLostError,
+  LeaseObserver,
+  leaseEnd,
   leaseMs,
+  readLease,
   releaseLease,
   renewEveryMs,
   renewLease,
+  revokeLease,
 } from "../cluster/lease.ts";
 import { StoreReplica } from "../cluster/store-replica.ts";
 import type { InsertFence } from "../events/clickhouse/insert-fence.ts";
@@ -92,7 +95,7 @@ export class SharedPeople {
   get fence(): InsertFence | undefined {
     const { lease } = this;
     // The previous node's last renewal was sent before this one acquired the lease.
-    return lease && { until: () => lease.until, previousEnd: lease.since + leaseMs + lateInsertMs };
+    return lease && { until: () => leaseEnd(lease), previousEnd: lease.since + leaseMs + lateInsertMs };
   }
 
   /** Follows the loading node; or renews the lease and reads the journal from the stores' cursors. */
@@ -103,9 +106,8 @@ export class SharedPeople {
         if (name === peopleStore.name) void this.copy.look();
       });
       this.chores.every(lookEveryMs, () => this.copy.look());
-      this.chores.every(renewEveryMs, async () => {
-        if (await isLeaseFree(this.postgres)) this.hooks.onFree();
-      });
+      const observer = new LeaseObserver();
+      this.chores.every(renewEveryMs, () => this.watchLease(observer));
       return;
     }
     const from = { realtime: cursor("realtime"), historical: cursor("historical") };
@@ -187,6 +189,14 @@ export class SharedPeople {
       if (error instanceof LeaseLostError) this.hooks.onFatal(error);
       throw error;
     }
+  }
+
+  /** Revokes the lease of a node that does not renew it, and restarts this process once it is free. */
+  private async watchLease(observer: LeaseObserver): Promise<void> {
+    const lease = await readLease(this.postgres);
+    if (lease.isPaused) return;
+    if (!lease.isHeld || (observer.isExpired(lease) && (await revokeLease(this.postgres, lease))))
+      this.hooks.onFree();
   }
 
   /** Loads what was read, and releases the lease. */

@@ -219,7 +219,7 @@ test("a loader that has lost the lease commits nothing, and takes back what it w
   const { client, copy } = await open(postgres, path);
   const lease = (await acquireLease(postgres, { front: crypto.randomUUID(), holder: crypto.randomUUID() }))!;
   await copy.change(() => client.run("INSERT INTO bare VALUES ('held')"), lease);
-  await postgres.run((sql) => sql`UPDATE flagkeep.lease SET until = '-infinity'`);
+  await postgres.run((sql) => sql`UPDATE flagkeep.lease SET holder = NULL`);
   expect(
     await acquireLease(postgres, { front: crypto.randomUUID(), holder: crypto.randomUUID() }),
   ).toBeDefined();

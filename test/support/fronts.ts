@@ -129,7 +129,7 @@ export class TestFronts implements AsyncDisposable {
   async leader(): Promise<number> {
     return await until(async () => {
       const [row] = await this.ask<{ name: string }>(
-        "SELECT name FROM flagkeep.lease JOIN flagkeep.front ON front.id = lease.front WHERE until > clock_timestamp()",
+        "SELECT name FROM flagkeep.lease JOIN flagkeep.front ON front.id = lease.front WHERE holder IS NOT NULL AND beat_at > clock_timestamp() - interval '6 seconds'",
       );
       const isLeader = ({ url }: ServerProcess) => row?.name.endsWith(` ${url}`);
       return [...this.running].find(([, front]) => isLeader(front))?.[0];

@@ -36,7 +36,7 @@ export async function checkPostgres(address: PostgresAddress): Promise<Finding[]
           clock_timestamp() AS now,
           (SELECT count(*)::int FROM flagkeep.front WHERE seen_at > clock_timestamp() - interval '10 seconds') AS fronts,
           (SELECT count(DISTINCT version)::int FROM flagkeep.front WHERE seen_at > clock_timestamp() - interval '10 seconds') AS versions,
-          (SELECT until > clock_timestamp() FROM flagkeep.lease) AS is_held,
+          (SELECT holder IS NOT NULL AND beat_at > clock_timestamp() - interval '6 seconds' FROM flagkeep.lease) AS is_held,
           (SELECT coalesce(sum(entries), 0)::float8 FROM flagkeep.journal) AS entries`,
       timeoutMs,
     );

@@ -1,0 +1,158 @@
+/** The lease of the loading node: who acquires it, when, and that no clock of PostgreSQL matters. */
+
+import { afterAll, beforeAll, describe, expect, test as unitTest } from "bun:test";
+import { Postgres } from "../../src/cluster/connection.ts";
+import {
+  acquireLease,
+  assertLeaseHeld,
+  expiredMs,
+  LeaseLostError,
+  LeaseObserver,
+  leaseEnd,
+  leaseMs,
+  readLease,
+  releaseLease,
+  renewLease,
+  revokeLease,
+} from "../../src/cluster/lease.ts";
+import { migratePostgres } from "../../src/cluster/schema.ts";
+import { parsePostgresUrl } from "../../src/lib/store-urls.ts";
+import { hasPostgres, startPostgres, type TestPostgres, testWithPostgres } from "../support/postgres.ts";
+
+const test = testWithPostgres("the lease");
+
+let server: TestPostgres;
+let databases = 0;
+
+if (hasPostgres) {
+  beforeAll(async () => {
+    server = await startPostgres();
+  }, 60_000);
+  afterAll(async () => await server[Symbol.asyncDispose]());
+}
+
+async function connect(): Promise<{ postgres: Postgres; database: string }> {
+  databases += 1;
+  const database = `lease_${databases}`;
+  const address = parsePostgresUrl(await server.create(database))!;
+  const postgres = new Postgres(address, { connections: 2, name: "test" });
+  await migratePostgres(postgres);
+  return { postgres, database };
+}
+
+const getEngine = (front = crypto.randomUUID()) => ({ front, holder: crypto.randomUUID() });
+
+/** Reads the lease at a time of a candidate's clock. */
+class Candidate {
+  private nowMs = 0;
+  private readonly observer = new LeaseObserver(expiredMs, () => this.nowMs);
+  constructor(private readonly postgres: Postgres) {}
+
+  async seesExpiredAt(nowMs: number): Promise<boolean> {
+    this.nowMs = nowMs;
+    return this.observer.isExpired(await readLease(this.postgres));
+  }
+}
+
+/** Lets the clock that statements of this database read be wrong by so much. */
+async function setClock(database: string, interval: string): Promise<void> {
+  for (const statement of [
+    "CREATE SCHEMA IF NOT EXISTS wrong",
+    `CREATE OR REPLACE FUNCTION wrong.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS
+       $$ SELECT pg_catalog.clock_timestamp() + interval '${interval}' $$`,
+    `ALTER DATABASE ${database} SET search_path = wrong, pg_catalog`,
+  ])
+    await server.run(statement, database);
+}
+
+test("a released lease is acquired at once, a held one only by the same node", async () => {
+  const { postgres } = await connect();
+  const engine = getEngine();
+  const first = (await acquireLease(postgres, engine))!;
+  expect(await acquireLease(postgres, getEngine())).toBeUndefined();
+  // The node has started another engine: the first one has ended, as it holds the lock of the data directory.
+  const second = (await acquireLease(postgres, getEngine(engine.front)))!;
+  expect(second.epoch).toBe(first.epoch + 1);
+  await expect(renewLease(postgres, first)).rejects.toThrow(LeaseLostError);
+  await releaseLease(postgres, second);
+  expect(leaseEnd(second)).toBe(Number.NEGATIVE_INFINITY);
+  expect(await acquireLease(postgres, getEngine())).toBeDefined();
+  await expect(postgres.run((sql) => assertLeaseHeld(sql, second))).rejects.toThrow(LeaseLostError);
+  await postgres.close();
+});
+
+test("a candidate revokes what it saw unchanged for 5.5 s of its own clock, and nothing that was renewed", async () => {
+  const { postgres } = await connect();
+  const lease = (await acquireLease(postgres, getEngine()))!;
+  const candidate = new Candidate(postgres);
+  expect(await candidate.seesExpiredAt(100_000)).toBe(false);
+  expect(await candidate.seesExpiredAt(100_000 + expiredMs - 1)).toBe(false);
+  await renewLease(postgres, lease);
+  expect(await candidate.seesExpiredAt(100_000 + expiredMs)).toBe(false);
+  const seen = await readLease(postgres);
+  expect(await candidate.seesExpiredAt(100_000 + 2 * expiredMs)).toBe(true);
+  // A commit of the holder renews it as well: the candidate was suspended after it had read.
+  await postgres.transaction((t) => assertLeaseHeld(t, lease));
+  expect(await revokeLease(postgres, seen)).toBe(false);
+  const { isPaused } = await postgres.run((sql) => assertLeaseHeld(sql, lease));
+  expect(isPaused).toBe(false);
+  // It is unchanged now, and one of two candidates revokes it.
+  const last = await readLease(postgres);
+  expect([await revokeLease(postgres, last), await revokeLease(postgres, last)]).toEqual([true, false]);
+  await expect(renewLease(postgres, lease)).rejects.toThrow(LeaseLostError);
+  await postgres.close();
+});
+
+describe("the clock of PostgreSQL is wrong by an hour, as after a failover", () => {
+  for (const interval of ["-1 hour", "1 hour"])
+    test(`(${interval}): the holder keeps the lease, and a dead one loses it in time`, async () => {
+      const { postgres, database } = await connect();
+      const lease = (await acquireLease(postgres, getEngine()))!;
+      await setClock(database, interval);
+      // Connections have the clock from their start.
+      const later = new Postgres(postgres.address, { connections: 2, name: "later" });
+      const [row] = await later.run(
+        (sql) => sql`SELECT abs(extract(epoch FROM clock_timestamp() - now()))::int AS seconds`,
+      );
+      expect(row!.seconds).toBeGreaterThan(3_500);
+      const candidate = new Candidate(later);
+      expect(await candidate.seesExpiredAt(0)).toBe(false);
+      expect(await acquireLease(later, getEngine())).toBeUndefined();
+      await renewLease(later, lease);
+      expect(await candidate.seesExpiredAt(expiredMs)).toBe(false);
+      expect(await candidate.seesExpiredAt(2 * expiredMs)).toBe(true);
+      expect(await revokeLease(later, await readLease(later))).toBe(true);
+      expect(await acquireLease(later, getEngine())).toBeDefined();
+      await Promise.all([postgres.close(), later.close()]);
+    });
+});
+
+test("the engine of an earlier version loses the lease with the migration, and acquires none", async () => {
+  const { postgres, database } = await connect();
+  await server.run("UPDATE flagkeep.lease SET holder = gen_random_uuid(), epoch = 7", database);
+  const migration = new URL("../../src/cluster/migrations/004-lease-beat.sql", import.meta.url);
+  const statements = (await Bun.file(migration).text()).split(";").filter((each) => each.includes("UPDATE"));
+  expect(statements.length).toBe(1);
+  await server.run(statements[0]!, database);
+  const acquired = await server.run(
+    "UPDATE flagkeep.lease SET epoch = epoch + 1 WHERE until < clock_timestamp() RETURNING 1",
+    database,
+  );
+  const renewed = await server.run("SELECT 1 FROM flagkeep.lease WHERE epoch = 7", database);
+  expect([acquired, renewed]).toEqual([[], []]);
+  expect(await acquireLease(postgres, getEngine())).toBeDefined();
+  await postgres.close();
+});
+
+unitTest(
+  "a lease ends by the wall clock too: the other one stands still while a machine is suspended",
+  () => {
+    const monotonicMs = performance.now();
+    const at = (wallMs: number) =>
+      leaseEnd({ epoch: 1, front: "", holder: "", since: 0, renewedAt: { monotonicMs, wallMs } });
+    expect(at(Date.now())).toBeGreaterThan(performance.now() + leaseMs - 1_000);
+    expect(at(Date.now() - 60_000)).toBeLessThan(performance.now());
+    // A clock that was set back does not extend it.
+    expect(at(Date.now() + 60_000)).toBeLessThanOrEqual(monotonicMs + leaseMs + 1);
+  },
+);
