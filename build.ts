@@ -40,8 +40,8 @@ const client = patchedClient();
 const scanner = scannerPlugin();
 const duckdb = require("@duckdb/node-bindings");
 const result = await Bun.build({
-  // The second is a thread of the first, which finds it by this path.
-  entrypoints: ["cli/main.ts", "src/ingestion/large-bodies-thread.ts"],
+  // The others are threads of the first, which finds them by these paths.
+  entrypoints: ["cli/main.ts", "src/ingestion/large-bodies-thread.ts", "src/journal/columnar-thread.ts"],
   compile: {
     outfile: values.outfile,
     ...(values.target === undefined ? {} : { target: `bun-${values.target}` as Bun.Build.CompileTarget }),

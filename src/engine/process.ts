@@ -118,6 +118,8 @@ async function startEngine(start: EngineStart, recovery: StoreRecovery, faults: 
         return realtime.bytes + historical.bytes;
       },
       lastLoadedAt: () => loadedAt,
+      // As many CPUs as queries may use, which is one less than there are.
+      hasThread: start.threads > 1 && start.memory === null,
     },
     {
       onReleased: (lane, lastSeq) => report({ type: "released", lane, lastSeq }),

@@ -9,6 +9,7 @@ import { HttpError } from "../http/http-error.ts";
 import type { EntryJson } from "../journal/entry.ts";
 import type { Lane } from "../journal/segment.ts";
 import { Semaphore } from "../lib/semaphore.ts";
+import { startThread } from "../lib/thread.ts";
 import type { CaptureProject } from "./ports.ts";
 import type { Protocol, ReceiptInfo, RequestEntries } from "./request-entries.ts";
 
@@ -58,11 +59,6 @@ const idleMs = 5_000;
 /** A body that takes longer than this between two chunks is aborted: no valid body does. */
 const pieceMsMax = 60_000;
 const key = 0;
-
-// The build embeds the thread's file in the executable under this name.
-// biome-ignore lint/style/useNamingConvention: the name that build.ts replaces
-declare const FLAGKEEP_VERSION: string | undefined;
-const isExecutable = typeof FLAGKEEP_VERSION === "string";
 
 /** Callbacks of a body. */
 export interface LargeBodyCallbacks {
@@ -140,11 +136,7 @@ export class LargeBodies {
   }
 
   private start(): Worker {
-    this.thread ??= new Worker(
-      isExecutable
-        ? "./src/ingestion/large-bodies-thread.ts"
-        : new URL("./large-bodies-thread.ts", import.meta.url).href,
-    );
+    this.thread ??= startThread("src/ingestion/large-bodies-thread.ts");
     return this.thread;
   }
 

@@ -19,9 +19,8 @@ import {
   isColumnar,
   listArchive,
   recordDiscarded,
-  toDisplayString,
 } from "./archive.ts";
-import { encodeColumnar } from "./archive-columnar.ts";
+import { type ColumnarConverter, ColumnarThread, packColumnar } from "./columnar-converter.ts";
 import { bytesNeededToAccept, type Disk, reservedBytes, syncFolder, systemDisk } from "./disk.ts";
 import { type Lane, lanes, type SealedSegment, scanSegment, truncateSegment } from "./segment.ts";
 
@@ -37,6 +36,8 @@ export interface ArchiveOptions {
   waitingBytes?: () => number;
   /** Time of the last load, by `performance.now()`. */
   lastLoadedAt?: () => number;
+  /** Whether a thread converts files to columns, also while events are loaded. Default: no. */
+  hasThread?: boolean;
 }
 
 export interface ArchiveCallbacks {
@@ -56,8 +57,8 @@ const joinBytesMax = 512 * 1024;
 const quietMs = 3_000;
 /** While events arrive, pause after each file for this multiple of its duration: at most a tenth of a CPU. */
 const restFactor = 10;
-/** Half the size of rows at level 1, for ten times the CPU time. */
-const columnarLevel = 6;
+/** The same with a thread: at most half a CPU. */
+const threadRestFactor = 1;
 
 export class SegmentArchive {
   private queue: SealedSegment[] = [];
@@ -74,12 +75,16 @@ export class SegmentArchive {
   private readonly staying = new Set<string>();
   /** The texts of a frame, as read and joined. */
   private readonly buffers = new ReusedBuffers(2 * frameBytesMax + joinBytesMax);
+  private readonly converter: ColumnarConverter;
 
   constructor(
     private readonly settings: ArchiveOptions,
     private readonly hooks: ArchiveCallbacks,
     private readonly disk: Disk = systemDisk,
   ) {
+    this.converter = settings.hasThread
+      ? new ColumnarThread()
+      : { pack: packColumnar, rest: () => undefined };
     for (const lane of lanes) {
       mkdirSync(this.folderOf(lane), { recursive: true, mode: 0o700 });
       this.clean(lane);
@@ -121,6 +126,7 @@ export class SegmentArchive {
       this.hooks.onTrouble(error);
     }
     this.buffers.release();
+    this.converter.rest();
     this.running = undefined;
   }
 
@@ -192,9 +198,9 @@ export class SegmentArchive {
 
   /** @returns whether a file was processed */
   private async arrangeNext(): Promise<boolean> {
-    const { waitingBytes, lastLoadedAt } = this.settings;
-    const isWanted = this.waiters > 0 || this.queue.length > 0 || (waitingBytes?.() ?? 0) > 0;
-    if (this.areColumnar || isWanted) return false;
+    const { waitingBytes, lastLoadedAt, hasThread } = this.settings;
+    const isLoading = hasThread !== true && (waitingBytes?.() ?? 0) > 0;
+    if (this.areColumnar || isLoading || this.waiters > 0 || this.queue.length > 0) return false;
     const started = performance.now();
     if (started - (lastLoadedAt?.() ?? -quietMs) < quietMs && started < this.arrangesFrom) return false;
     const next = lanes
@@ -208,20 +214,13 @@ export class SegmentArchive {
     this.staying.add(next.path);
     await this.arrange(next);
     const now = performance.now();
-    this.arrangesFrom = now + restFactor * (now - started);
+    this.arrangesFrom = now + (hasThread ? threadRestFactor : restFactor) * (now - started);
     return true;
   }
 
   private async arrange({ path, bytes }: ArchivedSegment): Promise<void> {
-    const read = await toDisplayString(path).catch(() => undefined);
-    // Corrupt files stay in rows: the columnar form would hide which entries are missing.
-    if (read === undefined || !read.isWhole) return;
-    const chunks: Buffer[] = [];
-    for (const chunk of encodeColumnar(read.text)) {
-      chunks.push(chunk);
-      await new Promise(setImmediate);
-    }
-    const packed = await zstdCompressed(Buffer.concat(chunks), columnarLevel);
+    const packed = await this.converter.pack(path);
+    if (packed === undefined) return;
     const stats = await stat(path).catch(ignoreNotFound);
     // The file may have been pruned after a backup.
     if (packed.length >= bytes || stats === undefined) return;
@@ -256,7 +255,7 @@ export class SegmentArchive {
     return repaired.bytes;
   }
 
-  private async write(path: string, parts: readonly Buffer[]): Promise<void> {
+  private async write(path: string, parts: readonly Uint8Array[]): Promise<void> {
     const temporary = `${path}.tmp`;
     try {
       const file = await open(temporary, "w", 0o600);

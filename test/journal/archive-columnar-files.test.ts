@@ -5,6 +5,7 @@ import { copyFileSync, readdirSync, readFileSync, statSync, utimesSync, writeFil
 import { join } from "node:path";
 import { isColumnar, listArchive, pruneArchive, readArchived } from "../../src/journal/archive.ts";
 import type { SegmentArchive } from "../../src/journal/archive-writer.ts";
+import { ColumnarThread } from "../../src/journal/columnar-converter.ts";
 import { writeSegment } from "../support/segments.ts";
 import {
   archivedText,
@@ -18,7 +19,10 @@ import {
 
 useArchiveFolder();
 
-describe("files are rewritten in columnar form when idle", () => {
+describe.each([
+  ["", false],
+  [", on a thread", true],
+])("files are rewritten in columnar form when idle%s", (_, hasThread) => {
   const eventLines = (first: number) =>
     Array.from({ length: 10_000 }, (_, n) =>
       JSON.stringify({
@@ -44,7 +48,7 @@ describe("files are rewritten in columnar form when idle", () => {
   const areColumnar = () => files().map(({ path }) => isColumnar(path));
 
   test("with the same text, smaller, in their order of age; what comes next has a file of its own", async () => {
-    const { archive, seen } = openArchive();
+    const { archive, seen } = openArchive({ hasThread });
     const text = await threeFiles(archive);
     const [before] = files();
     utimesSync(before!.path, 1_000, 1_000);
@@ -71,17 +75,16 @@ describe("files are rewritten in columnar form when idle", () => {
     ]);
   });
 
-  test("not while events wait, and with pauses while they come in", async () => {
+  test("with pauses while events come in, and without a thread not while events wait", async () => {
     let waiting = 1;
-    let loadedAt = 0;
-    const settings = { waitingBytes: () => waiting, lastLoadedAt: () => loadedAt };
+    let loadedAt = Number.POSITIVE_INFINITY;
+    const settings = { waitingBytes: () => waiting, lastLoadedAt: () => loadedAt, hasThread };
     const { archive } = openArchive(settings);
     await threeFiles(archive);
     await archive.tidy();
-    expect(areColumnar()).toEqual([false, false, false]);
+    expect(areColumnar()).toEqual([hasThread, false, false]);
     waiting = 0;
-    loadedAt = Number.POSITIVE_INFINITY;
-    await archive.tidy();
+    if (!hasThread) await archive.tidy();
     expect(areColumnar()).toEqual([true, false, false]);
     await archive.tidy();
     expect(areColumnar()).toEqual([true, false, false]);
@@ -91,7 +94,7 @@ describe("files are rewritten in columnar form when idle", () => {
   });
 
   test("a crash between the new file and the end of the old one leaves both, of which one counts", async () => {
-    const { archive } = openArchive();
+    const { archive } = openArchive({ hasThread });
     const text = await threeFiles(archive);
     const rows = files()[0]!.path;
     copyFileSync(rows, join(at.folder, "rows"));
@@ -99,7 +102,7 @@ describe("files are rewritten in columnar form when idle", () => {
     copyFileSync(join(at.folder, "rows"), rows);
     expect(ranges("realtime")).toHaveLength(3);
     expect(await archivedText("realtime")).toBe(text);
-    const again = openArchive().archive;
+    const again = openArchive({ hasThread }).archive;
     expect(readdirSync(join(at.archiveFolder, "realtime"))).toHaveLength(3);
     await again.tidy();
     expect(areColumnar()).toEqual([true, true, true]);
@@ -107,7 +110,7 @@ describe("files are rewritten in columnar form when idle", () => {
   });
 
   test("damage is noticed as in rows; a file that cannot be read stays, and is not tried again and again", async () => {
-    const { archive, seen } = openArchive();
+    const { archive, seen } = openArchive({ hasThread });
     await threeFiles(archive);
     const [first] = files();
     const good = readFileSync(first!.path);
@@ -140,7 +143,7 @@ describe("files are rewritten in columnar form when idle", () => {
   test("a file that was cut stays in rows: the columnar form would hide the cut", async () => {
     for (const cut of [1, 4, 5, 1_000]) {
       at.archiveFolder = join(at.folder, `archive-${cut}`);
-      const { archive } = openArchive();
+      const { archive } = openArchive({ hasThread });
       await threeFiles(archive);
       const [first] = files();
       const damaged = readFileSync(first!.path).subarray(0, -cut);
@@ -151,4 +154,15 @@ describe("files are rewritten in columnar form when idle", () => {
       expect((await readArchived(first!)).damage).toMatchObject({ code: "segment_damaged", last: 10_000 });
     }
   });
+});
+
+test("a thread that takes too long is replaced", async () => {
+  const path = join(at.folder, "text.ndjson.zst");
+  writeFileSync(path, Bun.zstdCompressSync("a line\n"));
+  const thread = new ColumnarThread(0);
+  await expect(thread.pack(path)).rejects.toThrow("It took too long.");
+  const next = new ColumnarThread();
+  expect(await next.pack(path)).toBeDefined();
+  expect(await next.pack(join(at.folder, "missing"))).toBeUndefined();
+  next.rest();
 });
