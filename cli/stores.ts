@@ -18,6 +18,8 @@ import { acquireSharedLock } from "../src/lock.ts";
 import { paths } from "../src/paths.ts";
 import { assertPeoplePresent } from "../src/persons/missing.ts";
 import { openPeople, type PeopleDb } from "../src/persons/open.ts";
+import type { PersonReader } from "../src/persons/person-reader.ts";
+import { SqlitePersonReader } from "../src/persons/sqlite-person-reader.ts";
 import { assertNoEvents } from "../src/serve/data-directory.ts";
 import { userName } from "./os-user.ts";
 import { getDataDir } from "./settings.ts";
@@ -60,24 +62,24 @@ export function assertInitialized(folder: string): string {
  */
 export function withMetadata<Result>(options: object, work: (metadata: Metadata) => Result): Result {
   const metadata = getOpener(options);
-  try {
-    return work(metadata);
-  } finally {
-    metadata.close();
-  }
+  return closingAfter(
+    () => work(metadata),
+    () => metadata.close(),
+  );
 }
 
-/** The same for asynchronous work. */
-export async function withMetadataOpen<Result>(
-  options: object,
-  work: (metadata: Metadata) => Promise<Result>,
-): Promise<Result> {
-  const metadata = getOpener(options);
+/** Closes when the work is done, which may be asynchronous. */
+function closingAfter<Result>(work: () => Result, close: () => void): Result {
+  let result: Result;
   try {
-    return await work(metadata);
-  } finally {
-    metadata.close();
+    result = work();
+  } catch (error) {
+    close();
+    throw error;
   }
+  if (result instanceof Promise) return result.finally(close) as Result;
+  close();
+  return result;
 }
 
 function getOpener(options: object): Metadata {
@@ -119,11 +121,10 @@ export function openPeopleToRead(options: object): PeopleDb {
 /** Opens the persons store for reading; created if no server has done so yet. */
 export function withPeople<Result>(options: object, work: (people: PeopleDb) => Result): Result {
   const people = openPeopleToRead(options);
-  try {
-    return work(people);
-  } finally {
-    people.$client.close();
-  }
+  return closingAfter(
+    () => work(people),
+    () => people.$client.close(),
+  );
 }
 
 /** Stores and author of commands about one project. */
@@ -136,6 +137,7 @@ export interface ProjectStores {
   by: Author;
   /** Persons and groups, for reading. */
   people: PeopleDb;
+  persons: PersonReader;
   flagSets: FlagSets;
 }
 
@@ -164,6 +166,7 @@ export function withProject<Result>(
         },
         by: osUserAuthor(),
         people,
+        persons: new SqlitePersonReader(people),
         flagSets: new FlagSets(metadata, groupTypes),
       });
     });

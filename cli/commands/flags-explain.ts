@@ -54,8 +54,9 @@ export const explain = withFlagOptions(new Command("explain"), ExplanationBody)
   .action(
     run((key: string, options: ExplainOptions) =>
       withFlags(options, async (caller) => {
-        const body =
-          options.filters === undefined ? await explained(caller, key, options) : drafted(key, options);
+        const body = await (options.filters === undefined
+          ? explained(caller, key, options)
+          : drafted(key, options));
         if (body.status === "unknown_flag") throw new FlagNotFoundError(key);
         if (options.json) printJson(body);
         else print(formatExplanation(body));
@@ -78,9 +79,9 @@ async function explained(caller: Caller, key: string, options: ExplainOptions): 
 }
 
 /** @throws {InvalidSettingError} draft filters are evaluated in a data directory only. */
-function drafted(key: string, options: ExplainOptions): Explanation {
+async function drafted(key: string, options: ExplainOptions): Promise<Explanation> {
   if (getServer(options) !== undefined) throw new InvalidSettingError("--filters needs the data directory.");
-  return withProject(options, ({ metadata, writing, project, people, flagSets }) => {
+  return await withProject(options, async ({ metadata, writing, project, persons, flagSets }) => {
     const question = {
       projectId: project.id,
       timezone: project.timezone,
@@ -92,7 +93,7 @@ function drafted(key: string, options: ExplainOptions): Explanation {
     };
     const before = findFlagByKey(metadata.db, project.id, key);
     const draft = { projectId: project.id, before, fields: { key, filters: options.filters! } };
-    return explainDraft({ ...writing, flagSets, people }, draft, [question])[0]!;
+    return (await explainDraft({ ...writing, flagSets, persons }, draft, [question]))[0]!;
   });
 }
 

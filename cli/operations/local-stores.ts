@@ -2,6 +2,8 @@
 
 import type { Metadata } from "../../src/accounts/metadata.ts";
 import type { PeopleDb } from "../../src/persons/open.ts";
+import type { PersonReader } from "../../src/persons/person-reader.ts";
+import { SqlitePersonReader } from "../../src/persons/sqlite-person-reader.ts";
 import { openPeopleToRead } from "../stores.ts";
 import type { CallOptions } from "./server.ts";
 
@@ -16,6 +18,10 @@ export class LocalStores implements Disposable {
   get people(): PeopleDb {
     this.openedPeople ??= openPeopleToRead(this.options);
     return this.openedPeople;
+  }
+
+  get persons(): PersonReader {
+    return new SqlitePersonReader(this.people);
   }
 
   [Symbol.dispose](): void {

@@ -23,7 +23,7 @@ import {
   resolveOrganization,
   resolveProject,
   resolveProjects,
-  withMetadataOpen,
+  withMetadata,
 } from "../stores.ts";
 import { LocalStores, type OpenStores } from "./local-stores.ts";
 import type { CallOptions } from "./server.ts";
@@ -37,7 +37,7 @@ export async function withLocalCaller(
   work: (caller: Caller) => Promise<void>,
   open: OpenStores = (metadata) => new LocalStores(metadata, options),
 ): Promise<void> {
-  await withMetadataOpen(options, async (metadata) => {
+  await withMetadata(options, async (metadata) => {
     using stores = open(metadata, options);
     const project = on === "project" ? resolveProject(metadata, options.project) : undefined;
     const organization =

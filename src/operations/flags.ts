@@ -148,10 +148,10 @@ export const explainOneFlag = operation({
   output: ExplanationSchema,
   example: exampleExplanation,
   readQuery: readExplainQuery,
-  run: ({ stores, project, now }: ProjectContext<ExplainDeps>, { id, ...requested }) => {
+  run: async ({ stores, project, now }: ProjectContext<ExplainDeps>, { id, ...requested }) => {
     const { distinctId, groups, personProperties, groupProperties, deviceId } = requested;
     const question = { distinctId, groups, personProperties, groupProperties, deviceId, now };
-    return explainNamedFlag(stores, project, id, question) as Static<typeof ExplanationSchema>;
+    return (await explainNamedFlag(stores, project, id, question)) as Static<typeof ExplanationSchema>;
   },
 });
 

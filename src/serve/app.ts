@@ -39,6 +39,7 @@ import type { UnknownKeys } from "../operate/unknown-keys.ts";
 import { explainOperations } from "../operations/flags.ts";
 import { operationRoutes } from "../operations/routes.ts";
 import type { PeopleDb } from "../persons/open.ts";
+import { SqlitePersonReader } from "../persons/sqlite-person-reader.ts";
 import { publicSurveyRoutes, runningSurveys } from "../surveys/public-route.ts";
 import { SurveyMonitor, surveyCheckMs } from "../surveys/survey-monitor.ts";
 import type { ClusterNode } from "./cluster-node";
@@ -88,6 +89,7 @@ export function createServerApp(parts: AppDeps): App {
   );
   const groupTypes = groupTypesFrom(people, (error) => parts.damage.record(error));
   const flagSets = new FlagSets(metadata, groupTypes);
+  const persons = new SqlitePersonReader(people);
   const ports = new EngineAdapters({ engine, metadata, flagSets, people });
   const change = async <Result>(work: (now?: Date) => Result) =>
     shared === undefined ? work() : await shared.change(work);
@@ -142,7 +144,7 @@ export function createServerApp(parts: AppDeps): App {
       ...evaluationRoutes({
         projects,
         flagSets,
-        people,
+        persons,
         publicUrl,
         stopping: parts.stopping,
         overrides: parts.overrides,
@@ -158,6 +160,7 @@ export function createServerApp(parts: AppDeps): App {
       ...managementRoutes({
         metadata,
         people,
+        persons,
         flagSets,
         groupTypes,
         payloads: parts.payloads,
@@ -189,7 +192,7 @@ export function createServerApp(parts: AppDeps): App {
       ...importUploadRoutes({ metadata, uploads: parts.uploads }),
       ...eventRoutes({ engine }),
       ...queryRoutes({ engine, kinds: experimentQueries({ metadata, groupTypes, experiments: ports }) }),
-      ...operationRoutes(explainOperations, { metadata, flagSets, people }),
+      ...operationRoutes(explainOperations, { metadata, flagSets, persons }),
       ...liveRoutes({ live }),
       ...(config.console === "on" ? consoleRoutes(metadata) : []),
       ...(config.mcp === "on" ? mcpRoutes({ handle: (request) => app.handle(request) }) : []),

@@ -14,6 +14,7 @@ import type { Route } from "../../src/http/route.ts";
 import { TrustedProxies } from "../../src/http/trusted-proxies.ts";
 import { secretCipher } from "../../src/lib/sealed-text.ts";
 import { openPeople } from "../../src/persons/open.ts";
+import { SqlitePersonReader } from "../../src/persons/sqlite-person-reader.ts";
 import { type ManagementDeps, managementRoutes } from "../../src/serve/routes.ts";
 import { getError } from "../http/json-schema.ts";
 import { plainPayloads } from "./payloads.ts";
@@ -59,6 +60,7 @@ export class TestServer implements Disposable {
     this.deps = {
       metadata: this.metadata,
       people,
+      persons: new SqlitePersonReader(options.deps?.people ?? people),
       flagSets: new FlagSets(this.metadata, groupTypesFrom(people)),
       payloads: plainPayloads,
       secrets: secretCipher(Buffer.alloc(32, 1)),

@@ -17,7 +17,7 @@ import {
 import { InvalidFieldError, NotFoundError } from "../../lib/errors.ts";
 import { parseExactJson } from "../../lib/json/exact.ts";
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
-import type { PeopleDb } from "../../persons/open.ts";
+import type { PersonReader } from "../../persons/person-reader.ts";
 import { explainFlag } from "../evaluation-context/explanation.ts";
 import { findFlag, findFlagByKey } from "../store/flag.ts";
 import type { FlagSets } from "../store/flag-sets.ts";
@@ -25,8 +25,7 @@ import type { FlagSets } from "../store/flag-sets.ts";
 export interface ExplainDeps {
   metadata: Metadata;
   flagSets: FlagSets;
-  /** Opened for reading. */
-  people: PeopleDb;
+  persons: PersonReader;
 }
 
 const RolloutBody = object({
@@ -156,15 +155,15 @@ export function readExplainQuery(query: URLSearchParams) {
 }
 
 /** Explains the flag with this ID or key. @throws {NotFoundError} */
-export function explainNamedFlag(
-  { metadata, flagSets, people }: ExplainDeps,
+export async function explainNamedFlag(
+  { metadata, flagSets, persons }: ExplainDeps,
   project: Project,
   name: string,
   requested: ReturnType<typeof readExplainQuery> & { now: Date },
 ) {
   const flag = namedFlag(metadata, project.id, name);
   if (flag === undefined || flag.deleted) throw new NotFoundError();
-  return explainFlag(people, flagSets.of(project.id).set, {
+  return await explainFlag(persons, flagSets.of(project.id).set, {
     projectId: project.id,
     timezone: project.timezone,
     flagKey: flag.key,

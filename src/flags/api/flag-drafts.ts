@@ -18,7 +18,7 @@ import {
 } from "../../http/schemas.ts";
 import { InvalidFieldError } from "../../lib/errors.ts";
 import type { Json, JsonObject } from "../../lib/json.ts";
-import type { PeopleDb } from "../../persons/open.ts";
+import type { PersonReader } from "../../persons/person-reader.ts";
 import { checkingAsSaving, explainDraft, explainStored } from "../evaluation-context/draft.ts";
 import { parseBlastRadius } from "../rules/blast-radius.ts";
 import { getGroups, getGroupType, getVariants } from "../rules/types.ts";
@@ -30,7 +30,7 @@ import { ExplanationSchema, exampleExplanation } from "./explain-route.ts";
 
 export type DraftDeps = FlagWriteDeps & {
   flagSets: FlagSets;
-  people: PeopleDb;
+  persons: PersonReader;
   personCounter: BlastRadiusCounter;
 };
 
@@ -116,7 +116,7 @@ export function flagDraftRoutes(deps: DraftDeps): Route[] {
         },
         404: { description: "The flag does not exist." },
       },
-      handle: ({ body, project, now }) => {
+      handle: async ({ body, project, now }) => {
         const { subjects } = body;
         if (subjects.length === 0 || subjects.length > subjectsMax) {
           throw new InvalidFieldError("subjects", "invalid_input", `Send 1 to ${subjectsMax} subjects.`);
@@ -153,8 +153,8 @@ export function flagDraftRoutes(deps: DraftDeps): Route[] {
           isRemoteConfiguration: body.is_remote_configuration ?? undefined,
           bucketingIdentifier: body.bucketing_identifier ?? undefined,
         };
-        const drafts = explainDraft(deps, { projectId: project.id, before, fields }, questions);
-        const saved = before && explainStored(deps, before, questions);
+        const drafts = await explainDraft(deps, { projectId: project.id, before, fields }, questions);
+        const saved = before && (await explainStored(deps, before, questions));
         return { results: drafts.map((draft, index) => ({ draft, saved: saved?.[index] ?? null })) };
       },
     }),

@@ -13,7 +13,7 @@ import { anyJson, bool, int, list, named, object, optional, record, string } fro
 import { InvalidFieldError } from "../../lib/errors.ts";
 import { parseExactJson } from "../../lib/json/exact.ts";
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
-import type { PeopleDb } from "../../persons/open.ts";
+import type { PersonReader } from "../../persons/person-reader.ts";
 import { evaluateStored } from "../evaluation-context/stored-context.ts";
 import type { FlagSets } from "../store/flag-sets.ts";
 import { renderEvaluationReasons, renderMyFlags } from "./management-views.ts";
@@ -97,7 +97,7 @@ const GroupsQuery = {
 
 export interface EvaluationDeps {
   flagSets: FlagSets;
-  people: PeopleDb;
+  persons: PersonReader;
 }
 
 export function flagEvaluationRoutes(deps: EvaluationDeps): Route[] {
@@ -116,11 +116,11 @@ export function flagEvaluationRoutes(deps: EvaluationDeps): Route[] {
           example: reasons,
         },
       },
-      handle: (call) => {
+      handle: async (call) => {
         const distinctId = call.query.get("distinct_id") || call.user.distinctId;
         const flagKeys = readFlagKeys(call.query);
         const { set } = deps.flagSets.of(call.project.id);
-        const evaluation = evaluateFor(deps, call, distinctId, flagKeys);
+        const evaluation = await evaluateFor(deps, call, distinctId, flagKeys);
         return renderEvaluationReasons(set, evaluation, flagKeys);
       },
     }),
@@ -136,13 +136,13 @@ export function flagEvaluationRoutes(deps: EvaluationDeps): Route[] {
           example: [{ feature_flag: definition, value: true }],
         },
       },
-      handle: (call) => {
+      handle: async (call) => {
         const flagKeys = readFlagKeys(call.query);
         const { definitions } = deps.flagSets.of(call.project.id);
         const requested = flagKeys?.length
           ? definitions.filter(({ key }) => flagKeys.includes(key))
           : definitions;
-        const evaluation = evaluateFor(deps, call, call.user.distinctId, flagKeys);
+        const evaluation = await evaluateFor(deps, call, call.user.distinctId, flagKeys);
         return renderMyFlags(requested, evaluation, call.project.id);
       },
     }),
@@ -188,7 +188,7 @@ function evaluateFor(
   distinctId: string,
   flagKeys: string[] | undefined,
 ) {
-  return evaluateStored(deps.people, deps.flagSets.of(call.project.id).set, {
+  return evaluateStored(deps.persons, deps.flagSets.of(call.project.id).set, {
     projectId: call.project.id,
     timezone: call.project.timezone,
     distinctId,

@@ -4,19 +4,8 @@
  * Plans which overrides are stored and which ones apply; the caller stores them. Source: contract, flag-evaluation 10.
  */
 
+import type { OverriddenId } from "../../persons/person-reader.ts";
 import type { FlagSet } from "./model.ts";
-
-/**
- * The distinct ID or the former ID of a request, with the overrides of its person, or its own until it has a person.
- */
-export interface IdOverrides {
-  distinctId: string;
-  hasPerson: boolean;
-  /** They expire soon, unless this request extends them; never those of a person. */
-  isOld: boolean;
-  /** Hash keys by flag key. */
-  overrides: ReadonlyMap<string, string>;
-}
 
 interface HashKeyOverride {
   distinctId: string;
@@ -39,7 +28,7 @@ export interface OverridePlan {
  */
 export function planHashKeyOverrides(
   set: FlagSet,
-  ids: readonly IdOverrides[],
+  ids: readonly OverriddenId[],
   anonDistinctId: string | null | undefined,
 ): OverridePlan {
   const toStore: HashKeyOverride[] = [];

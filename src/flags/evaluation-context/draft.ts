@@ -1,7 +1,8 @@
 /** Explains an unsaved flag's value for a user as if it were saved: the same rules, and nothing stored. */
 
-import type { PeopleDb } from "../../persons/open.ts";
+import type { PersonReader } from "../../persons/person-reader.ts";
 import { compileFlagSet } from "../evaluate/flag-set.ts";
+import type { FlagSet } from "../evaluate/model.ts";
 import type { Flag, FlagFields } from "../fields.ts";
 import type { CheckAsSaving } from "../rules/blast-radius.ts";
 import { dependencyIds } from "../rules/dependency-rules.ts";
@@ -24,7 +25,7 @@ export type DraftFields = Partial<
   >
 > & { key: string };
 
-type Explained = ReturnType<typeof explainFlag>;
+type Explained = Awaited<ReturnType<typeof explainFlag>>;
 
 /** No stored flag has it. */
 const idOfNew = 0;
@@ -35,11 +36,11 @@ const idOfNew = 0;
  * @param before the flag that the draft changes; undefined for a new one.
  * @throws {FlagInvalid} @throws {InvalidFieldError} the draft could not be saved.
  */
-export function explainDraft(
-  deps: FlagWriteDeps & { flagSets: FlagSets; people: PeopleDb },
+export async function explainDraft(
+  deps: FlagWriteDeps & { flagSets: FlagSets; persons: PersonReader },
   draft: { projectId: number; before: Flag | undefined; fields: DraftFields },
   questions: readonly Omit<ExplainRequest, "flagKey">[],
-): Explained[] {
+): Promise<Explained[]> {
   const { projectId, before, fields } = draft;
   const filters = filtersToStore(deps, deps.metadata.db, projectId, before, fields);
   const stored = deps.flagSets.of(projectId);
@@ -60,7 +61,7 @@ export function explainDraft(
     bucketingIdentifier: fields.bucketingIdentifier ?? before?.bucketingIdentifier ?? "distinct_id",
   };
   const set = compileFlagSet(withDependencies(definition, stored), stored.cohorts, stored.groupTypes);
-  return questions.map((question) => explainFlag(deps.people, set, { ...question, flagKey: key }));
+  return await explainEach(deps.persons, set, key, questions);
 }
 
 /**
@@ -75,14 +76,23 @@ export function checkingAsSaving(deps: FlagWriteDeps, projectId: number): CheckA
 }
 
 /** Explains the value of the stored flag for each subject. */
-export function explainStored(
-  deps: { flagSets: FlagSets; people: PeopleDb },
+export async function explainStored(
+  deps: { flagSets: FlagSets; persons: PersonReader },
   flag: Flag,
   questions: readonly Omit<ExplainRequest, "flagKey">[],
-): Explained[] {
+): Promise<Explained[]> {
   const stored = deps.flagSets.of(flag.projectId);
   const set = compileFlagSet(withDependencies(flag, stored), stored.cohorts, stored.groupTypes);
-  return questions.map((question) => explainFlag(deps.people, set, { ...question, flagKey: flag.key }));
+  return await explainEach(deps.persons, set, flag.key, questions);
+}
+
+async function explainEach(
+  persons: PersonReader,
+  set: FlagSet,
+  flagKey: string,
+  questions: readonly Omit<ExplainRequest, "flagKey">[],
+): Promise<Explained[]> {
+  return await Promise.all(questions.map((question) => explainFlag(persons, set, { ...question, flagKey })));
 }
 
 /** The flag and its dependencies, instead of thousands of others. */

@@ -4,8 +4,7 @@
  */
 
 import type { JsonObject } from "../../lib/json.ts";
-import type { PeopleDb } from "../../persons/open.ts";
-import { personByDistinctId } from "../../persons/reader.ts";
+import type { PersonReader } from "../../persons/person-reader.ts";
 import { clientValue } from "../evaluate/evaluate.ts";
 import { type Explanation, explain } from "../evaluate/explain.ts";
 import { planHashKeyOverrides } from "../evaluate/hash-key-overrides.ts";
@@ -33,11 +32,15 @@ export interface ExplainRequest {
 }
 
 /** Explains the current value of a flag. An unknown or inactive flag is a result, not an error. */
-export function explainFlag(people: PeopleDb, set: FlagSet, question: ExplainRequest): ExplanationBody {
+export async function explainFlag(
+  persons: PersonReader,
+  set: FlagSet,
+  question: ExplainRequest,
+): Promise<ExplanationBody> {
   const { projectId, distinctId, groups, personProperties, groupProperties } = question;
   const now = question.now.getTime();
   const subject = { projectId, distinctId, groups, personProperties, groupProperties, now };
-  const stored = new ContextReader(people).read(set, subject);
+  const stored = await new ContextReader(persons).read(set, subject);
   const explanation = explain(
     set,
     {
@@ -54,7 +57,7 @@ export function explainFlag(people: PeopleDb, set: FlagSet, question: ExplainReq
     },
     question.flagKey,
   );
-  const person = distinctId === "" ? undefined : personByDistinctId(people, projectId, distinctId);
+  const person = distinctId === "" ? undefined : await persons.personByDistinctId(projectId, distinctId);
   return {
     ...getBody(explanation),
     flag_id: set.byKey.get(question.flagKey)?.id ?? null,

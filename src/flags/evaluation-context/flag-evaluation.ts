@@ -5,6 +5,7 @@
  * keep the values they have. Source: contract, flag-evaluation 3.4, 5 and 10.
  */
 
+import type { MaybePromise } from "../../lib/maybe-promise.ts";
 import { ResultCache } from "../evaluate/caches.ts";
 import { Evaluation, evaluate } from "../evaluate/evaluate.ts";
 import { planHashKeyOverrides } from "../evaluate/hash-key-overrides.ts";
@@ -39,18 +40,29 @@ export class FlagEvaluation {
 
   constructor(private readonly deps: FlagEvaluationDeps) {}
 
-  /** The values of the selected flags. Never throws because of a store. */
-  run(set: FlagSet, request: FlagEvaluationRequest): Evaluation {
-    let stored: StoredContext | undefined;
+  /** The values of the selected flags: at once if the stored data is. Never throws because of a store. */
+  run(set: FlagSet, request: FlagEvaluationRequest): MaybePromise<Evaluation> {
+    let stored: MaybePromise<StoredContext>;
     try {
       stored = this.deps.subjects.read(set, request);
     } catch (error) {
-      this.deps.onTrouble(error);
+      return this.withoutStores(set, request, error);
     }
+    if (!(stored instanceof Promise)) return this.evaluate(set, request, stored);
+    return stored.then(
+      (found) => this.evaluate(set, request, found),
+      (error) => this.withoutStores(set, request, error),
+    );
+  }
+
+  private withoutStores(set: FlagSet, request: FlagEvaluationRequest, error: unknown): Evaluation {
+    this.deps.onTrouble(error);
+    const overrides = { hashKeyOverridesFailed: set.needs.continuity };
+    return withoutGuesses(set, evaluate(set, { ...facts(request, undefined), ...overrides }));
+  }
+
+  private evaluate(set: FlagSet, request: FlagEvaluationRequest, stored: StoredContext): Evaluation {
     const overrides = this.overridesOf(set, request, stored);
-    if (stored === undefined) {
-      return withoutGuesses(set, evaluate(set, { ...facts(request, stored), ...overrides }));
-    }
     const { words } = request;
     if (words === undefined || overrides.hashKeyOverrides || overrides.hashKeyOverridesFailed) {
       return evaluate(set, { ...facts(request, stored), ...overrides });
@@ -66,10 +78,9 @@ export class FlagEvaluation {
   private overridesOf(
     set: FlagSet,
     { projectId, distinctId, anonDistinctId, now }: FlagEvaluationRequest,
-    stored: StoredContext | undefined,
+    stored: StoredContext,
   ): Pick<EvaluationRequest, "hashKeyOverrides" | "hashKeyOverridesFailed"> {
     const { needs } = set;
-    if (stored === undefined) return { hashKeyOverridesFailed: needs.continuity };
     const { overrides } = this.deps;
     // Stored overrides come first, then queued ones as if they were stored already.
     const known = stored.overridden.map((id) => {

@@ -5,22 +5,20 @@
  * flag-evaluation 9, 10 and 13.
  */
 
-import { sanitizeString } from "../../lib/json/canonical.ts";
 import { formatNumber, parseExactJson } from "../../lib/json/exact.ts";
 import { getOwnProperty, isJsonObject, type JsonObject } from "../../lib/json.ts";
-import { cohortsOfPerson } from "../../persons/cohort-members.ts";
-import { findGroup } from "../../persons/groups.ts";
-import {
-  hasHashKeyOverrides,
-  hashKeyOverrides,
-  pendingHashKeyOverrides,
-} from "../../persons/hash-key-overrides.ts";
-import type { PeopleDb } from "../../persons/open.ts";
+import type { MaybePromise } from "../../lib/maybe-promise.ts";
 import type { PersonJson } from "../../persons/person.ts";
-import { personJsonByDistinctId } from "../../persons/reader.ts";
+import type {
+  GroupKey,
+  OverriddenId,
+  StoredSubject,
+  SubjectQuery,
+  SubjectReader,
+} from "../../persons/person-reader.ts";
 import { type Evaluation, evaluate } from "../evaluate/evaluate.ts";
 import { coversPersonKeys } from "../evaluate/flag-set.ts";
-import { type IdOverrides, planHashKeyOverrides } from "../evaluate/hash-key-overrides.ts";
+import { planHashKeyOverrides } from "../evaluate/hash-key-overrides.ts";
 import type { FlagSet, StoredPerson } from "../evaluate/model.ts";
 
 /** The subject of a request, as sent. */
@@ -43,107 +41,119 @@ export interface StoredContext {
   /**
    * The distinct ID and the former ID, with the overrides of their persons or their own; empty when none can matter.
    */
-  overridden: IdOverrides[];
+  overridden: OverriddenId[];
 }
 
 /** How long "no override was ever stored" is cached, in milliseconds. */
 const noOverridesMs = 1_000;
 
-/** Reads synchronously; persons whose events are not applied yet are unknown. */
+/**
+ * Reads synchronously if the person store can, as on a single machine; persons whose events are not applied yet are
+ * unknown.
+ */
 export class ContextReader {
-  private hasOverrides = false;
+  private hasOverrides: MaybePromise<boolean> = false;
   private overridesCheckedAt = Number.NEGATIVE_INFINITY;
 
-  /** @param people opened read-only: every statement sees what is committed at that time. */
-  constructor(private readonly people: PeopleDb) {}
+  constructor(private readonly persons: SubjectReader) {}
 
-  /** @throws SQLite's error when the store cannot be read. */
-  read(set: FlagSet, subject: EvaluationContext): StoredContext {
+  /** @throws the store's error when it cannot be read, also as a rejected promise. */
+  read(set: FlagSet, subject: EvaluationContext): MaybePromise<StoredContext> {
+    const withOverrides = set.needs.continuity || this.areOverridesStored();
+    // Not `andThen`: its closure would be allocated for each request.
+    if (typeof withOverrides === "boolean") return this.readWith(set, subject, withOverrides);
+    return withOverrides.then((areStored) => this.readWith(set, subject, areStored));
+  }
+
+  private readWith(
+    set: FlagSet,
+    subject: EvaluationContext,
+    withOverrides: boolean,
+  ): MaybePromise<StoredContext> {
     const { needs } = set;
-    const needsOverrides = needs.continuity || this.areOverridesStored();
     const needsPerson =
       needs.staticCohorts ||
       (needs.personProperties && !coversPersonKeys(set, subject.personProperties ?? nothing));
-    const person =
-      needsPerson || needsOverrides ? this.person(subject.projectId, subject.distinctId) : undefined;
-    return {
-      person:
-        person && needsPerson
-          ? new PersonWithJson(
-              person,
-              needs.staticCohorts ? cohortsOfPerson(this.people, person.id) : undefined,
-            )
-          : undefined,
-      groupProperties: needs.groupProperties ? this.groups(set, subject) : {},
-      overridden: needsOverrides ? this.overridden(subject, person) : [],
+    const groups = needs.groupProperties ? wantedGroups(set, subject) : noGroups;
+    if (!needsPerson && !withOverrides && groups.length === 0)
+      return { person: undefined, groupProperties: {}, overridden: [] };
+    const { projectId, distinctId, anonDistinctId, now } = subject;
+    const isRenamed = withOverrides && Boolean(anonDistinctId) && anonDistinctId !== distinctId;
+    const query: SubjectQuery = {
+      projectId,
+      distinctIds:
+        !needsPerson && !withOverrides ? [] : isRenamed ? [distinctId, anonDistinctId!] : [distinctId],
+      withCohorts: needs.staticCohorts,
+      withOverrides,
+      groups,
+      nowMicros: now * 1_000,
     };
-  }
-
-  private person(projectId: number, distinctId: string): PersonJson | undefined {
-    // An empty ID belongs to no person, and capture stores no NUL.
-    return distinctId === ""
-      ? undefined
-      : personJsonByDistinctId(this.people, projectId, sanitizeString(distinctId));
-  }
-
-  private overridden(subject: EvaluationContext, person: PersonJson | undefined): IdOverrides[] {
-    const { projectId, distinctId, anonDistinctId } = subject;
-    // An empty ID belongs to no person.
-    const found = distinctId === "" ? [] : [this.overridesOf(subject, distinctId, person)];
-    if (!anonDistinctId || anonDistinctId === distinctId) return found;
-    const former = this.person(projectId, anonDistinctId);
-    if (former === undefined || former.id !== person?.id)
-      found.push(this.overridesOf(subject, anonDistinctId, former));
-    return found;
-  }
-
-  /**
-   * The person's overrides win; the ID's own apply until the person gets them, which may take a moment in a cluster.
-   */
-  private overridesOf(
-    { projectId, now }: EvaluationContext,
-    id: string,
-    person: PersonJson | undefined,
-  ): IdOverrides {
-    const stored = sanitizeString(id);
-    const own = pendingHashKeyOverrides(this.people, projectId, stored, now * 1_000);
-    if (person === undefined)
-      return { distinctId: id, hasPerson: false, isOld: own.isOld, overrides: own.overrides };
-    const ofPerson = hashKeyOverrides(this.people, projectId, [stored]);
-    const overrides = own.overrides.size === 0 ? ofPerson : new Map([...own.overrides, ...ofPerson]);
-    return { distinctId: id, hasPerson: true, isOld: false, overrides };
-  }
-
-  private groups(
-    set: FlagSet,
-    { projectId, groups, groupProperties }: EvaluationContext,
-  ): Record<string, JsonObject> {
-    // A group type may have the name of a member of every object.
-    const found: Record<string, JsonObject> = Object.create(null);
-    for (const [index, keys] of set.needs.groupKeys) {
-      const name = set.groupTypeNames.get(index);
-      if (name === undefined || keys.size === 0) continue;
-      const key = getOwnProperty(groups, name);
-      const keyText =
-        typeof key === "number" ? String(key) : typeof key === "string" ? key : formatNumber(key);
-      if (keyText === undefined) continue;
-      const sent = getOwnProperty(groupProperties, name);
-      if (isJsonObject(sent) && [...keys].every((wanted) => Object.hasOwn(sent, wanted))) continue;
-      const group = findGroup(this.people, projectId, index, sanitizeString(keyText));
-      if (group) found[name] = group.properties as JsonObject;
-    }
-    return found;
+    const stored = this.persons.subject(query);
+    if (!(stored instanceof Promise)) return toContext(stored, needsPerson, groups);
+    return stored.then((found) => toContext(found, needsPerson, groups));
   }
 
   /** Overrides apply even after their flag's continuity was switched off, but most projects never have any. */
-  private areOverridesStored(): boolean {
-    if (this.hasOverrides) return true;
+  private areOverridesStored(): MaybePromise<boolean> {
+    if (this.hasOverrides === true) return true;
     const now = performance.now();
-    if (now - this.overridesCheckedAt < noOverridesMs) return false;
-    this.overridesCheckedAt = now;
-    this.hasOverrides = hasHashKeyOverrides(this.people);
-    return this.hasOverrides;
+    if (now - this.overridesCheckedAt >= noOverridesMs) {
+      this.overridesCheckedAt = now;
+      this.hasOverrides = this.persons.hasHashKeyOverrides();
+    }
+    const { hasOverrides } = this;
+    if (typeof hasOverrides === "boolean") return hasOverrides;
+    return hasOverrides.then((found) => {
+      this.hasOverrides = found;
+      return found;
+    });
   }
+}
+
+interface NamedGroup extends GroupKey {
+  /** Of the group type. */
+  name: string;
+}
+
+const noGroups: NamedGroup[] = [];
+
+/** The groups of the subject whose stored properties can matter. */
+function wantedGroups(set: FlagSet, { groups, groupProperties }: EvaluationContext): NamedGroup[] {
+  const wanted: NamedGroup[] = [];
+  for (const [typeIndex, keys] of set.needs.groupKeys) {
+    const name = set.groupTypeNames.get(typeIndex);
+    if (name === undefined || keys.size === 0) continue;
+    const sentKey = getOwnProperty(groups, name);
+    const key =
+      typeof sentKey === "number"
+        ? String(sentKey)
+        : typeof sentKey === "string"
+          ? sentKey
+          : formatNumber(sentKey);
+    if (key === undefined) continue;
+    const sent = getOwnProperty(groupProperties, name);
+    if (isJsonObject(sent) && [...keys].every((one) => Object.hasOwn(sent, one))) continue;
+    wanted.push({ typeIndex, key, name });
+  }
+  return wanted;
+}
+
+function toContext(
+  { person, staticCohortIds, overridden, groups }: StoredSubject,
+  needsPerson: boolean,
+  wanted: readonly NamedGroup[],
+): StoredContext {
+  // A group type may have the name of a member of every object.
+  const groupProperties: Record<string, JsonObject> = Object.create(null);
+  for (const [at, { name }] of wanted.entries()) {
+    const group = groups[at];
+    if (group !== undefined) groupProperties[name] = group.properties as JsonObject;
+  }
+  return {
+    person: person && needsPerson ? new PersonWithJson(person, staticCohortIds) : undefined,
+    groupProperties,
+    overridden,
+  };
 }
 
 /** Parses the properties lazily. */
@@ -185,9 +195,13 @@ export interface StoredContextQuery {
 }
 
 /** The values of a project's active flags for one distinct ID, for the management API. */
-export function evaluateStored(people: PeopleDb, set: FlagSet, question: StoredContextQuery): Evaluation {
+export async function evaluateStored(
+  persons: SubjectReader,
+  set: FlagSet,
+  question: StoredContextQuery,
+): Promise<Evaluation> {
   const { distinctId, groups, flagKeys, now, timezone } = question;
-  const stored = new ContextReader(people).read(set, { ...question, now: now.getTime() });
+  const stored = await new ContextReader(persons).read(set, { ...question, now: now.getTime() });
   return evaluate(set, {
     distinctId,
     groups,

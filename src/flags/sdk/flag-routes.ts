@@ -6,6 +6,7 @@
 
 import { type Call, clientRoutes, type Route, RouteResponse } from "../../http/route.ts";
 import { object, optional, record, string } from "../../http/schemas.ts";
+import type { MaybePromise } from "../../lib/maybe-promise.ts";
 import { Evaluation } from "../evaluate/evaluate.ts";
 import { compileFlagSet } from "../evaluate/flag-set.ts";
 import type { FlagSet } from "../evaluate/model.ts";
@@ -99,12 +100,14 @@ async function answer(
   let evaluation = noResults;
   if (!requested.areFlagsDisabled) {
     set = deps.flagSets.of(project.id).set;
-    evaluation = evaluateFor(deps.computation, set, project, requested, {
+    const evaluated = evaluateFor(deps.computation, set, project, requested, {
       request,
       text,
       surveysOnly: isOn(parameters.get("only_evaluate_survey_feature_flags")),
       now: evaluatedAt.getTime(),
     });
+    // Awaiting a value would cost every request a tick.
+    evaluation = evaluated instanceof Promise ? await evaluated : evaluated;
     if (requested.anonDistinctId) await deps.overrides.stored(project.id, requested.distinctId ?? "");
   }
   const stamp = {
@@ -132,7 +135,7 @@ function evaluateFor(
   project: EvaluatedProject,
   asked: FlagsRequest,
   { request, text, surveysOnly, now }: { request: Request; text: string; surveysOnly: boolean; now: number },
-): Evaluation {
+): MaybePromise<Evaluation> {
   const { distinctId } = asked;
   if (distinctId === undefined) throw new MissingDistinctIdError();
   const { headers } = request;

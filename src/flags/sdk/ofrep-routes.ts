@@ -116,7 +116,7 @@ async function getEvaluation(deps: OfrepDeps, call: Call, key: string | undefine
   const { set } = flagSets.of(project.id);
   if (key !== undefined && !set.byKey.has(key)) throw notFound(key);
   const runtime = getRuntime(request.headers);
-  const evaluation = computation.run(set, {
+  const evaluated = computation.run(set, {
     ...context,
     words: `ofrep ${runtime} ${key ?? ""} ${text}`,
     projectId: project.id,
@@ -124,6 +124,7 @@ async function getEvaluation(deps: OfrepDeps, call: Call, key: string | undefine
     selection: { flagKeys: key === undefined ? null : [key], runtime },
     now: now(),
   });
+  const evaluation = evaluated instanceof Promise ? await evaluated : evaluated;
   return { project, set, evaluation, runtime } as const;
 }
 

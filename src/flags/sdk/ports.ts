@@ -1,6 +1,6 @@
 /** Dependencies of flag evaluation over HTTP, which the server passes in. */
 
-import type { PeopleDb } from "../../persons/open.ts";
+import type { SubjectReader } from "../../persons/person-reader.ts";
 import type { FlagSet } from "../evaluate/model.ts";
 import type { OverrideWriter } from "../evaluation-context/override-writer.ts";
 
@@ -18,8 +18,7 @@ export interface EvaluationDeps {
   readonly projects: { findByToken(token: string): EvaluatedProject | undefined };
   /** The current compiled flags of a project. */
   readonly flagSets: { of(projectId: number): { set: FlagSet; configuration: string } };
-  /** Persons and groups; opened for reading. */
-  readonly people: PeopleDb;
+  readonly persons: SubjectReader;
   readonly overrides: OverrideWriter;
   /** URL by which clients reach this server; absent: from the request. */
   readonly publicUrl?: string;

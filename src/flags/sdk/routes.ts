@@ -30,7 +30,7 @@ function valueRoutesOf(shared: ComputationDeps): Route[] {
 function withComputation(deps: EvaluationDeps) {
   const { onTrouble: onProblem, overrides } = deps;
   const computation = new FlagEvaluation({
-    subjects: new ContextReader(deps.people),
+    subjects: new ContextReader(deps.persons),
     overrides,
     onTrouble: onProblem,
   });

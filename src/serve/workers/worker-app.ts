@@ -19,6 +19,7 @@ import type { RequestLog } from "../../operate/request-log.ts";
 import type { Traces } from "../../operate/traces.ts";
 import type { UnknownKeys } from "../../operate/unknown-keys.ts";
 import type { PeopleDb } from "../../persons/open.ts";
+import { SqlitePersonReader } from "../../persons/sqlite-person-reader.ts";
 import { runningSurveys } from "../../surveys/public-route.ts";
 import { forward } from "./forward.ts";
 import type { WorkerStart } from "./messages.ts";
@@ -48,7 +49,7 @@ export function createWorkerApp(deps: WorkerAppDeps): App {
     ...captureRoutes({ journal: deps.journal, projects }),
     ...valueRoutes({
       projects,
-      people,
+      persons: new SqlitePersonReader(people),
       publicUrl,
       overrides: deps.overrides,
       flagSets: new FlagSets(metadata, groupTypesFrom(people, onError)),

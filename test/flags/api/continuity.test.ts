@@ -7,6 +7,7 @@ import { FlagSets, groupTypesFrom } from "../../../src/flags/store/flag-sets.ts"
 import { withAbortSignal } from "../../../src/lib/client-abort.ts";
 import { sanitizeString } from "../../../src/lib/json/canonical.ts";
 import { hashKeyOverrides, pendingHashKeyOverrides } from "../../../src/persons/hash-key-overrides.ts";
+import { SqlitePersonReader } from "../../../src/persons/sqlite-person-reader.ts";
 import { identify, set } from "../../persons/support.ts";
 import { until } from "../../support/server.ts";
 import { when } from "../make.ts";
@@ -32,13 +33,17 @@ const stored = (server: TestEvaluation, id: string) =>
 const pending = (server: TestEvaluation, id: string) =>
   Object.fromEntries(pendingHashKeyOverrides(server.people.db, 1, id, server.micros(0)).overrides);
 const explained = (server: TestEvaluation, distinctId: string) =>
-  explainFlag(server.people.db, new FlagSets(server.metadata, groupTypesFrom(server.people.db)).of(1).set, {
-    projectId: 1,
-    timezone: "UTC",
-    flagKey: "half",
-    distinctId,
-    now: server.now,
-  });
+  explainFlag(
+    new SqlitePersonReader(server.people.db),
+    new FlagSets(server.metadata, groupTypesFrom(server.people.db)).of(1).set,
+    {
+      projectId: 1,
+      timezone: "UTC",
+      flagKey: "half",
+      distinctId,
+      now: server.now,
+    },
+  );
 
 describe("with the former id", () => {
   test("the same request hashes with it, and so do later ones without it", async () => {

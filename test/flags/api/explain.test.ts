@@ -13,6 +13,7 @@ import { TrustedProxies } from "../../../src/http/trusted-proxies.ts";
 import type { JsonObject } from "../../../src/lib/json.ts";
 import { explainOperations } from "../../../src/operations/flags.ts";
 import { operationRoutes } from "../../../src/operations/routes.ts";
+import { SqlitePersonReader } from "../../../src/persons/sqlite-person-reader.ts";
 import { getError } from "../../http/json-schema.ts";
 import { event, set } from "../../persons/support.ts";
 import { dependsOn, inCohort, person, when } from "../make.ts";
@@ -30,7 +31,11 @@ beforeAll(() => {
   app = createApp({
     guard: getGuard(metadata),
     log: { error: () => {} },
-    routes: operationRoutes(explainOperations, { metadata, flagSets, people: people.db }),
+    routes: operationRoutes(explainOperations, {
+      metadata,
+      flagSets,
+      persons: new SqlitePersonReader(people.db),
+    }),
     origins: new TrustedProxies([]),
     now: () => fixedNow,
   });
@@ -219,13 +224,15 @@ describe("over the API", () => {
 });
 
 describe("for people", () => {
-  const textOf = (flagKey: string, distinctId: string, more: object = {}) => {
+  const textOf = async (flagKey: string, distinctId: string, more: object = {}) => {
     const question = { projectId: 1, timezone: "UTC", flagKey, distinctId, now: fixedNow, ...more };
-    return formatExplanation(explainFlag(server.people.db, flagSets.of(1).set, question));
+    return formatExplanation(
+      await explainFlag(new SqlitePersonReader(server.people.db), flagSets.of(1).set, question),
+    );
   };
 
-  test("each step in a line", () => {
-    expect(textOf("steps", "ann").replace(ann, "UUID")).toBe(
+  test("each step in a line", async () => {
+    expect((await textOf("steps", "ann")).replace(ann, "UUID")).toBe(
       [
         'steps is on, variant control for "ann".',
         "Why: Matched condition set 5.",
@@ -255,10 +262,10 @@ describe("for people", () => {
     );
   });
 
-  test("the rollout of a plain flag", () => {
+  test("the rollout of a plain flag", async () => {
     const place = (rolloutPosition("half", "nobody") * 100).toFixed(2);
     const isOn = rolloutPosition("half", "nobody") <= 0.5;
-    expect(textOf("half", "nobody").split("\n")).toEqual([
+    expect((await textOf("half", "nobody")).split("\n")).toEqual([
       `half is ${isOn ? "on" : "off"} for "nobody".`,
       `Why: ${isOn ? "Matched condition set 1" : "Out of rollout bound"}.`,
       "",
@@ -269,8 +276,8 @@ describe("for people", () => {
     ]);
   });
 
-  test("flags that are not computed", () => {
-    expect(textOf("inactive", "ann")).toStartWith("inactive is disabled");
-    expect(textOf("nothing", "ann")).toBe("Flag nothing does not exist.");
+  test("flags that are not computed", async () => {
+    expect(await textOf("inactive", "ann")).toStartWith("inactive is disabled");
+    expect(await textOf("nothing", "ann")).toBe("Flag nothing does not exist.");
   });
 });

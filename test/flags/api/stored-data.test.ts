@@ -3,6 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import type { JsonObject } from "../../../src/lib/json.ts";
 import { addCohortMembers } from "../../../src/persons/cohort-members.ts";
+import type { SubjectQuery, SubjectReader } from "../../../src/persons/person-reader.ts";
 import { event, set } from "../../persons/support.ts";
 import { until } from "../../support/server.ts";
 import { inCohort, person, when } from "../make.ts";
@@ -35,6 +36,27 @@ describe("persons", () => {
     });
     server.people.apply(set("ann", { plan: "free" }));
     expect(await pro({ distinct_id: "ann" })).toBe(false);
+  });
+
+  test("a store that answers later gives the same values", async () => {
+    const queries: SubjectQuery[] = [];
+    const reading = (persons: SubjectReader): SubjectReader => ({
+      hasHashKeyOverrides: async () => persons.hasHashKeyOverrides(),
+      subject: async (query) => {
+        queries.push(query);
+        await new Promise(setImmediate);
+        return await persons.subject(query);
+      },
+    });
+    using server = new TestEvaluation({ reading });
+    server.flag("all", when([]));
+    expect(await server.values({ distinct_id: "ann" })).toEqual({ all: true });
+    expect(queries).toEqual([]);
+    server.flag("pro", when([person("plan", "exact", "pro")]));
+    server.people.apply(set("ann", { plan: "pro" }));
+    expect(await server.values({ distinct_id: "ann" })).toEqual({ all: true, pro: true });
+    expect(await server.values({ distinct_id: "bob" })).toEqual({ all: true, pro: false });
+    expect(queries.map(({ distinctIds }) => distinctIds)).toEqual([["ann"], ["bob"]]);
   });
 
   test("a person is known under all its ids, also when an id is a number", async () => {

@@ -19,6 +19,8 @@ import { TrustedProxies } from "../../../src/http/trusted-proxies.ts";
 import { clientSignal } from "../../../src/lib/client-abort.ts";
 import type { JsonObject } from "../../../src/lib/json.ts";
 import { addHashKeyOverrides } from "../../../src/persons/hash-key-overrides.ts";
+import type { SubjectReader } from "../../../src/persons/person-reader.ts";
+import { SqlitePersonReader } from "../../../src/persons/sqlite-person-reader.ts";
 import { publicSurveyRoutes } from "../../../src/surveys/public-route.ts";
 import { TestPeople } from "../../persons/support.ts";
 import { plainPayloads } from "../../support/payloads.ts";
@@ -49,6 +51,14 @@ export const clientConfig = {
   siteApps: [],
 };
 
+interface TestOptions {
+  bodyLimitBytes?: number;
+  /** The store that is read instead of the one with the events. */
+  people?: unknown;
+  /** Wraps the reader of persons. */
+  reading?: (persons: SqlitePersonReader) => SubjectReader;
+}
+
 export class TestEvaluation implements Disposable {
   readonly people = new TestPeople();
   readonly metadata: Metadata;
@@ -63,10 +73,10 @@ export class TestEvaluation implements Disposable {
   readonly handedOver: string[] = [];
   engineIsDown = false;
   now = fixedNow;
-  private readonly options: { bodyLimitBytes?: number; people?: unknown };
+  private readonly options: TestOptions;
   private readonly folder = mkdtempSync(join(tmpdir(), "flagkeep-evaluation-"));
 
-  constructor(options: { bodyLimitBytes?: number; people?: unknown; projectApiKey?: string } = {}) {
+  constructor(options: TestOptions & { projectApiKey?: string } = {}) {
     this.metadata = openMetadata(join(this.folder, "metadata.sqlite"));
     this.made = initialize(
       this.metadata,
@@ -127,10 +137,11 @@ export class TestEvaluation implements Disposable {
     const { db } = this.people;
     const { metadata } = this;
     const lists = [...publicFeatureRoutes({ metadata }), ...publicSurveyRoutes({ metadata })];
+    const persons = new SqlitePersonReader((this.options.people as typeof db) ?? db);
     const routes = evaluationRoutes({
       projects: this.metadata.projects,
       flagSets: new FlagSets(this.metadata, groupTypesFrom(db)),
-      people: (this.options.people as typeof db) ?? db,
+      persons: this.options.reading?.(persons) ?? persons,
       overrides: this.overrides,
       onTrouble: (error) => this.troubles.push(error),
       now: () => this.now.getTime(),

@@ -1,6 +1,7 @@
 /** What the answers of `/flags` and `/decide` hold, by version. */
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { SubjectReader } from "../../../../src/persons/person-reader.ts";
 import { dependsOn, inCohort, person, when } from "../../make.ts";
 import { clientConfig, fixedNow, TestEvaluation } from "../support.ts";
 
@@ -261,20 +262,27 @@ describe("failures of single flags", () => {
         },
       },
     };
-    using own = new TestEvaluation({ people: broken });
-    own.flag("plain", when([]));
-    own.flag("plan", when([person("plan", "exact", "pro")]));
-    own.flag("not-plan", when([person("plan", "is_not", "pro")]));
-    const body = await own.ask({ distinct_id: "a" });
-    expect(body.errorsWhileComputingFlags).toBe(true);
-    expect(body.flags.plain).toMatchObject({ enabled: true });
-    for (const key of ["plan", "not-plan"]) {
-      expect(body.flags[key]).toMatchObject({
-        enabled: false,
-        failed: true,
-        reason: { code: "database_error", condition_index: null },
-      });
+    // A store that answers later fails later.
+    const later = (persons: SubjectReader): SubjectReader => ({
+      hasHashKeyOverrides: async () => persons.hasHashKeyOverrides(),
+      subject: async (query) => await persons.subject(query),
+    });
+    for (const reading of [undefined, later]) {
+      using own = new TestEvaluation({ people: broken, reading });
+      own.flag("plain", when([]));
+      own.flag("plan", when([person("plan", "exact", "pro")]));
+      own.flag("not-plan", when([person("plan", "is_not", "pro")]));
+      const body = await own.ask({ distinct_id: "a" });
+      expect(body.errorsWhileComputingFlags).toBe(true);
+      expect(body.flags.plain).toMatchObject({ enabled: true });
+      for (const key of ["plan", "not-plan"]) {
+        expect(body.flags[key]).toMatchObject({
+          enabled: false,
+          failed: true,
+          reason: { code: "database_error", condition_index: null },
+        });
+      }
+      expect(own.troubles).toHaveLength(1);
     }
-    expect(own.troubles).toHaveLength(1);
   });
 });

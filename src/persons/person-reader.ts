@@ -1,0 +1,57 @@
+/**
+ * The port for reading persons: who they are, their groups, cohorts and overrides. Readers use it instead of a store, which
+ * is SQLite on a single machine. An implementation passes `test/persons/person-reader-conformance.ts`.
+ */
+
+import type { MaybePromise } from "../lib/maybe-promise.ts";
+import type { Group } from "./groups.ts";
+import type { Person, PersonJson } from "./person.ts";
+
+/** What evaluating flags for one subject reads. */
+export interface SubjectQuery {
+  projectId: number;
+  /** The subject's ID, then the one it had before it was identified; empty if no person is needed. */
+  distinctIds: readonly string[];
+  withCohorts: boolean;
+  withOverrides: boolean;
+  groups: readonly GroupKey[];
+  nowMicros: number;
+}
+
+export interface GroupKey {
+  typeIndex: number;
+  key: string;
+}
+
+export interface StoredSubject {
+  /** The person of the first ID. */
+  person: PersonJson | undefined;
+  /** The person's static cohorts; undefined unless requested. */
+  staticCohortIds: ReadonlySet<number> | undefined;
+  /** By distinct ID, except for a second ID of the same person; empty unless requested. */
+  overridden: OverriddenId[];
+  /** In the order of the query. */
+  groups: (Group | undefined)[];
+}
+
+/** A distinct ID with the hash keys of its person, or its own until it gets a person. */
+export interface OverriddenId {
+  distinctId: string;
+  hasPerson: boolean;
+  /** They expire soon unless they are requested again; never those of a person. */
+  isOld: boolean;
+  /** Hash keys by flag key. */
+  overrides: ReadonlyMap<string, string>;
+}
+
+/** What flag evaluation reads. Values are returned at once if the store or a cache has them. */
+export interface SubjectReader {
+  /** @throws when the store cannot be read, also as a rejected promise */
+  subject(query: SubjectQuery): MaybePromise<StoredSubject>;
+  /** Whether any override was ever stored, for a person or pending. */
+  hasHashKeyOverrides(): MaybePromise<boolean>;
+}
+
+export interface PersonReader extends SubjectReader {
+  personByDistinctId(projectId: number, distinctId: string): Promise<Person | undefined>;
+}

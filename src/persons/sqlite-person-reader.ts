@@ -1,0 +1,72 @@
+/** Reads persons from `people.sqlite`. */
+
+import { sanitizeString } from "../lib/json/canonical.ts";
+import { cohortsOfPerson } from "./cohort-members.ts";
+import { findGroup } from "./groups.ts";
+import { hasHashKeyOverrides, hashKeyOverrides, pendingHashKeyOverrides } from "./hash-key-overrides.ts";
+import type { PeopleDb } from "./open.ts";
+import type { PersonJson } from "./person.ts";
+import type { OverriddenId, PersonReader, StoredSubject, SubjectQuery } from "./person-reader.ts";
+import { personByDistinctId, personJsonByDistinctId } from "./reader.ts";
+
+export class SqlitePersonReader implements PersonReader {
+  /** @param db opened read-only: every statement sees what is committed at that time. */
+  constructor(private readonly db: PeopleDb) {}
+
+  /** Synchronous: most requests need at most one statement. */
+  subject(query: SubjectQuery): StoredSubject {
+    const { db } = this;
+    const { projectId, distinctIds, withCohorts } = query;
+    const person = distinctIds.length === 0 ? undefined : this.personOf(projectId, distinctIds[0]!);
+    return {
+      person,
+      staticCohortIds: withCohorts && person !== undefined ? cohortsOfPerson(db, person.id) : undefined,
+      overridden: query.withOverrides ? this.overridden(query, person) : [],
+      groups: query.groups.map(({ typeIndex, key }) =>
+        findGroup(db, projectId, typeIndex, sanitizeString(key)),
+      ),
+    };
+  }
+
+  hasHashKeyOverrides(): boolean {
+    return hasHashKeyOverrides(this.db);
+  }
+
+  async personByDistinctId(projectId: number, distinctId: string) {
+    return personByDistinctId(this.db, projectId, distinctId);
+  }
+
+  private personOf(projectId: number, distinctId: string): PersonJson | undefined {
+    // An empty ID belongs to no person, and capture stores no NUL.
+    return distinctId === ""
+      ? undefined
+      : personJsonByDistinctId(this.db, projectId, sanitizeString(distinctId));
+  }
+
+  private overridden(query: SubjectQuery, person: PersonJson | undefined): OverriddenId[] {
+    const [distinctId, former] = query.distinctIds as [string, string?];
+    const found = distinctId === "" ? [] : [this.overridesOf(query, distinctId, person)];
+    if (former === undefined) return found;
+    const formerPerson = this.personOf(query.projectId, former);
+    if (formerPerson === undefined || formerPerson.id !== person?.id)
+      found.push(this.overridesOf(query, former, formerPerson));
+    return found;
+  }
+
+  /**
+   * The person's overrides win; the ID's own apply until the person gets them, which may take a moment in a cluster.
+   */
+  private overridesOf(
+    { projectId, nowMicros }: SubjectQuery,
+    distinctId: string,
+    person: PersonJson | undefined,
+  ): OverriddenId {
+    const stored = sanitizeString(distinctId);
+    const own = pendingHashKeyOverrides(this.db, projectId, stored, nowMicros);
+    if (person === undefined)
+      return { distinctId, hasPerson: false, isOld: own.isOld, overrides: own.overrides };
+    const ofPerson = hashKeyOverrides(this.db, projectId, [stored]);
+    const overrides = own.overrides.size === 0 ? ofPerson : new Map([...own.overrides, ...ofPerson]);
+    return { distinctId, hasPerson: true, isOld: false, overrides };
+  }
+}
