@@ -247,7 +247,8 @@ export function getMetricResult(
         ...sumsOf(key, variant),
         mean: toSample(kind, { ...empty, ...variant }).mean,
         ...tested,
-        ...(samples.cuped === undefined ? {} : { cuped: samples.cuped }),
+        // The Beta-Binomial model compares the counts themselves.
+        ...(samples.cuped === undefined || tested.model === "beta" ? {} : { cuped: samples.cuped }),
         ...(guardrail === undefined
           ? {}
           : {
@@ -288,9 +289,8 @@ function getSamples(
   const c = { ...empty, ...baseline };
   const t = { ...empty, ...variant };
   const plain = { baseline: toSample(kind, c), variant: toSample(kind, t), cuped: undefined };
-  const active = (sums: MetricSums | typeof empty) =>
-    "xx" in sums && sums.xx !== undefined && sums.xx > 0 ? sums.n : 0;
-  if (lookbackDays === 0 || active(c) + active(t) < cupedPersonsMin) return plain;
+  const active = (baseline?.active ?? 0) + (variant?.active ?? 0);
+  if (lookbackDays === 0 || active < cupedPersonsMin) return plain;
   const adjusted = adjustByCuped(c, t);
   return {
     baseline: adjusted.baseline,
@@ -381,36 +381,7 @@ function adjustRows(rows: Row[], { alpha }: StatsSettings, isBlocked: boolean): 
   const adjusted = adjustByHolm(tested.map(({ p_value: p }) => p as number));
   for (const [index, row] of tested.entries()) {
     row.p_value_adjusted = adjusted[index]!;
+    row.confidence_interval_adjusted = false;
     if (row.significant !== null && !isBlocked) row.significant = adjusted[index]! < alpha;
   }
-}
-
-/** A single sentence for people, about the first primary metric. */
-export function getSentence(
-  metrics: readonly { metric: JsonObject; result: MetricResult | null }[],
-  isBlocked: boolean,
-): string {
-  const first = metrics[0];
-  if (first?.result == null) return "No results yet.";
-  if (isBlocked) return "No verdict: the variants do not have the persons that their percentages promise.";
-  const { variant_results: rows, baseline } = first.result;
-  const failing = rows.find(({ validation_failures: failures }) => (failures as string[]).length > 0);
-  const best = rows
-    .filter(({ significant }) => significant === true)
-    .sort((one, other) => Number(other.delta) - Number(one.delta))[0];
-  if (best === undefined)
-    return failing === undefined
-      ? "Not yet: no variant differs significantly from the baseline."
-      : "Not yet: too few persons or too little data for a verdict.";
-  const delta = Number(best.delta);
-  const goal = first.metric.goal === "decrease" ? -1 : 1;
-  const word = delta * goal > 0 ? "better" : "worse";
-  const interval = (best.credible_interval ?? best.confidence_interval) as [number, number];
-  const shown = (value: number) =>
-    best.difference === "relative" ? `${(100 * value).toFixed(1)} %` : value.toPrecision(3);
-  const certainty =
-    typeof best.chance_to_win === "number"
-      ? `${(100 * best.chance_to_win).toFixed(1)} % chance to win`
-      : `p = ${Number(best.p_value).toPrecision(2)}`;
-  return `${best.key} is ${word} than ${baseline?.key}: ${delta > 0 ? "+" : ""}${shown(delta)} (${shown(interval[0])} to ${shown(interval[1])}), ${certainty}.`;
 }

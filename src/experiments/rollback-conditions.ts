@@ -186,7 +186,6 @@ async function checkRate(
     variants: ["true", ...getVariants(flag.filters).map(({ key }) => String(key))],
     multiple: "first_seen",
     maturedOnly: false,
-    metricsOnly: true,
     periodStarts: [],
     start: Math.round(end - condition.windowMinutes * 60_000) * 1_000,
     end: end * 1_000,

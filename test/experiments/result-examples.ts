@@ -334,5 +334,54 @@ export function describeResults(test: typeof Test, start: () => Promise<StartedS
       expect(variant_results[0].cuped.variance_reduction).toBeWithin(0.8, 1);
       expect(variant_results[0].number_of_samples).toBe(15);
     });
+
+    test("CUPED adjusts nothing if few persons did anything before", async () => {
+      const persons = Array.from({ length: 60 }, (_, n) => {
+        const before = n < 19 ? [`-500 p${n} paid ${n}`] : [];
+        return [...before, `10 p${n} see ${n % 2 === 0 ? "control" : "test"}`, `20 p${n} paid ${n}`].join(
+          ";",
+        );
+      });
+      const stats_config = { cuped: { enabled: true, lookback_days: 1 } };
+      const few = await run({ experiment: { stats_config }, events: persons.join(";") });
+      expect(few.metrics[0].variant_results[0].cuped).toBeUndefined();
+      const enough = [...persons, "-500 p19 paid 19"].join(";");
+      const results = await run({ experiment: { stats_config }, events: enough });
+      expect(results.metrics[0].variant_results[0].cuped).toBeDefined();
+    });
+
+    test("several metrics are computed together as each alone", async () => {
+      const step = { kind: "EventsNode", event: "order paid" };
+      const metrics = [
+        revenue,
+        { ...revenue, threshold: 7 },
+        { ...revenue, upper_bound_percentile: 0.5, ignore_zeros: true },
+        { kind: "ExperimentMetric", metric_type: "ratio", numerator: orders, denominator: step },
+        { kind: "ExperimentMetric", metric_type: "funnel", series: [step, step] },
+        {
+          kind: "ExperimentMetric",
+          metric_type: "funnel",
+          series: [step, step],
+          funnel_order_type: "unordered",
+        },
+        {
+          ...{
+            kind: "ExperimentMetric",
+            metric_type: "retention",
+            start_event: step,
+            completion_event: step,
+          },
+          ...{ retention_window_start: 0, retention_window_end: 5, retention_window_unit: "second" },
+          ...{ conversion_window: 100, conversion_window_unit: "second" },
+        },
+      ];
+      const experiment = { only_count_matured_users: true };
+      const together = await run({ experiment: { ...experiment, metrics }, events, end: 105 });
+      for (const [index, metric] of metrics.entries()) {
+        const alone = await run({ experiment, metric, events, end: 105 });
+        const { baseline, variant_results } = alone.metrics[0];
+        expect(together.metrics[index]).toMatchObject({ error: null, baseline, variant_results });
+      }
+    });
   });
 }
