@@ -3,7 +3,7 @@
 import { computeQuery } from "../events/compute-query.ts";
 import { isAboutPerson } from "../events/event-filters.ts";
 import type { InsightResults } from "../events/insights/event-source.ts";
-import { computeExperiment, findExposed } from "../events/insights/experiment.ts";
+import { computeExperiment, findExposed } from "../events/insights/experiment-sql.ts";
 import { countFlagCalls } from "../events/insights/flag-evaluations.ts";
 import { InsightCache, type Refresh } from "../events/insights/insight-cache.ts";
 import { computeSurvey, streamSurvey } from "../events/insights/survey.ts";

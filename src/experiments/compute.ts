@@ -20,7 +20,6 @@ import { getMeasure, toMetricRequest } from "./metrics.ts";
 import {
   type Exposures,
   getMetricResult,
-  getSentence,
   getWarnings,
   type MetricLimits,
   type MetricResult,
@@ -33,6 +32,7 @@ import {
   variantKeys,
 } from "./results.ts";
 import { getMetrics, type RoledMetric } from "./roled-metrics.ts";
+import { daysUntilPlanned, getSentence } from "./sentence.ts";
 import { getStatus } from "./states.ts";
 import { toSample } from "./stats/samples.ts";
 import { type Experiment, savedMetricLinks, savedMetricsById } from "./store.ts";
@@ -127,16 +127,12 @@ async function ask(
   of: Experiment,
   prepared: Prepared,
   metrics: readonly JsonObject[],
-  options: ComputeOptions & { end?: Date; metricsOnly?: boolean },
+  options: ComputeOptions & { end?: Date },
 ) {
   if (deps.experiments === undefined)
     throw new InvalidFieldError(null, "unavailable", "Results require a running server. Use --url.");
   const until = options.end === undefined ? of : { ...of, endDate: options.end };
-  const { metricsOnly } = options;
-  const request = {
-    ...toRequest(until, prepared.flag, metrics, { ...prepared, now: options.now }),
-    metricsOnly,
-  };
+  const request = toRequest(until, prepared.flag, metrics, { ...prepared, now: options.now });
   const { project, now, refresh } = options;
   return await deps.experiments.experimentSums(project.id, request, {
     timezone: project.timezone,
@@ -203,7 +199,7 @@ export async function computeResults(
   });
   return {
     ...head(of, status, computedAt, isCached),
-    sentence: getSentence(shown, isBlocked),
+    sentence: getSentence(shown, { isBlocked, daysLeft: daysUntilPlanned(of, exposures, options.now) }),
     warnings: getWarnings(exposures, { shares }) as unknown as Json,
     exposures: exposuresBody(exposures, sums.exposures, variants, options),
     sample_ratio: ratioBody(exposures),
@@ -393,12 +389,9 @@ export async function computeSeries(
   const last = of.endDate !== null && of.endDate < options.now ? of.endDate : options.now;
   if (of.startDate !== null && of.startDate < last) {
     const prepared = prepare(deps, of, options);
-    const { exposures } = (await ask(deps, of, prepared, [], options)).sums;
     for (const { day, at: end } of dayEnds(of.startDate, last, options.project.timezone)) {
-      const only = { ...options, end, metricsOnly: true };
-      const { metrics } = (await ask(deps, of, prepared, [found.metric], only)).sums;
-      const soFar = exposures.filter(({ at }) => at < end.getTime());
-      timeseries[day] = judgedResult(of, prepared, found, { exposures: soFar, metrics }) as unknown as Json;
+      const { sums } = await ask(deps, of, prepared, [found.metric], { ...options, end });
+      timeseries[day] = judgedResult(of, prepared, found, sums) as unknown as Json;
     }
   }
   return {

@@ -74,7 +74,8 @@ const exampleResults = {
   end_date: null,
   computed_at: "2026-03-09T09:00:00.000000Z",
   is_cached: false,
-  sentence: "test is better than control: +20.0 % (3.1 % to 36.9 %), 99.0 % chance to win.",
+  sentence:
+    "test is better than control: +20.0 % (3.1 % to 36.9 %). 99.0 % chance; if wrong, expect to lose 0.03 %.",
   warnings: [],
   exposures: {
     total: 2_000,

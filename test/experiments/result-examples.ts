@@ -365,14 +365,15 @@ export function describeResults(test: typeof Test, start: () => Promise<StartedS
           funnel_order_type: "unordered",
         },
         {
-          ...{
-            kind: "ExperimentMetric",
-            metric_type: "retention",
-            start_event: step,
-            completion_event: step,
-          },
-          ...{ retention_window_start: 0, retention_window_end: 5, retention_window_unit: "second" },
-          ...{ conversion_window: 100, conversion_window_unit: "second" },
+          kind: "ExperimentMetric",
+          metric_type: "retention",
+          start_event: step,
+          completion_event: step,
+          retention_window_start: 0,
+          retention_window_end: 5,
+          retention_window_unit: "second",
+          conversion_window: 100,
+          conversion_window_unit: "second",
         },
       ];
       const experiment = { only_count_matured_users: true };

@@ -4,9 +4,10 @@
  * Sums are by variant, period and quarter of an hour of the exposure, so that the exposures need no query of their own.
  */
 
+import type { JsonObject } from "../../lib/json.ts";
 import { isAboutPerson, UnknownQueryError } from "../event-filters.ts";
 import { type EventSql, stringAt } from "../sql-dialect.ts";
-import { getConditions, objectsIn } from "./event-source.ts";
+import { getConditions, objectsIn, type TrendsRequest } from "./event-source.ts";
 import type {
   ExperimentRequest,
   ExposureCount,
@@ -17,8 +18,21 @@ import type {
 import { lookbackOf, type MetricSql, sourcesOf, sumColumns, sumNames, toSums } from "./experiment-sums.ts";
 
 const quarterMicros = 900_000_000;
-/** Ordered before and after every event. */
-const [beforeAll, never] = [-1, Number.MAX_SAFE_INTEGER];
+/** Moments before and after every event. */
+const beforeAll = -1;
+const never = Number.MAX_SAFE_INTEGER;
+
+/** Computes exposures and metrics. @throws {UnknownQueryError} a filter or aggregation is not supported */
+export async function computeExperiment(store: EventSql, request: TrendsRequest): Promise<JsonObject> {
+  const experiment = request.query as unknown as ExperimentRequest;
+  return (await new ExperimentSql(store, request.projectId, experiment).compute()) as unknown as JsonObject;
+}
+
+/** UUIDs of the exposed persons, those who saw several variants included. */
+export async function findExposed(store: EventSql, request: TrendsRequest): Promise<string[]> {
+  const experiment = request.query as unknown as ExperimentRequest;
+  return await new ExperimentSql(store, request.projectId, experiment).units();
+}
 
 type Row = [
   variant: string,
@@ -29,7 +43,7 @@ type Row = [
   ...sums: number[],
 ];
 
-export class ExperimentSql {
+class ExperimentSql {
   /** Columns of `found` by their SQL: metrics often read the same events. */
   private readonly columns = new Map<string, string>();
   private readonly matches = new Set<string>();
@@ -72,8 +86,11 @@ export class ExperimentSql {
   private read(rows: readonly Row[], metrics: readonly MetricSql[]) {
     const exposures = rows.map(([variant, isMultiple, inPeriod, quarter, persons]): ExposureCount => {
       return {
-        ...{ variant, isMultiple: Boolean(isMultiple), period: inPeriod },
-        ...{ at: (quarter * quarterMicros) / 1_000, persons },
+        variant,
+        isMultiple: Boolean(isMultiple),
+        period: inPeriod,
+        at: (quarter * quarterMicros) / 1_000,
+        persons,
       };
     });
     const { multiple } = this.experiment;
@@ -257,7 +274,8 @@ export class ExperimentSql {
             ]
           : []),
       ],
-      ...{ ctes, joins },
+      ctes,
+      joins,
       columns: {
         y,
         ...(lookbackMicros > 0 ? { x: cut(`x.before_${index}`), b: `x.did_${index}` } : {}),
@@ -302,7 +320,8 @@ export class ExperimentSql {
         `${this.aggregate(metric.numerator, after)} AS raw_${index}`,
         `${this.aggregate(metric.denominator, after)} AS per_${index}`,
       ],
-      ...{ ctes: [], joins: [] },
+      ctes: [],
+      joins: [],
       columns: { y: `x.raw_${index}`, d: `x.per_${index}` },
     };
   }
@@ -343,7 +362,9 @@ export class ExperimentSql {
     const reached = isOrdered
       ? this.orderedSteps(series, { name: `after_${index}`, start: "x.f", within: after })
       : this.anyOrder(series, after, index);
-    const [aggregates, ctes, joins] = [[...reached.aggregates], [...reached.ctes], [...reached.joins]];
+    const aggregates = [...reached.aggregates];
+    const ctes = [...reached.ctes];
+    const joins = [...reached.joins];
     const columns: Record<string, string> = {
       y: `CASE WHEN ${reached.step} = ${count} THEN 1e0 ELSE 0e0 END`,
     };
@@ -351,7 +372,8 @@ export class ExperimentSql {
       columns[`s${step}`] = `CASE WHEN ${reached.step} >= ${step} THEN 1e0 ELSE 0e0 END`;
     if (isOrdered && lookbackMicros > 0) {
       const did = this.orderedSteps(series, {
-        ...{ name: `before_${index}`, start: `x.f - ${lookbackMicros}` },
+        name: `before_${index}`,
+        start: `x.f - ${lookbackMicros}`,
         within: this.before(lookbackMicros),
       });
       aggregates.push(...did.aggregates);
@@ -377,7 +399,9 @@ export class ExperimentSql {
     if (series.length === 1)
       return {
         aggregates: [`max(${did(series[0]!, "1", "0")}) AS ${name}`],
-        ...{ ctes: [], joins: [], step: `x.${name}` },
+        ctes: [],
+        joins: [],
+        step: `x.${name}`,
       };
     const event = dialect.triple("e.moment", "e.lane", "e.seq");
     const none = dialect.triple(String(never), "0", "0");
@@ -397,7 +421,9 @@ export class ExperimentSql {
       );
     }
     return {
-      ...{ aggregates: [], ctes, joins: [`JOIN ${at(series.length)} ON ${at(series.length)}.who = x.who`] },
+      aggregates: [],
+      ctes,
+      joins: [`JOIN ${at(series.length)} ON ${at(series.length)}.who = x.who`],
       step: `${at(series.length)}.step`,
     };
   }

@@ -20,7 +20,9 @@ export interface MetricSql {
 /** Sums of a metric by name: of one column of `measured`, or of the product of two. */
 function sumsOf({ columns, steps = 1 }: MetricSql): Record<string, [string, string?]> {
   return {
-    ...{ n: ["n"], y: ["y"], yy: ["y", "y"] },
+    n: ["n"],
+    y: ["y"],
+    yy: ["y", "y"],
     ...(columns.d === undefined ? {} : { d: ["d"], dd: ["d", "d"], yd: ["y", "d"] }),
     ...(columns.x === undefined ? {} : { x: ["x"], xx: ["x", "x"], xy: ["y", "x"], active: ["b"] }),
     ...Object.fromEntries(Array.from({ length: steps - 1 }, (_, at) => [`s${at + 1}`, [`s${at + 1}`]])),
@@ -42,7 +44,10 @@ export function toSums(
   const all = Object.fromEntries(names.map((name, at) => [name, totals[at]!]));
   const { n, y, yy, d, dd, yd, x, xx, xy, active } = all;
   return {
-    ...{ variant, n: n!, y: y!, yy: yy! },
+    variant,
+    n: n!,
+    y: y!,
+    yy: yy!,
     ...(d === undefined ? {} : { d, dd, yd }),
     ...(x === undefined ? {} : { x, xx, xy, active }),
     ...(steps === undefined

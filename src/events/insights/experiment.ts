@@ -5,9 +5,6 @@
  */
 
 import type { JsonObject } from "../../lib/json.ts";
-import type { EventSql } from "../sql-dialect.ts";
-import type { TrendsRequest } from "./event-source.ts";
-import { ExperimentSql } from "./experiment-sql.ts";
 
 /** Events that a metric counts: an `EventsNode` of the API. */
 export type MetricSource = JsonObject;
@@ -103,16 +100,4 @@ export interface ExperimentSums {
   exposures: ExposureCount[];
   /** In the order of the request's metrics. */
   metrics: MetricSums[][];
-}
-
-/** Computes exposures and metrics. @throws {UnknownQueryError} a filter or aggregation is not supported */
-export async function computeExperiment(store: EventSql, request: TrendsRequest): Promise<JsonObject> {
-  const experiment = request.query as unknown as ExperimentRequest;
-  return (await new ExperimentSql(store, request.projectId, experiment).compute()) as unknown as JsonObject;
-}
-
-/** UUIDs of the exposed persons, those who saw several variants included. */
-export async function findExposed(store: EventSql, request: TrendsRequest): Promise<string[]> {
-  const experiment = request.query as unknown as ExperimentRequest;
-  return await new ExperimentSql(store, request.projectId, experiment).units();
 }

@@ -33,5 +33,7 @@ function meanVariances(baseline: Sample, variant: Sample): [number, number] {
 /** Degrees of freedom of Welch's test. */
 export function welchDf(baseline: Sample, variant: Sample): number {
   const [a, b] = meanVariances(baseline, variant);
-  return (a + b) ** 2 / (a ** 2 / (variant.n - 1) + b ** 2 / (baseline.n - 1));
+  // A variant of one person has no variance, and adds nothing.
+  const part = (of: number, n: number) => (of === 0 ? 0 : of ** 2 / (n - 1));
+  return (a + b) ** 2 / (part(a, variant.n) + part(b, baseline.n));
 }

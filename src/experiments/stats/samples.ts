@@ -59,7 +59,7 @@ function ratioSample({ n, y, yy, d = 0, dd = 0, yd = 0 }: Sums): Sample {
   return { n, mean: y / d, variance: Math.max(0, variance) };
 }
 
-/** Persons with a value on either side of the pooled adjustment that CUPED needs at least. */
+/** Minimum persons of both variants who did anything before their exposure, for an adjustment. */
 export const cupedPersonsMin = 20;
 
 export interface CupedPair {

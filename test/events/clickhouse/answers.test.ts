@@ -7,7 +7,8 @@ import { behaviorLists, withBehaviorLists } from "../../../src/engine/behavior.t
 import { computeBlastRadius } from "../../../src/engine/blast-radius.ts";
 import { hasHistory, knownUuids, storedEvents } from "../../../src/events/duckdb/known-uuids.ts";
 import { type ExportPosition, exportPage } from "../../../src/events/export/page.ts";
-import { computeExperiment, type ExperimentRequest } from "../../../src/events/insights/experiment.ts";
+import type { ExperimentRequest } from "../../../src/events/insights/experiment.ts";
+import { computeExperiment } from "../../../src/events/insights/experiment-sql.ts";
 import { countFlagCalls } from "../../../src/events/insights/flag-evaluations.ts";
 import { computeInsight } from "../../../src/events/insights/insights.ts";
 import { type EventFilter, eventOrders, listEvents } from "../../../src/events/list.ts";

@@ -256,4 +256,6 @@ test("without variance or a relative effect", () => {
   expect(sequentialTest(sample("M 10 10 10"), sample("M 10 10 10"), 0.05)).toBeUndefined();
   expect(welchTest(sample("M 10 0 0"), sample("M 10 5 9"), 0.05)!.difference).toBe("absolute");
   expect(welchTest(sample("M 10 -5 9"), sample("M 10 5 9"), 0.05)!.difference).toBe("absolute");
+  // One person has no variance, and no degrees of freedom.
+  expect(welchTest(sample("M 10 10 20"), sample("M 1 5 25"), 0.05)!.df).toBeCloseTo(9, 9);
 });
