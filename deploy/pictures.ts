@@ -15,7 +15,7 @@ const target = join(root, "docs/pictures");
 const chromiumPath = process.env.FLAGKEEP_TEST_CHROMIUM ?? "/usr/bin/chromium";
 const folder = mkdtempSync(join(tmpdir(), "flagkeep-pictures-"));
 const dataDir = join(folder, "data");
-const made = JSON.parse(
+const created = JSON.parse(
   Bun.spawnSync([executable, "init", "--data-dir", dataDir, "--project", "Shop", "--json"]).stdout.toString(),
 ) as { project: { id: number; api_key: string }; personal_api_key: string; console_url: string };
 const server = Bun.spawn(
@@ -48,7 +48,7 @@ async function addressOf(stdout: ReadableStream<Uint8Array>): Promise<string> {
 async function send(url: string, path: string, body: unknown): Promise<void> {
   const answer = await fetch(`${url}${path}`, {
     method: "POST",
-    headers: { "Content-Type": "application/json", Authorization: `Bearer ${made.personal_api_key}` },
+    headers: { "Content-Type": "application/json", Authorization: `Bearer ${created.personal_api_key}` },
     body: JSON.stringify(body),
   });
   if (!answer.ok) throw new Error(`${path}: ${answer.status} ${await answer.text()}`);
@@ -56,9 +56,9 @@ async function send(url: string, path: string, body: unknown): Promise<void> {
 
 /** Flags, people, and thirty days of events. */
 async function fill(url: string): Promise<void> {
-  for (const flag of shopFlags) await send(url, `/api/projects/${made.project.id}/feature_flags/`, flag);
+  for (const flag of shopFlags) await send(url, `/api/projects/${created.project.id}/feature_flags/`, flag);
   for (const batch of [...shopEvents(Date.now()), ...shopVisits(Date.now())])
-    await send(url, "/batch/", { api_key: made.project.api_key, batch });
+    await send(url, "/batch/", { api_key: created.project.api_key, batch });
 }
 
 async function photograph(url: string): Promise<void> {
@@ -81,7 +81,7 @@ async function photograph(url: string): Promise<void> {
       reducedMotion: "reduce",
     });
     const page = await context.newPage();
-    await page.goto(`/console/setup#${made.console_url.split("#")[1]}`);
+    await page.goto(`/console/setup#${created.console_url.split("#")[1]}`);
     await page.getByLabel("Name").fill("Ann Bell");
     await page.getByLabel("Password").fill("a picture says enough");
     await page.keyboard.press("Enter");

@@ -87,7 +87,7 @@ function build(name: string, target: Target): string {
       ? process.execPath
       : join(packageFolder(root, store, target.runtime, bunVersion), "bin/bun");
   const bindings = packageFolder(root, store, `@duckdb/node-bindings-${name}`, duckdbVersion);
-  const made = Bun.spawnSync(
+  const created = Bun.spawnSync(
     [process.execPath, "build.ts", "--target", name, "--runtime", runtime].concat([
       "--bindings",
       bindings,
@@ -96,7 +96,7 @@ function build(name: string, target: Target): string {
     ]),
     { cwd: root, stdout: "ignore", stderr: "inherit" },
   );
-  if (!made.success) throw new Error("it could not be compiled");
+  if (!created.success) throw new Error("it could not be compiled");
   const { arch, libc } = readExecutable(path);
   if (arch !== target.arch || libc !== target.libc)
     throw new Error(`it came out as one for ${arch}, ${libc}`);

@@ -37,7 +37,7 @@ const standardOutput = "-";
 
 function command(subject: Subject): Command {
   const what = subject === "events" ? "events of" : "those created from";
-  const made = withSettings(new Command(subject), engineSessionSettings)
+  const exportCommand = withSettings(new Command(subject), engineSessionSettings)
     .description(`Export the ${subject} of a project to a file or standard output.`)
     .argument("[out]", "output file; - or none: standard output", fileName, standardOutput)
     .option("--project <id>", "project id; optional if there is one project", positiveInteger)
@@ -52,7 +52,7 @@ function command(subject: Subject): Command {
       time,
     )
     .option("--to <time>", "only records before this time; times without a zone are UTC", time);
-  return withJson(made, ExportSummary, 'print {"rows","file"} at the end; requires a file')
+  return withJson(exportCommand, ExportSummary, 'print {"rows","file"} at the end; requires a file')
     .addHelpText(
       "after",
       (subject === "flags"

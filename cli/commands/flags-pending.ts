@@ -178,9 +178,14 @@ export const schedule = withProjectAndJson(new Command("schedule"), ScheduledRec
         const user = getCreator(metadata, project.organizationId, options.user) ?? userOf(stores, undefined);
         assertEditor(stores.writing, flag, user.id, `${user.email} may not edit this flag.`);
         const change = { payload: getPayload(flag, options), scheduledAt: options.at };
-        const made = scheduleFlagChange(stores.writing, flag, change, { userId: user.id, now: changeTime() });
-        if (options.json) return printJson(scheduledRecord(made, new Map([[flag.id, flag.key]])));
-        print(`Change ${made.id} of flag ${flag.key} is scheduled for ${made.scheduledAt.toISOString()}.`);
+        const created = scheduleFlagChange(stores.writing, flag, change, {
+          userId: user.id,
+          now: changeTime(),
+        });
+        if (options.json) return printJson(scheduledRecord(created, new Map([[flag.id, flag.key]])));
+        print(
+          `Change ${created.id} of flag ${flag.key} is scheduled for ${created.scheduledAt.toISOString()}.`,
+        );
       }),
     ),
   );
@@ -219,7 +224,7 @@ export const scheduled = withProjectAndJson(new Command("scheduled"), Type.Array
           ["id", "flag", "at", "change", "state"],
           found.map((change) => [
             ...[String(change.id), change.flag, change.scheduled_at, JSON.stringify(change.payload)],
-            change.executed_at === null ? "waiting" : (change.failure_reason ?? "made"),
+            change.executed_at === null ? "waiting" : (change.failure_reason ?? "applied"),
           ]),
         );
       }),

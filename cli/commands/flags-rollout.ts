@@ -53,7 +53,7 @@ export const rollout = withProjectAndJson(new Command("rollout"), Type.Array(Sch
         const { conditionSet = getOnlySet(getGroups(flag.filters).length) } = options;
         const steps = getRolloutSteps(options.steps, options.at, options.every * 1_000);
         const by = { userId: user.id, now: changeTime() };
-        const made = writing.metadata.change(() =>
+        const created = writing.metadata.change(() =>
           steps.map(({ percentage, at: scheduledAt }) => {
             const value = { condition_index: conditionSet - 1, rollout_percentage: percentage };
             return scheduleFlagChange(
@@ -65,8 +65,8 @@ export const rollout = withProjectAndJson(new Command("rollout"), Type.Array(Sch
           }),
         );
         if (options.json)
-          return printJson(made.map((change) => scheduledRecord(change, new Map([[flag.id, flag.key]]))));
-        for (const [index, { id, scheduledAt }] of made.entries())
+          return printJson(created.map((change) => scheduledRecord(change, new Map([[flag.id, flag.key]]))));
+        for (const [index, { id, scheduledAt }] of created.entries())
           print(
             `Change ${id} of flag ${flag.key}: ${steps[index]!.percentage}% at ${scheduledAt.toISOString()}.`,
           );

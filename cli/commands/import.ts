@@ -68,10 +68,10 @@ interface GivenZone {
 }
 
 const rule = (text: string, before: GivenRule[] = []): GivenRule[] => {
-  const made = fieldRule(text);
-  if (made === undefined)
+  const rule = fieldRule(text);
+  if (rule === undefined)
     throw new InvalidArgumentError("Expected OLD=NEW or FIELD=SOURCES, for example event=name|'$pageview'.");
-  return [...before, { text, rule: made }];
+  return [...before, { text, rule }];
 };
 
 const nullMarker = (text: string, before: string[] = []): string[] => {
@@ -291,14 +291,14 @@ function tell(summary: ImportSummary, { json }: ImportOptions): void {
     printJson(summary);
     return;
   }
-  const { read, accepted, duplicate, rejected, resumed, made } = summary;
+  const { read, accepted, duplicate, rejected, resumed, made: generated } = summary;
   const isDryRun = summary.dry_run;
   const title = isDryRun ? "Nothing was loaded. Read" : "Read";
   const mode = isDryRun ? "would be " : "";
   print(`${title} ${read}, ${mode}accepted ${accepted}, duplicate ${duplicate}, rejected ${rejected}.`);
-  if (made > 0)
+  if (generated > 0)
     print(
-      `${isDryRun ? "Would create" : "Created"} ${made} event${made === 1 ? "" : "s"} that link devices and users, or describe groups.`,
+      `${isDryRun ? "Would create" : "Created"} ${generated} event${generated === 1 ? "" : "s"} that link devices and users, or describe groups.`,
     );
   const { first_time, last_time, people } = summary;
   if (first_time !== null)

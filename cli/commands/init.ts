@@ -13,7 +13,7 @@ import { withJson } from "../json-schema.ts";
 import { print, printJson, run } from "../output.ts";
 import { configFromOptions, getDataDir, optionHelp, withSettings } from "../settings.ts";
 
-const Made = strictObject({
+const InitResult = strictObject({
   ...Initialized.properties,
   /** One-time link for choosing the owner's password, valid for 24 hours. Empty if the console is off. */
   console_url: Type.String(),
@@ -27,7 +27,7 @@ interface Options {
   json?: true;
 }
 
-export const init = withJson(withSettings(new Command("init"), ["data-dir", ...consoleSettings]), Made)
+export const init = withJson(withSettings(new Command("init"), ["data-dir", ...consoleSettings]), InitResult)
   .description(
     "Create a data directory with an organization, a project, its owner and a first personal API key.",
   )
@@ -52,24 +52,24 @@ export const init = withJson(withSettings(new Command("init"), ["data-dir", ...c
       if (!isInitialized(metadata.db)) assertNoEvents(dataDir);
       const initialized = initialize(metadata, options);
       openPayloadKey(paths(dataDir).payloadKey, metadata);
-      const made: Static<typeof Made> = {
+      const setup: Static<typeof InitResult> = {
         ...initialized,
         console_url: ownerLink(metadata, configFromOptions(options as never)) ?? "",
       };
       metadata.close();
       lock.release();
-      if (options.json) return printJson(made);
-      print(`Organization     ${made.organization.name} (${made.organization.id})`);
-      print(`Project          ${made.project.name} (${made.project.id})`);
-      print(`Project API key  ${made.project.api_key}`);
-      print(`Secret API key   ${made.project.secret_api_key}`);
-      print(`Owner            ${made.user.email}`);
-      print(`Personal key     ${made.personal_api_key}`);
-      if (made.console_url !== "") print(`Console          ${made.console_url}`);
+      if (options.json) return printJson(setup);
+      print(`Organization     ${setup.organization.name} (${setup.organization.id})`);
+      print(`Project          ${setup.project.name} (${setup.project.id})`);
+      print(`Project API key  ${setup.project.api_key}`);
+      print(`Secret API key   ${setup.project.secret_api_key}`);
+      print(`Owner            ${setup.user.email}`);
+      print(`Personal key     ${setup.personal_api_key}`);
+      if (setup.console_url !== "") print(`Console          ${setup.console_url}`);
       print();
       print("The personal key is shown only once. Start the server with");
       print(`  ${serveCommand(options as never)}`);
-      if (made.console_url === "") return;
+      if (setup.console_url === "") return;
       print("then open the console link within 24 hours to choose a password; it works once.");
     }),
   );

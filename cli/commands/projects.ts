@@ -116,16 +116,16 @@ const create = withJson(
     run((name: string, options: Options & { timezone: string; organization?: string }) =>
       withMetadata(options, (metadata) => {
         const organizationId = resolveOrganization(metadata, options.organization).id;
-        const made = createProject(
+        const created = createProject(
           metadata,
           { organizationId, name, timezone: options.timezone },
           osUserAuthor(),
           changeTime(),
         );
-        if (options.json) return printJson({ ...record(made), secret_api_key: made.secretToken });
-        print(`Project          ${made.name} (${made.id})`);
-        print(`Project API key  ${made.apiToken}`);
-        print(`Secret API key   ${made.secretToken}`);
+        if (options.json) return printJson({ ...record(created), secret_api_key: created.secretToken });
+        print(`Project          ${created.name} (${created.id})`);
+        print(`Project API key  ${created.apiToken}`);
+        print(`Secret API key   ${created.secretToken}`);
       }),
     ),
   );

@@ -77,10 +77,10 @@ async function start(config: Config, options: Record<string, unknown>): Promise<
     shared,
   );
   await shared?.attach(server.metadata);
-  const made = await server.together(() =>
+  const initialized = await server.together(() =>
     firstStart(server.metadata, config["data-dir"], options.projectApiKey as string | undefined),
   );
-  const waiting = made === undefined ? projectWithoutEvents(server.metadata) : undefined;
+  const waiting = initialized === undefined ? projectWithoutEvents(server.metadata) : undefined;
   if (shared !== undefined && config["backup-schedule"] !== "")
     log.warn(
       "the backup schedule does nothing: back up PostgreSQL and ClickHouse, see docs/operations/cluster.md",
@@ -96,7 +96,7 @@ async function start(config: Config, options: Record<string, unknown>): Promise<
     return failServing(isCorruptSqlite(error) ? metadataCorrupt(config["data-dir"], error) : error);
   });
   const link = await server.together(() => ownerLink(server.metadata, config, url));
-  announce({ made, waiting, link }, url, config);
+  announce({ initialized, waiting, link }, url, config);
 }
 
 /** Loaded for clusters only, to save the memory of PostgreSQL's client. */
@@ -110,7 +110,7 @@ async function getClusterNode(config: Config, log: Log): Promise<ClusterNode | u
 function firstStart(metadata: Metadata, dataDir: string, projectApiKey?: string): Initialized | undefined {
   if (isInitialized(metadata.db)) return undefined;
   assertNoEvents(dataDir);
-  const made = initialize(metadata, {
+  const initialized = initialize(metadata, {
     organization: "Default Organization",
     project: "Default Project",
     email: "owner@example.com",
@@ -118,7 +118,7 @@ function firstStart(metadata: Metadata, dataDir: string, projectApiKey?: string)
   });
   // If no user sees the output, an unknown key would stay valid.
   if (!isForPerson) for (const { id } of listKeys(metadata.db)) revokeKey(metadata, id);
-  return made;
+  return initialized;
 }
 
 /** The first project, while no project has an event. */
@@ -129,18 +129,18 @@ function projectWithoutEvents({ projects }: Metadata): Project | undefined {
 
 /** Start messages in addition to the URL. */
 interface News {
-  made: Initialized | undefined;
+  initialized: Initialized | undefined;
   waiting: Project | undefined;
   /** URL at which the first owner chooses a password; undefined without the console. */
   link: string | undefined;
 }
 
-function announce({ made, waiting, link }: News, url: string, config: Config): void {
+function announce({ initialized, waiting, link }: News, url: string, config: Config): void {
   try {
     if (config["log-format"] === "json")
       printJson({ level: "info", time: new Date().toISOString(), msg: "listening", url });
     else print(`Flagkeep is listening on ${url}`);
-    if (made !== undefined) welcome(made, url, config);
+    if (initialized !== undefined) welcome(initialized, url, config);
     if (waiting !== undefined) remind(waiting, url, config);
     if (link !== undefined) invite(link, config);
   } catch (error) {
@@ -212,27 +212,27 @@ function howToSend(apiKey: string, url: string): void {
 }
 
 /** What the owner of a new data directory needs to know. */
-function welcome(made: Initialized, url: string, config: Config): void {
+function welcome(initialized: Initialized, url: string, config: Config): void {
   if (config["log-format"] === "json") {
     printJson({
       level: "info",
       time: new Date().toISOString(),
       msg: "initialized",
-      project_id: made.project.id,
-      project_api_key: made.project.api_key,
+      project_id: initialized.project.id,
+      project_api_key: initialized.project.api_key,
       personal_key_command: keyCommand(config),
     });
     return;
   }
   print();
   print("Created a data directory. Project key:");
-  howToSend(made.project.api_key, url);
+  howToSend(initialized.project.api_key, url);
   if (isForPerson) {
     print("Personal API key for the management API, shown only once:");
-    print(`  ${made.personal_api_key}`);
+    print(`  ${initialized.personal_api_key}`);
     print("List the event:");
     print(
-      `  curl ${url}/api/projects/${made.project.id}/events/ -H 'Authorization: Bearer ${made.personal_api_key}'`,
+      `  curl ${url}/api/projects/${initialized.project.id}/events/ -H 'Authorization: Bearer ${initialized.personal_api_key}'`,
     );
   } else {
     print("Create a personal API key for the management API, in a second terminal:");

@@ -176,16 +176,16 @@ const link = withJson(
             level: options.level,
           });
         const { token, expiresAt } = createSetupLink(metadata, user, osUserAuthor(), changeTime());
-        const made: Static<typeof SetupLink> = {
+        const created: Static<typeof SetupLink> = {
           email: user.email,
           console_url: setupAddress(base, token),
           expires_at: expiresAt.toISOString(),
           is_new: known === undefined,
         };
-        if (options.json) return printJson(made);
-        if (made.is_new)
+        if (options.json) return printJson(created);
+        if (created.is_new)
           print(`${user.email} is created: ${options.level === "member" ? "a" : "an"} ${options.level}.`);
-        print(made.console_url);
+        print(created.console_url);
       });
     }),
   );

@@ -120,14 +120,14 @@ class BackupSchedule {
 
   private async run(): Promise<void> {
     const startedAt = new Date();
-    const made = await this.start(this.settings.create);
+    const created = await this.start(this.settings.create);
     if (this.isStopped) return;
-    if (made.code !== 0) {
-      this.log.error({ error: made.error }, "failed to create scheduled backup");
-      await this.note(startedAt, made.error);
+    if (created.code !== 0) {
+      this.log.error({ error: created.error }, "failed to create scheduled backup");
+      await this.note(startedAt, created.error);
       return;
     }
-    const { file, bytes, events } = JSON.parse(made.output) as Record<string, unknown>;
+    const { file, bytes, events } = JSON.parse(created.output) as Record<string, unknown>;
     const ms = Math.round(Date.now() - startedAt.getTime());
     this.log.info({ file, bytes, events, ms }, "created scheduled backup");
     if (this.settings.prune === undefined) return;

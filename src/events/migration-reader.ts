@@ -55,7 +55,7 @@ export function toStorable(row: MigratedEvent, lane: Lane): StorableEvent {
   const event: Record<string, unknown> = {
     historical: lane === "historical",
     // It is known to have no duplicate.
-    hasMadeUuid: true,
+    hasGeneratedUuid: true,
   };
   for (const [index, name] of movedColumns.entries()) {
     const { kind, member } = eventColumns[name];

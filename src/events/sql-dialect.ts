@@ -133,7 +133,7 @@ export interface SqlDialect {
   /** Whether a window's range may span any two numbers. */
   readonly hasLongRanges: boolean;
   /** Starts a CTE that is used several times. */
-  readonly madeOnce: string;
+  readonly asMaterialized: string;
   /** A tuple of three integers, and its maximum as a window aggregate; ordered by the first difference. */
   triple(first: string, second: string, third: string): string;
   /** The nth member of such a tuple, from 1. */
@@ -257,7 +257,7 @@ const duckdb: SqlDialect = {
   sumOfBytes: (text) => `sum(md5_number_lower(${text}) % 4294967296)::VARCHAR`,
   orNull: (value) => value,
   hasLongRanges: true,
-  madeOnce: "AS MATERIALIZED",
+  asMaterialized: "AS MATERIALIZED",
   triple: (first, second, third) => `{'a': ${first}, 'b': ${second}, 'c': ${third}}`,
   ofTriple: (triple, location) => `${triple}.${"abc"[location - 1]}`,
   uuid: (text) => `${text}::UUID`,

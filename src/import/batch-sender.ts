@@ -196,8 +196,8 @@ export class BatchSender {
     const { sending } = this.done;
     const settled = await settle(good, this.job);
     if (sending?.line !== line) return settled;
-    const { accepted, duplicate, made } = sending;
-    return { ...settled, known: { accepted, duplicate, made } };
+    const { accepted, duplicate, made: generated } = sending;
+    return { ...settled, known: { accepted, duplicate, made: generated } };
   }
 
   /** Not part of the progress, so that a repaired file can be resumed. */

@@ -153,7 +153,7 @@ class Importer {
     if (copied !== undefined) {
       const { about } = copied;
       if (isPlaceholder(about.distinctId)) batch.addPlaceholder(line);
-      batch.add({ uuid: copied.uuid, text: copied, isMade: false, about, line });
+      batch.add({ uuid: copied.uuid, text: copied, isGenerated: false, about, line });
       batch.omit(line, copied);
       return;
     }
@@ -183,7 +183,7 @@ class Importer {
     const timestamp = typeof micros === "number" ? isoFromMicros(micros) : "";
     const timeProblem: TimeProblem | undefined = typeof micros === "number" ? undefined : micros;
     const text = JSON.stringify(checkEvent(snapshot, timestamp));
-    const event = { uuid: "", text, timeProblem, isMade: false };
+    const event = { uuid: "", text, timeProblem, isGenerated: false };
     if (snapshot.kind === "person" && snapshot.distinctIds.some(isPlaceholder))
       this.batch.addPlaceholder(line);
     this.batch.add({ ...event, line, record, snapshot: { snapshot, timestamp } });

@@ -71,7 +71,7 @@ export const noProgress = (): FileProgress => ({
  */
 export class ImportProgress implements Disposable {
   private readonly folder: string;
-  private isMade = false;
+  private isCreated = false;
   /** Of the progress of small files, once written. */
   private log: number | undefined;
   /** Last line of each small file of earlier runs, once read. */
@@ -152,11 +152,11 @@ export class ImportProgress implements Disposable {
    * @param isSmall a power failure costs at most the counts of the file; only a crash of the process is survived.
    */
   write(file: string, progress: FileProgress, { isSmall = false } = {}): void {
-    if (!this.isMade) {
+    if (!this.isCreated) {
       mkdirSync(this.folder, { recursive: true, mode: 0o700 });
       writeFileSync(join(this.folder, optionsName), JSON.stringify(this.options), { mode: 0o600 });
     }
-    this.isMade = true;
+    this.isCreated = true;
     const json = JSON.stringify({ file, ...progress });
     if (isSmall) {
       this.log ??= openSync(join(this.folder, logName), "a", 0o600);
@@ -195,7 +195,7 @@ export class ImportProgress implements Disposable {
   /** Atomic: a run that is killed here leaves everything or nothing. */
   forget(): void {
     this[Symbol.dispose]();
-    this.isMade = false;
+    this.isCreated = false;
     this.logged = undefined;
     const gone = join(this.parent, `gone-${crypto.randomUUID()}`);
     try {

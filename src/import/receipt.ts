@@ -27,7 +27,7 @@ export function joinSpans(one: Span | undefined, other: Span | undefined): Span 
 
 /** A mapped event, or one that is copied from its record. */
 interface ReceiptEvent {
-  isMade: boolean;
+  isGenerated: boolean;
   about?: FinishedEvent["about"] | CopiedEvent["about"] | undefined;
 }
 
@@ -40,8 +40,8 @@ export class Receipt implements Disposable {
     let span: Span | undefined;
     let first = "";
     let last = "";
-    for (const { isMade, about } of events) {
-      if (isMade || about === undefined) continue;
+    for (const { isGenerated, about } of events) {
+      if (isGenerated || about === undefined) continue;
       this.people.add(about.distinctId);
       if ("micros" in about) {
         span = joinSpans(span, { first: about.micros, last: about.micros });

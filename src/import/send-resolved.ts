@@ -50,8 +50,8 @@ export async function sendResolved(
   const flush = async () => {
     const { known, items } = await settle(events, order);
     // For a batch that an earlier run was sending, the recorded counts apply.
-    const { accepted, duplicate, made } = sending?.line === line ? sending : known;
-    const news = { accepted, duplicate, made };
+    const { accepted, duplicate, made: generated } = sending?.line === line ? sending : known;
+    const news = { accepted, duplicate, made: generated };
     const more = { ...news, left_out: {}, placeholder_ids: placeholders };
     for (const reason of leftOut) addName(more.left_out, reason);
     [events, leftOut, placeholders] = [[], [], 0];

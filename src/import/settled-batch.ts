@@ -10,9 +10,9 @@ import type { CopiedEvent } from "./read/record.ts";
 import type { RecentUuids } from "./recent.ts";
 
 /** An event to be sent: mapped from a record, or copied from it. */
-export type Item = MadeItem | CopiedItem;
-export type MadeItem = Pick<FinishedEvent, "uuid" | "isMade" | "text" | "link" | "legacy" | "about">;
-export interface CopiedItem extends Pick<FinishedEvent, "uuid" | "isMade"> {
+export type Item = SendItem | CopiedItem;
+export type SendItem = Pick<FinishedEvent, "uuid" | "isGenerated" | "text" | "link" | "legacy" | "about">;
+export interface CopiedItem extends Pick<FinishedEvent, "uuid" | "isGenerated"> {
   text: CopiedEvent;
   link?: undefined;
   legacy?: undefined;
@@ -48,25 +48,25 @@ export async function settle(
   items: readonly Item[],
   { gate, recent, target }: SettlingDeps,
 ): Promise<SettledBatch> {
-  const fresh = new Set(items.filter(({ uuid, isMade }) => !isMade && recent.add(uuid)));
+  const fresh = new Set(items.filter(({ uuid, isGenerated }) => !isGenerated && recent.add(uuid)));
   const linked = await throughGate(items, gate);
-  for (const item of linked) if (item.isMade && recent.add(item.uuid)) fresh.add(item);
+  for (const item of linked) if (item.isGenerated && recent.add(item.uuid)) fresh.add(item);
   const doubtful = [...fresh].flatMap(({ uuid, legacy }) => [uuid, ...(legacy?.uuids ?? [])]);
   const known = doubtful.length === 0 ? new Set<string>() : await target.knownUuids(doubtful);
   const olds = await storedByOlderVersion(linked, known, target);
   const isNew = (item: Item) => fresh.has(item) && !known.has(item.uuid) && !olds.has(item);
-  const own = linked.filter(({ isMade }) => !isMade);
+  const own = linked.filter(({ isGenerated }) => !isGenerated);
   const accepted = own.filter(isNew).length;
-  const made = linked.filter((item) => item.isMade && isNew(item)).length;
+  const generated = linked.filter((item) => item.isGenerated && isNew(item)).length;
   return {
-    known: { accepted, duplicate: own.length - accepted, made },
+    known: { accepted, duplicate: own.length - accepted, made: generated },
     items: olds.size === 0 ? linked : linked.filter((item) => !olds.has(item)),
   };
 }
 
 /** The items without the links that the gate rejects. Unchanged items are the same objects. */
 async function throughGate(items: readonly Item[], gate: LinkGate): Promise<readonly Item[]> {
-  const links = items.filter((item): item is MadeItem => item.link !== undefined);
+  const links = items.filter((item): item is SendItem => item.link !== undefined);
   if (links.length === 0) return items;
   const decided = await gate.decide(links.map(({ link }) => link!.pair));
   const rejected = new Set<Item>(links.filter((_, index) => !decided[index]));
@@ -76,7 +76,7 @@ async function throughGate(items: readonly Item[], gate: LinkGate): Promise<read
     const unlinked = item.link?.unlinked;
     if (unlinked === undefined) return [];
     // In place: the object may be a member of `fresh`.
-    (item as MadeItem).text = unlinked;
+    (item as SendItem).text = unlinked;
     return [item];
   });
 }

@@ -222,7 +222,13 @@ function groupEvent(row: StoredRow, { timestamp, properties }: StoredContent): F
 function finished(key: string, timestamp: string, event: JsonObject): FinishedEvent {
   const uuid = getSnapshotId(key, timestamp);
   const about = { distinctId: String(event.distinct_id), micros: parseInstant(timestamp)! };
-  return { uuid, text: JSON.stringify({ ...event, uuid }), timeProblem: undefined, isMade: false, about };
+  return {
+    uuid,
+    text: JSON.stringify({ ...event, uuid }),
+    timeProblem: undefined,
+    isGenerated: false,
+    about,
+  };
 }
 
 /** The event by which a row is checked before it is stored. */

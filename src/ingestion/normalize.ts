@@ -105,7 +105,7 @@ export function normalize(item: RawItem, facts: RequestFacts, options: ItemOptio
       );
   const event = {
     uuid: uuid ?? facts.makeUuid(),
-    hasMadeUuid: uuid === undefined,
+    hasGeneratedUuid: uuid === undefined,
     name,
     distinctId: id,
     time: time.micros,
@@ -126,13 +126,13 @@ export function normalize(item: RawItem, facts: RequestFacts, options: ItemOptio
 /** Warnings about an event that is stored nevertheless. */
 function getWarnings(
   item: RawItem,
-  { name, distinctId: id, mode, hasMadeUuid }: CanonicalEvent,
+  { name, distinctId: id, mode, hasGeneratedUuid }: CanonicalEvent,
   sent: Sent,
   profileSwitch: unknown,
   time: EventTime,
 ): readonly Warning[] {
   const types: WarningType[] = [];
-  if (hasMadeUuid && !isAbsent(item.value.uuid)) types.push("invalid_uuid");
+  if (hasGeneratedUuid && !isAbsent(item.value.uuid)) types.push("invalid_uuid");
   if (profileSwitch !== undefined && typeof profileSwitch !== "boolean")
     types.push("invalid_process_person_profile");
   // Missing data is irrelevant: the event changes nothing.

@@ -71,10 +71,18 @@ export function getProperties(entry: EventEntry): Record<string, unknown> | unde
 
 /** The line that an event was read from. */
 export function writtenLine(entry: EventEntry): string {
-  const { seq, projectId, receivedMicros, historical, event: name, timeMicros: time, hasMadeUuid } = entry;
+  const {
+    seq,
+    projectId,
+    receivedMicros,
+    historical,
+    event: name,
+    timeMicros: time,
+    hasGeneratedUuid,
+  } = entry;
   const { uuid, distinctId, mode, elementsChain, propertiesText } = entry;
   const properties = toDisplayString(propertiesText);
-  const written = { uuid, name, distinctId, time, mode, elementsChain, properties, hasMadeUuid };
+  const written = { uuid, name, distinctId, time, mode, elementsChain, properties, hasGeneratedUuid };
   return getLine(seq, new EntryWriter(projectId, receivedMicros, historical).event(written)).trimEnd();
 }
 
@@ -100,7 +108,7 @@ const timeMember = utf8(eventFrame.beforeTime);
 const receivedMember = utf8(',"received":');
 const historicalMember = utf8(',"historical":');
 const modeMember = utf8(',"mode":"');
-const madeUuidMember = utf8('","made_uuid":');
+const generatedUuidMember = utf8('","made_uuid":');
 const chainMember = utf8(',"elements_chain":');
 const propertiesMember = utf8(eventFrame.beforeProperties);
 const trueText = utf8("true");
@@ -140,9 +148,9 @@ class EventReader {
     const historical = this.boolean();
     if (historical === undefined || !this.passed(modeMember)) return undefined;
     const mode = this.passed(full) ? "full" : this.passed(propertyless) ? "propertyless" : undefined;
-    if (mode === undefined || !this.passed(madeUuidMember)) return undefined;
-    const hasMadeUuid = this.boolean();
-    if (hasMadeUuid === undefined || !this.passed(chainMember)) return undefined;
+    if (mode === undefined || !this.passed(generatedUuidMember)) return undefined;
+    const hasGeneratedUuid = this.boolean();
+    if (hasGeneratedUuid === undefined || !this.passed(chainMember)) return undefined;
     const elementsChain = this.passed(nullText) ? null : this.text(end);
     if (elementsChain === undefined || !this.passed(propertiesMember)) return undefined;
     const { octets, at } = this;
@@ -162,7 +170,7 @@ class EventReader {
       receivedMicros,
       historical,
       mode,
-      hasMadeUuid,
+      hasGeneratedUuid,
       elementsChain,
       propertiesText,
     };
@@ -263,7 +271,7 @@ function decodeLine(line: Buffer): Entry | undefined {
     distinctId: raw.distinct_id,
     timeMicros: raw.time,
     mode: raw.mode,
-    hasMadeUuid: raw.made_uuid,
+    hasGeneratedUuid: raw.made_uuid,
     elementsChain: raw.elements_chain ?? null,
     propertiesText: bytes.subarray(mark + propertiesMark.length, bytes.length - 1),
   };

@@ -38,7 +38,7 @@ export interface JournalEvent {
 /** An event with unparsed properties: JSON takes a fraction of the memory and time of parsed values. */
 export interface EventEntry extends Omit<JournalEvent, "properties"> {
   /** The UUID was generated at ingestion, so the event cannot have a duplicate. */
-  readonly hasMadeUuid: boolean;
+  readonly hasGeneratedUuid: boolean;
   readonly elementsChain: string | null;
   /** JSON object as sent by the client, UTF-8. */
   readonly propertiesText: Uint8Array;
@@ -76,7 +76,7 @@ export interface CanonicalEvent {
   /** Lower case, hyphenated. */
   readonly uuid: string;
   /** The UUID was generated here, so the event cannot have a duplicate. */
-  readonly hasMadeUuid: boolean;
+  readonly hasGeneratedUuid: boolean;
   /** Not blank; any length. */
   readonly name: string;
   /** Not blank; any length. */
@@ -95,7 +95,7 @@ export const eventFrame = {
   beforeId: ',"distinct_id":',
   beforeTime: ',"time":',
   /** Follows the mode. */
-  made: '","made_uuid":true,"elements_chain":',
+  generated: '","made_uuid":true,"elements_chain":',
   sent: '","made_uuid":false,"elements_chain":',
   noChain: "null",
   beforeProperties: ',"properties":',
@@ -122,7 +122,7 @@ export class EntryWriter {
 
   event(event: CanonicalEvent): string {
     const { uuid, name, distinctId, time, elementsChain, properties } = event;
-    const { beforeName, beforeId, beforeTime, made, sent, noChain, beforeProperties } = eventFrame;
+    const { beforeName, beforeId, beforeTime, generated, sent, noChain, beforeProperties } = eventFrame;
     // Few string parts: the journal copies the string once more, at a cost per part.
     return this.beforeUuid.concat(
       uuid,
@@ -134,7 +134,7 @@ export class EntryWriter {
       String(time),
       this.beforeMode,
       event.mode,
-      event.hasMadeUuid ? made : sent,
+      event.hasGeneratedUuid ? generated : sent,
       elementsChain === null ? noChain : JSON.stringify(elementsChain),
       beforeProperties,
       properties,

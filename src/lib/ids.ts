@@ -13,7 +13,7 @@ export function canonicalUuid(text: string): string | undefined {
 }
 
 /** Count of the UUIDs of `orderedUuid`, of which 24 bits are used. */
-let made = 0;
+let created = 0;
 
 /**
  * A UUID of version 7 for a time. Those that this process makes for the same millisecond sort in their order, whatever
@@ -21,7 +21,7 @@ let made = 0;
  */
 export function orderedUuid(time: Date): string {
   const random = Bun.randomUUIDv7("hex", time);
-  const count = (made++ % 2 ** 24).toString(16).padStart(6, "0");
+  const count = (created++ % 2 ** 24).toString(16).padStart(6, "0");
   return `${random.slice(0, 15)}${count.slice(0, 3)}-8${count.slice(3)}${random.slice(23)}`;
 }
 

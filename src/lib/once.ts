@@ -1,8 +1,8 @@
 /** Creates a value on the first call and returns the same one afterwards; a failed attempt is repeated. */
-export function once<Made>(make: () => Made): () => Made {
-  let made: { value: Made } | undefined;
+export function once<Value>(make: () => Value): () => Value {
+  let cached: { value: Value } | undefined;
   return () => {
-    made ??= { value: make() };
-    return made.value;
+    cached ??= { value: make() };
+    return cached.value;
   };
 }

@@ -65,7 +65,7 @@ const toJson = (hashes: ReadonlySet<bigint>): string => `[${[...hashes].join(","
 function getSet(sets: Map<number, Set<bigint>>, projectId: number): Set<bigint> {
   const known = sets.get(projectId);
   if (known !== undefined) return known;
-  const made = new Set<bigint>();
-  sets.set(projectId, made);
-  return made;
+  const created = new Set<bigint>();
+  sets.set(projectId, created);
+  return created;
 }

@@ -26,18 +26,18 @@ export function wasmModule(): Uint8Array<ArrayBuffer> {
   const known = contents(path);
   if (known !== undefined) return known;
   mkdirSync(cache, { recursive: true });
-  const made = `${path}.${process.pid}-${Bun.randomUUIDv7()}`;
+  const created = `${path}.${process.pid}-${Bun.randomUUIDv7()}`;
   const command = [
     join(compiler, "bin/asc.js"),
     join(source, "index.ts"),
     ...options,
     ...memoryBase,
     "-o",
-    made,
+    created,
   ];
   const { exitCode, stderr } = Bun.spawnSync([process.execPath, ...command]);
   if (exitCode !== 0) throw new Error(`The scanner cannot be compiled: ${stderr}`);
-  renameSync(made, path);
+  renameSync(created, path);
   return contents(path)!;
 }
 

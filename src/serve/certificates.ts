@@ -151,13 +151,13 @@ export class Certificates {
   private async renew(): Promise<void> {
     const { domains } = this.settings;
     try {
-      const made = await this.order();
+      const created = await this.order();
       if (this.isStopped) return;
-      this.store(made);
-      this.onCertificate(made);
-      const expiresAt = new Date(new X509Certificate(made.cert).validTo).toISOString();
+      this.store(created);
+      this.onCertificate(created);
+      const expiresAt = new Date(new X509Certificate(created.cert).validTo).toISOString();
       this.log.info({ domains, expires_at: expiresAt }, "obtained a certificate");
-      this.wait(dueInMs(made));
+      this.wait(dueInMs(created));
     } catch (error) {
       if (this.isStopped) return;
       this.log.warn(

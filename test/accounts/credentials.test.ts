@@ -340,9 +340,9 @@ describe("access to flags is given by keys that have it", () => {
     await server.ask("PATCH", organization, { body: { feature_flags_access_level: 21 } });
     const narrow = server.key(["organization:write"]);
     const enough = server.key(["organization:write", "feature_flag:write"]);
-    const made = await server.ask("POST", roles, { key: narrow, body: { name: "Release" } });
-    expect(made.body).toMatchObject({ feature_flags_access_level: 21 });
-    const role = `${roles}${made.body.id}/`;
+    const created = await server.ask("POST", roles, { key: narrow, body: { name: "Release" } });
+    expect(created.body).toMatchObject({ feature_flags_access_level: 21 });
+    const role = `${roles}${created.body.id}/`;
     const edit = { feature_flags_access_level: 37 };
     const view = { feature_flags_access_level: 21 };
     const asks = (key: string) =>

@@ -76,52 +76,52 @@ type Prepared = Awaited<ReturnType<typeof prepared>>;
 /** Creates something with the key; the result tells whether that still works. */
 const derived: Record<string, (it: Prepared) => Promise<() => Promise<boolean>>> = {
   "a session": async ({ server, key }) => {
-    const made = await post(server, "/api/session/", { personal_api_key: key });
-    expect(made.status).toBe(201);
-    const session = as(cookieOf(made.headers));
+    const created = await post(server, "/api/session/", { personal_api_key: key });
+    expect(created.status).toBe(201);
+    const session = as(cookieOf(created.headers));
     return async () => (await server.ask("GET", flagsPath, session)).status === 200;
   },
   "a link": async ({ server, key, carol }) => {
-    const made = await server.ask("POST", `${members}${carol.uuid}/link/`, { key });
-    expect(made.status).toBe(201);
-    return async () => await isUsable(server, made.body.console_url);
+    const created = await server.ask("POST", `${members}${carol.uuid}/link/`, { key });
+    expect(created.status).toBe(201);
+    return async () => await isUsable(server, created.body.console_url);
   },
   "a link of a session": async ({ server, key, carol }) => {
     const { headers } = await post(server, "/api/session/", { personal_api_key: key });
     const session = as(cookieOf(headers));
     const confirmed = { ...session, body: { personal_api_key: key } };
     expect((await server.ask("POST", "/api/session/confirm/", confirmed)).status).toBe(200);
-    const made = await server.ask("POST", `${members}${carol.uuid}/link/`, session);
-    expect(made.status).toBe(201);
-    return async () => await isUsable(server, made.body.console_url);
+    const created = await server.ask("POST", `${members}${carol.uuid}/link/`, session);
+    expect(created.status).toBe(201);
+    return async () => await isUsable(server, created.body.console_url);
   },
   "a link for a new member": async ({ server, key }) => {
-    const made = await server.ask("POST", members, { key, body: { email: "dan@example.com" } });
-    expect(made.status).toBe(201);
-    return async () => await isUsable(server, made.body.console_url);
+    const created = await server.ask("POST", members, { key, body: { email: "dan@example.com" } });
+    expect(created.status).toBe(201);
+    return async () => await isUsable(server, created.body.console_url);
   },
   "an address of a backup": async ({ server, key }) => {
-    const made = await server.ask("POST", "/api/instance/backups/one.tar.zst/ticket/", { key });
-    expect(made.status).toBe(201);
-    return async () => (await server.ask("GET", made.body.url, { key: null })).status === 200;
+    const created = await server.ask("POST", "/api/instance/backups/one.tar.zst/ticket/", { key });
+    expect(created.status).toBe(201);
+    return async () => (await server.ask("GET", created.body.url, { key: null })).status === 200;
   },
   "a running download of a backup": async ({ server, key }) => {
     const path = "/api/instance/backups/one.tar.zst/download/";
     return await download(server, path, { authorization: `Bearer ${key}` });
   },
   "a running download by an address": async ({ server, key }) => {
-    const made = await server.ask("POST", "/api/instance/backups/one.tar.zst/ticket/", { key });
-    return await download(server, made.body.url);
+    const created = await server.ask("POST", "/api/instance/backups/one.tar.zst/ticket/", { key });
+    return await download(server, created.body.url);
   },
   "a share link": async ({ server, key }) => {
     const { id } = (await server.ask("POST", "/api/projects/1/dashboards/", { key, body: { name: "Wall" } }))
       .body;
-    const made = await server.ask("POST", "/api/projects/1/share_links/", {
+    const created = await server.ask("POST", "/api/projects/1/share_links/", {
       key,
       body: { dashboard_id: id },
     });
-    expect(made.status).toBe(201);
-    return async () => (await server.ask("GET", "/api/shared/", { key: made.body.token })).status === 200;
+    expect(created.status).toBe(201);
+    return async () => (await server.ask("GET", "/api/shared/", { key: created.body.token })).status === 200;
   },
   "an open stream": async ({ server, key, isHeld }) => {
     expect((await server.ask("GET", "/api/projects/1/held/", { key })).status).toBe(200);
@@ -380,9 +380,9 @@ describe("a one-time link ends", () => {
   /** Ann's link for Carol works; what happens then? */
   async function linked() {
     const it = await prepared();
-    const made = await it.server.ask("POST", `${members}${it.carol.uuid}/link/`, { key: it.manager });
-    expect(made.status).toBe(201);
-    return { ...it, works: () => isUsable(it.server, made.body.console_url) };
+    const created = await it.server.ask("POST", `${members}${it.carol.uuid}/link/`, { key: it.manager });
+    expect(created.status).toBe(201);
+    return { ...it, works: () => isUsable(it.server, created.body.console_url) };
   }
 
   test("when its member gets a higher level than its creator", async () => {

@@ -261,10 +261,10 @@ describe("another process changes the file", () => {
     const first = initialize(store.metadata, ann);
     const other = openMetadata(store.path);
     const found = (token: string) => store.metadata.projects.findByToken(token);
-    const made = createKey(other, { userEmail: ann.email, label: "cli", scopes: ["*"] });
-    expect(authenticate(store.metadata, made.value)).toBeDefined();
-    revokeKey(other, made.key.id);
-    await eventually(() => expect(authenticate(store.metadata, made.value)).toBeUndefined());
+    const created = createKey(other, { userEmail: ann.email, label: "cli", scopes: ["*"] });
+    expect(authenticate(store.metadata, created.value)).toBeDefined();
+    revokeKey(other, created.key.id);
+    await eventually(() => expect(authenticate(store.metadata, created.value)).toBeUndefined());
 
     expect(found(first.project.api_key)?.anonymizeIps).toBe(false);
     updateProject(other, 1, { anonymizeIps: true, timezone: "Europe/Berlin" }, null);
@@ -304,7 +304,7 @@ describe("another process changes the file", () => {
     using store = emptyStore();
     initialize(store.metadata, ann);
     const organizationId = store.metadata.projects.find(1)!.organizationId;
-    const made = createProject(store.metadata, { organizationId, name: "Second" }, null);
-    expect(store.metadata.projects.findByToken(made.apiToken)?.name).toBe("Second");
+    const created = createProject(store.metadata, { organizationId, name: "Second" }, null);
+    expect(store.metadata.projects.findByToken(created.apiToken)?.name).toBe("Second");
   });
 });

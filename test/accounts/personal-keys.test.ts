@@ -13,12 +13,12 @@ describe("personal keys", () => {
   const INPUT = { label: "ci", scopes: ["feature_flag:read"] };
   test("are shown in clear once, replaced, limited and revoked", async () => {
     using server = new TestServer();
-    const made = await server.ask("POST", PATH, { body: INPUT });
-    expect(made).toMatchObject({ status: 201, body: { label: "ci", scopes: ["feature_flag:read"] } });
-    const key = made.body.value;
-    expect(made.body.mask_value).toBe(`phx_...${key.slice(-4)}`);
+    const created = await server.ask("POST", PATH, { body: INPUT });
+    expect(created).toMatchObject({ status: 201, body: { label: "ci", scopes: ["feature_flag:read"] } });
+    const key = created.body.value;
+    expect(created.body.mask_value).toBe(`phx_...${key.slice(-4)}`);
     expect((await server.ask("GET", flagsPath, { key })).status).toBe(200);
-    const one = `${PATH}${made.body.id}/`;
+    const one = `${PATH}${created.body.id}/`;
     expect((await server.ask("GET", one)).body.value).toBeNull();
     expect((await server.ask("GET", PATH)).body.map((entry: { value: unknown }) => entry.value)).toEqual([
       null,
@@ -101,8 +101,12 @@ describe("personal keys", () => {
       ]);
       expect((await server.ask("GET", PATH)).body).toHaveLength(1);
       for (const none of [{}, { scoped_teams: null, scoped_organizations: null }]) {
-        const made = await make(none);
-        expect([made.status, made.body.scoped_teams, made.body.scoped_organizations]).toEqual([201, [], []]);
+        const created = await make(none);
+        expect([created.status, created.body.scoped_teams, created.body.scoped_organizations]).toEqual([
+          201,
+          [],
+          [],
+        ]);
       }
       expect(told(await make({ scopes: null })).slice(0, 2)).toEqual([400, "scopes"]);
       expect(told(await make({ scopes: [""] })).slice(0, 1)).toEqual([400]);

@@ -46,11 +46,11 @@ describe("projects", () => {
       effective_membership_level: 15,
       group_types: [],
     });
-    const made = await server.ask("POST", "/api/projects/", {
+    const created = await server.ask("POST", "/api/projects/", {
       body: { name: "Two", timezone: "Asia/Tokyo" },
     });
-    expect(made).toMatchObject({ status: 201, body: { id: 2, name: "Two", timezone: "Asia/Tokyo" } });
-    expect(made.body.api_token).toMatch(/^phc_/);
+    expect(created).toMatchObject({ status: 201, body: { id: 2, name: "Two", timezone: "Asia/Tokyo" } });
+    expect(created.body.api_token).toMatch(/^phc_/);
     const changed = await server.ask("PATCH", "/api/projects/1/", {
       body: { name: "Store", timezone: "Europe/Berlin", anonymize_ips: true },
     });
@@ -236,16 +236,16 @@ describe("the projects of an organization", () => {
       (id: number) => `/api/organizations/${organization}/projects/${id}/`,
       (id: number) => `/api/environments/${id}/`,
     ]) {
-      const { body: made } = await server.ask("POST", path, { body: { name: "Short-lived" } });
-      const answer = await server.ask("DELETE", address(made.id), { key });
+      const { body: created } = await server.ask("POST", path, { body: { name: "Short-lived" } });
+      const answer = await server.ask("DELETE", address(created.id), { key });
       expect([answer.status, answer.body]).toEqual([204, ""]);
-      expect((await server.ask("GET", address(made.id))).status).toBe(404);
-      expect((await server.ask("DELETE", address(made.id), { key })).status).toBe(404);
-      expect(server.metadata.projects.findByToken(made.api_token)).toBeUndefined();
+      expect((await server.ask("GET", address(created.id))).status).toBe(404);
+      expect((await server.ask("DELETE", address(created.id), { key })).status).toBe(404);
+      expect(server.metadata.projects.findByToken(created.api_token)).toBeUndefined();
       const archived = (await server.ask("GET", `${path}?archived=true`)).body.results;
-      expect(archived.map(({ id }: { id: number }) => id)).toContain(made.id);
-      const opened = await server.ask("PATCH", `/api/projects/${made.id}/`, { body: { archived: false } });
-      expect(opened).toMatchObject({ status: 200, body: { id: made.id, archived_at: null } });
+      expect(archived.map(({ id }: { id: number }) => id)).toContain(created.id);
+      const opened = await server.ask("PATCH", `/api/projects/${created.id}/`, { body: { archived: false } });
+      expect(opened).toMatchObject({ status: 200, body: { id: created.id, archived_at: null } });
     }
   });
 
@@ -253,8 +253,8 @@ describe("the projects of an organization", () => {
     using server = new TestServer();
     const last = await server.ask("DELETE", "/api/projects/1/");
     expect(last).toMatchObject({ status: 400, body: { code: "last_project" } });
-    const { body: made } = await server.ask("POST", path, { body: { name: "Two" } });
-    const address = `/api/projects/${made.id}/`;
+    const { body: created } = await server.ask("POST", path, { body: { name: "Two" } });
+    const address = `/api/projects/${created.id}/`;
     for (const level of ["admin", "member"] as const) {
       const email = `${level}@example.com`;
       createUser(server.metadata, { email, organizationId: server.first.organization.id, level });

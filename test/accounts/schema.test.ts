@@ -15,11 +15,11 @@ test("the migrations make the tables that the schema describes", () => {
   const client = metadata.db.$client;
   const tables = Object.values(schema).filter((value) => is(value, SQLiteTable)) as SQLiteTable[];
   const described = tables.map((table) => getTableConfig(table));
-  const made = client
+  const created = client
     .query("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
     .all() as { name: string }[];
   const expected = [...described.map(({ name }) => name), "schema_migration"].sort();
-  expect(made.map(({ name }) => name).sort()).toEqual(expected);
+  expect(created.map(({ name }) => name).sort()).toEqual(expected);
   for (const { name, columns } of described) {
     const found = client.query(`PRAGMA table_info("${name}")`).all() as Column[];
     const shown = found.map((column) => [column.name, column.type.toLowerCase(), column.notnull === 1]);

@@ -150,9 +150,9 @@ test("a schedule makes them, removes old ones, says so in the log and in the sta
   const { dataDir, logs } = server;
   await server.capture({ event: "seen", distinct_id: "a" });
   await until(() => logs.some(({ msg }) => msg === "deleted old backups"), "three were made", 30_000);
-  const made = logs.filter(({ msg }) => msg === "created scheduled backup");
-  expect(made.length).toBeGreaterThanOrEqual(3);
-  expect(existsSync(made[0]!.file as string)).toBe(false);
+  const created = logs.filter(({ msg }) => msg === "created scheduled backup");
+  expect(created.length).toBeGreaterThanOrEqual(3);
+  expect(existsSync(created[0]!.file as string)).toBe(false);
   expect(logs.filter(({ level }) => level === "error" || level === "warn")).toEqual([]);
   const { last_backup } = JSON.parse((await flagkeep(["status", "--data-dir", dataDir, "--json"])).stdout);
   expect(last_backup).toMatchObject({ file: expect.stringContaining(dataDir), error: null });

@@ -19,8 +19,8 @@ test("the newest backup is restored elsewhere, started and compared; nothing is 
 
   await server.batch(Array.from({ length: 50 }, (_, i) => ({ event: "seen", distinct_id: `u${i}` })));
   await server.eventsWhenStored(50);
-  const made = await flagkeep(["backup", "create", "--json", ...here]);
-  const { file } = JSON.parse(made.stdout) as { file: string };
+  const created = await flagkeep(["backup", "create", "--json", ...here]);
+  const { file } = JSON.parse(created.stdout) as { file: string };
   await server.capture({ event: "later", distinct_id: "kim" });
   const done = await drill("--json");
   expect([done.stderr, done.code]).toEqual(["", 0]);
@@ -52,9 +52,9 @@ test("a backup whose events are in ClickHouse is restored and not started, and s
   people.run("INSERT INTO outside_store (id, is_claimed) VALUES ('elsewhere', 1)");
   people.close();
   rmSync(join(dataDir, "events.duckdb"));
-  const made = await flagkeep(["backup", "create", "--json", ...here]);
-  expect([made.stderr, made.code]).toEqual(["", 0]);
-  const { file } = JSON.parse(made.stdout) as { file: string };
+  const created = await flagkeep(["backup", "create", "--json", ...here]);
+  expect([created.stderr, created.code]).toEqual(["", 0]);
+  const { file } = JSON.parse(created.stdout) as { file: string };
   const done = await flagkeep(["backup", "drill", "--json", ...here]);
   expect([done.stderr, done.code]).toEqual(["", 0]);
   expect(JSON.parse(done.stdout)).toMatchObject({

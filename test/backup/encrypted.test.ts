@@ -17,7 +17,7 @@ import { Decrypter, generateIdentity, identityToRecipient } from "age-encryption
 import type { ListedBackup } from "../../src/backup/list.ts";
 import { paths } from "../../src/paths.ts";
 import { flagkeep, initializedDirectory, ServerProcess, temporaryFolder } from "../support/server.ts";
-import { create, getContent, json, type Made } from "./support.ts";
+import { type CreatedBackup, create, getContent, json } from "./support.ts";
 
 const folder = temporaryFolder();
 let directory: Awaited<ReturnType<typeof initializedDirectory>>;
@@ -58,27 +58,29 @@ for (const [name, keyOf, env] of kinds) {
       return JSON.parse(stdout) as Record<string, unknown>;
     };
     const at = ["--data-dir", directory.dataDir, "--json"];
-    const made = (await run("create", join(folder, name), ...at)) as unknown as Made & { encrypted: boolean };
-    expect(made).toMatchObject({ encrypted: true, events: 200 });
-    expect(made.file).toEndWith(".tar.zst.age");
-    const bytes = readFileSync(made.file);
+    const created = (await run("create", join(folder, name), ...at)) as unknown as CreatedBackup & {
+      encrypted: boolean;
+    };
+    expect(created).toMatchObject({ encrypted: true, events: 200 });
+    expect(created.file).toEndWith(".tar.zst.age");
+    const bytes = readFileSync(created.file);
     expect(bytes.subarray(0, 21).toString()).toBe("age-encryption.org/v1");
-    expect(createHash("sha256").update(bytes).digest("hex")).toBe(made.sha256);
+    expect(createHash("sha256").update(bytes).digest("hex")).toBe(created.sha256);
     expect(
       await json<ListedBackup[]>("list", join(folder, name), "--data-dir", directory.dataDir),
-    ).toMatchObject([{ file: made.file, verified: true, encrypted: true, events: null }]);
-    expect(await run("verify", made.file, ...at)).toMatchObject({ ok: true, events: 200 });
+    ).toMatchObject([{ file: created.file, verified: true, encrypted: true, events: null }]);
+    expect(await run("verify", created.file, ...at)).toMatchObject({ ok: true, events: 200 });
     const target = join(folder, `${name}-restored`);
-    expect(await run("restore", made.file, "--data-dir", target, "--json")).toMatchObject({ events: 200 });
+    expect(await run("restore", created.file, "--data-dir", target, "--json")).toMatchObject({ events: 200 });
     expect(existsSync(join(target, "flagkeep.sqlite"))).toBe(true);
-    expect(await run("drill", made.file, ...at)).toMatchObject({ ok: true, events: 200 });
+    expect(await run("drill", created.file, ...at)).toMatchObject({ ok: true, events: 200 });
   }, 60_000);
 }
 
 describe("for a public key alone", () => {
-  let made: Made;
+  let created: CreatedBackup;
   beforeAll(async () => {
-    made = await create(directory.dataDir, join(folder, "public"), "--backup-recipients", recipient);
+    created = await create(directory.dataDir, join(folder, "public"), "--backup-recipients", recipient);
   });
 
   test("the archive stays, and a broken event store is made again from it without the key", async () => {
@@ -105,7 +107,7 @@ describe("for a public key alone", () => {
   test("any tool for age reads it with the secret key", async () => {
     const decrypter = new Decrypter();
     decrypter.addIdentity(identity);
-    const plain = await decrypter.decrypt(readFileSync(made.file));
+    const plain = await decrypter.decrypt(readFileSync(created.file));
     expect(Buffer.from(zstdDecompressSync(plain)).includes("manifest.json")).toBe(true);
   });
 
@@ -133,8 +135,8 @@ describe("for a public key alone", () => {
     test(`${name}: one sentence, and nothing changes`, async () => {
       const target = join(folder, "wrong");
       for (const command of [
-        ["verify", made.file, "--data-dir", directory.dataDir],
-        ["restore", made.file, "--data-dir", target],
+        ["verify", created.file, "--data-dir", directory.dataDir],
+        ["restore", created.file, "--data-dir", target],
       ]) {
         const { stdout, stderr, code } = await flagkeep(["backup", ...command, ...args()]);
         expect({ stdout, code }).toEqual({ stdout: "", code: 1 });
@@ -165,7 +167,7 @@ describe("for a public key alone", () => {
 
   test("a changed, cut or prolonged file is damaged, not a wrong key", async () => {
     const key = ["--backup-key-file", file("age.key", identity), "--data-dir", directory.dataDir];
-    const bytes = readFileSync(made.file);
+    const bytes = readFileSync(created.file);
     const flipped = Buffer.from(bytes);
     flipped[flipped.length - 50]! ^= 1;
     for (const [name, content] of [
@@ -181,7 +183,7 @@ describe("for a public key alone", () => {
     }
     // A name says nothing.
     const renamed = join(folder, "renamed");
-    copyFileSync(made.file, renamed);
+    copyFileSync(created.file, renamed);
     expect((await flagkeep(["backup", "verify", renamed, ...key])).code).toBe(0);
   });
 });

@@ -22,7 +22,7 @@ import {
   temporaryFolder,
 } from "../support/server.ts";
 
-interface MadeOfPieces {
+interface IncrementalBackup {
   file: string;
   bytes: number;
   sent_bytes: number;
@@ -66,7 +66,7 @@ async function run<Result>(args: readonly string[], env: Record<string, string> 
   return JSON.parse(stdout) as Result;
 }
 const make = (place: string, more: string[] = [], env = {}) =>
-  run<MadeOfPieces>(["create", place, "--backup-mode", "incremental", ...at(), ...more], env);
+  run<IncrementalBackup>(["create", place, "--backup-mode", "incremental", ...at(), ...more], env);
 const getPieces = (file: string) =>
   (JSON.parse(readFileSync(file, "utf8")) as { pieces: { name: string }[] }).pieces.map(({ name }) => name);
 const isSound = async (file: string) => (await flagkeep(["backup", "verify", file, ...at()])).code === 0;
@@ -89,13 +89,13 @@ test("in a folder: the second sends little; both are restored; the first goes an
     { file: second.file, verified: true, incremental: true, events },
     { file: first.file, verified: true, incremental: true, events: before },
   ]);
-  for (const [made, count] of [
+  for (const [created, count] of [
     [first, before],
     [second, events],
   ] as const) {
-    expect(await run(["verify", made.file, ...at()])).toMatchObject({ ok: true, events: count });
+    expect(await run(["verify", created.file, ...at()])).toMatchObject({ ok: true, events: count });
     const target = join(folder, `restored-${count}`);
-    expect(await run(["restore", made.file, "--data-dir", target, "--json"])).toMatchObject({
+    expect(await run(["restore", created.file, "--data-dir", target, "--json"])).toMatchObject({
       events: count,
     });
   }
@@ -253,7 +253,7 @@ describe("a store of pieces that is not as it should be", () => {
 
 test("killed at any moment: what is listed is whole, and the next one is", async () => {
   const place = join(folder, "killed");
-  let made = (await make(place)).file;
+  let created = (await make(place)).file;
   for (let round = 0; round < 3; round++) {
     await addEvents(5);
     const child = Bun.spawn(
@@ -269,12 +269,12 @@ test("killed at any moment: what is listed is whole, and the next one is", async
     await child.exited;
     const listed = await run<ListedBackup[]>(["list", place, ...at()]);
     expect(listed.map(({ verified }) => verified)).not.toContain(false);
-    expect(listed.map(({ file }) => file)).toContain(made);
+    expect(listed.map(({ file }) => file)).toContain(created);
     const next = await make(place);
     expect(await isSound(next.file)).toBe(true);
-    expect(await isSound(made)).toBe(true);
+    expect(await isSound(created)).toBe(true);
     await run(["prune", place, "--keep-last", "1", ...at()]);
-    made = next.file;
-    expect(await isSound(made)).toBe(true);
+    created = next.file;
+    expect(await isSound(created)).toBe(true);
   }
 }, 180_000);

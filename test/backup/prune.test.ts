@@ -110,14 +110,14 @@ describe("what goes", () => {
 test("the command removes, or only says what would go, and shows what is damaged", async () => {
   const { dataDir } = await initializedDirectory();
   const folder = join(dataDir, "backups");
-  const made = await create(dataDir);
-  const bytes = readFileSync(made.file).length;
+  const created = await create(dataDir);
+  const bytes = readFileSync(created.file).length;
   const at = (name: string) => join(folder, `flagkeep-${name}.tar.zst`);
   // The times are those in the manifests; so these are the same time, under other names.
-  copyFileSync(made.file, at("2026-01-01T00-00-00.000Z"));
-  copyFileSync(made.file, at("2026-01-02T00-00-00.000Z"));
+  copyFileSync(created.file, at("2026-01-01T00-00-00.000Z"));
+  copyFileSync(created.file, at("2026-01-02T00-00-00.000Z"));
   truncateSync(at("2026-01-02T00-00-00.000Z"), bytes - 10);
-  copyFileSync(made.file, join(folder, "mine.tar.zst"));
+  copyFileSync(created.file, join(folder, "mine.tar.zst"));
 
   const listed = await json<ListedBackup[]>("list", "--data-dir", dataDir);
   expect(listed.map(({ verified, problem }) => [verified, problem])).toEqual([
@@ -125,7 +125,7 @@ test("the command removes, or only says what would go, and shows what is damaged
     [false, "it is truncated"],
     [true, null],
   ]);
-  expect(listed[0]).toMatchObject({ file: made.file, bytes, events: 0, created_at: made.created_at });
+  expect(listed[0]).toMatchObject({ file: created.file, bytes, events: 0, created_at: created.created_at });
   const shown = await flagkeep(["backup", "list", "--data-dir", dataDir]);
   expect(shown.stdout).toMatch(/^CREATED +SIZE +KIND +EVENTS +VERIFIED +FILE\n/);
   expect(shown.stdout).toMatch(/ NO +\S+2026-01-02/);
@@ -147,12 +147,12 @@ test("the command removes, or only says what would go, and shows what is damaged
   expect(existsSync(join(folder, "mine.tar.zst"))).toBe(true);
 
   // The newest by its date, but not the one that was made last.
-  const younger = await withManifest(made.file, at("2026-01-03T00-00-00.000Z"), (manifest) => ({
+  const younger = await withManifest(created.file, at("2026-01-03T00-00-00.000Z"), (manifest) => ({
     ...manifest,
-    created_at: new Date(Date.parse(made.created_at) + 1).toISOString(),
+    created_at: new Date(Date.parse(created.created_at) + 1).toISOString(),
   }));
   await json("prune", "--keep-last", "1", "--data-dir", dataDir);
-  expect([made.file, younger].map((path) => existsSync(path))).toEqual([true, true]);
+  expect([created.file, younger].map((path) => existsSync(path))).toEqual([true, true]);
 
   const without = await flagkeep(["backup", "prune", "--data-dir", dataDir]);
   expect(without).toMatchObject({ code: 2, stdout: "" });

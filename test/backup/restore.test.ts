@@ -222,11 +222,13 @@ test("a stopped server is backed up, also one that crashed", async () => {
   const crashed = await ServerProcess.start({ directory, args: ["--journal-seal-interval", "60s"] });
   await crashed.batch([{ event: "seen", distinct_id: "a" }]);
   await crashed.kill();
-  const { file: made, positions } = await create(directory.dataDir, join(folder, "stopped"));
+  const { file: created, positions } = await create(directory.dataDir, join(folder, "stopped"));
   expect(positions.find(({ lane }) => lane === "realtime")!.last_seq).toBe(1);
   const target = join(folder, "from-stopped");
-  await json("restore", made, "--data-dir", target);
-  const copy = await ServerProcess.start({ directory: { dataDir: target, made: directory.made } });
+  await json("restore", created, "--data-dir", target);
+  const copy = await ServerProcess.start({
+    directory: { dataDir: target, initialized: directory.initialized },
+  });
   expect((await copy.eventsWhenStored(1))[0]!.distinct_id).toBe("a");
   expect(await copy.stop()).toBe(0);
   rmSync(directory.dataDir, { recursive: true });
@@ -234,11 +236,13 @@ test("a stopped server is backed up, also one that crashed", async () => {
 
 test("a backup of the first format restores, whatever the newest version is", async () => {
   const old = resolve(import.meta.dir, "testdata/format-1.tar.zst");
-  const { made } = JSON.parse(readFileSync(resolve(import.meta.dir, "testdata/format-1.json"), "utf8"));
+  const { made: created } = JSON.parse(
+    readFileSync(resolve(import.meta.dir, "testdata/format-1.json"), "utf8"),
+  );
   const target = join(folder, "old");
   expect(await flagkeep(["backup", "verify", old, "--data-dir", target])).toMatchObject({ code: 0 });
   await json("restore", old, "--data-dir", target);
-  const copy = await ServerProcess.start({ directory: { dataDir: target, made } });
+  const copy = await ServerProcess.start({ directory: { dataDir: target, initialized: created } });
   const events = await copy.eventsWhenStored(4);
   expect(events.map(({ event }) => event).sort()).toEqual(["$identify", "bought", "imported", "seen"]);
   const flags = await copy.post("/flags/?v=2", { api_key: copy.token, distinct_id: "ann" });

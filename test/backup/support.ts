@@ -9,7 +9,7 @@ import type { Manifest } from "../../src/backup/manifest.ts";
 import { endFrame } from "../../src/backup/write-file.ts";
 import { flagkeep } from "../support/server.ts";
 
-export interface Made {
+export interface CreatedBackup {
   file: string;
   bytes: number;
   sha256: string;
@@ -19,13 +19,13 @@ export interface Made {
 }
 
 /** Runs `backup create --json`; nothing but the result may be printed. */
-export async function create(dataDir: string, ...args: string[]): Promise<Made> {
+export async function create(dataDir: string, ...args: string[]): Promise<CreatedBackup> {
   const { stdout, stderr, code } = await flagkeep([
     ...["backup", "create", ...args, "--data-dir", dataDir, "--json"],
   ]);
   expect({ stderr, code }).toEqual({ stderr: "", code: 0 });
   expect(stdout.trimEnd()).not.toContain("\n");
-  return JSON.parse(stdout) as Made;
+  return JSON.parse(stdout) as CreatedBackup;
 }
 
 /** Runs a command of `backup` and returns its JSON. */

@@ -54,8 +54,8 @@ describe("under load", () => {
   test("kill -9 after it, restored elsewhere: every event acknowledged before is there once, flags and keys work", async () => {
     await using source = await server();
     const flag = { key: "new-checkout", filters: { groups: [{ rollout_percentage: 100 }] } };
-    const made = await source.api("/api/projects/1/feature_flags/", { method: "POST", body: flag });
-    expect(made.status).toBe(201);
+    const created = await source.api("/api/projects/1/feature_flags/", { method: "POST", body: flag });
+    expect(created.status).toBe(201);
     const flagsBefore = await (await source.api("/api/projects/1/feature_flags/")).json();
     const writers = startWriters(source);
     await until(() => writers.acked.length > 3_000, "some events are acknowledged");
@@ -73,7 +73,7 @@ describe("under load", () => {
     const dataDir = join(folder, "restored");
     const restored = await flagkeep(["backup", "restore", backup.file, "--data-dir", dataDir]);
     expect(restored).toMatchObject({ code: 0 });
-    const copy = await ServerProcess.start({ directory: { dataDir, made: source.made } });
+    const copy = await ServerProcess.start({ directory: { dataDir, initialized: source.initialized } });
     const entries = backup.positions.reduce((sum, { last_seq }) => sum + last_seq, 0);
     const events = await copy.eventsWhenStored(entries);
     const uuids = events.map(({ uuid }) => uuid);
@@ -113,7 +113,7 @@ describe("under load", () => {
     const { file } = JSON.parse(stdout) as { file: string };
     const dataDir = join(dirname(source.dataDir), "restored");
     expect(await flagkeep(["backup", "restore", file, "--data-dir", dataDir])).toMatchObject({ code: 0 });
-    const copy = await ServerProcess.start({ directory: { dataDir, made: source.made } });
+    const copy = await ServerProcess.start({ directory: { dataDir, initialized: source.initialized } });
     await until(async () => {
       const stored = new Set((await copy.events()).map(({ uuid }) => uuid));
       return before.every((uuid) => stored.has(uuid));

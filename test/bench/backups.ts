@@ -24,8 +24,8 @@ await waits(0);
 for (let round = 1; round <= rounds; round++) {
   const apart = await waits(2 * round);
   const beside = waits(2 * round + 1);
-  const made = await backUpUntil(beside);
-  console.log(`round ${round}, beside ${made} backups`);
+  const created = await backUpUntil(beside);
+  console.log(`round ${round}, beside ${created} backups`);
   for (const [place, name] of (["captures", "flags"] as const).entries()) {
     const without = apart[place]!;
     const within = (await beside)[place]!;
@@ -63,8 +63,8 @@ async function backUpUntil(done: Promise<unknown>): Promise<number> {
   void done.finally(() => {
     isOver = true;
   });
-  for (let made = 0; ; made++) {
-    if (isOver) return made;
+  for (let created = 0; ; created++) {
+    if (isOver) return created;
     const { code, stderr } = await flagkeep(["backup", "create", backups, "--data-dir", dataDir]);
     if (code !== 0) throw new Error(stderr);
     await flagkeep(["backup", "prune", backups, "--keep-last", "1", "--data-dir", dataDir]);

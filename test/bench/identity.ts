@@ -44,7 +44,7 @@ function toEvent(kind: Kind, distinctId: string): EventEntry {
     receivedMicros: clockMicros,
     historical: false,
     mode: "full" as const,
-    hasMadeUuid: false,
+    hasGeneratedUuid: false,
     elementsChain: null,
   };
   const propertiesText = (properties: object) => Buffer.from(JSON.stringify(properties));
@@ -114,8 +114,8 @@ const random = (below: number) => {
 console.log(
   `${cpus().length} cores, ${batches} batches of ${size}, ${persons.toLocaleString("en")} persons at first`,
 );
-for (let made = 0; made < persons; made += size) {
-  apply(Array.from({ length: size }, (_, index) => toEvent("web page view", `person-${made + index}`)));
+for (let created = 0; created < persons; created += size) {
+  apply(Array.from({ length: size }, (_, index) => toEvent("web page view", `person-${created + index}`)));
 }
 let fresh = 0;
 const mostlyKnown = (perPerson: number) => {

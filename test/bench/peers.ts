@@ -67,7 +67,7 @@ const peers: Peer[] = [
       // Its companions are beside the program itself, not beside a link to it.
       const bin = dirname(realpathSync(program));
       const initdb = join(bin, "initdb");
-      const made = Bun.spawnSync([
+      const created = Bun.spawnSync([
         ...asPostgres,
         initdb,
         "-D",
@@ -77,7 +77,7 @@ const peers: Peer[] = [
         "--auth=trust",
         "--no-sync",
       ]);
-      if (made.exitCode !== 0) throw new Error(made.stderr.toString());
+      if (created.exitCode !== 0) throw new Error(created.stderr.toString());
       const flags = ["-D", data, "-k", folder, "-c", "listen_addresses=", "-c", "shared_buffers=512MB"];
       const process = Bun.spawn([...asPostgres, program, ...flags], quiet);
       const isReady = () => Bun.spawnSync([join(bin, "pg_isready"), "-h", folder]).exitCode === 0;

@@ -32,8 +32,8 @@ const perStep = Number(values.step);
 const stores = await TestStores.open({ threads: 1 });
 const next = peopleLike(1, Date.UTC(2026, 0, 1));
 const segments: SegmentBatch[] = [];
-for (let made = 0; made < count; made += perSegment) {
-  const events = Array.from({ length: Math.min(perSegment, count - made) }, () => {
+for (let created = 0; created < count; created += perSegment) {
+  const events = Array.from({ length: Math.min(perSegment, count - created) }, () => {
     const { distinct_id: distinctId, timestamp, ...event } = next();
     return { ...event, distinctId, time: Date.parse(timestamp) };
   });

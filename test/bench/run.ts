@@ -146,7 +146,7 @@ const scenarios: Scenario[] = [
     ceiling: "an answer of the same size",
     async round() {
       await using server = await ServerProcess.start();
-      const { url, token, made } = server;
+      const { url, token, initialized } = server;
       await createFlags(server);
       await createPersons(server);
       const asked = { kind: "flags", connections: 32, requests: enough(20_000), url, token } as const;
@@ -163,8 +163,8 @@ const scenarios: Scenario[] = [
         headers: { Authorization: `Bearer ${token}` },
         body: { context: { targetingKey: "x" } },
       });
-      const local = `/api/projects/${made.project.id}/feature_flags/local_evaluation/?send_cohorts`;
-      const secret = { Authorization: `Bearer ${made.project.secret_api_key}` };
+      const local = `/api/projects/${initialized.project.id}/feature_flags/local_evaluation/?send_cohorts`;
+      const secret = { Authorization: `Bearer ${initialized.project.secret_api_key}` };
       const etag = (await fetch(url + local, { headers: secret })).headers.get("etag") ?? "";
       const unchanged = await load({
         url,

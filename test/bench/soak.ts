@@ -158,7 +158,7 @@ function openStream(): AbortController {
   const stop = new AbortController();
   void (async () => {
     while (!isOver) {
-      const headers = { authorization: `Bearer ${server.made.personal_api_key}` };
+      const headers = { authorization: `Bearer ${server.initialized.personal_api_key}` };
       const answer = await fetch(`${server.url}/api/projects/1/events/stream/`, {
         headers,
         signal: stop.signal,

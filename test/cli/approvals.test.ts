@@ -14,7 +14,7 @@ async function api(method: string, path: string, body?: object) {
   const response = await fetch(`${server.url}/api/projects/1/${path}`, {
     method,
     headers: {
-      authorization: `Bearer ${server.made.personal_api_key}`,
+      authorization: `Bearer ${server.initialized.personal_api_key}`,
       "content-type": "application/json",
     },
     body: body && JSON.stringify(body),

@@ -123,7 +123,7 @@ describe("a wrong call", () => {
 
 describe("init", () => {
   test("makes a directory for its owner alone and prints the keys once", async () => {
-    const { dataDir, made } = await initializedDirectory([
+    const { dataDir, initialized } = await initializedDirectory([
       "--organization",
       "Acme",
       "--project",
@@ -133,7 +133,7 @@ describe("init", () => {
     ]);
     folders.push(dataDir);
     expect(statSync(dataDir).mode & 0o777).toBe(0o700);
-    expect(made).toEqual({
+    expect(initialized).toEqual({
       organization: { id: expect.any(String), name: "Acme" },
       project: {
         id: 1,
@@ -147,8 +147,8 @@ describe("init", () => {
     });
     const files = new Bun.Glob("*").scanSync({ cwd: dataDir, absolute: true });
     for (const file of files) {
-      expect(await Bun.file(file).text()).not.toContain(made.personal_api_key);
-      expect(await Bun.file(file).text()).not.toContain(made.console_url.split("#")[1]!);
+      expect(await Bun.file(file).text()).not.toContain(initialized.personal_api_key);
+      expect(await Bun.file(file).text()).not.toContain(initialized.console_url.split("#")[1]!);
     }
   });
 
@@ -168,9 +168,9 @@ describe("init", () => {
 
   test("adopts a project key, and refuses one that is none", async () => {
     const adopted = `phc_${"a1B2".repeat(10)}`;
-    const { dataDir, made } = await initializedDirectory(["--project-api-key", adopted]);
+    const { dataDir, initialized } = await initializedDirectory(["--project-api-key", adopted]);
     folders.push(dataDir);
-    expect(made.project.api_key).toBe(adopted);
+    expect(initialized.project.api_key).toBe(adopted);
     const refused = await flagkeep([
       "init",
       "--data-dir",
@@ -258,15 +258,15 @@ describe("serve", () => {
   });
 
   test("a second process on the directory is refused while the first lives, and not after a crash", async () => {
-    const { dataDir, made } = await initializedDirectory();
+    const { dataDir, initialized } = await initializedDirectory();
     folders.push(dataDir);
-    const first = await ServerProcess.start({ directory: { dataDir, made } });
+    const first = await ServerProcess.start({ directory: { dataDir, initialized } });
     const second = await flagkeep(["serve", "--data-dir", dataDir, "--port", "0"]);
     expect(second.code).toBe(1);
     expect(second.stderr).toContain("in use");
     expect((await fetch(`${first.url}/_liveness`)).status).toBe(200);
     await first.kill();
-    await using third = await ServerProcess.start({ directory: { dataDir, made } });
+    await using third = await ServerProcess.start({ directory: { dataDir, initialized } });
     await until(async () => (await fetch(`${third.url}/_readiness`)).status === 200, "it is ready");
   });
 
@@ -300,8 +300,8 @@ describe("serve", () => {
   test("commands that people are told to copy are right for a folder with any name", async () => {
     const dataDir = join(newFolder(), "it's a folder");
     const words = `--data-dir '${dataDir.replace("'", "'\\''")}'`;
-    const made = await flagkeep(["init", "--data-dir", dataDir, "--port", "0"]);
-    expect(made.stdout).toContain(`flagkeep serve ${words} --port 0\n`);
+    const initialized = await flagkeep(["init", "--data-dir", dataDir, "--port", "0"]);
+    expect(initialized.stdout).toContain(`flagkeep serve ${words} --port 0\n`);
     const backup = join(newFolder(), "a backup");
     const created = await flagkeep(["backup", "create", backup, "--data-dir", dataDir, "--json"]);
     const { file } = JSON.parse(created.stdout);
@@ -316,8 +316,8 @@ describe("serve", () => {
     const long = join(newFolder(), "x".repeat(120));
     mkdirSync(long);
     const directory = join(long, "data");
-    const made = JSON.parse((await flagkeep(["init", "--data-dir", directory, "--json"])).stdout);
-    await using server = await ServerProcess.start({ directory: { dataDir: directory, made } });
+    const initialized = JSON.parse((await flagkeep(["init", "--data-dir", directory, "--json"])).stdout);
+    await using server = await ServerProcess.start({ directory: { dataDir: directory, initialized } });
     expect((await server.capture({ event: "x", distinct_id: "y" })).status).toBe(200);
     await server.eventsWhenStored(1);
   });

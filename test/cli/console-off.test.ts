@@ -17,13 +17,13 @@ function linksIn(dataDir: string): number {
 test("init and serve make no link, and users link says what to do instead", async () => {
   const dataDir = join(temporaryFolder(), "data");
   const { stdout } = await flagkeep(["init", "--json", "--data-dir", dataDir], off);
-  const made = JSON.parse(stdout) as Initialized;
-  expect(made).toMatchObject({ console_url: "", personal_api_key: expect.stringMatching(/^phx_/) });
+  const initialized = JSON.parse(stdout) as Initialized;
+  expect(initialized).toMatchObject({ console_url: "", personal_api_key: expect.stringMatching(/^phx_/) });
   for (const [console, links] of [
     ["off", 0],
     ["on", 1],
   ] as const) {
-    const directory = { dataDir, made };
+    const directory = { dataDir, initialized };
     await using _ = await ServerProcess.start({ directory, args: ["--console", console] });
     expect([console, linksIn(dataDir)]).toEqual([console, links]);
   }

@@ -42,51 +42,53 @@ const flag = async (key: string) =>
   (await read<{ results: Created[] }>(`${project}/feature_flags/?key=${key}`)).results[0]!;
 
 /** What each command creates, and where it is read. */
-const kinds: Record<string, { args: (name: string) => string[]; made: (name: string) => Promise<Created> }> =
-  {
-    "flags create": { args: (name) => ["flags", "create", name], made: flag },
-    "flags create, its dashboard": {
-      args: (name) => ["flags", "create", name],
-      made: async (name) => read(`${project}/dashboards/${(await flag(name)).usage_dashboard}/`),
+const kinds: Record<
+  string,
+  { args: (name: string) => string[]; create: (name: string) => Promise<Created> }
+> = {
+  "flags create": { args: (name) => ["flags", "create", name], create: flag },
+  "flags create, its dashboard": {
+    args: (name) => ["flags", "create", name],
+    create: async (name) => read(`${project}/dashboards/${(await flag(name)).usage_dashboard}/`),
+  },
+  "flags create, an insight of its dashboard": {
+    args: (name) => ["flags", "create", name],
+    create: async (name) => {
+      const path = `${project}/dashboards/${(await flag(name)).usage_dashboard}/`;
+      return (await read<{ tiles: { insight: Created }[] }>(path)).tiles[0]!.insight;
     },
-    "flags create, an insight of its dashboard": {
-      args: (name) => ["flags", "create", name],
-      made: async (name) => {
-        const path = `${project}/dashboards/${(await flag(name)).usage_dashboard}/`;
-        return (await read<{ tiles: { insight: Created }[] }>(path)).tiles[0]!.insight;
-      },
+  },
+  "flags import, a flag": { args: imported, create: flag },
+  "flags import, a cohort": {
+    args: imported,
+    create: async (name) => {
+      const { results } = await read<{ results: (Created & { name: string })[] }>(
+        `${project}/cohorts/?limit=100`,
+      );
+      return results.find((one) => one.name === `cohort-${name}`)!;
     },
-    "flags import, a flag": { args: imported, made: flag },
-    "flags import, a cohort": {
-      args: imported,
-      made: async (name) => {
-        const { results } = await read<{ results: (Created & { name: string })[] }>(
-          `${project}/cohorts/?limit=100`,
-        );
-        return results.find((one) => one.name === `cohort-${name}`)!;
-      },
+  },
+  "roles create": {
+    args: (name) => ["roles", "create", name],
+    create: async (name) => {
+      const { results } = await read<{ results: (Created & { name: string })[] }>(
+        "/api/organizations/@current/roles/",
+      );
+      return results.find((role) => role.name === name)!;
     },
-    "roles create": {
-      args: (name) => ["roles", "create", name],
-      made: async (name) => {
-        const { results } = await read<{ results: (Created & { name: string })[] }>(
-          "/api/organizations/@current/roles/",
-        );
-        return results.find((role) => role.name === name)!;
-      },
+  },
+  "flags schedule": {
+    args: (name) => {
+      Bun.spawnSync([flagkeepPath, "flags", "create", name, "--data-dir", server.dataDir]);
+      return ["flags", "schedule", name, "--at", "2099-01-01", "--on"];
     },
-    "flags schedule": {
-      args: (name) => {
-        Bun.spawnSync([flagkeepPath, "flags", "create", name, "--data-dir", server.dataDir]);
-        return ["flags", "schedule", name, "--at", "2099-01-01", "--on"];
-      },
-      made: async (name) => {
-        const { id } = await flag(name);
-        const path = `${project}/scheduled_changes/?record_id=${id}`;
-        return (await read<{ results: Created[] }>(path)).results[0]!;
-      },
+    create: async (name) => {
+      const { id } = await flag(name);
+      const path = `${project}/scheduled_changes/?record_id=${id}`;
+      return (await read<{ results: Created[] }>(path)).results[0]!;
     },
-  };
+  },
+};
 const flagkeepPath = join(import.meta.dir, "../../dist/flagkeep");
 
 function imported(name: string): string[] {
@@ -107,9 +109,9 @@ function imported(name: string): string[] {
 }
 
 let number = 0;
-for (const [kind, { args, made }] of Object.entries(kinds)) {
+for (const [kind, { args, create }] of Object.entries(kinds)) {
   test(`${kind}: the first owner, or who is named`, async () => {
-    const owner = server.directory.made.user.email;
+    const owner = server.directory.initialized.user.email;
     const isScheduled = kind === "flags schedule";
     // A member may not schedule what only owners may edit by default: the second owner is named there.
     const named = isScheduled ? second : member;
@@ -122,7 +124,7 @@ for (const [kind, { args, made }] of Object.entries(kinds)) {
       const name = `made-${number}`;
       const result = await run(...args(name), ...options);
       expect([result.stderr, result.code]).toEqual(["", 0]);
-      const created = await made(name);
+      const created = await create(name);
       expect([kind, created.created_by?.email]).toEqual([kind, email]);
       if (created.last_modified_by !== undefined) expect(created.last_modified_by.email).toBe(email);
     }
@@ -147,7 +149,7 @@ test("the activity names the operating system user, and nobody else", async () =
 });
 
 test("an owner who is deactivated is passed over", async () => {
-  const owner = server.directory.made.user.email;
+  const owner = server.directory.initialized.user.email;
   expect((await run("users", "deactivate", owner)).code).toBe(0);
   try {
     const { stdout } = await run("flags", "create", "later", "--json");

@@ -62,7 +62,7 @@ for (const args of results) {
 }
 
 test("the server goes on when nobody reads its log any more", async () => {
-  const { dataDir: own, made } = await initializedDirectory();
+  const { dataDir: own, initialized } = await initializedDirectory();
   const args = ["serve", "--data-dir", own, "--port", "0", "--log-level", "trace"];
   const child = spawn(executable, args, { stdio: ["ignore", "pipe", "pipe"], env: {} });
   let stderr = "";
@@ -79,7 +79,7 @@ test("the server goes on when nobody reads its log any more", async () => {
   });
   child.stdout.destroy();
   const send = async () => {
-    const body = JSON.stringify({ api_key: made.project.api_key, event: "x", distinct_id: "a" });
+    const body = JSON.stringify({ api_key: initialized.project.api_key, event: "x", distinct_id: "a" });
     return (await fetch(`${url}/capture/`, { method: "POST", body })).status;
   };
   expect(await send()).toBe(200);

@@ -159,11 +159,11 @@ test("explain says the same as the API, by words and as JSON", async () => {
 });
 
 test("export and import between two projects; a dry run says what would change", async () => {
-  const made = await server.api("/api/organizations/@current/projects/", {
+  const created = await server.api("/api/organizations/@current/projects/", {
     method: "POST",
     body: { name: "Two" },
   });
-  const { id } = (await made.json()) as { id: number };
+  const { id } = (await created.json()) as { id: number };
   const two = ["--project", String(id)];
   expect((await flags("list")).stderr).toContain("--project");
   const file = join(folder, "flags.yaml");

@@ -141,7 +141,7 @@ describe("on the command line", () => {
         IDLE: stopped,
         HERE: folder,
         PORT: new URL(server.url).port,
-        OWNER: server.made.user.email,
+        OWNER: server.initialized.user.email,
       };
       const args = call
         .split(" ")
@@ -181,7 +181,7 @@ describe("a data directory that another user cannot read", () => {
 
 describe("over HTTP", () => {
   const item = { event: "x", distinct_id: "kim" };
-  const key = () => ({ Authorization: `Bearer ${server.made.personal_api_key}` });
+  const key = () => ({ Authorization: `Bearer ${server.initialized.personal_api_key}` });
   const mistakes: [
     name: string,
     path: string,
@@ -199,7 +199,7 @@ describe("over HTTP", () => {
     [
       "a personal key for events",
       "/capture/",
-      () => ({ json: { ...item, api_key: server.made.personal_api_key } }),
+      () => ({ json: { ...item, api_key: server.initialized.personal_api_key } }),
       401,
       "personal_api_key",
     ],
@@ -259,7 +259,7 @@ describe("over HTTP", () => {
     [
       "a key without Bearer",
       "/api/projects/",
-      () => ({ headers: { Authorization: server.made.personal_api_key } }),
+      () => ({ headers: { Authorization: server.initialized.personal_api_key } }),
       401,
       'Write "Bearer " before the key',
     ],

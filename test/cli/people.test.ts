@@ -13,9 +13,9 @@ import {
 } from "../support/server.ts";
 
 let dataDir: string;
-let made: Initialized;
+let initialized: Initialized;
 beforeAll(async () => {
-  ({ dataDir, made } = await initializedDirectory());
+  ({ dataDir, initialized } = await initializedDirectory());
 });
 afterAll(() => rmSync(dirname(dataDir), { recursive: true, force: true }));
 
@@ -223,7 +223,7 @@ describe("people", () => {
 
   test("the organization's access to flags is set; cohorts are listed", async () => {
     expect(await json("organization", "set", "--flags-access", "view")).toMatchObject({
-      id: made.organization.id,
+      id: initialized.organization.id,
       name: "Default Organization",
       flags_access: "view",
       feature_flags_access_level: 21,

@@ -142,10 +142,10 @@ describe("status", () => {
 
   test("a data directory with a long path, and a folder that is none", async () => {
     const base = await stoppedDirectory();
-    const { made } = await initializedDirectory();
+    const { initialized } = await initializedDirectory();
     const dataDir = join(base, "long".repeat(40));
     await flagkeep(["init", "--data-dir", dataDir]);
-    await using server = await ServerProcess.start({ directory: { dataDir, made } });
+    await using server = await ServerProcess.start({ directory: { dataDir, initialized } });
     expect((await json(server.dataDir, "status")).value).toMatchObject({ running: true });
     const { stdout, stderr, code } = await flagkeep(["status", "--data-dir", join(base, "none")]);
     expect({ stdout, code }).toEqual({ stdout: "", code: 1 });

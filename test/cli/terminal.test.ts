@@ -57,9 +57,9 @@ onTerminals(
     expect(await onTerminal("export", "events", join(folder, "events.ndjson"), ...at)).toMatch(
       bar("Writing events", "rows"),
     );
-    const made = await onTerminal("backup", "create", folder, ...at);
-    expect(made).toMatch(bar("Packing", "MiB"));
-    const file = /Backup +(\S+)/.exec(made)![1]!;
+    const created = await onTerminal("backup", "create", folder, ...at);
+    expect(created).toMatch(bar("Packing", "MiB"));
+    const file = /Backup +(\S+)/.exec(created)![1]!;
     const restored = await onTerminal("backup", "restore", file, "--data-dir", join(folder, "restored"));
     expect(restored).toMatch(bar("Unpacking", "MiB"));
     expect(await onTerminal("rebuild", "--data-dir", join(folder, "restored"))).toContain("was rebuilt");
@@ -70,6 +70,6 @@ onTerminals(
 test("elsewhere there are plain lines, or none", async () => {
   const exported = await flagkeep(["export", "events", join(folder, "plain.ndjson"), "--data-dir", dataDir]);
   expect(exported.stderr).toBe(`3000 events are in ${join(folder, "plain.ndjson")}.\n`);
-  const made = await flagkeep(["backup", "create", join(folder, "plain"), "--data-dir", dataDir]);
-  expect(made.stderr).not.toContain("\u001b");
+  const created = await flagkeep(["backup", "create", join(folder, "plain"), "--data-dir", dataDir]);
+  expect(created.stderr).not.toContain("\u001b");
 });

@@ -74,7 +74,7 @@ beforeAll(async () => {
       keys,
       backup: join(own, "backups", basename(file)),
     });
-    const made = await flagkeep([
+    const created = await flagkeep([
       "flags",
       "import",
       join(own, "flags.yaml"),
@@ -83,7 +83,7 @@ beforeAll(async () => {
       "--data-dir",
       world.dataDir,
     ]);
-    expect(made).toMatchObject({ stderr: "", code: 0 });
+    expect(created).toMatchObject({ stderr: "", code: 0 });
     const gone = await flagkeep([
       "flags",
       "delete",
@@ -97,7 +97,9 @@ beforeAll(async () => {
     leaveForLater(world.dataDir);
   }
   rmSync(directory.dataDir, { recursive: true });
-  server = await ServerProcess.start({ directory: { dataDir: running.dataDir, made: directory.made } });
+  server = await ServerProcess.start({
+    directory: { dataDir: running.dataDir, initialized: directory.initialized },
+  });
   // `healthcheck` is one of the first calls.
   await server.query("SELECT 1 AS one");
 });

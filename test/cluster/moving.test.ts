@@ -14,11 +14,11 @@ test("a data directory is taken over, served by fronts, and made into one of its
   const { dataDir } = directory;
   const to = ["migrate-to", "--data-dir", dataDir, ...fronts.settings];
   await using alone = await ServerProcess.start({ directory });
-  const made = await alone.api(flagsPath, {
+  const created = await alone.api(flagsPath, {
     method: "POST",
     body: { key: "kept", active: true },
   });
-  expect(made.status).toBe(201);
+  expect(created.status).toBe(201);
   for (let batch = 0; batch < 3; batch++) {
     const events = Array.from({ length: 300 }, (_, index) => ({
       event: "moved",
@@ -51,7 +51,7 @@ test("a data directory is taken over, served by fronts, and made into one of its
     const args = fronts.settings;
     await using front = await ServerProcess.start({ directory, args });
     await using fresh = await ServerProcess.start({
-      directory: { dataDir: join(temporaryFolder(), "data"), made: directory.made },
+      directory: { dataDir: join(temporaryFolder(), "data"), initialized: directory.initialized },
       args,
     });
     for (const each of [front, fresh]) {
@@ -77,7 +77,7 @@ test("a data directory is taken over, served by fronts, and made into one of its
   expect([front.code, front.stderr]).toEqual([1, expect.stringContaining(`data directory ${back}, 20`)]);
   const eventsUrl = fronts.settings.slice(fronts.settings.indexOf("--events-url"));
   await using single = await ServerProcess.start({
-    directory: { dataDir: back, made: directory.made },
+    directory: { dataDir: back, initialized: directory.initialized },
     args: eventsUrl,
   });
   expect(await single.eventsWhenStored(901)).toHaveLength(901);
@@ -119,8 +119,8 @@ test("commands work for all fronts by the address of PostgreSQL, and not on a fr
     [["--data-dir", other.dataDir], other.url],
     [["--public-url", "https://flags.example.com"], "https://flags.example.com"],
   ] as const) {
-    const made = await flagkeep([...link, ...more], env);
-    expect(JSON.parse(made.stdout)).toMatchObject({
+    const created = await flagkeep([...link, ...more], env);
+    expect(JSON.parse(created.stdout)).toMatchObject({
       console_url: expect.stringMatching(new RegExp(`^${base.replaceAll(".", "\\.")}/`)),
     });
   }

@@ -140,7 +140,7 @@ describe("management", () => {
   };
 
   test("a flag that is made, changed and deleted on one front is so on the other in under a second", async () => {
-    const made = await one.api(flagsPath, {
+    const created = await one.api(flagsPath, {
       method: "POST",
       body: {
         key: "shared",
@@ -148,8 +148,8 @@ describe("management", () => {
         filters: { groups: [{ properties: [], rollout_percentage: 100 }] },
       },
     });
-    expect(made.status).toBe(201);
-    const { id } = (await made.json()) as { id: number };
+    expect(created.status).toBe(201);
+    const { id } = (await created.json()) as { id: number };
     const isSeen = async (front: ServerProcess, isEnabled: boolean) =>
       ((await flagsOf(front)).shared?.enabled === true) === isEnabled;
     await until(() => isSeen(other, true), "the new flag is seen");
@@ -189,11 +189,11 @@ describe("management", () => {
   }, 60_000);
 
   test("a key that is revoked on one front stays so, though the other one has just noted its use", async () => {
-    const made = await one.api("/api/personal_api_keys/", {
+    const created = await one.api("/api/personal_api_keys/", {
       method: "POST",
       body: { label: "revoked", scopes: ["feature_flag:read"] },
     });
-    const { id, value } = (await made.json()) as { id: string; value: string };
+    const { id, value } = (await created.json()) as { id: string; value: string };
     const statusOf = async (front: ServerProcess) => (await front.api(flagsPath, { key: value })).status;
     const waiting = async () => {
       const [row] = await fronts.ask<{ count: number }>(
@@ -321,8 +321,8 @@ test("while PostgreSQL is away captures are refused for now, flags go on, status
     await until(async () => (await front.batch([event("back")])).status === 200, "captures are taken again");
   await fronts.everythingIsLoaded();
   await one.eventsWhenStored(2, "event=back");
-  const made = await other.api(flagsPath, { method: "POST", body: { key: "now" } });
-  expect(made.status).toBe(201);
+  const created = await other.api(flagsPath, { method: "POST", body: { key: "now" } });
+  expect(created.status).toBe(201);
   const status = (await (await one.api("/api/instance/status/")).json()) as { shared: { trouble: null } };
   expect(status.shared.trouble).toBeNull();
 }, 120_000);

@@ -29,7 +29,7 @@ async function createFlag(key: string): Promise<string> {
 async function isServed(node: ServerProcess, key: string): Promise<boolean> {
   const response = await fetch(`${node.url}/flags/?v=2`, {
     method: "POST",
-    body: JSON.stringify({ api_key: fronts.made.project.api_key, distinct_id: "kim" }),
+    body: JSON.stringify({ api_key: fronts.initialized.project.api_key, distinct_id: "kim" }),
   });
   const { flags } = (await response.json()) as { flags: Record<string, { enabled: boolean }> };
   return flags[key]?.enabled === true;

@@ -130,8 +130,8 @@ describe("cohort definitions", () => {
       { key: "age", type: "person", operator: "min", value: 18 },
     );
     const stored = rules(inCohort(1), { key: "age", type: "person", operator: "gte", value: 18 });
-    const made = await server.ask("POST", cohortsPath, { body: { name: "outer", filters: written } });
-    expect(made).toMatchObject({ status: 201, body: { filters: stored } });
+    const created = await server.ask("POST", cohortsPath, { body: { name: "outer", filters: written } });
+    expect(created).toMatchObject({ status: 201, body: { filters: stored } });
     const changed = await server.ask("PATCH", `${cohortsPath}2/`, { body: { filters: written } });
     expect(changed).toMatchObject({ status: 200, body: { filters: stored } });
   });
@@ -206,10 +206,10 @@ describe("cohort definitions", () => {
 
   test("may be deleted from the beginning", async () => {
     using server = new TestServer();
-    const made = await server.ask("POST", cohortsPath, {
+    const created = await server.ask("POST", cohortsPath, {
       body: { name: "a", is_static: true, deleted: true },
     });
-    expect(made).toMatchObject({ status: 201, body: { id: 1, deleted: true } });
+    expect(created).toMatchObject({ status: 201, body: { id: 1, deleted: true } });
     expect((await server.ask("GET", cohortsPath)).body.count).toBe(0);
   });
 
@@ -251,9 +251,9 @@ describe("cohorts of an older generation", () => {
   test("say by groups of properties who belongs", async () => {
     using server = new TestServer();
     const groups = [{ properties: [{ key: "plan", value: "pro" }] }, { properties: [named] }];
-    const made = await server.ask("POST", cohortsPath, { body: { name: "Old", groups } });
-    expect(made).toMatchObject({ status: 201, body: { groups } });
-    expect(made.body.filters).toEqual({
+    const created = await server.ask("POST", cohortsPath, { body: { name: "Old", groups } });
+    expect(created).toMatchObject({ status: 201, body: { groups } });
+    expect(created.body.filters).toEqual({
       properties: {
         type: "OR",
         values: [

@@ -89,7 +89,7 @@ test("a store that cannot be written is told in the log, and thrown at nobody", 
 
 test("a cohort whose count was interrupted by a kill is counted at the next start", async () => {
   await using server = await ServerProcess.start();
-  const { dataDir, made } = server;
+  const { dataDir, initialized } = server;
   await server.capture({ event: "seen", distinct_id: "ann", properties: { $set: { plan: "pro" } } });
   await server.eventsWhenStored(1);
   const path = "/api/projects/1/cohorts/";
@@ -100,7 +100,7 @@ test("a cohort whose count was interrupted by a kill is counted at the next star
   const { id, is_calculating } = (await (await server.api(path, { method: "POST", body })).json()) as Shown;
   expect(is_calculating).toBe(true);
   for (const pid of [engine!, server.process.pid]) process.kill(pid, "SIGKILL");
-  await using next = await ServerProcess.start({ directory: { dataDir, made } });
+  await using next = await ServerProcess.start({ directory: { dataDir, initialized } });
   const cohort = await until(async () => {
     const shown = (await (await next.api(`${path}${id}/`)).json()) as Shown;
     return !shown.is_calculating && shown;

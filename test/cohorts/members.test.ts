@@ -68,10 +68,10 @@ describe("a cohort by rules", () => {
     const { server } = it;
     for (let n = 0; n < 5; n++)
       addPerson(server, [`p${n}`], { email: `p${n}@${n % 2 ? "odd" : "even"}.com` });
-    const made = await server.ask("POST", cohorts, {
+    const created = await server.ask("POST", cohorts, {
       body: { name: "Even", filters: either(emailContains("even")) },
     });
-    expect(made).toMatchObject({ status: 201, body: { id: 1, is_static: false, experiment_set: [] } });
+    expect(created).toMatchObject({ status: 201, body: { id: 1, is_static: false, experiment_set: [] } });
     expect(await settled(server, 1)).toMatchObject({ count: 3, errors_calculating: 0 });
     const page = await server.ask("GET", `${cohorts}1/persons/?limit=2`);
     expect(page.body.results.map((person: { name: string }) => person.name)).toEqual([
@@ -131,8 +131,8 @@ describe("a static cohort", () => {
     form.set("name", "From a file");
     form.set("is_static", "true");
     form.set("csv", new File(['\uFEFFdistinct_id,x\r\na,1\n"q""uote",2\nnobody\n\na-2\n'], "x.csv"));
-    const made = await it.server.ask("POST", cohorts, { body: form });
-    expect(made).toMatchObject({
+    const created = await it.server.ask("POST", cohorts, { body: form });
+    expect(created).toMatchObject({
       status: 201,
       body: { name: "From a file", is_static: true, count: 2, is_calculating: false },
     });
@@ -241,10 +241,10 @@ describe("a static cohort", () => {
       groups: [{ properties: [emailContains("kim")] }, { properties: [emailContains("lee")] }],
     };
     await server.ask("POST", flagsPath, { body: { key: "pay", filters } });
-    const made = await server.ask("POST", `${flagsPath}1/create_static_cohort_for_flag/`, {
+    const created = await server.ask("POST", `${flagsPath}1/create_static_cohort_for_flag/`, {
       body: { any: 1 },
     });
-    expect(made).toMatchObject({
+    expect(created).toMatchObject({
       status: 201,
       body: {
         cohort: {
@@ -256,7 +256,7 @@ describe("a static cohort", () => {
         },
       },
     });
-    const id = made.body.cohort.id;
+    const id = created.body.cohort.id;
     expect((await settled(server, id)).count).toBe(2);
     await server.ask("PATCH", `${flagsPath}1/`, { body: { active: false } });
     expect((await server.ask("GET", `${cohorts}${id}/persons/`)).body.results).toHaveLength(2);

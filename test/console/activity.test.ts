@@ -20,9 +20,9 @@ describe.skipIf(chromiumPath === undefined)("the log of changes", () => {
 
   test("names the command line with the user who ran it, and where somebody failed to sign in from", async () => {
     const cookie = await ownerCookie(server);
-    const made = await flagkeep(["flags", "create", "new-checkout", "--data-dir", server.dataDir]);
-    expect(made).toMatchObject({ stderr: "", code: 0 });
-    const claim = { email: server.made.user.email, password: "something else entirely" };
+    const created = await flagkeep(["flags", "create", "new-checkout", "--data-dir", server.dataDir]);
+    expect(created).toMatchObject({ stderr: "", code: 0 });
+    const claim = { email: server.initialized.user.email, password: "something else entirely" };
     await server.post("/api/session/", claim, { "X-Flagkeep-Console": "1" });
 
     const { page, context, troubles } = await openSignedIn(browser, cookie, { url: server.url });
@@ -42,7 +42,7 @@ describe.skipIf(chromiumPath === undefined)("the log of changes", () => {
   });
 
   test("says what was done in sentences, equal ones once, with values side by side, and of one object", async () => {
-    const flags = `/api/projects/${server.made.project.id}/feature_flags/`;
+    const flags = `/api/projects/${server.initialized.project.id}/feature_flags/`;
     const write = async (path: string, method: string, body: object) => {
       const answer = await server.api(path, { method, body });
       expect(answer.ok).toBe(true);
@@ -55,7 +55,7 @@ describe.skipIf(chromiumPath === undefined)("the log of changes", () => {
     const id = await write(flags, "POST", { key: "followed", ...groups(10) });
     await write(`${flags}${id}/`, "PATCH", { active: false });
     await write(`${flags}${id}/`, "PATCH", groups(50));
-    const email = server.made.user.email;
+    const email = server.initialized.user.email;
     const signed = await fetch(`${server.url}/api/session/`, {
       method: "POST",
       headers: { "Content-Type": "application/json", "X-Flagkeep-Console": "1" },

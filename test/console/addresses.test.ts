@@ -14,7 +14,7 @@ describe.skipIf(chromiumPath === undefined)("addresses", () => {
   beforeAll(async () => {
     other = (await post("/api/organizations/@current/projects/", { name: "Other" })).id;
     const filters = { groups: [{ properties: [], rollout_percentage: 100 }] };
-    await post(`/api/projects/${owner.server.made.project.id}/feature_flags/`, {
+    await post(`/api/projects/${owner.server.initialized.project.id}/feature_flags/`, {
       key: "first-flag",
       filters,
     });
@@ -23,7 +23,7 @@ describe.skipIf(chromiumPath === undefined)("addresses", () => {
 
   test("back and forward go to the project of each page", async () => {
     const { page, context, troubles } = await open();
-    await page.goto(`/console/flags?project=${owner.server.made.project.id}`);
+    await page.goto(`/console/flags?project=${owner.server.initialized.project.id}`);
     await page.getByRole("link", { name: "first-flag" }).click();
     await page.getByRole("heading", { level: 1, name: "first-flag" }).waitFor();
     const project = page.getByRole("combobox", { name: "Project", exact: true });
@@ -31,7 +31,7 @@ describe.skipIf(chromiumPath === undefined)("addresses", () => {
     await page.getByRole("link", { name: "other-flag" }).waitFor();
     await page.goBack();
     await page.getByRole("heading", { level: 1, name: "first-flag" }).waitFor();
-    expect(await project.inputValue()).toBe(String(owner.server.made.project.id));
+    expect(await project.inputValue()).toBe(String(owner.server.initialized.project.id));
     await page.goForward();
     await page.getByRole("link", { name: "other-flag" }).waitFor();
     expect(await project.inputValue()).toBe(String(other));

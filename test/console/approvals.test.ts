@@ -7,7 +7,7 @@ import { axeFindings, ownersBrowser } from "./support.ts";
 
 describe.skipIf(chromiumPath === undefined)("a cohort that a critical flag uses through another flag", () => {
   const at = ownersBrowser();
-  const project = (path: string) => `/api/projects/${at.server.made.project.id}/${path}`;
+  const project = (path: string) => `/api/projects/${at.server.initialized.project.id}/${path}`;
   const send = async (method: string, path: string, body: object) => {
     const answer = await at.server.api(project(path), { method, body });
     expect([path, answer.ok]).toEqual([path, true]);
@@ -150,7 +150,7 @@ describe.skipIf(chromiumPath === undefined)("an earlier version of a flag", () =
   test.each(["critical", "all"])(
     "is proposed where approvals are %s, also by a flag's dependents",
     async (approvals) => {
-      const project = `/api/projects/${at.server.made.project.id}/`;
+      const project = `/api/projects/${at.server.initialized.project.id}/`;
       const send = async (method: string, path: string, body: object) => {
         const answer = await at.server.api(project + path, { method, body });
         expect([path, answer.ok]).toEqual([path, true]);
@@ -202,11 +202,11 @@ describe.skipIf(chromiumPath === undefined)("several flags at once", () => {
   const at = ownersBrowser();
 
   test("those that need approval are proposed with one reason; the others change", async () => {
-    const project = `/api/projects/${at.server.made.project.id}/`;
+    const project = `/api/projects/${at.server.initialized.project.id}/`;
     for (const key of ["one", "two", "free"]) {
       const body = { key, rollout_percentage: 10, tags: key === "free" ? [] : ["critical"] };
-      const made = await at.server.api(`${project}feature_flags/`, { method: "POST", body });
-      expect(made.status).toBe(201);
+      const created = await at.server.api(`${project}feature_flags/`, { method: "POST", body });
+      expect(created.status).toBe(201);
     }
     await at.server.api(project, { method: "PATCH", body: { approvals: "critical" } });
     const { page, context, troubles } = await at.open(403);

@@ -10,7 +10,7 @@ describe.skipIf(chromiumPath === undefined)("dashboards and clean-up", () => {
   let server: ServerProcess;
   let browser: Browser;
   let cookie: string;
-  const path = (rest: string) => `/api/projects/${server.made.project.id}/${rest}`;
+  const path = (rest: string) => `/api/projects/${server.initialized.project.id}/${rest}`;
   const post = async <Answer>(rest: string, body: object): Promise<Answer> => {
     const answer = await server.api(path(rest), { method: "POST", body });
     expect(answer.status).toBe(201);

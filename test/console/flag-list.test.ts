@@ -7,7 +7,7 @@ import { axeFindings, ownersBrowser } from "./support.ts";
 describe.skipIf(chromiumPath === undefined)("the flag list", () => {
   const owner = ownersBrowser();
   const make = async (body: object) => {
-    const path = `/api/projects/${owner.server.made.project.id}/feature_flags/`;
+    const path = `/api/projects/${owner.server.initialized.project.id}/feature_flags/`;
     expect((await owner.server.api(path, { method: "POST", body })).status).toBe(201);
   };
   const pro = [{ key: "plan", type: "person", operator: "exact", value: ["pro"] }];
@@ -124,7 +124,7 @@ describe.skipIf(chromiumPath === undefined)("the flag list", () => {
     await other.page.getByRole("button", { name: "Remove Web flags" }).click();
     await other.page.getByRole("link", { name: "Web flags" }).waitFor({ state: "detached" });
     await other.context.close();
-    const path = `/api/projects/${owner.server.made.project.id}/`;
+    const path = `/api/projects/${owner.server.initialized.project.id}/`;
     const { flag_views: views } = (await (await owner.server.api(path)).json()) as { flag_views: unknown[] };
     expect([views, other.troubles]).toEqual([[], []]);
     await context.close();

@@ -14,7 +14,7 @@ interface Flag {
 
 describe.skipIf(chromiumPath === undefined)("a flag's page", () => {
   const owner = ownersBrowser();
-  const path = (rest: string) => `/api/projects/${owner.server.made.project.id}/${rest}`;
+  const path = (rest: string) => `/api/projects/${owner.server.initialized.project.id}/${rest}`;
   const post = async <Answer>(rest: string, body: object) => {
     const answer = await owner.server.api(path(rest), { method: "POST", body });
     expect(answer.status).toBe(201);

@@ -21,12 +21,12 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
   let server: ServerProcess;
   let browser: Browser;
   let cookie: string;
-  let made: Flag;
+  let created: Flag;
   const hostile = `<img src=x onerror="document.title='owned'">`;
-  const flagPath = (id: number) => `/api/projects/${server.made.project.id}/feature_flags/${id}/`;
+  const flagPath = (id: number) => `/api/projects/${server.initialized.project.id}/feature_flags/${id}/`;
   const read = async (id: number) => (await (await server.api(flagPath(id))).json()) as Flag;
   const make = async (body: Record<string, unknown>) => {
-    const path = `/api/projects/${server.made.project.id}/feature_flags/`;
+    const path = `/api/projects/${server.initialized.project.id}/feature_flags/`;
     const answer = await server.api(path, { method: "POST", body });
     expect(answer.status).toBe(201);
     return (await answer.json()) as Flag;
@@ -44,7 +44,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
         filters: { groups: [{ properties: [], rollout_percentage: 100 }] },
       });
     }
-    made = await make({
+    created = await make({
       key: "new-checkout",
       name: hostile,
       tags: ["web"],
@@ -75,9 +75,9 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     await toggle.waitFor();
     expect(await toggle.getAttribute("aria-checked")).toBe("true");
     await toggle.click();
-    await until(async () => !(await read(made.id)).active, "the flag is off");
+    await until(async () => !(await read(created.id)).active, "the flag is off");
     await page.getByRole("button", { name: "Undo" }).click();
-    await until(async () => (await read(made.id)).active, "the flag is on again");
+    await until(async () => (await read(created.id)).active, "the flag is on again");
 
     await page.goto("/console/flags?search=pay");
     await page.getByRole("switch", { name: "pay" }).click();
@@ -189,7 +189,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     await page.getByText("SDKs cannot evaluate this flag locally").click();
     await page.getByText("Experience continuity: only the server knows").waitFor();
     expect(await axeFindings(page)).toEqual([]);
-    await page.goto(`/console/flags/${made.id}`);
+    await page.goto(`/console/flags/${created.id}`);
     await page.getByRole("heading", { level: 1, name: "new-checkout" }).waitFor();
     expect(await page.getByText("SDKs cannot evaluate this flag locally").count()).toBe(0);
     await context.close();
@@ -285,7 +285,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     await page.getByRole("button", { name: "Cancel scheduled change of 6 May 2098" }).click();
     await page.getByText("2098").waitFor({ state: "detached" });
     const approve = (approvals: string) =>
-      server.api(`/api/projects/${server.made.project.id}/`, { method: "PATCH", body: { approvals } });
+      server.api(`/api/projects/${server.initialized.project.id}/`, { method: "PATCH", body: { approvals } });
     expect((await approve("all")).status).toBe(200);
     try {
       await page.goto(`/console/flags/${flag.id}`);
@@ -417,14 +417,14 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
   });
 
   test("conditions name their cohort in the list, the review, the history and the trace", async () => {
-    const cohorts = `/api/projects/${server.made.project.id}/cohorts/`;
+    const cohorts = `/api/projects/${server.initialized.project.id}/cohorts/`;
     const cohort = async (name: string) => {
       const properties = [{ key: "country", type: "person", operator: "exact", value: [name] }];
       const filters = {
         properties: { type: "OR", values: [{ type: "AND", values: properties }] },
       };
-      const made = await server.api(cohorts, { method: "POST", body: { name, filters } });
-      return ((await made.json()) as { id: number }).id;
+      const created = await server.api(cohorts, { method: "POST", body: { name, filters } });
+      return ((await created.json()) as { id: number }).id;
     };
     const inCohort = (value: number) => ({
       filters: {
@@ -521,7 +521,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
 
   test("text of flags stays text", async () => {
     const { page, context, troubles } = await open();
-    await page.goto(`/console/flags/${made.id}`);
+    await page.goto(`/console/flags/${created.id}`);
     await page.getByRole("heading", { level: 1, name: "new-checkout" }).waitFor();
     await page.getByText(hostile).first().waitFor();
     expect(await page.locator("img").count()).toBe(0);
@@ -554,10 +554,10 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     expect(await toggle.getAttribute("aria-disabled")).toBe("true");
     expect(await toggle.getAttribute("title")).toBe("You may not edit this flag");
     await toggle.click({ force: true });
-    await page.goto(`/console/flags/${made.id}`);
+    await page.goto(`/console/flags/${created.id}`);
     await page.getByRole("spinbutton", { name: "Rollout percentage" }).waitFor();
     expect(await page.getByRole("spinbutton", { name: "Rollout percentage" }).isDisabled()).toBe(true);
-    expect((await read(made.id)).active).toBe(true);
+    expect((await read(created.id)).active).toBe(true);
     await context.close();
     expect(troubles).toEqual([]);
   });
@@ -576,10 +576,10 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
         await look("/console/flags", "service-229");
         await look("/console/flags?new=1", "Used in code");
         await look("/console/flags?search=nothing-like-that", "No flag matches.");
-        await look(`/console/flags/${made.id}`, "Affected people");
-        await look(`/console/flags/${made.id}?tab=history`, "Ann");
-        await look(`/console/flags/${made.id}?tab=settings`, "No roles have access yet");
-        await look(`/console/flags/${made.id}?tab=code`, "flagkeep_flags");
+        await look(`/console/flags/${created.id}`, "Affected people");
+        await look(`/console/flags/${created.id}?tab=history`, "Ann");
+        await look(`/console/flags/${created.id}?tab=settings`, "No roles have access yet");
+        await look(`/console/flags/${created.id}?tab=code`, "flagkeep_flags");
         await look("/console/flags/999999", "Not found");
         await context.close();
         expect(troubles).toEqual([]);

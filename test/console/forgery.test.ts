@@ -22,12 +22,12 @@ describe.skipIf(chromiumPath === undefined)("forgery", () => {
       port: 0,
       fetch: () => new Response("<title>bait</title>", { headers: { "Content-Type": "text/html" } }),
     });
-    const path = `/api/projects/${server.made.project.id}/feature_flags/`;
-    const made = await server.api(path, {
+    const path = `/api/projects/${server.initialized.project.id}/feature_flags/`;
+    const created = await server.api(path, {
       method: "POST",
       body: { key: "target", filters: { groups: [{ properties: [], rollout_percentage: 100 }] } },
     });
-    flagPath = `${path}${((await made.json()) as { id: number }).id}/`;
+    flagPath = `${path}${((await created.json()) as { id: number }).id}/`;
   });
   afterAll(async () => {
     await browser?.close();
@@ -140,16 +140,16 @@ describe.skipIf(chromiumPath === undefined)("forgery", () => {
         ]);
         return (await page.textContent("body")) ?? "";
       };
-      const project = server.made.project.id;
+      const project = server.initialized.project.id;
       const plain = "text/plain";
       // A form of plain text can make a body that is JSON.
-      const made = await send(
+      const created = await send(
         "post",
         `/api/projects/${project}/feature_flags/`,
         { '{"key":"forged","x":"': '"}' },
         plain,
       );
-      expect(made).toContain("not_authenticated");
+      expect(created).toContain("not_authenticated");
       await send("post", "/api/session/confirm/", { password: "x" }, "application/x-www-form-urlencoded");
       await send("post", `${flagPath}`, { active: "false" }, "multipart/form-data");
       const list = (await (await server.api(`/api/projects/${project}/feature_flags/`)).json()) as {

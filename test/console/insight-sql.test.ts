@@ -44,14 +44,14 @@ beforeAll(async () => {
   }));
   await server.batch([...people, ...others]);
   await server.eventsWhenStored(620, "order=seq&limit=1000");
-  const path = `/api/projects/${server.made.project.id}/`;
+  const path = `/api/projects/${server.initialized.project.id}/`;
   const body = { timezone: clock.timezone, week_start_day: clock.weekStartDay };
   expect((await server.api(path, { method: "PATCH", body })).status).toBe(200);
 });
 afterAll(async () => await server?.[Symbol.asyncDispose]());
 
 async function ask<Answer>(query: unknown): Promise<Answer> {
-  const path = `/api/projects/${server.made.project.id}/query/`;
+  const path = `/api/projects/${server.initialized.project.id}/query/`;
   const answer = await server.api(path, { method: "POST", body: { query, limit: 10_000 } });
   const body = await answer.json();
   if (answer.status !== 200) throw new Error(`${JSON.stringify(body)} for ${JSON.stringify(query)}`);

@@ -14,7 +14,7 @@ describe.skipIf(chromiumPath === undefined)("keys", () => {
     page.on("request", (request) => {
       if (request.method() === "POST") sent.push(new URL(request.url()).pathname);
     });
-    for (const [place, button, label, made] of [
+    for (const [place, button, label, created] of [
       ["dashboards", "New dashboard", "Name", "/dashboards/"],
       ["settings?tab=account", "New key", "Label", "/personal_api_keys/"],
     ] as const) {
@@ -28,31 +28,34 @@ describe.skipIf(chromiumPath === undefined)("keys", () => {
         field.form!.requestSubmit();
       });
       await form.waitFor({ state: "detached" });
-      expect(sent.filter((path) => path.endsWith(made))).toHaveLength(1);
+      expect(sent.filter((path) => path.endsWith(created))).toHaveLength(1);
     }
     await context.close();
     expect(troubles).toEqual([]);
   });
 
   test("a condition, a value, a set and a variant that are taken away leave the focus beside them", async () => {
-    const answer = await owner.server.api(`/api/projects/${owner.server.made.project.id}/feature_flags/`, {
-      method: "POST",
-      body: {
-        key: "by-keys",
-        filters: {
-          groups: [
-            { properties: [{ key: "plan", type: "person", operator: "exact", value: ["pro"] }] },
-            { properties: [] },
-          ],
-          multivariate: {
-            variants: [
-              { key: "a", rollout_percentage: 50 },
-              { key: "b", rollout_percentage: 50 },
+    const answer = await owner.server.api(
+      `/api/projects/${owner.server.initialized.project.id}/feature_flags/`,
+      {
+        method: "POST",
+        body: {
+          key: "by-keys",
+          filters: {
+            groups: [
+              { properties: [{ key: "plan", type: "person", operator: "exact", value: ["pro"] }] },
+              { properties: [] },
             ],
+            multivariate: {
+              variants: [
+                { key: "a", rollout_percentage: 50 },
+                { key: "b", rollout_percentage: 50 },
+              ],
+            },
           },
         },
       },
-    });
+    );
     const { id } = (await answer.json()) as { id: number };
     const { page, context, troubles } = await owner.open();
     await page.goto(`/console/flags/${id}`);

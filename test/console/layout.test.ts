@@ -7,7 +7,7 @@ import { ownersBrowser } from "./support.ts";
 describe.skipIf(chromiumPath === undefined)("layout", () => {
   const owner = ownersBrowser();
   const prepare = async () => {
-    const path = `/api/projects/${owner.server.made.project.id}/feature_flags/`;
+    const path = `/api/projects/${owner.server.initialized.project.id}/feature_flags/`;
     for (let number = 0; number < 30; number++)
       await owner.server.api(path, { method: "POST", body: { key: `flag-${number}`, tags: ["web"] } });
     await owner.server.batch([{ event: "paid", distinct_id: "user-1" }]);

@@ -197,9 +197,9 @@ describe.skipIf(chromiumPath === undefined)("Overview", () => {
 
   test("a flag changed during the range is a mark with key, change and person", async () => {
     const { page, context, troubles } = await owner.open();
-    const path = `/api/projects/${owner.server.made.project.id}/feature_flags/`;
-    const made = await owner.server.api(path, { method: "POST", body: { key: "new-checkout" } });
-    const { id } = (await made.json()) as { id: number };
+    const path = `/api/projects/${owner.server.initialized.project.id}/feature_flags/`;
+    const created = await owner.server.api(path, { method: "POST", body: { key: "new-checkout" } });
+    const { id } = (await created.json()) as { id: number };
     await owner.server.api(`${path}${id}/`, { method: "PATCH", body: { active: false } });
     await page.goto("/console/overview");
     const mark = page.getByRole("link", { name: /^2 flag changes on \d+ \w{3}$/ });
@@ -293,7 +293,7 @@ describe.skipIf(chromiumPath === undefined)("Overview", () => {
       method: "POST",
       headers: { "Content-Type": "application/json", "X-Flagkeep-Console": "1" },
       body: JSON.stringify({
-        email: owner.server.made.user.email,
+        email: owner.server.initialized.user.email,
         password: "correct horse battery staple",
       }),
     });

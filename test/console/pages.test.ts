@@ -57,7 +57,7 @@ describe.skipIf(chromiumPath === undefined)("pages", () => {
     server = await ServerProcess.start();
     cookie = await ownerCookie(server);
     browser = await startBrowser();
-    await server.api(`/api/projects/${server.made.project.id}/feature_flags/`, {
+    await server.api(`/api/projects/${server.initialized.project.id}/feature_flags/`, {
       method: "POST",
       body: { key: "new-checkout", filters: { groups: [{ properties: [], rollout_percentage: 40 }] } },
     });
@@ -67,7 +67,7 @@ describe.skipIf(chromiumPath === undefined)("pages", () => {
       { event: "signed up", distinct_id: "user-2" },
     ]);
     await server.eventsWhenStored(3);
-    const made = await server.api(`/api/projects/${server.made.project.id}/cohorts/`, {
+    const created = await server.api(`/api/projects/${server.initialized.project.id}/cohorts/`, {
       method: "POST",
       body: {
         name: "Those who paid",
@@ -81,8 +81,8 @@ describe.skipIf(chromiumPath === undefined)("pages", () => {
         },
       },
     });
-    const { id } = (await made.json()) as { id: number };
-    await server.api(`/api/projects/${server.made.project.id}/feature_flags/`, {
+    const { id } = (await created.json()) as { id: number };
+    await server.api(`/api/projects/${server.initialized.project.id}/feature_flags/`, {
       method: "POST",
       body: {
         key: "for-payers",
@@ -112,11 +112,11 @@ describe.skipIf(chromiumPath === undefined)("pages", () => {
       ["null-variants", { variants: null }],
     ] as const) {
       const filters = { groups: [{ properties: [], rollout_percentage: 100 }], multivariate };
-      const made = await server.api(`/api/projects/${server.made.project.id}/feature_flags/`, {
+      const created = await server.api(`/api/projects/${server.initialized.project.id}/feature_flags/`, {
         method: "POST",
         body: { key, filters },
       });
-      expect(made.status).toBe(201);
+      expect(created.status).toBe(201);
       await page.goto("/console/flags");
       await page.getByRole("link", { name: key }).click();
       await page.getByRole("spinbutton", { name: "Rollout percentage" }).waitFor();
@@ -127,11 +127,11 @@ describe.skipIf(chromiumPath === undefined)("pages", () => {
 
   test("long names without a space do not make a flag's page wider than the screen", async () => {
     const filters = { groups: [{ properties: [], rollout_percentage: 100 }] };
-    const made = await server.api(`/api/projects/${server.made.project.id}/feature_flags/`, {
+    const created = await server.api(`/api/projects/${server.initialized.project.id}/feature_flags/`, {
       method: "POST",
       body: { key: "k".repeat(300), name: "n".repeat(300), tags: ["t".repeat(200)], filters },
     });
-    const { id } = (await made.json()) as { id: number };
+    const { id } = (await created.json()) as { id: number };
     for (const width of widths) {
       const { page, context } = await openSignedIn(browser, cookie, { url: server.url, width });
       await page.goto(`/console/flags/${id}`);

@@ -6,7 +6,7 @@ import { axeFindings, ownersBrowser } from "./support.ts";
 
 describe.skipIf(chromiumPath === undefined)("people", () => {
   const owner = ownersBrowser();
-  const path = (rest: string) => `/api/projects/${owner.server.made.project.id}/${rest}`;
+  const path = (rest: string) => `/api/projects/${owner.server.initialized.project.id}/${rest}`;
   const post = async (rest: string, body: object) => {
     const answer = await owner.server.api(path(rest), { method: "POST", body });
     expect(answer.status).toBe(201);

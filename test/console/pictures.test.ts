@@ -16,7 +16,7 @@ import { shopEvents, shopFlags } from "../support/shop.ts";
 import { openSignedIn, ownerCookie, themes, widths } from "./support.ts";
 
 const folder = join(import.meta.dir, "pictures");
-const madeFile = join(folder, "made.json");
+const environmentFile = join(folder, "environment.json");
 const isUpdate = process.env.FLAGKEEP_UPDATE_PICTURES === "1";
 /** Pixels that become one. */
 const scale = 10;
@@ -70,7 +70,7 @@ describe.skipIf(chromiumPath === undefined)("pictures", () => {
     browser = await startBrowser();
     desk = await (await browser.newContext()).newPage();
     for (const flag of shopFlags) {
-      const path = `/api/projects/${server.made.project.id}/feature_flags/`;
+      const path = `/api/projects/${server.initialized.project.id}/feature_flags/`;
       expect((await server.api(path, { method: "POST", body: flag })).status).toBe(201);
     }
     // Up to midnight: charts by day look alike at every time of day.
@@ -81,14 +81,14 @@ describe.skipIf(chromiumPath === undefined)("pictures", () => {
       "all events are loaded",
       60_000,
     );
-    const made = { browser: browser.version().split(".")[0]!, text: await textWidths(desk) };
+    const created = { browser: browser.version().split(".")[0]!, text: await textWidths(desk) };
     if (isUpdate) {
       mkdirSync(folder, { recursive: true });
-      await Bun.write(madeFile, `${JSON.stringify(made, null, 2)}\n`);
+      await Bun.write(environmentFile, `${JSON.stringify(created, null, 2)}\n`);
     }
-    isSameBrowser = Bun.deepEquals(made, await Bun.file(madeFile).json());
+    isSameBrowser = Bun.deepEquals(created, await Bun.file(environmentFile).json());
     if (!isSameBrowser)
-      console.log(`SKIPPED comparing pictures: another browser or other fonts (${JSON.stringify(made)})`);
+      console.log(`SKIPPED comparing pictures: another browser or other fonts (${JSON.stringify(created)})`);
   });
   afterAll(async () => {
     await browser?.close();

@@ -16,7 +16,7 @@ describe.skipIf(chromiumPath === undefined)("settings", () => {
     await page.keyboard.press("Enter");
   };
   const isTaken = async (secret: string) => {
-    const path = `/api/projects/${owner.server.made.project.id}/feature_flags/local_evaluation/`;
+    const path = `/api/projects/${owner.server.initialized.project.id}/feature_flags/local_evaluation/`;
     return (await owner.server.api(path, { key: secret })).status;
   };
 
@@ -27,7 +27,7 @@ describe.skipIf(chromiumPath === undefined)("settings", () => {
     await card.getByText("Enter your password to reveal it.").waitFor();
     await card.getByRole("button", { name: "Show" }).click();
     await givePassword(page);
-    const old = owner.server.made.project.secret_api_key;
+    const old = owner.server.initialized.project.secret_api_key;
     await card.getByText(old).waitFor();
 
     await card.getByRole("button", { name: "New secret key" }).click();

@@ -39,7 +39,7 @@ describe.skipIf(chromiumPath === undefined)("signing in", () => {
 
   test("the link of init sets the password once, Enter sends the forms", async () => {
     const { page, context, troubles } = await openPage(browser, { url: url(), expectedStatus: [401] });
-    const link = `${url()}/console/setup#${server.made.console_url.split("#")[1]}`;
+    const link = `${url()}/console/setup#${server.initialized.console_url.split("#")[1]}`;
     await page.goto(link);
     await page.getByLabel("Name").fill("Ann Bell");
     await page.getByLabel("Password").fill("short");
@@ -61,7 +61,7 @@ describe.skipIf(chromiumPath === undefined)("signing in", () => {
     await page.getByText("This link was used or has expired.").waitFor();
 
     await page.goto(`${url()}/console/flags`);
-    await page.getByLabel("E-mail").fill(server.made.user.email);
+    await page.getByLabel("E-mail").fill(server.initialized.user.email);
     await page.getByLabel("Password").fill("something else entirely");
     await page.keyboard.press("Enter");
     await page.getByRole("alert").waitFor();
@@ -77,7 +77,7 @@ describe.skipIf(chromiumPath === undefined)("signing in", () => {
     const { page, context, troubles } = await openPage(browser, { url: url() });
     await page.goto("/console/");
     await page.getByRole("button", { name: "Use a personal key instead" }).click();
-    await page.getByLabel("Personal key").fill(server.made.personal_api_key);
+    await page.getByLabel("Personal key").fill(server.initialized.personal_api_key);
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { level: 1, name: "Get started" }).waitFor();
     const stored = await page.evaluate(() =>
@@ -103,7 +103,7 @@ describe.skipIf(chromiumPath === undefined)("signing in", () => {
     await page.getByLabel("Personal key").fill(value);
     await page.keyboard.press("Enter");
     await page.getByText("API key missing required scope 'user:read'").waitFor();
-    await page.getByLabel("Personal key").fill(server.made.personal_api_key);
+    await page.getByLabel("Personal key").fill(server.initialized.personal_api_key);
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { level: 1, name: "Get started" }).waitFor();
     await context.close();

@@ -19,7 +19,7 @@ describe.skipIf(chromiumPath === undefined)("states", () => {
     browser = await startBrowser();
     await server.capture({ event: "signed up", distinct_id: "user-1" });
     await server.eventsWhenStored(1);
-    await server.api(`/api/projects/${server.made.project.id}/feature_flags/`, {
+    await server.api(`/api/projects/${server.initialized.project.id}/feature_flags/`, {
       method: "POST",
       body: { key: "new-checkout", filters: { groups: [{ properties: [], rollout_percentage: 100 }] } },
     });
@@ -221,7 +221,7 @@ describe.skipIf(chromiumPath === undefined)("states", () => {
     await context.clearCookies();
     // The next request of the page finds out: its look at the health comes every ten seconds.
     await page.getByLabel("E-mail").waitFor({ timeout: 30_000 });
-    await page.getByLabel("E-mail").fill(server.made.user.email);
+    await page.getByLabel("E-mail").fill(server.initialized.user.email);
     await page.getByLabel("Password").fill(password);
     await page.keyboard.press("Enter");
     await page.getByRole("switch", { name: "new-checkout" }).waitFor();

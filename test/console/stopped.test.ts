@@ -9,7 +9,7 @@ describe.skipIf(chromiumPath === undefined)("a stopped server", () => {
   test("health and a bar say so within 15 s; a page that was never opened can be retried", async () => {
     await using first = await ServerProcess.start();
     const cookie = await ownerCookie(first);
-    await first.api(`/api/projects/${first.made.project.id}/feature_flags/`, {
+    await first.api(`/api/projects/${first.initialized.project.id}/feature_flags/`, {
       method: "POST",
       body: { key: "new-checkout" },
     });

@@ -89,7 +89,7 @@ export const password = "correct horse battery staple";
 
 /** The cookie of the owner, who follows the one-time link of `init`. */
 export async function ownerCookie(server: ServerProcess): Promise<string> {
-  const token = server.made.console_url.split("#")[1];
+  const token = server.initialized.console_url.split("#")[1];
   const answer = await fetch(`${server.url}/api/session/setup/`, {
     method: "POST",
     headers: { "Content-Type": "application/json", "X-Flagkeep-Console": "1" },

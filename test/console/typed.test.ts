@@ -18,7 +18,7 @@ interface Flag {
 
 describe.skipIf(chromiumPath === undefined)("what is typed", () => {
   const owner = ownersBrowser();
-  const path = (rest: string) => `/api/projects/${owner.server.made.project.id}/${rest}`;
+  const path = (rest: string) => `/api/projects/${owner.server.initialized.project.id}/${rest}`;
   const read = async (id: number) =>
     (await (await owner.server.api(path(`feature_flags/${id}/`))).json()) as Flag;
   const make = async (body: Record<string, unknown>) => {
@@ -92,8 +92,8 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
     expect(await read(flag.id)).toMatchObject({ tags: ["one", "two"] });
 
     const post = async (where: string, body: object) => {
-      const made = await owner.server.api(path(where), { method: "POST", body });
-      return ((await made.json()) as { id: number }).id;
+      const created = await owner.server.api(path(where), { method: "POST", body });
+      return ((await created.json()) as { id: number }).id;
     };
     const boards = [await post("dashboards/", { name: "A" }), await post("dashboards/", { name: "B" })];
     const query = { kind: "TrendsQuery", series: [{ kind: "EventsNode", event: "paid" }] };
@@ -221,8 +221,8 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
     };
     const flag = await make(settings);
     const body = { name: "Other" };
-    const made = await owner.server.api("/api/organizations/@current/projects/", { method: "POST", body });
-    const { id } = (await made.json()) as { id: number };
+    const created = await owner.server.api("/api/organizations/@current/projects/", { method: "POST", body });
+    const { id } = (await created.json()) as { id: number };
     const { page, context, troubles } = await open();
     await page.goto(`/console/flags/${flag.id}`);
     await page.getByRole("button", { name: "Actions", exact: true }).click();
@@ -275,8 +275,8 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
     expect(await page.getByLabel("New role").inputValue()).toBe("r".repeat(500));
 
     const body = { name: "Board" };
-    const made = await owner.server.api(path("dashboards/"), { method: "POST", body });
-    await page.goto(`/console/dashboards/${((await made.json()) as { id: number }).id}`);
+    const created = await owner.server.api(path("dashboards/"), { method: "POST", body });
+    await page.goto(`/console/dashboards/${((await created.json()) as { id: number }).id}`);
     await page.getByRole("button", { name: "Actions of the dashboard" }).click();
     await page.getByRole("button", { name: "Rename" }).click();
     const dialog = page.getByRole("dialog", { name: "Rename" });
@@ -307,7 +307,7 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
     // Whatever the page has asked by itself meanwhile: the form to sign in may be there already.
     const click = (element: HTMLElement) => element.click();
     await page.getByRole("button", { name: "Create flag", includeHidden: true }).evaluate(click);
-    await page.getByLabel("E-mail").fill(owner.server.made.user.email);
+    await page.getByLabel("E-mail").fill(owner.server.initialized.user.email);
     await page.getByLabel("Password").fill("something else entirely");
     await page.keyboard.press("Enter");
     await page.getByRole("alert").waitFor();

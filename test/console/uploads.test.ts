@@ -136,11 +136,11 @@ describe.skipIf(chromiumPath === undefined)("uploads", () => {
 
   test("keys of a member are seen and revoked", async () => {
     const { page, context, troubles } = await open();
-    const made = await server.api("/api/personal_api_keys/", {
+    const created = await server.api("/api/personal_api_keys/", {
       method: "POST",
       body: { label: "laptop", scopes: ["*"] },
     });
-    const { value: key } = (await made.json()) as { value: string };
+    const { value: key } = (await created.json()) as { value: string };
     await page.goto("/console/settings?tab=team");
     await page.getByRole("button", { name: "Keys" }).first().click();
     const dialog = page.getByRole("dialog", { name: /^Personal keys of/ });

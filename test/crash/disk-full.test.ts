@@ -16,8 +16,8 @@ for (const size of sizes.filter((size) => !volumes.includes(size)))
 
 async function onVolume(folder: string) {
   const dataDir = join(folder, "data");
-  const made = JSON.parse((await flagkeep(["init", "--data-dir", dataDir, "--json"])).stdout);
-  return { dataDir, made };
+  const created = JSON.parse((await flagkeep(["init", "--data-dir", dataDir, "--json"])).stdout);
+  return { dataDir, initialized: created };
 }
 
 const getStatus = async (dataDir: string) =>

@@ -45,7 +45,7 @@ test("a column is filled in the background, survives kills, and answers as befor
 
 /** Of all events, computed anew. */
 async function breakdown(server: ServerProcess): Promise<{ value: unknown; count: number }[] | undefined> {
-  const response = await server.api(`/api/projects/${server.made.project.id}/query/`, {
+  const response = await server.api(`/api/projects/${server.initialized.project.id}/query/`, {
     method: "POST",
     body: {
       refresh: "force_blocking",
@@ -74,7 +74,7 @@ async function storeEvents(): Promise<void> {
   const connection = await database.connect();
   const at = `make_timestamp(${(Date.now() - 86_400_000) * 1_000})`;
   await connection.run(
-    `INSERT INTO events SELECT ${directory.made.project.id}, false, i - ${events}, uuid(), NULL, 'thing', 'user', ${at}, ${at}, 'full', NULL,
+    `INSERT INTO events SELECT ${directory.initialized.project.id}, false, i - ${events}, uuid(), NULL, 'thing', 'user', ${at}, ${at}, 'full', NULL,
        '{"plan":' || CASE i % 3 WHEN 0 THEN '"free"' WHEN 1 THEN '1.0' ELSE 'null' END || ',"filler":"' || repeat('x', 400) || '"}'
      FROM range(${events}) t(i)`,
   );

@@ -251,8 +251,8 @@ describe("dashboards and insights", () => {
     const send = (method: "POST" | "PATCH", path: string, body: object) =>
       server.ask(method, `/api/projects/1/${path}`, { body });
     for (const name of ["D", "E"]) await send("POST", "dashboards/", { name });
-    const made = await send("POST", "insights/", { name: "I", dashboards: [1, 2] });
-    expect(made.body.dashboards).toEqual([1, 2]);
+    const created = await send("POST", "insights/", { name: "I", dashboards: [1, 2] });
+    expect(created.body.dashboards).toEqual([1, 2]);
     expect((await send("PATCH", "dashboards/2/", { deleted: true })).status).toBe(200);
     for (const body of [{ name: "F" }, { deleted: true }, {}])
       expect((await send("PATCH", "dashboards/2/", body)).status).toBe(404);
@@ -308,14 +308,14 @@ describe("tiles", () => {
     using it = await board();
     const [{ id }] = (await it.server.ask("GET", path)).body.tiles;
     const layouts = { sm: { x: 0, y: 0, w: 12, h: 1 } };
-    const made = await it.change([
+    const created = await it.change([
       { text: { body: "# Sales" }, color: "", layouts },
       { id },
       { text: { body: "" } },
     ]);
-    expect(made.status).toBe(200);
-    const [first, , last] = made.body.tiles;
-    expect(made.body.tiles).toMatchObject([
+    expect(created.status).toBe(200);
+    const [first, , last] = created.body.tiles;
+    expect(created.body.tiles).toMatchObject([
       { insight: null, text: { body: "# Sales" }, color: "", layouts, order: 0 },
       { id, insight: { id: 1 }, text: null, order: 1 },
       { insight: null, text: { body: "" }, order: 2 },
@@ -357,10 +357,10 @@ describe("tiles", () => {
 
 test("an insight keeps the name that a client derived", async () => {
   using server = new TestServer();
-  const made = await server.ask("POST", "/api/projects/1/insights/", {
+  const created = await server.ask("POST", "/api/projects/1/insights/", {
     body: { name: "", derived_name: "Pageview count" },
   });
-  expect(made).toMatchObject({ status: 201, body: { name: "", derived_name: "Pageview count" } });
+  expect(created).toMatchObject({ status: 201, body: { name: "", derived_name: "Pageview count" } });
   const path = "/api/projects/1/insights/1/";
   for (const [sent, kept] of [
     [{ name: "Views" }, "Pageview count"],

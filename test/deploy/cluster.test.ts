@@ -112,9 +112,9 @@ describe("compose", () => {
       for (const other of awaited)
         expect({ name, names }).toEqual({ name, names: expect.arrayContaining([other]) });
     }
-    const made = /for name in ([A-Z ]+);/.exec(text)![1]!.split(" ");
+    const created = /for name in ([A-Z ]+);/.exec(text)![1]!.split(" ");
     const asked = [...text.matchAll(/\$\{(\w+)_SECRET:\?\}/g)].map(([, name]) => name!);
-    expect(new Set(asked)).toEqual(new Set(made));
+    expect(new Set(asked)).toEqual(new Set(created));
   });
 
   test("ClickHouse and the keepers have the names of their configuration", () => {
@@ -262,9 +262,9 @@ describe("Kubernetes", () => {
   )("kubectl puts them together, with the names of what it makes", () => {
     const { stdout, exitCode } = Bun.spawnSync(["kubectl", "kustomize", folder]);
     expect(exitCode).toBe(0);
-    const made = parseAllDocuments(stdout.toString()).map((document) => document.toJS() as Resource);
-    const maps = made.filter(({ kind }) => kind === "ConfigMap").map(({ metadata }) => metadata.name);
-    const used = made
+    const created = parseAllDocuments(stdout.toString()).map((document) => document.toJS() as Resource);
+    const maps = created.filter(({ kind }) => kind === "ConfigMap").map(({ metadata }) => metadata.name);
+    const used = created
       .filter(({ kind }) => kind === "StatefulSet")
       .flatMap(({ spec }) => spec.template.spec.volumes ?? [])
       .flatMap((volume: { configMap?: { name: string } }) => volume.configMap?.name ?? []);

@@ -170,7 +170,7 @@ test("invalid input", async () => {
 
 test("the command enrolls on a server only", async () => {
   await create({ name: "By command", stage: "beta" });
-  const remote = ["--url", server.url, "--key", server.made.personal_api_key];
+  const remote = ["--url", server.url, "--key", server.initialized.personal_api_key];
   const enrolled = await flagkeep(["features", "enroll", "by-command", "kim", ...remote]);
   expect(enrolled).toMatchObject({ stdout: "kim is enrolled.\n", stderr: "", code: 0 });
   await until(async () => await isOn("by-command", "kim"), "the flag is on");

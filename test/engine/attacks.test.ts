@@ -25,10 +25,10 @@ beforeAll(async () => {
 afterAll(async () => await server[Symbol.asyncDispose]());
 
 const ask = (query: string, options: { signal?: AbortSignal; key?: string; project?: number } = {}) =>
-  fetch(`${server.url}/api/projects/${options.project ?? server.made.project.id}/query/`, {
+  fetch(`${server.url}/api/projects/${options.project ?? server.initialized.project.id}/query/`, {
     method: "POST",
     headers: {
-      Authorization: `Bearer ${options.key ?? server.made.personal_api_key}`,
+      Authorization: `Bearer ${options.key ?? server.initialized.personal_api_key}`,
       "Content-Type": "application/json",
     },
     body: JSON.stringify({ query }),
@@ -148,7 +148,7 @@ test("callers leave long function calls behind: the query of another caller wait
   const answers = await Promise.all([
     ask("SELECT 1 AS one"),
     ask("SELECT count(*) FROM events"),
-    server.api(`/api/projects/${server.made.project.id}/events/?limit=1`),
+    server.api(`/api/projects/${server.initialized.project.id}/events/?limit=1`),
   ]);
   expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
   expect(performance.now() - begin).toBeLessThan(5_000);
@@ -271,7 +271,7 @@ test("who leaves before the answer has met no defect of ours", async () => {
     const asked = fetch(`${left.url}/api/projects/1/${path}`, {
       method: body === undefined ? "GET" : "POST",
       headers: {
-        Authorization: `Bearer ${left.made.personal_api_key}`,
+        Authorization: `Bearer ${left.initialized.personal_api_key}`,
         "Content-Type": "application/json",
       },
       body: body === undefined ? undefined : JSON.stringify(body),
@@ -298,11 +298,11 @@ test("who leaves before the answer has met no defect of ours", async () => {
 
 test("who brings the engine down twice in a minute waits; others go on", async () => {
   await restarted();
-  const made = await server.api("/api/organizations/@current/projects/", {
+  const created = await server.api("/api/organizations/@current/projects/", {
     method: "POST",
     body: { name: "Second" },
   });
-  const { id: second } = (await made.json()) as { id: number };
+  const { id: second } = (await created.json()) as { id: number };
   const bad = "SELECT list_reduce(range(10000000), lambda a, b: a + b)";
   await until(async () => (await ask(bad)).status === 429, "the project is barred", 50_000);
   const barred = await ask("SELECT 1");

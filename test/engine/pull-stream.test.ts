@@ -7,17 +7,17 @@ const bytes = (text: string) => Buffer.from(text);
 const ignore = () => undefined;
 
 test("every piece comes, one at a time, and then the end", async () => {
-  const made: string[] = [];
+  const created: string[] = [];
   const answer = await pullStream(async (sink) => {
     for (const text of ["a", "", "b", "c"]) {
-      made.push(text);
+      created.push(text);
       await sink(bytes(text));
     }
   }, ignore);
-  expect(made).toEqual(["a"]);
+  expect(created).toEqual(["a"]);
   expect((await answer.chunks.next()).value?.toString()).toBe("a");
   expect((await answer.chunks.next()).value?.toString()).toBe("b");
-  expect(made).toEqual(["a", "", "b"]);
+  expect(created).toEqual(["a", "", "b"]);
   expect((await answer.chunks.next()).value?.toString()).toBe("c");
   expect(await answer.chunks.next()).toEqual({ done: true, value: undefined });
 });

@@ -51,7 +51,7 @@ function entry(parts: Partial<TestEntry> = {}): TestEntry {
     receivedMicros: timeMicros + 5,
     historical: false,
     mode: "full",
-    hasMadeUuid: false,
+    hasGeneratedUuid: false,
     elementsChain: null,
     propertiesText: Buffer.from(JSON.stringify(properties)),
     ...parts,
@@ -75,9 +75,9 @@ export function eventStoreConformance(name: string, open: () => Promise<EventSto
   describe(`${name} is an event store`, () => {
     const opened: EventStoreUnderTest[] = [];
     const start = async () => {
-      const made = await open();
-      opened.push(made);
-      return made;
+      const created = await open();
+      opened.push(created);
+      return created;
     };
     const again = async (one: EventStoreUnderTest) => {
       const reopened = await one.reopen();

@@ -18,8 +18,8 @@ let server: ServerProcess;
 beforeAll(async () => {
   server = await ServerProcess.start();
   const body = { key: "new-checkout", rollout_percentage: 100 };
-  const made = await server.api("/api/projects/1/feature_flags/", { method: "POST", body });
-  if (made.status !== 201) throw new Error(await made.text());
+  const created = await server.api("/api/projects/1/feature_flags/", { method: "POST", body });
+  if (created.status !== 201) throw new Error(await created.text());
 });
 afterAll(() => server?.[Symbol.asyncDispose]());
 
@@ -43,7 +43,7 @@ describe("node", () => {
   test("asks the server, and with the secret key decides by itself", async () => {
     const app = join(examples, "node/app.mjs");
     const node = Bun.which("node") ?? process.execPath;
-    const { api_key: key, secret_api_key: secret } = server.made.project;
+    const { api_key: key, secret_api_key: secret } = server.initialized.project;
     expect(await printed([node, app, server.url, key])).toBe("checkout: new\n");
     expect(await printed([node, app, server.url, key, secret])).toBe("checkout: new\n");
     for (const event of await stored(2, "bought")) {
@@ -74,9 +74,11 @@ testWhen(
   "the example for Python",
   "no Python with pip, or no network",
 )("python loads history in order and reads it back", async () => {
-  const { url, token, made } = server;
+  const { url, token, initialized } = server;
   const app = join(examples, "python/app.py");
-  const output = await printed(["python3", app, url, token, made.personal_api_key], { PYTHONPATH: python! });
+  const output = await printed(["python3", app, url, token, initialized.personal_api_key], {
+    PYTHONPATH: python!,
+  });
   expect(output).toBe("checkout: new\npaid in 12 months: 186\n");
   const paid = await stored(12, "paid");
   expect(paid.map(({ timestamp }) => timestamp.slice(0, 7))).toEqual([

@@ -13,7 +13,7 @@ async function api(path: string, init: { method?: string; body?: object; key?: s
   const response = await fetch(`${server.url}/api/projects/1${path}`, {
     method: init.method ?? (init.body ? "POST" : "GET"),
     headers: {
-      Authorization: `Bearer ${init.key ?? server.made.personal_api_key}`,
+      Authorization: `Bearer ${init.key ?? server.initialized.personal_api_key}`,
       "Content-Type": "application/json",
     },
     body: init.body && JSON.stringify(init.body),
@@ -73,7 +73,10 @@ test("both scopes are needed, and a launch", async () => {
   const id = await launched("scopes");
   const { body: key } = await fetch(`${server.url}/api/personal_api_keys/`, {
     method: "POST",
-    headers: { Authorization: `Bearer ${server.made.personal_api_key}`, "Content-Type": "application/json" },
+    headers: {
+      Authorization: `Bearer ${server.initialized.personal_api_key}`,
+      "Content-Type": "application/json",
+    },
     body: JSON.stringify({ label: "one scope", scopes: ["experiment:write"] }),
   }).then(async (response) => ({ body: (await response.json()) as { value: string } }));
   const denied = await api(path(id), { body: {}, key: key.value });

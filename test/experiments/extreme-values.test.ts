@@ -38,14 +38,14 @@ const metrics = [
 ];
 
 async function launch(key: string, more: object) {
-  const made = await api("/experiments/", {
+  const created = await api("/experiments/", {
     name: key,
     feature_flag_key: key,
     minimum_exposures: 1,
     ...more,
   });
-  await api(`/experiments/${made.id}/launch/`, {});
-  return made.id as number;
+  await api(`/experiments/${created.id}/launch/`, {});
+  return created.id as number;
 }
 
 async function capture(key: string, persons: readonly { variant: string; amount: unknown }[]) {

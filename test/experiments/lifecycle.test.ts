@@ -44,17 +44,17 @@ const go = (id: number, ...names: string[]) =>
   );
 
 test("a draft creates its flag, off, with control and test", async () => {
-  const made = await draft({ name: "Ünïcode Name!" });
-  expect(made).toMatchObject({
+  const created = await draft({ name: "Ünïcode Name!" });
+  expect(created).toMatchObject({
     status: "draft",
     feature_flag_key: "unicode-name",
     version: 1,
     start_date: null,
   });
-  expect(made.feature_flag).toMatchObject({
+  expect(created.feature_flag).toMatchObject({
     active: false,
     creation_context: "experiments",
-    experiment_set: [made.id],
+    experiment_set: [created.id],
     filters: {
       multivariate: {
         variants: [
@@ -66,7 +66,7 @@ test("a draft creates its flag, off, with control and test", async () => {
   });
   expect(
     (await api("/feature_flags/?type=experiment")).body.results.map(({ id }: { id: number }) => id),
-  ).toContain(made.feature_flag.id);
+  ).toContain(created.feature_flag.id);
 });
 
 test("experiments of one name get flags of their own", async () => {
@@ -121,10 +121,10 @@ test("a message says what must happen first", async () => {
 });
 
 test("launch and ship change the flag once, and both are in the activity log", async () => {
-  const made = await draft();
-  const launched = (await go(made.id, "launch")).body;
+  const created = await draft();
+  const launched = (await go(created.id, "launch")).body;
   expect(launched.feature_flag).toMatchObject({ active: true, version: 2 });
-  const shipped = (await go(made.id, "ship_variant")).body;
+  const shipped = (await go(created.id, "ship_variant")).body;
   expect(shipped).toMatchObject({ status: "stopped", feature_flag: { active: true, version: 3 } });
   expect(shipped.feature_flag.filters.groups[0]).toEqual({
     properties: [],
@@ -132,7 +132,7 @@ test("launch and ship change the flag once, and both are in the activity log", a
     variant: "test",
   });
   expect(shipped.feature_flag.filters.groups).toHaveLength(2);
-  const own = (await api(`/experiments/${made.id}/activity/`)).body.results;
+  const own = (await api(`/experiments/${created.id}/activity/`)).body.results;
   expect(own.map(({ activity }: { activity: string }) => activity)).toEqual([
     "updated",
     "updated",
@@ -143,7 +143,7 @@ test("launch and ship change the flag once, and both are in the activity log", a
   ]);
   const evaluated = await server.post("/flags?v=2", { token: server.token, distinct_id: "anyone" });
   const { flags } = (await evaluated.json()) as { flags: Record<string, { variant: string }> };
-  expect(flags[made.feature_flag_key]!.variant).toBe("test");
+  expect(flags[created.feature_flag_key]!.variant).toBe("test");
 });
 
 test("two launches at the same time: one succeeds", async () => {
@@ -154,16 +154,16 @@ test("two launches at the same time: one succeeds", async () => {
 
 describe("links of the flag", () => {
   test("a flag in use is not deleted; a draft goes with it; a client may send back what it read", async () => {
-    const made = await draft();
-    await go(made.id, "launch");
-    const path = `/feature_flags/${made.feature_flag.id}/`;
+    const created = await draft();
+    await go(created.id, "launch");
+    const path = `/feature_flags/${created.feature_flag.id}/`;
     const refused = await patch(path, { deleted: true });
     expect(refused).toMatchObject({ status: 400, body: { attr: "deleted" } });
-    expect(refused.body.detail).toContain(made.name);
+    expect(refused.body.detail).toContain(created.name);
     const read = (await api(path)).body;
     const back = await patch(path, { ...read, original_flag: read, name: "renamed" });
-    expect(back).toMatchObject({ status: 200, body: { experiment_set: [made.id], name: "renamed" } });
-    await go(made.id, "end");
+    expect(back).toMatchObject({ status: 200, body: { experiment_set: [created.id], name: "renamed" } });
+    await go(created.id, "end");
     expect((await patch(path, { deleted: true })).status).toBe(200);
 
     const other = await draft();
@@ -172,11 +172,11 @@ describe("links of the flag", () => {
   });
 
   test("a deleted experiment leaves its flag, without the link", async () => {
-    const made = await draft();
-    expect((await patch(`/experiments/${made.id}/`, { deleted: true })).body.deleted).toBeTrue();
-    const { body } = await api(`/feature_flags/${made.feature_flag.id}/`);
+    const created = await draft();
+    expect((await patch(`/experiments/${created.id}/`, { deleted: true })).body.deleted).toBeTrue();
+    const { body } = await api(`/feature_flags/${created.feature_flag.id}/`);
     expect(body).toMatchObject({ deleted: false, experiment_set: [] });
-    expect((await api(`/experiments/${made.id}/`, { method: "DELETE" })).status).toBe(405);
+    expect((await api(`/experiments/${created.id}/`, { method: "DELETE" })).status).toBe(405);
   });
 
   test("an existing flag needs 2 to 20 variants", async () => {
@@ -221,57 +221,60 @@ describe("rights", () => {
   });
 
   test("reading and writing need their scopes", async () => {
-    const made = await draft();
+    const created = await draft();
     const reader = await key(["experiment:read"]);
-    expect((await api(`/experiments/${made.id}/`, { key: reader })).status).toBe(200);
-    expect((await patch(`/experiments/${made.id}/`, { name: "x" }, reader)).status).toBe(403);
+    expect((await api(`/experiments/${created.id}/`, { key: reader })).status).toBe(200);
+    expect((await patch(`/experiments/${created.id}/`, { name: "x" }, reader)).status).toBe(403);
     expect((await api("/experiments/", { key: await key(["feature_flag:read"]) })).status).toBe(403);
     expect((await api("/experiment_saved_metrics/", { key: reader })).status).toBe(403);
   });
 
   test("a protected flag needs approval, and nothing changes without it", async () => {
-    const made = await draft();
-    await patch(`/feature_flags/${made.feature_flag.id}/`, { tags: ["critical"] });
+    const created = await draft();
+    await patch(`/feature_flags/${created.feature_flag.id}/`, { tags: ["critical"] });
     await server.api("/api/projects/1/", { method: "PATCH", body: { approvals: "critical" } });
-    const refused = await go(made.id, "launch");
+    const refused = await go(created.id, "launch");
     expect(refused).toMatchObject({ status: 403, body: { code: "approval_required" } });
-    expect((await api(`/experiments/${made.id}/`)).body).toMatchObject({ status: "draft", start_date: null });
+    expect((await api(`/experiments/${created.id}/`)).body).toMatchObject({
+      status: "draft",
+      start_date: null,
+    });
     await server.api("/api/projects/1/", { method: "PATCH", body: { approvals: "off" } });
   });
 });
 
 test("the flag of an ended experiment may be deleted; then nothing changes it", async () => {
-  const made = await draft();
-  await go(made.id, "launch", "end");
-  expect((await patch(`/feature_flags/${made.feature_flag.id}/`, { deleted: true })).status).toBe(200);
-  const shipped = await go(made.id, "ship_variant");
+  const created = await draft();
+  await go(created.id, "launch", "end");
+  expect((await patch(`/feature_flags/${created.feature_flag.id}/`, { deleted: true })).status).toBe(200);
+  const shipped = await go(created.id, "ship_variant");
   expect(shipped).toMatchObject({ status: 400, body: { attr: "feature_flag" } });
-  await go(made.id, "reset");
-  expect(await go(made.id, "launch")).toMatchObject({ status: 400, body: { attr: "feature_flag" } });
+  await go(created.id, "reset");
+  expect(await go(created.id, "launch")).toMatchObject({ status: 400, body: { attr: "feature_flag" } });
 });
 
 test("variants of a launched experiment do not change through it", async () => {
-  const made = await draft();
+  const created = await draft();
   const variants = [
     { key: "control", rollout_percentage: 20 },
     { key: "test", rollout_percentage: 80 },
   ];
-  const changed = await patch(`/experiments/${made.id}/`, {
+  const changed = await patch(`/experiments/${created.id}/`, {
     parameters: { feature_flag_variants: variants },
   });
   expect(changed.body.feature_flag.filters.multivariate.variants).toEqual(variants);
-  await go(made.id, "launch");
-  const again = await patch(`/experiments/${made.id}/`, { parameters: changed.body.parameters });
+  await go(created.id, "launch");
+  const again = await patch(`/experiments/${created.id}/`, { parameters: changed.body.parameters });
   expect(again.status).toBe(200);
-  const refused = await patch(`/experiments/${made.id}/`, {
+  const refused = await patch(`/experiments/${created.id}/`, {
     parameters: { feature_flag_variants: [variants[0], { key: "new", rollout_percentage: 80 }] },
   });
   expect(refused).toMatchObject({ status: 400, body: { code: "experiment_running" } });
 });
 
 test("dates, versions and invalid metrics", async () => {
-  const made = await draft();
-  const path = `/experiments/${made.id}/`;
+  const created = await draft();
+  const path = `/experiments/${created.id}/`;
   expect((await patch(path, { end_date: "2026-01-01T00:00:00Z" })).status).toBe(400);
   const launched = (await patch(path, { start_date: "2026-01-01T00:00:00Z" })).body;
   expect(launched).toMatchObject({ status: "running", start_date: "2026-01-01T00:00:00.000000Z" });
@@ -327,15 +330,15 @@ test("holdouts are written into the flags of their experiments", async () => {
   expect(holdout.filters).toEqual([
     { properties: [], rollout_percentage: 5, variant: `holdout-${holdout.id}` },
   ]);
-  const made = await draft({ holdout_id: holdout.id });
-  const filters = async () => (await api(`/feature_flags/${made.feature_flag.id}/`)).body.filters;
+  const created = await draft({ holdout_id: holdout.id });
+  const filters = async () => (await api(`/feature_flags/${created.feature_flag.id}/`)).body.filters;
   expect((await filters()).holdout).toEqual({ id: holdout.id, exclusion_percentage: 5 });
   await patch(`/experiment_holdouts/${holdout.id}/`, {
     filters: [{ properties: [], rollout_percentage: 100 }],
   });
   expect((await filters()).holdout).toEqual({ id: holdout.id, exclusion_percentage: 100 });
-  await go(made.id, "launch");
-  expect(await patch(`/experiments/${made.id}/`, { holdout_id: null })).toMatchObject({
+  await go(created.id, "launch");
+  expect(await patch(`/experiments/${created.id}/`, { holdout_id: null })).toMatchObject({
     status: 400,
     body: { code: "experiment_running" },
   });
@@ -346,15 +349,15 @@ test("holdouts are written into the flags of their experiments", async () => {
 test("saved metrics", async () => {
   const query = { kind: "ExperimentMetric", metric_type: "mean", source: { kind: "EventsNode", event: "x" } };
   const { body: saved } = await post("/experiment_saved_metrics/", { name: "Orders", query });
-  const made = await draft({ saved_metrics_ids: [{ id: saved.id, metadata: { type: "secondary" } }] });
-  expect(made.saved_metrics).toMatchObject([
+  const created = await draft({ saved_metrics_ids: [{ id: saved.id, metadata: { type: "secondary" } }] });
+  expect(created.saved_metrics).toMatchObject([
     { id: saved.id, name: "Orders", metadata: { type: "secondary" } },
   ]);
-  await go(made.id, "launch");
-  const results = (await api(`/experiments/${made.id}/results/`)).body;
+  await go(created.id, "launch");
+  const results = (await api(`/experiments/${created.id}/results/`)).body;
   expect(results.metrics).toMatchObject([{ role: "secondary", name: "Orders", error: null }]);
   expect((await api(`/experiment_saved_metrics/${saved.id}/`, { method: "DELETE" })).status).toBe(204);
-  expect((await api(`/experiments/${made.id}/`)).body.saved_metrics).toEqual([]);
+  expect((await api(`/experiments/${created.id}/`)).body.saved_metrics).toEqual([]);
 });
 
 test("the running time", async () => {
@@ -397,18 +400,18 @@ test("lists: status, search, order, and what cannot be parsed", async () => {
 
 test("commands do the same in the data directory and on a server", async () => {
   const env = { FLAGKEEP_DATA_DIR: server.dataDir };
-  const made = JSON.parse(
+  const created = JSON.parse(
     (await flagkeep(["experiments", "create", "From the shell", "--json"], env)).stdout,
   );
-  expect(made.status).toBe("draft");
+  expect(created.status).toBe("draft");
   const launched = await flagkeep(["experiments", "launch", "From the shell"], env);
   expect(launched.stdout).toContain("launched; flag from-the-shell is on.");
-  const remote = ["--url", server.url, "--key", server.made.personal_api_key];
-  const results = await flagkeep(["experiments", "results", String(made.id), "--json", ...remote]);
+  const remote = ["--url", server.url, "--key", server.initialized.personal_api_key];
+  const results = await flagkeep(["experiments", "results", String(created.id), "--json", ...remote]);
   expect(JSON.parse(results.stdout)).toMatchObject({ status: "running", metrics: [] });
-  const local = await flagkeep(["experiments", "results", String(made.id)], env);
+  const local = await flagkeep(["experiments", "results", String(created.id)], env);
   expect(local.code).toBe(2);
   expect(local.stderr).toContain("--url");
-  const shipped = await flagkeep(["experiments", "ship", String(made.id), "nope", ...remote]);
+  const shipped = await flagkeep(["experiments", "ship", String(created.id), "nope", ...remote]);
   expect(shipped.stderr).toContain('has no variant "nope"');
 });

@@ -31,7 +31,7 @@ export function describeResults(test: typeof Test, start: () => Promise<StartedS
     const response = await fetch(`${server.url}/api/projects/1${path}`, {
       method: init.method ?? "GET",
       headers: {
-        Authorization: `Bearer ${server.made.personal_api_key}`,
+        Authorization: `Bearer ${server.initialized.personal_api_key}`,
         "Content-Type": "application/json",
       },
       body: init.body && JSON.stringify(init.body),

@@ -144,10 +144,10 @@ test("a metric of a running experiment", async () => {
     name: "Orders",
     series: [{ kind: "EventsNode", event: "order sent" }],
   };
-  const made = await api("/experiments/", { name: "Worse", feature_flag_key: "worse", metrics: [metric] });
+  const created = await api("/experiments/", { name: "Worse", feature_flag_key: "worse", metrics: [metric] });
   const condition = { threshold_type: "experiment_metric", metric_uuid: uuid, tolerance: 0.1, alpha: 0.05 };
-  await api(`/feature_flags/${made.feature_flag.id}/`, { rollback_conditions: [condition] }, "PATCH");
-  await api(`/experiments/${made.id}/launch/`, {});
+  await api(`/feature_flags/${created.feature_flag.id}/`, { rollback_conditions: [condition] }, "PATCH");
+  await api(`/experiments/${created.id}/launch/`, {});
   const seen = (variant: string, orders: number) =>
     Array.from({ length: 400 }, (_, index) => [
       {
@@ -158,8 +158,8 @@ test("a metric of a running experiment", async () => {
       ...(index < orders ? [{ event: "order sent", distinct_id: `worse-${variant}-${index}` }] : []),
     ]).flat();
   await server.batch([...seen("control", 300), ...seen("test", 60)]);
-  await rolledBack(made.feature_flag.id);
-  expect(await api(`/experiments/${made.id}/`)).toMatchObject({ status: "paused" });
+  await rolledBack(created.feature_flag.id);
+  expect(await api(`/experiments/${created.id}/`)).toMatchObject({ status: "paused" });
 }, 120_000);
 
 test("conditions of an earlier version have no effect until they are saved again", async () => {

@@ -37,11 +37,11 @@ function prepare(guardrail: object) {
     guardrail,
     series: [{ kind: "EventsNode", event: "order paid" }],
   };
-  const made = run(named("experiments.create"), context, { name: "Checkout", metrics: [metric] }) as {
+  const created = run(named("experiments.create"), context, { name: "Checkout", metrics: [metric] }) as {
     id: number;
     feature_flag: { id: number };
   };
-  run(named("experiments.launch"), context, { id: made.id });
+  run(named("experiments.launch"), context, { id: created.id });
   const monitor = new RollbackMonitor({
     ...server.deps,
     experiments: { experimentSums: async () => ({ sums: sums(), computedAt: 0, isCached: false }) },
@@ -52,9 +52,9 @@ function prepare(guardrail: object) {
       throw error;
     },
   });
-  const flag = () => findFlag(server.metadata.db, project.id, made.feature_flag.id)!;
+  const flag = () => findFlag(server.metadata.db, project.id, created.feature_flag.id)!;
   const switchOn = (now: Date) =>
-    run(updateOneFlag, { ...context, now }, { id: made.feature_flag.id, body: { active: true } });
+    run(updateOneFlag, { ...context, now }, { id: created.feature_flag.id, body: { active: true } });
   return { server, world, monitor, flag, switchOn };
 }
 

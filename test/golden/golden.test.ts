@@ -67,7 +67,7 @@ test("the tools of MCP", async () => {
     { jsonrpc: "2.0", id: 1, method: "tools/list", params: {} },
     {
       Accept: "application/json, text/event-stream",
-      Authorization: `Bearer ${server.made.personal_api_key}`,
+      Authorization: `Bearer ${server.initialized.personal_api_key}`,
     },
   );
   const { result } = (await answer.json()) as { result: { tools: object[] } };

@@ -149,15 +149,15 @@ describe("the contract's tables", () => {
     const ofIngestion = /export type WarningType =[\s\S]*?;[\s\S]*?;/.exec(
       await source("src/ingestion/outcome.ts"),
     )!;
-    const made = [...ofIngestion[0].matchAll(/\| "([a-z_]+)"/g)];
+    const created = [...ofIngestion[0].matchAll(/\| "([a-z_]+)"/g)];
     for (const file of new Glob("src/persons/identity/*.ts").scanSync(root)) {
-      made.push(
+      created.push(
         ...(await source(file)).matchAll(/(?:warningAbout\(event, |return | \? )"([a-z]+_[a-z_]+)"/g),
       );
     }
-    expect(made.length).toBeGreaterThan(16);
+    expect(created.length).toBeGreaterThan(16);
     const table = /## 17\. Warnings[\s\S]*?\n## /.exec(pages.ingestion!.text)![0];
-    expect(made.map(([, type]) => type).filter((type) => !table.includes(`\`${type}\``))).toEqual([]);
+    expect(created.map(([, type]) => type).filter((type) => !table.includes(`\`${type}\``))).toEqual([]);
   });
 
   test("of operators name every one that is tested, and no other", async () => {

@@ -45,7 +45,7 @@ const kinds: Record<string, Kind> = {
   management: {
     path: "/api/projects/1/feature_flags/",
     body: (_, x = "") => ({ key: `flag-${++names}`, name: x.slice(0, 10), filters: { groups: [], x } }),
-    headers: ({ made }) => ({ Authorization: `Bearer ${made.personal_api_key}` }),
+    headers: ({ initialized }) => ({ Authorization: `Bearer ${initialized.personal_api_key}` }),
     status: 201,
   },
 };
@@ -226,7 +226,7 @@ describe("an address that is none", () => {
 });
 
 test("answers of the management API are kept by no cache, unless they say how", async () => {
-  const headers = { Authorization: `Bearer ${server.made.personal_api_key}` };
+  const headers = { Authorization: `Bearer ${server.initialized.personal_api_key}` };
   const cachingOf = async (path: string, init: RequestInit = { headers }) =>
     (await fetch(server.url + path, init)).headers.get("cache-control");
   const paths = [
@@ -265,7 +265,7 @@ describe.each(Object.entries(kinds))("%s with its length said twice", (_, kind) 
 });
 
 test("parts of a path that are no text are the names of nothing", async () => {
-  const key = server.made.personal_api_key;
+  const key = server.initialized.personal_api_key;
   const paths = [
     ...[
       "/array/*/config",

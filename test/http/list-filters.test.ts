@@ -90,7 +90,7 @@ test("the executable rejects a value that cannot be parsed in every filter of it
   const document = (await (await answer("/api/schema/")).json()) as Parameters<typeof filtersOf>[0];
   const all = filtersOf(document).filter(({ path }) => path.startsWith("/api/projects/"));
   expect(all.length).toBeGreaterThan(filters.length / 2);
-  const project = String(started.made.project.id);
+  const project = String(started.initialized.project.id);
   const ignored: string[] = [];
   for (const { path, name } of all) {
     const at = path.replace("{project_id}", project).replaceAll(/\{\w+\}/g, "1");

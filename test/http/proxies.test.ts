@@ -124,7 +124,7 @@ for (const name of ["nginx", "caddy"] as const) {
     const api = (path: string, init: RequestInit = {}) =>
       get(path.startsWith("http") ? path : base + path, {
         ...init,
-        headers: { Authorization: `Bearer ${flagkeep.made.personal_api_key}`, ...init.headers },
+        headers: { Authorization: `Bearer ${flagkeep.initialized.personal_api_key}`, ...init.headers },
       });
 
     test("events and flags pass, packed and large ones too", async () => {
@@ -172,12 +172,12 @@ for (const name of ["nginx", "caddy"] as const) {
 
     test("links begin with the address and prefix that clients know, and lead back through the proxy", async () => {
       for (const key of ["a", "b"]) {
-        const made = await api("/api/projects/1/feature_flags/", {
+        const created = await api("/api/projects/1/feature_flags/", {
           method: "POST",
           body: JSON.stringify({ key: `${name}-${key}` }),
           headers: { "Content-Type": "application/json" },
         });
-        expect(made.status).toBe(201);
+        expect(created.status).toBe(201);
       }
       const page = (await (await api("/api/projects/1/feature_flags/?limit=1")).json()) as { next: string };
       expect(page.next).toStartWith(`${base}/api/projects/1/feature_flags/?`);
@@ -230,7 +230,7 @@ for (const name of ["nginx", "caddy"] as const) {
           const page = await context.newPage();
           await page.goto(`${base}/console/`);
           await page.getByRole("button", { name: "Use a personal key instead" }).click();
-          await page.getByLabel("Personal key").fill(flagkeep.made.personal_api_key);
+          await page.getByLabel("Personal key").fill(flagkeep.initialized.personal_api_key);
           await page.keyboard.press("Enter");
           await page.getByRole("heading", { level: 1, name: "Flags" }).waitFor();
           expect(page.url()).toStartWith(`${base}/console/flags`);

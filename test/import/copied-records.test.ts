@@ -10,7 +10,7 @@ import type { FieldRule } from "../../src/import/map/fields.ts";
 import { CaptureHandler } from "../../src/ingestion/event-intake.ts";
 import type { EntryJson } from "../../src/journal/entry.ts";
 import { nowMicros } from "../../src/lib/time.ts";
-import { madeUuid } from "../ingestion/support.ts";
+import { generatedUuid } from "../ingestion/support.ts";
 import { temporaryFolder } from "../support/server.ts";
 import { WildRecords } from "./wild-records.ts";
 
@@ -27,7 +27,7 @@ class StartedServer implements ImportClient {
     projects: { find: () => undefined, findByToken: () => undefined } as never,
     journal: { append: async (_, entries) => this.keep(entries) },
     nowMicros: () => receivedMicros,
-    makeUuid: () => madeUuid,
+    makeUuid: () => generatedUuid,
   });
 
   /** @param failAt fails instead of taking this batch. */

@@ -402,11 +402,11 @@ describe("wild records", () => {
           const reversed = { ...written, lines: written.lines.toReversed() };
           for (const each of source.isSnapshot ? [written] : [written, reversed]) {
             const again = await load(own, target, each, source.format);
-            const made = source.hasStates && each === reversed ? again.made : 0;
+            const created = source.hasStates && each === reversed ? again.made : 0;
             expect(again).toMatchObject({
               accepted: 0,
               duplicate: all,
-              made,
+              made: created,
               read: first.read,
               rejected: first.rejected,
               left_out: first.left_out,

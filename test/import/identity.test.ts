@@ -130,8 +130,8 @@ describe("a device belongs to its first user", () => {
       project.write("files/2.json", JSON.stringify(record(null, "u1", 3)));
       const summary = await project.file(join(project.folder, "files"));
       // Segment's `identify` is a link itself.
-      const made = name === "segment identify" ? 0 : 1;
-      expect(summary).toMatchObject({ made, rejected: 0, shared_devices: 1 });
+      const created = name === "segment identify" ? 0 : 1;
+      expect(summary).toMatchObject({ made: created, rejected: 0, shared_devices: 1 });
       expect(await project.persons()).toEqual([["d", "u2"], ["u1"]]);
       // A later import knows it as well.
       expect(await project.records([record("u1", "u3", 4)])).toMatchObject({ made: 0, shared_devices: 1 });

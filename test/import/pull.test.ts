@@ -42,7 +42,7 @@ test("everything comes over, also after a refusal in the middle and with a busy 
     },
   ]);
   const before = await source.eventsWhenStored(count + 2);
-  const flagsPath = `/api/projects/${source.made.project.id}`;
+  const flagsPath = `/api/projects/${source.initialized.project.id}`;
   const cohort = {
     name: "big",
     filters: {
@@ -52,11 +52,11 @@ test("everything comes over, also after a refusal in the middle and with a busy 
       },
     },
   };
-  const made = (await (
+  const created = (await (
     await source.api(`${flagsPath}/cohorts/`, { method: "POST", body: cohort })
   ).json()) as { id: number };
   const filters = {
-    groups: [{ properties: [{ key: "id", type: "cohort", value: made.id }], rollout_percentage: 50 }],
+    groups: [{ properties: [{ key: "id", type: "cohort", value: created.id }], rollout_percentage: 50 }],
   };
   const flag = { key: "beta", name: "Beta", filters, tags: [], evaluation_contexts: ["web"] };
   expect((await source.api(`${flagsPath}/feature_flags/`, { method: "POST", body: flag })).status).toBe(201);
@@ -86,7 +86,7 @@ test("everything comes over, also after a refusal in the middle and with a busy 
   const directory = await initializedDirectory();
   const { dataDir } = directory;
   const keyFile = join(folder, "key");
-  writeFileSync(keyFile, `${source.made.personal_api_key}\n`);
+  writeFileSync(keyFile, `${source.initialized.personal_api_key}\n`);
   const args = [
     "import",
     `http://127.0.0.1:${proxy.port}`,
@@ -284,10 +284,10 @@ test("into the data directory of the folder where it is called, as when nothing 
   await source.capture({ event: "e", distinct_id: "a" });
   await source.eventsWhenStored(1);
   const flag = { key: "beta", filters: { groups: [{ rollout_percentage: 100 }] } };
-  const path = `/api/projects/${source.made.project.id}/feature_flags/`;
+  const path = `/api/projects/${source.initialized.project.id}/feature_flags/`;
   expect((await source.api(path, { method: "POST", body: flag })).status).toBe(201);
   const { dataDir } = await initializedDirectory();
-  const env = { POSTHOG_PERSONAL_API_KEY: source.made.personal_api_key };
+  const env = { POSTHOG_PERSONAL_API_KEY: source.initialized.personal_api_key };
   const { code, stdout, stderr } = await flagkeep(["import", source.url, "--json"], env, dirname(dataDir));
   expect([code, stderr]).toEqual([0, ""]);
   expect(JSON.parse(stdout)).toMatchObject({ accepted: 2, flags: { created: 1 } });

@@ -9,13 +9,13 @@ import { detectFileType } from "../../src/import/read/file-type.ts";
 import type { JsonObject } from "../../src/lib/json.ts";
 import { executable, flagkeep, initializedDirectory, temporaryFolder } from "../support/server.ts";
 
-const made = initializedDirectory();
+const initialized = initializedDirectory();
 const folder = temporaryFolder();
 
 async function load(name: string, content: string, ...args: string[]) {
   const path = join(folder, name);
   writeFileSync(path, content);
-  const { dataDir } = await made;
+  const { dataDir } = await initialized;
   return { path, ...(await flagkeep(["import", path, "--data-dir", dataDir, ...args])) };
 }
 
@@ -48,7 +48,7 @@ describe("a file of no known format", () => {
   });
 
   test("in a folder does not keep the others from being loaded", async () => {
-    const { dataDir } = await made;
+    const { dataDir } = await initialized;
     const files = temporaryFolder();
     writeFileSync(join(files, "1.csv"), "user,action\nu,buy\n");
     writeFileSync(join(files, "2.ndjson"), '{"event":"e","distinct_id":"u","timestamp":"2024-01-01"}');
@@ -130,7 +130,7 @@ test("a table behind comments is read, with the right line numbers", async () =>
 }, 60_000);
 
 test("a lookup file alone says what it belongs with, also on standard input", async () => {
-  const { dataDir } = await made;
+  const { dataDir } = await initialized;
   const merges = '{"amplitude_id":1,"merged_amplitude_id":2,"merge_event_time":"2024-01-01"}';
   const sentence = "It belongs with Amplitude's export of events: put both in one folder.";
   expect(await load("merges.json", merges)).toMatchObject({

@@ -244,11 +244,11 @@ test("--map: other names, constants and fall-backs, inside of the properties as 
     [["timestamp=when.at", "properties.c=a.b"], { timestamp: "2024", properties: { n: 1, c: 3 } }],
     [["event=nothing"], { event: undefined }],
   ] as [string[], Record<string, unknown>][]) {
-    const made = withFields(
+    const created = withFields(
       record,
       rules.map((rule) => fieldRule(rule)!),
     );
-    for (const [field, value] of Object.entries(expected)) expect(made[field]).toEqual(value as never);
+    for (const [field, value] of Object.entries(expected)) expect(created[field]).toEqual(value as never);
   }
   const used = withFields(record, [fieldRule("distinct_id=user_id|anonymous_id")!]);
   expect(Object.keys(used)).not.toContain("anonymous_id");
@@ -272,8 +272,8 @@ test("names in capitals are those in lower case, if all are; --map accepts both"
     properties: { Plan: 1, plan: "pro" },
   });
   for (const rule of ["distinct_id=OWNER", "distinct_id=owner"]) {
-    const made = withFields({ EVENT: "e", OWNER: "u" }, [fieldRule(rule)!]);
-    expect(made).toEqual({ event: "e", distinct_id: "u" });
+    const created = withFields({ EVENT: "e", OWNER: "u" }, [fieldRule(rule)!]);
+    expect(created).toEqual({ event: "e", distinct_id: "u" });
   }
   const mixed = { EVENT: "e", distinct_id: "u" };
   expect(withFields(mixed, [])).toBe(mixed);
@@ -298,24 +298,24 @@ test("Amplitude: the address with its query, and empty objects that a table has 
 });
 
 test("uuids of older versions: a source's own; else always the same of its id; else of its line and content", () => {
-  const made = (sourceId: string | undefined, line: number, record: JsonObject, micros?: number) =>
+  const created = (sourceId: string | undefined, line: number, record: JsonObject, micros?: number) =>
     getLegacyId(sourceId, micros, line, record);
-  expect(made(uuid.toUpperCase(), 1, {})).toBe(uuid);
-  expect(made("i", 1, { a: 1 })).toBe(made("i", 2, { a: 2 }));
-  expect(made("i", 1, {})).not.toBe(made("j", 1, {}));
-  const ofContent = made(undefined, 1, { a: 1 });
-  expect(made(undefined, 1, { a: 1 })).toBe(ofContent);
-  expect(made(undefined, 2, { a: 1 })).not.toBe(ofContent);
-  expect(made(undefined, 1, { a: 2 })).not.toBe(ofContent);
+  expect(created(uuid.toUpperCase(), 1, {})).toBe(uuid);
+  expect(created("i", 1, { a: 1 })).toBe(created("i", 2, { a: 2 }));
+  expect(created("i", 1, {})).not.toBe(created("j", 1, {}));
+  const ofContent = created(undefined, 1, { a: 1 });
+  expect(created(undefined, 1, { a: 1 })).toBe(ofContent);
+  expect(created(undefined, 2, { a: 1 })).not.toBe(ofContent);
+  expect(created(undefined, 1, { a: 2 })).not.toBe(ofContent);
   const micros = Date.parse("2024-01-02T03:04:05.678Z") * 1_000;
-  expect(made("i", 1, {}, micros)).toBe(made("i", 1, {}, micros + 999));
+  expect(created("i", 1, {}, micros)).toBe(created("i", 1, {}, micros + 999));
   // Written down once: another way of making them would load everything again.
-  expect([made("i", 1, {}), made("i", 1, {}, micros), made("i", 1, {}, -1)]).toEqual([
+  expect([created("i", 1, {}), created("i", 1, {}, micros), created("i", 1, {}, -1)]).toEqual([
     "34d24a4f-c0a0-5757-8699-47f49f3e563c",
     "018cc820-db2e-7757-8699-47f49f3e563c",
     "34d24a4f-c0a0-5757-8699-47f49f3e563c",
   ]);
-  expect(made(undefined, 1, { a: 1 }, micros)).toBe("018cc820-db2e-7564-90f0-d8f30fd2266e");
+  expect(created(undefined, 1, { a: 1 }, micros)).toBe("018cc820-db2e-7564-90f0-d8f30fd2266e");
 });
 
 test("Snowplow: numbers are numbers with a header, without one, and in JSON", () => {

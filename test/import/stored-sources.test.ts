@@ -87,10 +87,10 @@ for (const [name, stored] of Object.entries(storedCases))
       const columns = "event, distinct_id, timestamp, properties, elements_chain";
       const found = await query(`SELECT ${columns} FROM events ORDER BY seq`);
       // Events that the source does not have: links, and groups of Amplitude.
-      const isMade = ({ event, properties }: JsonObject) =>
+      const isCreated = ({ event, properties }: JsonObject) =>
         (event === "$identify" && Object.keys(properties as JsonObject).join() === "$anon_distinct_id") ||
         (event === "$groupidentify" && name === "amplitude");
-      const events = found.filter((event: JsonObject) => !isMade(event));
+      const events = found.filter((event: JsonObject) => !isCreated(event));
       expect(events).toHaveLength(stored.events.length);
       for (const [at, expected] of stored.events.entries()) {
         const { properties, ...others } = same(events[at]) as JsonObject;

@@ -28,7 +28,7 @@ const getLines = (count: number, from = 0) =>
 async function send(path: string, body: string | Uint8Array | FormData = "", key?: string, more = {}) {
   const response = await fetch(`${server.url}${path}`, {
     method: "POST",
-    headers: { Authorization: `Bearer ${key ?? server.made.personal_api_key}`, ...more },
+    headers: { Authorization: `Bearer ${key ?? server.initialized.personal_api_key}`, ...more },
     body: body as never,
   });
   return { status: response.status, body: await response.json() };
@@ -193,7 +193,7 @@ test("refusals", async () => {
     ...["users", "create", "member@example.com", "--data-dir", server.dataDir, "--json"],
   ]);
   expect(added.code).toBe(0);
-  const made = await flagkeep([
+  const created = await flagkeep([
     ...[
       "keys",
       "create",
@@ -208,7 +208,7 @@ test("refusals", async () => {
       "--json",
     ],
   ]);
-  const { value } = JSON.parse(made.stdout);
+  const { value } = JSON.parse(created.stdout);
   expect((await send(imports, getLines(1), value)).status).toBe(403);
   expect((await server.api(imports, { key: value })).status).toBe(200);
   const [{ id }] = (await read(imports)).results;

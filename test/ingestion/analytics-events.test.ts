@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
-import { anyToken, JournalUnavailableError, madeUuid, noon, startCapture } from "./support.ts";
+import { anyToken, generatedUuid, JournalUnavailableError, noon, startCapture } from "./support.ts";
 
 const ofrepPath = "/i/v1/analytics/events";
 const uuid = (digit: number) => `01a1fb87-8ea9-71da-a728-780e77655af${digit}`;
@@ -24,7 +24,7 @@ const headers = {
 };
 
 test("every event has its own result", async () => {
-  const { journal, send } = startCapture({ makeUuid: () => madeUuid });
+  const { journal, send } = startCapture({ makeUuid: () => generatedUuid });
   const body = batch([
     event(1),
     event(2, { event: "survey sent", distinct_id: "x".repeat(201) }),
@@ -47,12 +47,12 @@ test("every event has its own result", async () => {
       [uuid(5)]: { result: "warning", details: "invalid_event_when_process_person_profile_is_false" },
       [uuid(6).toUpperCase()]: { result: "ok" },
       "no uuid": { result: "warning", details: "invalid_uuid" },
-      [madeUuid]: { result: "ok" },
+      [generatedUuid]: { result: "ok" },
     },
   });
   expect(journal.appends).toHaveLength(1);
   expect(journal.events.map((line) => line.uuid)).toEqual([
-    ...[uuid(1), uuid(2), uuid(5), uuid(6), madeUuid, madeUuid],
+    ...[uuid(1), uuid(2), uuid(5), uuid(6), generatedUuid, generatedUuid],
   ]);
 
   const { "posthog-request-id": _, ...anonymous } = headers;

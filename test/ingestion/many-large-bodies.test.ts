@@ -12,7 +12,7 @@ test("20 bodies of 600,000 events over 20 connections: 200 or 503 with Retry-Aft
   await using server = await ServerProcess.start();
   const event = '{"event":"a","distinct_id":"b"}';
   const all = Array(eventsPerBody).fill(event).join(",");
-  const body = Buffer.from(`{"api_key":"${server.made.project.api_key}","batch":[${all}]}`);
+  const body = Buffer.from(`{"api_key":"${server.initialized.project.api_key}","batch":[${all}]}`);
   let peakBytes = 0;
   const measure = setInterval(() => {
     const bytes = treeOf(server.process.pid).reduce((sum, pid) => sum + memoryOf(pid), 0);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { normalize } from "../../src/ingestion/normalize.ts";
 import type { CanonicalEvent } from "../../src/journal/entry.ts";
-import { facts, item, madeUuid, noon, normalizedText, stored, warningTypes } from "./support.ts";
+import { facts, generatedUuid, item, noon, normalizedText, stored, warningTypes } from "./support.ts";
 
 const uuidForm = "01a1fb87-8ea9-71da-a728-780e77655af4";
 const event = (more: Record<string, unknown> = {}) => ({ event: "e", distinct_id: "d", ...more });
@@ -21,7 +21,7 @@ test("an event becomes canonical", () => {
     kind: "event",
     event: {
       uuid: uuidForm,
-      hasMadeUuid: false,
+      hasGeneratedUuid: false,
       name: "bought",
       distinctId: "d",
       time: noon - 3_600_000_000,
@@ -132,8 +132,8 @@ describe("kept with a warning", () => {
   }
 
   test("an event with a uuid that is none gets one", () => {
-    const { uuid, hasMadeUuid } = stored(getOutcome(event({ uuid: "u" })));
-    expect({ uuid, hasMadeUuid }).toEqual({ uuid: madeUuid, hasMadeUuid: true });
+    const { uuid, hasGeneratedUuid } = stored(getOutcome(event({ uuid: "u" })));
+    expect({ uuid, hasGeneratedUuid }).toEqual({ uuid: generatedUuid, hasGeneratedUuid: true });
   });
 
   test("nothing is said of what is as it should be", () => {
@@ -252,9 +252,9 @@ test("halves of surrogate pairs become U+FFFD, wherever they are, and the event 
 });
 
 describe("uuids", () => {
-  const uuidOf = (uuid: unknown): Pick<CanonicalEvent, "uuid" | "hasMadeUuid"> => {
-    const { uuid: text, hasMadeUuid } = stored(getOutcome(event({ uuid })));
-    return { uuid: text, hasMadeUuid };
+  const uuidOf = (uuid: unknown): Pick<CanonicalEvent, "uuid" | "hasGeneratedUuid"> => {
+    const { uuid: text, hasGeneratedUuid } = stored(getOutcome(event({ uuid })));
+    return { uuid: text, hasGeneratedUuid };
   };
   for (const [name, given] of [
     ["canonical", uuidForm],
@@ -262,15 +262,15 @@ describe("uuids", () => {
     ["without hyphens", uuidForm.replaceAll("-", "")],
     ["upper case without hyphens", uuidForm.replaceAll("-", "").toUpperCase()],
   ] as const) {
-    test(name, () => expect(uuidOf(given)).toEqual({ uuid: uuidForm, hasMadeUuid: false }));
+    test(name, () => expect(uuidOf(given)).toEqual({ uuid: uuidForm, hasGeneratedUuid: false }));
   }
   for (const version of ["1", "4", "5", "7", "8", "f"]) {
     const uuid = `01a1fb87-8ea9-${version}1da-a728-780e77655af4`;
-    test(`version ${version}`, () => expect(uuidOf(uuid)).toEqual({ uuid, hasMadeUuid: false }));
+    test(`version ${version}`, () => expect(uuidOf(uuid)).toEqual({ uuid, hasGeneratedUuid: false }));
   }
   for (const absent of [undefined, null, ""]) {
     test(`made for ${JSON.stringify(absent)}`, () =>
-      expect(uuidOf(absent)).toEqual({ uuid: madeUuid, hasMadeUuid: true }));
+      expect(uuidOf(absent)).toEqual({ uuid: generatedUuid, hasGeneratedUuid: true }));
   }
 });
 

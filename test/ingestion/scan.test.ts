@@ -9,7 +9,7 @@ import {
   readRequest,
 } from "../../src/ingestion/request-entries.ts";
 import { scan } from "../../src/ingestion/scan/scanned-lines.ts";
-import { anyToken, madeUuid, noon } from "./support.ts";
+import { anyToken, generatedUuid, noon } from "./support.ts";
 import { WildBodies } from "./wild-bodies.ts";
 
 interface Circumstances {
@@ -113,9 +113,9 @@ describe("usual events are copied", () => {
   });
 
   test("but all of them where many are not", async () => {
-    const odd = event('{"$elements":[{"tag_name":"a"}]}', `,"uuid":"${madeUuid}"`);
+    const odd = event('{"$elements":[{"tag_name":"a"}]}', `,"uuid":"${generatedUuid}"`);
     const { copied } = await bothRoads(
-      getBatch(...Array.from({ length: 201 }, () => odd), event("{}", `,"uuid":"${madeUuid}"`)),
+      getBatch(...Array.from({ length: 201 }, () => odd), event("{}", `,"uuid":"${generatedUuid}"`)),
     );
     expect(copied).toBe(0);
   });
@@ -142,7 +142,7 @@ describe("usual events are copied", () => {
     for (let start = 0; start < times.length; start += 500) {
       const events = times
         .slice(start, start + 500)
-        .map((time) => event("{}", `,"timestamp":"${time}","uuid":"${madeUuid}"`));
+        .map((time) => event("{}", `,"timestamp":"${time}","uuid":"${generatedUuid}"`));
       const batch = getBatch(...events).toString();
       await bothRoads(Buffer.from(batch), late);
       await bothRoads(Buffer.from(batch.replace("{", '{"historical_migration":true,')), late);

@@ -20,7 +20,7 @@ export const quietToken = "phc_anonymizing";
 export const recordedToken = "phc_recordingprojecttoken";
 /** 2026-11-21T12:00:00Z */
 export const noon = Date.UTC(2026, 10, 21, 12) * 1_000;
-export const madeUuid = "00000000-0000-7000-8000-000000000000";
+export const generatedUuid = "00000000-0000-7000-8000-000000000000";
 
 export const anyEvent = { event: "e", distinct_id: "d" };
 /** A request with one event. */
@@ -121,7 +121,7 @@ export function facts(overrides: Partial<Parameters<typeof requestFacts>[0]> = {
     isHistorical: false,
     clientIp: undefined,
     anonymizeIps: false,
-    makeUuid: () => madeUuid,
+    makeUuid: () => generatedUuid,
     ...overrides,
   });
 }

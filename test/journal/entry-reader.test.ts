@@ -18,7 +18,7 @@ const utf8 = (text: string) => Buffer.from(text);
 
 const event = fc.record({
   uuid: fc.uuid(),
-  hasMadeUuid: fc.boolean(),
+  hasGeneratedUuid: fc.boolean(),
   name: text,
   distinctId: text,
   time: fc.oneof(fc.integer({ min: -1e15, max: 4e15 }), fc.constant(0)),
@@ -41,7 +41,7 @@ const written = (
 
 const usualParts = {
   uuid: "0190f0e2-7a11-7b5e-8d4a-5f0c1ab2c3d4",
-  hasMadeUuid: false,
+  hasGeneratedUuid: false,
   name: "seen",
   distinctId: "a",
   time: 1,
@@ -58,9 +58,9 @@ test("any event is read as it was written", () => {
       expect(refused).toEqual([]);
       expect(entries.map((entry) => `${writtenLine(entry as EventEntry)}\n`).join("")).toBe(lines);
       for (const [index, entry] of entries.entries()) {
-        const { name, distinctId, time, mode, elementsChain, uuid, hasMadeUuid } = events[index]!;
+        const { name, distinctId, time, mode, elementsChain, uuid, hasGeneratedUuid } = events[index]!;
         expect(entry).toMatchObject({ seq: index + 1, projectId: 7, event: name, distinctId, mode, uuid });
-        expect(entry).toMatchObject({ timeMicros: time, elementsChain, hasMadeUuid });
+        expect(entry).toMatchObject({ timeMicros: time, elementsChain, hasGeneratedUuid });
         expect(getProperties(entry as EventEntry)).toEqual(
           JSON.parse(JSON.stringify(events[index]!.properties)),
         );
@@ -145,7 +145,7 @@ test.each([
   const uuid = "0190f0e2-7a11-7b5e-8d4a-5f0c1ab2c3d4";
   const line = new EntryWriter(1, 2, false).event({
     uuid,
-    hasMadeUuid: false,
+    hasGeneratedUuid: false,
     name: "seen",
     distinctId: "a",
     time: 1,

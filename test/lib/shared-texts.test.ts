@@ -3,11 +3,11 @@ import { expect, test } from "bun:test";
 import { intern } from "../../src/lib/bounded-cache.ts";
 
 /** A text of its own each time. */
-const made = (value: unknown) => Buffer.from(JSON.stringify(value)).toString();
+const created = (value: unknown) => Buffer.from(JSON.stringify(value)).toString();
 
 test("the text that is given is the text that was asked for", () => {
   for (let round = 0; round < 3; round++)
-    for (let value = 0; value < 20_000; value++) expect(intern(made(value))).toBe(made(value));
+    for (let value = 0; value < 20_000; value++) expect(intern(created(value))).toBe(created(value));
   const long = "x".repeat(1_000);
   expect(intern(long)).toBe(long);
 });
@@ -18,10 +18,10 @@ test("equal texts take their room once, and what is not asked for any more is fo
     return heapStats().objectTypeCounts.string ?? 0;
   };
   const before = strings();
-  const kept = Array.from({ length: 100_000 }, (_, index) => intern(made(`value ${index % 10}`)));
+  const kept = Array.from({ length: 100_000 }, (_, index) => intern(created(`value ${index % 10}`)));
   expect(strings() - before).toBeLessThan(1_000);
   expect(kept).toHaveLength(100_000);
-  for (let value = 0; value < 100_000; value++) intern(made(`only ${value}`));
+  for (let value = 0; value < 100_000; value++) intern(created(`only ${value}`));
   // The texts and little else: as many as two generations have.
   expect(strings() - before).toBeLessThan(2 * 8_192 + 1_000);
 });

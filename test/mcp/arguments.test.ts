@@ -15,7 +15,7 @@ async function rpc(method: string, params: object) {
     { jsonrpc: "2.0", id: 1, method, params },
     {
       Accept: "application/json, text/event-stream",
-      Authorization: `Bearer ${server.made.personal_api_key}`,
+      Authorization: `Bearer ${server.initialized.personal_api_key}`,
     },
   );
   // biome-ignore lint/suspicious/noExplicitAny: answers of every shape.
@@ -147,7 +147,7 @@ describe("unknown arguments", () => {
 
 describe("what flags have", () => {
   test("tags and experience continuity are created, changed and listed by", async () => {
-    const made = await done("create_flag", {
+    const created = await done("create_flag", {
       key: "kept",
       tags: ["Payments", "beta"],
       ensure_experience_continuity: true,
@@ -155,7 +155,7 @@ describe("what flags have", () => {
       evaluation_contexts: ["beta"],
       rollout_percentage: 30,
     });
-    expect(made).toMatchObject({
+    expect(created).toMatchObject({
       tags: ["beta", "payments"],
       ensure_experience_continuity: true,
       evaluation_runtime: "server",
@@ -172,7 +172,7 @@ describe("what flags have", () => {
     expect(changed).toMatchObject({ tags: ["payments"], ensure_experience_continuity: false });
     expect((await done("list_flags", { tags: ["beta"] })).count).toBe(0);
     expect((await done("update_flag", { key: "kept", tags: [] })).tags).toEqual([]);
-    const activity = await server.api(`/api/projects/1/feature_flags/${made.id}/activity/`);
+    const activity = await server.api(`/api/projects/1/feature_flags/${created.id}/activity/`);
     expect(JSON.stringify(await activity.json())).toContain("as agreed");
   });
 
@@ -191,23 +191,23 @@ describe("what flags have", () => {
       payloads: {},
       aggregation_group_type_index: null,
     };
-    const made = await done("create_flag", { key: "sent-back", filters });
-    await done("update_flag", { key: "sent-back", filters: made.filters });
+    const created = await done("create_flag", { key: "sent-back", filters });
+    await done("update_flag", { key: "sent-back", filters: created.filters });
   });
 
   test("a flag is deleted, listed as deleted, and restored", async () => {
-    const made = await done("create_flag", { key: "comes-back", rollout_percentage: 20 });
-    expect(await done("delete_flag", { key: "comes-back" })).toMatchObject({ id: made.id, deleted: true });
+    const created = await done("create_flag", { key: "comes-back", rollout_percentage: 20 });
+    expect(await done("delete_flag", { key: "comes-back" })).toMatchObject({ id: created.id, deleted: true });
     expect((await done("list_flags", { search: "comes-back" })).count).toBe(0);
     const deleted = await done("list_flags", { deleted: true, search: "comes-back" });
-    expect(deleted.results).toMatchObject([{ id: made.id, key: "comes-back", deleted: true }]);
+    expect(deleted.results).toMatchObject([{ id: created.id, key: "comes-back", deleted: true }]);
     expect(await call("delete_flag", { key: "comes-back" })).toEqual({
       text: "Flag comes-back does not exist.",
       isError: true,
     });
     const restored = await done("restore_flag", { key: "comes-back" });
     expect(restored).toMatchObject({
-      id: made.id,
+      id: created.id,
       key: "comes-back",
       deleted: false,
       rollout_percentage: 20,
@@ -249,11 +249,11 @@ describe("what flags have", () => {
 });
 
 test("an experiment from its creation to its results, and a feature's stage", async () => {
-  const made = await done("create_experiment", { name: "By a model", project: 1 });
-  expect((await done("list_experiments", { search: "model" })).results).toMatchObject([{ id: made.id }]);
-  expect((await done("experiment_lifecycle", { id: made.id, action: "launch" })).status).toBe("running");
-  expect(Object.keys(await done("experiment_results", { id: made.id }))).toContain("sentence");
-  const again = await call("experiment_lifecycle", { id: made.id, action: "launch" });
+  const result = await done("create_experiment", { name: "By a model", project: 1 });
+  expect((await done("list_experiments", { search: "model" })).results).toMatchObject([{ id: result.id }]);
+  expect((await done("experiment_lifecycle", { id: result.id, action: "launch" })).status).toBe("running");
+  expect(Object.keys(await done("experiment_results", { id: result.id }))).toContain("sentence");
+  const again = await call("experiment_lifecycle", { id: result.id, action: "launch" });
   expect(again).toMatchObject({ isError: true });
   expect(again.text).toContain("invalid_transition");
   const plan = { metric_type: "proportion", baseline_value: 0.1, minimum_detectable_effect: 0.1 };

@@ -10,11 +10,11 @@ let server: ServerProcess;
 let readOnlyKey: string;
 beforeAll(async () => {
   server = await ServerProcess.start({ args: ["--mcp", "on"] });
-  const made = await flagkeep([
+  const created = await flagkeep([
     ...["keys", "create", "--scope", "feature_flag:read", "--label", "model", "--json"],
     ...["--data-dir", server.dataDir],
   ]);
-  readOnlyKey = (JSON.parse(made.stdout) as { value: string }).value;
+  readOnlyKey = (JSON.parse(created.stdout) as { value: string }).value;
   await server.capture({ event: "seen", distinct_id: "kim" });
   await server.eventsWhenStored(1);
 });
@@ -80,7 +80,7 @@ for (const [name, transport] of ways) {
 
     test("creates, lists, explains and changes flags, and queries events", async () => {
       const key = `mcp-${name}`;
-      await using(server.made.personal_api_key, async (call) => {
+      await using(server.initialized.personal_api_key, async (call) => {
         expect(await call("create_flag", { key, rollout_percentage: 0 })).toMatchObject({ isError: false });
         expect((await call("list_flags", { search: key })).text).toContain(`"key":"${key}"`);
         expect((await call("explain_flag", { key, distinct_id: "kim" })).text).toContain(
@@ -165,10 +165,10 @@ test("without a key: one sentence on the command line, 401 over HTTP; 404 unless
 
 test.each([
   ["an unknown key", () => "Bearer phx_wrong"],
-  ["a project's public key", () => `Bearer ${server.made.project.api_key}`],
-  ["a project's secret key", () => `Bearer ${server.made.project.secret_api_key}`],
-  ["no scheme", () => server.made.personal_api_key],
-  ["another scheme", () => `Basic ${server.made.personal_api_key}`],
+  ["a project's public key", () => `Bearer ${server.initialized.project.api_key}`],
+  ["a project's secret key", () => `Bearer ${server.initialized.project.secret_api_key}`],
+  ["no scheme", () => server.initialized.personal_api_key],
+  ["another scheme", () => `Basic ${server.initialized.personal_api_key}`],
   ["nothing after the scheme", () => "Bearer "],
   ["nothing", () => ""],
   ["a revoked key", async () => `Bearer ${await revokedKey()}`],
@@ -187,8 +187,8 @@ test.each([
 
 async function revokedKey(): Promise<string> {
   const path = "/api/personal_api_keys/";
-  const made = await server.api(path, { method: "POST", body: { label: "x", scopes: ["*"] } });
-  const { id, value } = (await made.json()) as { id: string; value: string };
+  const created = await server.api(path, { method: "POST", body: { label: "x", scopes: ["*"] } });
+  const { id, value } = (await created.json()) as { id: string; value: string };
   expect((await server.api(`${path}${id}/`, { method: "DELETE" })).status).toBe(204);
   return value;
 }
@@ -224,7 +224,7 @@ describe("a query ends when the program that asked", () => {
     "gives it up: %s",
     async (_, transport) => {
       const client = new Client({ name: "test", version: "1" });
-      await client.connect(transport(server.made.personal_api_key) as never);
+      await client.connect(transport(server.initialized.personal_api_key) as never);
       const before = await server.engineSeconds();
       const given = Array.from({ length: 4 }, () => {
         const abort = new AbortController();
@@ -276,7 +276,7 @@ async function callOverHttp(
     method: "POST",
     signal,
     headers: {
-      Authorization: `Bearer ${to.made.personal_api_key}`,
+      Authorization: `Bearer ${to.initialized.personal_api_key}`,
       "Content-Type": "application/json",
       Accept: "application/json, text/event-stream",
     },

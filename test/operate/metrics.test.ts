@@ -51,7 +51,7 @@ test("events, the engine and backups can be watched", async () => {
 
   const folder = mkdtempSync(join(tmpdir(), "flagkeep-metrics-"));
   const from = Date.now() / 1_000;
-  const made = await flagkeep([
+  const created = await flagkeep([
     "backup",
     "create",
     "--data-dir",
@@ -59,7 +59,7 @@ test("events, the engine and backups can be watched", async () => {
     "--backup-destination",
     folder,
   ]);
-  expect(made).toMatchObject({ code: 0 });
+  expect(created).toMatchObject({ code: 0 });
   const after = await figures(server);
   expect(after.get("flagkeep_backup_last_success_timestamp_seconds")).toBeGreaterThanOrEqual(from - 1);
   expect(after.get("flagkeep_backup_last_attempt_failed")).toBe(0);

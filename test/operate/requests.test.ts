@@ -176,7 +176,7 @@ test("links lead to where a trusted proxy says that clients reach the server", a
   }
   const response = await fetch(`${server.url}/api/projects/1/feature_flags/?limit=1`, {
     headers: {
-      authorization: `Bearer ${server.made.personal_api_key}`,
+      authorization: `Bearer ${server.initialized.personal_api_key}`,
       "x-forwarded-proto": "https",
       "x-forwarded-host": "flags.example.com",
       "x-forwarded-prefix": "/keep",

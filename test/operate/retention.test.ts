@@ -58,9 +58,9 @@ describe("rules", () => {
 
 describe("a clock that jumps ahead", () => {
   const folder = temporaryFolder();
-  const made: Retention[] = [];
+  const created: Retention[] = [];
   afterAll(() => {
-    for (const retention of made) retention.stop();
+    for (const retention of created) retention.stop();
     rmSync(folder, { recursive: true });
   });
   const day = 86_400_000;
@@ -83,7 +83,7 @@ describe("a clock that jumps ahead", () => {
       now: () => clock,
       elapsed: () => elapsed,
     });
-    made.push(retention);
+    created.push(retention);
     return retention;
   };
   /** Lets time pass, and the clock go on as it likes. @returns whether what is old went. */

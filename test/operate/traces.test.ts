@@ -73,7 +73,8 @@ test("requests, questions to the engine and loads have spans; keys and bodies ar
   ]);
   await until(() => spans.some(({ name }) => name.includes("/array/")), "the configuration's span is there");
   const all = JSON.stringify(spans);
-  for (const secret of [server.token, server.made.personal_api_key, "kim"]) expect(all).not.toContain(secret);
+  for (const secret of [server.token, server.initialized.personal_api_key, "kim"])
+    expect(all).not.toContain(secret);
 }, 60_000);
 
 test("a trace that the client brings goes on", async () => {

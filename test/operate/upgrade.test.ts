@@ -37,8 +37,8 @@ function unpacked(name: string): { dataDir: string; expected: Expected } {
 }
 
 async function isWhole(dataDir: string, { token, personal_api_key, flags }: Expected): Promise<void> {
-  const made = { project: { id: 1, api_key: token }, personal_api_key } as Initialized;
-  await using server = await ServerProcess.start({ directory: { dataDir, made } });
+  const initialized = { project: { id: 1, api_key: token }, personal_api_key } as Initialized;
+  await using server = await ServerProcess.start({ directory: { dataDir, initialized } });
   const stored = await server.eventsWhenStored(322);
   expect(new Set(stored.map(({ uuid }) => uuid)).size).toBe(322);
   expect(stored.filter(({ historical }) => historical)).toHaveLength(100);
@@ -133,20 +133,20 @@ test("two processes that bring a store up to date at once: each step is made by 
   try {
     // The other one comes between this one's look at what there is and its first step.
     const { query } = one;
-    let made: number[] | undefined;
+    let created: number[] | undefined;
     one.query = ((sql: string) => {
       const statement = query.call(one, sql);
-      if (made !== undefined) return statement;
+      if (created !== undefined) return statement;
       return {
         all: () => {
           const rows = statement.all();
-          made = migrate(other, "store", migrations);
+          created = migrate(other, "store", migrations);
           return rows;
         },
       };
     }) as typeof query;
     expect(migrate(one, "store", migrations)).toEqual([]);
-    expect(made).toEqual([1, 2]);
+    expect(created).toEqual([1, 2]);
   } finally {
     one.close();
     other.close();

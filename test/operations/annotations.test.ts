@@ -9,8 +9,11 @@ test("are created, listed, filtered, changed, deleted and restored", async () =>
   using server = new TestServer();
   const ask = async (method: string, rest = "", body?: object) =>
     await server.ask(method, path + rest, { body });
-  const made = await ask("POST", "", { content: " New checkout ", date_marker: "2026-02-20T10:00:00+02:00" });
-  expect(made).toMatchObject({
+  const created = await ask("POST", "", {
+    content: " New checkout ",
+    date_marker: "2026-02-20T10:00:00+02:00",
+  });
+  expect(created).toMatchObject({
     status: 201,
     body: {
       content: "New checkout",
@@ -22,7 +25,7 @@ test("are created, listed, filtered, changed, deleted and restored", async () =>
       created_by: { email: "ann@example.com" },
     },
   });
-  const { id } = made.body;
+  const { id } = created.body;
   const board = (await server.ask("POST", "/api/projects/1/dashboards/", { body: { name: "Orders" } })).body;
   const onBoard = (await ask("POST", "", { content: "Sale", scope: "dashboard", dashboard_id: board.id }))
     .body;
@@ -35,9 +38,9 @@ test("are created, listed, filtered, changed, deleted and restored", async () =>
   expect(await ids(`?dashboard_id=${board.id}`)).toEqual([onBoard.id, id]);
   expect(await ids("?dashboard_id=99")).toEqual([id]);
   expect(await ids("?date_from=2026-02-20T08:00:00Z&date_to=2026-03-01T12:00:00Z")).toEqual([id]);
-  expect((await server.ask("GET", `/api/environments/1/annotations/${id}/`)).body).toEqual(made.body);
+  expect((await server.ask("GET", `/api/environments/1/annotations/${id}/`)).body).toEqual(created.body);
   // A client sends back what it read.
-  expect((await ask("PATCH", `${id}/`, made.body)).body).toEqual(made.body);
+  expect((await ask("PATCH", `${id}/`, created.body)).body).toEqual(created.body);
   expect((await ask("PATCH", `${id}/`, { content: "Checkout, 50%" })).body.content).toBe("Checkout, 50%");
   expect((await ask("DELETE", `${id}/`)).status).toBe(204);
   expect(await ids()).toEqual([onBoard.id]);

@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => server[Symbol.asyncDispose]());
 
-const remote = () => ["--url", server.url, "--key", server.made.personal_api_key];
+const remote = () => ["--url", server.url, "--key", server.initialized.personal_api_key];
 const local = () => ["--data-dir", server.dataDir];
 
 async function json(args: string[], where: string[]): Promise<unknown> {
@@ -171,7 +171,7 @@ describe("flags", () => {
     const key = `long-${Bun.randomUUIDv7()}`;
     const filters = `{"groups":[{"properties":[{"key":"id","operator":"exact","value":[12345678901234567890],"type":"person"}],"rollout_percentage":10}]}`;
     const headers = {
-      Authorization: `Bearer ${server.made.personal_api_key}`,
+      Authorization: `Bearer ${server.initialized.personal_api_key}`,
       "Content-Type": "application/json",
     };
     const url = `${server.url}/api/projects/@current/feature_flags/`;
@@ -368,7 +368,7 @@ describe("servers", () => {
     flagkeep(["roles", "list", "--json", ...args], env);
 
   test("come from the environment, unless a data directory is named", async () => {
-    const env = { FLAGKEEP_URL: server.url, FLAGKEEP_API_KEY: server.made.personal_api_key };
+    const env = { FLAGKEEP_URL: server.url, FLAGKEEP_API_KEY: server.initialized.personal_api_key };
     expect(await list([], env)).toMatchObject({ code: 0, stderr: "" });
     const nowhere = { ...env, FLAGKEEP_URL: "http://127.0.0.1:9" };
     expect(await list(local(), nowhere)).toMatchObject({ code: 0, stderr: "" });

@@ -58,8 +58,8 @@ test("DELETE and `persons delete`: the person goes, its events stay, and that is
   expect(JSON.stringify(await log.json())).not.toContain("kim");
 
   const backup = join(folder, "backups");
-  const made = await flagkeep(["backup", "create", backup, "--data-dir", directory.dataDir, "--json"]);
-  const { file } = JSON.parse(made.stdout) as { file: string };
+  const created = await flagkeep(["backup", "create", backup, "--data-dir", directory.dataDir, "--json"]);
+  const { file } = JSON.parse(created.stdout) as { file: string };
   // Beside a running server, by distinct id; now a backup holds the person.
   const byCommand = await flagkeep(["persons", "delete", "ann", "--data-dir", directory.dataDir]);
   expect([byCommand.code, byCommand.stderr]).toEqual([0, ""]);

@@ -50,9 +50,9 @@ export function identityStoreConformance(
   describe(`${name} is an identity store`, () => {
     const opened = new Set<IdentityStoreUnderTest>();
     const start = async () => {
-      const made = await open();
-      opened.add(made);
-      return made;
+      const created = await open();
+      opened.add(created);
+      return created;
     };
     const again = async (one: IdentityStoreUnderTest) => {
       const reopened = await one.reopen();

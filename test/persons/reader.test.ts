@@ -113,9 +113,9 @@ describe("the list of persons", () => {
   test("is searched the same way in slices, between which others have their turn", async () => {
     using people = new TestPeople();
     const count = 12_000;
-    for (let made = 0; made < count; made += 6_000) {
+    for (let created = 0; created < count; created += 6_000) {
       people.apply(
-        ...Array.from({ length: 6_000 }, (_, index) => event({ distinctId: `id-${made + index}` })),
+        ...Array.from({ length: 6_000 }, (_, index) => event({ distinctId: `id-${created + index}` })),
       );
     }
     people.apply(

@@ -52,13 +52,13 @@ function toDisplayString({ members, set, setOnce, unset, library, partner }: Sen
   return written(own);
 }
 
-interface Made {
+interface Created {
   event: JournalEvent;
   text: string;
   ends: Sent["ends"];
 }
 
-function made(one: Sent, projectId: number): Made {
+function created(one: Sent, projectId: number): Created {
   const { partner, distinctId, minutes, historical, ends } = one;
   const name = partner === null ? "seen" : "$identify";
   const timeMicros = 1.7e15 + minutes * 60e6;
@@ -72,7 +72,7 @@ function made(one: Sent, projectId: number): Made {
 /** A lane's events in steps of portions. */
 function apply(
   people: TestPeople,
-  all: readonly Made[],
+  all: readonly Created[],
   read: (texts: string[]) => JournalEvent["properties"][],
 ) {
   const isHistorical = all[0]?.event.historical === true;
@@ -120,7 +120,7 @@ test("every row is the same", () => {
   fc.assert(
     fc.property(fc.array(sent, { minLength: 1, maxLength: 20 }), (all) => {
       projectId += 1;
-      const events = all.map((one) => made(one, projectId));
+      const events = all.map((one) => created(one, projectId));
       for (const isHistorical of [false, true]) {
         const lane = events.filter(({ event }) => event.historical === isHistorical);
         apply(scanned, lane, scan);

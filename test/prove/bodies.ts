@@ -228,7 +228,7 @@ await using server = await ServerProcess.start({ args: ["--log-level", "error"] 
 const targets = await documentedTargets();
 const slowTargets = targets.filter(({ path }) => slow.test(path));
 const quickTargets = targets.filter(({ path }) => !slow.test(path));
-const personalKey = server.made.personal_api_key;
+const personalKey = server.initialized.personal_api_key;
 let sent = 0;
 let wrong = 0;
 const statuses = new Map<number, number>();

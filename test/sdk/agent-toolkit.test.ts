@@ -37,7 +37,7 @@ beforeAll(async () => {
   await server.eventsWhenStored(2);
   const library = await import(join(packages, "node_modules/@posthog/agent-toolkit/dist/ai-sdk.mjs"));
   const toolkit = new library.PostHogAgentToolkit({
-    posthogPersonalApiKey: server.made.personal_api_key,
+    posthogPersonalApiKey: server.initialized.personal_api_key,
     posthogApiBaseUrl: server.url,
   });
   tools = await toolkit.getTools();
@@ -75,7 +75,7 @@ const trends = {
 describe("@posthog/agent-toolkit", () => {
   toolkitTest("organizations, projects, definitions", async () => {
     const [organization] = await use("organizations-get");
-    expect(organization.id).toBe(server.made.organization.id);
+    expect(organization.id).toBe(server.initialized.organization.id);
     await use("switch-organization", { orgId: organization.id });
     expect(await use("projects-get")).toMatchObject([{ id: 1 }]);
     await use("switch-project", { projectId: 1 });
@@ -112,11 +112,13 @@ describe("@posthog/agent-toolkit", () => {
       data: { name: "Agent's", description: "d", pinned: false, tags: [] },
     });
     for (const query of [sql, trends]) {
-      const made = await use("insight-create-from-query", { data: { name: "I", query, favorited: false } });
-      const insightId = String(made.id);
+      const created = await use("insight-create-from-query", {
+        data: { name: "I", query, favorited: false },
+      });
+      const insightId = String(created.id);
       await use("add-insight-to-dashboard", { data: { insightId, dashboardId: dashboard.id } });
-      expect(await use("insight-get", { insightId })).toMatchObject({ id: made.id, query });
-      expect(await use("insight-query", { insightId })).toMatchObject({ insight: { id: made.id } });
+      expect(await use("insight-get", { insightId })).toMatchObject({ id: created.id, query });
+      expect(await use("insight-query", { insightId })).toMatchObject({ insight: { id: created.id } });
       expect(await use("insight-update", { insightId, data: { name: "New" } })).toMatchObject({
         name: "New",
       });

@@ -126,7 +126,7 @@ describe("OpenFeature", () => {
 describe("changes, over a real connection", () => {
   test("are told within a second; an open stream does not hold up the end of the server", async () => {
     await using own = await ServerProcess.start();
-    const made = await createSdkFlags(own);
+    const created = await createSdkFlags(own);
     const answer = await own.post(
       "/ofrep/v1/evaluate/flags",
       { context: ann },
@@ -139,7 +139,7 @@ describe("changes, over a real connection", () => {
     const reader = stream.body!.getReader();
     const decoder = new TextDecoder();
     let text = decoder.decode((await reader.read()).value);
-    await changeFlag(own, made.never!, { active: false });
+    await changeFlag(own, created.never!, { active: false });
     const changedAt = performance.now();
     while (!text.includes("refetchEvaluation")) text += decoder.decode((await reader.read()).value);
     expect(performance.now() - changedAt).toBeLessThan(5_000);

@@ -26,7 +26,7 @@ beforeAll(async () => {
   server = await ServerProcess.start();
   await createSdkFlags(server);
   await createFlagsWithCohort(server);
-  const child = Bun.spawn([program, server.url, server.token, server.made.personal_api_key], {
+  const child = Bun.spawn([program, server.url, server.token, server.initialized.personal_api_key], {
     stdout: "pipe",
     stderr: "ignore",
   });

@@ -42,7 +42,7 @@ function client(options: Record<string, unknown> = {}) {
   return { posthog, errors, requests };
 }
 const local = () =>
-  client({ personalApiKey: server.made.personal_api_key, featureFlagsPollingInterval: 600_000 });
+  client({ personalApiKey: server.initialized.personal_api_key, featureFlagsPollingInterval: 600_000 });
 
 /** What the published formula says, without anything of ours but the hash. */
 function byFormula(key: string, id: string): boolean | string {
@@ -208,7 +208,7 @@ describe("locally", () => {
 
   test("the secret key of the project is as good as a personal one; a wrong key leaves remote answers", async () => {
     const { posthog: secret } = client({
-      personalApiKey: server.made.project.secret_api_key,
+      personalApiKey: server.initialized.project.secret_api_key,
       featureFlagsPollingInterval: 600_000,
     });
     expect(await secret.waitForLocalEvaluationReady()).toBe(true);

@@ -31,7 +31,7 @@ beforeAll(async () => {
   const child = Bun.spawn(
     [
       ...["python3", "-W", "ignore", join(import.meta.dir, "python/use_posthog.py")],
-      ...[server.url, server.token, server.made.personal_api_key],
+      ...[server.url, server.token, server.initialized.personal_api_key],
     ],
     { stdout: "pipe", stderr: "inherit", env: { ...process.env, PYTHONPATH: packages } },
   );

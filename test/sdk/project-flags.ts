@@ -85,7 +85,7 @@ export async function createOpenFeatureFlags(server: ServerProcess): Promise<Rec
  */
 export async function createFlagsWithCohort(server: ServerProcess): Promise<void> {
   const isPro = { key: "plan", type: "person", operator: "exact", value: ["pro"] };
-  const made = await post(server, "/api/projects/1/cohorts/", {
+  const created = await post(server, "/api/projects/1/cohorts/", {
     name: "pro people",
     filters: {
       properties: {
@@ -99,7 +99,7 @@ export async function createFlagsWithCohort(server: ServerProcess): Promise<void
   });
   const membership = (operator: string) => ({
     groups: [
-      { properties: [{ key: "id", type: "cohort", operator, value: made.id }], rollout_percentage: 100 },
+      { properties: [{ key: "id", type: "cohort", operator, value: created.id }], rollout_percentage: 100 },
     ],
   });
   await post(server, flagsTag, { key: "inside", filters: membership("in") });

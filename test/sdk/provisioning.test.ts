@@ -13,7 +13,7 @@ let server: ServerProcess;
 let organization: string;
 beforeAll(async () => {
   server = await ServerProcess.start();
-  organization = server.made.organization.id;
+  organization = server.initialized.organization.id;
 });
 afterAll(() => server[Symbol.asyncDispose]());
 
@@ -24,7 +24,7 @@ async function send(method: string, path: string, body?: object): Promise<{ stat
   const response = await fetch(server.url + path, {
     method,
     headers: {
-      Authorization: `Bearer ${server.made.personal_api_key}`,
+      Authorization: `Bearer ${server.initialized.personal_api_key}`,
       "Content-Type": "application/json",
       "User-Agent": "posthog/terraform-provider; version: test",
     },
@@ -384,11 +384,11 @@ describe("layouts", () => {
   test("place insights and texts, clear what is not declared, and leave the insights", async () => {
     const { id: dashboard } = await done("POST", dashboards.path, { name: "layout" });
     const path = `${dashboards.path}${dashboard}/`;
-    const made: Json[] = [];
+    const created: Json[] = [];
     for (const name of ["placed", "moved", "unmanaged"]) {
-      made.push(await done("POST", insights.path, { name, query: pageviews, dashboards: [dashboard] }));
+      created.push(await done("POST", insights.path, { name, query: pageviews, dashboards: [dashboard] }));
     }
-    const [placed, moved, unmanaged] = made.map(({ id }) => id as number);
+    const [placed, moved, unmanaged] = created.map(({ id }) => id as number);
     const read = async () => tilesOf(await done("GET", path));
     const tileOf = async (insight: number | undefined) =>
       (await read()).find((tile) => tile.insight?.id === insight)!;
@@ -470,19 +470,19 @@ describe("projects", () => {
       null,
     ]);
     const projects: Resource = { path: `/api/organizations/${organization}/projects/`, shape };
-    const made = await applied("POST", projects, undefined, { name: "tf" });
-    expect(made).toMatchObject({ timezone: "UTC", organization });
-    expect(made.api_token).toMatch(/^phc_/);
-    const changed = await applied("PATCH", projects, made.id, { name: "tf-2", timezone: "Europe/London" });
-    expect(changed.api_token).toBe(made.api_token);
+    const created = await applied("POST", projects, undefined, { name: "tf" });
+    expect(created).toMatchObject({ timezone: "UTC", organization });
+    expect(created.api_token).toMatch(/^phc_/);
+    const changed = await applied("PATCH", projects, created.id, { name: "tf-2", timezone: "Europe/London" });
+    expect(changed.api_token).toBe(created.api_token);
     const listed = (await done("GET", projects.path)).results as Json[];
-    expect(listed.map((project) => project.id)).toEqual([1, made.id]);
+    expect(listed.map((project) => project.id)).toEqual([1, created.id]);
     // Flags of the new project, by its id.
-    const flag = await done("POST", `/api/projects/${made.id}/feature_flags/`, { key: "in-it" });
+    const flag = await done("POST", `/api/projects/${created.id}/feature_flags/`, { key: "in-it" });
     expect(flag).toMatchObject({ key: "in-it" });
-    expect((await send("DELETE", `${projects.path}${made.id}/`)).status).toBe(204);
+    expect((await send("DELETE", `${projects.path}${created.id}/`)).status).toBe(204);
     for (const method of ["GET", "DELETE"]) {
-      expect((await send(method, `${projects.path}${made.id}/`)).status).toBe(404);
+      expect((await send(method, `${projects.path}${created.id}/`)).status).toBe(404);
     }
   });
 });

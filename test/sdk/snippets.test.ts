@@ -21,8 +21,8 @@ beforeAll(async () => {
   server = await ServerProcess.start();
   const filters = { groups: [{ properties: [], rollout_percentage: 100 }] };
   const body = { key: "new-checkout", filters };
-  const made = await server.api("/api/projects/1/feature_flags/", { method: "POST", body });
-  if (made.status !== 201) throw new Error(await made.text());
+  const created = await server.api("/api/projects/1/feature_flags/", { method: "POST", body });
+  if (created.status !== 201) throw new Error(await created.text());
 });
 afterAll(() => server?.[Symbol.asyncDispose]());
 

@@ -49,7 +49,7 @@ test("garbage behind the first page: flags are not ready after the first failed 
   await using server = await ServerProcess.start({ directory });
   const get = (of: string) =>
     fetch(`${server.url}/api/projects/1/${of}`, {
-      headers: { Authorization: `Bearer ${server.made.personal_api_key}` },
+      headers: { Authorization: `Bearer ${server.initialized.personal_api_key}` },
     });
   const role = await until(async () => {
     for (let n = 0; n < 300; n += 30) {

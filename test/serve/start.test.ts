@@ -195,7 +195,7 @@ test("a port that is taken: no data directory is made", async () => {
 
 test("the greeting with the project's key stays until the first event has come; show-key tells it later", async () => {
   const directory = await initializedDirectory();
-  const key = directory.made.project.api_key;
+  const key = directory.initialized.project.api_key;
   const greeting = ({ logs }: ServerProcess) =>
     logs.find(({ msg }) => msg === "no event received yet")?.project_api_key;
   for (let start = 0; start < 2; start++) {
@@ -210,7 +210,7 @@ test("the greeting with the project's key stays until the first event has come; 
   const shown = async (...args: string[]) =>
     (await flagkeep(["projects", "show-key", ...args, "--data-dir", third.dataDir])).stdout.trim();
   expect(await shown()).toBe(key);
-  expect(await shown("1", "--secret")).toBe(directory.made.project.secret_api_key);
+  expect(await shown("1", "--secret")).toBe(directory.initialized.project.secret_api_key);
 });
 
 test("variables that are no settings are named at the start", async () => {
@@ -266,8 +266,8 @@ describe("DuckDB's library", () => {
   )("a disk without room for it stays as free as it is, and one line says what is missing", async () => {
     using volume = Volume.mount("40m")!;
     const dataDir = join(volume.folder, "data");
-    const made = JSON.parse((await flagkeep(["init", "--data-dir", dataDir, "--json"])).stdout);
-    await using server = await ServerProcess.start({ directory: { dataDir, made } });
+    const initialized = JSON.parse((await flagkeep(["init", "--data-dir", dataDir, "--json"])).stdout);
+    await using server = await ServerProcess.start({ directory: { dataDir, initialized } });
     const status = async () =>
       JSON.parse((await flagkeep(["status", "--data-dir", dataDir, "--json"])).stdout) as Status;
     const trouble = (await until(
@@ -287,7 +287,7 @@ describe("DuckDB's library", () => {
     expect(readdirSync(folder)).toEqual(["libduckdb.so.2.tmp"]);
     expect(await volume.freeBytes()).toBeGreaterThan(32 * 1024 ** 2);
     const flag = { key: "beta", filters: { groups: [] } };
-    const path = `/api/projects/${made.project.id}/feature_flags/`;
+    const path = `/api/projects/${initialized.project.id}/feature_flags/`;
     expect((await server.api(path, { method: "POST", body: flag })).status).toBe(201);
   });
 

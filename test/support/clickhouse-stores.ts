@@ -54,21 +54,21 @@ export class ClickHouseStores implements AsyncDisposable {
     databases += 1;
     const database = `test_${databases}`;
     await server.run(`CREATE DATABASE ${database}`);
-    const made = ClickHouseStores.with(server, {
+    const created = ClickHouseStores.with(server, {
       folder: temporaryFolder(),
       database,
       people: stores.people,
     });
     for (const { lane, last, bytes } of stores.written) {
       const { entries } = decodeEntries(bytes, 0);
-      await made.loader.load(
+      await created.loader.load(
         lane,
         last,
         entries.filter((entry) => entry.kind === "event"),
       );
     }
-    await made.mirror.follow();
-    return made;
+    await created.mirror.follow();
+    return created;
   }
 
   private static with(

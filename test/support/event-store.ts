@@ -29,7 +29,7 @@ export interface TestEvent {
   time?: number;
   mode?: "full" | "propertyless";
   properties?: unknown;
-  madeUuid?: boolean;
+  generatedUuid?: boolean;
 }
 
 export class TestStores implements AsyncDisposable {
@@ -192,7 +192,7 @@ function line(seq: number, lane: Lane, event: TestEvent): string {
     received: time,
     historical: lane === "historical",
     mode: event.mode ?? "full",
-    made_uuid: event.madeUuid ?? false,
+    made_uuid: event.generatedUuid ?? false,
     elements_chain: null,
     properties: event.properties ?? {},
   })}\n`;

@@ -36,7 +36,7 @@ export class FrontLoad {
   ) {
     this.senders = Array.from({ length: senders + historical }, (_, index) =>
       this.send(
-        `sender-${fronts.made.project.api_key.length}-${index}-${Bun.randomUUIDv7()}`,
+        `sender-${fronts.initialized.project.api_key.length}-${index}-${Bun.randomUUIDv7()}`,
         index >= senders,
       ),
     );
@@ -90,7 +90,7 @@ export class FrontLoad {
   /** Tries one front after the other, as SDKs behind a balancer do. @returns whether one of them has taken it */
   private async deliver(sender: string, events: readonly LoadEvent[], historical: boolean): Promise<boolean> {
     const body = JSON.stringify({
-      api_key: this.fronts.made.project.api_key,
+      api_key: this.fronts.initialized.project.api_key,
       historical_migration: historical,
       batch: events.map(({ id, number, text }) => ({
         event: name,

@@ -22,7 +22,7 @@ const database = "flagkeep";
 /** What the fronts share, and those that run. */
 export class TestFronts implements AsyncDisposable {
   /** Keys for all of them; whole once the first one runs. */
-  readonly made = { project: { id: 1, api_key: "phc_severalFronts" } } as Initialized;
+  readonly initialized = { project: { id: 1, api_key: "phc_severalFronts" } } as Initialized;
   standby: TestPostgres | undefined;
   readonly running = new Map<number, ServerProcess>();
   private readonly folders = new Map<number, string>();
@@ -90,11 +90,11 @@ export class TestFronts implements AsyncDisposable {
     this.folders.set(number, dataDir);
     const front = await ServerProcess.start({
       onLog,
-      args: [...this.settings, "--project-api-key", this.made.project.api_key],
-      directory: { dataDir, made: this.made },
+      args: [...this.settings, "--project-api-key", this.initialized.project.api_key],
+      directory: { dataDir, initialized: this.initialized },
     });
     this.running.set(number, front);
-    if (this.made.personal_api_key === undefined) await this.makeKey(dataDir);
+    if (this.initialized.personal_api_key === undefined) await this.makeKey(dataDir);
     return front;
   }
 
@@ -179,11 +179,11 @@ export class TestFronts implements AsyncDisposable {
     const args = ["keys", "create", "--scope", "*", "--label", "tests", "--json", ...place];
     const { stdout, stderr, code } = await flagkeep(args);
     if (code !== 0) throw new Error(`flagkeep keys create failed: ${stderr}`);
-    this.made.personal_api_key = (JSON.parse(stdout) as { value: string }).value;
+    this.initialized.personal_api_key = (JSON.parse(stdout) as { value: string }).value;
     const project = (await (await this.fronts[0]!.api("/api/projects/1/")).json()) as {
       secret_api_token: string;
     };
-    this.made.project.secret_api_key = project.secret_api_token;
+    this.initialized.project.secret_api_key = project.secret_api_token;
   }
 }
 

@@ -185,8 +185,8 @@ export async function withFlags(...bodies: object[]) {
   const server = new TestServer();
   for (const body of bodies) {
     server.now = new Date(server.now.getTime() + 1_000);
-    const made = await server.ask("POST", flagsPath, { body });
-    if (made.status !== 201) throw new Error(`The flag was refused: ${JSON.stringify(made.body)}`);
+    const created = await server.ask("POST", flagsPath, { body });
+    if (created.status !== 201) throw new Error(`The flag was refused: ${JSON.stringify(created.body)}`);
   }
   return server;
 }

@@ -37,10 +37,10 @@ export class TestS3 implements AsyncDisposable {
       hostname: "127.0.0.1",
       port: 0,
       maxRequestBodySize: 1024 ** 3,
-      fetch: (request) => made.forward(request, port),
+      fetch: (request) => created.forward(request, port),
     });
-    const made = new TestS3(server, proxy, folder);
-    return made;
+    const created = new TestS3(server, proxy, folder);
+    return created;
   }
 
   get endpoint(): string {

@@ -52,11 +52,11 @@ export function temporaryFolder(): string {
 /** Makes a data directory that is set up, with its keys. */
 export async function initializedDirectory(
   args: readonly string[] = [],
-): Promise<{ dataDir: string; made: Initialized }> {
+): Promise<{ dataDir: string; initialized: Initialized }> {
   const dataDir = join(temporaryFolder(), "data");
   const { stdout, stderr, code } = await flagkeep(["init", "--data-dir", dataDir, "--json", ...args]);
   if (code !== 0) throw new Error(`flagkeep init failed: ${stderr}`);
-  return { dataDir, made: JSON.parse(stdout) as Initialized };
+  return { dataDir, initialized: JSON.parse(stdout) as Initialized };
 }
 
 /** Waits until the condition holds; throws after the deadline. */
@@ -77,7 +77,7 @@ export async function until<Value>(
 export class ServerProcess implements AsyncDisposable {
   private constructor(
     readonly dataDir: string,
-    readonly made: Initialized,
+    readonly initialized: Initialized,
     readonly url: string,
     readonly process: Subprocess<"ignore", "pipe", "inherit">,
     readonly logs: Record<string, unknown>[],
@@ -95,7 +95,7 @@ export class ServerProcess implements AsyncDisposable {
   static async start(
     options: {
       args?: readonly string[];
-      directory?: { dataDir: string; made: Initialized };
+      directory?: { dataDir: string; initialized: Initialized };
       /** Starts the executable through another command, such as `prlimit`. */
       through?: readonly string[];
       /** Is told each line of the log. */
@@ -138,7 +138,7 @@ export class ServerProcess implements AsyncDisposable {
     });
     return new ServerProcess(
       directory.dataDir,
-      directory.made,
+      directory.initialized,
       url,
       child,
       logs,
@@ -147,11 +147,11 @@ export class ServerProcess implements AsyncDisposable {
   }
 
   get directory() {
-    return { dataDir: this.dataDir, made: this.made };
+    return { dataDir: this.dataDir, initialized: this.initialized };
   }
 
   get token(): string {
-    return this.made.project.api_key;
+    return this.initialized.project.api_key;
   }
 
   /** A request with the owner's personal key. */
@@ -159,7 +159,7 @@ export class ServerProcess implements AsyncDisposable {
     return await fetch(path.startsWith("http") ? path : `${this.url}${path}`, {
       method: init.method,
       headers: {
-        Authorization: `Bearer ${init.key ?? this.made.personal_api_key}`,
+        Authorization: `Bearer ${init.key ?? this.initialized.personal_api_key}`,
         ...(init.body === undefined ? {} : { "Content-Type": "application/json" }),
       },
       body: init.body === undefined ? undefined : JSON.stringify(init.body),
@@ -186,7 +186,7 @@ export class ServerProcess implements AsyncDisposable {
   /** Every stored event of the first project, page by page, in order of arrival unless asked otherwise. */
   async events(query = "order=seq"): Promise<StoredEvent[]> {
     const all: StoredEvent[] = [];
-    let next: string | null = `/api/projects/${this.made.project.id}/events/?limit=10000&${query}`;
+    let next: string | null = `/api/projects/${this.initialized.project.id}/events/?limit=10000&${query}`;
     while (next !== null) {
       const response = await this.api(next);
       if (response.status === 503) {
@@ -218,7 +218,7 @@ export class ServerProcess implements AsyncDisposable {
   /** The rows of a statement over the first project, once the engine answers. */
   async query(query: string): Promise<Record<string, unknown>[]> {
     return await until(async () => {
-      const path = `/api/projects/${this.made.project.id}/query/`;
+      const path = `/api/projects/${this.initialized.project.id}/query/`;
       const response = await this.api(path, { method: "POST", body: { query } });
       if (response.status === 503) return undefined;
       if (response.status !== 200) throw new Error(`query: ${response.status} ${await response.text()}`);
@@ -228,7 +228,7 @@ export class ServerProcess implements AsyncDisposable {
 
   /** The same keys at another address. @param end ends everything behind it */
   at(url: string, end: () => Promise<void>): ServerProcess {
-    return new ServerProcess(this.dataDir, this.made, url, this.process, this.logs, false, end);
+    return new ServerProcess(this.dataDir, this.initialized, url, this.process, this.logs, false, end);
   }
 
   /** Process ids of the engine. */

@@ -26,7 +26,7 @@ export class Volume {
   /** @returns undefined where this machine lets us mount none. */
   static mount(size: string): Volume | undefined {
     if (installedProgram("mount") === undefined) return undefined;
-    const image = size.endsWith("g") ? madeImage(size) : undefined;
+    const image = size.endsWith("g") ? createImage(size) : undefined;
     const folder = temporaryFolder();
     const options =
       image === undefined ? ["-t", "tmpfs", "-o", `size=${size}`, "tmpfs"] : ["-o", "loop", image];
@@ -74,7 +74,7 @@ export class Volume {
 }
 
 /** An empty file system without a share for root, in a file of which most does not exist. */
-function madeImage(size: string): string {
+function createImage(size: string): string {
   const image = join(temporaryFolder(), "volume");
   writeFileSync(image, "");
   truncateSync(image, Number.parseInt(size, 10) * 1024 * MiB);

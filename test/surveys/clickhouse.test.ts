@@ -82,7 +82,7 @@ test("surveys have the same results, and exposed persons the same cohort", async
     { question_id: "why", answer: "=1+1" },
   ]);
   const file = await fetch(`${server.url}/api/projects/1/surveys/${id}/responses/`, {
-    headers: { Accept: "text/csv", Authorization: `Bearer ${server.made.personal_api_key}` },
+    headers: { Accept: "text/csv", Authorization: `Bearer ${server.initialized.personal_api_key}` },
   });
   const text = await file.text();
   expect(text.trim().split("\n")).toHaveLength(3);

@@ -89,7 +89,15 @@ test("counts, rates, distributions and the net promoter score", async () => {
   expect(why).toMatchObject({ answered: 1, distribution: [], mean: null, nps: null });
   expect((await api("/surveys/responses_count/")).body[survey.id]).toBe(2);
   expect((await api("/surveys/stats/")).body.stats["survey dismissed"].total_count).toBe(1);
-  const args = ["surveys", "results", "counted", "--url", server.url, "--key", server.made.personal_api_key];
+  const args = [
+    "surveys",
+    "results",
+    "counted",
+    "--url",
+    server.url,
+    "--key",
+    server.initialized.personal_api_key,
+  ];
   const printed = await flagkeep(args);
   expect(printed).toMatchObject({ stderr: "", code: 0 });
   expect(printed.stdout).toStartWith("counted: shown 4, dismissed 1, answered ");
@@ -109,7 +117,7 @@ test("responses need query:read for texts; a file runs no formulas", async () =>
   const own = all.find((one: { distinct_id: string }) => one.distinct_id === "ann");
   expect(own.answers.map(({ answer }: { answer: unknown }) => answer)).toEqual([10, "Secret plan", formula]);
   const file = await fetch(`${server.url}/api/projects/1/surveys/${survey.id}/responses/`, {
-    headers: { Accept: "text/csv", Authorization: `Bearer ${server.made.personal_api_key}` },
+    headers: { Accept: "text/csv", Authorization: `Bearer ${server.initialized.personal_api_key}` },
   });
   expect(file.headers.get("content-type")).toContain("text/csv");
   const csv = await file.text();
@@ -150,7 +158,7 @@ test("a page has at most 1,000 responses; a file has all of them", async () => {
   expect(page.results).toHaveLength(1_000);
   expect(page.next).toContain("offset=1000");
   const file = await fetch(`${server.url}/api/projects/1/surveys/${id}/responses/`, {
-    headers: { Accept: "text/csv", Authorization: `Bearer ${server.made.personal_api_key}` },
+    headers: { Accept: "text/csv", Authorization: `Bearer ${server.initialized.personal_api_key}` },
   });
   const lines = (await file.text()).trim().split("\n");
   expect(new Set(lines).size).toBe(count + 1);
@@ -185,7 +193,7 @@ test("a page of long answers is rejected with advice; the file has them in one r
   expect([status, body.detail]).toEqual([400, expect.stringContaining("Use a smaller `limit`")]);
   expect((await api(`/surveys/${id}/responses/?limit=100`)).body.results).toHaveLength(100);
   const file = await fetch(`${server.url}/api/projects/1/surveys/${id}/responses/`, {
-    headers: { Accept: "text/csv", Authorization: `Bearer ${server.made.personal_api_key}` },
+    headers: { Accept: "text/csv", Authorization: `Bearer ${server.initialized.personal_api_key}` },
   });
   const text = await file.text();
   expect(text.split("\n")).toHaveLength(count + 2);

@@ -162,12 +162,12 @@ export interface SessionDeps {
 
 export function sessionRoutes({ metadata, fronts: nodes }: SessionDeps): Route[] {
   const signIn = new SignIn(metadata, nodes);
-  const started = (call: Call, made: NewSession) =>
+  const started = (call: Call, created: NewSession) =>
     new RouteResponse(
       201,
-      { ...sessionBody(made, made.session.id, call.now), failed_sign_ins: made.failedBefore },
+      { ...sessionBody(created, created.session.id, call.now), failed_sign_ins: created.failedBefore },
       {
-        "Set-Cookie": setCookie(metadata, call.request, call.baseUrl, made.secret),
+        "Set-Cookie": setCookie(metadata, call.request, call.baseUrl, created.secret),
         "Cache-Control": "no-store",
       },
     );

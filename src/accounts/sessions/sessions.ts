@@ -85,7 +85,7 @@ export function insertSession(
   for (const { id } of own.slice(sessionsPerCredentialMax - 1))
     t.delete(session).where(eq(session.id, id)).run();
   const secret = newSecret();
-  const made = t
+  const created = t
     .insert(session)
     .values({
       id: Bun.randomUUIDv7(),
@@ -99,7 +99,7 @@ export function insertSession(
     })
     .returning()
     .get();
-  return { session: withoutHash(made), secret };
+  return { session: withoutHash(created), secret };
 }
 
 /**

@@ -176,12 +176,12 @@ export async function recoverEventStore(recovery: Recovery): Promise<Recovered> 
   const putAside = quarantineEventStore(dataDir);
   hooks.onStep("rebuilding the event store", { reason, from: base.name, put_aside: putAside });
   restoreSource(dataDir, base);
-  const made = await openEventDatabase(dataPaths.events, settings);
-  const loader = await EventLoader.open(made);
+  const created = await openEventDatabase(dataPaths.events, settings);
+  const loader = await EventLoader.open(created);
   const { gaps, replayed } = await catchUp(recovery, { loader, people, needed, files: base.files });
   if (base.folder !== undefined) rmSync(base.folder, { recursive: true, force: true });
   return {
-    database: made,
+    database: created,
     loader,
     people,
     base: base.name,

@@ -111,7 +111,7 @@ export class Step {
     const unloaded = entries.filter(
       (entry): entry is EventEntry => entry.kind === "event" && entry.seq > this.loaded,
     );
-    const known = await this.events.known(unloaded.filter((event) => !event.hasMadeUuid));
+    const known = await this.events.known(unloaded.filter((event) => !event.hasGeneratedUuid));
     const { fresh, duplicates, duplicateCount } = withoutDuplicates(entries, known, this.applied, this.seen);
     const refused: EventEntry[] = [];
     await this.persons.add({ items: [], duplicates });
@@ -190,7 +190,7 @@ function withoutDuplicates(
   let duplicateCount = 0;
   const counts = new Map<string, DuplicateCount>();
   for (const entry of entries) {
-    if (entry.kind === "event" && !entry.hasMadeUuid) {
+    if (entry.kind === "event" && !entry.hasGeneratedUuid) {
       if (known.has(entry.seq) || !seen.add(entry.projectId, entry.uuid)) {
         duplicateCount += 1;
         if (entry.seq > countedUpTo) countDuplicate(counts, entry);

@@ -77,7 +77,7 @@ export const clickhouse: SqlDialect = {
   orNull: (value) => `toNullable(${value})`,
   // At most 32 bits.
   hasLongRanges: false,
-  madeOnce: "AS",
+  asMaterialized: "AS",
   triple: (first, second, third) => `tuple(toInt64(${first}), toInt64(${second}), toInt64(${third}))`,
   ofTriple: (triple, index) => `tupleElement(${triple}, ${index})`,
   uuid: (value) => `toUUID(${value})`,

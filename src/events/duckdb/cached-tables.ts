@@ -18,10 +18,10 @@ export const cachedTableRules = {
 interface CachedTable {
   name: string;
   /** Resolves when it can be read. */
-  made: Promise<void>;
+  ready: Promise<void>;
   /** Queries that read it. */
   readers: number;
-  madeAt: number;
+  createdAt: number;
   /** It is not used by new queries, and dropped with its last reader. */
   isStale: boolean;
 }
@@ -61,7 +61,7 @@ export class CachedTables {
           table.readers += 1;
           read.push(table);
           try {
-            await (known === undefined ? table.made : untilStopped(table.made, stop));
+            await (known === undefined ? table.ready : untilStopped(table.ready, stop));
             return table.name;
           } catch (error) {
             stop?.throwIfAborted();
@@ -84,7 +84,8 @@ export class CachedTables {
 
   private usable(key: string): CachedTable | undefined {
     const table = this.tables.get(key);
-    const isUsable = table !== undefined && !table.isStale && this.now() - table.madeAt < this.rules.ageMaxMs;
+    const isUsable =
+      table !== undefined && !table.isStale && this.now() - table.createdAt < this.rules.ageMaxMs;
     return isUsable ? table : undefined;
   }
 
@@ -99,13 +100,13 @@ export class CachedTables {
     const table: CachedTable = {
       name,
       readers: 0,
-      madeAt: this.now(),
+      createdAt: this.now(),
       isStale: false,
-      made: this.make(connection, name, sql).then((isSmall) => {
+      ready: this.make(connection, name, sql).then((isSmall) => {
         if (!isSmall) table.isStale = true;
       }),
     };
-    table.made.catch(() => {
+    table.ready.catch(() => {
       table.isStale = true;
     });
     this.tables.set(key, table);
@@ -125,7 +126,7 @@ export class CachedTables {
     for (const [, table] of fresh.slice(0, Math.max(0, fresh.length - this.rules.tablesMax)))
       table.isStale = true;
     for (const [, table] of fresh) {
-      if (this.now() - table.madeAt >= this.rules.ageMaxMs) table.isStale = true;
+      if (this.now() - table.createdAt >= this.rules.ageMaxMs) table.isStale = true;
     }
     for (const [key, table] of all) {
       if (!table.isStale || table.readers > 0) continue;

@@ -129,10 +129,10 @@ async function getMemory(connection: DuckDBConnection): Promise<StoreMemory> {
 
 /** Creates the file under a temporary name, and renames it once it is usable: a crash leaves no partial file. */
 async function makeFile(path: string, settings: EventDatabaseOptions): Promise<void> {
-  const made = `${path}.new`;
+  const created = `${path}.new`;
   // Includes a stale log without a file: DuckDB would replay it.
-  for (const old of [made, `${made}.wal`, `${path}.wal`]) rmSync(old, { force: true });
-  const instance = await openInstance(made, settings);
+  for (const old of [created, `${created}.wal`, `${path}.wal`]) rmSync(old, { force: true });
+  const instance = await openInstance(created, settings);
   try {
     const connection = await instance.connect();
     await migrateEvents(connection).finally(() => connection.closeSync());
@@ -140,7 +140,7 @@ async function makeFile(path: string, settings: EventDatabaseOptions): Promise<v
     // Checkpoints the log.
     instance.closeSync();
   }
-  renameSync(made, path);
+  renameSync(created, path);
 }
 
 async function openInstance(path: string, settings: EventDatabaseOptions): Promise<DuckDBInstance> {

@@ -168,12 +168,12 @@ class ExperimentSql {
        )`;
     const active =
       isActivation === undefined
-        ? `exposed ${dialect.madeOnce} (SELECT who, f, v, k FROM first_exposure)`
-        : `exposed ${dialect.madeOnce} (
+        ? `exposed ${dialect.asMaterialized} (SELECT who, f, v, k FROM first_exposure)`
+        : `exposed ${dialect.asMaterialized} (
          SELECT x.who AS who, min(e.moment) AS f, any_value(x.v) AS v, any_value(x.k) AS k
          FROM first_exposure x JOIN found e ON e.who = x.who WHERE ${isActivation} AND e.moment >= x.f GROUP BY x.who
        )`;
-    return `found ${dialect.madeOnce} (
+    return `found ${dialect.asMaterialized} (
          SELECT ${columns.join(", ")} FROM events e ${join} WHERE ${within.join(" AND ")}
        ), ${first}, ${active}`;
   }
@@ -190,7 +190,7 @@ class ExperimentSql {
         ([name, sql]) => `${value(sql)} AS ${name}_${index}`,
       );
     });
-    return `, person ${dialect.madeOnce} (
+    return `, person ${dialect.asMaterialized} (
          SELECT x.who AS who, x.v AS v, x.k AS k, x.f AS f${aggregates.map((sql) => `, ${sql}`).join("")}
          FROM exposed x JOIN found e ON e.who = x.who GROUP BY x.who, x.v, x.k, x.f
        )${metrics.flatMap(({ ctes }) => ctes.map((cte) => `, ${cte}`)).join("")},

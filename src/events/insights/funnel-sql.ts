@@ -208,7 +208,7 @@ export const startsReached: Record<Order, (funnel: Funnel) => string> = {
 /** SQL for `way_0`, `way_1`, …: each start continues with the first event of the next step. */
 function waysThrough({ dialect, steps, windowMicros }: Funnel): string {
   return `
-     placed ${dialect.madeOnce} (
+     placed ${dialect.asMaterialized} (
        SELECT *, row_number() OVER (PARTITION BY who ORDER BY moment, lane, seq) AS place FROM found
      ),
      way_0 AS (SELECT who, bucket, moment AS began, moment, place, place AS start FROM placed WHERE is_0)

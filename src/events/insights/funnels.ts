@@ -157,7 +157,7 @@ async function stepRows(store: EventSql, funnel: Funnel, found: string): Promise
     );
   }
   const rows = await store.rows(
-    `WITH found ${dialect.madeOnce} (${found}), ${stepsReached[order](funnel)}, ${shownValues(funnel)}
+    `WITH found ${dialect.asMaterialized} (${found}), ${stepsReached[order](funnel)}, ${shownValues(funnel)}
      SELECT s.value AS value, r.step AS step, count(*)::DOUBLE AS persons, avg(r.took) / 1e6 AS average,
        ${dialect.quantile(0.5, "r.took")} / 1e6 AS median
      FROM reached r JOIN shown s ON s.who = r.who GROUP BY ALL ORDER BY ALL`,
@@ -172,7 +172,7 @@ async function computeTrends(
 ): Promise<JsonObject[]> {
   const { dialect, order, from, to, breakdown } = funnel;
   const rows = await store.rows(
-    `WITH found ${dialect.madeOnce} (${found}), ${startsReached[order](funnel)}, ${shownValues(funnel)},
+    `WITH found ${dialect.asMaterialized} (${found}), ${startsReached[order](funnel)}, ${shownValues(funnel)},
      best AS (SELECT who, bucket, max(step) AS step FROM starts GROUP BY ALL)
      SELECT s.value AS value, ${dialect.wallText("b.bucket")} AS at,
        (count(*) FILTER (WHERE b.step >= ${from}))::DOUBLE AS began,
@@ -215,7 +215,7 @@ async function computeTimes(
   // Rounded first: the ceiling of an integer cube root must not depend on the last bit.
   const count = bins ?? `least(${ownBinsMax}, ceil(round(cbrt(people), 6)))`;
   const rows = (await store.rows(
-    `WITH found ${dialect.madeOnce} (${found}), ${timesTaken[order](funnel)},
+    `WITH found ${dialect.asMaterialized} (${found}), ${timesTaken[order](funnel)},
      facts AS (
        SELECT count(*) AS people, floor(min(took) / 1e6) AS shortest, ceil(max(took) / 1e6) AS longest, avg(took) / 1e6 AS average
        FROM taken

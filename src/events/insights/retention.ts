@@ -47,7 +47,7 @@ export async function computeRetention(
   ];
   const periodIndex = `date_diff('${period}', ${first}, ${dialect.startOf(period, "local_time", range.weekStartDay)})`;
   const rows = await store.rows(
-    `WITH found ${dialect.madeOnce} (
+    `WITH found ${dialect.asMaterialized} (
        ${eventSource(dialect, request, isFirstTime ? undefined : range, {
          columns: [
            `coalesce((${target.join(" AND ")}), false) AS is_target`,

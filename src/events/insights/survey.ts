@@ -122,7 +122,7 @@ class SurveySql {
       `max(CASE WHEN ${kind} = 1 THEN moment END)::DOUBLE AS ${kind}_last`,
     ]);
     const rows = await this.store.rows(
-      `WITH found ${dialect.madeOnce} (
+      `WITH found ${dialect.asMaterialized} (
          SELECT ${survey} AS survey, ${dialect.who} AS who, ${this.moment} AS moment, ${this.submission} AS submission,
            ${isKind.join(", ")}
          FROM events e ${dialect.ownerOfEvent(this.request.projectId)}

@@ -224,7 +224,7 @@ function withRanks(
 ): { source: string; from: string; shown: string } {
   if (limit === undefined) return { source: `found AS (${found})`, from: "found f", shown: "1" };
   return {
-    source: `found ${dialect.madeOnce} (${found}), ${ranked(ranking === undefined ? "found" : `(${ranking}) AS all_found`, "count(*)")}`,
+    source: `found ${dialect.asMaterialized} (${found}), ${ranked(ranking === undefined ? "found" : `(${ranking}) AS all_found`, "count(*)")}`,
     from: `found f ${withLocation}`,
     shown: shownValue(dialect, limit),
   };
@@ -269,7 +269,7 @@ function amountsSql(
   const shown = `${shownValue(dialect, limit)} AS shown`;
   // Event counts are additive, so the events are read only once.
   if (output === countOfEvents && ranking === undefined) {
-    return `WITH counted ${dialect.madeOnce} (
+    return `WITH counted ${dialect.asMaterialized} (
        SELECT value, bucket, count(*) AS times FROM (${found}) AS found GROUP BY value, bucket
      ), ${ranked("counted", "sum(times)")}
      SELECT ${shown}, ${at}, sum(f.times)::DOUBLE AS amount

@@ -172,8 +172,8 @@ export function flagChangeRoutes(deps: FlagWriteDeps & CohortDeps): Route[] {
           payload: call.body.payload as JsonObject,
           scheduledAt: new Date(call.body.scheduled_at),
         };
-        const made = scheduleFlagChange(deps, flag, change, { userId: call.user.id, now: call.now });
-        return new RouteResponse(201, scheduledBody(made, new Map([[flag.id, flag.key]])));
+        const created = scheduleFlagChange(deps, flag, change, { userId: call.user.id, now: call.now });
+        return new RouteResponse(201, scheduledBody(created, new Map([[flag.id, flag.key]])));
       },
     }),
     projectRoute("GET", "/scheduled_changes/:id", "feature_flag:read", {
@@ -297,8 +297,8 @@ export function flagChangeRoutes(deps: FlagWriteDeps & CohortDeps): Route[] {
         const flag = editableFlag(deps, call, flagId!, "flag_id");
         if (activityId !== undefined) input.changes = revertedFields(deps, flag, activityId);
         assertPossible(deps, flag, input.changes, activityId === undefined ? "changes" : "activity_id");
-        const made = requestChange(deps, flagTarget(flag), input);
-        return new RouteResponse(201, requestBody(made, new Map([[flag.id, flag.key]])));
+        const created = requestChange(deps, flagTarget(flag), input);
+        return new RouteResponse(201, requestBody(created, new Map([[flag.id, flag.key]])));
       },
     }),
     projectRoute("POST", "/change_requests/:id/approve", "feature_flag:write", {

@@ -56,8 +56,8 @@ const sentences: Record<Exclude<ReasonCode, "condition_match">, string> = {
 };
 
 /** Reasons are reused: a response for a hundred flags contains a hundred, of a dozen kinds. */
-const made = new Map<ReasonCode, Reason[]>();
-const madeIndexMax = 100;
+const built = new Map<ReasonCode, Reason[]>();
+const cachedIndexMax = 100;
 
 /**
  * The reason of a computed flag; equal ones are usually the same object.
@@ -68,11 +68,11 @@ const madeIndexMax = 100;
 export function getReason(code: ReasonCode, conditionIndex: number | null, hasSkippedGroups = false): Reason {
   // Even indexes for those without skipped groups; null comes before index 0.
   const index = ((conditionIndex ?? -1) + 1) * 2 + (hasSkippedGroups ? 1 : 0);
-  if (index > madeIndexMax * 2) return makeReason(code, conditionIndex, hasSkippedGroups);
-  let known = made.get(code);
+  if (index > cachedIndexMax * 2) return makeReason(code, conditionIndex, hasSkippedGroups);
+  let known = built.get(code);
   if (known === undefined) {
     known = [];
-    made.set(code, known);
+    built.set(code, known);
   }
   known[index] ??= Object.freeze(makeReason(code, conditionIndex, hasSkippedGroups));
   return known[index];

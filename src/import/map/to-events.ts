@@ -17,7 +17,7 @@ export interface FinishedEvent {
   /** Why it has no time. */
   timeProblem: TimeProblem | undefined;
   /** Generated to link identities or for a group: the source has no such event. */
-  isMade: boolean;
+  isGenerated: boolean;
   /** It links these two, if the gate permits. */
   link?: {
     pair: Pair;
@@ -77,7 +77,7 @@ export function toEvents(
     const micros = toMicros(each, options);
     const { timestamp: _, ...event } = each.event;
     if (typeof micros !== "number")
-      return [{ uuid: noUuid, text: JSON.stringify(event), timeProblem: micros, isMade: false }];
+      return [{ uuid: noUuid, text: JSON.stringify(event), timeProblem: micros, isGenerated: false }];
     const { ordinalOf, hasHistory } = options;
     const [uuid = noUuid, ...former] = getEventIds(each, micros, ordinalOf, hasHistory);
     event.timestamp = isoFromMicros(micros);
@@ -87,21 +87,21 @@ export function toEvents(
       uuid,
       text: JSON.stringify({ ...event, uuid }),
       timeProblem: undefined,
-      isMade: false,
+      isGenerated: false,
       about: { distinctId: String(event.distinct_id), micros },
       ...(olds.length === 0 ? {} : { legacy: getLegacy(each, olds) }),
       ...(each.isLink ? { link: { pair: each.pair!, unlinked: unlinkedString(event, uuid) } } : {}),
     };
     const generated = getGenerated(each, uuid, olds[0], event.timestamp);
     if (generated.length === 0) return [own];
-    const made: FinishedEvent[] = [];
+    const created: FinishedEvent[] = [];
     const spares: Spare[] = [];
     for (const { news, make } of generated) {
       const claim = options.isNews(news);
       if (claim === undefined) spares.push({ news, make });
-      else made.push({ ...make(), claim: { news, release: claim.release } });
+      else created.push({ ...make(), claim: { news, release: claim.release } });
     }
-    return [...made, spares.length === 0 ? own : { ...own, spares }];
+    return [...created, spares.length === 0 ? own : { ...own, spares }];
   });
 }
 
@@ -172,7 +172,7 @@ function getLink(pair: Pair, timestamp: Json): { uuid: string; event: JsonObject
 /** A link that the gate has permitted, to be sent. */
 export function finishedLink(pair: Pair, timestamp: string): FinishedEvent {
   const { uuid, event } = getLink(pair, timestamp);
-  return { uuid, text: JSON.stringify({ ...event, uuid }), timeProblem: undefined, isMade: true };
+  return { uuid, text: JSON.stringify({ ...event, uuid }), timeProblem: undefined, isGenerated: true };
 }
 
 /** Sent before the event itself, so that it belongs to the person and to the group as they are then. */
@@ -186,7 +186,7 @@ function getGenerated(
     uuid: id,
     text: JSON.stringify({ ...event, uuid: id }),
     timeProblem: undefined,
-    isMade: true,
+    isGenerated: true,
     ...more,
   });
   const generated: Spare[] = [];

@@ -198,11 +198,11 @@ export class RecordCopier {
  * many.
  */
 export class RecordCopiers {
-  private readonly made = new Map<string, RecordCopier>();
+  private readonly copiers = new Map<string, RecordCopier>();
 
-  of(format: string, ...made: ConstructorParameters<typeof RecordCopier>): RecordCopier {
-    const copier = this.made.get(format) ?? new RecordCopier(...made);
-    this.made.set(format, copier);
+  of(format: string, ...options: ConstructorParameters<typeof RecordCopier>): RecordCopier {
+    const copier = this.copiers.get(format) ?? new RecordCopier(...options);
+    this.copiers.set(format, copier);
     return copier;
   }
 }

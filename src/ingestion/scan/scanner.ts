@@ -42,10 +42,10 @@ const capacityBytes = 1024 * 1024;
 
 /** The pieces of each request come first: see `begin`. */
 const variablePieces = 4;
-const { beforeName, beforeId, beforeTime, made, sent, noChain, beforeProperties } = eventFrame;
+const { beforeName, beforeId, beforeTime, generated, sent, noChain, beforeProperties } = eventFrame;
 const constantPieces = [
   ...[beforeName, beforeId, beforeTime],
-  ...["full", "propertyless"].flatMap((mode) => [mode + made, mode + sent]),
+  ...["full", "propertyless"].flatMap((mode) => [mode + generated, mode + sent]),
   ...[noChain, beforeProperties],
 ];
 

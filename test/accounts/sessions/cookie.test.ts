@@ -46,14 +46,14 @@ describe("a cookie counts only", () => {
     using server = new TestServer({ publicUrl: "https://flags.example.com" });
     const user = ownerToSetUp(server.metadata.db)!;
     const { token } = createSetupLink(server.metadata, user, null, server.now);
-    const made = await post(
+    const created = await post(
       server,
       "/api/session/setup/",
       { token, password: goodPassword },
       { ...consoleHeader, origin: "https://flags.example.com" },
     );
-    expect(made.headers.get("set-cookie")).toMatch(/^__Host-flagkeep-[0-9a-f]{6}=.*; Secure$/);
-    const cookie = cookieOf(made.headers);
+    expect(created.headers.get("set-cookie")).toMatch(/^__Host-flagkeep-[0-9a-f]{6}=.*; Secure$/);
+    const cookie = cookieOf(created.headers);
     expect((await server.ask("GET", flagsPath, as(cookie))).status).toBe(200);
     // Anybody on a neighboring name could set it without the prefix.
     expect((await server.ask("GET", flagsPath, as(cookie.replace("__Host-", "")))).status).toBe(401);

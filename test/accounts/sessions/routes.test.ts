@@ -140,9 +140,9 @@ describe("signing in", () => {
     const key = server.key(["feature_flag:read"], { projectIds: [1] });
     const wrong = await post(server, "/api/session/", { personal_api_key: "phx_wrong" });
     expect(wrong.status).toBe(401);
-    const made = await post(server, "/api/session/", { personal_api_key: key });
-    expect(made.body).toMatchObject({ is_from_key: true, scopes: ["feature_flag:read"] });
-    const cookie = cookieOf(made.headers);
+    const created = await post(server, "/api/session/", { personal_api_key: key });
+    expect(created.body).toMatchObject({ is_from_key: true, scopes: ["feature_flag:read"] });
+    const cookie = cookieOf(created.headers);
     const status = async (method: string, path: string) =>
       (await server.ask(method, path, as(cookie))).status;
     expect(await status("GET", flagsPath)).toBe(200);

@@ -15,18 +15,18 @@ test("serve prints a link until the first owner has chosen a password; users lin
     expect(printed).toStartWith(`${server.url}/console/setup#`);
     const browser = new Browser(server.url);
     // The link of `init` works as well as the one that was printed, and both die together.
-    expect((await browser.setUp(directory.made.console_url)).status).toBe(201);
+    expect((await browser.setUp(directory.initialized.console_url)).status).toBe(201);
     expect((await new Browser(server.url).setUp(printed)).status).toBe(401);
     expect((await browser.ask("GET", "/api/users/@me/")).status).toBe(200);
     const { stdout } = await flagkeep([
       ...["users", "link", "bob@example.com", "--level", "admin"],
       ...["--data-dir", directory.dataDir, "--json"],
     ]);
-    const made = JSON.parse(stdout);
-    expect(made).toMatchObject({ email: "bob@example.com", is_new: true });
-    expect(made.console_url).toStartWith(`${server.url}/console/setup#`);
+    const created = JSON.parse(stdout);
+    expect(created).toMatchObject({ email: "bob@example.com", is_new: true });
+    expect(created.console_url).toStartWith(`${server.url}/console/setup#`);
     const bob = new Browser(server.url);
-    expect((await bob.setUp(made.console_url)).status).toBe(201);
+    expect((await bob.setUp(created.console_url)).status).toBe(201);
     await flagkeep(["users", "deactivate", "bob@example.com", "--data-dir", directory.dataDir]);
     expect((await bob.ask("GET", "/api/users/@me/")).status).toBe(401);
     await server.stop();
@@ -53,8 +53,8 @@ test("two servers on one host keep their sessions apart", async () => {
   const jar = new Map<string, string>();
   const first = new Browser(one.url, jar);
   const second = new Browser(two.url, jar);
-  expect((await first.setUp(one.made.console_url)).status).toBe(201);
-  expect((await second.setUp(two.made.console_url)).status).toBe(201);
+  expect((await first.setUp(one.initialized.console_url)).status).toBe(201);
+  expect((await second.setUp(two.initialized.console_url)).status).toBe(201);
   expect(jar.size).toBe(2);
   for (const browser of [first, second, first]) {
     expect((await browser.ask("GET", "/api/users/@me/")).status).toBe(200);
@@ -69,7 +69,7 @@ test("two servers on one host keep their sessions apart", async () => {
 test("capture and flags never read the cookie", async () => {
   await using server = await ServerProcess.start();
   const browser = new Browser(server.url);
-  await browser.setUp(server.made.console_url);
+  await browser.setUp(server.initialized.console_url);
   for (const path of [
     "/capture/",
     "/batch/",
@@ -84,7 +84,7 @@ test("capture and flags never read the cookie", async () => {
 
 test("a flood of attempts does not stop captures", async () => {
   await using server = await ServerProcess.start();
-  await new Browser(server.url).setUp(server.made.console_url);
+  await new Browser(server.url).setUp(server.initialized.console_url);
   // Counted and not timed: other tests run beside this one, and would slow both down.
   let captured = 0;
   let capturedBeside = 0;

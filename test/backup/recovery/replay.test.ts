@@ -34,9 +34,9 @@ beforeAll(async () => {
   await stop(first);
 
   const second = await ServerProcess.start({ directory });
-  const made = await flagkeep(["projects", "create", "Later", "--data-dir", dataDir, "--json"]);
-  expect(made.code).toBe(0);
-  secondProject = JSON.parse(made.stdout) as typeof secondProject;
+  const result = await flagkeep(["projects", "create", "Later", "--data-dir", dataDir, "--json"]);
+  expect(result.code).toBe(0);
+  secondProject = JSON.parse(result.stdout) as typeof secondProject;
   await second.api("/api/projects/1/feature_flags/", { method: "POST", body: { key: "after-the-backup" } });
   const reply = await second.post("/batch/", {
     api_key: secondProject.api_key,
@@ -128,8 +128,8 @@ test("without the old flagkeep.sqlite no key opens events of a project that the 
   await using server = await restarted(copy);
   expect(await answersWhenLoaded(server)).toEqual(filled.answers);
   // A project that is made now has the same number, and not those events.
-  const made = await flagkeep(["projects", "create", "Other", "--data-dir", dataDir, "--json"]);
-  expect((JSON.parse(made.stdout) as { id: number }).id).toBe(secondProject.id);
+  const created = await flagkeep(["projects", "create", "Other", "--data-dir", dataDir, "--json"]);
+  expect((JSON.parse(created.stdout) as { id: number }).id).toBe(secondProject.id);
   const found = await server.api(`/api/projects/${secondProject.id}/events/`);
   expect(((await found.json()) as { results: unknown[] }).results).toEqual([]);
   remove(copy);

@@ -213,12 +213,19 @@ describe("a large step of history waits for more, which becomes part of it", () 
 test("as many events as the store likes best are loaded together, wherever that ends; everything once", async () => {
   await using stores = await TestStores.open();
   Object.assign(stores.loader, { eventsPerLoad: 5 });
-  const made = Array.from({ length: 23 }, (_, n) => ({
+  const created = Array.from({ length: 23 }, (_, n) => ({
     uuid: `00000000-0000-4000-8000-${String(n).padStart(12, "0")}`,
     properties: { $set: { [`p${n}`]: n } },
   }));
   const broken = { event: "broken" };
-  const events = [...made.slice(0, 12), made[1]!, broken, ...made.slice(10, 20), broken, ...made.slice(19)];
+  const events = [
+    ...created.slice(0, 12),
+    created[1]!,
+    broken,
+    ...created.slice(10, 20),
+    broken,
+    ...created.slice(19),
+  ];
   const segments = [];
   for (let at = 0; at < events.length; at += 8)
     segments.push(
@@ -229,7 +236,7 @@ test("as many events as the store likes best are loaded together, wherever that 
   const pipeline = stores.pipeline();
   pipeline.offer(segments);
   await pipeline.drain(30_000);
-  expect(await stored(stores)).toEqual(made.map(({ uuid }) => uuid));
+  expect(await stored(stores)).toEqual(created.map(({ uuid }) => uuid));
   expect(stores.applied.map(({ events }) => events)).toEqual([5, 5, 5, 5, 3]);
   expect(stores.applied.reduce((sum, { duplicates }) => sum + duplicates, 0)).toBe(4);
   const [person] = personsPage(stores.people, 1);
@@ -281,17 +288,17 @@ for (const failing of ["stage", "load"] as const) {
     let loads = 0;
     loader.load = (lane, last, events) =>
       load(lane, last, failing === "load" && loads++ === 0 ? [null as never] : events);
-    const made = Array.from({ length: 12 }, (_, n) => ({
+    const created = Array.from({ length: 12 }, (_, n) => ({
       uuid: `00000000-0000-4000-8000-${String(n).padStart(12, "0")}`,
       properties: { $set: { [`p${n}`]: n } },
     }));
     const pipeline = stores.pipeline({ portionBytes: 1, stepBytes: { held: 1, staged: 32e6 } });
     pipeline.offer([
-      await stores.segment("realtime", made.slice(0, failing === "stage" ? 2 : 5)),
-      await stores.segment("realtime", made.slice(failing === "stage" ? 2 : 5)),
+      await stores.segment("realtime", created.slice(0, failing === "stage" ? 2 : 5)),
+      await stores.segment("realtime", created.slice(failing === "stage" ? 2 : 5)),
     ]);
     await pipeline.drain(30_000);
-    expect(await stored(stores)).toEqual(made.map(({ uuid }) => uuid));
+    expect(await stored(stores)).toEqual(created.map(({ uuid }) => uuid));
     expect(stores.applied.map(({ events }) => events)).toEqual(failing === "stage" ? [2, 5, 5] : [5, 5, 2]);
     // The first attempt, none of the second, which has one segment, and those after it.
     expect(staged).toEqual(failing === "stage" ? [2, 3, 5, 5] : [5, 5, 2]);

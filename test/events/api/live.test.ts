@@ -47,7 +47,7 @@ test("what is captured shows at once, whoever asks for it, and with the engine d
   const stream = async (query = "") => {
     const aborter = new AbortController();
     const response = await fetch(`${server.url}/api/projects/1/events/stream/${query}`, {
-      headers: { Authorization: `Bearer ${server.made.personal_api_key}` },
+      headers: { Authorization: `Bearer ${server.initialized.personal_api_key}` },
       signal: aborter.signal,
     });
     expect(response.headers.get("content-type")).toBe("text/event-stream");
@@ -109,7 +109,7 @@ const entry = (n: number, projectId = 1) =>
     elementsChain: null,
     properties: "{}",
     mode: "full",
-    hasMadeUuid: true,
+    hasGeneratedUuid: true,
   } as never);
 const journal = { append: async () => 1 };
 
@@ -148,7 +148,7 @@ test("an event whose name is longer than a row is skipped, and holds nobody up",
       elementsChain: null,
       properties: "{}",
       mode: "full",
-      hasMadeUuid: true,
+      hasGeneratedUuid: true,
     } as never);
   for (const id of ["d".repeat(1_000_000), "\n".repeat(9_000_000)])
     await expectWithin(300, async () => void (await live.watching(journal).append("realtime", [long(id)])));

@@ -23,7 +23,7 @@ async function capture(server: ServerProcess, events: object[], historical = fal
 }
 
 async function listed(server: ServerProcess): Promise<{ event: string; distinct_id: string }[]> {
-  const answer = await server.api(`/api/projects/${server.made.project.id}/events/?limit=1000`);
+  const answer = await server.api(`/api/projects/${server.initialized.project.id}/events/?limit=1000`);
   return ((await answer.json()) as { results: { event: string; distinct_id: string }[] }).results;
 }
 
@@ -38,7 +38,7 @@ test("what is captured is listed, computed, exported and counted; SQL is refused
   await using server = await TestClickHouse.start();
   await server.run("CREATE DATABASE flagkeep");
   await using flagkeepServer = await ServerProcess.start({ args: ["--events-url", server.url("flagkeep")] });
-  const { id } = flagkeepServer.made.project;
+  const { id } = flagkeepServer.initialized.project;
   expect(await capture(flagkeepServer, named(5))).toBe(200);
   expect(await capture(flagkeepServer, named(5, 5), true)).toBe(200);
   await until(async () => (await listed(flagkeepServer)).length === 10, "all events are listed");
@@ -112,7 +112,7 @@ test("a server that lets nobody in any more is away as one that is gone: questio
   await using server = await TestClickHouse.start();
   await server.run("CREATE DATABASE flagkeep");
   await using flagkeep = await ServerProcess.start({ args: ["--events-url", server.url("flagkeep")] });
-  const { id } = flagkeep.made.project;
+  const { id } = flagkeep.initialized.project;
   expect(await capture(flagkeep, named(2))).toBe(200);
   await until(async () => (await listed(flagkeep)).length === 2, "the events are listed");
   await server.restart("another one");
@@ -141,7 +141,7 @@ test("a backup has everything but the events, up to the last one acknowledged, a
   await server.run("CREATE DATABASE flagkeep");
   const args = ["--events-url", server.url("flagkeep")];
   const directory = await initializedDirectory();
-  const { dataDir, made } = directory;
+  const { dataDir, initialized } = directory;
   const folder = temporaryFolder();
   const run = async (...command: string[]) => {
     const { stdout, stderr, code } = await flagkeep([...command, "--json"]);
@@ -177,7 +177,7 @@ test("a backup has everything but the events, up to the last one acknowledged, a
     const later = await run("backup", "create", folder, "--data-dir", dataDir);
     const restored = `${dataDir}-restored`;
     await run("backup", "restore", later.file, "--data-dir", restored);
-    await using again = await ServerProcess.start({ args, directory: { dataDir: restored, made } });
+    await using again = await ServerProcess.start({ args, directory: { dataDir: restored, initialized } });
     expect(await capture(again, [{ event: "after", distinct_id: "user 1" }])).toBe(200);
     await until(async () => (await listed(again))[0]?.event === "after", "it goes on");
     const events = (await listed(again)).map(({ event }) => event);
@@ -196,7 +196,7 @@ test("ClickHouse away: captures and flags go on, queries are refused with the re
   const args = ["--events-url", server.url("flagkeep")];
   await server.kill();
   await using flagkeepServer = await ServerProcess.start({ args, directory });
-  const { id } = directory.made.project;
+  const { id } = directory.initialized.project;
   expect(await capture(flagkeepServer, named(4))).toBe(200);
   const flags = await fetch(`${flagkeepServer.url}/flags/?v=2`, {
     method: "POST",

@@ -51,7 +51,7 @@ const getEvent = (seq: number) =>
     distinctId: "a",
     historical: false,
     mode: "full",
-    hasMadeUuid: false,
+    hasGeneratedUuid: false,
     elementsChain: null,
     propertiesText: Buffer.from("{}"),
     ...time,

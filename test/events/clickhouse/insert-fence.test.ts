@@ -32,7 +32,7 @@ function getEvents(count: number): StorableEvent[] {
     receivedMicros: timeMicros,
     historical: false,
     mode: "full",
-    hasMadeUuid: false,
+    hasGeneratedUuid: false,
     elementsChain: null,
     propertiesText: Buffer.from("{}"),
   })) as unknown as StorableEvent[];

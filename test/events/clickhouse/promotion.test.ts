@@ -53,7 +53,7 @@ test("what is asked for again and again gets a column, which is found again and 
     receivedMicros: seq,
     historical: false,
     mode: "full" as const,
-    hasMadeUuid: false,
+    hasGeneratedUuid: false,
     elementsChain: null,
     propertiesText: Buffer.from(JSON.stringify({ [name]: value })),
   });

@@ -75,9 +75,9 @@ test("a large table serves only the queries that wait for it", async () => {
 test("a failure is not cached, and deleted data makes tables stale", async () => {
   const { stores, tables, read, names } = await start();
   await expect(read("a", "SELECT error('no')")).rejects.toThrow("no");
-  const made = await read("a");
+  const created = await read("a");
   tables.clear();
-  expect(await read("a")).not.toBe(made);
+  expect(await read("a")).not.toBe(created);
   expect((await names()).length).toBe(1);
   await stores[Symbol.asyncDispose]();
 });

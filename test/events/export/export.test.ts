@@ -95,8 +95,8 @@ async function filled(): Promise<ServerProcess> {
     { key: "new", name: "A, b", filters, tags: ["one", "two"] },
     { key: "off", active: false },
   ]) {
-    const made = await server.api("/api/projects/1/feature_flags/", { method: "POST", body });
-    expect(made.status).toBe(201);
+    const created = await server.api("/api/projects/1/feature_flags/", { method: "POST", body });
+    expect(created.status).toBe(201);
   }
   return server;
 }

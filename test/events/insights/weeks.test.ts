@@ -176,7 +176,7 @@ describe("computed in the event store", () => {
 
 test("over HTTP: the project's day, the query's, saved insights and dashboards", async () => {
   await using server = await ServerProcess.start();
-  const path = `/api/projects/${server.made.project.id}/`;
+  const path = `/api/projects/${server.initialized.project.id}/`;
   await server.batch(
     events.map(({ event, distinctId, time }) => ({
       event,

@@ -27,7 +27,7 @@ async function download(
   return await fetch(`${server.url}${path}`, {
     method: "POST",
     headers: {
-      Authorization: `Bearer ${server.made.personal_api_key}`,
+      Authorization: `Bearer ${server.initialized.personal_api_key}`,
       "Content-Type": "application/json",
       Accept: accept,
     },
@@ -182,7 +182,7 @@ test("long JSON answers are packed for those who take it, short ones and others 
     const response = await fetch(`${server.url}${address}`, {
       ...init,
       headers: {
-        Authorization: `Bearer ${server.made.personal_api_key}`,
+        Authorization: `Bearer ${server.initialized.personal_api_key}`,
         "Accept-Encoding": encoding,
         "Content-Type": "application/json",
         ...(init.headers as Record<string, string>),

@@ -19,7 +19,7 @@ test("the API and the command answer the same, with and without a running server
     ],
     truncated: false,
   };
-  const path = `/api/projects/${server.made.project.id}/query/`;
+  const path = `/api/projects/${server.initialized.project.id}/query/`;
   for (const body of [{ query: sql }, { query: { query: sql } }]) {
     const response = await server.api(path, { method: "POST", body });
     expect(await response.json()).toEqual(expected);
@@ -27,10 +27,10 @@ test("the API and the command answer the same, with and without a running server
   }
   const limited = await server.api(path, { method: "POST", body: { query: sql, limit: 1 } });
   expect(await limited.json()).toMatchObject({ rows: [{ event: "a" }], truncated: true });
-  const { stdout: made } = await flagkeep([
+  const { stdout: created } = await flagkeep([
     ...["keys", "create", "--scope", "person:read", "--json", "--data-dir", server.dataDir],
   ]);
-  const key = JSON.parse(made).value as string;
+  const key = JSON.parse(created).value as string;
   expect((await server.api(path, { method: "POST", body: { query: sql }, key })).status).toBe(403);
   const refused = await server.api(path, { method: "POST", body: { query: "DROP TABLE events" } });
   expect(refused.status).toBe(400);
@@ -60,7 +60,7 @@ test("the API and the command answer the same, with and without a running server
 
 test("a query that takes too long is stopped", async () => {
   await using server = await ServerProcess.start({ args: ["--query-timeout", "500ms"] });
-  const path = `/api/projects/${server.made.project.id}/query/`;
+  const path = `/api/projects/${server.initialized.project.id}/query/`;
   await until(
     async () => (await server.api(path, { method: "POST", body: { query: "SELECT 1" } })).status === 200,
     "the engine answers",

@@ -134,7 +134,7 @@ describe("an insight", () => {
 
   test("of SQL has rows, columns and types, alone and on a dashboard", async () => {
     const { body: board } = await send("dashboards/", { name: "SQL" });
-    const { body: made } = await send("insights/", { name: "By event", query, dashboards: [board.id] });
+    const { body: created } = await send("insights/", { name: "By event", query, dashboards: [board.id] });
     const expected = {
       result: [
         ["a", 1],
@@ -149,19 +149,24 @@ describe("an insight", () => {
         ["times", "Int64"],
       ],
     };
-    expect((await send(`insights/${made.id}/`, undefined, "GET")).body).toMatchObject(expected);
+    expect((await send(`insights/${created.id}/`, undefined, "GET")).body).toMatchObject(expected);
     const { tiles } = (await send(`dashboards/${board.id}/`, undefined, "GET")).body;
     expect(tiles[0].insight).toMatchObject(expected);
-    const cached = await send(`insights/${made.id}/?refresh=force_cache`, undefined, "GET");
+    const cached = await send(`insights/${created.id}/?refresh=force_cache`, undefined, "GET");
     expect(cached.body).toMatchObject({ result: null, columns: null });
   });
 
   test("gives no key rows that it could not query", async () => {
-    const { body: made } = await send("insights/", { name: "Secret", query });
+    const { body: created } = await send("insights/", { name: "Secret", query });
     const { stdout } = await flagkeep([
       ...["keys", "create", "--scope", "insight:write", "--json", "--data-dir", server.dataDir],
     ]);
-    const { status, body } = await send(`insights/${made.id}/`, undefined, "GET", JSON.parse(stdout).value);
+    const { status, body } = await send(
+      `insights/${created.id}/`,
+      undefined,
+      "GET",
+      JSON.parse(stdout).value,
+    );
     expect([status, body.result, body.query_status.error_message]).toEqual([
       ...[200, null],
       expect.stringContaining("query:read"),
@@ -175,11 +180,11 @@ describe("an insight", () => {
       [1_500_000, false],
       [2_500_000, true],
     ] as const) {
-      const made = await roomy.api("/api/projects/1/insights/", {
+      const created = await roomy.api("/api/projects/1/insights/", {
         method: "POST",
         body: { name: "Large", query: statement(bytes) },
       });
-      const { id } = (await made.json()) as { id: number };
+      const { id } = (await created.json()) as { id: number };
       const body = (await (await roomy.api(`/api/projects/1/insights/${id}/`)).json()) as {
         result: unknown;
         query_status: { error_message: string } | null;
@@ -191,11 +196,11 @@ describe("an insight", () => {
   });
 
   test("whose statement fails says why", async () => {
-    const { body: made } = await send("insights/", {
+    const { body: created } = await send("insights/", {
       name: "Broken",
       query: hogql("SELECT nothing FROM events"),
     });
-    const { status, body } = await send(`insights/${made.id}/`, undefined, "GET");
+    const { status, body } = await send(`insights/${created.id}/`, undefined, "GET");
     expect([status, body.result, body.query_status.error]).toEqual([200, null, true]);
   });
 });

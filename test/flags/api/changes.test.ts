@@ -66,11 +66,11 @@ describe("a scheduled change", () => {
     const { server, flag } = it;
     const at = (minutes: number) => it.later(minutes).toISOString();
     const off = { operation: "update_status", value: false };
-    const { body: made } = await server.ask("POST", scheduled, {
+    const { body: created } = await server.ask("POST", scheduled, {
       body: { record_id: flag.id, payload: off, scheduled_at: at(10) },
     });
-    const path = `${scheduled}${made.id}/`;
-    expect((await server.ask("GET", path)).body).toEqual(made);
+    const path = `${scheduled}${created.id}/`;
+    expect((await server.ask("GET", path)).body).toEqual(created);
     const change = async (body: object, key?: string) => await server.ask("PATCH", path, { body, key });
     expect((await change({ scheduled_at: at(20) })).body).toMatchObject({ payload: off, record_id: flag.id });
     expect(it.run(15)).toBe(0);

@@ -11,7 +11,7 @@ import { ServerProcess, until } from "../../support/server.ts";
 import simple from "../testdata/rollout-45-percent.json";
 import multivariate from "../testdata/rollout-55-percent-five-variants.json";
 
-const madeFlags = "/api/projects/1/feature_flags/";
+const flagsPath = "/api/projects/1/feature_flags/";
 
 let server: ServerProcess;
 beforeAll(async () => {
@@ -20,13 +20,13 @@ beforeAll(async () => {
 afterAll(() => server[Symbol.asyncDispose]());
 
 async function create(key: string, filters: object, more: object = {}): Promise<number> {
-  const response = await server.api(madeFlags, { method: "POST", body: { key, filters, ...more } });
+  const response = await server.api(flagsPath, { method: "POST", body: { key, filters, ...more } });
   const body = (await response.json()) as { id: number };
   if (response.status !== 201) throw new Error(JSON.stringify(body));
   return body.id;
 }
 async function change(id: number, body: object): Promise<void> {
-  const response = await server.api(`${madeFlags}${id}/`, { method: "PATCH", body });
+  const response = await server.api(`${flagsPath}${id}/`, { method: "PATCH", body });
   expect(response.status).toBe(200);
 }
 interface FlagValue {
@@ -265,7 +265,7 @@ test("flags are answered while the engine is down, and what had to be stored is 
       flags: Record<string, FlagValue>;
     };
   };
-  await own.api(madeFlags, {
+  await own.api(flagsPath, {
     method: "POST",
     body: {
       key: "steady",

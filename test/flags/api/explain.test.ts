@@ -77,7 +77,7 @@ beforeAll(() => {
 });
 afterAll(() => server[Symbol.dispose]());
 
-async function ask(path: string, key: string = server.made.personal_api_key) {
+async function ask(path: string, key: string = server.initialized.personal_api_key) {
   const response = await app.handle(
     new Request(`http://localhost/api/projects/1/feature_flags/${path}`, {
       headers: { authorization: `Bearer ${key}` },

@@ -91,8 +91,8 @@ test("maps and ids that other products keep in a flag are kept", async () => {
   const kept = { surveys: { a: { id: 1 } }, features: { b: [2] }, experiment_set: [5, 3] };
   expect((await it.patch(kept)).body).toMatchObject(kept);
   expect((await it.server.ask("GET", firstFlagPath)).body).toMatchObject(kept);
-  const made = await it.server.ask("POST", flagsPath, { body: { key: "kept", ...kept } });
-  expect(made.body).toMatchObject(kept);
+  const created = await it.server.ask("POST", flagsPath, { body: { key: "kept", ...kept } });
+  expect(created.body).toMatchObject(kept);
   expect((await it.patch({ surveys: null, features: null, experiment_set: null })).body).toMatchObject({
     surveys: {},
     features: {},
@@ -114,24 +114,24 @@ test("flags by the cohort they look at", async () => {
     type: "OR",
     values: [{ key: "plan", type: "person", value: "pro", operator: "exact" }],
   };
-  const made = await it.server.ask("POST", "/api/projects/1/cohorts/", {
+  const created = await it.server.ask("POST", "/api/projects/1/cohorts/", {
     body: { name: "Pro", filters: { properties: conditions } },
   });
-  const about = { groups: [{ properties: [{ key: "id", type: "cohort", value: made.body.id }] }] };
+  const about = { groups: [{ properties: [{ key: "id", type: "cohort", value: created.body.id }] }] };
   await it.server.ask("POST", flagsPath, { body: { key: "pro-only", name: "P", filters: about } });
   const byCohort = async () => (await it.server.ask("GET", `${flagsPath}by_cohort/`)).body;
   expect(await byCohort()).toEqual({
-    [made.body.id]: { count: 1, flags: [{ id: 2, key: "pro-only", name: "P" }], critical_flags: [] },
+    [created.body.id]: { count: 1, flags: [{ id: 2, key: "pro-only", name: "P" }], critical_flags: [] },
   });
   const needs = { key: "2", type: "flag", operator: "flag_evaluates_to", value: true };
   const careful = { key: "careful", tags: ["critical"], filters: { groups: [{ properties: [needs] }] } };
   const { id: carefulId } = (await it.server.ask("POST", flagsPath, { body: careful })).body;
-  expect((await byCohort())[made.body.id]).toMatchObject({ count: 1, critical_flags: ["careful"] });
+  expect((await byCohort())[created.body.id]).toMatchObject({ count: 1, critical_flags: ["careful"] });
   await it.server.ask("PATCH", `${flagsPath}${carefulId}/`, { body: { deleted: true } });
   for (let number = 0; number < 101; number++) {
     await it.server.ask("POST", flagsPath, { body: { key: `pro-${number}`, filters: about } });
   }
-  const { count, flags } = (await byCohort())[made.body.id];
+  const { count, flags } = (await byCohort())[created.body.id];
   expect([count, flags.length]).toEqual([102, 100]);
   for (let id = 4; id < 105; id++)
     await it.server.ask("PATCH", `${flagsPath}${id}/`, { body: { deleted: true } });

@@ -89,23 +89,23 @@ describe("filters are a free-form map", () => {
       (await server.ask("GET", `${flagsPath}evaluation_reasons/?distinct_id=x`)).body[key].value;
     for (const [index, filters] of [{}, free, { groups: [] }, { groups: null, note: 1 }].entries()) {
       const key = `free-${index}`;
-      const made = await server.ask("POST", flagsPath, { body: { key, filters } });
-      expect(made).toMatchObject({ status: 201, body: { rollout_percentage: 0, is_simple_flag: false } });
-      expect(made.body.filters).toEqual(filters);
+      const created = await server.ask("POST", flagsPath, { body: { key, filters } });
+      expect(created).toMatchObject({ status: 201, body: { rollout_percentage: 0, is_simple_flag: false } });
+      expect(created.body.filters).toEqual(filters);
       expect(await evaluated(key)).toBe(false);
-      const one = `${flagsPath}${made.body.id}/`;
+      const one = `${flagsPath}${created.body.id}/`;
       expect((await server.ask("GET", one)).body.filters).toEqual(filters);
       // A client that reads a flag and sends it back changes nothing.
-      expect((await server.ask("PATCH", one, { body: made.body })).body.filters).toEqual(filters);
+      expect((await server.ask("PATCH", one, { body: created.body })).body.filters).toEqual(filters);
       expect((await server.ask("PATCH", one, { body: { rollout_percentage: 100 } })).body.filters).toEqual({
         ...filters,
         groups: [{ properties: [], rollout_percentage: 100 }],
       });
       expect(await evaluated(key)).toBe(true);
     }
-    const made = await server.ask("POST", flagsPath, { body: { key: "none" } });
-    expect(made.body.filters).toEqual({ groups: [] });
-    expect([made.body.rollout_percentage, await evaluated("none")]).toEqual([0, false]);
+    const result = await server.ask("POST", flagsPath, { body: { key: "none" } });
+    expect(result.body.filters).toEqual({ groups: [] });
+    expect([result.body.rollout_percentage, await evaluated("none")]).toEqual([0, false]);
   });
 
   test("SDKs that evaluate by themselves always get a list of groups", async () => {
@@ -121,8 +121,8 @@ describe("rollout_percentage beside filters", () => {
     using server = new TestServer();
     for (const [index, percentage] of [25, 0, 33, 100].entries()) {
       const body = { key: `p${index}`, rollout_percentage: percentage };
-      const made = await server.ask("POST", flagsPath, { body });
-      expect(made.body).toMatchObject({
+      const created = await server.ask("POST", flagsPath, { body });
+      expect(created.body).toMatchObject({
         rollout_percentage: percentage,
         filters: { groups: [{ properties: [], rollout_percentage: percentage }] },
       });

@@ -22,10 +22,10 @@ async function roleOf(server: TestServer, name: string, level: 21 | 37, users: U
   const { body } = await server.ask("POST", rolesPath, { body: { name } });
   await server.ask("PATCH", `${rolesPath}${body.id}/`, { body: { feature_flags_access_level: level } });
   for (const user of users) {
-    const made = await server.ask("POST", `${rolesPath}${body.id}/role_memberships/`, {
+    const created = await server.ask("POST", `${rolesPath}${body.id}/role_memberships/`, {
       body: { user_uuid: user.uuid },
     });
-    expect(made.status).toBe(201);
+    expect(created.status).toBe(201);
   }
   return body.id;
 }
@@ -97,8 +97,8 @@ describe("when the organization is for viewing", () => {
         body: { detail: "You can't edit roles for this feature flag." },
       },
     );
-    const made = await server.ask("POST", access, { key: editor!.key, body: { role_id: viewers } });
-    expect(made).toMatchObject({
+    const created = await server.ask("POST", access, { key: editor!.key, body: { role_id: viewers } });
+    expect(created).toMatchObject({
       status: 201,
       body: {
         feature_flag: { id: 1, key: "pay" },
@@ -108,7 +108,7 @@ describe("when the organization is for viewing", () => {
     expect((await it.edit(granted!.key)).status).toBe(200);
     expect(await it.edit(other!.key)).toMatchObject(REFUSED);
 
-    expect((await server.ask("DELETE", `${access}${made.body.id}/`)).status).toBe(204);
+    expect((await server.ask("DELETE", `${access}${created.body.id}/`)).status).toBe(204);
     expect(await it.edit(granted!.key)).toMatchObject(REFUSED);
   });
 
@@ -140,20 +140,20 @@ describe("role access records", () => {
 
   test("are made, listed, read and removed, flag by flag", async () => {
     using it = await withRole();
-    const made = await it.server.ask("POST", it.access, { body: { role_id: it.role } });
-    expect(made.body.role.created_by.email).toBe("ann@example.com");
-    expect(made.body.role_id).toBe(it.role);
+    const created = await it.server.ask("POST", it.access, { body: { role_id: it.role } });
+    expect(created.body.role.created_by.email).toBe("ann@example.com");
+    expect(created.body.role_id).toBe(it.role);
     const list = await it.server.ask("GET", `${it.access}?limit=1&anything=x`);
-    expect(list.body).toEqual({ count: 1, next: null, previous: null, results: [made.body] });
-    expect((await it.server.ask("GET", `${it.access}${made.body.id}/`)).body).toEqual(made.body);
+    expect(list.body).toEqual({ count: 1, next: null, previous: null, results: [created.body] });
+    expect((await it.server.ask("GET", `${it.access}${created.body.id}/`)).body).toEqual(created.body);
     expect((await it.server.ask("GET", `${flagsPath}2/role_access/`)).body.count).toBe(0);
-    expect((await it.server.ask("GET", `${flagsPath}2/role_access/${made.body.id}/`)).status).toBe(404);
-    expect((await it.server.ask("DELETE", `${flagsPath}2/role_access/${made.body.id}/`)).status).toBe(404);
-    expect(await it.server.ask("DELETE", `${it.access}${made.body.id}/`)).toMatchObject({
+    expect((await it.server.ask("GET", `${flagsPath}2/role_access/${created.body.id}/`)).status).toBe(404);
+    expect((await it.server.ask("DELETE", `${flagsPath}2/role_access/${created.body.id}/`)).status).toBe(404);
+    expect(await it.server.ask("DELETE", `${it.access}${created.body.id}/`)).toMatchObject({
       status: 204,
       body: "",
     });
-    expect((await it.server.ask("DELETE", `${it.access}${made.body.id}/`)).status).toBe(404);
+    expect((await it.server.ask("DELETE", `${it.access}${created.body.id}/`)).status).toBe(404);
     const { results } = (await it.server.ask("GET", `${flagsPath}1/activity/`)).body;
     const change = { type: "FeatureFlag", field: "role_access" };
     expect(results.slice(0, 2)).toMatchObject([
@@ -201,8 +201,8 @@ describe("roles", () => {
   test("have unique names, whatever the letter case, and are edited by admins only", async () => {
     using server = new TestServer();
     const member = person(server, "m@x.com", "member");
-    const made = await server.ask("POST", rolesPath, { body: { name: "Eng" } });
-    expect(made).toMatchObject({
+    const created = await server.ask("POST", rolesPath, { body: { name: "Eng" } });
+    expect(created).toMatchObject({
       status: 201,
       body: { name: "Eng", feature_flags_access_level: 37, members: "", role_memberships: [] },
     });
@@ -216,7 +216,7 @@ describe("roles", () => {
       status: 403,
       body: { detail: "You need to have admin level or higher." },
     });
-    const one = `${rolesPath}${made.body.id}/`;
+    const one = `${rolesPath}${created.body.id}/`;
     expect((await server.ask("PUT", one, { body: { name: "Dev" } })).body.name).toBe("Dev");
     expect(await server.ask("PATCH", one, { body: { feature_flags_access_level: 5 } })).toMatchObject({
       status: 400,

@@ -36,16 +36,20 @@ const dependsOn = (id: number) => ({
  */
 async function prepared(approvals = "critical") {
   const server = new TestServer();
-  const made = async (path: string, body: object) =>
+  const created = async (path: string, body: object) =>
     (await server.ask("POST", path, { body })).body.id as number;
-  const inner = await made(cohorts, { name: "inner", filters: byEmail("@a") });
-  const outer = await made(cohorts, { name: "outer", filters: byCohort(inner) });
-  const list = await made(cohorts, { name: "list", is_static: true });
-  const other = await made(cohorts, { name: "other", filters: byEmail("@b") });
-  const middle = await made(flagsPath, { key: "middle", filters: inCohort(outer) });
-  const careful = await made(flagsPath, { key: "careful", tags: ["critical"], filters: dependsOn(middle) });
-  const listed = await made(flagsPath, { key: "listed", tags: ["critical"], filters: inCohort(list) });
-  const free = await made(flagsPath, { key: "free", filters: inCohort(other) });
+  const inner = await created(cohorts, { name: "inner", filters: byEmail("@a") });
+  const outer = await created(cohorts, { name: "outer", filters: byCohort(inner) });
+  const list = await created(cohorts, { name: "list", is_static: true });
+  const other = await created(cohorts, { name: "other", filters: byEmail("@b") });
+  const middle = await created(flagsPath, { key: "middle", filters: inCohort(outer) });
+  const careful = await created(flagsPath, {
+    key: "careful",
+    tags: ["critical"],
+    filters: dependsOn(middle),
+  });
+  const listed = await created(flagsPath, { key: "listed", tags: ["critical"], filters: inCohort(list) });
+  const free = await created(flagsPath, { key: "free", filters: inCohort(other) });
   await server.ask("PATCH", "/api/projects/1/", { body: { approvals } });
   createUser(server.metadata, {
     email: "bob@example.com",

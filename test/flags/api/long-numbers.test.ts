@@ -28,10 +28,10 @@ test("in conditions and payloads of flags", async () => {
     listed: about("exact", [3, wanted]),
     others: about("is_not", wanted),
   })) {
-    const made = await post(server, "feature_flags", { key, filters });
-    expect(made.status).toBe(201);
-    expect(made.text).toContain(digits);
-    ids.push(JSON.parse(made.text).id);
+    const created = await post(server, "feature_flags", { key, filters });
+    expect(created.status).toBe(201);
+    expect(created.text).toContain(digits);
+    ids.push(JSON.parse(created.text).id);
   }
   const flag = `${project}/feature_flags/${ids[0]}/`;
   expect((await server.api(flag, { method: "PATCH", body: { name: "renamed" } })).status).toBe(200);
@@ -61,12 +61,12 @@ test("in conditions of cohorts, and in what is said of their members", async () 
   await server.batch([person("ann", wanted), person("bob", neighbor)]);
   await server.eventsWhenStored(2);
   const condition = { type: "person", key: "account", operator: "exact", value: wanted };
-  const made = await post(server, "cohorts", {
+  const created = await post(server, "cohorts", {
     name: "one",
     filters: { properties: { type: "AND", values: [condition] } },
   });
-  expect(made.status).toBe(201);
-  const path = `${project}/cohorts/${JSON.parse(made.text).id}/`;
+  expect(created.status).toBe(201);
+  const path = `${project}/cohorts/${JSON.parse(created.text).id}/`;
   const isFilled = async () =>
     !((await (await server.api(path)).json()) as Json & { is_calculating: boolean }).is_calculating;
   await until(isFilled, "the cohort is filled");
@@ -91,6 +91,6 @@ test("where another kind of value is wanted, they are numbers that do not fit", 
     const { status, text } = await post(server, "feature_flags", body);
     expect([status, JSON.parse(text).detail]).toEqual([400, detail]);
   }
-  const made = await post(server, "feature_flags", { key: wanted });
-  expect([made.status, JSON.parse(made.text).key]).toEqual([201, digits]);
+  const created = await post(server, "feature_flags", { key: wanted });
+  expect([created.status, JSON.parse(created.text).key]).toEqual([201, digits]);
 }, 30_000);

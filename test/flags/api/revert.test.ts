@@ -20,10 +20,10 @@ async function flagWithHistory(server: TestServer) {
     return answer.body;
   };
   const groups = [{ properties: [person("plan", "exact", "pro")], rollout_percentage: 10 }];
-  const made = (
+  const created = (
     await server.ask("POST", flagsPath, { body: { key: "shown", name: "", tags: [], filters: { groups } } })
   ).body;
-  const { id } = made;
+  const { id } = created;
   await patch(id, { name: "Shown", tags: ["web"] });
   await patch(id, {
     filters: {
@@ -34,25 +34,25 @@ async function flagWithHistory(server: TestServer) {
   });
   await patch(id, { active: false });
   const { body } = await server.ask("GET", `${flagsPath}${id}/activity/`);
-  return { id, made, entries: body.results as Entry[], patch };
+  return { id, created, entries: body.results as Entry[], patch };
 }
 
 const told = ({ name, tags, active, filters }: Record<string, unknown>) => ({ name, tags, active, filters });
 
 test("a revert puts back what a change and those after it changed, as one more change", async () => {
   using server = new TestServer();
-  const { id, made, entries } = await flagWithHistory(server);
+  const { id, created, entries } = await flagWithHistory(server);
   expect(entries.map(({ activity }) => activity)).toEqual(["updated", "updated", "updated", "created"]);
   const revert = async (activity_id: string) =>
     server.ask("POST", `${flagsPath}${id}/revert/`, { body: { activity_id } });
   const one = await revert(entries[1]!.id);
   expect([one.status, one.body.version]).toEqual([200, 5]);
-  expect(one.body.filters.groups).toEqual(made.filters.groups);
+  expect(one.body.filters.groups).toEqual(created.filters.groups);
   expect(one.body).toMatchObject({ name: "Shown", tags: ["web"], active: true });
   expect(one.body.filters.multivariate ?? null).toBeNull();
   const all = await revert(entries[2]!.id);
   expect(told({ ...all.body, filters: all.body.filters.groups })).toEqual(
-    told({ ...made, filters: made.filters.groups }),
+    told({ ...created, filters: created.filters.groups }),
   );
   const log = (await server.ask("GET", `${flagsPath}${id}/activity/`)).body;
   expect(log.total_count).toBe(6);
@@ -105,12 +105,12 @@ test("keys of a member are seen and revoked by whoever has a say over them", asy
   const organizationId = server.first.organization.id;
   const keyOf = (email: string, level: "member" | "admin") => {
     const user = createUser(server.metadata, { email, organizationId, level });
-    const made = createKey(
+    const created = createKey(
       server.metadata,
       { userEmail: email, label: "x", scopes: ["*"] },
       { now: server.now },
     );
-    return { user, ...made };
+    return { user, ...created };
   };
   const bob = keyOf("bob@example.com", "member");
   const admin = keyOf("admin@example.com", "admin");

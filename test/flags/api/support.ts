@@ -62,7 +62,7 @@ interface TestOptions {
 export class TestEvaluation implements Disposable {
   readonly people = new TestPeople();
   readonly metadata: Metadata;
-  readonly made: Initialized;
+  readonly initialized: Initialized;
   readonly troubles: unknown[] = [];
   app: App;
   overrides: OverrideWriter = this.freshOverrides();
@@ -78,7 +78,7 @@ export class TestEvaluation implements Disposable {
 
   constructor(options: TestOptions & { projectApiKey?: string } = {}) {
     this.metadata = openMetadata(join(this.folder, "metadata.sqlite"));
-    this.made = initialize(
+    this.initialized = initialize(
       this.metadata,
       {
         organization: "Acme",
@@ -154,7 +154,7 @@ export class TestEvaluation implements Disposable {
   }
 
   get token(): string {
-    return this.made.project.api_key;
+    return this.initialized.project.api_key;
   }
 
   flag(key: string, filters: JsonObject, fields: Partial<FlagFields> = {}): Flag {

@@ -27,9 +27,9 @@ const cohorts = [
 ];
 const flags = new Map<number, FlagDefinition>();
 const add = (id: number, filters: JsonObject, more: Partial<FlagDefinition> = {}) => {
-  const made = { ...flag(id, `flag-${id}`, filters), ...more };
-  flags.set(id, made);
-  return made;
+  const created = { ...flag(id, `flag-${id}`, filters), ...more };
+  flags.set(id, created);
+  return created;
 };
 add(1, when([]));
 add(2, when([]), { ensureExperienceContinuity: true });
@@ -143,20 +143,20 @@ describe("is told", () => {
   test("by the API, the definitions and the command line, and follows changes", async () => {
     const { id } = await create("cohorts", { name: "Beta", is_static: true });
     const filters = when([{ type: "cohort", key: "id", operator: "in", value: id }]);
-    const made = await create("feature_flags", { key: "beta", filters });
+    const created = await create("feature_flags", { key: "beta", filters });
     const plain = await create("feature_flags", { key: "plain", rollout_percentage: 50 });
     const above = await create("feature_flags", {
       key: "above",
-      filters: when([{ type: "flag", key: String(made.id), operator: "flag_evaluates_to", value: true }]),
+      filters: when([{ type: "flag", key: String(created.id), operator: "flag_evaluates_to", value: true }]),
     });
     const issue = 'Condition set 1: cohort "Beta" is static: only the server knows its members.';
-    expect([made, plain, above].map((one) => one.local_evaluation_issues)).toEqual([
+    expect([created, plain, above].map((one) => one.local_evaluation_issues)).toEqual([
       [issue],
       [],
       ['Condition set 1: it depends on flag "beta", which SDKs cannot evaluate.'],
     ]);
     const read = async (path: string) => await (await server.api(`/api/projects/1/${path}`)).json();
-    expect((await read(`feature_flags/${made.id}/`)).local_evaluation_issues).toEqual([issue]);
+    expect((await read(`feature_flags/${created.id}/`)).local_evaluation_issues).toEqual([issue]);
     const { results } = await read("feature_flags/?key=beta");
     expect(results[0].local_evaluation_issues).toEqual([issue]);
     for (const path of ["feature_flags/local_evaluation/", "feature_flags/local_evaluation/?send_cohorts"]) {
@@ -175,7 +175,7 @@ describe("is told", () => {
       flagkeep(["flags", "get", "beta", ...args, "--data-dir", server.dataDir]);
     expect((await get()).stdout).toContain(`# SDKs cannot evaluate it locally. ${issue}\n`);
     expect(JSON.parse((await get("--json")).stdout).local_evaluation_issues).toEqual([issue]);
-    const changed = await server.api(`/api/projects/1/feature_flags/${made.id}/`, {
+    const changed = await server.api(`/api/projects/1/feature_flags/${created.id}/`, {
       method: "PATCH",
       body: { filters: when([]), ensure_experience_continuity: true },
     });

@@ -37,8 +37,8 @@ describe("secret payloads", () => {
   test("are nowhere in the store and come back in clear", async () => {
     using server = secretServer();
     const filters = { payloads: { true: '{"password":"hunter2"}' } };
-    const made = await server.ask("POST", flagsPath, { body: { key: "a", ...secretText, filters } });
-    expect(made.body.filters.payloads).toEqual({ true: '{"password":"hunter2"}' });
+    const created = await server.ask("POST", flagsPath, { body: { key: "a", ...secretText, filters } });
+    expect(created.body.filters.payloads).toEqual({ true: '{"password":"hunter2"}' });
     await server.ask("PATCH", `${flagsPath}1/`, { body: { filters: { payloads: { true: '"swordfish"' } } } });
     expect((await server.ask("GET", `${flagsPath}a/remote_config/`)).body).toBe('"swordfish"');
     server.metadata.db.$client.run("PRAGMA wal_checkpoint(TRUNCATE)");

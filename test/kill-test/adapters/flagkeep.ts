@@ -29,8 +29,8 @@ const keysFile = (folder: string) => Bun.file(join(folder, "keys.json"));
 
 const flagkeep: Adapter = {
   async prepare(folder) {
-    const made = JSON.parse(await run("init", "--data-dir", dataDir(folder), "--json"));
-    const keys: Keys = { project: made.project.api_key, personal: made.personal_api_key };
+    const created = JSON.parse(await run("init", "--data-dir", dataDir(folder), "--json"));
+    const keys: Keys = { project: created.project.api_key, personal: created.personal_api_key };
     await keysFile(folder).write(JSON.stringify(keys));
   },
 

@@ -44,13 +44,13 @@ test("a backup is made, verified, fetched, and deleted", async () => {
   const { id } = await started.json();
   const second = await server.api(backups, { method: "POST" });
   expect([second.status, (await second.json()).code]).toEqual([409, "job_running"]);
-  const made = await finished(id);
-  expect(made).toMatchObject({ state: "done", error: null, kind: "create" });
-  expect(made.step).toBeString();
+  const created = await finished(id);
+  expect(created).toMatchObject({ state: "done", error: null, kind: "create" });
+  expect(created.step).toBeString();
   const { results, jobs } = await read(backups);
   expect(jobs).toHaveLength(1);
   expect(results).toMatchObject([
-    { verified: true, events: 1, restore_command: expect.stringContaining(made.result.file) },
+    { verified: true, events: 1, restore_command: expect.stringContaining(created.result.file) },
   ]);
   const [{ name, bytes, file }] = results;
   const verifying = await (await server.api(`${backups}${name}/verify/`, { method: "POST" })).json();
@@ -63,7 +63,7 @@ test("a backup is made, verified, fetched, and deleted", async () => {
   expect(fetched.headers.get("content-disposition")).toBe(`attachment; filename="${name}"`);
   const content = new Uint8Array(await fetched.arrayBuffer());
   expect(content.length).toBe(bytes);
-  expect(Bun.SHA256.hash(content, "hex")).toBe(made.result.sha256);
+  expect(Bun.SHA256.hash(content, "hex")).toBe(created.result.sha256);
   const ticket = await (await server.api(`${backups}${name}/ticket/`, { method: "POST" })).json();
   const first = await fetch(`${server.url}${ticket.url}`);
   expect((await first.arrayBuffer()).byteLength).toBe(bytes);
@@ -116,7 +116,7 @@ test("no name leads out of the destination", async () => {
 
 test("only operators look after the server, and are asked again before a backup leaves or goes", async () => {
   const browser = new Browser(server.url);
-  await browser.setUp(server.made.console_url);
+  await browser.setUp(server.initialized.console_url);
   expect((await browser.ask("GET", "/api/instance/status/")).status).toBe(200);
   const name = "flagkeep-2026-03-04T03-00-00.000Z.tar.zst";
   const code = async (method: string, path: string) =>

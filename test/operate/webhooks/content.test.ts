@@ -107,13 +107,13 @@ describe("flags", () => {
       groups: [{ properties: [], rollout_percentage: 100 }],
       payloads: { true: '"top-secret"' },
     };
-    const made = await it.server.ask("POST", flagsPath, {
+    const created = await it.server.ask("POST", flagsPath, {
       body: { key: "keys", is_remote_configuration: true, filters },
     });
-    await it.server.ask("PATCH", `${flagsPath}${made.body.id}/`, {
+    await it.server.ask("PATCH", `${flagsPath}${created.body.id}/`, {
       body: { filters: { payloads: { true: '"top-secret-2"' } } },
     });
-    const encrypted = await it.server.ask("PATCH", `${flagsPath}${made.body.id}/`, {
+    const encrypted = await it.server.ask("PATCH", `${flagsPath}${created.body.id}/`, {
       body: { has_encrypted_payloads: true },
     });
     expect(encrypted.status).toBe(200);

@@ -21,8 +21,11 @@ test("changes made by commands and by a server that was killed are delivered onc
   // It accepts the change, and its receiver does not answer until it is killed.
   receiver.answer = () => new Promise<Response>(() => undefined);
   const first = await ServerProcess.start({ directory, args: allowed });
-  const made = await first.api("/api/projects/1/feature_flags/", { method: "POST", body: { key: "online" } });
-  expect(made.status).toBe(201);
+  const created = await first.api("/api/projects/1/feature_flags/", {
+    method: "POST",
+    body: { key: "online" },
+  });
+  expect(created.status).toBe(201);
   await until(() => receiver.received.length === 1, "the first request arrived");
   first.process.kill("SIGKILL");
   await first.process.exited;

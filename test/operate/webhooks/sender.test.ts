@@ -13,8 +13,8 @@ import { isSigned, SenderSetup } from "./support.ts";
 test("a flag change is queued with the change, and sent with a signature", async () => {
   using it = new SenderSetup();
   const { secret } = it.hook();
-  const made = await it.server.ask("POST", flagsPath, { body: { key: "checkout" } });
-  expect(made.status).toBe(201);
+  const created = await it.server.ask("POST", flagsPath, { body: { key: "checkout" } });
+  expect(created.status).toBe(201);
   expect(await it.deliveries()).toMatchObject([
     { event: "flag_changed", item: "checkout", state: "pending", attempts: 0 },
   ]);
@@ -37,7 +37,7 @@ test("a flag change is queued with the change, and sent with a signature", async
     event: "flag_changed",
     project: { id: 1, name: "Shop" },
     text: "ann created checkout in Shop.",
-    url: `https://flags.example.com/console/flags/${made.body.id}`,
+    url: `https://flags.example.com/console/flags/${created.body.id}`,
     data: { flag: { key: "checkout", version: 1 }, activity: { activity: "created", scope: "FeatureFlag" } },
   });
 });
@@ -271,7 +271,7 @@ describe("crashes and stops", () => {
 test("HTTPS certificates are checked for the name of the URL", async () => {
   using it = new SenderSetup();
   const folder = mkdtempSync(join(tmpdir(), "webhook-certificate-"));
-  const made = Bun.spawnSync(
+  const created = Bun.spawnSync(
     [
       "openssl",
       "req",
@@ -286,7 +286,7 @@ test("HTTPS certificates are checked for the name of the URL", async () => {
     ].concat(["-days", "2", "-subj", "/CN=hooks.example", "-addext", "subjectAltName=DNS:hooks.example"]),
     { cwd: folder },
   );
-  expect(made.exitCode).toBe(0);
+  expect(created.exitCode).toBe(0);
   const ca = await Bun.file(join(folder, "cert.pem")).text();
   using receiver = Bun.serve({
     port: 0,

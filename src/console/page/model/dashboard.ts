@@ -197,9 +197,9 @@ export async function createFromTemplate(
     ids.set(tile, (await request<{ id: number }>(inProject("insights/"), { method: "POST", body })).id);
   }
   if (tiles.length === 0) return id;
-  const made = await request<DashboardWithTiles>(`${path}?refresh=force_cache`);
+  const created = await request<DashboardWithTiles>(`${path}?refresh=force_cache`);
   const tileOf = (insightId: number | undefined) =>
-    made.tiles.find((tile) => tile.insight?.id === insightId)?.id;
+    created.tiles.find((tile) => tile.insight?.id === insightId)?.id;
   const changes = tiles.map((tile) => ({
     ...(tile.text === undefined ? { id: tileOf(ids.get(tile)) } : { text: { body: tile.text } }),
     layouts: { sm: tile.layout },

@@ -26,18 +26,18 @@ const refusalsShown = 5;
 
 export function GettingStarted() {
   const { query, set } = useAddress();
-  const [made, setMade] = useState<Flag>();
+  const [created, setCreated] = useState<Flag>();
   const all = snippets(
     serverAddress(),
     project.value?.api_token ?? "",
-    made?.key ?? query.key ?? "new-checkout",
+    created?.key ?? query.key ?? "new-checkout",
   );
   const sdk = query.sdk !== undefined && query.sdk in all ? query.sdk : "javascript";
   const live = useLive({}, false);
   const firstEvent = live.rows.findLast(({ event }) => event !== "$feature_flag_called");
   const requested = live.rows.findLast(
     ({ event, properties }) =>
-      event === "$feature_flag_called" && (made === undefined || properties.$feature_flag === made.key),
+      event === "$feature_flag_called" && (created === undefined || properties.$feature_flag === created.key),
   );
   const flags = useResource(`count of flags ${project.value?.id}`, (signal) =>
     readFlags({ limit: 1 }, signal),
@@ -121,14 +121,14 @@ export function GettingStarted() {
           </p>
         }
       >
-        {made ? (
+        {created ? (
           <p>
-            <a href={to(`flags/${made.id}`)}>{made.key}</a>
+            <a href={to(`flags/${created.id}`)}>{created.key}</a>
           </p>
         ) : (
-          <FirstFlag onMade={setMade} />
+          <FirstFlag onCreated={setCreated} />
         )}
-        {flags.data !== undefined && flags.data.count > 0 && !made && (
+        {flags.data !== undefined && flags.data.count > 0 && !created && (
           <p class="muted">
             {w.flagsBefore(flags.data.count)} <a href={to("flags")}>{w.openFlags}</a>
           </p>
@@ -181,7 +181,7 @@ function Step({
   );
 }
 
-function FirstFlag({ onMade }: { onMade: (flag: Flag) => void }) {
+function FirstFlag({ onCreated }: { onCreated: (flag: Flag) => void }) {
   const [key, setKey] = useState("new-checkout");
   const [kind, setKind] = useState<"everybody" | "percentage" | "some">("everybody");
   const [error, setError] = useState<string>();
@@ -194,7 +194,7 @@ function FirstFlag({ onMade }: { onMade: (flag: Flag) => void }) {
         request<Flag>(inProject("feature_flags/"), {
           method: "POST",
           body: { key: key.trim(), active: true, filters: firstFilters(kind, 50) },
-        }).then(onMade, (failure) => setError(errorMessage(failure)));
+        }).then(onCreated, (failure) => setError(errorMessage(failure)));
       }}
     >
       <Segments

@@ -21,7 +21,7 @@ export function firstFilters(kind: Kind, percentage: number) {
   return { groups: [{ properties: [], rollout_percentage: share }] };
 }
 
-export function NewFlag({ onClose, onMade }: { onClose: () => void; onMade: (flag: Flag) => void }) {
+export function NewFlag({ onClose, onCreated }: { onClose: () => void; onCreated: (flag: Flag) => void }) {
   // The palette names a key in the address.
   const { new: sent = "" } = useAddress().query;
   const [key, setKey] = useState(sent === "1" ? "" : sent);
@@ -42,7 +42,7 @@ export function NewFlag({ onClose, onMade }: { onClose: () => void; onMade: (fla
           tags: tags.split(",").flatMap((tag) => tag.trim() || []),
         },
       });
-      onMade(flag);
+      onCreated(flag);
     } catch (error) {
       setFailure(toApiError(error));
     }

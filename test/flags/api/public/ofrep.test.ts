@@ -362,8 +362,8 @@ describe("keys, methods, encodings", () => {
     expect(await status({})).toBe(401);
     expect(await status({ authorization: "Bearer phc_nobody" })).toBe(401);
     expect(await status({ authorization: `Basic ${server.token}` })).toBe(401);
-    expect(await status({ "x-api-key": server.made.personal_api_key })).toBe(401);
-    expect(await status({ authorization: `Bearer ${server.made.project.secret_api_key}` })).toBe(401);
+    expect(await status({ "x-api-key": server.initialized.personal_api_key })).toBe(401);
+    expect(await status({ authorization: `Bearer ${server.initialized.project.secret_api_key}` })).toBe(401);
   });
 
   test("a browser's question, and methods that are not there", async () => {

@@ -285,12 +285,12 @@ describe("refusals", () => {
     { name: "an unknown key and no id", body: () => ({ token: "phc_nobody" }), answer: BAD_TOKEN },
     {
       name: "a personal key",
-      body: () => ({ token: server.made.personal_api_key, distinct_id: "a" }),
+      body: () => ({ token: server.initialized.personal_api_key, distinct_id: "a" }),
       answer: BAD_TOKEN,
     },
     {
       name: "the project's secret key",
-      body: () => ({ token: server.made.project.secret_api_key, distinct_id: "a" }),
+      body: () => ({ token: server.initialized.project.secret_api_key, distinct_id: "a" }),
       answer: BAD_TOKEN,
     },
   ];

@@ -29,12 +29,12 @@ export function foreignImports() {
   let organizationId: string;
   beforeAll(() => {
     metadata = openMetadata(join(folder, "m.sqlite"));
-    const made = initialize(
+    const created = initialize(
       metadata,
       { organization: "Acme", project: "One", email: "ann@example.com" },
       now,
     );
-    organizationId = made.organization.id;
+    organizationId = created.organization.id;
   });
   afterAll(() => {
     metadata.close();

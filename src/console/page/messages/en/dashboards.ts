@@ -15,7 +15,7 @@ export const dashboards = {
   emptyTiles: "No tiles yet",
   emptyTilesText: "Add insights, SQL, text or flag changes.",
   goExplore: "Create insight",
-  columns: { name: "Name", made: "Created", by: "Created by" },
+  columns: { name: "Name", created: "Created", by: "Created by" },
   pinned: "pinned",
   pin: "Pin",
   unpin: "Unpin",

@@ -18,7 +18,7 @@ export const flag = {
   more: "Actions",
   copyTo: "Copy to another project",
   makeCohort: "Save matching people as a cohort",
-  cohortMade: "The cohort is created and is being filled.",
+  cohortCreated: "The cohort is created and is being filled.",
   delete: "Delete",
   deleteText: (key: string) => `SDKs stop receiving ${key}. You can restore it from Flags → Deleted.`,
   deleted: (key: string) => `${key} is deleted.`,

@@ -53,7 +53,7 @@ export const instance = {
   next: (when: string) => `next ${when}`,
   noSchedule: "Not scheduled. Set --backup-schedule.",
   verified: "verified",
-  columns: { made: "Created", size: "Size", events: "Events", state: "State" },
+  columns: { created: "Created", size: "Size", events: "Events", state: "State" },
   verify: "Verify",
   download: "Download",
   restore: "Restore",

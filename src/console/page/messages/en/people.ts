@@ -4,7 +4,7 @@ export const people = {
   persons: "People",
   kinds: "People or groups",
   search: "Search name, e-mail or distinct ID",
-  columns: { name: "Name", ids: "Distinct IDs", made: "First seen", key: "Key", properties: "Properties" },
+  columns: { name: "Name", ids: "Distinct IDs", created: "First seen", key: "Key", properties: "Properties" },
   choose: "Columns",
   groups: "Groups",
   empty: "No people yet",

@@ -51,8 +51,8 @@ const columns: Column<DashboardShort>[] = [
     cell: ({ created_by: by }) => userName(by),
   },
   {
-    id: "made",
-    title: w.columns.made,
+    id: "created",
+    title: w.columns.created,
     width: "9rem",
     cell: ({ created_at: at }) => <RelativeTime at={at} />,
   },
@@ -105,7 +105,9 @@ export function Dashboards() {
         }
       </Content>
       <Generated search={query.search} />
-      {isMaking && <NewDashboard onClose={() => setMaking(false)} onMade={(id) => go(`dashboards/${id}`)} />}
+      {isMaking && (
+        <NewDashboard onClose={() => setMaking(false)} onCreated={(id) => go(`dashboards/${id}`)} />
+      )}
     </Page>
   );
 }
@@ -138,7 +140,7 @@ function Generated({ search }: { search: string | undefined }) {
   );
 }
 
-function NewDashboard({ onClose, onMade }: { onClose: () => void; onMade: (id: number) => void }) {
+function NewDashboard({ onClose, onCreated }: { onClose: () => void; onCreated: (id: number) => void }) {
   const [name, setName] = useState("");
   const [template, setTemplate] = useState<TemplateName>("blank");
   const [flagKey, setFlagKey] = useState("");
@@ -148,7 +150,7 @@ function NewDashboard({ onClose, onMade }: { onClose: () => void; onMade: (id: n
       title={w.newDashboard}
       onClose={onClose}
       onSubmit={() =>
-        createFromTemplate(name, template, flagKey.trim()).then(onMade, (failure) =>
+        createFromTemplate(name, template, flagKey.trim()).then(onCreated, (failure) =>
           setError(errorMessage(failure)),
         )
       }

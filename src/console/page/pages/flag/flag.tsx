@@ -157,7 +157,7 @@ function Loaded({
     try {
       const path = inProject(`feature_flags/${flag.id}/create_static_cohort_for_flag/`);
       const { cohort } = await request<{ cohort: { id: number } }>(path, { method: "POST", body: {} });
-      toast(w.cohortMade);
+      toast(w.cohortCreated);
       go(`cohorts/${cohort.id}`);
     } catch (error) {
       toastError(errorMessage(error));

@@ -202,7 +202,7 @@ export function Flags() {
       {query.new && (
         <NewFlag
           onClose={() => set({ new: undefined })}
-          onMade={(flag) => {
+          onCreated={(flag) => {
             toast(w.create.created(flag.key));
             go(`flags/${flag.id}`);
           }}

@@ -67,7 +67,7 @@ export function CohortPage() {
       }
     >
       {isNew ? (
-        <CohortEditor key="new" onSaved={(made) => go(`cohorts/${made.id}`)} />
+        <CohortEditor key="new" onSaved={(created) => go(`cohorts/${created.id}`)} />
       ) : (
         <Content of={cohort}>
           {(data) => (

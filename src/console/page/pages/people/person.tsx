@@ -43,7 +43,7 @@ export function PersonPage() {
                 <Badge tone={data.is_identified ? "good" : "plain"}>{getIdentity(data)}</Badge>
               )}
               <span class="muted">
-                {w.columns.made} <RelativeTime at={data.created_at} />
+                {w.columns.created} <RelativeTime at={data.created_at} />
               </span>
             </p>
             <Details key={data.uuid} person={data} tab={tab} onTab={(next) => set({ tab: next }, true)} />

@@ -61,8 +61,8 @@ const personColumns: Column<Person>[] = [
     cell: ({ properties }) => <span class="muted">{shortProperties(properties)}</span>,
   },
   {
-    id: "made",
-    title: w.columns.made,
+    id: "created",
+    title: w.columns.created,
     width: "6.8rem",
     cell: ({ created_at: at }) => <RelativeTime at={at} />,
   },
@@ -103,8 +103,8 @@ const groupColumns: Column<Group>[] = [
     cell: ({ group_properties: properties }) => <span class="muted">{shortProperties(properties)}</span>,
   },
   {
-    id: "made",
-    title: w.columns.made,
+    id: "created",
+    title: w.columns.created,
     width: "8rem",
     cell: ({ created_at: at }) => <RelativeTime at={at} />,
   },

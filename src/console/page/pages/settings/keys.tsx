@@ -95,10 +95,10 @@ export function PersonalKeys() {
           )
         }
       </Content>
-      {isMaking && <NewKey onClose={() => setMaking(false)} onMade={done} />}
+      {isMaking && <NewKey onClose={() => setMaking(false)} onCreated={done} />}
       {shown?.value && (
-        <Dialog title={w.keyMade} onClose={() => setShown(undefined)}>
-          <p>{w.keyMadeHelp}</p>
+        <Dialog title={w.keyCreated} onClose={() => setShown(undefined)}>
+          <p>{w.keyCreatedHelp}</p>
           <CodeBlock label={shown.label} code={shown.value} />
         </Dialog>
       )}
@@ -179,7 +179,7 @@ export function MemberKeys({ uuid, name, onClose }: { uuid: string; name: string
   );
 }
 
-function NewKey({ onClose, onMade }: { onClose: () => void; onMade: (key: Key) => void }) {
+function NewKey({ onClose, onCreated }: { onClose: () => void; onCreated: (key: Key) => void }) {
   const [label, setLabel] = useState("");
   const [scopes, setScopes] = useState<readonly string[]>(presets.flags);
   const [expires, setExpires] = useState("");
@@ -191,7 +191,7 @@ function NewKey({ onClose, onMade }: { onClose: () => void; onMade: (key: Key) =
         scopes,
         expires_at: expires === "" ? null : new Date(`${expires}T23:59:59`).toISOString(),
       };
-      onMade(await request<Key>("/api/personal_api_keys/", { method: "POST", body }));
+      onCreated(await request<Key>("/api/personal_api_keys/", { method: "POST", body }));
     } catch (failure) {
       setError(errorMessage(failure));
     }

@@ -203,10 +203,10 @@ function Parts({ stored, resource }: { stored: Project; resource: Resource<Proje
               method: "POST",
               body: { name: newName },
             }).then(
-              async (made) => {
+              async (created) => {
                 setMaking(false);
                 await loadSession();
-                chooseProject(made.id);
+                chooseProject(created.id);
                 go("settings");
               },
               (error) => toastError(errorMessage(error)),

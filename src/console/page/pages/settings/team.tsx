@@ -105,7 +105,7 @@ export function TeamSettings() {
       {isInviting && (
         <Invite
           onClose={() => setInviting(false)}
-          onMade={(name, url) => {
+          onCreated={(name, url) => {
             setInviting(false);
             members.reload();
             if (url !== null) setLink({ name, url });
@@ -136,10 +136,10 @@ export function TeamSettings() {
 
 function Invite({
   onClose,
-  onMade,
+  onCreated,
 }: {
   onClose: () => void;
-  onMade: (name: string, url: string | null) => void;
+  onCreated: (name: string, url: string | null) => void;
 }) {
   const [email, setEmail] = useState("");
   const [firstName, setFirstName] = useState("");
@@ -148,8 +148,8 @@ function Invite({
   const send = async () => {
     try {
       const body = { email: email.trim(), first_name: firstName.trim(), level: Number(level) };
-      const made = await request<{ console_url: string | null }>(path, { method: "POST", body });
-      onMade(body.first_name || body.email, made.console_url);
+      const created = await request<{ console_url: string | null }>(path, { method: "POST", body });
+      onCreated(body.first_name || body.email, created.console_url);
     } catch (failure) {
       setError(errorMessage(failure));
     }
