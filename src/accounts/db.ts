@@ -29,6 +29,7 @@ import rollbackConditionsSql from "./migrations/018-rollback-conditions.sql" wit
 import surveyIterationsSql from "./migrations/019-survey-iterations.sql" with { type: "text" };
 import flagViewsSql from "./migrations/020-flag-views.sql" with { type: "text" };
 import webExperimentsSql from "./migrations/021-web-experiments.sql" with { type: "text" };
+import cohortSizesSql from "./migrations/022-cohort-sizes.sql" with { type: "text" };
 import * as schema from "./schema.ts";
 
 export type Schema = typeof schema;
@@ -60,6 +61,7 @@ const metadataMigrations: readonly Migration[] = [
   { version: 19, name: "survey iterations", sql: surveyIterationsSql },
   { version: 20, name: "flag views", sql: flagViewsSql },
   { version: 21, name: "web experiments", sql: webExperimentsSql },
+  { version: 22, name: "cohort sizes", sql: cohortSizesSql },
 ];
 
 /** The part that cluster nodes share in PostgreSQL. */

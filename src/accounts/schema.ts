@@ -256,6 +256,16 @@ export const cohort = sqliteTable("cohort", {
   createdAt: instant("created_at").notNull(),
 });
 
+export const cohortSize = sqliteTable(
+  "cohort_size",
+  {
+    cohortId: integer("cohort_id").notNull(),
+    day: text("day").notNull(),
+    count: integer("count").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.cohortId, table.day] })],
+);
+
 export const scheduledChange = sqliteTable("scheduled_change", {
   id: integer("id").primaryKey({ autoIncrement: true }),
   projectId: integer("project_id").notNull(),

@@ -9,6 +9,7 @@ import { InvalidFieldError, NotFoundError } from "../lib/errors.ts";
 import type { Json, JsonObject } from "../lib/json.ts";
 import type { NoteMisfit } from "../lib/operators.ts";
 import { checkedCohortFilters, cohortIdsIn, hasBehavioralFilters, hasConditions } from "./cohort-filters.ts";
+import { recordSize } from "./cohort-sizes.ts";
 
 export interface Cohort {
   id: number;
@@ -222,6 +223,7 @@ export function recordCalculation(
       .where(eq(cohort.id, id))
       .returning({ projectId: cohort.projectId })
       .get();
+    if (row && personCount !== undefined) recordSize(t, id, personCount, now);
     if (row) bumpRevision(t, flagRevision(row.projectId));
   });
 }

@@ -18,11 +18,12 @@ import {
   updateFromBody,
   withCount,
 } from "../cohorts/api/cohorts.ts";
+import { cohortSizeDaysMax, listSizes } from "../cohorts/cohort-sizes.ts";
 import { listCohorts } from "../cohorts/cohorts.ts";
 import { assertCohortNeedsNoApproval } from "../flags/store/protected-flags.ts";
 import { unavailable } from "../http/error-mapping.ts";
 import { readBoolean } from "../http/params.ts";
-import { bool, int, object, optional, pageOf, record, string } from "../http/schemas.ts";
+import { bool, int, list, object, optional, pageOf, record, string } from "../http/schemas.ts";
 import { foundPersons, readFoundQuery } from "../persons/api/person-pages.ts";
 import { PersonPage, peopleLimit } from "../persons/api/person-schemas.ts";
 import type { PeopleDb } from "../persons/open.ts";
@@ -168,6 +169,29 @@ const listMembers = cursorListOperation({
   },
 });
 
+const listCohortSizes = operation({
+  id: "cohorts.sizes.list",
+  on: "project",
+  scope: "cohort:read",
+  tag,
+  summary: "List a cohort's sizes",
+  description: `The number of members by day (UTC), oldest first: each cohort is counted once a day, and sizes are kept for ${cohortSizeDaysMax} days.`,
+  http: { method: "GET", path: "/cohorts/:id/sizes", answer: "The sizes." },
+  input: object({ id: int() }),
+  output: object({
+    results: list(
+      object({
+        day: string({ description: "`2026-11-27`" }),
+        count: int({ description: "Members at the last calculation of the day." }),
+      }),
+    ),
+  }),
+  example: { results: [{ day: "2026-03-02", count: 42 }] },
+  run: ({ stores, project }: Context, { id }) => ({
+    results: listSizes(stores.metadata.db, getCohort(stores, project.id, id).id),
+  }),
+});
+
 type CohortRecord = Static<typeof CohortBody>;
 
 const idArgument: CommandArgument = {
@@ -258,4 +282,5 @@ export const cohortOperations = [
   updateOneCohort,
   replaceOneCohort,
   listMembers,
+  listCohortSizes,
 ];

@@ -2,6 +2,7 @@
 
 import { getGuard } from "../accounts/api/guard.ts";
 import type { Metadata } from "../accounts/metadata.ts";
+import { CohortSizeMonitor, cohortCountMs } from "../cohorts/cohort-size-monitor.ts";
 import type { Config } from "../config/settings.ts";
 import { consolePath, consoleRoutes } from "../console/routes.ts";
 import { sharedRoutes } from "../dashboards/api/shared.ts";
@@ -114,6 +115,14 @@ export function createServerApp(parts: AppDeps): App {
     onError: (error) => log.error({ error: String(error) }, "failed to check the limit of a survey"),
   });
   surveys.start(surveyCheckMs, parts.stopping);
+  const sizes = new CohortSizeMonitor({
+    metadata,
+    people,
+    cohortFiller: ports,
+    change,
+    onError: (error) => log.error({ error: String(error) }, "failed to count a cohort"),
+  });
+  sizes.start(cohortCountMs, parts.stopping);
   const publicUrl = config["public-url"] || undefined;
   const projects = parts.unknownKeys.watching(metadata.projects);
   const app: App = createApp({

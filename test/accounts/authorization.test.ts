@@ -160,6 +160,7 @@ const expectedScopes: Record<string, string> = {
   [`PUT ${P}/cohorts/:id`]: "cohort:write",
   [`DELETE ${P}/cohorts/:id`]: "cohort:write",
   [`GET ${P}/cohorts/:id/persons`]: "cohort:read+person:read",
+  [`GET ${P}/cohorts/:id/sizes`]: "cohort:read",
   [`GET ${P}/dashboards`]: "dashboard:read",
   [`POST ${P}/dashboards`]: "dashboard:write",
   [`GET ${P}/dashboards/:id`]: "dashboard:read",

@@ -71,7 +71,7 @@ describe.skipIf(chromiumPath === undefined)("explore", () => {
     await page.goto(address({ kind: "trends", series, view: "table" }));
     const formula = page.getByLabel("Formula");
     await formula.fill("A / B *");
-    await page.getByText("Use A to B, numbers, + - * / % and parentheses.").waitFor();
+    await page.getByText("Use A to B, numbers, parentheses and the operators +-*/%.").waitFor();
     await formula.fill("A / B * 10");
     await page.getByRole("columnheader", { name: "Formula (A / B * 10)" }).waitFor();
     await page.getByRole("cell", { name: "15", exact: true }).waitFor();

@@ -76,4 +76,25 @@ describe.skipIf(chromiumPath === undefined)("people", () => {
     await context.close();
     expect(troubles).toEqual([]);
   });
+
+  test("a cohort has a chart of its size from the second day on", async () => {
+    const cohort = await post("cohorts/", {
+      name: "Sized",
+      filters: { properties: { type: "OR", values: [] } },
+    });
+    const { page, context, troubles } = await owner.open();
+    await page.goto(`/console/cohorts/${cohort.id}`);
+    await page.getByText("Counted once a day. The chart of its size starts tomorrow.").waitFor();
+    const results = [
+      { day: "2026-11-13", count: 40 },
+      { day: "2026-11-14", count: 1_200 },
+    ];
+    await page.route("**/sizes/", (route) => route.fulfill({ json: { results } }));
+    await page.reload();
+    const chart = page.getByRole("figure", { name: "Size over time" });
+    await chart.getByText("1,200 people, 40 on the first day shown.").waitFor();
+    expect(await axeFindings(page)).toEqual([]);
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
 });

@@ -81,7 +81,7 @@ export const explore = {
   formula: "Formula",
   formulaExample: "A / B * 100",
   formulaWrong: (last: string) =>
-    `Use ${last === "A" ? "A" : `A to ${last}`}, numbers, + - * / % and parentheses.`,
+    `Use ${last === "A" ? "A" : `A to ${last}`}, numbers, parentheses and the operators +-*/%.`,
   range: "Range",
   ranges: {
     "-24h": "24 hours",

@@ -63,6 +63,10 @@ export const cohorts = {
   usedByTiles: "Used by insights:",
   membersCount: (count: number) => counted(count, "person", "people"),
   noMembers: "No people in this cohort.",
+  sizeTitle: "Size over time",
+  sizeLater: "Counted once a day. The chart of its size starts tomorrow.",
+  sizeSummary: (first: number, last: number) =>
+    `${number(last)} people, ${number(first)} on the first day shown.`,
   delete: "Delete",
   deleteTitle: (name: string) => `Delete ${name}?`,
   deleteText: "Flags that use it no longer match its members.",

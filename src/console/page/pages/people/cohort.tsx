@@ -7,6 +7,7 @@ import {
   ChangeRequestDialog,
   needsApproval,
 } from "../../components/change-request-dialog.tsx";
+import { Chart } from "../../components/chart.tsx";
 import { ConfirmDialog } from "../../components/confirm.tsx";
 import { Page } from "../../components/page.tsx";
 import { Badge, Button, Tabs } from "../../components/primitives.tsx";
@@ -14,6 +15,7 @@ import { Proposals } from "../../components/proposals.tsx";
 import { Content, Empty } from "../../components/states.tsx";
 import { toast, toastError } from "../../components/toast.tsx";
 import { errorMessage, queryString, request } from "../../lib/api.ts";
+import { periodNames } from "../../lib/format.ts";
 import { useBackgroundResource, useResource } from "../../lib/resource.ts";
 import { to, useAddress } from "../../lib/router.ts";
 import { inProject, project } from "../../lib/session.ts";
@@ -78,6 +80,7 @@ export function CohortPage() {
                   {data.is_calculating ? w.counting : data.count === null ? "" : w.membersCount(data.count)}
                 </span>
               </p>
+              <Sizes id={data.id} version={data.last_calculation ?? ""} />
               <UsedBy uses={uses} />
               <UsedByInsights id={data.id} />
               <Proposals
@@ -139,6 +142,30 @@ export function CohortPage() {
         />
       )}
     </Page>
+  );
+}
+
+/** Size over time; one day is no course. */
+function Sizes({ id, version }: { id: number; version: string }) {
+  const sizes = useBackgroundResource<{ results: { day: string; count: number }[] }>(
+    `sizes of ${id} ${version}`,
+    (signal) => request(inProject(`cohorts/${id}/sizes/`), { signal }),
+  );
+  const days = sizes.data?.results ?? [];
+  const [first] = days;
+  const last = days.at(-1);
+  if (first === undefined || last === undefined) return null;
+  if (days.length === 1) return <p class="muted">{w.sizeLater}</p>;
+  return (
+    <section class="card stack tight">
+      <h2>{w.sizeTitle}</h2>
+      <Chart
+        label={w.sizeTitle}
+        summary={w.sizeSummary(first.count, last.count)}
+        names={periodNames(days.map(({ day }) => day))}
+        series={[{ name: w.columns.size, values: days.map(({ count }) => count) }]}
+      />
+    </section>
   );
 }
 
