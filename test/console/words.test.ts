@@ -133,7 +133,6 @@ const replacedPhrases = [
   "Nothing can be changed from here",
   "brought back",
   "The server and the command line",
-  "Organization",
   "Forget the IP",
   "Days of charts begin",
   "Such a change is proposed",
