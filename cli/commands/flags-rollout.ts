@@ -3,7 +3,7 @@
 import { Type } from "@sinclair/typebox";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { assertEditor, scheduleFlagChange } from "../../src/flags/api/pending-changes.ts";
-import { getRolloutSteps, parsePercentages, rolloutStepsMax } from "../../src/flags/rules/rollout-steps.ts";
+import { getRolloutSteps, parsePercentages, rolloutStepsMax } from "../../src/flags/rules/shared-rules.ts";
 import { getGroups } from "../../src/flags/rules/types.ts";
 import { rolloutOperation } from "../../src/flags/store/pending-changes.ts";
 import { InvalidFieldError } from "../../src/lib/errors.ts";

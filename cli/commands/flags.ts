@@ -4,7 +4,7 @@ import { FlagBody } from "../../src/flags/api/flag-schemas.ts";
 import { exportedFields, type FlagAnswer } from "../../src/flags/fields.ts";
 import { type StoredFlag, writeDocument } from "../../src/flags/import-export/document.ts";
 import { serializeDocument } from "../../src/flags/import-export/read-document.ts";
-import { keyCharactersInWords } from "../../src/flags/rules/key-characters.ts";
+import { keyCharactersInWords } from "../../src/flags/rules/shared-rules.ts";
 import { getRolloutSummary } from "../../src/flags/rules/status.ts";
 import { withoutShown } from "../../src/flags/store/flag-conflicts.ts";
 import { InvalidFieldError } from "../../src/lib/errors.ts";

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { FlagInput, flagFields } from "../../src/flags/fields.ts";
 import { type ImportResult, importDocument } from "../../src/flags/import-export/import-document.ts";
 import { toDocument } from "../../src/flags/import-export/read-document.ts";
-import { ApprovalRequiredError } from "../../src/flags/rules/approval-required.ts";
+import { ApprovalRequiredError } from "../../src/flags/rules/errors.ts";
 import { parseFields } from "../../src/http/fields.ts";
 import { rejectEnding } from "../../src/import/files.ts";
 import { digest } from "../../src/import/progress-file.ts";

@@ -1,5 +1,5 @@
 import { Command } from "commander";
-import { MetadataCorruptError } from "../../src/accounts/corrupt-metadata.ts";
+import { MetadataCorruptError } from "../../src/accounts/db.ts";
 import { type Initialized, initialize, isInitialized } from "../../src/accounts/initialize.ts";
 import type { Metadata } from "../../src/accounts/metadata.ts";
 import { listKeys, revokeKey } from "../../src/accounts/personal-keys.ts";

@@ -3,7 +3,7 @@
 import type { Metadata } from "../../src/accounts/metadata.ts";
 import type { Organization } from "../../src/accounts/organizations.ts";
 import type { Project } from "../../src/accounts/project-directory.ts";
-import { ApprovalRequiredError } from "../../src/flags/rules/approval-required.ts";
+import { ApprovalRequiredError } from "../../src/flags/rules/errors.ts";
 import { parseFields } from "../../src/http/fields.ts";
 import { object } from "../../src/http/schemas.ts";
 import {

@@ -6,6 +6,7 @@
 
 import type { Database, Statement } from "bun:sqlite";
 import { sql } from "drizzle-orm";
+import { AppError, firstLine } from "../lib/errors.ts";
 import { type Migration, migrate } from "../lib/sqlite/migrate.ts";
 import { type OpenOptions, openSqlite, type Sqlite, type Transaction, tx } from "../lib/sqlite/open.ts";
 import initialSql from "./migrations/001-initial.sql" with { type: "text" };
@@ -184,5 +185,16 @@ export class Changes {
     this.version = version;
     this.ownChange = false;
     this.known = new Map(this.revisions.all().map((row) => [row.name, row.value]));
+  }
+}
+
+/** The store of organizations, projects, keys and flags is corrupt: the server cannot start without it. */
+export class MetadataCorruptError extends AppError {
+  readonly code = "metadata_corrupt";
+  override readonly hint: string;
+  /** @param advice how the last backup is restored, as a clause. */
+  constructor(path: string, cause: unknown, advice: string) {
+    super(`${path} is corrupt (${firstLine(cause).replace(/^flagkeep\.sqlite: /, "")}).`);
+    this.hint = `Keep a copy of the data directory, then ${advice}.`;
   }
 }

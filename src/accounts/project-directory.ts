@@ -2,7 +2,6 @@
 
 import { eq } from "drizzle-orm";
 import type { Changes, Reading } from "./db.ts";
-import type { FlagView } from "./flag-views.ts";
 import {
   KeyIndex,
   type KeyKind,
@@ -11,8 +10,8 @@ import {
   previousKeyUsage,
   type UsesByKey,
 } from "./project-keys.ts";
+import type { FlagView, WebGoal } from "./project-settings.ts";
 import { project } from "./schema.ts";
-import type { WebGoal } from "./web-goals.ts";
 
 export interface Project {
   id: number;

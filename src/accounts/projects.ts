@@ -5,7 +5,6 @@ import { InvalidFieldError, NotFoundError, trimmedString } from "../lib/errors.t
 import { zoneName } from "../lib/time-zone.ts";
 import { type Author, type Change, recordActivity } from "./activity.ts";
 import { bumpRevision, type MetadataTx } from "./db.ts";
-import { checkFlagViews, type FlagView } from "./flag-views.ts";
 import { checkAdoptedProjectKey, newProjectKey, newSecretKey } from "./key-formats.ts";
 import type { Metadata } from "./metadata.ts";
 import type { Project } from "./project-directory.ts";
@@ -17,8 +16,8 @@ import {
   withKey,
   withoutPreviousKey,
 } from "./project-keys.ts";
+import { checkFlagViews, checkWebGoals, type FlagView, type WebGoal } from "./project-settings.ts";
 import { organization, project } from "./schema.ts";
-import { checkWebGoals, type WebGoal } from "./web-goals.ts";
 
 export interface NewProject {
   organizationId: string;

@@ -5,9 +5,8 @@
 
 import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { Json, JsonObject } from "../lib/json.ts";
-import { flagged, instant, json } from "./columns.ts";
-import type { FlagView } from "./flag-views.ts";
-import type { WebGoal } from "./web-goals.ts";
+import { flagged, instant, json } from "./product-schema.ts";
+import type { FlagView, WebGoal } from "./project-settings.ts";
 
 export * from "./product-schema.ts";
 

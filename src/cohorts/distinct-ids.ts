@@ -1,4 +1,7 @@
-/** Reads distinct IDs from an uploaded CSV file for a static cohort. */
+/**
+ * Reads distinct IDs from an uploaded CSV file for a static cohort. Loaded with the first upload: its parser would delay
+ * the start.
+ */
 
 import Papa from "papaparse";
 import { InvalidFieldError } from "../lib/errors.ts";

@@ -1,14 +1,48 @@
 /** Computes insights and web analytics queries. */
 
-import type { JsonObject } from "../lib/json.ts";
-import type { InsightResults } from "./insights/event-source.ts";
-import { computeInsight } from "./insights/insights.ts";
+import { isJsonObject, type JsonObject } from "../lib/json.ts";
+import { UnknownQueryError } from "./event-filters.ts";
+import { type InsightResults, type TrendsRequest, withOwnWeeks } from "./insights/event-source.ts";
+import { computeFunnel } from "./insights/funnels.ts";
+import { computeLifecycle, computeRetention } from "./insights/retention.ts";
+import { computeStickiness } from "./insights/stickiness.ts";
+import { computeTrends } from "./insights/trends.ts";
+import { validateQuery } from "./insights/validate-query.ts";
 import type { EventSql } from "./sql-dialect.ts";
 import { computeWebGoals } from "./web/goals.ts";
-import { computeWebOnline } from "./web/online.ts";
-import { computeWebOverview, computeWebTrends } from "./web/overview.ts";
+import { computeWebOnline, computeWebOverview, computeWebTrends } from "./web/overview.ts";
 import { computeWebStats } from "./web/stats-table.ts";
 import { findWebQuery, type WebQueryKind, type WebRequest } from "./web/web-query.ts";
+
+const kinds: Record<
+  string,
+  (store: EventSql, request: TrendsRequest, query: JsonObject) => Promise<InsightResults>
+> = {
+  TrendsQuery: computeTrends,
+  FunnelsQuery: computeFunnel,
+  RetentionQuery: computeRetention,
+  LifecycleQuery: computeLifecycle,
+  StickinessQuery: computeStickiness,
+};
+
+/** Computes a query, or the `source` of a wrapping node. @throws {UnknownQueryError} names the unsupported part */
+export async function computeInsight(
+  store: EventSql,
+  request: TrendsRequest,
+  node: JsonObject = request.query,
+): Promise<InsightResults> {
+  const compute =
+    typeof node.kind === "string" && Object.hasOwn(kinds, node.kind) ? kinds[node.kind] : undefined;
+  if (compute !== undefined) {
+    validateQuery(node);
+    return await compute(store, withOwnWeeks(request, node), node);
+  }
+  if (isJsonObject(node.source) && (node.weekStartDay ?? null) !== null) {
+    throw new UnknownQueryError("Set weekStartDay in the `source` of the query, next to its `interval`.");
+  }
+  if (isJsonObject(node.source)) return await computeInsight(store, request, node.source);
+  throw new UnknownQueryError(`Queries of kind ${JSON.stringify(node.kind ?? null)} are not supported.`);
+}
 
 type Compute = (store: EventSql, request: WebRequest, query: JsonObject) => Promise<JsonObject>;
 

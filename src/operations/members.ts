@@ -2,7 +2,7 @@
 
 import { type Static, Type } from "@sinclair/typebox";
 import { exampleKey, KeyBody, keyBody } from "../accounts/api/key-schemas.ts";
-import { exampleMember, levels, MemberBody, memberBody } from "../accounts/api/member-schemas.ts";
+import { exampleMember, levels, MemberBody, memberBody } from "../accounts/api/user-schemas.ts";
 import type { Metadata } from "../accounts/metadata.ts";
 import { revokeKey } from "../accounts/personal-keys.ts";
 import {

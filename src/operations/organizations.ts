@@ -6,7 +6,7 @@ import {
   OrganizationBody,
   organizationBody,
   organizationTag as tag,
-} from "../accounts/api/organization-schemas.ts";
+} from "../accounts/api/user-schemas.ts";
 import type { Metadata } from "../accounts/metadata.ts";
 import {
   flagsAccess,

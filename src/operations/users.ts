@@ -1,13 +1,16 @@
 /** The user of a key (contract: management-api 6.6). */
 
 import type { Static } from "@sinclair/typebox";
+import { exampleProject, ProjectBody, projectBody } from "../accounts/api/project-schemas.ts";
 import {
   exampleOrganization,
+  exampleUser,
   OrganizationBody,
   organizationBody,
-} from "../accounts/api/organization-schemas.ts";
-import { exampleProject, ProjectBody, projectBody } from "../accounts/api/project-schemas.ts";
-import { exampleUser, rolesAtOrganization, UserBody, userBody } from "../accounts/api/user-schemas.ts";
+  rolesAtOrganization,
+  UserBody,
+  userBody,
+} from "../accounts/api/user-schemas.ts";
 import { currentOrganization, currentProject } from "../accounts/current.ts";
 import type { KeyRestrictions } from "../accounts/limits.ts";
 import type { Metadata } from "../accounts/metadata.ts";

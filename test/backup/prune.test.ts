@@ -5,8 +5,7 @@ import { copyFileSync, existsSync, readFileSync, rmSync, truncateSync, writeFile
 import { join } from "node:path";
 import fc from "fast-check";
 import { getDestination } from "../../src/backup/destination.ts";
-import type { ListedBackup } from "../../src/backup/list.ts";
-import { backupsToRemove, type Rules } from "../../src/backup/retention.ts";
+import { backupsToRemove, type ListedBackup, type Rules } from "../../src/backup/list.ts";
 import { flagkeep, initializedDirectory, temporaryFolder } from "../support/server.ts";
 import { create, json, withManifest } from "./support.ts";
 

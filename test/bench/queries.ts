@@ -10,8 +10,8 @@
 import { rmSync, statSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import type { DuckDBConnection } from "@duckdb/node-api";
+import { computeInsight } from "../../src/events/compute-query.ts";
 import { PropertyColumns } from "../../src/events/duckdb/property-columns.ts";
-import { computeInsight } from "../../src/events/insights/insights.ts";
 import { duckdbSql } from "../../src/events/sql-dialect.ts";
 import type { JsonObject } from "../../src/lib/json.ts";
 import { dataEnd, dataFolder, generateData, openData, userCount } from "./query-data.ts";

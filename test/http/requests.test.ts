@@ -1,7 +1,7 @@
 /** What holds for every management route: addresses, methods, bodies, failures, pages, origins, limits. */
 
 import { describe, expect, test } from "bun:test";
-import { FlagInvalid } from "../../src/flags/rules/flag-invalid.ts";
+import { FlagInvalid } from "../../src/flags/rules/errors.ts";
 import { defaultRateLimits, RateLimiter } from "../../src/http/rate-limit.ts";
 import { publicRoute } from "../../src/http/route.ts";
 import {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { HeavyHitters } from "../../src/persons/spikes/heavy-hitters.ts";
+import { HeavyHitters } from "../../src/persons/spikes/detector.ts";
 import { listSpikes } from "../../src/persons/spikes/spike-store.ts";
 import { type EventParts, event, newYearMicros, secondMicros, TestPeople } from "./support.ts";
 

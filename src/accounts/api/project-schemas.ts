@@ -17,10 +17,16 @@ import {
   uuid,
 } from "../../http/schemas.ts";
 import { toApiTime, toApiTimeOrNull } from "../../lib/api-time.ts";
-import { flagViewsMax, viewNameLengthMax, viewQueryLengthMax } from "../flag-views.ts";
 import type { Project } from "../project-directory.ts";
 import { type PreviousKeyUsage, previousKey } from "../project-keys.ts";
-import { goalNameLengthMax, goalTargetLengthMax, webGoalsMax } from "../web-goals.ts";
+import {
+  flagViewsMax,
+  goalNameLengthMax,
+  goalTargetLengthMax,
+  viewNameLengthMax,
+  viewQueryLengthMax,
+  webGoalsMax,
+} from "../project-settings.ts";
 
 /** A group type that events of the project use. */
 export const GroupTypeBody = named(

@@ -1,8 +1,23 @@
 /** A user embedded in other objects (requirement: User). */
 
 import type { Static } from "@sinclair/typebox";
-import { bool, enumeration, int, named, object, record, string, uuid } from "../../http/schemas.ts";
-import type { User } from "../users.ts";
+import {
+  bool,
+  dateTime,
+  enumeration,
+  int,
+  intEnum,
+  named,
+  object,
+  record,
+  string,
+  uuid,
+} from "../../http/schemas.ts";
+import { toApiTime } from "../../lib/api-time.ts";
+import type { Reading } from "../db.ts";
+import type { Organization } from "../organizations.ts";
+import { hasPassword } from "../sessions/members.ts";
+import type { Member, User } from "../users.ts";
 
 export const rolesAtOrganization = [
   "engineering",
@@ -57,3 +72,80 @@ export const exampleUser = {
   hedgehog_config: {},
   role_at_organization: "engineering",
 } as const;
+
+/** Members of an organization in responses (contract: management-api 2.6). */
+
+export const levels = [1, 8, 15] as const;
+
+export const MemberBody = named(
+  "OrganizationMember",
+  object({
+    id: uuid(),
+    user: UserBody,
+    level: intEnum(levels, { description: "1 member, 8 admin, 15 owner." }),
+    joined_at: dateTime(),
+    updated_at: dateTime(),
+    is_active: bool({ description: "Keys and sessions of an inactive user are rejected." }),
+    has_password: bool({ description: "Whether the user has signed in to the console with a link." }),
+  }),
+);
+
+export const exampleMember = {
+  id: "0193d1a2-7b1c-7c3e-9f60-7a8b9c0d1e2f",
+  user: exampleUser,
+  level: 15,
+  joined_at: "2026-03-01T12:00:00.000000Z",
+  updated_at: "2026-03-01T12:00:00.000000Z",
+  is_active: true,
+  has_password: true,
+};
+
+export function memberBody(db: Reading, member: Member): Static<typeof MemberBody> {
+  return {
+    id: member.id,
+    user: userBody(member.user),
+    level: member.level as (typeof levels)[number],
+    joined_at: toApiTime(member.joinedAt),
+    updated_at: toApiTime(member.updatedAt),
+    is_active: member.user.isActive,
+    has_password: hasPassword(db, member.user.id),
+  };
+}
+
+export const organizationTag = "Organizations";
+const levelWords = { description: "1 member, 8 admin, 15 owner." };
+
+export const OrganizationBody = named(
+  "Organization",
+  object({
+    id: uuid(),
+    name: string(),
+    slug: string(),
+    created_at: dateTime(),
+    membership_level: intEnum([1, 8, 15], levelWords),
+    feature_flags_access_level: intEnum([21, 37], {
+      description: "Default flag access of members: 21 view (roles can extend it), 37 edit (default).",
+    }),
+  }),
+);
+
+export const exampleOrganization = {
+  id: "0193d1a2-7b1c-7c3e-9f60-4d5e6f7a8b9c",
+  name: "Acme",
+  slug: "acme",
+  created_at: "2026-03-01T12:00:00.000000Z",
+  membership_level: 15,
+  feature_flags_access_level: 37,
+};
+
+/** An organization in responses to a user with this level. */
+export function organizationBody(organization: Organization, level: number): Static<typeof OrganizationBody> {
+  return {
+    id: organization.id,
+    name: organization.name,
+    slug: organization.slug,
+    created_at: toApiTime(organization.createdAt),
+    membership_level: level as 1 | 8 | 15,
+    feature_flags_access_level: organization.featureFlagsAccessLevel as 21 | 37,
+  };
+}

@@ -3,7 +3,7 @@
  * queries: contract, management-api 5.12.
  */
 
-import type { WebGoal } from "../../accounts/web-goals.ts";
+import type { WebGoal } from "../../accounts/project-settings.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 import { dayMs } from "../../lib/time.ts";
 import { type OffsetPeriod, offsetsBetween, wallTimeAt } from "../../lib/time-zone.ts";

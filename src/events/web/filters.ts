@@ -3,8 +3,8 @@
 import type { JsonObject } from "../../lib/json.ts";
 import { eventFilterSql, UnknownQueryError } from "../event-filters.ts";
 import { closely } from "../property-sql.ts";
-import { type EventSql, type PropertyLocation, stringAt } from "../sql-dialect.ts";
-import { zonesOf } from "./countries.ts";
+import { type EventSql, type PropertyLocation, type SqlDialect, stringAt } from "../sql-dialect.ts";
+import zones from "./time-zone-countries.txt" with { type: "text" };
 import { filteredProperty, pathSql, sessionKeyNames, type VisitProperty } from "./visit-fields.ts";
 
 /**
@@ -59,4 +59,26 @@ export function visitFilterSql({ dialect }: EventSql, filter: JsonObject): strin
   if (sql !== undefined) return `(${sql})`;
   const operator = JSON.stringify(filter.operator ?? "exact");
   throw new UnknownQueryError(`The operator ${operator} is not supported here, or not with this value.`);
+}
+
+/** One line per country: its code and its zones, with former names. */
+const byCountry = new Map(
+  zones
+    .trim()
+    .split("\n")
+    .map((line) => {
+      const [country, ...names] = line.split(" ");
+      return [country!, names] as const;
+    }),
+);
+
+/** The zones of a country, by its two-letter code; empty if unknown. */
+export const zonesOf = (country: string): readonly string[] => byCountry.get(country.toUpperCase()) ?? [];
+
+/** A table of all zones (`name`) and their countries (`value`). */
+export function zoneTable(dialect: SqlDialect): string {
+  const pairs = [...byCountry].flatMap(([country, names]) =>
+    names.map((name): [string, string] => [name, country]),
+  );
+  return dialect.pairs(pairs);
 }

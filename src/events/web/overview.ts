@@ -5,7 +5,7 @@ import { UnknownQueryError } from "../event-filters.ts";
 import { intervalIn, rangeSql, withOwnWeeks } from "../insights/event-source.ts";
 import { getBuckets } from "../insights/trend-range.ts";
 import type { EventSql, SqlDialect } from "../sql-dialect.ts";
-import { periods, visitSource } from "./visits.ts";
+import { periods, visitSource, withOwners } from "./visits.ts";
 import { readWebQuery, type WebQuery, type WebRequest } from "./web-query.ts";
 
 /** SQL for figures of visits `e`, by period. */
@@ -127,4 +127,24 @@ function metricsIn({ metrics: written }: JsonObject): Metric[] {
   const found = list.flatMap((name) => metricNames.find((known) => known === name) ?? []);
   if (found.length === list.length && found.length > 0) return [...new Set(found)];
   throw new UnknownQueryError(`Unknown metrics ${JSON.stringify(written)}. Use ${metricNames.join(", ")}.`);
+}
+
+const onlineMs = 5 * 60_000;
+
+/** The number of visitors with an event in the last five minutes. */
+export async function computeWebOnline(
+  store: EventSql,
+  request: WebRequest,
+  query: JsonObject,
+): Promise<JsonObject> {
+  const { dialect } = store;
+  const { projectId, now } = request;
+  const web = await readWebQuery(store, request, query);
+  const [from, to] = [now - onlineMs, now].map((ms) => dialect.timestamp(ms * 1_000));
+  const events = `SELECT DISTINCT ${projectId} AS project_id, e.distinct_id AS distinct_id FROM events e
+    WHERE e.project_id = ${projectId} AND ${dialect.time("e")} >= ${from} AND ${dialect.time("e")} <= ${to}`;
+  const [row] = await store.rows(
+    `SELECT count(DISTINCT e.who) FROM (${withOwners(store, web, events)}) AS e`,
+  );
+  return { results: [{ key: "online", kind: "unit", value: Number(row![0]) }] };
 }

@@ -17,7 +17,7 @@ import { ApiFailure } from "../../http/schemas.ts";
 import { PermissionDeniedError } from "../../lib/errors.ts";
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
 import { exampleFlag, type Flag, type FlagAnswer, type FlagFields, flagFields } from "../fields.ts";
-import { ApprovalRequiredError } from "../rules/approval-required.ts";
+import { ApprovalRequiredError } from "../rules/errors.ts";
 import { findFlag } from "../store/flag.ts";
 import type { Edit } from "../store/flag-conflicts.ts";
 import { canEdit } from "../store/flag-permissions.ts";

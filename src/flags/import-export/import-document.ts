@@ -7,7 +7,7 @@
 
 import type { MetadataTx } from "../../accounts/db.ts";
 import type { Json, JsonObject } from "../../lib/json.ts";
-import { ApprovalRequiredError } from "../rules/approval-required.ts";
+import { ApprovalRequiredError } from "../rules/errors.ts";
 import type { FlagWriteDeps } from "../store/flag-writes.ts";
 import { isHarmless, needsApproval, protectedDependents } from "../store/protected-flags.ts";
 import { differencesBetween, type ItemDifference, withoutSecrets } from "./difference.ts";

@@ -7,6 +7,7 @@ import type { Author } from "../../accounts/activity.ts";
 import type { MetadataTx } from "../../accounts/db.ts";
 import type { Metadata } from "../../accounts/metadata.ts";
 import { createCohort, updateCohort } from "../../cohorts/cohorts.ts";
+import { AppError } from "../../lib/errors.ts";
 import { isJsonObject, type JsonObject, wholeNumber } from "../../lib/json.ts";
 import type { NoteMisfit } from "../../lib/operators.ts";
 import type { Flag, FlagFields } from "../fields.ts";
@@ -17,7 +18,6 @@ import { findFlag } from "../store/flag.ts";
 import { createFlag, type FlagWriteDeps, updateFlag } from "../store/flag-writes.ts";
 import { encryptionWarning, isEncryptionTurnedOn } from "../store/payload-history.ts";
 import { type CohortItem, type FlagDocument, type FlagItem, getDefault } from "./document.ts";
-import { getTitle, naming, reasonOf } from "./import-errors.ts";
 import { readContent, storedFlag } from "./project-content.ts";
 import { InvalidDocumentError } from "./read-document.ts";
 import { type NamedItem, withIds } from "./references.ts";
@@ -234,4 +234,22 @@ function refuseHiddenPayloads({ filters }: FlagItem, where: string): void {
   throw new InvalidDocumentError(
     `${where} has a secret payload that is not in the file; export it with --with-secrets.`,
   );
+}
+
+/** An item in messages. */
+export const getTitle = ({ kind, name }: NamedItem) => `${kind === "flag" ? "Flag" : "Cohort"} "${name}"`;
+
+/** Adds the item to a rule's error message. */
+export function naming<Result>(item: NamedItem, write: () => Result): Result {
+  try {
+    return write();
+  } catch (error) {
+    if (error instanceof Error) error.message = `${getTitle(item)}: ${error.message}`;
+    throw error;
+  }
+}
+
+/** The message of an error about one item, without the item; undefined for a defect. */
+export function reasonOf(error: unknown): string | undefined {
+  return error instanceof AppError ? error.message.replace(/^(?:Flag|Cohort) "[^"]*":? /, "") : undefined;
 }

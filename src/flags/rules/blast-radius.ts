@@ -5,8 +5,8 @@
  */
 
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { filtersInvalid, flagInvalid } from "./errors.ts";
 import { checkShape } from "./filters-schema.ts";
-import { filtersInvalid, flagInvalid } from "./flag-invalid.ts";
 import { withRollout } from "./rollout.ts";
 import { toPercentage } from "./stored-filters.ts";
 import { getGroups, getGroupType } from "./types.ts";

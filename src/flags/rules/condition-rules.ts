@@ -15,7 +15,7 @@ import {
   type TestFault,
   valueProblem,
 } from "../../lib/operators.ts";
-import { filtersInvalid } from "./flag-invalid.ts";
+import { filtersInvalid } from "./errors.ts";
 import {
   type CohortDefinition,
   type CohortFacts,

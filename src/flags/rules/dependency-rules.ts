@@ -3,7 +3,7 @@
 import { type Json, type JsonObject, wholeNumber } from "../../lib/json.ts";
 import { fitsOperator, formatFilterValue, type NoteMisfit, type TestFault } from "../../lib/operators.ts";
 import { rejectOrNote } from "./condition-rules.ts";
-import { filtersInvalid } from "./flag-invalid.ts";
+import { filtersInvalid } from "./errors.ts";
 import { type FlagFact, type FlagFacts, getGroups, getProperties, getVariants } from "./types.ts";
 
 interface Owner {

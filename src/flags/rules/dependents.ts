@@ -7,7 +7,7 @@
 
 import { isJsonObject, type Json, wholeNumber } from "../../lib/json.ts";
 import { dependencyIds } from "./dependency-rules.ts";
-import { flagInvalid } from "./flag-invalid.ts";
+import { flagInvalid } from "./errors.ts";
 import type { CohortDefinition, FlagFact, FlagFacts } from "./types.ts";
 
 const namedMax = 5;

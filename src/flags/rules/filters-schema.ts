@@ -7,7 +7,7 @@
 
 import { formatNumber } from "../../lib/json/exact.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
-import { filtersInvalid } from "./flag-invalid.ts";
+import { filtersInvalid } from "./errors.ts";
 
 const variantKeyLengthMax = 400;
 const variantKeyCharacters = /^[a-zA-Z0-9_./-]+$/;

@@ -5,8 +5,8 @@
  * characters.
  */
 
-import { FlagInvalid } from "./flag-invalid.ts";
-import { keyCharacters } from "./key-characters.ts";
+import { FlagInvalid } from "./errors.ts";
+import { keyCharacters } from "./shared-rules.ts";
 
 /** Maximum number of characters. */
 export const keyLengthMax = 400;

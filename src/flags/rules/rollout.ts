@@ -5,7 +5,7 @@
  */
 
 import type { JsonObject } from "../../lib/json.ts";
-import { FlagInvalid } from "./flag-invalid.ts";
+import { FlagInvalid } from "./errors.ts";
 import { toPercentage, withGroups } from "./stored-filters.ts";
 import { getGroups } from "./types.ts";
 

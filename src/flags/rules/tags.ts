@@ -1,7 +1,7 @@
 /** Tags of a flag, and those that limit where it is evaluated. Source: contract, management-api 3.2. */
 
 import { typeName } from "../../lib/json.ts";
-import { FlagInvalid, flagInvalid } from "./flag-invalid.ts";
+import { FlagInvalid, flagInvalid } from "./errors.ts";
 
 export interface Tags {
   tags: string[];

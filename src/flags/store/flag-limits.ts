@@ -6,7 +6,7 @@ import { flag } from "../../accounts/schema.ts";
 import { InvalidFieldError } from "../../lib/errors.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import type { Flag } from "../fields.ts";
-import { filtersInvalid } from "../rules/flag-invalid.ts";
+import { filtersInvalid } from "../rules/errors.ts";
 
 /** Upstream rejects the 2,001st only in its newest version; Flagkeep promises a list of 10,000. */
 const flagsPerProjectMax = 20_000;

@@ -11,10 +11,10 @@ import { PermissionDeniedError } from "../../lib/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 import { once } from "../../lib/once.ts";
 import type { Flag, FlagFields } from "../fields.ts";
-import { getNames } from "../rules/approval-required.ts";
-import { criticalTag } from "../rules/critical-tag.ts";
 import { dependencyIds } from "../rules/dependency-rules.ts";
 import { flagsByCohort } from "../rules/dependents.ts";
+import { getNames } from "../rules/errors.ts";
+import { criticalTag } from "../rules/shared-rules.ts";
 import { findFlag } from "./flag.ts";
 import { withoutShown } from "./flag-conflicts.ts";
 

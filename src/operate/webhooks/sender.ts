@@ -15,7 +15,6 @@ import { type AddressRules, ForbiddenAddressError, resolveAllowed } from "./addr
 import { readContent } from "./content.ts";
 import { formatBody } from "./format.ts";
 import { post } from "./post.ts";
-import { signature, signatureHeader } from "./signature.ts";
 
 /** Requests at the same time, over all webhooks. */
 export const concurrentMax = 4;
@@ -182,4 +181,16 @@ export class WebhookSender {
       retryAfterMs,
     };
   }
+}
+
+export const signatureHeader = "X-Flagkeep-Signature";
+
+/**
+ * The value of the header: `t=<seconds since 1970>,v1=<hex>`, where `v1` is the HMAC-SHA-256 of `<t>.<body>` with the secret of
+ * the webhook.
+ */
+export function signature(secret: string, body: string, now: Date): string {
+  const seconds = Math.floor(now.getTime() / 1_000);
+  const digest = new Bun.CryptoHasher("sha256", secret).update(`${seconds}.${body}`).digest("hex");
+  return `t=${seconds},v1=${digest}`;
 }

@@ -2,7 +2,7 @@
 
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { computeInsight } from "../../../src/events/insights/insights.ts";
+import { computeInsight } from "../../../src/events/compute-query.ts";
 import { listEvents } from "../../../src/events/list.ts";
 import { duckdbSql, type PropertyLocation } from "../../../src/events/sql-dialect.ts";
 import { keptNumber } from "../../../src/lib/json/exact.ts";

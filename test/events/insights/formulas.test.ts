@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { computeInsight } from "../../../src/events/compute-query.ts";
 import { UnknownQueryError } from "../../../src/events/event-filters.ts";
 import { formulaLengthMax, parseFormula } from "../../../src/events/insights/formula-expression.ts";
-import { computeInsight } from "../../../src/events/insights/insights.ts";
 import type { JsonObject } from "../../../src/lib/json.ts";
 import { TestStores } from "../../support/event-store.ts";
 

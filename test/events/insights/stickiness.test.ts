@@ -1,7 +1,7 @@
 /** How many persons were active in how many intervals. */
 
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { computeInsight } from "../../../src/events/insights/insights.ts";
+import { computeInsight } from "../../../src/events/compute-query.ts";
 import type { JsonObject } from "../../../src/lib/json.ts";
 import { TestStores } from "../../support/event-store.ts";
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { computeInsight } from "../../../src/events/compute-query.ts";
 import { UnknownQueryError } from "../../../src/events/event-filters.ts";
-import { computeInsight } from "../../../src/events/insights/insights.ts";
 import {
   comparedRange,
   getBuckets,

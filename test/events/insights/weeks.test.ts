@@ -1,7 +1,7 @@
 /** Where weeks start: by the project, or by the query (contract, management-api 6.3). */
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { computeInsight } from "../../../src/events/insights/insights.ts";
+import { computeInsight } from "../../../src/events/compute-query.ts";
 import type { JsonObject } from "../../../src/lib/json.ts";
 import { TestStores } from "../../support/event-store.ts";
 import { ServerProcess } from "../../support/server.ts";

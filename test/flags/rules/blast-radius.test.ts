@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { type BlastRadiusBody, parseBlastRadius as parse } from "../../../src/flags/rules/blast-radius.ts";
+import { FlagInvalid } from "../../../src/flags/rules/errors.ts";
 import { filtersOfNewFlag } from "../../../src/flags/rules/filters.ts";
-import { FlagInvalid } from "../../../src/flags/rules/flag-invalid.ts";
 import type { JsonObject } from "../../../src/lib/json.ts";
 import { person } from "../make.ts";
 import { context } from "./support.ts";

@@ -6,7 +6,7 @@ import {
   flagsByCohort,
   getDependents,
 } from "../../../src/flags/rules/dependents.ts";
-import { FlagInvalid } from "../../../src/flags/rules/flag-invalid.ts";
+import { FlagInvalid } from "../../../src/flags/rules/errors.ts";
 import { cohort, dependsOn, flag, inCohort, when } from "../make.ts";
 
 function sentence(act: () => unknown): string | undefined {

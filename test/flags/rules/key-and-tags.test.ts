@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { FlagInvalid } from "../../../src/flags/rules/flag-invalid.ts";
+import { FlagInvalid } from "../../../src/flags/rules/errors.ts";
 import { checkKeyCharacters, keyOfReplaced, keyOfRestored } from "../../../src/flags/rules/key.ts";
 import { changedTags, type SentTags } from "../../../src/flags/rules/tags.ts";
 

@@ -1,7 +1,7 @@
 /** Steps of a gradual rollout. */
 
 import { expect, test } from "bun:test";
-import { getRolloutSteps, parsePercentages } from "../../../src/flags/rules/rollout-steps.ts";
+import { getRolloutSteps, parsePercentages } from "../../../src/flags/rules/shared-rules.ts";
 
 test("percentages rise up to 100, in a text with any separators", () => {
   for (const text of ["5, 25, 50, 100", "5 25 50 100", "5% → 25% → 50% → 100%"])

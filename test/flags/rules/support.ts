@@ -1,7 +1,7 @@
 /** The project in which the rules about filters are tried, and how a refusal is read. */
 
+import { FlagInvalid } from "../../../src/flags/rules/errors.ts";
 import type { FiltersContext } from "../../../src/flags/rules/filters.ts";
-import { FlagInvalid } from "../../../src/flags/rules/flag-invalid.ts";
 import type { CohortDefinition, FlagDefinition } from "../../../src/flags/rules/types.ts";
 import type { JsonObject } from "../../../src/lib/json.ts";
 import { cohort, dependsOn, flag, inCohort, person, when } from "../make.ts";

@@ -1,6 +1,6 @@
 /** Entries of the palette: recent pages, objects found by the server, pages, and actions. Loaded when it opens. */
 
-import { keyCharacters } from "../../../flags/rules/key-characters.ts";
+import { keyCharacters } from "../../../flags/rules/shared-rules.ts";
 import { queryString, request } from "../lib/api.ts";
 import { recentPages } from "../lib/recent.ts";
 import { to } from "../lib/router.ts";

@@ -2,7 +2,7 @@
 
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
-import { criticalTag } from "../../../flags/rules/critical-tag.ts";
+import { criticalTag } from "../../../flags/rules/shared-rules.ts";
 import { errorMessage } from "../lib/api.ts";
 import { reloadResources } from "../lib/resource.ts";
 import { to } from "../lib/router.ts";

@@ -1,6 +1,6 @@
 /** Predicts which changes need approval. The server decides: 403 `approval_required` remains possible. */
 
-import { criticalTag } from "../../../flags/rules/critical-tag.ts";
+import { criticalTag } from "../../../flags/rules/shared-rules.ts";
 import { request } from "../lib/api.ts";
 import { useResource } from "../lib/resource.ts";
 import { inProject, project } from "../lib/session.ts";

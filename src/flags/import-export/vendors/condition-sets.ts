@@ -8,8 +8,14 @@
 
 import type { Json, JsonObject } from "../../../lib/json.ts";
 import { alternatives, type Expression, not, UnsupportedRuleError, unknownsIn } from "./expression.ts";
-import type { VariantKeys } from "./variant-keys.ts";
-import { type Outcome, type Part, rounded, type VendorFlag, type VendorRule } from "./vendor-flag.ts";
+import {
+  type Outcome,
+  type Part,
+  rounded,
+  type VariantKeys,
+  type VendorFlag,
+  type VendorRule,
+} from "./vendor-flag.ts";
 
 /** The filters of a flag, and the parts of its rules that they lack. */
 export function toFilters(

@@ -5,8 +5,14 @@ import type { FlagItem } from "../document.ts";
 import { toFilters } from "./condition-sets.ts";
 import { type Expression, flagsIn, matchesNone, unknown } from "./expression.ts";
 import { name as toName } from "./values.ts";
-import { keyLengthMax, uniqueKey, VariantKeys } from "./variant-keys.ts";
-import type { Part, VendorFlag, VendorRule } from "./vendor-flag.ts";
+import {
+  keyLengthMax,
+  type Part,
+  uniqueKey,
+  VariantKeys,
+  type VendorFlag,
+  type VendorRule,
+} from "./vendor-flag.ts";
 
 /** A part of a file that cannot be converted. */
 export interface NotMapped extends Part {

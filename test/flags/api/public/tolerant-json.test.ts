@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { parseTolerantJson } from "../../../../src/flags/sdk/lenient-json.ts";
+import { parseTolerantJson } from "../../../../src/flags/sdk/flags-request.ts";
 
 describe("bare numbers that JSON does not have", () => {
   const texts: [text: string, value: unknown][] = [

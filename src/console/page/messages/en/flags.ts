@@ -1,6 +1,6 @@
 /** Messages of the flag list. */
 
-import { keyCharactersInWords } from "../../../../flags/rules/key-characters.ts";
+import { keyCharactersInWords } from "../../../../flags/rules/shared-rules.ts";
 import { counted, number } from "../../lib/format.ts";
 
 export const flags = {

@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useRoute } from "preact-iso";
-import { criticalTag } from "../../../../flags/rules/critical-tag.ts";
+import { criticalTag } from "../../../../flags/rules/shared-rules.ts";
 import {
   type ApprovalRequired,
   ChangeRequestDialog,

@@ -1,7 +1,7 @@
 /** Schedules a gradual rollout: steps of one condition set, and optionally a guardrail that stops them. */
 
 import { useRef, useState } from "preact/hooks";
-import { getRolloutSteps, parsePercentages } from "../../../../flags/rules/rollout-steps.ts";
+import { getRolloutSteps, parsePercentages } from "../../../../flags/rules/shared-rules.ts";
 import { Dialog } from "../../components/dialog.tsx";
 import { Checkbox, Field, Select, ShareField } from "../../components/fields.tsx";
 import { Button } from "../../components/primitives.tsx";

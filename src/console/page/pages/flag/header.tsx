@@ -1,6 +1,6 @@
 /** What a flag's page says below its key: description, type, tags, last change, people, and what uses the flag. */
 
-import { criticalTag } from "../../../../flags/rules/critical-tag.ts";
+import { criticalTag } from "../../../../flags/rules/shared-rules.ts";
 import { Badge, RelativeTime } from "../../components/primitives.tsx";
 import { request } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";

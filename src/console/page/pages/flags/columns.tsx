@@ -1,6 +1,6 @@
 /** Columns of the flag list. */
 
-import { criticalTag } from "../../../../flags/rules/critical-tag.ts";
+import { criticalTag } from "../../../../flags/rules/shared-rules.ts";
 import { Checkbox } from "../../components/fields.tsx";
 import { Badge, Button, RelativeTime, Switch } from "../../components/primitives.tsx";
 import { Sparkline } from "../../components/sparkline.tsx";

@@ -1,7 +1,7 @@
 /** Flag list: searched by the server; switches take effect immediately, with undo for ten seconds. */
 
 import { useState } from "preact/hooks";
-import { criticalTag } from "../../../../flags/rules/critical-tag.ts";
+import { criticalTag } from "../../../../flags/rules/shared-rules.ts";
 import {
   type ApprovalRequired,
   ChangeRequestDialog,

@@ -1,5 +1,15 @@
-/** Steps of a gradual rollout. Pure: the console uses it too. */
+/** Rules that the console and the CLI need too. No imports: the page loads this file. */
 
+/** Valid characters of a flag's key. */
+
+export const keyCharacters = /^[a-zA-Z0-9_-]+$/;
+
+export const keyCharactersInWords = "letters, digits, - and _";
+
+/** The tag of flags that projects may protect. The console asks for confirmation before it changes them. */
+export const criticalTag = "critical";
+
+/** Steps of a gradual rollout. */
 export const rolloutStepsMax = 20;
 
 /** Percentages in a text, such as "5, 25, 100": each higher than the one before; undefined if it is not that. */
