@@ -1,7 +1,6 @@
 /** Opens the stores of an engine with an external event store, and optionally a cluster's person store. */
 
 import { LeaseLostError } from "../cluster/lease.ts";
-import { webProperties } from "../events/web/property-columns.ts";
 import type { ClickHouseAddress } from "../lib/store-urls.ts";
 import { paths } from "../paths.ts";
 import { assertExternalEvents } from "../persons/external-events.ts";
@@ -10,6 +9,7 @@ import { ClickHouseBackend } from "./clickhouse-backend.ts";
 import { SharedPeople } from "./cluster-persons.ts";
 import type { FatalErrorHandler } from "./fatal-errors.ts";
 import type { EngineStart } from "./messages.ts";
+import { pinnedProperties } from "./pinned-properties.ts";
 import { availabilityLogger, report, reportSync } from "./report.ts";
 import { getCache, getPersonStore } from "./stores.ts";
 
@@ -40,7 +40,7 @@ export async function openExternalStore(
     {
       queryTimeoutMs: start.queryTimeoutMs,
       columnsMax: start.propertyColumnsMax,
-      pinned: () => webProperties(people.db),
+      pinned: () => pinnedProperties(people.db),
       isReader: shared?.isLoader === false,
     },
     {

@@ -10,7 +10,6 @@ import type { StoreMemory } from "../events/duckdb/database.ts";
 import { releaseLinkerTables } from "../events/duckdb/dynamic-linker-memory.ts";
 import { setNativeFolder } from "../events/duckdb/native-folder.ts";
 import { isInvalidated } from "../events/duckdb/open-error.ts";
-import { webProperties } from "../events/web/property-columns.ts";
 import { SegmentArchive } from "../journal/archive-writer.ts";
 import { loadableBytes, systemDisk } from "../journal/disk.ts";
 import { getBatch, type JournalBatch, type SegmentBatch } from "../journal/reader.ts";
@@ -36,6 +35,7 @@ import type { ClickHouseBackend } from "./clickhouse-backend.ts";
 import { ColumnMaterializer } from "./column-materializer.ts";
 import { FatalErrorHandler } from "./fatal-errors.ts";
 import { type Command, type EngineStart, engineSocketName, readMessages } from "./messages.ts";
+import { pinnedProperties } from "./pinned-properties.ts";
 import { type BatchStore, type Pause, Pipeline } from "./pipeline/pipeline.ts";
 import { queryHandlers } from "./queries.ts";
 import { log, report, reportSync } from "./report.ts";
@@ -297,7 +297,7 @@ function runDuckdb(
     loader,
     {
       columnsMax: start.propertyColumnsMax,
-      pinned: () => webProperties(people.db),
+      pinned: () => pinnedProperties(people.db),
       queryTimeoutMs: start.queryTimeoutMs,
       isBusy: () =>
         queries.isBusy || pipeline.lag().realtime.segments + pipeline.lag().historical.segments > 0,

@@ -28,6 +28,7 @@ import type { EventBackend } from "./backend.ts";
 import { computeBlastRadius } from "./blast-radius.ts";
 import { getPersonJson } from "./event-persons.ts";
 import { fillCohortByFlag, findPersons, type RunQuery } from "./person-queries.ts";
+import { pinExperimentProperties } from "./pinned-properties.ts";
 import { pullStream } from "./pull-stream.ts";
 import type { Queries } from "./query-types.ts";
 import { QueryTimeoutError, type RunOptions } from "./running-queries.ts";
@@ -221,6 +222,10 @@ export function queryHandlers(services: QueryDeps): Handlers {
     readEverything: async () => {
       const leave = await enter(exports, 0, {});
       await backend.readEverything({ signal: clientSignal() }).finally(leave);
+      return null;
+    },
+    pinProperties: async ({ names }) => {
+      pinExperimentProperties(names);
       return null;
     },
     holdCheckpoints: async ({ ms, checkpointFirst }) => {

@@ -64,6 +64,8 @@ export interface Queries {
   trends: { request: TrendsRequest & { refresh: Refresh }; answer: ComputedInsight };
   /** Exposures and sums of an experiment: `ExperimentRequest` as `query`, `ExperimentSums` as results. */
   experiment: { request: TrendsRequest & { refresh: Refresh }; answer: ComputedInsight };
+  /** Gives properties of experiments a column, regardless of their use; replaces the previous ones. */
+  pinProperties: { request: { names: string[] }; answer: null };
   /** Adds the persons of an `ExperimentRequest` to a cohort; returns its number of members. */
   fillCohortByExposure: { request: TrendsRequest & { cohortId: number }; answer: number };
   /** Events of surveys: `SurveyRequest` as `query`. */

@@ -14,6 +14,7 @@ import { type LiveEvents, liveRoutes } from "../events/api/live.ts";
 import { queryRoutes } from "../events/api/query.ts";
 import { publicWebExperimentRoutes } from "../experiments/api/public-route.ts";
 import { experimentQueries } from "../experiments/api/query-kinds.ts";
+import { ColumnPinner, pinIntervalMs } from "../experiments/column-pins.ts";
 import { RollbackMonitor } from "../experiments/rollback-monitor.ts";
 import type { OverrideWriter } from "../flags/evaluation-context/override-writer.ts";
 import { evaluationRoutes } from "../flags/sdk/routes.ts";
@@ -123,6 +124,12 @@ export function createServerApp(parts: AppDeps): App {
     onError: (error) => log.error({ error: String(error) }, "failed to count a cohort"),
   });
   sizes.start(cohortCountMs, parts.stopping);
+  const pinner = new ColumnPinner({
+    db: metadata.db,
+    pin: (names) => engine.ask("pinProperties", { names }),
+    onError: (error) => log.debug({ error: String(error) }, "failed to pin property columns; retrying later"),
+  });
+  pinner.start(pinIntervalMs, parts.stopping);
   const publicUrl = config["public-url"] || undefined;
   const projects = parts.unknownKeys.watching(metadata.projects);
   const app: App = createApp({

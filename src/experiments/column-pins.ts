@@ -1,0 +1,81 @@
+/** Property columns for launched experiments: their results must not read the JSON of every event (contract: experiments 2.12). */
+
+import type { Reading } from "../accounts/db.ts";
+import { findFlag } from "../flags/store/flag.ts";
+import { isJsonObject, type Json, type JsonObject } from "../lib/json.ts";
+import { PeriodicTasks } from "../lib/periodic-tasks.ts";
+import { getMetrics } from "./roled-metrics.ts";
+import { type Experiment, launchedExperiments, savedMetricLinks, savedMetricsById } from "./store.ts";
+
+export const pinIntervalMs = 10_000;
+const nameLengthMax = 200;
+
+/** The properties of events that the results of launched experiments read; those of the flag first. */
+export function experimentProperties(db: Reading): string[] {
+  const names = new Set<string>();
+  const launched = launchedExperiments(db);
+  if (launched.length === 0) return [];
+  for (const of of launched) for (const name of exposureProperties(db, of)) names.add(name);
+  for (const of of launched) {
+    const ids = savedMetricLinks(of).map(({ id }) => id);
+    for (const { metric } of getMetrics(of, savedMetricsById(db, of.projectId, ids)))
+      for (const source of sourcesIn(metric)) for (const name of propertiesOf(source)) names.add(name);
+  }
+  return [...names].filter((name) => name.length <= nameLengthMax);
+}
+
+function exposureProperties(db: Reading, { projectId, flagId, exposureCriteria }: Experiment): string[] {
+  const { exposure_config: exposure, activation_config: activation } = exposureCriteria;
+  const key = findFlag(db, projectId, flagId)?.key;
+  const own = isJsonObject(exposure)
+    ? [...(key === undefined ? [] : [`$feature/${key}`]), ...propertiesOf(exposure)]
+    : ["$feature_flag", "$feature_flag_response"];
+  return [...own, ...(isJsonObject(activation) ? propertiesOf(activation) : [])];
+}
+
+function sourcesIn(metric: JsonObject): JsonObject[] {
+  const { source, numerator, denominator, start_event: start, completion_event: completion, series } = metric;
+  const all: (Json | undefined)[] = [source, numerator, denominator, start, completion];
+  return [...all, ...(Array.isArray(series) ? series : [])].filter(isJsonObject);
+}
+
+function propertiesOf({ math, math_property: property, properties }: JsonObject): string[] {
+  const filters = Array.isArray(properties) ? properties.filter(isJsonObject) : [];
+  return [
+    ...(math === "unique_session" ? ["$session_id"] : []),
+    ...(typeof property === "string" && property !== "" ? [property] : []),
+    ...filters.flatMap(({ key, type = "event" }) =>
+      type === "event" && typeof key === "string" ? [key] : [],
+    ),
+  ];
+}
+
+/** Tells the engine which properties need a column, repeatedly: a restarted engine has forgotten them. */
+export class ColumnPinner {
+  private readonly tasks: PeriodicTasks;
+  /** The engine knows of no properties. */
+  private isIdle = true;
+
+  constructor(
+    private readonly deps: {
+      db: Reading;
+      pin: (names: string[]) => Promise<unknown>;
+      onError: (error: unknown) => void;
+    },
+  ) {
+    this.tasks = new PeriodicTasks(deps.onError);
+  }
+
+  /** Tells it at an interval until the signal is aborted. */
+  start(intervalMs: number, stopping: AbortSignal): void {
+    this.tasks.every(intervalMs, () => this.tell());
+    stopping.addEventListener("abort", () => this.tasks.stop(), { once: true });
+  }
+
+  private async tell(): Promise<void> {
+    const names = experimentProperties(this.deps.db);
+    if (names.length === 0 && this.isIdle) return;
+    await this.deps.pin(names);
+    this.isIdle = names.length === 0;
+  }
+}
