@@ -2,12 +2,13 @@
 
 import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
-import { confirmPassword, errorMessage, request } from "../lib/api.ts";
+import { confirmPassword, request } from "../lib/api.ts";
+import { useForm } from "../lib/form.ts";
 import { session } from "../lib/session.ts";
 import { words } from "../messages/index.ts";
 import { Dialog } from "./dialog.tsx";
 import { Field } from "./fields.tsx";
+import { FormDialog } from "./form.tsx";
 import { Button } from "./primitives.tsx";
 
 const w = words.frame;
@@ -20,51 +21,37 @@ confirmPassword.ask = () =>
   });
 
 export function ConfirmPassword() {
-  const [password, setPassword] = useState("");
-  const [error, setError] = useState<string>();
   const resolve = waiting.value;
   if (!resolve) return null;
-  const end = (isConfirmed: boolean) => {
-    setPassword("");
-    setError(undefined);
-    waiting.value = undefined;
-    resolve(isConfirmed);
-  };
-  const isByKey = session.value.state === "in" && session.value.facts.is_from_key;
-  const submit = async () => {
-    try {
-      const body = isByKey ? { personal_api_key: password } : { password };
-      await request("/api/session/confirm/", { method: "POST", body });
-      end(true);
-    } catch (failure) {
-      setError(errorMessage(failure));
-    }
-  };
   return (
-    <Dialog
-      title={w.confirmTitle}
-      onClose={() => end(false)}
-      onSubmit={submit}
-      actions={
-        <>
-          <Button onClick={() => end(false)}>{w.cancel}</Button>
-          <Button kind="main" type="submit">
-            {w.confirm}
-          </Button>
-        </>
-      }
-    >
+    <PasswordDialog
+      onEnd={(isConfirmed) => {
+        waiting.value = undefined;
+        resolve(isConfirmed);
+      }}
+    />
+  );
+}
+
+function PasswordDialog({ onEnd }: { onEnd: (isConfirmed: boolean) => void }) {
+  const isByKey = session.value.state === "in" && session.value.facts.is_from_key;
+  const form = useForm({ password: "" }, async ({ password }) => {
+    const body = isByKey ? { personal_api_key: password } : { password };
+    await request("/api/session/confirm/", { method: "POST", body });
+    onEnd(true);
+  });
+  return (
+    <FormDialog title={w.confirmTitle} form={form} action={w.confirm} hasCancel onClose={() => onEnd(false)}>
       <p>{w.confirmHelp}</p>
       <Field
         label={isByKey ? words.signing.key : w.password}
         type="password"
         autocomplete="current-password"
-        value={password}
-        onInput={setPassword}
-        error={error}
+        {...form.input("password")}
+        error={form.error}
         autofocus
       />
-    </Dialog>
+    </FormDialog>
   );
 }
 

@@ -1,12 +1,21 @@
-/** A form that submits itself and reports the result. */
+/** Forms that submit themselves and report the result: in a page, and in a dialog. */
 
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
-import { type ApiError, toApiError } from "../lib/api.ts";
+import { type FormState, useForm } from "../lib/form.ts";
 import { words } from "../messages/index.ts";
+import { Dialog } from "./dialog.tsx";
 import { Button } from "./primitives.tsx";
 import { toast } from "./toast.tsx";
 
+function FormError({ message }: { message: string | undefined }) {
+  return message === undefined ? null : (
+    <p class="error" role="alert">
+      {message}
+    </p>
+  );
+}
+
+/** A form of a page. Its fields keep their own values. */
 export function Form({
   children,
   onSend,
@@ -21,46 +30,77 @@ export function Form({
   done?: string;
   refusal?: string | false | undefined;
 }) {
-  const [failure, setFailure] = useState<ApiError>();
-  const [isBusy, setBusy] = useState(false);
-  let isAtField = false;
-  const errorOf = (field: string) => {
-    if (failure?.attr !== field) return undefined;
-    isAtField = true;
-    return failure.detail;
-  };
-  const fields = typeof children === "function" ? children(errorOf) : children;
-  const send = async () => {
-    setBusy(true);
-    setFailure(undefined);
-    try {
-      if ((await onSend()) !== false) toast(done);
-    } catch (error) {
-      setFailure(toApiError(error));
-    } finally {
-      setBusy(false);
-    }
-  };
+  const form = useForm({}, async () => {
+    if ((await onSend()) !== false) toast(done);
+  });
+  const fields = typeof children === "function" ? children(form.errorOf) : children;
   return (
     <form
       class="stack"
       onSubmit={(event) => {
         event.preventDefault();
-        if (!refusal) void send();
+        if (!refusal) void form.submit();
       }}
     >
       {fields}
-      {failure && !isAtField && (
-        <p class="error" role="alert">
-          {failure.detail}
-        </p>
-      )}
+      <FormError message={form.unplacedError} />
       <div class="row">
-        <Button kind="main" type="submit" isDisabled={isBusy} refusal={refusal}>
+        <Button kind="main" type="submit" isDisabled={form.isBusy} refusal={refusal}>
           {action}
         </Button>
         {refusal && <span class="help">{refusal}</span>}
       </div>
     </form>
+  );
+}
+
+/** A dialog with a form; `form` is from `useForm`. */
+export function FormDialog<Values extends object>({
+  title,
+  form,
+  action,
+  onClose,
+  children,
+  size = "small",
+  isDisabled = false,
+  refusal,
+  hasCancel = false,
+  actions,
+}: {
+  title: string;
+  form: FormState<Values>;
+  /** Label of the button that submits. */
+  action: string;
+  onClose: () => void;
+  children: ComponentChildren;
+  size?: "small" | "large";
+  isDisabled?: boolean;
+  refusal?: string | false | undefined;
+  hasCancel?: boolean;
+  /** Instead of the button that submits. */
+  actions?: ComponentChildren;
+}) {
+  return (
+    <Dialog
+      title={title}
+      size={size}
+      onClose={onClose}
+      onSubmit={() => {
+        if (!isDisabled && !refusal) return form.submit();
+      }}
+      actions={
+        <>
+          {hasCancel && <Button onClick={onClose}>{words.frame.cancel}</Button>}
+          {actions || (
+            <Button kind="main" type="submit" isDisabled={isDisabled} refusal={refusal}>
+              {action}
+            </Button>
+          )}
+        </>
+      }
+    >
+      {children}
+      <FormError message={form.unplacedError} />
+    </Dialog>
   );
 }

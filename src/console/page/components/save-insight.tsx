@@ -1,15 +1,14 @@
 /** Saves an insight or SQL statement to a dashboard, existing or new. */
 
-import { useState } from "preact/hooks";
-import { errorMessage, queryString, request } from "../lib/api.ts";
+import { queryString, request } from "../lib/api.ts";
+import { useForm } from "../lib/form.ts";
 import { useResource } from "../lib/resource.ts";
 import { inProject, project } from "../lib/session.ts";
 import { words } from "../messages/index.ts";
 import { laterWords } from "../messages/later.ts";
 import type { Query } from "../model/insight.ts";
-import { Dialog } from "./dialog.tsx";
 import { Field, Select } from "./fields.tsx";
-import { Button } from "./primitives.tsx";
+import { FormDialog } from "./form.tsx";
 import { toast } from "./toast.tsx";
 
 const w = laterWords.explore;
@@ -34,12 +33,9 @@ export function SaveInsight({
     (signal) =>
       request(inProject(`dashboards/${queryString({ exclude_generated: true, limit: 200 })}`), { signal }),
   );
-  const [name, setName] = useState("");
-  const [board, setBoard] = useState(isFound ? noBoard : "");
-  const [boardName, setBoardName] = useState("");
-  const [error, setError] = useState<string>();
-  const save = async () => {
-    try {
+  const form = useForm(
+    { name: "", board: isFound ? noBoard : "", boardName: "" },
+    async ({ name, board, boardName }) => {
       const target =
         board === ""
           ? (
@@ -54,25 +50,13 @@ export function SaveInsight({
       await request(inProject("insights/"), { method: "POST", body });
       toast(w.saved(name));
       onClose();
-    } catch (failure) {
-      setError(errorMessage(failure));
-    }
-  };
+    },
+  );
   return (
-    <Dialog
-      title={title}
-      onClose={onClose}
-      onSubmit={save}
-      actions={
-        <Button kind="main" type="submit">
-          {words.frame.save}
-        </Button>
-      }
-    >
-      <Field label={w.name} value={name} onInput={setName} isRequired autofocus />
+    <FormDialog title={title} form={form} action={words.frame.save} onClose={onClose}>
+      <Field label={w.name} {...form.input("name")} isRequired autofocus />
       <Select
         label={w.dashboard}
-        value={board}
         choices={[
           ...(isFound ? [[noBoard, w.noDashboard] as const] : []),
           ["", w.newDashboard],
@@ -80,14 +64,9 @@ export function SaveInsight({
             ({ id, name: text }) => [String(id), text || `#${id}`] as const,
           ),
         ]}
-        onChange={setBoard}
+        {...form.choice("board")}
       />
-      {board === "" && <Field label={w.dashboardName} value={boardName} onInput={setBoardName} isRequired />}
-      {error && (
-        <p class="error" role="alert">
-          {error}
-        </p>
-      )}
-    </Dialog>
+      {form.values.board === "" && <Field label={w.dashboardName} {...form.input("boardName")} isRequired />}
+    </FormDialog>
   );
 }

@@ -5,7 +5,8 @@ import { useEffect, useState } from "preact/hooks";
 import { Field, Segments } from "../components/fields.tsx";
 import { Page } from "../components/page.tsx";
 import { Badge, Button, CodeBlock, CopyButton, RelativeTime } from "../components/primitives.tsx";
-import { errorMessage, queryString, request, serverAddress } from "../lib/api.ts";
+import { queryString, request, serverAddress } from "../lib/api.ts";
+import { useForm } from "../lib/form.ts";
 import { ago } from "../lib/format.ts";
 import { useResource } from "../lib/resource.ts";
 import { to, useAddress } from "../lib/router.ts";
@@ -182,30 +183,29 @@ function Step({
 }
 
 function FirstFlag({ onCreated }: { onCreated: (flag: Flag) => void }) {
-  const [key, setKey] = useState("new-checkout");
-  const [kind, setKind] = useState<"everybody" | "percentage" | "some">("everybody");
-  const [error, setError] = useState<string>();
+  const form = useForm(
+    { key: "new-checkout", kind: "everybody" as "everybody" | "percentage" | "some" },
+    async ({ key, kind }) => {
+      const body = { key: key.trim(), active: true, filters: firstFilters(kind, 50) };
+      onCreated(await request<Flag>(inProject("feature_flags/"), { method: "POST", body }));
+    },
+  );
   return (
     <form
       class="row bottom"
       onSubmit={(event) => {
         event.preventDefault();
-        setError(undefined);
-        request<Flag>(inProject("feature_flags/"), {
-          method: "POST",
-          body: { key: key.trim(), active: true, filters: firstFilters(kind, 50) },
-        }).then(onCreated, (failure) => setError(errorMessage(failure)));
+        void form.submit();
       }}
     >
       <Segments
         label={words.flags.create.kind}
-        value={kind}
         choices={(["everybody", "percentage", "some"] as const).map(
           (name) => [name, words.flags.create.kinds[name]] as const,
         )}
-        onChange={setKind}
+        {...form.choice("kind")}
       />
-      <Field label={w.flagKey} value={key} onInput={setKey} error={error} isRequired />
+      <Field label={w.flagKey} {...form.input("key")} error={form.error} isRequired />
       <Button kind="main" type="submit">
         {w.make}
       </Button>

@@ -1,12 +1,13 @@
 /** Adds a tile to a dashboard: an insight that exists, a new SQL statement, a text, or the list of flag changes. */
 
 import { useState } from "preact/hooks";
-import { Dialog } from "../../components/dialog.tsx";
 import { Area, Field, SearchField, Segments } from "../../components/fields.tsx";
+import { FormDialog } from "../../components/form.tsx";
 import { Button } from "../../components/primitives.tsx";
 import { Content } from "../../components/states.tsx";
 import { toast } from "../../components/toast.tsx";
-import { errorMessage, queryString, request } from "../../lib/api.ts";
+import { queryString, request } from "../../lib/api.ts";
+import { useForm } from "../../lib/form.ts";
 import { useResource } from "../../lib/resource.ts";
 import { to } from "../../lib/router.ts";
 import { inProject, project } from "../../lib/session.ts";
@@ -31,83 +32,72 @@ export function AddTile({
   onClose: () => void;
   onAdded: () => void;
 }) {
-  const [kind, setKind] = useState<TileKind>("insight");
-  const [name, setName] = useState("");
-  const [statement, setStatement] = useState("");
-  const [text, setText] = useState("");
-  const [error, setError] = useState<string>();
   const send = async (sending: Promise<unknown>, added: string) => {
-    try {
-      await sending;
-      toast(w.added(added));
-      onAdded();
-    } catch (failure) {
-      setError(errorMessage(failure));
-    }
+    await sending;
+    toast(w.added(added));
+    onAdded();
   };
   const addText = (body: string, added: string) =>
     send(changeTile(dashboard, undefined, { text: { body } }), added);
-  const add = () => {
-    if (kind === "sql") {
-      const query = { kind: "DataVisualizationNode", source: { kind: "HogQLQuery", query: statement } };
-      const body = { name, query, dashboards: [dashboard.id], saved: true };
-      return send(request(inProject("insights/"), { method: "POST", body }), name);
-    }
-    return kind === "text"
-      ? addText(text, w.tileKinds.text)
-      : kind === "changes"
-        ? addText(flagChangesText, w.changes)
-        : undefined;
-  };
-  return (
-    <Dialog
-      title={w.addTile}
-      onClose={onClose}
-      onSubmit={add}
-      actions={
-        kind === "insight" ? (
-          <Button href={to("explore")}>{w.goExplore}</Button>
-        ) : (
-          <Button kind="main" type="submit" isDisabled={kind === "text" && text.trim() === ""}>
-            {w.addTile}
-          </Button>
-        )
+  const form = useForm(
+    { kind: "insight" as TileKind, name: "", statement: "", text: "" },
+    ({ kind, name, statement, text }) => {
+      switch (kind) {
+        case "sql": {
+          const query = { kind: "DataVisualizationNode", source: { kind: "HogQLQuery", query: statement } };
+          const body = { name, query, dashboards: [dashboard.id], saved: true };
+          return send(request(inProject("insights/"), { method: "POST", body }), name);
+        }
+        case "text":
+          return addText(text, w.tileKinds.text);
+        case "changes":
+          return addText(flagChangesText, w.changes);
+        // Added by a choice.
+        case "insight":
+          return undefined;
       }
+    },
+  );
+  const { kind, text } = form.values;
+  return (
+    <FormDialog
+      title={w.addTile}
+      form={form}
+      action={w.addTile}
+      isDisabled={kind === "text" && text.trim() === ""}
+      onClose={onClose}
+      actions={kind === "insight" && <Button href={to("explore")}>{w.goExplore}</Button>}
     >
       <Segments
         label={w.addTile}
-        value={kind}
         choices={Object.entries(w.tileKinds) as [TileKind, string][]}
-        onChange={setKind}
+        {...form.choice("kind")}
       />
       {kind === "insight" && (
         <InsightChoice
           dashboard={dashboard}
           onChoose={({ id, name: chosen, dashboards }) =>
-            void send(
-              request(inProject(`insights/${id}/`), {
-                method: "PATCH",
-                body: { dashboards: [...dashboards, dashboard.id] },
-              }),
-              chosen,
+            void form.run(() =>
+              send(
+                request(inProject(`insights/${id}/`), {
+                  method: "PATCH",
+                  body: { dashboards: [...dashboards, dashboard.id] },
+                }),
+                chosen,
+              ),
             )
           }
         />
       )}
       {kind === "sql" && (
         <>
-          <Field label={w.name} value={name} onInput={setName} isRequired />
-          <Area label={w.statement} value={statement} onInput={setStatement} rows={5} />
+          <Field label={w.name} {...form.input("name")} isRequired />
+          <Area label={w.statement} {...form.input("statement")} rows={5} />
         </>
       )}
-      {kind === "text" && <Area label={w.text} value={text} onInput={setText} rows={5} />}
+      {kind === "text" && <Area label={w.text} {...form.input("text")} rows={5} />}
       {kind === "changes" && <p class="help">{w.changesHelp}</p>}
-      {error && (
-        <p class="error" role="alert">
-          {error}
-        </p>
-      )}
-    </Dialog>
+    </FormDialog>
   );
 }
 

@@ -3,8 +3,8 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useRoute } from "preact-iso";
 import { ConfirmDialog } from "../../components/confirm.tsx";
-import { Dialog } from "../../components/dialog.tsx";
 import { Field, Select } from "../../components/fields.tsx";
+import { FormDialog } from "../../components/form.tsx";
 import { Menu } from "../../components/menu.tsx";
 import { Page } from "../../components/page.tsx";
 import { Button } from "../../components/primitives.tsx";
@@ -12,6 +12,7 @@ import { ShareDialog } from "../../components/share-dialog.tsx";
 import { Content, Empty } from "../../components/states.tsx";
 import { toast, toastError } from "../../components/toast.tsx";
 import { errorMessage, request } from "../../lib/api.ts";
+import { useForm } from "../../lib/form.ts";
 import { useResource } from "../../lib/resource.ts";
 import { useAddress } from "../../lib/router.ts";
 import { inProject, project } from "../../lib/session.ts";
@@ -38,8 +39,6 @@ export function Dashboard() {
   const { id = "" } = useRoute().params as { id?: string };
   const { query, set, go } = useAddress();
   const [asked, setRequested] = useState<"rename" | "delete" | "share" | "add">();
-  const [name, setName] = useState("");
-  const [error, setError] = useState<string>();
   const grid = useRef<HTMLDivElement>(null);
   const path = inProject(`dashboards/${encodeURIComponent(id)}/`);
   const board = useResource<DashboardWithTiles>(`dashboard ${project.value?.id} ${id}`, (signal) =>
@@ -139,14 +138,7 @@ export function Dashboard() {
                 [w.fullScreen, () => void grid.current?.requestFullscreen()],
                 [w.duplicate, () => void duplicate(found)],
                 [found.pinned ? w.unpin : w.pin, () => void change({ pinned: !found.pinned })],
-                [
-                  w.rename,
-                  () => {
-                    setName(found.name);
-                    setError(undefined);
-                    setRequested("rename");
-                  },
-                ],
+                [w.rename, () => setRequested("rename")],
                 [words.frame.delete, () => setRequested("delete")],
               ]}
             />
@@ -211,27 +203,15 @@ export function Dashboard() {
           }}
         />
       )}
-      {asked === "rename" && (
-        <Dialog
-          title={w.rename}
+      {asked === "rename" && found && (
+        <RenameDialog
+          name={found.name}
           onClose={() => setRequested(undefined)}
-          onSubmit={() => {
-            request(path, { method: "PATCH", body: { name } }).then(
-              () => {
-                setRequested(undefined);
-                board.reload();
-              },
-              (failure) => setError(errorMessage(failure)),
-            );
+          onRename={async (name) => {
+            await request(path, { method: "PATCH", body: { name } });
+            board.reload();
           }}
-          actions={
-            <Button kind="main" type="submit">
-              {words.frame.save}
-            </Button>
-          }
-        >
-          <Field label={w.name} value={name} onInput={setName} error={error} isRequired autofocus />
-        </Dialog>
+        />
       )}
       {asked === "share" && found && (
         <ShareDialog
@@ -258,5 +238,25 @@ export function Dashboard() {
         />
       )}
     </Page>
+  );
+}
+
+function RenameDialog({
+  name,
+  onRename,
+  onClose,
+}: {
+  name: string;
+  onRename: (name: string) => Promise<unknown>;
+  onClose: () => void;
+}) {
+  const form = useForm({ name }, async (values) => {
+    await onRename(values.name);
+    onClose();
+  });
+  return (
+    <FormDialog title={w.rename} form={form} action={words.frame.save} onClose={onClose}>
+      <Field label={w.name} {...form.input("name")} isRequired autofocus />
+    </FormDialog>
   );
 }

@@ -1,13 +1,14 @@
 /** Dashboards of the project; those that were created with flags are in a group of their own. */
 
 import { useState } from "preact/hooks";
-import { Dialog } from "../../components/dialog.tsx";
 import { Field, SearchField, Select } from "../../components/fields.tsx";
+import { FormDialog } from "../../components/form.tsx";
 import { Page } from "../../components/page.tsx";
 import { Badge, Button, RelativeTime } from "../../components/primitives.tsx";
 import { Content, Empty } from "../../components/states.tsx";
 import { type Column, DataTable } from "../../components/table.tsx";
-import { errorMessage, queryString, request } from "../../lib/api.ts";
+import { queryString, request } from "../../lib/api.ts";
+import { useForm } from "../../lib/form.ts";
 import { useResource } from "../../lib/resource.ts";
 import { to, useAddress, useSearch } from "../../lib/router.ts";
 import { inProject, project } from "../../lib/session.ts";
@@ -141,39 +142,24 @@ function Generated({ search }: { search: string | undefined }) {
 }
 
 function NewDashboard({ onClose, onCreated }: { onClose: () => void; onCreated: (id: number) => void }) {
-  const [name, setName] = useState("");
-  const [template, setTemplate] = useState<TemplateName>("blank");
-  const [flagKey, setFlagKey] = useState("");
-  const [error, setError] = useState<string>();
+  const form = useForm({ name: "", template: "blank" as TemplateName, flagKey: "" }, async (values) =>
+    onCreated(await createFromTemplate(values.name, values.template, values.flagKey.trim())),
+  );
+  const { name, template } = form.values;
   return (
-    <Dialog
-      title={w.newDashboard}
-      onClose={onClose}
-      onSubmit={() =>
-        createFromTemplate(name, template, flagKey.trim()).then(onCreated, (failure) =>
-          setError(errorMessage(failure)),
-        )
-      }
-      actions={
-        <Button kind="main" type="submit">
-          {w.create}
-        </Button>
-      }
-    >
-      <Field label={w.name} value={name} onInput={setName} error={error} isRequired autofocus />
+    <FormDialog title={w.newDashboard} form={form} action={w.create} onClose={onClose}>
+      <Field label={w.name} {...form.input("name")} isRequired autofocus />
       <Select
         label={w.template}
         value={template}
         choices={Object.entries(w.templates) as [TemplateName, string][]}
         onChange={(chosen) => {
-          setTemplate(chosen);
+          form.set({ template: chosen });
           if (name === "" || name === w.templates[template])
-            setName(chosen === "blank" ? "" : w.templates[chosen]);
+            form.set({ name: chosen === "blank" ? "" : w.templates[chosen] });
         }}
       />
-      {template === "rollout" && (
-        <Field label={w.templateFlag} value={flagKey} onInput={setFlagKey} isRequired />
-      )}
-    </Dialog>
+      {template === "rollout" && <Field label={w.templateFlag} {...form.input("flagKey")} isRequired />}
+    </FormDialog>
   );
 }

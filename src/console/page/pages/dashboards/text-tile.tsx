@@ -1,11 +1,10 @@
 /** Tiles without an insight: a text, or the list of flag changes. */
 
 import { useState } from "preact/hooks";
-import { Dialog } from "../../components/dialog.tsx";
 import { Area } from "../../components/fields.tsx";
-import { Button } from "../../components/primitives.tsx";
+import { FormDialog } from "../../components/form.tsx";
 import { Content } from "../../components/states.tsx";
-import { errorMessage } from "../../lib/api.ts";
+import { useForm } from "../../lib/form.ts";
 import { to } from "../../lib/router.ts";
 import { words } from "../../messages/index.ts";
 import { laterWords } from "../../messages/later.ts";
@@ -30,39 +29,40 @@ export function TextTile({
   onChange,
   onRemove,
 }: TileProps & { text: string; onChange: (text: string) => Promise<unknown> }) {
-  const [draft, setDraft] = useState<string>();
-  const [error, setError] = useState<string>();
+  const [isEdited, setEdited] = useState(false);
   const [head, ...rest] = text.split("\n");
   return (
     <>
       <TileHead
         name={head ?? name}
         grip={grip}
-        items={[...moves, [w.editText, () => setDraft(text)], [w.removeTile, onRemove]]}
+        items={[...moves, [w.editText, () => setEdited(true)], [w.removeTile, onRemove]]}
       />
       <div class="tile-body tile-text" tabIndex={0} role="group" aria-label={name}>
         {rest.join("\n").trim()}
       </div>
-      {draft !== undefined && (
-        <Dialog
-          title={w.editText}
-          onClose={() => setDraft(undefined)}
-          onSubmit={() =>
-            onChange(draft).then(
-              () => setDraft(undefined),
-              (failure) => setError(errorMessage(failure)),
-            )
-          }
-          actions={
-            <Button kind="main" type="submit">
-              {words.frame.save}
-            </Button>
-          }
-        >
-          <Area label={w.text} value={draft} onInput={setDraft} error={error} rows={6} />
-        </Dialog>
-      )}
+      {isEdited && <EditText text={text} onChange={onChange} onClose={() => setEdited(false)} />}
     </>
+  );
+}
+
+function EditText({
+  text,
+  onChange,
+  onClose,
+}: {
+  text: string;
+  onChange: (text: string) => Promise<unknown>;
+  onClose: () => void;
+}) {
+  const form = useForm({ text }, async (values) => {
+    await onChange(values.text);
+    onClose();
+  });
+  return (
+    <FormDialog title={w.editText} form={form} action={words.frame.save} onClose={onClose}>
+      <Area label={w.text} {...form.input("text")} rows={6} />
+    </FormDialog>
   );
 }
 

@@ -1,13 +1,13 @@
 /** Persons behind a number of a chart; they can be saved as a static cohort. */
 
-import { useState } from "preact/hooks";
 import { FigureFrame } from "../../components/chart-frame.tsx";
-import { Dialog, useOnce } from "../../components/dialog.tsx";
+import { Dialog } from "../../components/dialog.tsx";
 import { Field } from "../../components/fields.tsx";
 import { Button } from "../../components/primitives.tsx";
 import { Content } from "../../components/states.tsx";
 import { toast } from "../../components/toast.tsx";
-import { errorMessage, request } from "../../lib/api.ts";
+import { request } from "../../lib/api.ts";
+import { useForm } from "../../lib/form.ts";
 import { number } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
 import { to, useAddress } from "../../lib/router.ts";
@@ -41,8 +41,6 @@ export function MatchingPersons({
   onClose: () => void;
 }) {
   const { go } = useAddress();
-  const [cohort, setCohort] = useState(name);
-  const [error, setError] = useState<string>();
   const statement = personsStatement(question, figure, projectClock.value);
   const found = useResource<{ rows: Row[]; truncated: boolean }>(
     `behind ${project.value?.id} ${statement}`,
@@ -53,17 +51,13 @@ export function MatchingPersons({
         signal,
       }),
   );
-  const keep = useOnce(async () => {
-    try {
-      const ids = (found.data?.rows ?? []).map(({ distinct_id: id }) => `"${id.replaceAll('"', '""')}"`);
-      const csv = ["distinct_id", ...ids].join("\n");
-      const body = { name: cohort.trim(), is_static: true, csv };
-      const { id } = await request<{ id: number }>(inProject("cohorts/"), { method: "POST", body });
-      toast(w.kept(body.name));
-      go(`cohorts/${id}`);
-    } catch (failure) {
-      setError(errorMessage(failure));
-    }
+  const saved = useForm({ name }, async (values) => {
+    const ids = (found.data?.rows ?? []).map(({ distinct_id: id }) => `"${id.replaceAll('"', '""')}"`);
+    const csv = ["distinct_id", ...ids].join("\n");
+    const body = { name: values.name.trim(), is_static: true, csv };
+    const { id } = await request<{ id: number }>(inProject("cohorts/"), { method: "POST", body });
+    toast(w.kept(body.name));
+    go(`cohorts/${id}`);
   });
   return (
     <Dialog title={w.behind(name)} size="large" onClose={onClose}>
@@ -86,8 +80,14 @@ export function MatchingPersons({
                   </tr>
                 ))}
               </FigureFrame>
-              <form class="row bottom" onSubmit={keep}>
-                <Field label={w.keepName} value={cohort} onInput={setCohort} isRequired error={error} />
+              <form
+                class="row bottom"
+                onSubmit={(event) => {
+                  event.preventDefault();
+                  void saved.submit();
+                }}
+              >
+                <Field label={w.keepName} {...saved.input("name")} error={saved.error} isRequired />
                 <Button type="submit">{w.keepAs}</Button>
                 <Button icon="sql" onClick={() => go("sql", { q: statement })}>
                   {w.asSql}

@@ -1,11 +1,10 @@
 /** Copies a flag to another project, disabled by default. */
 
-import { useState } from "preact/hooks";
-import { Dialog } from "../../components/dialog.tsx";
 import { Checkbox, Select } from "../../components/fields.tsx";
-import { Button } from "../../components/primitives.tsx";
+import { FormDialog } from "../../components/form.tsx";
 import { toast } from "../../components/toast.tsx";
-import { errorMessage, request } from "../../lib/api.ts";
+import { request } from "../../lib/api.ts";
+import { useForm } from "../../lib/form.ts";
 import { project, projects } from "../../lib/session.ts";
 import { words } from "../../messages/index.ts";
 import type { Flag } from "../../model/flags.ts";
@@ -19,32 +18,22 @@ const copied = [
 
 export function CopyFlag({ flag, onClose }: { flag: Flag; onClose: () => void }) {
   const others = projects.value.filter(({ id }) => id !== project.value?.id);
-  const [target, setTarget] = useState(String(others[0]?.id ?? ""));
-  const [isOff, setOff] = useState(true);
-  const [error, setError] = useState<string>();
-  const copy = async () => {
+  const form = useForm({ target: String(others[0]?.id ?? ""), isOff: true }, async ({ target, isOff }) => {
     const body = Object.fromEntries(copied.map((field) => [field, flag[field]]));
-    try {
-      await request(`/api/projects/${target}/feature_flags/`, {
-        method: "POST",
-        body: { ...body, active: flag.active && !isOff },
-      });
-      toast(w.done(others.find(({ id }) => String(id) === target)?.name ?? target));
-      onClose();
-    } catch (failure) {
-      setError(errorMessage(failure));
-    }
-  };
+    await request(`/api/projects/${target}/feature_flags/`, {
+      method: "POST",
+      body: { ...body, active: flag.active && !isOff },
+    });
+    toast(w.done(others.find(({ id }) => String(id) === target)?.name ?? target));
+    onClose();
+  });
   return (
-    <Dialog
+    <FormDialog
       title={w.title}
+      form={form}
+      action={w.copy}
+      isDisabled={others.length === 0}
       onClose={onClose}
-      onSubmit={copy}
-      actions={
-        <Button kind="main" type="submit" isDisabled={others.length === 0}>
-          {w.copy}
-        </Button>
-      }
     >
       {others.length === 0 ? (
         <p>{w.none}</p>
@@ -52,18 +41,12 @@ export function CopyFlag({ flag, onClose }: { flag: Flag; onClose: () => void })
         <>
           <Select
             label={w.to}
-            value={target}
             choices={others.map(({ id, name }) => [String(id), name] as const)}
-            onChange={setTarget}
+            {...form.choice("target")}
           />
-          <Checkbox label={w.off} isOn={isOff} onChange={setOff} />
+          <Checkbox label={w.off} {...form.toggle("isOff")} />
         </>
       )}
-      {error && (
-        <p class="error" role="alert">
-          {error}
-        </p>
-      )}
-    </Dialog>
+    </FormDialog>
   );
 }

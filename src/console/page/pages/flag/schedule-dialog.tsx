@@ -1,12 +1,11 @@
 /** Schedules the changes of a draft for a later time. */
 
-import { useState } from "preact/hooks";
 import { ChangeLines } from "../../components/change-lines.tsx";
-import { Dialog } from "../../components/dialog.tsx";
 import { Field } from "../../components/fields.tsx";
-import { Button } from "../../components/primitives.tsx";
+import { FormDialog } from "../../components/form.tsx";
 import { toast } from "../../components/toast.tsx";
-import { errorMessage, request } from "../../lib/api.ts";
+import { request } from "../../lib/api.ts";
+import { useForm } from "../../lib/form.ts";
 import { dateTime } from "../../lib/format.ts";
 import { inProject } from "../../lib/session.ts";
 import { words } from "../../messages/index.ts";
@@ -41,46 +40,33 @@ export function ScheduleDialog({
   onClose: () => void;
   onScheduled: () => void;
 }) {
-  const [at, setAt] = useState("");
-  const [error, setError] = useState<string>();
   const [problem] = getProblems(draft).values();
-  const schedule = async () => {
-    if (at === "" || problem !== undefined) return;
-    try {
-      const time = new Date(at);
-      await scheduleChange(flag, { operation: "update", value: changedFields(flag, draft) }, time);
-      toast(w.scheduled(dateTime(time)));
-      onClose();
-      onScheduled();
-    } catch (failure) {
-      setError(errorMessage(failure));
-    }
-  };
+  const form = useForm({ at: "" }, async ({ at }) => {
+    const time = new Date(at);
+    await scheduleChange(flag, { operation: "update", value: changedFields(flag, draft) }, time);
+    toast(w.scheduled(dateTime(time)));
+    onClose();
+    onScheduled();
+  });
   return (
-    <Dialog
+    <FormDialog
       title={w.scheduleChange}
+      form={form}
+      action={w.add}
+      isDisabled={form.values.at === "" || problem !== undefined}
+      hasCancel
       onClose={onClose}
-      onSubmit={schedule}
-      actions={
-        <>
-          <Button onClick={onClose}>{words.frame.cancel}</Button>
-          <Button kind="main" type="submit" isDisabled={at === "" || problem !== undefined}>
-            {w.add}
-          </Button>
-        </>
-      }
     >
       <h3>{words.flag.changes}</h3>
       <ChangeLines lines={changes} />
       <Field
         label={w.when}
         type="datetime-local"
-        value={at}
-        onInput={setAt}
         help={w.help}
-        error={error ?? problem}
+        {...form.input("at")}
+        error={form.error ?? problem}
         isRequired
       />
-    </Dialog>
+    </FormDialog>
   );
 }

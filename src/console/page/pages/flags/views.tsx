@@ -1,11 +1,12 @@
 /** Saved views of the flag list: of the team in the project's settings, the user's own in this browser. */
 
 import { useState } from "preact/hooks";
-import { Dialog } from "../../components/dialog.tsx";
 import { Field, Segments } from "../../components/fields.tsx";
+import { FormDialog } from "../../components/form.tsx";
 import { Badge, Button } from "../../components/primitives.tsx";
 import { Content } from "../../components/states.tsx";
-import { errorMessage, request } from "../../lib/api.ts";
+import { request } from "../../lib/api.ts";
+import { useForm } from "../../lib/form.ts";
 import { useResource } from "../../lib/resource.ts";
 import { to } from "../../lib/router.ts";
 import { inProject, project } from "../../lib/session.ts";
@@ -41,9 +42,6 @@ const readTeams = (signal?: AbortSignal) =>
 export function Views({ query, onClose }: { query: Record<string, string>; onClose: () => void }) {
   const teams = useResource<View[]>(`flag views ${project.value?.id}`, readTeams);
   const [own, setOwn] = useState(readOwn);
-  const [name, setName] = useState("");
-  const [owner, setOwner] = useState<Owner>("own");
-  const [error, setError] = useState<string>();
   const { new: _, clean: __, ...filters } = query;
   const text = new URLSearchParams(filters).toString();
 
@@ -53,37 +51,24 @@ export function Views({ query, onClose }: { query: Record<string, string>; onClo
   };
   /** Changes what is stored now: another member may have saved a view meanwhile. */
   const saveTeams = async (change: (views: readonly View[]) => View[]) => {
-    try {
-      const views = change(await readTeams());
-      await request(inProject(""), { method: "PATCH", body: { flag_views: views } });
-      teams.replace(views);
-      setError(undefined);
-      return true;
-    } catch (failure) {
-      setError(errorMessage(failure));
-      return false;
-    }
+    const views = change(await readTeams());
+    await request(inProject(""), { method: "PATCH", body: { flag_views: views } });
+    teams.replace(views);
   };
-  const add = async () => {
+  const form = useForm({ name: "", owner: "own" as Owner }, async ({ name, owner }) => {
     const view = { name: name.trim(), query: text };
-    if (owner === "team") {
-      if (!(await saveTeams((views) => [...views, view]))) return;
-    } else if (own.some((other) => other.name === view.name)) {
-      return setError(w.nameTaken);
-    } else saveOwn([...own, view]);
-    setError(undefined);
-    setName("");
-  };
+    if (owner === "team") await saveTeams((views) => [...views, view]);
+    else if (own.some((other) => other.name === view.name)) throw new Error(w.nameTaken);
+    else saveOwn([...own, view]);
+    form.set({ name: "" });
+  });
   return (
-    <Dialog
+    <FormDialog
       title={w.title}
+      form={form}
+      action={w.save}
+      isDisabled={text === "" || form.values.name.trim() === ""}
       onClose={onClose}
-      onSubmit={add}
-      actions={
-        <Button kind="main" type="submit" isDisabled={text === "" || name.trim() === ""}>
-          {w.save}
-        </Button>
-      }
     >
       <Content of={teams} rows={2}>
         {(shared) => (
@@ -108,7 +93,10 @@ export function Views({ query, onClose }: { query: Record<string, string>; onClo
                   label={w.remove(view.name)}
                   onClick={() => {
                     if (view.owner === "own") saveOwn(own.filter((other) => other.name !== view.name));
-                    else void saveTeams((views) => views.filter((other) => other.name !== view.name));
+                    else
+                      void form.run(() =>
+                        saveTeams((views) => views.filter((other) => other.name !== view.name)),
+                      );
                   }}
                 />
               </li>
@@ -120,15 +108,14 @@ export function Views({ query, onClose }: { query: Record<string, string>; onClo
         <p class="help">{w.nothing}</p>
       ) : (
         <>
-          <Field label={w.name} value={name} onInput={setName} error={error} isRequired />
+          <Field label={w.name} {...form.input("name")} error={form.error} isRequired />
           <Segments
             label={w.for}
-            value={owner}
             choices={Object.entries(w.owners) as [Owner, string][]}
-            onChange={setOwner}
+            {...form.choice("owner")}
           />
         </>
       )}
-    </Dialog>
+    </FormDialog>
   );
 }

@@ -2,11 +2,11 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { FigureFrame } from "../../components/chart-frame.tsx";
-import { Dialog } from "../../components/dialog.tsx";
 import { Checkbox, FileField, Select } from "../../components/fields.tsx";
-import { Button } from "../../components/primitives.tsx";
+import { FormDialog } from "../../components/form.tsx";
 import { toast } from "../../components/toast.tsx";
-import { errorMessage, queryString, request } from "../../lib/api.ts";
+import { queryString, request } from "../../lib/api.ts";
+import { useForm } from "../../lib/form.ts";
 import { formatValue } from "../../lib/format.ts";
 import { type Preview, previewBytes, readPreview } from "../../lib/preview.ts";
 import { inProject, project, projects } from "../../lib/session.ts";
@@ -27,10 +27,7 @@ export function SendFile({ onClose, onDone }: { onClose: () => void; onDone: () 
   const [file, setFile] = useState<File>();
   const [preview, setPreview] = useState<Preview>();
   const [mapping, setMapping] = useState<Mapping>({});
-  const [isDry, setDry] = useState(true);
-  const [target, setTarget] = useState(String(project.value?.id ?? ""));
   const [sent, setSent] = useState<number>();
-  const [error, setError] = useState<string>();
   useEffect(() => {
     setPreview(undefined);
     setMapping({});
@@ -46,51 +43,48 @@ export function SendFile({ onClose, onDone }: { onClose: () => void; onDone: () 
       isWanted = false;
     };
   }, [file]);
-  const sendAll = async () => {
-    if (file === undefined) return;
-    setError(undefined);
-    setSent(0);
-    try {
-      const path = target === "" ? inProject("imports/") : `/api/projects/${target}/imports/`;
-      const query = queryString({ name: file.name, dry_run: isDry, start: false });
-      const rules = Object.entries(mapping).map(
-        ([field, column]) => `&map=${encodeURIComponent(`${field}=${column}`)}`,
-      );
-      const { id } = await request<{ id: string }>(`${path}${query}${rules.join("")}`, { method: "POST" });
-      for (let offset = 0; offset < file.size; offset += partBytes) {
-        await request(`${path}${id}/parts/?offset=${offset}`, {
-          method: "POST",
-          file: file.slice(offset, offset + partBytes),
-        });
-        setSent(Math.min(file.size, offset + partBytes));
+  const form = useForm(
+    { isDry: true, target: String(project.value?.id ?? "") },
+    async ({ isDry, target }) => {
+      if (file === undefined) return;
+      setSent(0);
+      try {
+        const path = target === "" ? inProject("imports/") : `/api/projects/${target}/imports/`;
+        const query = queryString({ name: file.name, dry_run: isDry, start: false });
+        const rules = Object.entries(mapping).map(
+          ([field, column]) => `&map=${encodeURIComponent(`${field}=${column}`)}`,
+        );
+        const { id } = await request<{ id: string }>(`${path}${query}${rules.join("")}`, { method: "POST" });
+        for (let offset = 0; offset < file.size; offset += partBytes) {
+          await request(`${path}${id}/parts/?offset=${offset}`, {
+            method: "POST",
+            file: file.slice(offset, offset + partBytes),
+          });
+          setSent(Math.min(file.size, offset + partBytes));
+        }
+        await request(`${path}${id}/start/`, { method: "POST", body: {} });
+        toast(w.started(file.name));
+        onDone();
+      } finally {
+        setSent(undefined);
       }
-      await request(`${path}${id}/start/`, { method: "POST", body: {} });
-      toast(w.started(file.name));
-      onDone();
-    } catch (failure) {
-      setError(errorMessage(failure));
-      setSent(undefined);
-    }
-  };
+    },
+  );
   return (
-    <Dialog
+    <FormDialog
       title={w.add}
+      form={form}
+      action={w.send}
       size="large"
+      isDisabled={file === undefined || form.isBusy}
       onClose={onClose}
-      onSubmit={sendAll}
-      actions={
-        <Button kind="main" type="submit" isDisabled={file === undefined || sent !== undefined}>
-          {w.send}
-        </Button>
-      }
     >
       <p class="help">{w.help}</p>
       <FileField label={w.file} onChoose={setFile} />
       <Select
         label={words.frame.project}
-        value={target}
         choices={projects.value.map(({ id, name }) => [String(id), name] as const)}
-        onChange={setTarget}
+        {...form.choice("target")}
       />
       {preview && (
         <>
@@ -129,13 +123,8 @@ export function SendFile({ onClose, onDone }: { onClose: () => void; onDone: () 
         </>
       )}
       {file && !preview && <p class="help">{w.noPreview}</p>}
-      <Checkbox label={w.dryRunHelp} isOn={isDry} onChange={setDry} />
+      <Checkbox label={w.dryRunHelp} {...form.toggle("isDry")} />
       {sent !== undefined && <progress aria-label={w.send} max={file?.size ?? 1} value={sent} />}
-      {error && (
-        <p class="error" role="alert">
-          {error}
-        </p>
-      )}
-    </Dialog>
+    </FormDialog>
   );
 }

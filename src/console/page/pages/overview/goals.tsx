@@ -1,11 +1,11 @@
 /** Goals and their conversion; a dialog changes them. */
 
 import { useState } from "preact/hooks";
-import { Dialog } from "../../components/dialog.tsx";
 import { Field, Select } from "../../components/fields.tsx";
+import { FormDialog } from "../../components/form.tsx";
 import { Button } from "../../components/primitives.tsx";
 import { Content } from "../../components/states.tsx";
-import { errorMessage } from "../../lib/api.ts";
+import { useForm } from "../../lib/form.ts";
 import { number, percent } from "../../lib/format.ts";
 import { useBackgroundResource, useResource } from "../../lib/resource.ts";
 import { project } from "../../lib/session.ts";
@@ -84,38 +84,18 @@ function GoalTable({ rows }: { rows: readonly GoalRow[] }) {
 
 function EditGoals({ onClose }: { onClose: () => void }) {
   const stored = useResource<Goal[]>(`overview goal settings ${project.value?.id}`, readGoalSettings);
-  const [name, setName] = useState("");
-  const [kind, setKind] = useState("event");
-  const [target, setTarget] = useState("");
-  const [error, setError] = useState<string>();
   const save = async (goals: readonly Goal[]) => {
-    try {
-      await saveGoals(goals);
-      stored.reload();
-      setError(undefined);
-      return true;
-    } catch (failure) {
-      setError(errorMessage(failure));
-      return false;
-    }
+    await saveGoals(goals);
+    stored.reload();
   };
-  const add = async () => {
+  const form = useForm({ name: "", kind: "event", target: "" }, async ({ name, kind, target }) => {
     const goal = { name, event: kind === "event" ? target : null, path: kind === "path" ? target : null };
-    if (!(await save([...(stored.data ?? []), goal]))) return;
-    setName("");
-    setTarget("");
-  };
+    await save([...(stored.data ?? []), goal]);
+    form.set({ name: "", target: "" });
+  });
+  const isEvent = form.values.kind === "event";
   return (
-    <Dialog
-      title={w.editGoals}
-      onClose={onClose}
-      onSubmit={add}
-      actions={
-        <Button kind="main" type="submit">
-          {w.addGoal}
-        </Button>
-      }
-    >
+    <FormDialog title={w.editGoals} form={form} action={w.addGoal} onClose={onClose}>
       <Content of={stored} rows={2}>
         {(goals) => (
           <ul class="plain-list">
@@ -128,23 +108,22 @@ function EditGoals({ onClose }: { onClose: () => void }) {
                   kind="quiet"
                   icon="trash"
                   label={w.removeGoal(goal.name)}
-                  onClick={() => void save(goals.filter((one) => one.name !== goal.name))}
+                  onClick={() => void form.run(() => save(goals.filter((one) => one.name !== goal.name)))}
                 />
               </li>
             ))}
           </ul>
         )}
       </Content>
-      <Field label={w.goalName} value={name} onInput={setName} isRequired />
-      <Select label={w.goalKind} value={kind} choices={Object.entries(w.goalKinds)} onChange={setKind} />
+      <Field label={w.goalName} {...form.input("name")} isRequired />
+      <Select label={w.goalKind} choices={Object.entries(w.goalKinds)} {...form.choice("kind")} />
       <Field
-        label={kind === "event" ? w.goalEvent : w.goalPath}
-        value={target}
-        onInput={setTarget}
-        placeholder={kind === "event" ? undefined : "/thanks"}
-        error={error}
+        label={isEvent ? w.goalEvent : w.goalPath}
+        placeholder={isEvent ? undefined : "/thanks"}
+        {...form.input("target")}
+        error={form.error}
         isRequired
       />
-    </Dialog>
+    </FormDialog>
   );
 }

@@ -5,10 +5,12 @@ import { routeScopes } from "../../../../accounts/route-scopes.ts";
 import { ConfirmDialog } from "../../components/confirm.tsx";
 import { Dialog } from "../../components/dialog.tsx";
 import { Field, Segments, Select } from "../../components/fields.tsx";
+import { FormDialog } from "../../components/form.tsx";
 import { Badge, Button, CodeBlock, Day, RelativeTime } from "../../components/primitives.tsx";
 import { Content, Empty } from "../../components/states.tsx";
 import { toastError } from "../../components/toast.tsx";
 import { errorMessage, request } from "../../lib/api.ts";
+import { useForm } from "../../lib/form.ts";
 import { useResource } from "../../lib/resource.ts";
 import { words } from "../../messages/index.ts";
 
@@ -180,35 +182,29 @@ export function MemberKeys({ uuid, name, onClose }: { uuid: string; name: string
 }
 
 function NewKey({ onClose, onCreated }: { onClose: () => void; onCreated: (key: Key) => void }) {
-  const [label, setLabel] = useState("");
-  const [scopes, setScopes] = useState<readonly string[]>(presets.flags);
-  const [expires, setExpires] = useState("");
-  const [error, setError] = useState<string>();
-  const make = async () => {
-    try {
+  const form = useForm(
+    { label: "", scopes: presets.flags as readonly string[], expires_at: "" },
+    async ({ label, scopes, expires_at: expires }) => {
       const body = {
         label: label.trim(),
         scopes,
         expires_at: expires === "" ? null : new Date(`${expires}T23:59:59`).toISOString(),
       };
       onCreated(await request<Key>("/api/personal_api_keys/", { method: "POST", body }));
-    } catch (failure) {
-      setError(errorMessage(failure));
-    }
-  };
+    },
+  );
+  const { scopes } = form.values;
+  const setScopes = (changed: readonly string[]) => form.set({ scopes: changed });
   return (
-    <Dialog
+    <FormDialog
       title={w.newKey}
+      form={form}
+      action={w.makeKey}
+      refusal={scopes.length === 0 && w.noScopes}
       onClose={onClose}
-      onSubmit={make}
-      actions={
-        <Button kind="main" type="submit" refusal={scopes.length === 0 && w.noScopes}>
-          {w.makeKey}
-        </Button>
-      }
     >
-      <Field label={w.keyLabel} value={label} onInput={setLabel} isRequired autofocus />
-      <Field label={w.expires} type="date" value={expires} onInput={setExpires} />
+      <Field label={w.keyLabel} {...form.input("label")} isRequired autofocus />
+      <Field label={w.expires} type="date" {...form.input("expires_at")} />
       <Select
         label={w.presetLabel}
         value={presetOf(scopes)}
@@ -241,11 +237,6 @@ function NewKey({ onClose, onCreated }: { onClose: () => void; onCreated: (key: 
           ))}
         </fieldset>
       )}
-      {error && (
-        <p class="error" role="alert">
-          {error}
-        </p>
-      )}
-    </Dialog>
+    </FormDialog>
   );
 }

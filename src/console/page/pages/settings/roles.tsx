@@ -1,11 +1,11 @@
 /** Roles and their members. */
 
-import { useState } from "preact/hooks";
 import { Field, Select } from "../../components/fields.tsx";
 import { Button } from "../../components/primitives.tsx";
 import { Content, Empty } from "../../components/states.tsx";
 import { toastError } from "../../components/toast.tsx";
 import { errorMessage, request } from "../../lib/api.ts";
+import { useForm } from "../../lib/form.ts";
 import { useResource } from "../../lib/resource.ts";
 import { words } from "../../messages/index.ts";
 
@@ -26,8 +26,12 @@ export function Roles({
   refusal: string | false;
 }) {
   const roles = useResource<{ results: Role[] }>("roles with members", (signal) => request(path, { signal }));
-  const [name, setName] = useState("");
-  const [error, setError] = useState<string>();
+  const added = useForm({ name: "" }, async ({ name }) => {
+    if (refusal || name.trim() === "") return;
+    await request(path, { method: "POST", body: { name: name.trim() } });
+    added.set({ name: "" });
+    roles.reload();
+  });
   const change = (work: Promise<unknown>) =>
     work.then(roles.reload, (error) => toastError(errorMessage(error)));
   return (
@@ -100,18 +104,10 @@ export function Roles({
         class="row bottom"
         onSubmit={(event) => {
           event.preventDefault();
-          if (refusal || name.trim() === "") return;
-          request(path, { method: "POST", body: { name: name.trim() } }).then(
-            () => {
-              setName("");
-              setError(undefined);
-              roles.reload();
-            },
-            (failure) => setError(errorMessage(failure)),
-          );
+          void added.submit();
         }}
       >
-        <Field label={w.newRole} value={name} onInput={setName} error={error} isDisabled={!!refusal} />
+        <Field label={w.newRole} {...added.input("name")} error={added.error} isDisabled={!!refusal} />
         <Button type="submit" icon="plus" refusal={refusal}>
           {words.frame.add}
         </Button>

@@ -4,10 +4,12 @@ import { useState } from "preact/hooks";
 import { ConfirmDialog } from "../../components/confirm.tsx";
 import { Dialog } from "../../components/dialog.tsx";
 import { Field, Select } from "../../components/fields.tsx";
+import { FormDialog } from "../../components/form.tsx";
 import { Badge, Button, CodeBlock } from "../../components/primitives.tsx";
 import { Content } from "../../components/states.tsx";
 import { toastError } from "../../components/toast.tsx";
 import { errorMessage, request } from "../../lib/api.ts";
+import { useForm } from "../../lib/form.ts";
 import { useResource } from "../../lib/resource.ts";
 import { isAdmin, me } from "../../lib/session.ts";
 import { words } from "../../messages/index.ts";
@@ -141,38 +143,20 @@ function Invite({
   onClose: () => void;
   onCreated: (name: string, url: string | null) => void;
 }) {
-  const [email, setEmail] = useState("");
-  const [firstName, setFirstName] = useState("");
-  const [level, setLevel] = useState("1");
-  const [error, setError] = useState<string>();
-  const send = async () => {
-    try {
-      const body = { email: email.trim(), first_name: firstName.trim(), level: Number(level) };
-      const created = await request<{ console_url: string | null }>(path, { method: "POST", body });
-      onCreated(body.first_name || body.email, created.console_url);
-    } catch (failure) {
-      setError(errorMessage(failure));
-    }
-  };
+  const form = useForm({ email: "", first_name: "", level: "1" }, async (values) => {
+    const body = {
+      email: values.email.trim(),
+      first_name: values.first_name.trim(),
+      level: Number(values.level),
+    };
+    const member = await request<{ console_url: string | null }>(path, { method: "POST", body });
+    onCreated(body.first_name || body.email, member.console_url);
+  });
   return (
-    <Dialog
-      title={w.inviteTitle}
-      onClose={onClose}
-      onSubmit={send}
-      actions={
-        <Button kind="main" type="submit">
-          {w.invite}
-        </Button>
-      }
-    >
-      <Field label={w.email} type="email" value={email} onInput={setEmail} isRequired autofocus />
-      <Field label={w.firstName} value={firstName} onInput={setFirstName} />
-      <Select label={w.level} value={level} choices={Object.entries(w.levels)} onChange={setLevel} />
-      {error && (
-        <p class="error" role="alert">
-          {error}
-        </p>
-      )}
-    </Dialog>
+    <FormDialog title={w.inviteTitle} form={form} action={w.invite} onClose={onClose}>
+      <Field label={w.email} type="email" {...form.input("email")} isRequired autofocus />
+      <Field label={w.firstName} {...form.input("first_name")} />
+      <Select label={w.level} choices={Object.entries(w.levels)} {...form.choice("level")} />
+    </FormDialog>
   );
 }
