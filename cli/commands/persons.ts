@@ -7,7 +7,6 @@ import { canonicalUuid } from "../../src/lib/ids.ts";
 import { DateTime, NonNegativeInt, strictObject } from "../../src/lib/schema.ts";
 import { Deletion } from "../../src/persons/deletion.ts";
 import { displayName, type Person } from "../../src/persons/person.ts";
-import { getDistinctIds, personByDistinctId, personByUuid } from "../../src/persons/reader.ts";
 import type { DeletePerson } from "../../src/serve/person-deletion.ts";
 import { engineSessionSettings, openEngineSession } from "../engine-session.ts";
 import { withJson } from "../json-schema.ts";
@@ -46,8 +45,8 @@ const get = withJson(withSettings(new Command("get"), ["data-dir"]), PersonRecor
   .addHelpText("after", "\nExample:\n  flagkeep persons get kim@example.com")
   .action(
     run((name: string, options: PersonOptions) =>
-      withProject(options, (stores) => {
-        const record = personRecord(stores, personNamed(stores, name));
+      withProject(options, async (stores) => {
+        const record = await personRecord(stores, await personNamed(stores, name));
         if (options.json) return printJson(record);
         print(`Person    ${record.name}`);
         print(`uuid      ${record.uuid}`);
@@ -70,9 +69,9 @@ const remove = withJson(withSettings(new Command("delete"), engineSessionSetting
   )
   .action(
     run(async (name: string, options: PersonOptions) => {
-      const requested = withProject(options, (stores) => ({
+      const requested = await withProject(options, async (stores) => ({
         project_id: stores.project.id,
-        uuid: personNamed(stores, name).uuid,
+        uuid: (await personNamed(stores, name)).uuid,
         by: stores.by,
       }));
       const deletion = await openEngineSession(options, (server) =>
@@ -110,19 +109,23 @@ const recreate = withJson(
   );
 
 /** @throws {PersonNotFoundError} */
-function personNamed({ people, project }: ProjectStores, name: string): Person {
+async function personNamed({ persons: reader, project }: ProjectStores, name: string): Promise<Person> {
   const found =
-    personByUuid(people, project.id, canonicalUuid(name) ?? name) ??
-    personByDistinctId(people, project.id, name);
+    (await reader.personByUuid(project.id, canonicalUuid(name) ?? name)) ??
+    (await reader.personByDistinctId(project.id, name));
   if (found === undefined) throw new PersonNotFoundError(name);
   return found;
 }
 
-function personRecord({ people }: ProjectStores, person: Person): Static<typeof PersonRecord> {
+async function personRecord(
+  { persons: reader }: ProjectStores,
+  person: Person,
+): Promise<Static<typeof PersonRecord>> {
+  const ids = await reader.distinctIds([person]);
   return {
     uuid: person.uuid,
     name: displayName(person),
-    distinct_ids: getDistinctIds(people, [person]).get(person.id) ?? [person.mainDistinctId],
+    distinct_ids: ids.get(person.id) ?? [person.mainDistinctId],
     properties: person.properties,
     is_identified: person.isIdentified,
     created_at: microsToApiTime(person.createdMicros),

@@ -16,7 +16,7 @@ import {
   storedBody,
   cohortTag as tag,
   updateFromBody,
-  withCount,
+  withCounts,
 } from "../cohorts/api/cohorts.ts";
 import { cohortSizeDaysMax, listSizes } from "../cohorts/cohort-sizes.ts";
 import { listCohorts } from "../cohorts/cohorts.ts";
@@ -26,7 +26,7 @@ import { readBoolean } from "../http/params.ts";
 import { bool, int, list, object, optional, pageOf, record, string } from "../http/schemas.ts";
 import { foundPersons, readFoundQuery } from "../persons/api/person-pages.ts";
 import { PersonPage, peopleLimit } from "../persons/api/person-schemas.ts";
-import type { PeopleDb } from "../persons/open.ts";
+import type { PersonReader } from "../persons/person-reader.ts";
 import { jsonOptions } from "./experiment-list.ts";
 import {
   type CommandArgument,
@@ -39,7 +39,7 @@ import {
   type RawInput,
 } from "./operation.ts";
 
-type Context = ProjectContext<{ metadata: Metadata; people: PeopleDb }>;
+type Context = ProjectContext<{ metadata: Metadata; persons: PersonReader }>;
 type WriteContext = ProjectContext<CohortDeps & Parameters<typeof assertCohortNeedsNoApproval>[0]>;
 
 const uploadHint =
@@ -64,13 +64,15 @@ export const listAllCohorts = listOperation({
     search: query.get("search") || undefined,
     hidesBehavioral: readBoolean(query, "hide_behavioral_cohorts") ?? false,
   }),
-  run: ({ stores, project }: Context, { limit, offset, ...filter }) => {
+  run: async ({ stores, project }: Context, { limit, offset, ...filter }) => {
     const { db } = stores.metadata;
     const { cohorts, count } = listCohorts(db, project.id, filter, { limit, offset });
     const users = userFinder(db);
     return {
       count,
-      results: cohorts.map((cohort) => cohortBody(withCount(stores, cohort), users(cohort.createdById))),
+      results: (await withCounts(stores, cohorts)).map((cohort) =>
+        cohortBody(cohort, users(cohort.createdById)),
+      ),
     };
   },
 });
@@ -163,7 +165,7 @@ const listMembers = cursorListOperation({
   readQuery: readFoundQuery,
   run: ({ stores, project }: ProjectContext<CohortDeps>, { id, ...query }) => {
     const cohort = getCohort(stores, project.id, id);
-    return foundPersons(stores.people, query, (page) =>
+    return foundPersons(stores.persons, query, (page) =>
       stores.cohortFiller.members(project.id, cohort.id, page),
     );
   },

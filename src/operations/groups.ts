@@ -14,18 +14,11 @@ import {
   peopleLimit,
   peoplePerPageMax,
 } from "../persons/api/person-schemas.ts";
-import {
-  findGroup,
-  type Group,
-  type GroupCursor,
-  listGroups,
-  listGroupTypes,
-  searchGroups,
-} from "../persons/groups.ts";
-import type { PeopleDb } from "../persons/open.ts";
+import type { Group, GroupCursor } from "../persons/groups.ts";
+import type { PersonReader } from "../persons/person-reader.ts";
 import { cursorListOperation, operation, type ProjectContext } from "./operation.ts";
 
-type Context = ProjectContext<{ people: PeopleDb }>;
+type Context = ProjectContext<{ persons: PersonReader }>;
 
 const tag = "Groups";
 const exampleGroupType = {
@@ -55,7 +48,8 @@ const listAllGroupTypes = operation({
   input: object({}),
   output: list(GroupTypeBody),
   example: [exampleGroupType],
-  run: ({ stores: { people }, project }: Context) => listGroupTypes(people, project.id).map(groupTypeBody),
+  run: async ({ stores: { persons }, project }: Context) =>
+    (await persons.groupTypes(project.id)).map(groupTypeBody),
 });
 
 const listAllGroups = cursorListOperation({
@@ -80,11 +74,11 @@ const listAllGroups = cursorListOperation({
     typeIndex: readTypeIndex(query),
     search: query.get("search")?.trim(),
   }),
-  run: async ({ stores: { people }, project }: Context, { limit, after, typeIndex, search }) => {
+  run: async ({ stores: { persons }, project }: Context, { limit, after, typeIndex, search }) => {
     const page = { limit, after };
     const { groups, next } = search
-      ? await searchGroups(people, project.id, typeIndex, search, page)
-      : listGroups(people, project.id, typeIndex, page);
+      ? await persons.searchGroups(project.id, typeIndex, search, page)
+      : await persons.listGroups(project.id, typeIndex, page);
     return {
       next: next ? { cursor: formatCursor(next) } : null,
       previous: null,
@@ -104,8 +98,8 @@ const findOneGroup = operation({
   output: GroupBody,
   example,
   readQuery: (query) => ({ typeIndex: readTypeIndex(query), key: readKey(query) }),
-  run: ({ stores: { people }, project }: Context, { typeIndex, key }) => {
-    const group = findGroup(people, project.id, typeIndex, key);
+  run: async ({ stores: { persons }, project }: Context, { typeIndex, key }) => {
+    const group = await persons.findGroup(project.id, typeIndex, key);
     if (!group) throw notFound();
     return groupBody(group);
   },

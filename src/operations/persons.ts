@@ -23,17 +23,15 @@ import {
   peopleLimit,
 } from "../persons/api/person-schemas.ts";
 import { Deletion, type PersonDeleter } from "../persons/deletion.ts";
-import type { PeopleDb } from "../persons/open.ts";
 import type { Person } from "../persons/person.ts";
-import { personByUuid } from "../persons/reader.ts";
-import { listPersons, searchPersons } from "../persons/search.ts";
+import type { PersonReader } from "../persons/person-reader.ts";
 import { cursorListOperation, getAuthor, operation, type ProjectContext } from "./operation.ts";
 
-type Context = ProjectContext<{ people: PeopleDb }>;
+type Context = ProjectContext<{ persons: PersonReader }>;
 /** What the routes of persons use. */
 export interface PersonDeps {
   metadata: Metadata;
-  people: PeopleDb;
+  persons: PersonReader;
   personCounter: PersonFinder;
   eraser: PersonDeleter;
 }
@@ -80,28 +78,28 @@ const listAllPersons = cursorListOperation({
     search: query.get("search")?.trim() || undefined,
   }),
   run: async ({ stores, project }: ProjectContext<PersonDeps>, { named: names, cohortId, ...query }) => {
-    const { people } = stores;
+    const reader = stores.persons;
     const { search, limit, offset } = query;
     const filters = [...query.filters, ...cohortFilters(stores, project.id, cohortId)];
-    const named = namedPerson(people, project.id, { ...names, search });
+    const named = await namedPerson(reader, project.id, { ...names, search });
     if (filters.length > 0)
-      return await filteredPersons(people, { ...query, projectId: project.id, named }, (page) =>
+      return await filteredPersons(reader, { ...query, projectId: project.id, named }, (page) =>
         stores.personCounter.find(project.id, filters, page),
       );
     if (parseAfter(query.after) !== undefined)
       throw new InvalidFieldError("after", "invalid_input", "`after` requires `properties` or `cohort`.");
     if (named !== undefined)
-      return { next: null, previous: null, results: named ? personBodies(people, [named]) : [] };
+      return { next: null, previous: null, results: named ? await personBodies(reader, [named]) : [] };
     // Searches scan all persons, in slices so that other requests are served.
     const { persons, hasMore } =
       search === undefined
-        ? listPersons(people, project.id, { limit, offset })
-        : await searchPersons(people, project.id, search, { limit, offset });
+        ? await reader.listPersons(project.id, { limit, offset })
+        : await reader.searchPersons(project.id, search, { limit, offset });
     return {
       next: hasMore ? { offset: offset + persons.length } : null,
       // The first page has no offset.
       previous: offset > 0 ? { offset: offset > limit ? offset - limit : undefined } : null,
-      results: personBodies(people, persons),
+      results: await personBodies(reader, persons),
     };
   },
 });
@@ -116,8 +114,8 @@ const getOnePerson = operation({
   input: object({ uuid: uuid() }),
   output: PersonBody,
   example,
-  run: ({ stores: { people }, project }: Context, { uuid: id }) =>
-    personBodies(people, [personOf(people, project.id, id)])[0]!,
+  run: async ({ stores: { persons }, project }: Context, { uuid: id }) =>
+    (await personBodies(persons, [await personOf(persons, project.id, id)]))[0]!,
 });
 
 const deleteOnePerson = operation({
@@ -153,7 +151,7 @@ const deleteOnePerson = operation({
   readQuery: (query) => ({ deletesEvents: readBoolean(query, "delete_events") ?? false }),
   run: async (context: ProjectContext<PersonDeps>, { uuid: id, deletesEvents }) => {
     const { stores, project, actor } = context;
-    const { uuid, mainDistinctId: distinctId } = personOf(stores.people, project.id, id);
+    const { uuid, mainDistinctId: distinctId } = await personOf(stores.persons, project.id, id);
     if (deletesEvents) {
       const detail = "Events cannot be deleted selectively. Omit this parameter to delete only the person.";
       throw new InvalidFieldError("delete_events", "invalid_input", detail);
@@ -163,8 +161,8 @@ const deleteOnePerson = operation({
 });
 
 /** @throws {HttpError} 404. */
-function personOf(people: PeopleDb, projectId: number, uuid: string): Person {
-  const person = personByUuid(people, projectId, uuid);
+async function personOf(persons: PersonReader, projectId: number, uuid: string): Promise<Person> {
+  const person = await persons.personByUuid(projectId, uuid);
   if (!person) throw notFound();
   return person;
 }

@@ -40,8 +40,7 @@ import {
 import { InvalidFieldError, PermissionDeniedError } from "../lib/errors.ts";
 import { retentionDaysMax } from "../lib/setting-types.ts";
 import { groupTypeBody } from "../persons/api/person-schemas.ts";
-import { listGroupTypes } from "../persons/groups.ts";
-import type { PeopleDb } from "../persons/open.ts";
+import type { PersonReader } from "../persons/person-reader.ts";
 import {
   type Actor,
   type Context as AnyContext,
@@ -57,7 +56,7 @@ import { assertAdminOf, assertMayGrantFlags } from "./permissions.ts";
 
 export interface ProjectStores {
   metadata: Metadata;
-  people: PeopleDb;
+  persons: PersonReader;
 }
 type Context = AnyContext<ProjectStores>;
 export type InProject = ProjectContext<ProjectStores>;
@@ -114,12 +113,12 @@ export const ofProject = {
 } as const;
 
 /** The project in the response, with its secret key if the actor may see it. */
-export function projectResponse(
+export async function projectResponse(
   { stores, actor, now }: Context,
   project: Project,
-): Static<typeof FullProjectBody> {
-  const { metadata, people } = stores;
-  const groupTypes = listGroupTypes(people, project.id).map(groupTypeBody);
+): Promise<Static<typeof FullProjectBody>> {
+  const { metadata, persons } = stores;
+  const groupTypes = (await persons.groupTypes(project.id)).map(groupTypeBody);
   const level =
     actor.kind === "user"
       ? getLevel(metadata.db, project.organizationId, actor.user.id)

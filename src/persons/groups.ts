@@ -49,13 +49,13 @@ const searchedAtOnce = 500;
 /** Maximum bytes of properties parsed per slice. */
 const searchedBytesMax = 1024 * 1024;
 
-interface GroupPage {
+export interface GroupPage {
   groups: Group[];
   /** Undefined on the last page. */
   next: GroupCursor | undefined;
 }
 
-interface PageOptions {
+export interface GroupPageOptions {
   after?: GroupCursor | undefined;
   limit?: number;
 }
@@ -65,7 +65,7 @@ export function listGroups(
   db: PeopleDb,
   projectId: number,
   typeIndex: number,
-  { after, limit = 100 }: PageOptions = {},
+  { after, limit = 100 }: GroupPageOptions = {},
 ): GroupPage {
   const positions = db
     .select(locationFields)
@@ -83,7 +83,7 @@ export async function searchGroups(
   projectId: number,
   typeIndex: number,
   search: string,
-  { after, limit = 100 }: PageOptions = {},
+  { after, limit = 100 }: GroupPageOptions = {},
 ): Promise<GroupPage> {
   const wanted = search.toLowerCase();
   const hasText = (text: unknown) =>

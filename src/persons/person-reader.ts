@@ -4,8 +4,9 @@
  */
 
 import type { MaybePromise } from "../lib/maybe-promise.ts";
-import type { Group } from "./groups.ts";
+import type { Group, GroupPage, GroupPageOptions, GroupType } from "./groups.ts";
 import type { Person, PersonJson } from "./person.ts";
+import type { PageOptions, PersonList } from "./search.ts";
 
 /** What evaluating flags for one subject reads. */
 export interface SubjectQuery {
@@ -54,4 +55,30 @@ export interface SubjectReader {
 
 export interface PersonReader extends SubjectReader {
   personByDistinctId(projectId: number, distinctId: string): Promise<Person | undefined>;
+  personByUuid(projectId: number, uuid: string): Promise<Person | undefined>;
+  /** Newest first; fewer than the limit if they are large. */
+  listPersons(projectId: number, page?: PageOptions): Promise<PersonList>;
+  /**
+   * Like `listPersons`, for persons with `search` in e-mail, name, username or a distinct ID, ignoring case. With more
+   * than `searchMatchesMax` matches, the result is the newest of those found first.
+   */
+  searchPersons(projectId: number, search: string, page?: PageOptions): Promise<PersonList>;
+  /** The distinct IDs of persons by person, main ID first, then by order of joining. */
+  distinctIds(persons: readonly Pick<Person, "id" | "mainDistinctId">[]): Promise<Map<number, string[]>>;
+  /** Members of a static cohort in pages ordered by ID: continue with the last `id`. */
+  cohortMembers(cohortId: number, page?: { afterId?: number; limit?: number }): Promise<Person[]>;
+  /** Current number of members of each static cohort; 0 if it does not exist. */
+  cohortSizes(cohortIds: readonly number[]): Promise<Map<number, number>>;
+  /** The group types of a project, by index. */
+  groupTypes(projectId: number): Promise<GroupType[]>;
+  findGroup(projectId: number, typeIndex: number, key: string): Promise<Group | undefined>;
+  /** A page of the groups of one type, newest first; shorter than the limit if groups are large. */
+  listGroups(projectId: number, typeIndex: number, page?: GroupPageOptions): Promise<GroupPage>;
+  /** Like `listGroups`, for groups with `search` in their key or their property `name`, ignoring case. */
+  searchGroups(
+    projectId: number,
+    typeIndex: number,
+    search: string,
+    page?: GroupPageOptions,
+  ): Promise<GroupPage>;
 }

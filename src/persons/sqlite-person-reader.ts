@@ -1,13 +1,14 @@
 /** Reads persons from `people.sqlite`. */
 
 import { sanitizeString } from "../lib/json/canonical.ts";
-import { cohortsOfPerson } from "./cohort-members.ts";
-import { findGroup } from "./groups.ts";
+import { cohortMembersPage, cohortsOfPerson, countCohortMembers } from "./cohort-members.ts";
+import { findGroup, type GroupPageOptions, listGroups, listGroupTypes, searchGroups } from "./groups.ts";
 import { hasHashKeyOverrides, hashKeyOverrides, pendingHashKeyOverrides } from "./hash-key-overrides.ts";
 import type { PeopleDb } from "./open.ts";
-import type { PersonJson } from "./person.ts";
+import type { Person, PersonJson } from "./person.ts";
 import type { OverriddenId, PersonReader, StoredSubject, SubjectQuery } from "./person-reader.ts";
-import { personByDistinctId, personJsonByDistinctId } from "./reader.ts";
+import { getDistinctIds, personByDistinctId, personByUuid, personJsonByDistinctId } from "./reader.ts";
+import { listPersons, type PageOptions, searchPersons } from "./search.ts";
 
 export class SqlitePersonReader implements PersonReader {
   /** @param db opened read-only: every statement sees what is committed at that time. */
@@ -34,6 +35,46 @@ export class SqlitePersonReader implements PersonReader {
 
   async personByDistinctId(projectId: number, distinctId: string) {
     return personByDistinctId(this.db, projectId, distinctId);
+  }
+
+  async personByUuid(projectId: number, uuid: string) {
+    return personByUuid(this.db, projectId, uuid);
+  }
+
+  async listPersons(projectId: number, page?: PageOptions) {
+    return listPersons(this.db, projectId, page);
+  }
+
+  async searchPersons(projectId: number, search: string, page?: PageOptions) {
+    return await searchPersons(this.db, projectId, search, page);
+  }
+
+  async distinctIds(persons: readonly Pick<Person, "id" | "mainDistinctId">[]) {
+    return getDistinctIds(this.db, persons);
+  }
+
+  async cohortMembers(cohortId: number, page?: { afterId?: number; limit?: number }) {
+    return cohortMembersPage(this.db, cohortId, page);
+  }
+
+  async cohortSizes(cohortIds: readonly number[]) {
+    return new Map(cohortIds.map((id) => [id, countCohortMembers(this.db, id)]));
+  }
+
+  async groupTypes(projectId: number) {
+    return listGroupTypes(this.db, projectId);
+  }
+
+  async findGroup(projectId: number, typeIndex: number, key: string) {
+    return findGroup(this.db, projectId, typeIndex, key);
+  }
+
+  async listGroups(projectId: number, typeIndex: number, page?: GroupPageOptions) {
+    return listGroups(this.db, projectId, typeIndex, page);
+  }
+
+  async searchGroups(projectId: number, typeIndex: number, search: string, page?: GroupPageOptions) {
+    return await searchGroups(this.db, projectId, typeIndex, search, page);
   }
 
   private personOf(projectId: number, distinctId: string): PersonJson | undefined {

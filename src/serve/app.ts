@@ -41,7 +41,7 @@ import type { UnknownKeys } from "../operate/unknown-keys.ts";
 import { explainOperations } from "../operations/flags.ts";
 import { operationRoutes } from "../operations/routes.ts";
 import type { PeopleDb } from "../persons/open.ts";
-import { SqlitePersonReader } from "../persons/sqlite-person-reader.ts";
+import type { PersonReader } from "../persons/person-reader.ts";
 import { publicSurveyRoutes, runningSurveys } from "../surveys/public-route.ts";
 import { SurveyMonitor, surveyCheckMs } from "../surveys/survey-monitor.ts";
 import type { ClusterNode } from "./cluster-node";
@@ -55,6 +55,7 @@ export interface AppDeps {
   log: Log;
   metadata: Metadata;
   people: PeopleDb;
+  persons: PersonReader;
   journal: JournalPort;
   supervisor: EngineSupervisor;
   metrics: Metrics;
@@ -83,7 +84,7 @@ export interface AppDeps {
 }
 
 export function createServerApp(parts: AppDeps): App {
-  const { config, log, metadata, people, journal, metrics, traces, shared, requests, live } = parts;
+  const { config, log, metadata, people, persons, journal, metrics, traces, shared, requests, live } = parts;
   const engine = new EngineClient(
     parts.supervisor,
     (reason) => metrics.countRejected("query", reason),
@@ -91,8 +92,7 @@ export function createServerApp(parts: AppDeps): App {
   );
   const groupTypes = groupTypesFrom(people, (error) => parts.damage.record(error));
   const flagSets = new FlagSets(metadata, groupTypes);
-  const persons = new SqlitePersonReader(people);
-  const ports = new EngineAdapters({ engine, metadata, flagSets, people });
+  const ports = new EngineAdapters({ engine, metadata, flagSets, persons });
   const change = async <Result>(work: (now?: Date) => Result) =>
     shared === undefined ? work() : await shared.change(work);
   const rollbacks = new RollbackMonitor({

@@ -26,9 +26,8 @@ import type { FlagSets } from "../flags/store/flag-sets.ts";
 import { InvalidFieldError, NotFoundError } from "../lib/errors.ts";
 import type { JsonObject } from "../lib/json.ts";
 import type { PersonFinder } from "../persons/api/person-pages.ts";
-import { cohortMembersPage, countCohortMembers } from "../persons/cohort-members.ts";
-import type { PeopleDb } from "../persons/open.ts";
 import type { Person } from "../persons/person.ts";
+import type { PersonReader } from "../persons/person-reader.ts";
 import type { SurveyEvents } from "../surveys/results.ts";
 
 /** Limit for the rows of one insight: a dashboard parses many of them. */
@@ -38,7 +37,7 @@ export interface EnginePortsDeps {
   engine: Pick<EngineClient, "ask" | "stream">;
   metadata: Metadata;
   flagSets: FlagSets;
-  people: PeopleDb;
+  persons: PersonReader;
   now?: () => Date;
 }
 
@@ -77,7 +76,7 @@ export class EngineAdapters
   }
 
   async addPersonsWithFlag(projectId: number, cohortId: number, flagId: number): Promise<number> {
-    const { engine, metadata, flagSets, people } = this.deps;
+    const { engine, metadata, flagSets } = this.deps;
     const flag = findFlag(metadata.db, projectId, flagId);
     if (flag === undefined) throw new NotFoundError();
     const { cohorts, definitions, groupTypes } = flagSets.of(projectId);
@@ -97,7 +96,7 @@ export class EngineAdapters
         groupTypes: [...groupTypes],
       });
     }
-    return countCohortMembers(people, cohortId);
+    return await this.memberCount(cohortId);
   }
 
   async addExposedPersons(projectId: number, cohortId: number, request: ExperimentRequest): Promise<number> {
@@ -115,7 +114,7 @@ export class EngineAdapters
   }
 
   async countMembers(projectId: number, cohortId: number): Promise<number> {
-    if (this.isStatic(projectId, cohortId)) return countCohortMembers(this.deps.people, cohortId);
+    if (this.isStatic(projectId, cohortId)) return await this.memberCount(cohortId);
     const sets = [{ filters: membership(cohortId), rolloutPercentage: null }];
     return (await this.reach(projectId, { sets, groupTypeIndex: null, flagKey: "" })).matching;
   }
@@ -125,7 +124,7 @@ export class EngineAdapters
     cohortId: number,
     page: { afterId?: number; limit: number },
   ): Promise<Person[]> {
-    if (this.isStatic(projectId, cohortId)) return cohortMembersPage(this.deps.people, cohortId, page);
+    if (this.isStatic(projectId, cohortId)) return await this.deps.persons.cohortMembers(cohortId, page);
     return await this.find(projectId, membership(cohortId), page);
   }
 
@@ -218,6 +217,10 @@ export class EngineAdapters
       if (!(error instanceof QueryRejectedError) || error.code === "query_busy") throw error;
       throw new InvalidFieldError(field, "invalid_input", error.message);
     }
+  }
+
+  private async memberCount(cohortId: number): Promise<number> {
+    return (await this.deps.persons.cohortSizes([cohortId])).get(cohortId)!;
   }
 
   private isStatic(projectId: number, cohortId: number): boolean {

@@ -51,7 +51,9 @@ import { UnknownKeys } from "../operate/unknown-keys.ts";
 import { Webhooks } from "../operate/webhooks/webhooks.ts";
 import { paths } from "../paths.ts";
 import type { PeopleDb } from "../persons/open.ts";
+import type { PersonReader } from "../persons/person-reader.ts";
 import { laneCursors } from "../persons/reader.ts";
+import { SqlitePersonReader } from "../persons/sqlite-person-reader.ts";
 import { controlSocketName } from "../rpc/control.ts";
 import { RpcServer } from "../rpc/server.ts";
 import { version } from "../version.ts";
@@ -79,6 +81,7 @@ const overridesSettleMs = 2_000;
 export class FlagkeepServer {
   readonly metadata: Metadata;
   private readonly people: PeopleDb;
+  private readonly persons: PersonReader;
   private readonly metricsToken: string;
   private readonly supervisor: EngineSupervisor;
   private readonly metrics: Metrics;
@@ -145,6 +148,7 @@ export class FlagkeepServer {
     const budget = memoryBudget(config.memory);
     const cacheBytes = budget === null ? undefined : frontPeopleCacheBytes(budget);
     this.people = openServedPeople(dataDir, { cacheBytes, damage: this.damage, log });
+    this.persons = new SqlitePersonReader(this.people);
     this.supervisor = new EngineSupervisor(
       commands.engine,
       {
@@ -312,7 +316,12 @@ export class FlagkeepServer {
       metadata,
       groupTypesFrom(people, (error) => this.damage.record(error)),
     );
-    const cohortFiller = new EngineAdapters({ engine, metadata, flagSets, people });
+    const cohortFiller = new EngineAdapters({
+      engine,
+      metadata,
+      flagSets,
+      persons: this.persons,
+    });
     const afterwards = async (work: () => void) => await (this.shared?.changeLater(work) ?? work());
     await countPending({ metadata, cohortFiller, log, afterwards }, interrupted);
   }
@@ -335,6 +344,7 @@ export class FlagkeepServer {
       log,
       metadata,
       people,
+      persons: this.persons,
       supervisor,
       metrics,
       traces,
@@ -422,6 +432,7 @@ export class FlagkeepServer {
       dataDir: this.config["data-dir"],
       metadata,
       people,
+      persons: this.persons,
       journal: () => this.journal,
       together: (work) => this.together(work),
     });

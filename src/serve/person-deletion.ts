@@ -9,7 +9,8 @@ import { NotFoundError } from "../lib/errors.ts";
 import { nowMicros } from "../lib/time.ts";
 import { type DeletedPerson, type Deletion, deletionEntry, type PersonDeleter } from "../persons/deletion.ts";
 import type { PeopleDb } from "../persons/open.ts";
-import { laneCursors, personByUuid } from "../persons/reader.ts";
+import type { PersonReader } from "../persons/person-reader.ts";
+import { laneCursors } from "../persons/reader.ts";
 import type { RpcHandlers } from "../rpc/server.ts";
 
 /** How long a response waits for the deletion to be applied. */
@@ -21,7 +22,9 @@ const serializeEvents = "The events of the person are kept: event data cannot be
 export interface EraserDeps {
   dataDir: string;
   metadata: Metadata;
+  /** Tells what is applied. */
   people: PeopleDb;
+  persons: PersonReader;
   /** Undefined while the server starts. */
   journal: () => JournalPort | undefined;
   /** Changes the metadata, in a cluster for all nodes. */
@@ -77,7 +80,7 @@ export class PersonDeletionService implements PersonDeleter {
   rpc(): RpcHandlers {
     return {
       delete_person: async ({ project_id, uuid, by }: DeletePerson) => {
-        const person = personByUuid(this.deps.people, project_id, uuid);
+        const person = await this.deps.persons.personByUuid(project_id, uuid);
         if (person === undefined) throw new NotFoundError();
         return await this.erase(project_id, { uuid, distinctId: person.mainDistinctId }, by);
       },

@@ -4,7 +4,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { addCohortMembers } from "../../src/persons/cohort-members.ts";
 import { addHashKeyOverrides } from "../../src/persons/hash-key-overrides.ts";
 import type { PersonReader, SubjectQuery } from "../../src/persons/person-reader.ts";
-import { event, identify, newYearMicros, set, TestPeople } from "./support.ts";
+import { alias, event, identify, newYearMicros, set, TestPeople } from "./support.ts";
 
 export interface PersonReaderUnderTest {
   reader: PersonReader;
@@ -43,6 +43,137 @@ export function personReaderConformance(
         expect(await reader.personByDistinctId(1, "a")).toEqual(person);
         expect(await reader.personByDistinctId(2, "a")).toBe(undefined);
         expect(await reader.personByDistinctId(1, "c")).toBe(undefined);
+        expect(await reader.personByUuid(1, person.uuid)).toEqual(person);
+        expect(await reader.personByUuid(2, person.uuid)).toBe(undefined);
+      });
+
+      test("with their ids, the main one first", async () => {
+        const reader = await reading((people) =>
+          people.apply(event({ distinctId: "x" }), identify("b", "a"), identify("b", "c"), alias("b", "z")),
+        );
+        const [b, x] = await Promise.all(["a", "x"].map((id) => reader.personByDistinctId(1, id)));
+        const ids = await reader.distinctIds([b!, x!]);
+        expect(ids).toEqual(
+          new Map([
+            [b!.id, [b!.mainDistinctId, ...["b", "a", "c", "z"].filter((id) => id !== b!.mainDistinctId)]],
+            [x!.id, ["x"]],
+          ]),
+        );
+        expect(await reader.distinctIds([])).toEqual(new Map());
+      });
+
+      test("listed newest first, in pages", async () => {
+        const reader = await reading((people) =>
+          people.apply(
+            ...["p1", "p2", "p3"].map((distinctId) => event({ distinctId })),
+            event({ distinctId: "other", projectId: 2 }),
+          ),
+        );
+        const list = async (page?: { limit?: number; offset?: number }) => {
+          const { persons, hasMore } = await reader.listPersons(1, page);
+          return [persons.map(({ mainDistinctId }) => mainDistinctId), hasMore];
+        };
+        expect(await list()).toEqual([["p3", "p2", "p1"], false]);
+        expect(await list({ limit: 2 })).toEqual([["p3", "p2"], true]);
+        expect(await list({ limit: 2, offset: 2 })).toEqual([["p1"], false]);
+        expect(await list({ offset: 3 })).toEqual([[], false]);
+      });
+
+      test("listed in shorter pages if they are large", async () => {
+        const text = "x".repeat(500_000);
+        const reader = await reading((people) => {
+          for (let n = 0; n < 40; n++) people.apply(set(`p${n}`, { text }));
+        });
+        const { persons, hasMore } = await reader.listPersons(1);
+        expect(hasMore).toBe(true);
+        expect(persons.length).toBeWithin(1, 40);
+        const rest = await reader.listPersons(1, { offset: persons.length });
+        expect(persons.length + rest.persons.length).toBe(40);
+        const found = await reader.searchPersons(1, "p");
+        expect(found.persons.length).toBe(persons.length);
+      });
+
+      test("searched in names, addresses and ids, ignoring case", async () => {
+        const reader = await reading((people) =>
+          people.apply(
+            set("id-1", { email: "Ann@example.com" }),
+            set("id-2", { name: "Bob Ärmel" }),
+            set("Straße-3", { plan: "ann" }),
+            set("id-4", { email: "ann@example.com" }, { projectId: 2 }),
+          ),
+        );
+        const search = async (text: string, page?: { limit?: number; offset?: number }) => {
+          const { persons, hasMore } = await reader.searchPersons(1, text, page);
+          return [persons.map(({ mainDistinctId }) => mainDistinctId), hasMore];
+        };
+        expect(await search("ANN@")).toEqual([["id-1"], false]);
+        expect(await search("ärm")).toEqual([["id-2"], false]);
+        expect(await search("STRAßE")).toEqual([["Straße-3"], false]);
+        expect(await search("ID-")).toEqual([["id-2", "id-1"], false]);
+        expect(await search("id-", { limit: 1 })).toEqual([["id-2"], true]);
+        expect(await search("id-", { limit: 1, offset: 1 })).toEqual([["id-1"], false]);
+        expect(await search("%")).toEqual([[], false]);
+      });
+    });
+
+    describe("static cohorts", () => {
+      test("have members, in pages, and a size", async () => {
+        const reader = await reading((people) => {
+          people.apply(...["p1", "p2", "p3", "p4"].map((distinctId) => event({ distinctId })));
+          addCohortMembers(people.db, 1, 7, { distinctIds: ["p4", "p1", "p2", "nobody"] });
+        });
+        const members: string[] = [];
+        for (let page = await reader.cohortMembers(7, { limit: 2 }); page.length > 0; ) {
+          expect(page.length).toBeLessThanOrEqual(2);
+          members.push(...page.map(({ mainDistinctId }) => mainDistinctId));
+          page = await reader.cohortMembers(7, { afterId: page.at(-1)!.id, limit: 2 });
+        }
+        expect(members).toEqual(["p1", "p2", "p4"]);
+        expect(await reader.cohortSizes([7, 8])).toEqual(
+          new Map([
+            [7, 3],
+            [8, 0],
+          ]),
+        );
+        expect(await reader.cohortSizes([])).toEqual(new Map());
+      });
+    });
+
+    describe("groups", () => {
+      const group = (type: string, $group_key: string, $group_set: object = {}) =>
+        event({ event: "$groupidentify", properties: { $group_type: type, $group_key, $group_set } });
+
+      test("have types, in the order of their appearance", async () => {
+        const reader = await reading((people) => people.apply(group("team", "a"), group("company", "b")));
+        const types = await reader.groupTypes(1);
+        expect(types.map(({ typeIndex, name: type }) => [typeIndex, type])).toEqual([
+          [0, "team"],
+          [1, "company"],
+        ]);
+        expect(types[0]!.createdMicros).toBeWithin(newYearMicros, newYearMicros + 1e12);
+        expect(await reader.groupTypes(2)).toEqual([]);
+      });
+
+      test("are found by key, listed newest first and searched", async () => {
+        const reader = await reading((people) =>
+          people.apply(
+            group("company", "acme", { name: "Acme Ärzte" }),
+            group("company", "beta", { size: 3 }),
+            group("company", "gamma"),
+            group("team", "delta"),
+          ),
+        );
+        expect(await reader.findGroup(1, 0, "beta")).toMatchObject({ key: "beta", properties: { size: 3 } });
+        expect(await reader.findGroup(1, 1, "beta")).toBe(undefined);
+        const first = await reader.listGroups(1, 0, { limit: 2 });
+        expect(first.groups.map(({ key }) => key)).toEqual(["gamma", "beta"]);
+        const last = await reader.listGroups(1, 0, { limit: 2, after: first.next });
+        expect([last.groups.map(({ key }) => key), last.next]).toEqual([["acme"], undefined]);
+        const search = async (text: string) =>
+          (await reader.searchGroups(1, 0, text)).groups.map(({ key }) => key);
+        expect(await search("ÄRZ")).toEqual(["acme"]);
+        expect(await search("BET")).toEqual(["beta"]);
+        expect(await search("delta")).toEqual([]);
       });
     });
 

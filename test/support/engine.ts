@@ -59,7 +59,7 @@ export class ServerWithEngine implements AsyncDisposable {
       },
       metadata,
       flagSets,
-      people,
+      persons: server.deps.persons,
       now: () => server.now,
     });
     server.deps.personCounter = ports;

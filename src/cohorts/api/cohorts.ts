@@ -9,8 +9,7 @@ import { methodNotAllowed, notFound } from "../../http/http-error.ts";
 import type { Route } from "../../http/route.ts";
 import { ApiFailure } from "../../http/schemas.ts";
 import { InvalidFieldError } from "../../lib/errors.ts";
-import { countCohortMembers } from "../../persons/cohort-members.ts";
-import type { PeopleDb } from "../../persons/open.ts";
+import type { PersonReader } from "../../persons/person-reader.ts";
 import { type CalculationDeps, calculate, calculateInBackground } from "../cohort-calculation.ts";
 import { filtersOfGroups } from "../cohort-filters.ts";
 import { type Cohort, type CohortFields, createCohort, findCohort, updateCohort } from "../cohorts.ts";
@@ -19,7 +18,7 @@ import { CohortInput, cohortBody } from "./cohort-schemas.ts";
 export const cohortTag = "Cohorts";
 
 export interface CohortDeps extends CalculationDeps {
-  people: PeopleDb;
+  persons: PersonReader;
 }
 
 /** Throws if changes of the cohort require approval because a protected flag uses it. */
@@ -62,7 +61,7 @@ export async function createFromBody(deps: CohortDeps, { projectId, by, now }: C
   const fields = { ...cohortFields(input), name: input.name };
   const created = createCohort(deps.metadata, { projectId, by, fields }, now);
   await fill(deps, created, distinctIds);
-  return storedBody(deps, created);
+  return await storedBody(deps, created);
 }
 
 /** Changes a cohort by the body of a request. @throws {InvalidFieldError} */
@@ -78,7 +77,7 @@ export async function updateFromBody(
   if (isMembershipChanged(before, change)) assertMayChange(before);
   const after = updateCohort(deps.metadata, { projectId, id, by }, change.fields, now);
   await fillChanged(deps, after, change);
-  return storedBody(deps, after);
+  return await storedBody(deps, after);
 }
 
 /** Parses the body of a PATCH or PUT. @throws {InvalidFieldError} */
@@ -117,19 +116,25 @@ export async function fillChanged(deps: CohortDeps, after: Cohort, change: Cohor
 }
 
 /** A cohort in the API, with the results of its calculation. @throws {HttpError} 404. */
-export function storedBody(
-  deps: Pick<CohortDeps, "metadata" | "people">,
+export async function storedBody(
+  deps: Pick<CohortDeps, "metadata" | "persons">,
   of: { projectId: number; id: number },
 ) {
   const cohort = getCohort(deps, of.projectId, of.id);
   const creator = cohort.createdById === null ? undefined : findUser(deps.metadata.db, cohort.createdById);
-  return cohortBody(withCount(deps, cohort), creator);
+  return cohortBody((await withCounts(deps, [cohort]))[0]!, creator);
 }
 
 /** Static cohorts are counted on read: members leave when persons are deleted or merged. */
-export function withCount({ people }: Pick<CohortDeps, "people">, cohort: Cohort): Cohort {
-  const isCounted = cohort.isStatic && cohort.personCount !== null;
-  return isCounted ? { ...cohort, personCount: countCohortMembers(people, cohort.id) } : cohort;
+export async function withCounts(
+  { persons }: Pick<CohortDeps, "persons">,
+  cohorts: readonly Cohort[],
+): Promise<Cohort[]> {
+  const counted = cohorts.filter(({ isStatic, personCount }) => isStatic && personCount !== null);
+  const sizes = await persons.cohortSizes(counted.map(({ id }) => id));
+  return cohorts.map((cohort) =>
+    sizes.has(cohort.id) ? { ...cohort, personCount: sizes.get(cohort.id)! } : cohort,
+  );
 }
 
 /**

@@ -6,10 +6,9 @@ import { microsToApiTime } from "../../lib/api-time.ts";
 import { InvalidFieldError } from "../../lib/errors.ts";
 import { canonicalUuid } from "../../lib/ids.ts";
 import type { JsonObject } from "../../lib/json.ts";
-import type { PeopleDb } from "../open.ts";
 import { displayName, type Person, pageBytesMax } from "../person.ts";
-import { getDistinctIds, personByDistinctId, personByUuid } from "../reader.ts";
-import { searchMatchesMax, searchPersons } from "../search.ts";
+import type { PersonReader } from "../person-reader.ts";
+import { searchMatchesMax } from "../search.ts";
 import { type PersonBody, peoplePerPageMax } from "./person-schemas.ts";
 
 export interface PersonFinder {
@@ -22,8 +21,11 @@ export interface PersonFinder {
 }
 
 /** Persons in API format; reads all their distinct IDs in one query. */
-export function personBodies(people: PeopleDb, persons: readonly Person[]): Static<typeof PersonBody>[] {
-  const ids = getDistinctIds(people, persons);
+export async function personBodies(
+  reader: PersonReader,
+  persons: readonly Person[],
+): Promise<Static<typeof PersonBody>[]> {
+  const ids = await reader.distinctIds(persons);
   return persons.map((person) => ({
     id: person.uuid,
     uuid: person.uuid,
@@ -73,7 +75,7 @@ const foundAtOnce = 100;
  * @throws {InvalidFieldError} `after`.
  */
 export async function foundPersons(
-  people: PeopleDb,
+  reader: PersonReader,
   { limit, offset, after }: FoundQuery,
   find: FindPersons,
 ): Promise<FoundPage> {
@@ -98,26 +100,26 @@ export async function foundPersons(
   return {
     next: last ? { after: last.id, offset: undefined } : null,
     previous: null,
-    results: personBodies(people, shown),
+    results: await personBodies(reader, shown),
   };
 }
 
 /** A page of the persons that match filters, restricted to a named or to searched ones if requested. */
 export async function filteredPersons(
-  people: PeopleDb,
+  reader: PersonReader,
   query: FoundQuery & { projectId: number; named: Person | null | undefined; search: string | undefined },
   find: FindPersons,
 ): Promise<FoundPage> {
   const { projectId, named, search } = query;
   if (named !== undefined) {
     const [first] = named === null ? [] : await find({ afterId: named.id - 1, limit: 1 });
-    const results = first !== undefined && first.id === named?.id ? personBodies(people, [first]) : [];
+    const results = first !== undefined && first.id === named?.id ? await personBodies(reader, [first]) : [];
     return { next: null, previous: null, results };
   }
-  if (search === undefined) return await foundPersons(people, query, find);
-  const { persons } = await searchPersons(people, projectId, search, { limit: searchMatchesMax });
+  if (search === undefined) return await foundPersons(reader, query, find);
+  const { persons } = await reader.searchPersons(projectId, search, { limit: searchMatchesMax });
   const searched = new Set(persons.map(({ id }) => id));
-  return await foundPersons(people, query, async ({ afterId, limit }) => {
+  return await foundPersons(reader, query, async ({ afterId, limit }) => {
     const found: Person[] = [];
     for (let last = afterId; ; ) {
       const page = await find({ afterId: last, limit: searchMatchesMax });
@@ -136,15 +138,15 @@ export interface NamedQuery {
 }
 
 /** The person named by a query; null if it does not exist, undefined if the query names no person. */
-export function namedPerson(
-  people: PeopleDb,
+export async function namedPerson(
+  reader: PersonReader,
   projectId: number,
   query: NamedQuery,
-): Person | null | undefined {
+): Promise<Person | null | undefined> {
   const { distinctId, uuid } = query;
-  if (distinctId) return personByDistinctId(people, projectId, distinctId) ?? null;
-  if (uuid) return personByUuid(people, projectId, canonicalUuid(uuid) ?? uuid) ?? null;
+  if (distinctId) return (await reader.personByDistinctId(projectId, distinctId)) ?? null;
+  if (uuid) return (await reader.personByUuid(projectId, canonicalUuid(uuid) ?? uuid)) ?? null;
   // A UUID without a person can still be a distinct ID.
   const search = canonicalUuid(query.search ?? "");
-  return search === undefined ? undefined : personByUuid(people, projectId, search);
+  return search === undefined ? undefined : await reader.personByUuid(projectId, search);
 }
