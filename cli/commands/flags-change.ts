@@ -8,12 +8,12 @@ import { keyOfReplaced } from "../../src/flags/rules/key.ts";
 import { withoutShown } from "../../src/flags/store/flag-conflicts.ts";
 import { InvalidFieldError } from "../../src/lib/errors.ts";
 import { isJsonObject, type JsonObject } from "../../src/lib/json.ts";
+import { FlagNotFoundError } from "../../src/operations/flag-argument.ts";
 import { listAllFlags, updateOneFlag } from "../../src/operations/flags.ts";
 import type { Caller } from "../../src/operations/operation.ts";
 import { collect, print, printJson, run } from "../output.ts";
 import {
   type CommonOptions,
-  FlagNotFoundError,
   flagByKey,
   nobodyHint,
   payload,

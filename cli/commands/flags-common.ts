@@ -6,9 +6,9 @@ import { type Command, InvalidArgumentError } from "commander";
 import type { Flag, FlagAnswer } from "../../src/flags/fields.ts";
 import { getGroups } from "../../src/flags/rules/types.ts";
 import { findFlagByKey } from "../../src/flags/store/flag.ts";
-import { AppError } from "../../src/lib/errors.ts";
 import { parseExactJson } from "../../src/lib/json/exact.ts";
 import { isJsonObject, type JsonObject } from "../../src/lib/json.ts";
+import { FlagNotFoundError } from "../../src/operations/flag-argument.ts";
 import { listAllFlags } from "../../src/operations/flags.ts";
 import type { Caller } from "../../src/operations/operation.ts";
 import { withJson } from "../json-schema.ts";
@@ -18,17 +18,6 @@ import { type CallOptions, withServer } from "../operations/server.ts";
 import { positiveInteger } from "../output.ts";
 import { withSettings } from "../settings.ts";
 import type { ProjectStores } from "../stores.ts";
-
-export class FlagNotFoundError extends AppError {
-  readonly code = "no_such_flag";
-  constructor(
-    key: string,
-    what = "flag",
-    override readonly hint = "`flagkeep flags list` shows all keys.",
-  ) {
-    super(`${what[0]!.toUpperCase()}${what.slice(1)} ${key} does not exist.`);
-  }
-}
 
 export type CommonOptions = CallOptions;
 

@@ -7,19 +7,13 @@ import { findFlagByKey } from "../../src/flags/store/flag.ts";
 import { parseExactJson } from "../../src/lib/json/exact.ts";
 import type { Json, JsonObject } from "../../src/lib/json.ts";
 import { InvalidSettingError } from "../../src/lib/setting-types.ts";
+import { FlagNotFoundError } from "../../src/operations/flag-argument.ts";
 import { explainOneFlag } from "../../src/operations/flags.ts";
 import type { Caller } from "../../src/operations/operation.ts";
 import { getServer } from "../operations/server.ts";
 import { print, printJson, run } from "../output.ts";
 import { withProject } from "../stores.ts";
-import {
-  type CommonOptions,
-  FlagNotFoundError,
-  flagByKey,
-  getFilters,
-  withFlagOptions,
-  withFlags,
-} from "./flags-common.ts";
+import { type CommonOptions, flagByKey, getFilters, withFlagOptions, withFlags } from "./flags-common.ts";
 
 type Pair = [name: string, value: string];
 

@@ -9,7 +9,11 @@ import { getRolloutSummary } from "../../src/flags/rules/status.ts";
 import { withoutShown } from "../../src/flags/store/flag-conflicts.ts";
 import { InvalidFieldError } from "../../src/lib/errors.ts";
 import type { JsonObject } from "../../src/lib/json.ts";
+import { changeRequestCommands, changeRequestOperations } from "../../src/operations/change-requests.ts";
 import { createNewFlag, listAllFlags } from "../../src/operations/flags.ts";
+import { scheduledOperations } from "../../src/operations/scheduled-changes.ts";
+import { CohortStores } from "../operations/cohort-stores.ts";
+import { addOperations } from "../operations/command.ts";
 import { collect, print, printJson, printTable, run } from "../output.ts";
 import { creatorWords } from "../stores.ts";
 import { deleteFlags, disable, enable, restore, set } from "./flags-change.ts";
@@ -26,8 +30,7 @@ import {
 } from "./flags-common.ts";
 import { explain } from "./flags-explain.ts";
 import { exportFlags, importFlags } from "./flags-import-export.ts";
-import { approve, cancelScheduled, changeRequests, reject, schedule, scheduled } from "./flags-pending.ts";
-import { rollout } from "./flags-rollout.ts";
+import { rollout, schedule } from "./flags-schedule.ts";
 
 const list = withFlagOptions(new Command("list"), Type.Array(FlagBody))
   .description("List the flags of a project.")
@@ -187,9 +190,9 @@ export const flags = new Command("flags")
   .addCommand(importFlags)
   .addCommand(explain)
   .addCommand(schedule)
-  .addCommand(rollout)
-  .addCommand(scheduled)
-  .addCommand(cancelScheduled)
-  .addCommand(changeRequests)
-  .addCommand(approve)
-  .addCommand(reject);
+  .addCommand(rollout);
+addOperations(
+  flags,
+  [...scheduledOperations, ...changeRequestOperations, ...changeRequestCommands],
+  (metadata, options) => new CohortStores(metadata, options),
+);

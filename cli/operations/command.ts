@@ -39,9 +39,16 @@ export function operationGroup(
   open?: OpenStores,
 ): Command {
   const group = new Command(name).description(description).addHelpText("after", examplesHelp(examples));
+  return addOperations(group, operations, open);
+}
+
+/** Adds a command to a group for each of these operations that has one. */
+export function addOperations(group: Command, operations: readonly Operation[], open?: OpenStores): Command {
   for (const of of operations) if (of.cli !== undefined) group.addCommand(operationCommand(of, open));
   return group;
 }
+
+const actingUserWords = "e-mail address of the acting user; optional if there is one";
 
 /** The command of one operation. @param open opens the stores that it needs beyond the metadata */
 export function operationCommand(of: Operation, open?: OpenStores): Command {
@@ -52,8 +59,11 @@ export function operationCommand(of: Operation, open?: OpenStores): Command {
     printedSchema(of),
   );
   command.description(form.description ?? `${of.summary}.`);
-  for (const { name: argument, description } of form.arguments ?? [])
-    command.argument(form.hasFile ? `[${argument}]` : `<${argument}>`, description);
+  for (const { name: argument, description, isNumber } of form.arguments ?? []) {
+    const shown = form.hasFile ? `[${argument}]` : `<${argument}>`;
+    if (isNumber) command.argument(shown, description, positiveInteger);
+    else command.argument(shown, description);
+  }
   for (const { option } of getOptions(of)) command.addOption(option);
   let fromFile: Members = {};
   if (form.hasFile) {
@@ -69,6 +79,7 @@ export function operationCommand(of: Operation, open?: OpenStores): Command {
   if (of.on === "project")
     command.option("--project <id>", "project id; optional if there is one", positiveInteger);
   if (form.hasCreator) command.option("--user <email>", creatorWords);
+  if (form.hasActingUser) command.option("--user <email>", actingUserWords);
   withServer(command);
   return command.addHelpText("after", examplesHelp(form.examples)).action(
     run(async (...args: unknown[]) => {
@@ -200,9 +211,12 @@ export async function findByArgument(
   caller: Caller,
 ): Promise<unknown> {
   const { in: list, input, matches, value, missing } = lookup!;
-  const records = await caller.list(list(), input?.(found));
+  const records = await caller.list(list(), input?.(found, text));
   const record = records.find((one) => matches(one as never, text));
-  if (record === undefined) throw new NotFoundError(missing(text, found as never));
+  if (record === undefined) {
+    const problem = missing(text, found as never);
+    throw typeof problem === "string" ? new NotFoundError(problem) : problem;
+  }
   found[name] = record;
   return value(record as never);
 }
@@ -240,7 +254,7 @@ async function callAndPrint(
   const record =
     result === undefined
       ? output
-      : await result.of({ output: output as never, found: found as never }, caller);
+      : await result.of({ output: output as never, found: found as never, input: input as never }, caller);
   if (isJson) printJson(printed(record));
   else print(done!(record as never));
 }

@@ -58,9 +58,16 @@ function localCaller(
 ): Caller {
   const { metadata, stores, options } = opened;
   const organizationId = organization?.id ?? project?.organizationId;
-  const author =
-    organizationId === undefined ? osUserAuthor() : creatingAuthor(metadata, organizationId, options.user);
-  const actor = { kind: "operator", author, userEmail: options.user, skipsApproval: options.confirm };
+  const actor = {
+    kind: "operator",
+    userEmail: options.user,
+    skipsApproval: options.confirm,
+    // Found when an operation needs it: a user who decides, by contrast, need not be a member.
+    get author() {
+      if (organizationId === undefined) return osUserAuthor();
+      return creatingAuthor(metadata, organizationId, options.user);
+    },
+  };
   const run = (of: Operation, input: Members, page: object = {}) =>
     (of.run as Run)(
       { stores, actor, organization, project, now: changeTime(), baseUrl: () => getBaseUrl(options) },

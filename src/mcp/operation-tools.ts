@@ -23,7 +23,7 @@ import { toArguments } from "./argument-schema.ts";
  * @param signal aborted when the caller cancels.
  */
 export type SendRequest = (
-  method: "GET" | "POST" | "PATCH",
+  method: "GET" | "POST" | "PATCH" | "DELETE",
   path: string,
   body?: object,
   signal?: AbortSignal,
@@ -122,9 +122,8 @@ function send(of: Operation, address: string, members: Members, ask: SendRequest
       .filter((name) => !inPath.includes(name) && members[name] !== undefined)
       .map((name) => [name, members[name]]),
   );
-  const { method } = of.http;
-  if (sendsQuery(of)) return ask(method as "GET", `${target}?${getQuery(others)}`);
-  return ask(method as "POST" | "PATCH", target, others);
+  const method = of.http.method as "GET" | "POST" | "PATCH" | "DELETE";
+  return sendsQuery(of) ? ask(method, `${target}?${getQuery(others)}`) : ask(method, target, others);
 }
 
 const actions = [

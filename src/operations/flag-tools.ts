@@ -67,12 +67,18 @@ const Filters = Type.Object(
   },
 );
 
-const key = string({ max: 400, description: "The flag's key" });
+export const keyArgument = string({ max: 400, description: "The flag's key" });
+const key = keyArgument;
 
 /** Fields of a flag that tools write. */
 const fieldNames = [
-  ...["name", "rollout_percentage", "active", "tags", "ensure_experience_continuity"],
-  ...["evaluation_runtime", "evaluation_contexts"],
+  "name",
+  "rollout_percentage",
+  "active",
+  "tags",
+  "ensure_experience_continuity",
+  "evaluation_runtime",
+  "evaluation_contexts",
 ];
 
 function pick(from: TProperties, names: readonly string[]): TProperties {
@@ -126,11 +132,19 @@ export const createFlagTool: ToolForm = {
 
 type Among = "flags" | "deleted flags";
 
-/** A flag by its exact key; of deleted flags with that key, the one changed last. @param among where to look, in order */
-function byKey(flags: () => Operation, among: (given: Members) => readonly Among[]): ToolTarget {
+/**
+ * A flag by its exact key; of deleted flags with that key, the one changed last.
+ *
+ * @param among where to look, in order @param member that gets the flag's id
+ */
+export function byKey(
+  flags: () => Operation,
+  among: (given: Members) => readonly Among[] = () => ["flags"],
+  member = "id",
+): ToolTarget {
   return {
     argument: "key",
-    member: "id",
+    member,
     lookup: {
       in: flags,
       searches: (given) =>
@@ -170,7 +184,7 @@ export const changeFlagTools = (flags: () => Operation): ToolForm[] => [
     name: "delete_flag",
     description: "Delete a flag; restore_flag restores it.",
     hints: { destructiveHint: true },
-    target: byKey(flags, () => ["flags"]),
+    target: byKey(flags),
     arguments: { key },
     fixed: { deleted: true },
   },

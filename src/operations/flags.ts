@@ -9,23 +9,16 @@ import {
   explainNamedFlag,
   readExplainQuery,
 } from "../flags/api/explain-route.ts";
-import { editByActor, type FlagActor, flagAnswers, flagTag as tag } from "../flags/api/feature-flags.ts";
+import { editByActor, flagAnswers, flagTag as tag } from "../flags/api/feature-flags.ts";
 import { FlagQuery, readFlagQuery } from "../flags/api/flag-query.ts";
 import { FlagBody, FlagEditInput, FlagPage, NewFlagInput } from "../flags/api/flag-schemas.ts";
 import { exampleFlag as example, flagFields } from "../flags/fields.ts";
-import { findFlag } from "../flags/store/flag.ts";
 import { listFlags } from "../flags/store/flag-list.ts";
-import { createFlag, type FlagWriteDeps } from "../flags/store/flag-writes.ts";
-import { notFound } from "../http/http-error.ts";
+import { createFlag } from "../flags/store/flag-writes.ts";
 import { ApiFailure, int, object, string } from "../http/schemas.ts";
+import { type FlagContext as Context, getFlagActor, getFlagById } from "./flag-actor.ts";
 import { changeFlagTools, createFlagTool, explainFlagTool, listFlagsTool } from "./flag-tools.ts";
 import { getAuthor, listOperation, operation, type ProjectContext } from "./operation.ts";
-
-type Context = ProjectContext<FlagWriteDeps>;
-
-function getActor({ project, actor, now }: Context): FlagActor {
-  return { project, user: actor.kind === "user" ? actor.user : undefined, now };
-}
 
 export const listAllFlags = listOperation({
   id: "flags.list",
@@ -44,7 +37,7 @@ export const listAllFlags = listOperation({
   run: (context: Context, { limit, offset, ...filter }) => {
     const { stores, project, now } = context;
     const { flags, count } = listFlags(stores.metadata.db, project.id, filter, { limit, offset }, now);
-    return { count, results: flagAnswers(stores, getActor(context)).many(flags) };
+    return { count, results: flagAnswers(stores, getFlagActor(context)).many(flags) };
   },
 });
 
@@ -76,7 +69,7 @@ export const createNewFlag = operation({
       fields: { ...flagFields(input), key: input.key },
       createsUsageDashboard: input._should_create_usage_dashboard ?? true,
     });
-    return flagAnswers(stores, getActor(context)).one(created);
+    return flagAnswers(stores, getFlagActor(context)).one(created);
   },
 });
 
@@ -92,10 +85,8 @@ export const getFlag = operation({
   output: FlagBody,
   example,
   run: (context: Context, { id }) => {
-    const { stores, project } = context;
-    const flag = findFlag(stores.metadata.db, project.id, id);
-    if (!flag) throw notFound();
-    return flagAnswers(stores, getActor(context)).one(flag);
+    const { stores } = context;
+    return flagAnswers(stores, getFlagActor(context)).one(getFlagById(context, id));
   },
 });
 
@@ -122,7 +113,7 @@ export const updateOneFlag = operation({
   run: (context: Context, { id, body }) => {
     const { stores, actor } = context;
     const skipsApproval = actor.kind === "operator" && actor.skipsApproval;
-    return editByActor(stores, { ...getActor(context), by: getAuthor(actor), skipsApproval }, id, body);
+    return editByActor(stores, { ...getFlagActor(context), by: getAuthor(actor), skipsApproval }, id, body);
   },
 });
 

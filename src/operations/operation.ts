@@ -316,12 +316,12 @@ export interface Lookup {
   /** The list that is searched. */
   in: () => Operation;
   /** The input of that list. @param found records of earlier arguments, by the names of the arguments. */
-  input?(found: Members): Members;
+  input?(found: Members, argument: string): Members;
   matches(record: never, argument: string): boolean;
   /** The value of the operation's member. */
   value(record: never): unknown;
-  /** What is wrong when no record matches. */
-  missing(argument: string, found: never): string;
+  /** What is wrong when no record matches: a sentence, or an error with a hint. */
+  missing(argument: string, found: never): string | Error;
 }
 
 /** A positional argument, which is one member of the operation's input. */
@@ -329,6 +329,8 @@ export interface CommandArgument {
   name: string;
   description: string;
   member: string;
+  /** A positive integer. */
+  isNumber?: true;
   /** Absent: the argument is the value. */
   lookup?: Lookup;
 }
@@ -347,7 +349,7 @@ export interface CommandOption {
 /** What a command prints when it is not the operation's output. */
 export interface CommandResult {
   schema: TSchema;
-  of(outcome: { output: never; found: never }, caller: Caller): unknown;
+  of(outcome: { output: never; found: never; input: never }, caller: Caller): unknown;
 }
 
 /** A command. Members of the input that are no arguments are options, with descriptions from the schema. */
@@ -368,6 +370,8 @@ export interface CommandForm<Input = never> {
   adds?(found: never): Members;
   /** `--user` names the creator of what the command creates. */
   hasCreator?: true;
+  /** `--user` names the user who acts. */
+  hasActingUser?: true;
   result?: CommandResult;
   /** Members that `--json` had before it was the API's response; they stay for one version. */
   formerJson?: { properties: TProperties; of(record: never): Members };

@@ -1,6 +1,7 @@
 /** Every operation. Its route, documentation, command and tool are derived from this table. */
 
 import { annotationOperations } from "./annotations.ts";
+import { changeRequestOperations } from "./change-requests.ts";
 import { cohortOperations } from "./cohorts.ts";
 import { dashboardOperations } from "./dashboards.ts";
 import { earlyAccessOperations, setStage } from "./early-access.ts";
@@ -19,6 +20,7 @@ import { personOperations } from "./persons.ts";
 import { projectKeyOperations } from "./project-keys.ts";
 import { projectOperations } from "./projects.ts";
 import { roleOperations } from "./roles.ts";
+import { scheduledOperations } from "./scheduled-changes.ts";
 import { shareLinkOperations } from "./share-links.ts";
 import { surveyResultOperations } from "./survey-results.ts";
 import { surveyOperations } from "./surveys.ts";
@@ -29,6 +31,8 @@ import { webhookOperations } from "./webhooks.ts";
 export const operations: readonly Operation[] = [
   ...flagOperations,
   ...explainOperations,
+  ...scheduledOperations,
+  ...changeRequestOperations,
   ...projectOperations,
   ...projectKeyOperations,
   ...organizationOperations,

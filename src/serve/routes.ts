@@ -9,7 +9,6 @@ import type { ComputeDeps } from "../experiments/compute.ts";
 import { type BlastRadiusCounter, blastRadiusRoutes } from "../flags/api/blast-radius.ts";
 import { featureFlagRoutes } from "../flags/api/feature-flags.ts";
 import { flagBulkRoutes } from "../flags/api/flag-bulk.ts";
-import { flagChangeRoutes } from "../flags/api/flag-changes.ts";
 import { flagDashboardRoutes } from "../flags/api/flag-dashboards.ts";
 import { flagDraftRoutes } from "../flags/api/flag-drafts.ts";
 import { type EvaluationDeps, flagEvaluationRoutes } from "../flags/api/flag-evaluation.ts";
@@ -21,6 +20,7 @@ import { roleAccessRoutes } from "../flags/api/role-access.ts";
 import type { FlagWriteDeps } from "../flags/store/flag-writes.ts";
 import type { Route } from "../http/route.ts";
 import { annotationOperations } from "../operations/annotations.ts";
+import { changeRequestOperations } from "../operations/change-requests.ts";
 import { cohortOperations } from "../operations/cohorts.ts";
 import { dashboardOperations } from "../operations/dashboards.ts";
 import { type EnrollmentDeps, earlyAccessOperations } from "../operations/early-access.ts";
@@ -39,6 +39,7 @@ import { projectKeyOperations } from "../operations/project-keys.ts";
 import { projectOperations } from "../operations/projects.ts";
 import { roleOperations } from "../operations/roles.ts";
 import { operationRoutes } from "../operations/routes.ts";
+import { scheduledOperations } from "../operations/scheduled-changes.ts";
 import { shareLinkOperations } from "../operations/share-links.ts";
 import { surveyResultOperations } from "../operations/survey-results.ts";
 import { surveyOperations } from "../operations/surveys.ts";
@@ -81,7 +82,7 @@ export function managementRoutes(deps: ManagementDeps): Route[] {
     ...flagDashboardRoutes(deps),
     ...blastRadiusRoutes(deps),
     ...flagDraftRoutes(deps),
-    ...flagChangeRoutes(deps),
+    ...operationRoutes([...scheduledOperations, ...changeRequestOperations], deps),
     ...flagRevertRoutes(deps),
     ...flagUsageRoutes(deps),
     ...flagBulkRoutes(deps),

@@ -151,6 +151,14 @@ export const invocations: Record<string, Invocation> = {
     args: () => inProject("--state", "pending"),
     wrong: [{ args: inProject("--state", "lost"), code: 2, says: "Allowed choices" }],
   },
+  "flags request-change": {
+    args: () => inProject("first", "--changes", '{"active":false}', "--user", "owner@example.com"),
+    wrong: [
+      { args: inProject("nope", "--changes", "{}"), code: 1, says: "Flag nope does not exist." },
+      { args: inProject("first", "--changes", "{"), code: 2, says: "--changes is not valid JSON" },
+      { args: inProject("first"), code: 2, says: "--changes" },
+    ],
+  },
   "flags approve": {
     args: () => inProject("1", "--user", "owner@example.com"),
     wrong: [

@@ -46,6 +46,14 @@ const preparations: Record<string, string[][]> = {
     ["surveys", "create", "Listed", "--type", "api", "--questions", '[{"type":"open","question":"Why?"}]'],
   ],
   "annotations.list": [["annotations", "create", "New checkout"]],
+  "change_requests.list": [
+    ["flags", "create", "requested"],
+    ["flags", "request-change", "requested", "--changes", '{"active":false}'],
+  ],
+  "scheduled_changes.list": [
+    ["flags", "create", "later"],
+    ["flags", "schedule", "later", "--at", "2099-01-02", "--off"],
+  ],
   "share_links.list": [
     // Its usage dashboard has the id 1.
     ["flags", "create", "shared"],

@@ -1,7 +1,5 @@
 /** Change requests for cohorts that protected flags use (contract: management-api 5.19). */
 
-import { checkScopes } from "../../accounts/api/permissions.ts";
-import type { ProjectCall } from "../../accounts/api/routes.ts";
 import { type CohortDeps, fillChanged, readCohortChange } from "../../cohorts/api/cohorts.ts";
 import { type Cohort, type CohortFields, findCohort, updateCohort } from "../../cohorts/cohorts.ts";
 import { EditConflictError, InvalidFieldError } from "../../lib/errors.ts";
@@ -10,7 +8,6 @@ import type { Flag } from "../fields.ts";
 import type { FlagWriteDeps } from "../store/flag-writes.ts";
 import { type ChangeRequest, decideRequest, type RequestTarget } from "../store/pending-changes.ts";
 import { protectedDependents } from "../store/protected-flags.ts";
-import { checkMayEdit, flagAnswers } from "./feature-flags.ts";
 import { assertOtherUser, type Deciding, getApprover } from "./pending-changes.ts";
 
 type Deps = FlagWriteDeps & CohortDeps;
@@ -23,18 +20,15 @@ export function isCohortRequest(request: ChangeRequest): request is CohortReques
 /**
  * The cohort as the target of a valid change request.
  *
- * @throws {InvalidFieldError} the cohort does not exist, or the change is invalid. @throws {HttpError} the caller may
- * not change cohorts.
+ * @throws {InvalidFieldError} the cohort does not exist, or the change is invalid.
  */
 export async function cohortTarget(
   deps: Deps,
-  call: ProjectCall<unknown>,
+  { projectId, userId, now }: Deciding & { projectId: number },
   cohortId: number,
   changes: JsonObject,
 ): Promise<RequestTarget> {
-  checkScopes(call.limits, ["cohort:write"]);
-  const { db } = deps.metadata;
-  const cohort = findCohort(db, call.project.id, cohortId);
+  const cohort = findCohort(deps.metadata.db, projectId, cohortId);
   if (cohort === undefined)
     throw new InvalidFieldError(
       "cohort_id",
@@ -42,8 +36,10 @@ export async function cohortTarget(
       `Invalid pk "${cohortId}" - object does not exist.`,
     );
   const change = await readCohortChange(changes, cohort, { isPartial: true });
-  undone(deps, () => updateCohort(deps.metadata, ofCall(call, cohortId), change.fields, call.now));
-  return { projectId: call.project.id, flagId: null, cohortId, version: 0, original: getOriginal(cohort) };
+  undone(deps, () =>
+    updateCohort(deps.metadata, { projectId, id: cohortId, by: userId }, change.fields, now),
+  );
+  return { projectId, flagId: null, cohortId, version: 0, original: getOriginal(cohort) };
 }
 
 /**
@@ -53,7 +49,7 @@ export async function cohortTarget(
  * @throws {PermissionDeniedError} own request, or a protected flag may not be edited. @throws {EditConflictError} the
  * fields have changed since.
  */
-export function approveCohortRequest(
+function approveCohortRequest(
   deps: FlagWriteDeps,
   request: CohortRequest,
   fields: Partial<CohortFields>,
@@ -74,25 +70,19 @@ export function approveCohortRequest(
   });
 }
 
-/** The same for a request to the API: also adds the members, and calculates them. */
-export async function approveForCall(
+/** The same with the members that the change adds; starts their calculation. */
+export async function approveWithMembers(
   deps: Deps,
-  call: ProjectCall<unknown>,
   request: CohortRequest,
+  deciding: Deciding,
+  checkMayEdit: (flag: Flag) => void,
 ): Promise<ChangeRequest> {
-  const checkMayEdit = editorCheck(deps, call);
   const { cohortId, projectId, changes } = request;
   const before = findCohort(deps.metadata.db, projectId, cohortId, { includeDeleted: true })!;
   const change = await readCohortChange(changes, before, { isPartial: true });
-  const deciding = { userId: call.user.id, now: call.now };
   const { decided, cohort } = approveCohortRequest(deps, request, change.fields, deciding, checkMayEdit);
   await fillChanged(deps, cohort, change);
   return decided;
-}
-
-/** @throws {HttpError} @throws {PermissionDeniedError} the caller may not change cohorts, or not each protected flag that uses it. */
-export function assertMayDecide(deps: Deps, call: ProjectCall<unknown>, request: CohortRequest): void {
-  checkProtected(deps, request, editorCheck(deps, call));
 }
 
 /** Checks each protected flag that uses the cohort. */
@@ -103,18 +93,6 @@ export function checkProtected(
 ): void {
   for (const flag of protectedDependents(deps, { projectId, cohortIds: [cohortId] })) checkMayEdit(flag);
 }
-
-function editorCheck(deps: Deps, call: ProjectCall<unknown>): (flag: Flag) => void {
-  checkScopes(call.limits, ["cohort:write"]);
-  const answers = flagAnswers(deps, call);
-  return (flag) => checkMayEdit(answers, flag);
-}
-
-const ofCall = (call: ProjectCall<unknown>, id: number) => ({
-  projectId: call.project.id,
-  id,
-  by: call.user.id,
-});
 
 /** Fields of the cohort that a change can write, with the names of the API. */
 function getOriginal({ name, description, filters, isStatic, deleted, groups, query }: Cohort): JsonObject {
