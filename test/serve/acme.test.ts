@@ -118,52 +118,71 @@ describe.skipIf(programs === undefined)("a certificate by ACME", () => {
     rmSync(folder, { recursive: true, force: true });
     if (directory !== undefined) rmSync(directory.dataDir, { recursive: true, force: true });
   });
-  const begin = () =>
+  const begin = (workers: number) =>
     ServerProcess.start({
       directory,
-      args: settings(),
+      args: [...settings(), "--workers", String(workers)],
       through: ["env", `NODE_EXTRA_CA_CERTS=${extraAuthority}`],
     });
 
-  test("is got, served, kept for the owner alone, and renewed", async () => {
-    const server = await begin();
-    try {
-      const first = await until(shown, "serving HTTPS");
-      expect(first.names).toContain(domain);
-      const sent = await get("/capture/", {
-        method: "POST",
-        body: JSON.stringify({ api_key: server.token, event: "over tls", distinct_id: "kim" }),
-      });
-      expect(sent.status).toBe(200);
-      const [event] = await server.eventsWhenStored(1);
-      expect(event!.properties.$ip).toBe("127.0.0.1");
-      // Everything else on the plain port is sent on, to no other name.
-      const plain = await fetch(`http://127.0.0.1:${ports.http}/flags/?v=2`, {
-        redirect: "manual",
-        headers: { Host: "evil.example" },
-      });
-      expect([plain.status, plain.headers.get("location")]).toEqual([
-        308,
-        `https://${domain}:${ports.https}/flags/?v=2`,
-      ]);
-      const place = join(directory.dataDir, "certificates");
-      expect(statSync(place).mode & 0o777).toBe(0o700);
-      for (const name of ["account.key", "certificate.pem"]) {
-        expect(statSync(join(place, name)).mode & 0o777).toBe(0o600);
+  test.each([1, 3])(
+    "is got, served by %i workers, kept for the owner alone, and renewed",
+    async (workers) => {
+      rmSync(directory.dataDir, { recursive: true });
+      directory = await initializedDirectory();
+      const server = await begin(workers);
+      try {
+        const first = await until(shown, "serving HTTPS");
+        expect(first.names).toContain(domain);
+        for (const key of ["one", "two"])
+          await server.api("/api/projects/1/feature_flags/", { method: "POST", body: { key } });
+        const sent = await get("/capture/", {
+          method: "POST",
+          body: JSON.stringify({ api_key: server.token, event: "over tls", distinct_id: "kim" }),
+        });
+        expect(sent.status).toBe(200);
+        const [event] = await server.eventsWhenStored(1);
+        expect(event!.properties.$ip).toBe("127.0.0.1");
+        // A worker forwards this request, with the scheme of its connection.
+        const headers = { Authorization: `Bearer ${directory.initialized.personal_api_key}` };
+        const left = await get("/api/projects/1/feature_flags/?limit=1", { headers });
+        expect(((await left.json()) as { next: string }).next).toStartWith(
+          `https://127.0.0.1:${ports.https}/`,
+        );
+        // Everything else on the plain port is sent on, to no other name.
+        const plain = await fetch(`http://127.0.0.1:${ports.http}/flags/?v=2`, {
+          redirect: "manual",
+          headers: { Host: "evil.example" },
+        });
+        expect([plain.status, plain.headers.get("location")]).toEqual([
+          308,
+          `https://${domain}:${ports.https}/flags/?v=2`,
+        ]);
+        const place = join(directory.dataDir, "certificates");
+        expect(statSync(place).mode & 0o777).toBe(0o700);
+        for (const name of ["account.key", "certificate.pem"]) {
+          expect(statSync(join(place, name)).mode & 0o777).toBe(0o600);
+        }
+        const second = await until(async () => {
+          const now = await shown();
+          return now !== undefined && now.serial !== first.serial && now;
+        }, "it is renewed");
+        // By every worker: the system gives each new connection to any of them.
+        await until(async () => {
+          const all = await Promise.all(Array.from({ length: 16 }, shown));
+          return all.every((one) => one !== undefined && one.serial !== first.serial);
+        }, "every worker has the new one");
+        expect((await get("/")).status).toBe(200);
+        expect(JSON.stringify(server.logs)).not.toContain("PRIVATE KEY");
+        expect(await server.stop()).toBe(0);
+        expect(readFileSync(join(place, "certificate.pem"), "utf8")).toContain("BEGIN CERTIFICATE");
+        expect(second.names).toContain(domain);
+      } finally {
+        await server[Symbol.asyncDispose]();
       }
-      const second = await until(async () => {
-        const now = await shown();
-        return now !== undefined && now.serial !== first.serial && now;
-      }, "it is renewed");
-      expect((await get("/")).status).toBe(200);
-      expect(JSON.stringify(server.logs)).not.toContain("PRIVATE KEY");
-      expect(await server.stop()).toBe(0);
-      expect(readFileSync(join(place, "certificate.pem"), "utf8")).toContain("BEGIN CERTIFICATE");
-      expect(second.names).toContain(domain);
-    } finally {
-      await server[Symbol.asyncDispose]();
-    }
-  }, 120_000);
+    },
+    120_000,
+  );
 
   test("an authority that does not answer: one line, and the server goes on without", async () => {
     rmSync(join(directory.dataDir, "certificates"), { recursive: true, force: true });

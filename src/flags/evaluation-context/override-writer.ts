@@ -21,11 +21,15 @@ export interface OverrideWriterDeps {
   store: (overrides: OverridesToStore) => Promise<unknown>;
   /** Called when overrides are discarded: users of these flags may see another value from now on. */
   onDiscarded: (error: unknown) => void;
+  /** Receives overrides that cannot be stored now, for the queues of other processes of this server. */
+  share?: (overrides: OverridesToStore) => void;
 }
 
 interface Queued {
   overrides: OverridesToStore;
   attempts: number;
+  /** Whether other processes have them, or need not know. */
+  isShared: boolean;
   /** Resolves when they are stored. */
   stored: PromiseWithResolvers<void>;
 }
@@ -56,9 +60,10 @@ export class OverrideWriter {
   /**
    * Queues overrides. Hash keys and IDs that no stored ID can equal are skipped.
    *
+   * @param isShared whether another process has passed them on; storing them twice has no effect.
    * @returns false when the queue is full: these will not be stored.
    */
-  add(overrides: OverridesToStore): boolean {
+  add(overrides: OverridesToStore, isShared = false): boolean {
     const { projectId, hashKey } = overrides;
     if (hashKey.length > hashKeyLengthMax || hashKey !== sanitizeString(hashKey)) return true;
     const distinctIds = overrides.distinctIds.filter((id) => id !== "").map(sanitizeString);
@@ -68,18 +73,23 @@ export class OverrideWriter {
     const queued = this.queued.get(key);
     if (queued === undefined && this.queued.size >= queuedMax) return false;
     const before = queued?.overrides;
-    this.queued.set(key, {
-      overrides: {
-        projectId,
-        distinctIds: joined(before?.distinctIds, distinctIds).slice(0, idsMax),
-        flagKeys: joined(before?.flagKeys, overrides.flagKeys),
-        // The first request decides, as if it had been stored immediately.
-        hashKey: before?.hashKey ?? hashKey,
-        requestedMicros: overrides.requestedMicros,
-      },
+    const merged: OverridesToStore = {
+      projectId,
+      distinctIds: joined(before?.distinctIds, distinctIds).slice(0, idsMax),
+      flagKeys: joined(before?.flagKeys, overrides.flagKeys),
+      // The first request decides, as if it had been stored immediately.
+      hashKey: before?.hashKey ?? hashKey,
+      requestedMicros: overrides.requestedMicros,
+    };
+    const isKnown = queued?.isShared === true && before !== undefined && isSameSize(before, merged);
+    const next: Queued = {
+      overrides: merged,
       attempts: 0,
+      isShared: isShared || isKnown,
       stored: queued?.stored ?? Promise.withResolvers(),
-    });
+    };
+    this.queued.set(key, next);
+    if (this.isFailing) this.share(next);
     // It continues when the client of this request has disconnected.
     this.working ??= forNoCaller(() => this.work());
     return true;
@@ -94,9 +104,12 @@ export class OverrideWriter {
 
   /** Resolves when the queued overrides of a distinct ID are stored, or after a short timeout. */
   async stored(projectId: number, distinctId: string): Promise<void> {
-    const queued = this.queued.get(getKey(projectId, sanitizeString(distinctId)));
-    if (queued !== undefined && !this.isFailing)
-      await Promise.race([queued.stored.promise, sleep(answerWaitMs)]);
+    const key = getKey(projectId, sanitizeString(distinctId));
+    const queued = this.queued.get(key);
+    if (queued === undefined || this.isFailing) return;
+    await Promise.race([queued.stored.promise, sleep(answerWaitMs)]);
+    const waiting = this.queued.get(key);
+    if (waiting !== undefined) this.share(waiting);
   }
 
   /** Resolves when the queue is empty, or after a time in milliseconds. */
@@ -121,6 +134,7 @@ export class OverrideWriter {
         this.remove(key, queued);
       } catch (error) {
         this.isFailing = true;
+        for (const each of this.queued.values()) this.share(each);
         queued.attempts += 1;
         if (queued.attempts >= attemptsMax) {
           this.remove(key, queued);
@@ -131,6 +145,12 @@ export class OverrideWriter {
       }
     }
     return true;
+  }
+
+  private share(queued: Queued): void {
+    if (queued.isShared) return;
+    queued.isShared = true;
+    this.deps.share?.(queued.overrides);
   }
 
   /** Removes an entry unless a later request has joined it meanwhile. */
@@ -144,6 +164,11 @@ export class OverrideWriter {
 /** Requests of a project have the same list of flags, usually the same array. */
 function joined(before: readonly string[] | undefined, added: readonly string[]): readonly string[] {
   return before === undefined || before === added ? added : [...new Set([...before, ...added])];
+}
+
+/** Joined lists only grow. */
+function isSameSize(one: OverridesToStore, other: OverridesToStore): boolean {
+  return one.distinctIds.length === other.distinctIds.length && one.flagKeys.length === other.flagKeys.length;
 }
 
 function getKey(projectId: number, distinctId: string): string {

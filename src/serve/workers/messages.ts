@@ -2,6 +2,7 @@
 
 import type { UsesByKey } from "../../accounts/project-keys.ts";
 import type { Config } from "../../config/settings.ts";
+import type { OverridesToStore } from "../../flags/evaluation-context/override-writer.ts";
 import type { RequestFigures } from "../../operate/request-log.ts";
 import type { UnknownKey } from "../../operate/unknown-keys.ts";
 
@@ -45,6 +46,8 @@ export type WorkerCommand =
   | { readonly type: "start"; readonly start: WorkerStart }
   /** A new certificate; open connections keep the previous one. */
   | { readonly type: "certificate"; readonly certificate: Certificate }
+  /** Hash-key overrides of another worker, while the engine is unavailable. */
+  | { readonly type: "overrides"; readonly overrides: OverridesToStore }
   /** Asks for `figures` now. */
   | { readonly type: "report" }
   /** Stop accepting, finish requests in flight and exit. */
@@ -63,6 +66,8 @@ export type WorkerReport =
   | { readonly type: "failed"; readonly message: string }
   /** Sent every second, which shows that the worker does not hang, and on request. */
   | { readonly type: "figures"; readonly figures: WorkerFigures }
+  /** Hash-key overrides that cannot be stored now, for the other workers. */
+  | { readonly type: "overrides"; readonly overrides: OverridesToStore }
   /** A read has met corruption in an SQLite store. */
   | { readonly type: "corrupt" }
   | { readonly type: "log"; readonly line: string };

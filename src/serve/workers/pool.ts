@@ -43,7 +43,10 @@ export class WorkerPool {
   private checkedAt = performance.now();
 
   private constructor(deps: PoolDeps) {
-    this.workers = Array.from({ length: deps.start.workers }, () => new PooledWorker(deps));
+    const share = (command: WorkerCommand, from: PooledWorker) => {
+      for (const worker of this.workers) if (worker !== from) worker.send(command);
+    };
+    this.workers = Array.from({ length: deps.start.workers }, () => new PooledWorker(deps, share));
     this.watch.unref();
   }
 
@@ -110,7 +113,11 @@ class PooledWorker {
   private exited: Promise<void> = Promise.resolve();
   private figuresWaiters: (() => void)[] = [];
 
-  constructor(private readonly deps: PoolDeps) {}
+  /** @param share passes a command to all other workers. */
+  constructor(
+    private readonly deps: PoolDeps,
+    private readonly share: (command: WorkerCommand, from: PooledWorker) => void,
+  ) {}
 
   /** Starts a process. @returns its port, when it listens. @throws {Error} it cannot listen. */
   run(port: number, certificate: Certificate | null): Promise<number> {
@@ -176,7 +183,8 @@ class PooledWorker {
     this.heardAt = now;
   }
 
-  private send(command: WorkerCommand): void {
+  /** Does nothing if the process is exiting. */
+  send(command: WorkerCommand): void {
     try {
       this.child?.stdin.write(`${JSON.stringify(command)}\n`);
       this.child?.stdin.flush();
@@ -222,6 +230,8 @@ class PooledWorker {
     } else if (report.type === "figures") {
       onFigures(report.figures);
       for (const resolve of this.figuresWaiters.splice(0)) resolve();
+    } else if (report.type === "overrides") {
+      this.share(report, this);
     } else if (report.type === "corrupt") {
       onCorrupt();
     } else {

@@ -5,7 +5,7 @@
 
 import { openMetadata } from "../../accounts/metadata.ts";
 import { engineSocketName, readMessages } from "../../engine/messages.ts";
-import { OverrideWriter } from "../../flags/evaluation-context/override-writer.ts";
+import { type OverridesToStore, OverrideWriter } from "../../flags/evaluation-context/override-writer.ts";
 import { listen, listenSecurely } from "../../http/server.ts";
 import { sleep } from "../../lib/time.ts";
 import { createLog } from "../../log.ts";
@@ -67,6 +67,7 @@ function report(message: WorkerReport): void {
 /** Handlers of the commands after the start. */
 interface Worker {
   certificate(command: { certificate: Certificate }): void;
+  overrides(command: { overrides: OverridesToStore }): void;
   report(): void;
   stop(): Promise<void>;
 }
@@ -92,6 +93,7 @@ async function startWorker(start: WorkerStart): Promise<Worker> {
   const overrides = new OverrideWriter({
     store: (queued) => rpcCall(engineSocketName, "addHashKeyOverrides", queued),
     onDiscarded: (error) => log.error({ error: String(error) }, "failed to store hash key overrides"),
+    share: (queued) => report({ type: "overrides", overrides: queued }),
   });
   const requests = new RequestLog(undefined, log);
   const unknownKeys = new UnknownKeys();
@@ -131,6 +133,7 @@ async function startWorker(start: WorkerStart): Promise<Worker> {
   setInterval(tell, reportEveryMs);
   return {
     certificate: ({ certificate }) => useCertificate(certificate),
+    overrides: (command) => void overrides.add(command.overrides, true),
     report: tell,
     async stop() {
       await Promise.race([Promise.all([http.stop(), https?.stop()]), sleep(inFlightMs)]);

@@ -64,3 +64,45 @@ test("an answer waits until its override is stored, but not long", async () => {
   expect(stored).toHaveLength(1);
   await writer.stored(1, "user");
 });
+
+test("overrides that cannot be stored are passed on once, and those of another process are not", async () => {
+  const shared: string[] = [];
+  const released = Promise.withResolvers<void>();
+  let isDown = true;
+  const writer = new OverrideWriter({
+    store: async () => {
+      if (isDown) throw new Error("The engine is unavailable.");
+    },
+    onDiscarded: () => undefined,
+    share: ({ distinctIds }) => {
+      shared.push(distinctIds.join("+"));
+      released.resolve();
+    },
+  });
+  writer.add(overrides(["first"]));
+  await released.promise;
+  writer.add(overrides(["second"]));
+  writer.add(overrides(["second"]));
+  writer.add(overrides(["second", "former"]));
+  writer.add(overrides(["from-another"]), true);
+  expect(writer.queuedFor(1, "from-another")).toEqual(new Map([["f", "anon"]]));
+  expect(shared).toEqual(["first", "second", "second+former"]);
+  isDown = false;
+  await writer.settle(60_000);
+  writer.add(overrides(["third"]));
+  await writer.settle(60_000);
+  expect(shared).toHaveLength(3);
+});
+
+test("overrides that an answer has waited for in vain are passed on", async () => {
+  const shared: OverridesToStore[] = [];
+  const writer = new OverrideWriter({
+    store: () => new Promise(() => undefined),
+    onDiscarded: () => undefined,
+    share: (queued) => shared.push(queued),
+  });
+  writer.add(overrides(["user"]));
+  await writer.stored(1, "user");
+  await writer.stored(1, "user");
+  expect(shared.map(({ distinctIds }) => distinctIds)).toEqual([["user"]]);
+});

@@ -187,6 +187,38 @@ describe("three workers", () => {
 });
 
 describe("faults", () => {
+  test("an override that the engine does not store applies in all workers", async () => {
+    await using server = await start();
+    const enabled = async (distinctId: string, more: object = {}) => {
+      const body = JSON.stringify({ token: server.token, distinct_id: distinctId, ...more });
+      const response = await fetch(`${server.url}/flags/?v=2`, { method: "POST", body, ...alone });
+      const { flags } = (await response.json()) as { flags: Record<string, { enabled: boolean }> };
+      return flags.sticky!.enabled;
+    };
+    const filters = { groups: [{ properties: [], rollout_percentage: 50 }] };
+    const body = { key: "sticky", active: true, filters, ensure_experience_continuity: true };
+    await server.api("/api/projects/1/feature_flags/", { method: "POST", body });
+    const anonymous = "anon";
+    // Different without an override.
+    const other = await until(async () => {
+      const one = `user-${crypto.randomUUID()}`;
+      return (await enabled(one)) !== (await enabled(anonymous)) && one;
+    }, "a user with another value");
+    const workers = await server.workerPids();
+    const engine = childrenOf(server.process.pid).find((pid) => !workers.includes(pid))!;
+    process.kill(engine, "SIGSTOP");
+    const expected = await enabled(anonymous);
+    expect(await enabled(other, { $anon_distinct_id: anonymous })).toBe(expected);
+    await until(
+      async () => {
+        const values = await Promise.all(Array.from({ length: 16 }, () => enabled(other)));
+        return values.every((value) => value === expected);
+      },
+      "all workers have it",
+      2_000,
+    );
+  });
+
   test("a worker that is killed under load is replaced, and nothing acknowledged is lost", async () => {
     await using server = await start();
     const acknowledged: string[] = [];
