@@ -92,7 +92,7 @@ const Body = object({
     description:
       'A SELECT statement, or an object `{"kind": "HogQLQuery", "query": "SELECT …"}`, also as the `source` of a `DataVisualizationNode`, or a `TrendsQuery`, `FunnelsQuery`, ' +
       "`RetentionQuery`, `LifecycleQuery` or `StickinessQuery`, which is computed without being saved, or a query of web analytics: `WebOverviewQuery`, " +
-      "`WebStatsTableQuery` (`breakdownBy`, `includeBounceRate`, `orderBy`, `limit` up to " +
+      "`WebStatsTableQuery` (`breakdownBy`, `includeBounceRate`, `includeScrollDepth`, `includeAvgTimeOnPage`, `conversionGoal`, `includeRevenue`, `orderBy`, `limit` up to " +
       `${webRowsMax}, \`offset\`), \`WebGoalsQuery\`, \`WebTrendsQuery\` (\`metrics\`) or \`WebOnlineQuery\`, with \`properties\`, ` +
       "`dateRange` and `compareFilter`. A funnel's `funnelsFilter` takes " +
       "`funnelOrderType` (`ordered`, `strict`, `unordered`), `funnelVizType` (`steps`, `trends`, `time_to_convert` with `binCount`), `funnelWindowInterval`, " +

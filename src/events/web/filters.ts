@@ -5,7 +5,14 @@ import { eventFilterSql, UnknownQueryError } from "../event-filters.ts";
 import { closely } from "../property-sql.ts";
 import { type EventSql, type PropertyLocation, type SqlDialect, stringAt } from "../sql-dialect.ts";
 import zones from "./time-zone-countries.txt" with { type: "text" };
-import { filteredProperty, pathSql, sessionKeyNames, type VisitProperty } from "./visit-fields.ts";
+import {
+  filteredProperty,
+  leftPathName,
+  leftPathSql,
+  pathSql,
+  sessionKeyNames,
+  type VisitProperty,
+} from "./visit-fields.ts";
 
 /**
  * A condition on the event `e` and its person `p`. Paths and countries are compared as tables show them.
@@ -16,6 +23,7 @@ export function webFilterSql(store: EventSql, filter: JsonObject): string {
   if ((filter.type ?? "event") !== "event") return eventFilterSql(store, filter);
   const shown: Record<string, () => string> = {
     $pathname: () => pathSql(store),
+    [leftPathName]: () => leftPathSql(store),
     $geoip_country_code: () => countryAmong(store, filter),
   };
   const { key } = filter;

@@ -4,9 +4,9 @@ import type { WebGoal } from "../../accounts/project-settings.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import { UnknownQueryError } from "../event-filters.ts";
 import type { EventSql } from "../sql-dialect.ts";
+import { conversions } from "./conversions.ts";
 import { figures, inPeriod, rangeMembers } from "./overview.ts";
-import { pathSql } from "./visit-fields.ts";
-import { inRanges, isView, periods, visitSource, withOwners } from "./visits.ts";
+import { periods, visitSource } from "./visits.ts";
 import { readWebQuery, type WebQuery, type WebRequest } from "./web-query.ts";
 
 const columns = ["action_name", "converting_users", "total_conversions", "conversion_rate"];
@@ -64,32 +64,6 @@ async function countGoals(store: EventSql, web: WebQuery, goals: readonly WebGoa
     const rate = (period: number) => (total(period) === 0 ? 0 : visitors(period) / total(period));
     return [name, pair(visitors), pair((period) => amount(period, 2 * index + 1)), pair(rate)];
   });
-}
-
-/** SQL for rows with `period`, `who`, and the number of conversions per goal. */
-function conversions(store: EventSql, web: WebQuery, goals: readonly WebGoal[]): string {
-  const { dialect } = store;
-  const path = pathSql(store);
-  const conditions = goals.map((goal) =>
-    goal.path === null
-      ? `e.event = ${dialect.text(goal.event ?? "")}`
-      : `(${isView(store, web)} AND coalesce(${path} = ${dialect.text(goal.path)}, false))`,
-  );
-  const columnNames = goals.map((_, index) => `g${index}`);
-  const values = conditions.map(
-    (condition, index) => `CASE WHEN ${condition} THEN 1 ELSE 0 END AS ${columnNames[index]}`,
-  );
-  const parts = inRanges(store, web).parts.map(
-    ({ where, period }) => `SELECT ${period} AS period, e.distinct_id AS distinct_id, ${values.join(", ")}
-      FROM events e WHERE ${where} AND (${conditions.join(" OR ")})`,
-  );
-  const sums = columnNames.map((name) => `sum(h.${name}) AS ${name}`).join(", ");
-  return withOwners(
-    store,
-    web,
-    `SELECT ${web.request.projectId} AS project_id, h.period AS period, h.distinct_id AS distinct_id, ${sums}
-     FROM (${parts.join(" UNION ALL ")}) AS h GROUP BY h.period, h.distinct_id`,
-  );
 }
 
 /** @throws {UnknownQueryError} */

@@ -5,6 +5,7 @@ import { UnknownQueryError } from "../event-filters.ts";
 import { intervalIn, rangeSql, withOwnWeeks } from "../insights/event-source.ts";
 import { getBuckets } from "../insights/trend-range.ts";
 import type { EventSql, SqlDialect } from "../sql-dialect.ts";
+import { conversionGoalIn, conversionsByVisitor } from "./conversions.ts";
 import { periods, visitSource, withOwners } from "./visits.ts";
 import { readWebQuery, type WebQuery, type WebRequest } from "./web-query.ts";
 
@@ -27,37 +28,97 @@ export function numberOrNull(value: unknown): number | null {
   return Number.isFinite(number) ? number : null;
 }
 
-const unit = "unit";
-/** In the order of PostHog's results. */
-const headline = [
-  { key: "visitors", kind: unit, figure: "visitors", isIncreaseBad: null },
-  { key: "views", kind: unit, figure: "views", isIncreaseBad: null },
-  { key: "sessions", kind: unit, figure: "visits", isIncreaseBad: null },
-  { key: "session duration", kind: "duration_s", figure: "seconds", isIncreaseBad: null },
-  { key: "bounce rate", kind: "percentage", figure: "bounceRate", isIncreaseBad: true },
-] as const;
+type FigureName = keyof typeof figures;
+interface HeadlineFigure {
+  key: string;
+  kind: "unit" | "duration_s" | "percentage" | "currency";
+  isIncreaseBad: boolean | null;
+}
 
-/** The headline figures of the range, and of the previous one if compared. */
+/** In the order of PostHog's results. */
+const headline: readonly (HeadlineFigure & { figure: FigureName })[] = [
+  { key: "visitors", kind: "unit", isIncreaseBad: null, figure: "visitors" },
+  { key: "views", kind: "unit", isIncreaseBad: null, figure: "views" },
+  { key: "sessions", kind: "unit", isIncreaseBad: null, figure: "visits" },
+  { key: "session duration", kind: "duration_s", isIncreaseBad: null, figure: "seconds" },
+  { key: "bounce rate", kind: "percentage", isIncreaseBad: true, figure: "bounceRate" },
+];
+const ofGoal: readonly HeadlineFigure[] = [
+  { key: "total conversions", kind: "unit", isIncreaseBad: null },
+  { key: "unique conversions", kind: "unit", isIncreaseBad: null },
+  { key: "conversion rate", kind: "percentage", isIncreaseBad: null },
+];
+const revenue = (key: string): HeadlineFigure => ({ key, kind: "currency", isIncreaseBad: null });
+
+/** The headline figures of the range, and of the previous one if compared; with a goal those of its conversions. */
 export async function computeWebOverview(
   store: EventSql,
   request: WebRequest,
   query: JsonObject,
 ): Promise<JsonObject> {
   const web = await readWebQuery(store, request, query);
+  const goal = conversionGoalIn(query, request);
+  const hasRevenue = query.includeRevenue === true;
   const visits = await visitSource(store, web, []);
-  const ofPeriod = (period: number) => headline.map(({ figure }) => figures[figure](inPeriod(period)));
+  const general = goal === undefined ? headline : headline.slice(0, 1);
+  const ofPeriod = (period: number) => general.map(({ figure }) => figures[figure](inPeriod(period)));
   const columns = [...ofPeriod(periods.current), ...(web.previous ? ofPeriod(periods.previous) : [])];
   const [row = []] = await store.rows(`SELECT ${columns.join(", ")} FROM (${visits}) AS e`);
-  const results = headline.map(({ key, kind, isIncreaseBad }, index) => {
-    const scaled = (value: unknown) => {
-      const number = numberOrNull(value);
+  const values: [HeadlineFigure, current: unknown, previous: unknown][] = general.map((figure, index) => {
+    return [figure, row[index], row[general.length + index]];
+  });
+  if (goal !== undefined || hasRevenue) {
+    const conversionsSql = conversionsByVisitor(store, web, goal, hasRevenue);
+    const converted = (period: number) =>
+      countConversions(store, { visits, conversionsSql, period, hasRevenue });
+    const current = await converted(periods.current);
+    const previous = web.previous && (await converted(periods.previous));
+    if (goal !== undefined) {
+      const rate = ([, unique]: readonly number[], visitors: unknown) =>
+        Number(visitors) === 0 ? 0 : unique! / Number(visitors);
+      ofGoal.forEach((figure, index) => {
+        const of = (counts: readonly number[] | undefined, visitors: unknown) =>
+          counts && (figure.kind === "percentage" ? rate(counts, visitors) : counts[index]);
+        values.push([figure, of(current, row[0]), of(previous, row[1])]);
+      });
+    }
+    if (hasRevenue) {
+      const key = goal === undefined ? "revenue" : "conversion revenue";
+      values.push([revenue(key), current[2], previous?.[2]]);
+    }
+  }
+  const results = values.map(([{ key, kind, isIncreaseBad }, now, before]) => {
+    const scaled = (sent: unknown) => {
+      const number = numberOrNull(sent);
       return number === null || kind !== "percentage" ? number : number * 100;
     };
-    const value = scaled(row[index]);
-    const previous = web.previous === undefined ? null : scaled(row[headline.length + index]);
+    const value = scaled(now);
+    const previous = web.previous === undefined ? null : scaled(before);
     return { key, kind, isIncreaseBad, value, previous, changeFromPreviousPct: change(value, previous) };
   });
   return { results, ...rangeMembers(web), samplingRate: null, usedPreAggregatedTables: false };
+}
+
+/** Conversions of the visitors of a period, how many visitors converted, and the revenue. */
+async function countConversions(
+  store: EventSql,
+  {
+    visits,
+    conversionsSql,
+    period,
+    hasRevenue,
+  }: { visits: string; conversionsSql: string; period: number; hasRevenue: boolean },
+): Promise<number[]> {
+  const amounts = [
+    `sum(c.goals_${period})`,
+    `count(CASE WHEN c.goals_${period} > 0 THEN 1 END)`,
+    ...(hasRevenue ? [`sum(c.revenue_${period})`] : []),
+  ];
+  const [row = []] = await store.rows(
+    `SELECT ${amounts.join(", ")} FROM (SELECT DISTINCT e.who AS who FROM (${visits}) AS e WHERE ${inPeriod(period)}) AS v
+     JOIN (${conversionsSql}) AS c ON c.who = v.who`,
+  );
+  return row.map((amount) => numberOrNull(amount) ?? 0);
 }
 
 function change(value: number | null, previous: number | null): number | null {

@@ -1,11 +1,18 @@
-/** Lists of web analytics: visitors, page views and bounce rate by a property of visits, or by page. */
+/** Lists of web analytics: visitors, page views, bounce rate and conversions by a property of visits, or by page. */
 
 import type { JsonObject } from "../../lib/json.ts";
 import { isAboutPerson, UnknownQueryError } from "../event-filters.ts";
-import type { EventSql } from "../sql-dialect.ts";
+import { type EventSql, looseStringAt } from "../sql-dialect.ts";
+import { conversionGoalIn, conversionsByVisitor } from "./conversions.ts";
 import { propertyOfFilter, visitFilterSql, webFilterSql, zoneTable } from "./filters.ts";
 import { figures, inPeriod, numberOrNull } from "./overview.ts";
-import { pathSql, type VisitPropertyName, visitProperties } from "./visit-fields.ts";
+import {
+  leftPathName,
+  leftPathSql,
+  pathSql,
+  type VisitPropertyName,
+  visitProperties,
+} from "./visit-fields.ts";
 import {
   inRanges,
   isView,
@@ -49,7 +56,26 @@ export const breakdownNames = Object.keys(breakdowns) as Breakdown[];
 const showsNull = (breakdown: Breakdown) => /^InitialUTM/.test(breakdown);
 
 const columnPrefix = "context.columns.";
-const orders = { Visitors: "visitors", Views: "views", BounceRate: "bounce_rate" } as const;
+const orders = {
+  Visitors: "visitors",
+  Views: "views",
+  BounceRate: "bounce_rate",
+  AvgTimeOnPage: "avg_time_on_page",
+  AverageScrollPercentage: "average_scroll_percentage",
+  ScrollGt80Percentage: "scroll_gt80_percentage",
+  TotalConversions: "total_conversions",
+  UniqueConversions: "unique_conversions",
+  ConversionRate: "conversion_rate",
+} as const;
+/** Figures that are no amounts: their bar is the value itself. */
+const fractions = ["bounce_rate", "conversion_rate", "average_scroll_percentage", "scroll_gt80_percentage"];
+const averages = [...fractions, "avg_time_on_page"];
+
+const leftPageFigures: Readonly<Record<string, string>> = {
+  avg_time_on_page: "CASE WHEN e.seconds >= 0 THEN e.seconds END",
+  average_scroll_percentage: "e.depth",
+  scroll_gt80_percentage: "CASE WHEN e.depth IS NOT NULL THEN CASE WHEN e.depth > 0.8 THEN 1 ELSE 0 END END",
+};
 
 /** One list, most visitors first. @throws {UnknownQueryError} names the unsupported part */
 export async function computeWebStats(
@@ -60,11 +86,12 @@ export async function computeWebStats(
   const web = await readWebQuery(store, request, query);
   const breakdown = breakdownIn(query);
   const { limit, offset } = pageIn(query);
-  const hasBounces = query.includeBounceRate === true;
-  const names = ["visitors", "views", ...(hasBounces ? ["bounce_rate"] : [])];
+  const goal = conversionGoalIn(query, request);
+  const names = figuresIn(query, breakdown, goal !== undefined);
+  const conversions = goal && conversionsByVisitor(store, web, goal, names.includes("conversion_revenue"));
   const order = orderIn(query, names);
   const rows = await store.rows(
-    `SELECT f.*, sum(f.${order.by}_0) OVER () AS total FROM (${await figuresSql(store, web, breakdown, names)}) AS f
+    `SELECT f.*, sum(f.${order.by}_0) OVER () AS total FROM (${await figuresSql(store, web, { breakdown, names, conversions })}) AS f
      ORDER BY ${orderSql(order, names)} LIMIT ${limit + 1} OFFSET ${offset}`,
   );
   const isEstimated = rows.slice(0, limit).some((row) => Number(row[1]) > 0);
@@ -75,7 +102,7 @@ export async function computeWebStats(
       web.previous === undefined ? null : numberOrNull(figuresAndTotal[2 * index + 1]),
     ]);
     const ordered = pairs[names.indexOf(order.by)]![0] ?? 0;
-    const fraction = order.by === "bounce_rate" ? ordered : total === 0 ? 0 : ordered / total;
+    const fraction = fractions.includes(order.by) ? ordered : total === 0 ? 0 : ordered / total;
     return [shownValue(breakdown, value), ...pairs, fraction, ""];
   });
   return {
@@ -91,21 +118,47 @@ export async function computeWebStats(
   };
 }
 
+/** The figures of each row; with a goal those of its conversions, as in PostHog. @throws {UnknownQueryError} */
+function figuresIn(query: JsonObject, breakdown: Breakdown, hasGoal: boolean): string[] {
+  const isWanted = (name: string) => query[name] === true;
+  for (const name of ["includeScrollDepth", "includeAvgTimeOnPage"])
+    if (isWanted(name) && (breakdown !== "Page" || hasGoal))
+      throw new UnknownQueryError(`${name} requires the breakdownBy "Page", without a conversionGoal.`);
+  if (hasGoal)
+    return [
+      "visitors",
+      "total_conversions",
+      "unique_conversions",
+      "conversion_rate",
+      ...(isWanted("includeRevenue") ? ["conversion_revenue"] : []),
+    ];
+  return [
+    "visitors",
+    "views",
+    ...(isWanted("includeAvgTimeOnPage") ? ["avg_time_on_page"] : []),
+    ...(isWanted("includeBounceRate") ? ["bounce_rate"] : []),
+    ...(isWanted("includeScrollDepth") ? ["average_scroll_percentage", "scroll_gt80_percentage"] : []),
+  ];
+}
+
+interface Figures {
+  breakdown: Breakdown;
+  names: readonly string[];
+  /** SQL by `conversionsByVisitor`, if the query has a goal. */
+  conversions: string | undefined;
+}
+
 /** SQL for `value`, `estimated`, and two columns per figure: current and previous. */
-async function figuresSql(
-  store: EventSql,
-  web: WebQuery,
-  breakdown: Breakdown,
-  names: readonly string[],
-): Promise<string> {
-  if (breakdown === "Page") return await pagesSql(store, web, names.includes("bounce_rate"));
+async function figuresSql(store: EventSql, web: WebQuery, figures: Figures): Promise<string> {
+  const { breakdown } = figures;
+  if (breakdown === "Page") return await pagesSql(store, web, figures);
   const source = await valuedVisits(store, web, breakdown);
   const shown = showsNull(breakdown) ? "" : "WHERE e.value IS NOT NULL";
-  return byValue(`SELECT * FROM (${source}) AS e ${shown}`, names);
+  return byValue(`SELECT * FROM (${source}) AS e ${shown}`, figures);
 }
 
 /** SQL for the figures of rows with `value`, `estimated`, `period`, `who`, `views`, and for bounce rates `bounced`. */
-function byValue(source: string, names: readonly string[]): string {
+function byValue(source: string, { names, conversions }: Omit<Figures, "breakdown">): string {
   const hasBounces = names.includes("bounce_rate");
   const ofPeriods = (of: (period: number) => string[]) => Object.values(periods).flatMap(of);
   const within = (period: number, value: string) => `CASE WHEN ${inPeriod(period)} THEN ${value} ELSE 0 END`;
@@ -126,14 +179,29 @@ function byValue(source: string, names: readonly string[]): string {
     ...(hasBounces
       ? [`sum(v.bounces_${period}) * 1.0 / nullif(sum(v.visits_${period}), 0) AS bounce_rate_${period}`]
       : []),
+    ...(conversions === undefined ? [] : conversionSums(period, names.includes("conversion_revenue"))),
   ]);
+  const converted = conversions === undefined ? "" : `LEFT JOIN (${conversions}) AS c ON c.who = v.who`;
   const order = names.flatMap((name) => Object.values(periods).map((period) => `g.${name}_${period}`));
   return `SELECT g.value AS value, g.estimated AS estimated, ${order.join(", ")} FROM (
       SELECT v.value AS value, sum(v.estimated) AS estimated, ${sums.join(", ")} FROM (
         SELECT e.value AS value, e.who AS who, sum(e.estimated) AS estimated, ${ofVisitors.join(", ")}
         FROM (${source}) AS e GROUP BY e.value, e.who
-      ) AS v GROUP BY v.value
+      ) AS v ${converted} GROUP BY v.value
     ) AS g`;
+}
+
+/** SQL for the conversions of visitors `v` in a row; those of `c` are of the whole range. */
+function conversionSums(period: number, hasRevenue: boolean): string[] {
+  const isConverted = `v.is_in_${period} = 1 AND coalesce(c.goals_${period}, 0) > 0`;
+  const unique = `sum(CASE WHEN ${isConverted} THEN 1 ELSE 0 END)`;
+  const sum = (name: string) => `sum(CASE WHEN ${isConverted} THEN c.${name}_${period} ELSE 0 END)`;
+  return [
+    `${sum("goals")} AS total_conversions_${period}`,
+    `${unique} AS unique_conversions_${period}`,
+    `${unique} * 1.0 / nullif(sum(v.is_in_${period}), 0) AS conversion_rate_${period}`,
+    ...(hasRevenue ? [`${sum("revenue")} AS conversion_revenue_${period}`] : []),
+  ];
 }
 
 /** SQL for visits with a `value`, and whether it is `estimated` (0 or 1). */
@@ -150,21 +218,47 @@ async function valuedVisits(store: EventSql, web: WebQuery, breakdown: Breakdown
 }
 
 /** Page views and their visitors by path; a page's bounce rate is that of the visits that start there. */
-async function pagesSql(store: EventSql, web: WebQuery, hasBounces: boolean): Promise<string> {
+async function pagesSql(
+  store: EventSql,
+  web: WebQuery,
+  { names, conversions }: Omit<Figures, "breakdown">,
+): Promise<string> {
   const source = await pageSource(store, web);
   const pages = byValue(
     `SELECT e.path AS value, 0 AS estimated, e.period AS period, e.who AS who, e.views AS views
      FROM (${source}) AS e WHERE e.path IS NOT NULL`,
-    ["visitors", "views"],
+    { names: conversions === undefined ? ["visitors", "views"] : names, conversions },
   );
-  if (!hasBounces) return pages;
+  const bounces = names.includes("bounce_rate") ? await bouncesSql(store, web) : undefined;
+  const left = names.filter((name) => name in leftPageFigures);
+  if (bounces === undefined && left.length === 0) return pages;
+  const columns = names.flatMap((name) => {
+    const table = name === "bounce_rate" ? "b" : left.includes(name) ? "l" : "p";
+    return Object.values(periods).map((period) => `${table}.${name}_${period} AS ${name}_${period}`);
+  });
+  return `SELECT p.value AS value, p.estimated AS estimated, ${columns.join(", ")} FROM (${pages}) AS p
+    ${bounces === undefined ? "" : `LEFT JOIN (${bounces}) AS b ON b.path = p.value`}
+    ${left.length === 0 ? "" : `LEFT JOIN (${await leftPagesSql(store, web, left)}) AS l ON l.path = p.value`}`;
+}
+
+/** SQL for means over the times that a page was left, by path. */
+async function leftPagesSql(store: EventSql, web: WebQuery, names: readonly string[]): Promise<string> {
+  const source = await leftPageSource(store, web);
+  const means = names.flatMap((name) =>
+    Object.values(periods).map(
+      (period) => `avg(CASE WHEN ${inPeriod(period)} THEN ${leftPageFigures[name]} END) AS ${name}_${period}`,
+    ),
+  );
+  return `SELECT e.path AS path, ${means.join(", ")} FROM (${source}) AS e WHERE e.path IS NOT NULL GROUP BY e.path`;
+}
+
+/** SQL for the bounce rates of the visits that start at a path. */
+async function bouncesSql(store: EventSql, web: WebQuery): Promise<string> {
   const visits = await visitSource(store, web, ["entry_path"]);
   const rates = Object.values(periods).map(
     (period) => `${figures.bounceRate(inPeriod(period))} AS bounce_rate_${period}`,
   );
-  return `SELECT p.*, b.bounce_rate_0 AS bounce_rate_0, b.bounce_rate_1 AS bounce_rate_1 FROM (${pages}) AS p
-    LEFT JOIN (SELECT e.entry_path AS path, ${rates.join(", ")} FROM (${visits}) AS e GROUP BY e.entry_path) AS b
-    ON b.path = p.value`;
+  return `SELECT e.entry_path AS path, ${rates.join(", ")} FROM (${visits}) AS e GROUP BY e.entry_path`;
 }
 
 interface Order {
@@ -186,7 +280,7 @@ function orderIn({ orderBy }: JsonObject, names: readonly string[]): Order {
 }
 
 function orderSql({ by, direction }: Order, names: readonly string[]): string {
-  const others = names.filter((name) => name !== by && name !== "bounce_rate");
+  const others = names.filter((name) => name !== by && !averages.includes(name));
   const columns = [by, ...others].flatMap((name) => [`f.${name}_0`, `f.${name}_1`]);
   return [...columns.map((column) => `${column} ${direction} NULLS LAST`), "f.value ASC NULLS LAST"].join(
     ", ",
@@ -259,4 +353,58 @@ function pagesOfVisits(store: EventSql, query: WebQuery): string {
     FROM (${keyedHits(store, query, [path])}) AS h JOIN (${visits}) AS e ON e.period = h.period AND e.visit = h.visit
     WHERE ${conditions.join(" AND ")} AND h.is_view = 1 AND h.is_selected = 1
     GROUP BY h.period, h.path, e.distinct_id`;
+}
+
+/** What posthog-js sends when a page is left, with the next page view or `$pageleave`. */
+const readings = {
+  /** Seconds. */
+  seconds: "$prev_pageview_duration",
+  /** From 0 to 1. */
+  depth: "$prev_pageview_max_content_percentage",
+} as const;
+
+/**
+ * SQL for rows with `period`, the `path` of a page that was left, `seconds` on it and the `depth` of scrolling, both
+ * null if not sent. @throws {UnknownQueryError} names an unsupported filter
+ */
+export async function leftPageSource(store: EventSql, query: WebQuery): Promise<string> {
+  const { dialect, eventProperties } = store;
+  const { request, visitFilters } = query;
+  // The event itself may be of another page.
+  const eventFilters = query.eventFilters.map((filter) =>
+    filter.key === "$pathname" && (filter.type ?? "event") === "event"
+      ? { ...filter, key: leftPathName }
+      : filter,
+  );
+  const columns = [
+    { name: "path", value: leftPathSql(store) },
+    ...Object.entries(readings).map(([name, property]) => ({
+      name,
+      value: dialect.number(looseStringAt(dialect, eventProperties, property)),
+    })),
+  ];
+  const isLeaving = `e.event IN (${["$pageview", "$screen", "$pageleave"].map(dialect.text).join(", ")})`;
+  if (visitFilters.length === 0) {
+    const persons = eventFilters.some(isAboutPerson) ? dialect.personOfEvent(request.projectId) : "";
+    const conditions = [isLeaving, ...eventFilters.map((filter) => webFilterSql(store, filter))];
+    return inRanges(store, query)
+      .parts.map(
+        ({
+          where,
+          period,
+        }) => `SELECT ${period} AS period, ${columns.map(({ name, value }) => `${value} AS ${name}`).join(", ")}
+          FROM events e ${persons} WHERE ${where} AND ${conditions.join(" AND ")}`,
+      )
+      .join(" UNION ALL ");
+  }
+  const visitColumns = roleColumns(store, [
+    ...new Set(visitFilters.flatMap((filter) => propertyOfFilter(filter).fields)),
+  ]);
+  const visits = `SELECT h.period AS period, h.visit AS visit, ${visitAggregates(store, visitColumns)}
+    FROM (${keyedHits(store, query, visitColumns)}) AS h GROUP BY h.period, h.visit`;
+  const leaving = [...columns, { name: "is_leaving", value: `CASE WHEN ${isLeaving} THEN 1 ELSE 0 END` }];
+  const conditions = visitFilters.map((filter) => visitFilterSql(store, filter));
+  return `SELECT h.period AS period, ${columns.map(({ name }) => `h.${name} AS ${name}`).join(", ")}
+    FROM (${keyedHits(store, { ...query, eventFilters }, leaving)}) AS h JOIN (${visits}) AS e ON e.period = h.period AND e.visit = h.visit
+    WHERE ${conditions.join(" AND ")} AND h.is_leaving = 1 AND h.is_selected = 1`;
 }

@@ -66,8 +66,18 @@ export const visitFields: Readonly<Record<VisitField, Field>> = fields;
 
 /** SQL for the path of the event `e`, without query string and trailing slash. */
 export function pathSql(store: EventSql): string {
+  return pathIn(store, "$pathname");
+}
+
+/** Like `pathSql`, for the page that was left before the event. */
+export function leftPathSql(store: EventSql): string {
+  return pathIn(store, leftPathName);
+}
+export const leftPathName = "$prev_pageview_pathname";
+
+function pathIn(store: EventSql, name: string): string {
   const { dialect } = store;
-  const sent = property(store, "$pathname");
+  const sent = property(store, name);
   const path = dialect.before(dialect.before(sent, "?"), "#");
   const cut = `CASE WHEN length(${path}) > 1 AND ${path} LIKE '%/' THEN substr(${path}, 1, length(${path}) - 1) ELSE ${path} END`;
   // Most paths need no change, and string functions are slow.

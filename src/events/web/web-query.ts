@@ -50,10 +50,13 @@ export const webSettings = ({ webGoals, countScreens }: Project): WebSettings =>
   return { goals: webGoals, countsScreens: countScreens };
 };
 
-/** Members that would change the result if they were ignored. */
-const unsupported = [
-  ...["conversionGoal", "includeRevenue", "includeScrollDepth", "includeAvgTimeOnPage", "samplingFactor"],
-];
+/** Members that add figures, by the kinds of queries that have them; others would ignore them. */
+const figureMembers: Readonly<Record<string, readonly string[]>> = {
+  conversionGoal: ["WebOverviewQuery", "WebStatsTableQuery", "WebGoalsQuery"],
+  includeRevenue: ["WebOverviewQuery", "WebStatsTableQuery", "WebGoalsQuery"],
+  includeScrollDepth: ["WebStatsTableQuery"],
+  includeAvgTimeOnPage: ["WebStatsTableQuery"],
+};
 
 /** @throws {UnknownQueryError} names the unsupported part */
 export async function readWebQuery(
@@ -62,11 +65,21 @@ export async function readWebQuery(
   query: JsonObject,
   interval: Interval | null = null,
 ): Promise<WebQuery> {
-  for (const name of unsupported) {
+  for (const [name, kinds] of Object.entries(figureMembers)) {
     const value = query[name];
-    if (value === undefined || value === null || value === false || value === 1) continue;
+    if (value === undefined || value === null || value === false || kinds.includes(String(query.kind)))
+      continue;
     throw new UnknownQueryError(`The ${name} ${JSON.stringify(value)} is not supported.`);
   }
+  // Nothing is sampled: results are exact, whatever the client would accept.
+  const { samplingFactor = null } = query;
+  if (
+    samplingFactor !== null &&
+    !(typeof samplingFactor === "number" && samplingFactor > 0 && samplingFactor <= 1)
+  )
+    throw new UnknownQueryError(
+      `The samplingFactor ${JSON.stringify(samplingFactor)} is not between 0 and 1.`,
+    );
   const current = await rangeIn(store, request, query, interval);
   const filters = filtersIn(query.properties);
   return {

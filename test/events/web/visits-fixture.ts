@@ -44,6 +44,13 @@ const other = (
   properties: more,
 });
 
+/** What posthog-js sends when a page is left. */
+const left = (path: string, seconds: number, depth: number) => ({
+  $prev_pageview_pathname: path,
+  $prev_pageview_duration: seconds,
+  $prev_pageview_max_content_percentage: depth,
+});
+
 /** By visit, in order of time; `kim` and `kim-laptop` are one person. */
 export const visitEvents: TestEvent[][] = [
   // 1: two pages and a $pageleave a minute later; from a search engine.
@@ -53,8 +60,13 @@ export const visitEvents: TestEvent[][] = [
       ...firefox,
       $session_id: "s1",
       $referring_domain: "www.google.com",
+      ...left("/", 30, 0.9),
     }),
-    other("$pageleave", noon + 90_000, "kim", { ...firefox, $session_id: "s1" }),
+    other("$pageleave", noon + 90_000, "kim", {
+      ...firefox,
+      $session_id: "s1",
+      ...left("/pricing/", 60, 0.4),
+    }),
   ],
   // 2: the same person on another device: one page, left after a minute, so no bounce.
   [
@@ -63,7 +75,11 @@ export const visitEvents: TestEvent[][] = [
       $session_id: "s2",
       $referring_domain: "$direct",
     }),
-    other("$pageleave", noon + hour + minute, "kim-laptop", { ...chrome, $session_id: "s2" }),
+    other("$pageleave", noon + hour + minute, "kim-laptop", {
+      ...chrome,
+      $session_id: "s2",
+      ...left("/pricing", 59, 1),
+    }),
   ],
   // 3: a bounce; the first event is none of the page's, and flags do not extend the visit.
   [
@@ -84,7 +100,7 @@ export const visitEvents: TestEvent[][] = [
       gclid: "abc",
       utm_source: "google",
     }),
-    other("signup", noon + 12 * hour + 10 * minute, "cat", safari),
+    other("signup", noon + 12 * hour + 10 * minute, "cat", { ...safari, revenue: 20.5 }),
   ],
   // 7: an e-mail campaign that starts with the second event.
   [

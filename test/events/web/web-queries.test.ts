@@ -180,6 +180,85 @@ describe("the fixture of twelve visits", () => {
     expect((await ask({ kind: "WebGoalsQuery" })).results).toEqual([]);
   });
 
+  test("conversions and revenue in the headline, as PostHog's clients ask for them", async () => {
+    const compareFilter = { compare: true };
+    const figuresOf = async (more: JsonObject, web: object = { goals: [], countsScreens: false }) =>
+      byKey(await ask({ kind: "WebOverviewQuery", ...more }, { web } as never));
+    const conversionGoal = { customEventName: "signup" };
+    expect(await figuresOf({ conversionGoal, includeRevenue: true, samplingFactor: 0.1 })).toEqual({
+      visitors: 9,
+      "total conversions": 1,
+      "unique conversions": 1,
+      "conversion rate": (1 / 9) * 100,
+      "conversion revenue": 20.5,
+    });
+    expect(await figuresOf({ includeRevenue: true })).toEqual({ ...headline, revenue: 20.5 });
+    const goals = [{ name: "Pricing", event: null, path: "/pricing" }];
+    const ofPage = { conversionGoal: { goalName: "Pricing" } };
+    expect(await figuresOf(ofPage, { goals, countsScreens: false })).toEqual({
+      visitors: 9,
+      "total conversions": 3,
+      "unique conversions": 2,
+      "conversion rate": (2 / 9) * 100,
+    });
+    const compared = await ask({
+      kind: "WebOverviewQuery",
+      conversionGoal,
+      compareFilter,
+      includeRevenue: true,
+      dateRange: { date_from: "2026-10-20", date_to: "2026-10-21" },
+    });
+    expect(byKey(compared)).toMatchObject({ visitors: 9, "total conversions": 1 });
+    expect(byKey(compared, "previous")).toMatchObject({ "total conversions": 0, "conversion revenue": 0 });
+    const filtered = { properties: [{ type: "event", key: "$browser", value: "Firefox" }], conversionGoal };
+    expect(await figuresOf(filtered)).toMatchObject({ visitors: 3, "unique conversions": 0 });
+  });
+
+  test("conversions in lists are of the visitors of each row", async () => {
+    const { results, columns } = await ask(
+      list("Browser", { conversionGoal: { customEventName: "signup" }, includeRevenue: true }),
+    );
+    expect((columns as string[]).slice(1, 6)).toEqual(
+      ["visitors", "total_conversions", "unique_conversions", "conversion_rate", "conversion_revenue"].map(
+        (name) => `context.columns.${name}`,
+      ),
+    );
+    const rows = (answer: Answer) =>
+      answer.results.map(([value, ...pairs]) => [value, ...pairs.slice(0, -2).map(([now]: number[]) => now)]);
+    const converted = rows({ results } as never);
+    expect(converted.filter(([, , total]) => total > 0)).toEqual([["Safari", 3, 1, 1, 1 / 3, 20.5]]);
+    const ofPages = await ask(
+      list("Page", {
+        conversionGoal: { customEventName: "signup" },
+        orderBy: ["ConversionRate", "DESC"],
+        limit: 1,
+      }),
+    );
+    expect(rows(ofPages)).toEqual([["/landing", 1, 1, 1, 1]]);
+    expect(ofPages.results[0].at(-2)).toBe(1);
+  });
+
+  test("time on pages and scroll depth, from what is sent when a page is left", async () => {
+    const wanted = { includeAvgTimeOnPage: true, includeScrollDepth: true };
+    const left = (answer: Answer) =>
+      Object.fromEntries(
+        answer.results.map(([path, , , ...pairs]) => [path, pairs.slice(0, 4).map(([now]: number[]) => now)]),
+      );
+    const found = left(await ask(list("Page", wanted)));
+    expect(found["/"]).toEqual([30, 2 / 3, 0.9, 1]);
+    expect(found["/pricing"]).toEqual([59.5, 0.5, 0.7, 0.5]);
+    expect(found["/app"]!.filter((_: unknown, index: number) => index !== 1)).toEqual([null, null, null]);
+    const onPricing = [{ type: "event", key: "$pathname", value: "/pricing" }];
+    expect(left(await ask(list("Page", { ...wanted, properties: onPricing })))["/pricing"]).toEqual(
+      found["/pricing"],
+    );
+    const ofSearch = [{ type: "session", key: "$channel_type", value: "Search" }];
+    const searched = left(await ask(list("Page", { ...wanted, properties: ofSearch })));
+    expect([searched["/"]![0], searched["/pricing"]![0]]).toEqual([30, 60]);
+    const longest = await ask(list("Page", { ...wanted, orderBy: ["AvgTimeOnPage", "DESC"], limit: 1 }));
+    expect(longest.results[0][0]).toBe("/pricing");
+  });
+
   test("visitors who are online", async () => {
     const online = async (at: number) => byKey(await ask({ kind: "WebOnlineQuery" }, { now: at })).online;
     expect(await online(now)).toBe(0);
@@ -210,8 +289,18 @@ describe("the fixture of twelve visits", () => {
       [list("Page", { limit: 1_001 }), "limit must be an integer from 1 to 1000."],
       [list("Page", { offset: -1 }), "offset must be an integer from 0"],
       [list("Page", { orderBy: ["Clicks", "DESC"] }), 'The orderBy ["Clicks","DESC"] is not valid'],
-      [list("Page", { includeScrollDepth: true }), "The includeScrollDepth true is not supported."],
-      [{ kind: "WebOverviewQuery", conversionGoal: { customEventName: "x" } }, "The conversionGoal"],
+      [list("Browser", { includeScrollDepth: true }), 'includeScrollDepth requires the breakdownBy "Page"'],
+      [
+        list("Page", { includeAvgTimeOnPage: true, conversionGoal: { customEventName: "x" } }),
+        "without a conversionGoal",
+      ],
+      [{ kind: "WebOverviewQuery", conversionGoal: { actionId: 1 } }, 'The conversionGoal {"actionId":1}'],
+      [{ kind: "WebOverviewQuery", conversionGoal: { goalName: "x" } }, 'The project has no goal "x"'],
+      [{ kind: "WebTrendsQuery", conversionGoal: { customEventName: "x" } }, "The conversionGoal"],
+      [{ kind: "WebOverviewQuery", includeScrollDepth: true }, "The includeScrollDepth true"],
+      [{ kind: "WebOverviewQuery", samplingFactor: 1.5 }, "The samplingFactor 1.5 is not between 0 and 1."],
+      [{ kind: "WebOverviewQuery", samplingFactor: "1" }, 'The samplingFactor "1"'],
+      [{ kind: "WebOverviewQuery", samplingFactor: 0.1 }, undefined],
       [{ kind: "WebOverviewQuery", dateRange: { date_from: "soon" } }, "Invalid date range."],
       [{ kind: "WebOverviewQuery", compareFilter: { compare: true, compare_to: "1y" } }, undefined],
       [
