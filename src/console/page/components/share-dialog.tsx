@@ -9,7 +9,7 @@ import { Dialog } from "./dialog.tsx";
 import { Field, Select } from "./fields.tsx";
 import { Form } from "./form.tsx";
 import { Badge, Button, CodeBlock, RelativeTime } from "./primitives.tsx";
-import { Content } from "./states.tsx";
+import { ResourceList } from "./states.tsx";
 import { toast, toastError } from "./toast.tsx";
 
 const w = words.share;
@@ -65,24 +65,16 @@ export function ShareDialog({
   return (
     <Dialog title={w.title(name)} size="large" onClose={onClose}>
       <p>{w.help}</p>
-      <Content of={links} rows={2}>
-        {({ results }) =>
-          results.length === 0 ? (
-            <p class="muted">{w.empty}</p>
-          ) : (
-            <ul class="lines">
-              {results.map((link) => (
-                <li key={link.id} class="row apart">
-                  <LinkFacts link={link} />
-                  <Button label={`${w.revoke} ${link.name || w.unnamed}`} onClick={() => void revoke(link)}>
-                    {w.revoke}
-                  </Button>
-                </li>
-              ))}
-            </ul>
-          )
-        }
-      </Content>
+      <ResourceList of={links} rows={2} empty={<p class="muted">{w.empty}</p>}>
+        {(link) => (
+          <li key={link.id} class="row apart">
+            <LinkFacts link={link} />
+            <Button label={`${w.revoke} ${link.name || w.unnamed}`} onClick={() => void revoke(link)}>
+              {w.revoke}
+            </Button>
+          </li>
+        )}
+      </ResourceList>
       {url !== undefined && (
         <div class="stack tight">
           <p>{w.created}</p>

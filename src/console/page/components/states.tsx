@@ -132,7 +132,7 @@ export function Content<Data>({
 }: {
   of: Resource<Data>;
   children: (data: Data) => ComponentChildren;
-  rows?: number;
+  rows?: number | undefined;
 }) {
   const { data, failure, readAt, reload } = resource;
   const isUnavailable = failure?.isPassing === true;
@@ -143,5 +143,29 @@ export function Content<Data>({
       {data !== undefined && !(failure && !isUnavailable) && children(data)}
       {data === undefined && (!failure || isUnavailable) && <Rows count={rows ?? 6} />}
     </>
+  );
+}
+
+/** A resource's items, one per line. */
+export function ResourceList<Item>({
+  of: resource,
+  rows,
+  empty,
+  children,
+}: {
+  of: Resource<Item[]> | Resource<{ results: Item[] }>;
+  rows?: number | undefined;
+  /** Shown if there are none. */
+  empty: ComponentChildren;
+  /** One `li`. */
+  children: (item: Item) => ComponentChildren;
+}) {
+  return (
+    <Content of={resource as Resource<Item[] | { results: Item[] }>} rows={rows}>
+      {(data) => {
+        const items = "results" in data ? data.results : data;
+        return items.length === 0 ? empty : <ul class="lines">{items.map((item) => children(item))}</ul>;
+      }}
+    </Content>
   );
 }

@@ -5,7 +5,7 @@ import { ConfirmDialog } from "../../components/confirm.tsx";
 import { Dialog } from "../../components/dialog.tsx";
 import { Field, ShareField } from "../../components/fields.tsx";
 import { Badge, Button } from "../../components/primitives.tsx";
-import { Content, Empty } from "../../components/states.tsx";
+import { Empty, ResourceList } from "../../components/states.tsx";
 import { toastError } from "../../components/toast.tsx";
 import { type ApiError, errorMessage, request, toApiError } from "../../lib/api.ts";
 import { percent } from "../../lib/format.ts";
@@ -36,41 +36,30 @@ export function Holdouts() {
           {w.newHoldout}
         </Button>
       </div>
-      <Content of={all} rows={2}>
-        {({ results }) =>
-          results.length === 0 ? (
-            <Empty title={w.noHoldouts} icon="persons" />
-          ) : (
-            <ul class="lines">
-              {results.map((holdout) => (
-                <li key={holdout.id} class="row apart">
-                  <span class="stack tight">
-                    <span class="row">
-                      <b>{holdout.name}</b>{" "}
-                      <Badge>{percent((holdout.filters[0]?.rollout_percentage ?? 0) / 100)}</Badge>
-                    </span>
-                    {holdout.description && <span class="muted">{holdout.description}</span>}
-                  </span>
-                  <span class="row">
-                    <Button
-                      label={w.editNamed(holdout.name)}
-                      onClick={() => setOpened({ kind: "edit", holdout })}
-                    >
-                      {w.edit}
-                    </Button>
-                    <Button
-                      kind="quiet"
-                      icon="trash"
-                      label={w.deleteNamed(holdout.name)}
-                      onClick={() => setOpened({ kind: "remove", holdout })}
-                    />
-                  </span>
-                </li>
-              ))}
-            </ul>
-          )
-        }
-      </Content>
+      <ResourceList of={all} rows={2} empty={<Empty title={w.noHoldouts} icon="persons" />}>
+        {(holdout) => (
+          <li key={holdout.id} class="row apart">
+            <span class="stack tight">
+              <span class="row">
+                <b>{holdout.name}</b>{" "}
+                <Badge>{percent((holdout.filters[0]?.rollout_percentage ?? 0) / 100)}</Badge>
+              </span>
+              {holdout.description && <span class="muted">{holdout.description}</span>}
+            </span>
+            <span class="row">
+              <Button label={w.editNamed(holdout.name)} onClick={() => setOpened({ kind: "edit", holdout })}>
+                {w.edit}
+              </Button>
+              <Button
+                kind="quiet"
+                icon="trash"
+                label={w.deleteNamed(holdout.name)}
+                onClick={() => setOpened({ kind: "remove", holdout })}
+              />
+            </span>
+          </li>
+        )}
+      </ResourceList>
       {opened?.kind === "edit" && (
         <HoldoutForm
           holdout={opened.holdout}

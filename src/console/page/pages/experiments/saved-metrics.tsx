@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { ConfirmDialog } from "../../components/confirm.tsx";
 import { Badge, Button } from "../../components/primitives.tsx";
-import { Content, Empty } from "../../components/states.tsx";
+import { Empty, ResourceList } from "../../components/states.tsx";
 import { toastError } from "../../components/toast.tsx";
 import { errorMessage, request } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
@@ -41,41 +41,30 @@ export function SavedMetrics() {
           {w.newSaved}
         </Button>
       </div>
-      <Content of={all} rows={2}>
-        {({ results }) =>
-          results.length === 0 ? (
-            <Empty title={w.noSaved} icon="chart" />
-          ) : (
-            <ul class="lines">
-              {results.map((saved) => (
-                <li key={saved.id} class="row apart">
-                  <span class="stack tight">
-                    <span class="row">
-                      <b>{saved.name}</b> <Badge>{w.types[saved.query.metric_type]}</Badge>
-                      <Badge>{w.goals[saved.query.goal]}</Badge>
-                    </span>
-                    <span class="muted">{eventsOf(saved.query)}</span>
-                  </span>
-                  <span class="row">
-                    <Button
-                      label={w.editNamed(saved.name)}
-                      onClick={() => setOpened({ kind: "edit", saved })}
-                    >
-                      {w.edit}
-                    </Button>
-                    <Button
-                      kind="quiet"
-                      icon="trash"
-                      label={w.deleteNamed(saved.name)}
-                      onClick={() => setOpened({ kind: "remove", saved })}
-                    />
-                  </span>
-                </li>
-              ))}
-            </ul>
-          )
-        }
-      </Content>
+      <ResourceList of={all} rows={2} empty={<Empty title={w.noSaved} icon="chart" />}>
+        {(saved) => (
+          <li key={saved.id} class="row apart">
+            <span class="stack tight">
+              <span class="row">
+                <b>{saved.name}</b> <Badge>{w.types[saved.query.metric_type]}</Badge>
+                <Badge>{w.goals[saved.query.goal]}</Badge>
+              </span>
+              <span class="muted">{eventsOf(saved.query)}</span>
+            </span>
+            <span class="row">
+              <Button label={w.editNamed(saved.name)} onClick={() => setOpened({ kind: "edit", saved })}>
+                {w.edit}
+              </Button>
+              <Button
+                kind="quiet"
+                icon="trash"
+                label={w.deleteNamed(saved.name)}
+                onClick={() => setOpened({ kind: "remove", saved })}
+              />
+            </span>
+          </li>
+        )}
+      </ResourceList>
       {opened?.kind === "edit" && (
         <MetricForm
           title={opened.saved === undefined ? w.newSaved : w.editNamed(opened.saved.name)}

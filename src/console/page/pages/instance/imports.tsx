@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Badge, Button, RelativeTime } from "../../components/primitives.tsx";
-import { Content, Empty } from "../../components/states.tsx";
+import { Empty, ResourceList } from "../../components/states.tsx";
 import { toastError } from "../../components/toast.tsx";
 import { errorMessage, request, send } from "../../lib/api.ts";
 import { download } from "../../lib/csv.ts";
@@ -72,85 +72,81 @@ export function Imports({ onDone }: { onDone: () => void }) {
           {w.add}
         </Button>
       </div>
-      <Content of={list} rows={2}>
-        {({ results }) =>
-          results.length === 0 ? (
-            <Empty title={w.empty} icon="download" command="flagkeep import FILE">
-              <p class="muted">{w.help}</p>
-            </Empty>
-          ) : (
-            <ul class="lines">
-              {results.map((run) => (
-                <li key={run.id} class="stack tight">
-                  <div class="row apart">
-                    <span>
-                      <b>{run.name}</b>{" "}
-                      <Badge tone={tones[run.state as keyof typeof tones] ?? "plain"}>
-                        {w.states[run.state] ?? run.state}
-                      </Badge>{" "}
-                      {run.dry_run && <Badge>{w.dryRun}</Badge>}{" "}
-                      <span class="muted">
-                        {projects.value.find(({ id }) => id === run.project_id)?.name} ·{" "}
-                        <RelativeTime at={run.created_at} />
-                      </span>
-                    </span>
-                    <span class="row">
-                      {run.progress.rejected > 0 && (
-                        <Button icon="download" onClick={() => void fetchRejects(run)}>
-                          {w.rejects}
-                        </Button>
-                      )}
-                      {(run.state === "running" || run.state === "waiting") && (
-                        <Button
-                          onClick={() => void act(request(getPath(run, "cancel/"), { method: "POST" }))}
-                        >
-                          {words.frame.cancel}
-                        </Button>
-                      )}
-                      {run.origin === "upload" &&
-                        (!isBusy(run) || run.state === "uploading") &&
-                        (run.state !== "done" || run.dry_run) && (
-                          <Button
-                            onClick={() =>
-                              void act(
-                                request(getPath(run, "start/"), { method: "POST", body: { dry_run: false } }),
-                              )
-                            }
-                          >
-                            {run.dry_run ? w.load : w.goOn}
-                          </Button>
-                        )}
-                      {run.origin === "upload" && (
-                        <Button
-                          kind="quiet"
-                          icon="trash"
-                          label={`${w.forget} ${run.name}`}
-                          onClick={() => void act(request(getPath(run), { method: "DELETE" }))}
-                        />
-                      )}
-                    </span>
-                  </div>
-                  <span class="muted number">{formatProgress(run)}</span>
-                  {run.state === "running" && (
-                    <progress
-                      aria-label={run.name}
-                      {...(run.progress.total_bytes
-                        ? { max: run.progress.total_bytes, value: run.progress.bytes }
-                        : {})}
-                    />
-                  )}
-                  {run.error && <p class="error">{run.error}</p>}
-                  {run.summary && <ImportSummaryView summary={run.summary} />}
-                  {/* A dry run counts reasons and keeps no records. */}
-                  {run.progress.rejected > 0 && !run.dry_run && !isBusy(run) && (
-                    <ImportRejects name={run.name} path={getPath(run, "rejects/")} />
-                  )}
-                </li>
-              ))}
-            </ul>
-          )
+      <ResourceList
+        of={list}
+        rows={2}
+        empty={
+          <Empty title={w.empty} icon="download" command="flagkeep import FILE">
+            <p class="muted">{w.help}</p>
+          </Empty>
         }
-      </Content>
+      >
+        {(run) => (
+          <li key={run.id} class="stack tight">
+            <div class="row apart">
+              <span>
+                <b>{run.name}</b>{" "}
+                <Badge tone={tones[run.state as keyof typeof tones] ?? "plain"}>
+                  {w.states[run.state] ?? run.state}
+                </Badge>{" "}
+                {run.dry_run && <Badge>{w.dryRun}</Badge>}{" "}
+                <span class="muted">
+                  {projects.value.find(({ id }) => id === run.project_id)?.name} ·{" "}
+                  <RelativeTime at={run.created_at} />
+                </span>
+              </span>
+              <span class="row">
+                {run.progress.rejected > 0 && (
+                  <Button icon="download" onClick={() => void fetchRejects(run)}>
+                    {w.rejects}
+                  </Button>
+                )}
+                {(run.state === "running" || run.state === "waiting") && (
+                  <Button onClick={() => void act(request(getPath(run, "cancel/"), { method: "POST" }))}>
+                    {words.frame.cancel}
+                  </Button>
+                )}
+                {run.origin === "upload" &&
+                  (!isBusy(run) || run.state === "uploading") &&
+                  (run.state !== "done" || run.dry_run) && (
+                    <Button
+                      onClick={() =>
+                        void act(
+                          request(getPath(run, "start/"), { method: "POST", body: { dry_run: false } }),
+                        )
+                      }
+                    >
+                      {run.dry_run ? w.load : w.goOn}
+                    </Button>
+                  )}
+                {run.origin === "upload" && (
+                  <Button
+                    kind="quiet"
+                    icon="trash"
+                    label={`${w.forget} ${run.name}`}
+                    onClick={() => void act(request(getPath(run), { method: "DELETE" }))}
+                  />
+                )}
+              </span>
+            </div>
+            <span class="muted number">{formatProgress(run)}</span>
+            {run.state === "running" && (
+              <progress
+                aria-label={run.name}
+                {...(run.progress.total_bytes
+                  ? { max: run.progress.total_bytes, value: run.progress.bytes }
+                  : {})}
+              />
+            )}
+            {run.error && <p class="error">{run.error}</p>}
+            {run.summary && <ImportSummaryView summary={run.summary} />}
+            {/* A dry run counts reasons and keeps no records. */}
+            {run.progress.rejected > 0 && !run.dry_run && !isBusy(run) && (
+              <ImportRejects name={run.name} path={getPath(run, "rejects/")} />
+            )}
+          </li>
+        )}
+      </ResourceList>
       {isSending && (
         <SendFile
           onClose={() => setSending(false)}

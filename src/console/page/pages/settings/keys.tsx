@@ -7,7 +7,7 @@ import { Dialog } from "../../components/dialog.tsx";
 import { Field, Segments, Select } from "../../components/fields.tsx";
 import { FormDialog } from "../../components/form.tsx";
 import { Badge, Button, CodeBlock, Day, RelativeTime } from "../../components/primitives.tsx";
-import { Content, Empty } from "../../components/states.tsx";
+import { Empty, ResourceList } from "../../components/states.tsx";
 import { toastError } from "../../components/toast.tsx";
 import { errorMessage, request } from "../../lib/api.ts";
 import { useForm } from "../../lib/form.ts";
@@ -76,27 +76,23 @@ export function PersonalKeys() {
         </Button>
       </div>
       <p class="help">{w.keysHelp}</p>
-      <Content of={keys} rows={2}>
-        {(found) =>
-          found.length === 0 ? (
-            <Empty title={w.keysEmpty} icon="key" command="flagkeep keys create" />
-          ) : (
-            <ul class="lines">
-              {found.map((key) => (
-                <li key={key.id} class="row apart">
-                  <KeyFacts of={key} />
-                  <span class="row">
-                    <Button onClick={() => setRequested({ key, isRoll: true })}>{w.roll}</Button>
-                    <Button kind="danger" onClick={() => setRequested({ key, isRoll: false })}>
-                      {w.revoke}
-                    </Button>
-                  </span>
-                </li>
-              ))}
-            </ul>
-          )
-        }
-      </Content>
+      <ResourceList
+        of={keys}
+        rows={2}
+        empty={<Empty title={w.keysEmpty} icon="key" command="flagkeep keys create" />}
+      >
+        {(key) => (
+          <li key={key.id} class="row apart">
+            <KeyFacts of={key} />
+            <span class="row">
+              <Button onClick={() => setRequested({ key, isRoll: true })}>{w.roll}</Button>
+              <Button kind="danger" onClick={() => setRequested({ key, isRoll: false })}>
+                {w.revoke}
+              </Button>
+            </span>
+          </li>
+        )}
+      </ResourceList>
       {isMaking && <NewKey onClose={() => setMaking(false)} onCreated={done} />}
       {shown?.value && (
         <Dialog title={w.keyCreated} onClose={() => setShown(undefined)}>
@@ -146,24 +142,16 @@ export function MemberKeys({ uuid, name, onClose }: { uuid: string; name: string
   const [revoked, setRevoked] = useState<Key>();
   return (
     <Dialog title={w.keysOf(name)} size="large" onClose={onClose}>
-      <Content of={keys} rows={2}>
-        {(found) =>
-          found.length === 0 ? (
-            <p class="muted">{w.keysEmpty}</p>
-          ) : (
-            <ul class="lines">
-              {found.map((key) => (
-                <li key={key.id} class="row apart">
-                  <KeyFacts of={key} />
-                  <Button kind="danger" onClick={() => setRevoked(key)}>
-                    {w.revoke}
-                  </Button>
-                </li>
-              ))}
-            </ul>
-          )
-        }
-      </Content>
+      <ResourceList of={keys} rows={2} empty={<p class="muted">{w.keysEmpty}</p>}>
+        {(key) => (
+          <li key={key.id} class="row apart">
+            <KeyFacts of={key} />
+            <Button kind="danger" onClick={() => setRevoked(key)}>
+              {w.revoke}
+            </Button>
+          </li>
+        )}
+      </ResourceList>
       {revoked && (
         <ConfirmDialog
           title={w.revoke}

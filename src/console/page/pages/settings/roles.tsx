@@ -2,7 +2,7 @@
 
 import { Field, Select } from "../../components/fields.tsx";
 import { Button } from "../../components/primitives.tsx";
-import { Content, Empty } from "../../components/states.tsx";
+import { Empty, ResourceList } from "../../components/states.tsx";
 import { toastError } from "../../components/toast.tsx";
 import { errorMessage, request } from "../../lib/api.ts";
 import { useForm } from "../../lib/form.ts";
@@ -38,68 +38,58 @@ export function Roles({
     <section class="card stack">
       <h2>{w.roles}</h2>
       <p class="help">{w.rolesHelp}</p>
-      <Content of={roles} rows={2}>
-        {({ results }) =>
-          results.length === 0 ? (
-            <Empty title={w.rolesEmpty} icon="persons" command="flagkeep roles create NAME" />
-          ) : (
-            <ul class="lines">
-              {results.map((role) => (
-                <li key={role.id} class="stack tight">
-                  <div class="row apart">
-                    <b>{role.name}</b>
-                    <Button
-                      kind="quiet"
-                      icon="trash"
-                      label={`${words.frame.delete} ${role.name}`}
-                      refusal={refusal}
-                      onClick={() => void change(request(`${path}${role.id}/`, { method: "DELETE" }))}
-                    />
-                  </div>
-                  <div class="row">
-                    {role.role_memberships.map(({ id, user }) => (
-                      <Button
-                        key={id}
-                        icon="close"
-                        refusal={refusal}
-                        onClick={() =>
-                          void change(
-                            request(`${path}${role.id}/role_memberships/${id}/`, { method: "DELETE" }),
-                          )
-                        }
-                      >
-                        {user.first_name || user.email}
-                      </Button>
-                    ))}
-                    <Select
-                      label={`${w.addToRole}: ${role.name}`}
-                      isLabelHidden
-                      value=""
-                      refusal={refusal}
-                      choices={[
-                        ["", w.addToRole],
-                        ...members
-                          .filter(
-                            ({ user }) => !role.role_memberships.some((one) => one.user.uuid === user.uuid),
-                          )
-                          .map(({ user }) => [user.uuid, user.first_name || user.email] as const),
-                      ]}
-                      onChange={(uuid) => {
-                        if (uuid !== "") {
-                          const body = { user_uuid: uuid };
-                          void change(
-                            request(`${path}${role.id}/role_memberships/`, { method: "POST", body }),
-                          );
-                        }
-                      }}
-                    />
-                  </div>
-                </li>
+      <ResourceList
+        of={roles}
+        rows={2}
+        empty={<Empty title={w.rolesEmpty} icon="persons" command="flagkeep roles create NAME" />}
+      >
+        {(role) => (
+          <li key={role.id} class="stack tight">
+            <div class="row apart">
+              <b>{role.name}</b>
+              <Button
+                kind="quiet"
+                icon="trash"
+                label={`${words.frame.delete} ${role.name}`}
+                refusal={refusal}
+                onClick={() => void change(request(`${path}${role.id}/`, { method: "DELETE" }))}
+              />
+            </div>
+            <div class="row">
+              {role.role_memberships.map(({ id, user }) => (
+                <Button
+                  key={id}
+                  icon="close"
+                  refusal={refusal}
+                  onClick={() =>
+                    void change(request(`${path}${role.id}/role_memberships/${id}/`, { method: "DELETE" }))
+                  }
+                >
+                  {user.first_name || user.email}
+                </Button>
               ))}
-            </ul>
-          )
-        }
-      </Content>
+              <Select
+                label={`${w.addToRole}: ${role.name}`}
+                isLabelHidden
+                value=""
+                refusal={refusal}
+                choices={[
+                  ["", w.addToRole],
+                  ...members
+                    .filter(({ user }) => !role.role_memberships.some((one) => one.user.uuid === user.uuid))
+                    .map(({ user }) => [user.uuid, user.first_name || user.email] as const),
+                ]}
+                onChange={(uuid) => {
+                  if (uuid !== "") {
+                    const body = { user_uuid: uuid };
+                    void change(request(`${path}${role.id}/role_memberships/`, { method: "POST", body }));
+                  }
+                }}
+              />
+            </div>
+          </li>
+        )}
+      </ResourceList>
       <form
         class="row bottom"
         onSubmit={(event) => {

@@ -2,7 +2,7 @@
 
 import { Dialog } from "../../components/dialog.tsx";
 import { Badge, RelativeTime } from "../../components/primitives.tsx";
-import { Content } from "../../components/states.tsx";
+import { ResourceList } from "../../components/states.tsx";
 import { request } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
 import { inProject } from "../../lib/session.ts";
@@ -31,39 +31,31 @@ export function WebhookDeliveries({ id, name, onClose }: { id: number; name: str
   );
   return (
     <Dialog title={w.deliveriesOf(name)} size="large" onClose={onClose}>
-      <Content of={found} rows={4}>
-        {({ results }) =>
-          results.length === 0 ? (
-            <p>{w.noDeliveries}</p>
-          ) : (
-            <ul class="lines">
-              {results.map((delivery) => (
-                <li key={delivery.id} class="stack tight">
-                  <div class="row apart">
-                    <span>
-                      {w.eventNames[delivery.event] ?? delivery.event} <b>{delivery.item}</b>{" "}
-                      <span class="muted">
-                        <RelativeTime at={delivery.created_at} />
-                      </span>
-                    </span>
-                    <Badge tone={tones[delivery.state]}>{w.states[delivery.state]}</Badge>
-                  </div>
-                  <span class="muted">
-                    {w.attempts(delivery.attempts)}
-                    {delivery.error && ` · ${delivery.error}`}
-                    {delivery.next_attempt_at && delivery.attempts > 0 && (
-                      <>
-                        {` · ${w.nextAttempt} `}
-                        <RelativeTime at={delivery.next_attempt_at} />
-                      </>
-                    )}
-                  </span>
-                </li>
-              ))}
-            </ul>
-          )
-        }
-      </Content>
+      <ResourceList of={found} rows={4} empty={<p>{w.noDeliveries}</p>}>
+        {(delivery) => (
+          <li key={delivery.id} class="stack tight">
+            <div class="row apart">
+              <span>
+                {w.eventNames[delivery.event] ?? delivery.event} <b>{delivery.item}</b>{" "}
+                <span class="muted">
+                  <RelativeTime at={delivery.created_at} />
+                </span>
+              </span>
+              <Badge tone={tones[delivery.state]}>{w.states[delivery.state]}</Badge>
+            </div>
+            <span class="muted">
+              {w.attempts(delivery.attempts)}
+              {delivery.error && ` · ${delivery.error}`}
+              {delivery.next_attempt_at && delivery.attempts > 0 && (
+                <>
+                  {` · ${w.nextAttempt} `}
+                  <RelativeTime at={delivery.next_attempt_at} />
+                </>
+              )}
+            </span>
+          </li>
+        )}
+      </ResourceList>
     </Dialog>
   );
 }

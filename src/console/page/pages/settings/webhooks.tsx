@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { ConfirmDialog } from "../../components/confirm.tsx";
 import { Dialog } from "../../components/dialog.tsx";
 import { Badge, Button, CodeBlock, Switch } from "../../components/primitives.tsx";
-import { Content, Empty } from "../../components/states.tsx";
+import { Empty, ResourceList } from "../../components/states.tsx";
 import { toast, toastError } from "../../components/toast.tsx";
 import { errorMessage, request } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
@@ -46,75 +46,71 @@ export function WebhookSettings() {
         </Button>
       </div>
       <p class="help">{refusal || w.help}</p>
-      <Content of={hooks} rows={2}>
-        {({ results }) =>
-          results.length === 0 ? (
-            <Empty title={w.empty} icon="live" command="flagkeep webhooks create --webhook-url URL" />
-          ) : (
-            <ul class="lines">
-              {results.map((hook) => (
-                <li key={hook.id} class="stack tight">
-                  <div class="row apart">
-                    <span class="row">
-                      <Switch
-                        name={`${w.active}: ${nameOf(hook)}`}
-                        isOn={hook.active}
-                        refusal={refusal}
-                        onChange={(active) =>
-                          void change(request(path(`${hook.id}/`), { method: "PATCH", body: { active } }))
-                        }
-                      />
-                      <b>{nameOf(hook)}</b> <Badge>{w.formats[hook.format]}</Badge>
-                    </span>
-                    <span class="row">
-                      <Button
-                        label={`${w.test}: ${nameOf(hook)}`}
-                        refusal={refusal}
-                        isDisabled={!hook.active}
-                        onClick={() => void sendTest(hook)}
-                      >
-                        {w.test}
-                      </Button>
-                      <Button
-                        label={`${w.deliveries}: ${nameOf(hook)}`}
-                        onClick={() => setOpened({ kind: "deliveries", hook })}
-                      >
-                        {w.deliveries}
-                      </Button>
-                      <Button
-                        label={`${w.edit} ${nameOf(hook)}`}
-                        refusal={refusal}
-                        onClick={() => setOpened({ kind: "edit", hook })}
-                      >
-                        {w.edit}
-                      </Button>
-                      <Button
-                        label={`${w.rotate}: ${nameOf(hook)}`}
-                        refusal={refusal}
-                        onClick={() => setOpened({ kind: "rotate", hook })}
-                      >
-                        {w.rotate}
-                      </Button>
-                      <Button
-                        kind="quiet"
-                        icon="trash"
-                        label={`${words.frame.delete} ${nameOf(hook)}`}
-                        refusal={refusal}
-                        onClick={() => setOpened({ kind: "remove", hook })}
-                      />
-                    </span>
-                  </div>
-                  <span class="muted">
-                    {hook.name && `${hook.url} · `}
-                    {hook.events.map((event) => w.eventNames[event] ?? event).join(", ")}
-                  </span>
-                  {hook.skipped_events > 0 && <p class="error">{w.skipped(hook.skipped_events)}</p>}
-                </li>
-              ))}
-            </ul>
-          )
-        }
-      </Content>
+      <ResourceList
+        of={hooks}
+        rows={2}
+        empty={<Empty title={w.empty} icon="live" command="flagkeep webhooks create --webhook-url URL" />}
+      >
+        {(hook) => (
+          <li key={hook.id} class="stack tight">
+            <div class="row apart">
+              <span class="row">
+                <Switch
+                  name={`${w.active}: ${nameOf(hook)}`}
+                  isOn={hook.active}
+                  refusal={refusal}
+                  onChange={(active) =>
+                    void change(request(path(`${hook.id}/`), { method: "PATCH", body: { active } }))
+                  }
+                />
+                <b>{nameOf(hook)}</b> <Badge>{w.formats[hook.format]}</Badge>
+              </span>
+              <span class="row">
+                <Button
+                  label={`${w.test}: ${nameOf(hook)}`}
+                  refusal={refusal}
+                  isDisabled={!hook.active}
+                  onClick={() => void sendTest(hook)}
+                >
+                  {w.test}
+                </Button>
+                <Button
+                  label={`${w.deliveries}: ${nameOf(hook)}`}
+                  onClick={() => setOpened({ kind: "deliveries", hook })}
+                >
+                  {w.deliveries}
+                </Button>
+                <Button
+                  label={`${w.edit} ${nameOf(hook)}`}
+                  refusal={refusal}
+                  onClick={() => setOpened({ kind: "edit", hook })}
+                >
+                  {w.edit}
+                </Button>
+                <Button
+                  label={`${w.rotate}: ${nameOf(hook)}`}
+                  refusal={refusal}
+                  onClick={() => setOpened({ kind: "rotate", hook })}
+                >
+                  {w.rotate}
+                </Button>
+                <Button
+                  kind="quiet"
+                  icon="trash"
+                  label={`${words.frame.delete} ${nameOf(hook)}`}
+                  refusal={refusal}
+                  onClick={() => setOpened({ kind: "remove", hook })}
+                />
+              </span>
+            </div>
+            <span class="muted">
+              {hook.name && `${hook.url} · `}
+              {hook.events.map((event) => w.eventNames[event] ?? event).join(", ")}
+            </span>
+            {hook.skipped_events > 0 && <p class="error">{w.skipped(hook.skipped_events)}</p>}
+          </li>
+        )}
+      </ResourceList>
       {(opened?.kind === "add" || opened?.kind === "edit") && (
         <WebhookForm
           hook={opened.kind === "edit" ? opened.hook : undefined}
