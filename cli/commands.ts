@@ -1,27 +1,29 @@
-/** The command tree: one file per command under `commands/`, loaded on demand. */
+/** The command tree: the files of `commands/` are loaded on demand. */
 
 import type { Command } from "commander";
 import { createProgramFor } from "./program.ts";
+
+const groups = () => import("./commands/operation-groups.ts");
 
 /** In the order of help. */
 const loaders: Record<string, () => Promise<Command>> = {
   serve: async () => (await import("./commands/serve.ts")).serve,
   init: async () => (await import("./commands/init.ts")).init,
   flags: async () => (await import("./commands/flags.ts")).flags,
-  experiments: async () => (await import("./commands/experiments.ts")).experiments,
-  features: async () => (await import("./commands/features.ts")).features,
-  surveys: async () => (await import("./commands/surveys.ts")).surveys,
+  experiments: async () => (await groups()).experiments(),
+  features: async () => (await groups()).features(),
+  surveys: async () => (await groups()).surveys(),
   keys: async () => (await import("./commands/keys.ts")).keys,
   projects: async () => (await import("./commands/projects.ts")).projects,
   users: async () => (await import("./commands/users.ts")).users,
-  members: async () => (await import("./commands/members.ts")).members,
-  roles: async () => (await import("./commands/roles.ts")).roles,
+  members: async () => (await groups()).members(),
+  roles: async () => (await groups()).roles(),
   webhooks: async () => (await import("./commands/webhooks.ts")).webhooks,
-  annotations: async () => (await import("./commands/annotations.ts")).annotations,
-  "share-links": async () => (await import("./commands/share-links.ts")).shareLinks,
+  annotations: async () => (await groups()).annotations(),
+  "share-links": async () => (await groups()).shareLinks(),
   cohorts: async () => (await import("./commands/cohorts.ts")).cohorts,
   persons: async () => (await import("./commands/persons.ts")).persons,
-  organization: async () => (await import("./commands/organization.ts")).organization,
+  organization: async () => (await groups()).organization(),
   query: async () => (await import("./commands/query.ts")).query,
   web: async () => (await import("./commands/web.ts")).web,
   status: async () => (await import("./commands/status.ts")).status,

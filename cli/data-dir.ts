@@ -1,7 +1,7 @@
 /** Checks whether a command can work with the data directory. */
 
 import { accessSync, constants, mkdtempSync, rmdirSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import type { Command } from "commander";
 import { AppError } from "../src/lib/errors.ts";
 import { shellWord } from "../src/lib/terminal-text.ts";
@@ -114,4 +114,11 @@ function hintFor(folder: string): string {
   } catch {
     return "Run the command as its owner.";
   }
+}
+
+/** How to call this executable from the current folder: `flagkeep` if the PATH finds it, else its relative path. */
+export function commandName(): string {
+  if (Bun.which("flagkeep") === process.execPath) return "flagkeep";
+  const path = relative(process.cwd(), process.execPath);
+  return shellWord(path.startsWith("..") ? process.execPath : path.includes("/") ? path : `./${path}`);
 }

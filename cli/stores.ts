@@ -1,6 +1,6 @@
 /** Opens stores for commands, with or without a running server, and determines the author. */
 
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import type { Author } from "../src/accounts/activity.ts";
 import { metadataSchemaVersion } from "../src/accounts/db.ts";
 import { isInitialized } from "../src/accounts/initialize.ts";
@@ -21,7 +21,6 @@ import { openPeople, type PeopleDb } from "../src/persons/open.ts";
 import type { PersonReader } from "../src/persons/person-reader.ts";
 import { SqlitePersonReader } from "../src/persons/sqlite-person-reader.ts";
 import { assertNoEvents } from "../src/serve/data-directory.ts";
-import { userName } from "./os-user.ts";
 import { getDataDir } from "./settings.ts";
 
 class NotInitializedError extends AppError {
@@ -266,4 +265,17 @@ export function osUserAuthor() {
   const name = uid === undefined ? undefined : userName(uid);
   // A container may run under a uid without a name.
   return { job_type: "command_line", job_id: name ?? `uid ${uid ?? "unknown"}`, payload: {} };
+}
+
+/** Undefined for a uid without a name, as in a container. */
+export function userName(uid: number): string | undefined {
+  try {
+    for (const line of readFileSync("/etc/passwd", "utf8").split("\n")) {
+      const [name, , id] = line.split(":");
+      if (name && id === String(uid)) return name;
+    }
+  } catch {
+    // A container may contain only the executable.
+  }
+  return undefined;
 }

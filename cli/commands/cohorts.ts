@@ -5,9 +5,8 @@ import { cohortCommands, listAllCohorts } from "../../src/operations/cohorts.ts"
 import type { Caller } from "../../src/operations/operation.ts";
 import { listAllProjects } from "../../src/operations/projects.ts";
 import { withJson } from "../json-schema.ts";
-import { withCaller } from "../operations/caller.ts";
-import { CohortStores } from "../operations/cohort-stores.ts";
-import { operationGroup } from "../operations/command.ts";
+import { operationGroup, withCaller } from "../operations/command.ts";
+import { CohortStores } from "../operations/flag-stores.ts";
 import { type CallOptions, getServer, withServer } from "../operations/server.ts";
 import { positiveInteger, printJson, printTable, run } from "../output.ts";
 import { withSettings } from "../settings.ts";

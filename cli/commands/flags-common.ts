@@ -12,7 +12,7 @@ import { FlagNotFoundError } from "../../src/operations/flag-argument.ts";
 import { listAllFlags } from "../../src/operations/flags.ts";
 import type { Caller } from "../../src/operations/operation.ts";
 import { withJson } from "../json-schema.ts";
-import { withCaller } from "../operations/caller.ts";
+import { withCaller } from "../operations/command.ts";
 import { FlagStores } from "../operations/flag-stores.ts";
 import { type CallOptions, withServer } from "../operations/server.ts";
 import { positiveInteger } from "../output.ts";

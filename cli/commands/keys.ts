@@ -18,7 +18,7 @@ import {
 import { listAllProjects } from "../../src/operations/projects.ts";
 import { getCurrentUser } from "../../src/operations/users.ts";
 import { withJson } from "../json-schema.ts";
-import { withCaller } from "../operations/caller.ts";
+import { withCaller } from "../operations/command.ts";
 import { type CallOptions, getServer, withServer } from "../operations/server.ts";
 import { collect, durationFromNow, positiveInteger, print, printJson, printTable, run } from "../output.ts";
 import { withSettings } from "../settings.ts";

@@ -2,15 +2,33 @@
 
 import { Command } from "commander";
 import type { Metadata } from "../../src/accounts/metadata.ts";
+import { openPayloadKey } from "../../src/flags/store/payload-key.ts";
+import { type SecretCipher, secretCipher } from "../../src/lib/sealed-text.ts";
+import type { AddressRules } from "../../src/operate/webhooks/address.ts";
 import type { WebhookRecord } from "../../src/operations/webhook-schemas.ts";
 import { listAllWebhooks, updateOneWebhook, webhookOperations } from "../../src/operations/webhooks.ts";
+import { paths } from "../../src/paths.ts";
 import { withJson } from "../json-schema.ts";
-import { withCaller } from "../operations/caller.ts";
-import { findByArgument, operationGroup } from "../operations/command.ts";
+import { findByArgument, operationGroup, withCaller } from "../operations/command.ts";
+import { LocalStores } from "../operations/local-stores.ts";
 import { type CallOptions, withServer } from "../operations/server.ts";
-import { WebhookStores } from "../operations/webhook-stores.ts";
 import { positiveInteger, print, printJson, run } from "../output.ts";
-import { withSettings } from "../settings.ts";
+import { getDataDir, getSetting, withSettings } from "../settings.ts";
+
+/** Dependencies of webhook operations. */
+class WebhookStores extends LocalStores {
+  private cipher: SecretCipher | undefined;
+
+  get secrets(): SecretCipher {
+    const { payloadKey } = paths(getDataDir(this.options as Record<string, unknown>));
+    this.cipher ??= secretCipher(openPayloadKey(payloadKey, this.metadata));
+    return this.cipher;
+  }
+
+  get webhookAddresses(): AddressRules {
+    return { allowed: getSetting("webhook-allowed-networks", this.options as Record<string, unknown>) };
+  }
+}
 
 const open = (metadata: Metadata, options: CallOptions) => new WebhookStores(metadata, options);
 

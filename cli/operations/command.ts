@@ -26,9 +26,8 @@ import {
 } from "../output.ts";
 import { withSettings } from "../settings.ts";
 import { creatorWords } from "../stores.ts";
-import { withCaller } from "./caller.ts";
 import type { OpenStores } from "./local-stores.ts";
-import { type CallOptions, withServer } from "./server.ts";
+import { type CallOptions, getServer, withServer } from "./server.ts";
 
 /** A group with a command for each of these operations that has one. @param open stores other than the default ones */
 export function operationGroup(
@@ -257,4 +256,20 @@ async function callAndPrint(
       : await result.of({ output: output as never, found: found as never, input: input as never }, caller);
   if (isJson) printJson(printed(record));
   else print(done!(record as never));
+}
+
+/** @throws {InvalidSettingError} @throws {NotInitializedError} @throws {AmbiguousSelectorError} */
+export async function withCaller(
+  of: Operation,
+  options: CallOptions,
+  work: (caller: Caller) => Promise<void>,
+  open?: OpenStores,
+): Promise<void> {
+  const server = getServer(options);
+  if (server !== undefined) {
+    const { remoteCaller } = await import("./remote.ts");
+    return await work(remoteCaller(server, options));
+  }
+  const { withLocalCaller } = await import("./local.ts");
+  await withLocalCaller(of, options, work, open);
 }

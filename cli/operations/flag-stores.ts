@@ -1,5 +1,6 @@
-/** Dependencies of flag operations, in a separate file: other commands start without this code. */
+/** Dependencies of flag and cohort operations, in a separate file: other commands start without this code. */
 
+import type { CohortCalculator } from "../../src/cohorts/cohort-calculation.ts";
 import { FlagSets, type GroupTypeSource, groupTypesFrom } from "../../src/flags/store/flag-sets.ts";
 import type { PayloadCipher } from "../../src/flags/store/flag-writes.ts";
 import { payloadCipher } from "../../src/flags/store/payload-cipher.ts";
@@ -26,4 +27,18 @@ export class FlagStores extends LocalStores {
     this.openedPayloads ??= payloadCipher(openPayloadKey(payloadKey, this.metadata));
     return this.openedPayloads;
   }
+}
+
+/** Only a server has the engine: the cohort stays marked, and the next start of the server counts its members. */
+const later = () => new Promise<never>(() => undefined);
+
+export class CohortStores extends FlagStores {
+  readonly cohortFiller: CohortCalculator = {
+    addPersonsWithFlag: later,
+    addExposedPersons: later,
+    addDistinctIds: later,
+    countMembers: later,
+    members: later,
+  };
+  readonly log = { error: () => undefined };
 }
