@@ -65,8 +65,9 @@ function credentials({ credentialsFile }: S3Options, environment: Environment): 
       "Write them below a line [default].",
     );
   }
-  const usual = pair(environment.AWS_ACCESS_KEY_ID, environment.AWS_SECRET_ACCESS_KEY);
-  if (usual !== undefined) return { ...usual, sessionToken: environment.AWS_SESSION_TOKEN || undefined };
+  const standard = pair(environment.AWS_ACCESS_KEY_ID, environment.AWS_SECRET_ACCESS_KEY);
+  if (standard !== undefined)
+    return { ...standard, sessionToken: environment.AWS_SESSION_TOKEN || undefined };
   const shared = environment.AWS_SHARED_CREDENTIALS_FILE || join(homedir(), ".aws", "credentials");
   const found = fromFile(shared, environment);
   if (found !== undefined) return found;

@@ -119,7 +119,7 @@ export function queryHandlers(services: QueryDeps): Handlers {
   const insight = async (
     request: Queries["trends"]["request"],
     compute: (store: EventSql, revision: string) => Promise<InsightResults>,
-    caching = (usual: { revision: string; refresh: Refresh }) => usual,
+    caching = (policy: { revision: string; refresh: Refresh }) => policy,
   ) => {
     const { refresh, projectId } = request;
     if (refresh === "force_cache") return insights.find(request);

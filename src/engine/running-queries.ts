@@ -228,17 +228,17 @@ export class RunningQueries {
   }
 
   private startWatch(): void {
-    const usual = this.settings.memoryLimitBytes + besidesBytes;
+    const limit = this.settings.memoryLimitBytes + besidesBytes;
     let resident = this.residentBytes();
     const { memoryLimitBytes, residentBytesMax = Number.POSITIVE_INFINITY } = this.settings;
-    if (resident + growthBytes > Math.min(usual, residentBytesMax)) {
+    if (resident + growthBytes > Math.min(limit, residentBytesMax)) {
       // Most of it is garbage of earlier work.
       Bun.gc(true);
       resident = this.residentBytes();
     }
     this.residentBefore = resident;
     // Memory used before, such as by loading, is not attributed to statements (contract, third round C7).
-    const allowed = Math.max(usual, resident + Math.max(growthBytes, memoryLimitBytes));
+    const allowed = Math.max(limit, resident + Math.max(growthBytes, memoryLimitBytes));
     this.softBytes = Math.min(allowed, residentBytesMax);
     this.heapBefore = this.heapBytes();
     this.hasLoaded = this.loading > 0;

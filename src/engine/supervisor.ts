@@ -275,9 +275,9 @@ export class EngineSupervisor implements EngineAsked {
       const { memory, memoryLimitBytes } = this.start;
       const { pid } = this.child;
       const bytes = memory === null ? residentBytes(pid) : privateBytes(pid);
-      const usual = memoryLimitBytes + besidesBytesMax;
+      const limit = memoryLimitBytes + besidesBytesMax;
       const grown = this.idleBytes + 2 * memoryLimitBytes + grownBytesMax;
-      if (bytes > (memory === null ? Math.max(usual, grown) : memory.ownBytesMax * ownSlack))
+      if (bytes > (memory === null ? Math.max(limit, grown) : memory.ownBytesMax * ownSlack))
         this.replace("a query exceeded the memory limit", { bytes });
     }
   }

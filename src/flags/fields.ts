@@ -74,7 +74,7 @@ interface Field {
   /** Concurrent edits of it can conflict. */
   isChecked?: true;
   /** Documents and exports contain it; documents omit this default value. */
-  usual?: Json;
+  default?: Json;
   /** Example in the documentation, if `usual` is not suitable. */
   example?: unknown;
 }
@@ -97,7 +97,7 @@ const table = {
     name: "name",
     input: optional(longString({ description: "The description of the flag." })),
     answer: string({ blank: true, description: "The description; legacy name." }),
-    usual: "",
+    default: "",
     example: "Lets people pay with one click",
   },
   filters: {
@@ -133,7 +133,7 @@ const table = {
     name: "active",
     input: optional(bool({ default: true })),
     answer: bool(),
-    usual: true,
+    default: true,
   },
   deleted: {
     ...stored,
@@ -147,21 +147,21 @@ const table = {
     name: "ensureExperienceContinuity",
     input: optional(nullable(bool(), switchedOff)),
     answer: nullable(bool()),
-    usual: false,
+    default: false,
   },
   is_remote_configuration: {
     ...stored,
     name: "isRemoteConfiguration",
     input: optional(nullable(bool(), switchedOff)),
     answer: nullable(bool()),
-    usual: false,
+    default: false,
   },
   has_encrypted_payloads: {
     ...stored,
     name: "hasEncryptedPayloads",
     input: optional(nullable(bool(), switchedOff)),
     answer: nullable(bool()),
-    usual: false,
+    default: false,
   },
   has_enriched_analytics: {
     ...stored,
@@ -175,14 +175,14 @@ const table = {
     name: "evaluationRuntime",
     input: optional(nullable(enumeration(evaluationRuntimes), { default: "all" })),
     answer: nullable(enumeration(evaluationRuntimes)),
-    usual: "all",
+    default: "all",
   },
   bucketing_identifier: {
     ...stored,
     name: "bucketingIdentifier",
     input: optional(nullable(enumeration(bucketingIdentifiers), { default: "distinct_id" })),
     answer: nullable(enumeration(bucketingIdentifiers)),
-    usual: "distinct_id",
+    default: "distinct_id",
   },
   tags: {
     ...stored,
@@ -191,7 +191,7 @@ const table = {
     // Null leaves tags unchanged (contract: management-api 3.2).
     read: unlessNull,
     answer: list(string()),
-    usual: [],
+    default: [],
     example: ["payments"],
   },
   evaluation_tags: {
@@ -202,7 +202,7 @@ const table = {
     ),
     read: unlessNull,
     answer: list(string()),
-    usual: [],
+    default: [],
   },
   evaluation_contexts: {
     name: "evaluationContexts",
@@ -215,7 +215,7 @@ const table = {
     ),
     read: unlessNull,
     answer: list(string(), { description: "The same list as `evaluation_tags`." }),
-    usual: [],
+    default: [],
   },
   experiment_set: {
     ...stored,
@@ -223,7 +223,7 @@ const table = {
     input: optional(nullable(list(int()), { description: "Ids, stored as sent; null clears them." })),
     read: (sent) => sent ?? [],
     answer: list(int()),
-    usual: [],
+    default: [],
   },
   surveys: {
     ...stored,
@@ -231,7 +231,7 @@ const table = {
     input: optional(anyJson({ description: "Any object, stored as sent." })),
     read: freeForm,
     answer: record(),
-    usual: {},
+    default: {},
   },
   features: {
     ...stored,
@@ -239,7 +239,7 @@ const table = {
     input: optional(anyJson({ description: "Any object, stored as sent." })),
     read: freeForm,
     answer: record(),
-    usual: {},
+    default: {},
   },
   rollback_conditions: {
     ...stored,
@@ -248,7 +248,7 @@ const table = {
       anyJson({ description: "Stored as sent; the forms of the contract switch the flag off." }),
     ),
     answer: anyJson(),
-    usual: null,
+    default: null,
   },
   performed_rollback: {
     ...stored,
@@ -262,7 +262,7 @@ const table = {
     isTracked: true,
     input: optional(enumeration(creationContexts, { default: "feature_flags" })),
     answer: enumeration(creationContexts),
-    usual: "feature_flags",
+    default: "feature_flags",
   },
   analytics_dashboards: {
     name: "analyticsDashboards",
@@ -343,7 +343,7 @@ export type FlagAnswer = Static<TObject<typeof flagAnswer>>;
 
 /** The default values of the fields in documents. */
 export const flagDefaults: Readonly<JsonObject> = Object.fromEntries(
-  known("usual").map(([wire, { usual }]) => [wire, usual!]),
+  known("default").map(([wire, { default: defaultValue }]) => [wire, defaultValue!]),
 );
 
 export const exampleFlag = { ...flagDefaults, ...getAttribute("example") };
@@ -359,7 +359,7 @@ export const trackedFields = known("isTracked").map(([wire]) => wire);
 /** The fields in table exports, and their contents. */
 export const exportedFields = [
   ...["key", "name", "filters"].map((wire) => [wire, table[wire as "key"] as Field] as const),
-  ...known("usual").filter(([wire]) => wire !== "name"),
+  ...known("default").filter(([wire]) => wire !== "name"),
 ].map(([wire, { answer }]) => ({ name: wire, kind: getKind(answer!), answer: answer! }));
 
 /** The stored fields, with the names of the API. */

@@ -26,19 +26,19 @@ export interface BodyLimits {
  * Bodies up to this size have a separate quarter of the budget: large ones must not block them. Large ones have half of
  * it; the rest covers the memory for parsing one of them.
  */
-const usualBytesMax = 1024 * 1024;
+const smallBytesMax = 1024 * 1024;
 
 /** Registers the release of a reservation, which is called when the request ends. */
 export type MemoryReservation = (release: () => void) => void;
 
 export class BodyReader {
   private readonly slowBodies: BodyTimeoutMonitor;
-  private readonly usual: BodyBudget;
+  private readonly small: BodyBudget;
   private readonly large: BodyBudget;
 
   constructor(readonly limits: BodyLimits) {
     this.slowBodies = new BodyTimeoutMonitor(limits.patienceMs ?? patienceDefaultMs);
-    this.usual = new BodyBudget(limits.inFlightBytesMax / 4);
+    this.small = new BodyBudget(limits.inFlightBytesMax / 4);
     this.large = new BodyBudget(limits.inFlightBytesMax / 2);
   }
 
@@ -57,7 +57,7 @@ export class BodyReader {
     // `request.body` is not accessed here: that alone makes Bun create a stream, which costs more than the rest.
     if (declared !== undefined && declared <= wholeBytesMax)
       return this.slowBodies.whole(request.bytes(), declared);
-    const room = new Room(this.usual, this.large, bytesMax);
+    const room = new Room(this.small, this.large, bytesMax);
     hold(() => room.leave());
     if (declared !== undefined) await room.take(declared);
     if (request.body === null) return new Uint8Array();
@@ -107,7 +107,7 @@ class Room {
   private taken: (() => void) | undefined;
 
   constructor(
-    private readonly usual: BodyBudget,
+    private readonly small: BodyBudget,
     private readonly large: BodyBudget,
     private readonly bytesMax: number,
   ) {}
@@ -119,12 +119,12 @@ class Room {
 
   /** Waits for capacity for at least this many bytes. @throws {HttpError} 503 after the maximum wait. */
   grow(bytes: number): Promise<void> {
-    return this.take(Math.min(bytes <= usualBytesMax ? usualBytesMax : this.bytesMax, this.bytesMax));
+    return this.take(Math.min(bytes <= smallBytesMax ? smallBytesMax : this.bytesMax, this.bytesMax));
   }
 
   /** Waits for capacity for exactly this many bytes. @throws {HttpError} 503 after the maximum wait. */
   async take(bytes: number): Promise<void> {
-    const leave = await (bytes > usualBytesMax ? this.large : this.usual).take(bytes);
+    const leave = await (bytes > smallBytesMax ? this.large : this.small).take(bytes);
     this.leave();
     this.taken = leave;
     this.bytes = bytes;

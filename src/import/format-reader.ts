@@ -15,7 +15,7 @@ import {
 } from "./map/formats.ts";
 import { toObject } from "./map/lenient-json.ts";
 import { snowplowRow } from "./map/snowplow.ts";
-import { type TimeZone, toTime, usualTimes } from "./map/time.ts";
+import { plausibleTimes, type TimeZone, toTime } from "./map/time.ts";
 import type { Content } from "./read/archive-contents.ts";
 import { TotalsError, UnrecognizedFormatError } from "./read/input.ts";
 import { recordSource } from "./read/read-records.ts";
@@ -73,7 +73,7 @@ export class FormatReader {
       if (zone !== undefined) this.zone = { toInstant: zone, hasLocalNumbers: this.format === "mixpanel" };
       onFormat([getTitle(this.format), shape, ...content.packing, content.archive ?? []].flat().join(", "));
       const members = fields.length === 0 && zone === undefined ? getMembers(this.format) : undefined;
-      this.copier = members && this.job.copiers.of(this.format, members, usualTimes(this.nowMicros));
+      this.copier = members && this.job.copiers.of(this.format, members, plausibleTimes(this.nowMicros));
       if (this.copier !== undefined) copyWith(this.copier);
       yield samples;
       yield* records;

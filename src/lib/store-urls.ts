@@ -35,10 +35,10 @@ export function parseClickHouseUrl(text: string): ClickHouseAddress | undefined 
   const secure = searchParams.get("secure") ?? "0";
   if ((cluster !== null && !clusterPattern.test(cluster)) || quorum === undefined) return undefined;
   if (secure !== "0" && secure !== "1") return undefined;
-  const [scheme, usualPort] = secure === "1" ? ["https", "8443"] : ["http", "8123"];
+  const [scheme, defaultPort] = secure === "1" ? ["https", "8443"] : ["http", "8123"];
   try {
     return {
-      url: `${scheme}://${hostname}:${port || usualPort}`,
+      url: `${scheme}://${hostname}:${port || defaultPort}`,
       user: decodeURIComponent(username) || "default",
       password: decodeURIComponent(password),
       database,
@@ -86,7 +86,7 @@ export interface PostgresAddress {
 }
 
 const hostsMax = 8;
-const usualPort = 5432;
+const postgresPort = 5432;
 const pattern = /^postgres(?:ql)?:\/\/(?:([^@/?#]*)@)?([^@/?#]+)\/([^/?#]+)(?:\?([^#]*))?$/;
 const hostPattern = /^(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(?::(\d{1,5}))?$/;
 
@@ -99,7 +99,7 @@ export function parsePostgresUrl(text: string): PostgresAddress | undefined {
   const [, login = "", positions = "", name = "", query = ""] = pattern.exec(text) ?? [];
   const hosts = positions.split(",").map((address) => {
     const [, host = "", port] = hostPattern.exec(address) ?? [];
-    return { host: host.replace(/^\[|\]$/g, ""), port: port === undefined ? usualPort : Number(port) };
+    return { host: host.replace(/^\[|\]$/g, ""), port: port === undefined ? postgresPort : Number(port) };
   });
   if (hosts.length > hostsMax) return undefined;
   if (hosts.some(({ host, port }) => host === "" || port < 1 || port > 65_535)) return undefined;

@@ -54,7 +54,7 @@ const zoneHours = new Map(
  * @returns epoch microseconds, with a fraction truncated to six digits; undefined when it is not a time.
  */
 export function parseInstant(text: string): number | undefined {
-  return parseIso(text) ?? parseUnusual(text);
+  return parseIso(text) ?? parseSlow(text);
 }
 
 /**
@@ -170,7 +170,7 @@ const clockDate =
 const annotated = /^(.*(?:z|[+-]\d{2}(?::?\d{2})?))(?:\[[^[\]]+\])+$/i;
 const unix = /^[+-]?\d+(?:\.\d+)?$/;
 
-function parseUnusual(text: string): number | undefined {
+function parseSlow(text: string): number | undefined {
   const trimmed = text.trim();
   // Bounds the work of the patterns.
   if (trimmed.length === 0 || trimmed.length > 100) return undefined;

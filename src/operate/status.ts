@@ -64,7 +64,7 @@ export function storedStatus(
             project_id: spike.projectId,
             started_at: isoFromMicros(spike.startedMicros),
             peak_per_minute: spike.peakPerMinute,
-            usual_per_minute: spike.usualPerMinute,
+            usual_per_minute: spike.baselinePerMinute,
           })),
   };
 }

@@ -56,8 +56,8 @@ export function openPeople(
 }
 
 function prepared(db: PeopleDb, options: { readonly?: boolean; cacheBytes?: number }): PeopleDb {
-  const usual = options.readonly ? peopleCacheBytesMax.reader : peopleCacheBytesMax.writer;
-  db.$client.run(`PRAGMA cache_size = -${Math.floor((options.cacheBytes ?? usual) / 1024)}`);
+  const defaultBytes = options.readonly ? peopleCacheBytesMax.reader : peopleCacheBytesMax.writer;
+  db.$client.run(`PRAGMA cache_size = -${Math.floor((options.cacheBytes ?? defaultBytes) / 1024)}`);
   if (options.readonly) return db;
   db.$client.run(`PRAGMA wal_autocheckpoint = ${checkpointPages}`);
   migrate(db.$client, "person store", peopleMigrations);

@@ -120,7 +120,7 @@ export const spike = sqliteTable("spike", {
   endedMicros: integer("ended_at"),
   lastAboveMicros: integer("last_above_at").notNull(),
   peakPerMinute: integer("peak_per_minute").notNull(),
-  usualPerMinute: real("usual_per_minute").notNull(),
+  baselinePerMinute: real("usual_per_minute").notNull(),
   events: text("events", { mode: "json" }).$type<[name: string, count: number][]>().notNull(),
   distinctIds: text("distinct_ids", { mode: "json" })
     .$type<[distinctId: string, count: number][]>()

@@ -20,7 +20,7 @@ interface Circumstances {
   query: CaptureBody["query"];
 }
 
-const usual: Circumstances = {
+const defaults: Circumstances = {
   anonymizeIps: false,
   clientIp: "192.0.2.7",
   rule: "drop",
@@ -56,7 +56,7 @@ async function becomes(
 }
 
 /** Takes both roads. @returns how many lines the program wrote itself. */
-async function bothRoads(body: Uint8Array, circumstances = usual) {
+async function bothRoads(body: Uint8Array, circumstances = defaults) {
   const parsed = await becomes(body, circumstances, (...of) => new ParsedRequest(...of));
   const { kinds, ...read } = await becomes(body, circumstances, readRequest);
   const { kinds: _, ...expected } = parsed;
@@ -87,7 +87,7 @@ describe("usual events are copied", () => {
   })) {
     test(name, async () => {
       for (const anonymizeIps of [false, true]) {
-        const { copied } = await bothRoads(getBatch(text, text), { ...usual, anonymizeIps });
+        const { copied } = await bothRoads(getBatch(text, text), { ...defaults, anonymizeIps });
         expect(copied).toBe(2);
       }
     });
@@ -138,7 +138,7 @@ describe("usual events are copied", () => {
         time.replace("Z", endings[day % endings.length]!).replace("T", day % 2 === 0 ? "T" : " "),
       );
     }
-    const late = { ...usual, receivedMicros: Date.UTC(2250, 0) * 1_000 };
+    const late = { ...defaults, receivedMicros: Date.UTC(2250, 0) * 1_000 };
     for (let start = 0; start < times.length; start += 500) {
       const events = times
         .slice(start, start + 500)

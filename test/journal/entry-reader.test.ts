@@ -39,7 +39,7 @@ const written = (
     }),
   );
 
-const usualParts = {
+const defaultParts = {
   uuid: "0190f0e2-7a11-7b5e-8d4a-5f0c1ab2c3d4",
   hasGeneratedUuid: false,
   name: "seen",
@@ -72,7 +72,7 @@ test("any event is read as it was written", () => {
 test("a line with other spacing or another order is read the same, and one behind the number only", () => {
   const own = { uuid: "0190f0e2-7a11-7b5e-8d4a-5f0c1ab2c3d4", event: "seen", distinct_id: "a" };
   const rest = { time: 1, received: 2, historical: true, mode: "full", made_uuid: false };
-  const usual = JSON.stringify({
+  const defaults = JSON.stringify({
     seq: 5,
     project_id: 1,
     ...own,
@@ -81,15 +81,15 @@ test("a line with other spacing or another order is read the same, and one behin
     properties: {},
   });
   const other = JSON.stringify({ seq: 5, ...rest, project_id: 1, ...own, properties: {} });
-  const spaced = usual.replace('"event":"seen"', '"event": "seen"');
-  const [first, ...others] = [usual, other, spaced].map(
+  const spaced = defaults.replace('"event":"seen"', '"event": "seen"');
+  const [first, ...others] = [defaults, other, spaced].map(
     (line) => decodeEntries(Buffer.from(`${line}\n`), 4).entries[0],
   );
   expect(first).toMatchObject({ seq: 5, projectId: 1, event: "seen", historical: true });
   for (const entry of others) expect(entry).toEqual(first!);
-  expect(decodeEntries(Buffer.from(`${usual}\n`), 5).entries).toEqual([]);
+  expect(decodeEntries(Buffer.from(`${defaults}\n`), 5).entries).toEqual([]);
   // Without a break behind the last one.
-  expect(decodeEntries(Buffer.from(`${usual}\n${other}`), 0).entries).toEqual([first!, first!]);
+  expect(decodeEntries(Buffer.from(`${defaults}\n${other}`), 0).entries).toEqual([first!, first!]);
 });
 
 test("of a segment the entries are read, notes among them, and what else it has is passed over", () => {
@@ -97,7 +97,7 @@ test("of a segment the entries are read, notes among them, and what else it has 
   const notes = (["warning", "drop", "person_deleted"] as const).map((kind, index) =>
     getLine(index + 2, writer.note(kind, { type: "some", details: { of: kind } })),
   );
-  const lines = [segmentHeader("historical", 1), written(1, usualParts), ...notes, blockLine(4, 400, 5n)];
+  const lines = [segmentHeader("historical", 1), written(1, defaultParts), ...notes, blockLine(4, 400, 5n)];
   const { entries, refused } = decodeEntries(Buffer.from(lines.join("")), 0);
   expect(refused).toEqual([]);
   expect(entries).toMatchObject([
@@ -117,7 +117,7 @@ test("of a segment the entries are read, notes among them, and what else it has 
 
 test("escapes that cannot be stored become what can, of whichever line of many, in names and properties", () => {
   const line = (seq: number, distinctId: string, properties: string) =>
-    written(seq, { ...usualParts, distinctId: "?", properties: {} })
+    written(seq, { ...defaultParts, distinctId: "?", properties: {} })
       .replace('"?"', `"${distinctId}"`)
       .replace("{}}", `${properties}}`);
   const lines = [

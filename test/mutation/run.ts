@@ -120,7 +120,7 @@ for (const name of ["node_modules", "dist", "docs", "examples", "deploy"])
   if (existsSync(join(root, name))) symlinkSync(join(root, name), join(copy, name));
 
 const tried = knownResults();
-const usual = new Map<string, number>();
+const baseline = new Map<string, number>();
 const isKnown = ({ file, line, from, to }: Mutant & { file: string }) =>
   tried.some((one) => one.file === file && one.line === line && one.from === from && one.to === to);
 for (const candidate of chosen) {
@@ -128,7 +128,7 @@ for (const candidate of chosen) {
   const { file, line, from, to, text, tests } = candidate;
   const original = readFileSync(join(root, file), "utf8");
   // Before the fault is there: on a slow machine every one would pass for noticed.
-  const msMax = slowerMax * (await usualMs(tests));
+  const msMax = slowerMax * (await baselineMs(tests));
   writeFileSync(join(copy, file), text);
   const isNoticed = !(await passes(tests, msMax));
   writeFileSync(join(copy, file), original);
@@ -141,14 +141,14 @@ const noticed = tried.filter(({ isNoticed }) => isNoticed).length;
 console.log(`${noticed} of ${tried.length} mutants were noticed (of ${candidates.length} that there are).`);
 
 /** Milliseconds that tests take without a fault. */
-async function usualMs(tests: string[]): Promise<number> {
+async function baselineMs(tests: string[]): Promise<number> {
   const key = tests.join(" ");
-  const known = usual.get(key);
+  const known = baseline.get(key);
   if (known !== undefined) return known;
   const began = performance.now();
   if (!(await passes(tests))) throw new Error(`${key} fail without a fault`);
   const ms = performance.now() - began;
-  usual.set(key, ms);
+  baseline.set(key, ms);
   return ms;
 }
 

@@ -171,10 +171,10 @@ export class Model {
         into.written[name] = isTheirs ? theirs : ours;
         continue;
       }
-      const isOursUsual = ours[0] !== undefined || (theirs[0] === undefined && ours[1] >= theirs[1]);
-      const [usual, another] = isOursUsual ? [ours, theirs] : [theirs, ours];
-      const isLater = another[1] > timeMicros && another[1] > usual[1];
-      into.written[name] = historical && isLater ? another : usual;
+      const isOursPreferred = ours[0] !== undefined || (theirs[0] === undefined && ours[1] >= theirs[1]);
+      const [defaults, another] = isOursPreferred ? [ours, theirs] : [theirs, ours];
+      const isLater = another[1] > timeMicros && another[1] > defaults[1];
+      into.written[name] = historical && isLater ? another : defaults;
     }
     this.persons = this.persons.filter((person) => person !== from);
   }

@@ -58,7 +58,7 @@ describe("a spike", () => {
     traffic.run(2_400, 2, (index) => ({ event: index % 3 === 0 ? "login" : "retry", distinctId: "bot" }));
     const endedBefore = traffic.nowMicros;
     expect(traffic.signals).toEqual(["1 began"]);
-    expect(traffic.spikes[0]).toMatchObject({ endedMicros: null, usualPerMinute: 150 });
+    expect(traffic.spikes[0]).toMatchObject({ endedMicros: null, baselinePerMinute: 150 });
     traffic.run(150, 3);
     expect(traffic.signals).toEqual(["1 began", "1 ended"]);
     const [spike] = traffic.spikes;
@@ -84,7 +84,7 @@ describe("a spike", () => {
     const burst = (count: number) =>
       Array.from({ length: count }, () => event({ mode: "propertyless", receivedMicros: traffic.nowMicros }));
     expect(people.apply(...burst(980))).toEqual([]);
-    expect(people.apply(...burst(21))).toMatchObject([{ kind: "began", usualPerMinute: 10 }]);
+    expect(people.apply(...burst(21))).toMatchObject([{ kind: "began", baselinePerMinute: 10 }]);
   });
 
   test("needs the minimum, even when nothing is usual", () => {
@@ -128,7 +128,7 @@ describe("a spike", () => {
     traffic.run(50_000, 1, () => ({ historical: true }));
     expect(traffic.spikes).toEqual([]);
     traffic.run(1_300, 1);
-    expect(traffic.spikes[0]!.usualPerMinute).toBeLessThanOrEqual(10);
+    expect(traffic.spikes[0]!.baselinePerMinute).toBeLessThanOrEqual(10);
   });
 
   test("belongs to its project", () => {
@@ -150,7 +150,7 @@ describe("a spike", () => {
     }
     traffic.run(6, 4);
     expect(traffic.spikes).toHaveLength(3);
-    expect(traffic.spikes.map(({ usualPerMinute }) => usualPerMinute)).toEqual([6, 6, 6]);
+    expect(traffic.spikes.map(({ baselinePerMinute }) => baselinePerMinute)).toEqual([6, 6, 6]);
     expect(traffic.spikes.every(({ endedMicros }) => endedMicros !== null)).toBe(true);
   });
 
@@ -161,7 +161,7 @@ describe("a spike", () => {
     traffic.run(200, 6);
     expect(traffic.signals).toEqual(["1 began", "1 ended"]);
     traffic.run(4_000, 1);
-    expect(traffic.spikes[0]).toMatchObject({ usualPerMinute: 200, endedMicros: null });
+    expect(traffic.spikes[0]).toMatchObject({ baselinePerMinute: 200, endedMicros: null });
   });
 
   test("ends by later events too, when a backlog is caught up with and no tick comes", () => {

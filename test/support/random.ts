@@ -12,14 +12,14 @@ import fc from "fast-check";
 const asked = process.env.FLAGKEEP_TEST_SEED ?? "20261121";
 const seed = asked === "random" ? undefined : Number(asked);
 const times = Number(process.env.FLAGKEEP_TEST_RUNS ?? 1);
-const usualRuns = 100;
+const defaultRuns = 100;
 
 const check: typeof fc.assert = fc.assert;
 const assert = ((property: never, parameters: { numRuns?: number; seed?: number } = {}) =>
   check(property, {
     ...(seed === undefined ? {} : { seed }),
     ...parameters,
-    numRuns: (parameters.numRuns ?? usualRuns) * times,
+    numRuns: (parameters.numRuns ?? defaultRuns) * times,
   })) as typeof fc.assert;
 
 mock.module("fast-check", () => ({ ...fc, assert, default: { ...fc, assert } }));

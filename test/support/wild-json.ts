@@ -178,9 +178,9 @@ export class WildJson {
     return `{${written.length === 0 ? this.space() : written.join(",")}${this.isStrange(0.005) ? "," : ""}}`;
   }
 
-  protected oneOf(usual: readonly string[], strange: readonly string[]): string {
+  protected oneOf(common: readonly string[], strange: readonly string[]): string {
     if (this.isStrange(0.1)) return this.value(2);
-    return this.pick(this.isStrange() ? [...usual, ...strange] : usual);
+    return this.pick(this.isStrange() ? [...common, ...strange] : common);
   }
 
   protected shuffled<One>(items: readonly One[]): One[] {

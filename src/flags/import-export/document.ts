@@ -94,13 +94,13 @@ function flagItem(key: string, fields: JsonObject, names: Names): FlagItem {
   const { filters, ...others } = item;
   const contexts = getContexts(fields);
   const values = { ...fields, ...contexts };
-  const unusual = Object.entries(getDefault(contexts)).flatMap(([name, usual]): [string, Json][] => {
-    const value = values[name] ?? usual;
-    return name === "active" || !Bun.deepEquals(value, usual) ? [[name, value as Json]] : [];
+  const changed = Object.entries(getDefault(contexts)).flatMap(([name, defaultValue]): [string, Json][] => {
+    const value = values[name] ?? defaultValue;
+    return name === "active" || !Bun.deepEquals(value, defaultValue) ? [[name, value as Json]] : [];
   });
   return {
     ...others,
-    ...Object.fromEntries(unusual),
+    ...Object.fromEntries(changed),
     key,
     filters: withNames(withoutNothing((fields.filters ?? filters) as JsonObject), names) as JsonObject,
   };

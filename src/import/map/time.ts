@@ -20,11 +20,11 @@ const dateMicrosMax = 8.64e18;
 const aheadMicrosMax = microsPerDay;
 
 /** Ingestion warns about events that are further ahead. */
-const usuallyAheadMicrosMax = 3_600_000_000;
+const clockSkewMicrosMax = 3_600_000_000;
 
 /** The range of times that need no further check, epoch microseconds. */
-export function usualTimes(nowMicros: number): readonly [earliest: number, latest: number] {
-  return [earliestMicros, nowMicros + usuallyAheadMicrosMax];
+export function plausibleTimes(nowMicros: number): readonly [earliest: number, latest: number] {
+  return [earliestMicros, nowMicros + clockSkewMicrosMax];
 }
 
 const digitsForm = /^([+-]?)(\d{1,25})(?:\.(\d+))?$/;

@@ -7,7 +7,7 @@ import { parseEvent } from "../payload.ts";
 import { type LineFacts, type ScannedBody, Scanner } from "./scanner.ts";
 
 /** Maximum atypical events of one request; with more, the whole request takes the slow path, which yields. */
-const unusualMax = 200;
+const slowLinesMax = 200;
 /** Instants and differences that are exact integers. */
 const microsMax = 9e15;
 
@@ -45,7 +45,7 @@ export function scannedLines(
     makeUuid,
   };
   const list = new EntryList(writer, notes);
-  let unusual = 0;
+  let slowLines = 0;
   scanner!.begin(body, lines);
   for (let next = 0; next < body.events; ) {
     const written = scanner!.write(body, next, lines);
@@ -53,7 +53,7 @@ export function scannedLines(
     if (written.next === body.events) break;
     // Without progress the event is atypical; the output buffer is not full.
     if (written.next === next) {
-      if (++unusual > unusualMax) return undefined;
+      if (++slowLines > slowLinesMax) return undefined;
       const item = parseEvent(scanner!.eventText(body, next));
       list.add(normalize(item, facts));
       next++;

@@ -35,7 +35,7 @@ const pieceTextsAt = 20 * 1024;
 const itemBytes = 256;
 
 /** Many events smaller than this take the slow path: they have no name, or no distinct ID. */
-const usualItemBytes = 24;
+const typicalItemBytes = 24;
 const fewItems = 8;
 /** Output buffer: lines are copied out of the program's memory in chunks of at most this size. */
 const capacityBytes = 1024 * 1024;
@@ -114,7 +114,7 @@ export class Scanner {
   read(sent: Uint8Array): ScannedBody | undefined {
     if (!isUtf8(sent)) return undefined;
     const { length } = sent;
-    const itemsMax = Math.floor(length / usualItemBytes) + fewItems;
+    const itemsMax = Math.floor(length / typicalItemBytes) + fewItems;
     const tableBytes = aligned(itemsMax * (itemBytes + 4));
     const table = this.instance.put(sent, tableBytes + capacityBytes);
     const ends = table + itemsMax * itemBytes;

@@ -8,7 +8,7 @@ import { type Finding, failure, ok, warning } from "./finding.ts";
 const clockToleranceMs = 5_000;
 const timeoutMs = 10_000;
 /** Waiting entries up to here need no warning. */
-const usualEntries = 1_000_000;
+const typicalEntries = 1_000_000;
 
 interface Server {
   version: string;
@@ -77,7 +77,7 @@ function getFindings(server: Server, address: PostgresAddress): Finding[] {
     findings.push(
       warning("fronts", message, "Run doctor again in ten seconds; then see the logs of the nodes."),
     );
-  } else if (entries > usualEntries) {
+  } else if (entries > typicalEntries) {
     const message = `${entries} journal entries are not loaded yet.`;
     findings.push(warning("fronts", message, "Check whether ClickHouse keeps up."));
   } else findings.push(ok("fronts", `${fronts} nodes run; ${entries} journal entries are not loaded yet.`));

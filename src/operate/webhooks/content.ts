@@ -177,9 +177,9 @@ function changeRequestPart(
 }
 
 function spikeText({ kind, spike }: JsonObject, { name: project }: ContentContext["project"]): string {
-  const { peak_per_minute: peak, usual_per_minute: usual } = isJsonObject(spike) ? spike : {};
+  const { peak_per_minute: peak, usual_per_minute: baseline } = isJsonObject(spike) ? spike : {};
   const verb = kind === "began" ? "started" : "ended";
-  return `A spike of events ${verb} in ${project}: up to ${peak} per minute, usually ${usual}.`;
+  return `A spike of events ${verb} in ${project}: up to ${peak} per minute, usually ${baseline}.`;
 }
 
 const counted = (count: Json | undefined, noun: string) => `${count} ${noun}${count === 1 ? "" : "s"}`;

@@ -28,7 +28,7 @@ export function spikeJson(spike: SpikeSignal): JsonObject {
     started_at: isoFromMicros(spike.startedMicros),
     ended_at: spike.endedMicros === null ? null : isoFromMicros(spike.endedMicros),
     peak_per_minute: spike.peakPerMinute,
-    usual_per_minute: spike.usualPerMinute,
+    usual_per_minute: spike.baselinePerMinute,
     events: spike.events,
     distinct_ids: spike.distinctIds.map(({ distinctId, count }) => ({ distinct_id: distinctId, count })),
   };

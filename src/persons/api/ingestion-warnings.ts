@@ -125,7 +125,7 @@ export function ingestionWarningRoutes({ people }: { people: PeopleDb }): Route[
           started_at: microsToApiTime(spike.startedMicros),
           ended_at: spike.endedMicros === null ? null : microsToApiTime(spike.endedMicros),
           peak_per_minute: spike.peakPerMinute,
-          usual_per_minute: spike.usualPerMinute,
+          usual_per_minute: spike.baselinePerMinute,
           events: spike.events,
           distinct_ids: spike.distinctIds.map(({ distinctId, count }) => ({
             distinct_id: distinctId,

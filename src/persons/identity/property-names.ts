@@ -9,7 +9,7 @@ const sharedNamesMax = 100;
  * Names in all shared lists; long names count several times. Above this, sharing starts over; states keep their lists.
  */
 const keptNamesMax = 100_000;
-const usualNameLength = 64;
+const typicalNameLength = 64;
 
 export class PropertyNames {
   /** Whether names include integers, which JavaScript objects list first regardless of insertion order. */
@@ -83,7 +83,7 @@ export class PropertyNames {
 
   private share(name: string, list: PropertyNames): void {
     this.following.set(name, list);
-    PropertyNames.retainedBytes += list.count + Math.floor(name.length / usualNameLength);
+    PropertyNames.retainedBytes += list.count + Math.floor(name.length / typicalNameLength);
     if (PropertyNames.retainedBytes <= keptNamesMax) return;
     PropertyNames.empty = new PropertyNames([], true);
     PropertyNames.retainedBytes = 0;

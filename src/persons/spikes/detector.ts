@@ -29,7 +29,7 @@ export interface Spike {
   /** Null while it lasts. */
   endedMicros: number | null;
   peakPerMinute: number;
-  usualPerMinute: number;
+  baselinePerMinute: number;
   /** Most frequent first. */
   events: { event: string; count: number }[];
   distinctIds: { distinctId: string; count: number }[];
@@ -49,7 +49,7 @@ export interface WatchedSpike {
   endedMicros: number | null;
   lastAboveMicros: number;
   peakPerMinute: number;
-  usualPerMinute: number;
+  baselinePerMinute: number;
   contributors: Contributors;
   /** Whether it differs from the stored row. */
   isDirty: boolean;
@@ -102,8 +102,8 @@ interface Project {
   isRateDirty: boolean;
   spike: WatchedSpike | undefined;
   /** The threshold's usual rate for the current minute; undefined without enough history. */
-  usual: number | undefined;
-  usualMinute: number;
+  baseline: number | undefined;
+  baselineMinute: number;
   contributors: Contributors | undefined;
   previousContributors: Contributors | undefined;
 }
@@ -135,19 +135,19 @@ export class SpikeDetector {
     this.closeIfOver(project, receivedMicros);
     const isNewMinute = project.rate.add(receivedMicros, project.spike !== undefined);
     // After a restart within a minute, the usual rate is not known yet.
-    if (isNewMinute || project.usualMinute === neverMinute)
+    if (isNewMinute || project.baselineMinute === neverMinute)
       this.beginMinute(project, Math.floor(receivedMicros / microsPerMinute));
     const { spike, rate } = project;
     if (spike === undefined) {
       project.contributors ??= new Contributors();
       project.contributors.add(event, distinctId);
-      const limit = this.limit(project.usual);
+      const limit = this.limit(project.baseline);
       if (rate.perMinute > limit) this.begin(project, receivedMicros, limit);
       return;
     }
     spike.contributors.add(event, distinctId);
     spike.isDirty = true;
-    if (rate.perMinute <= this.limit(spike.usualPerMinute)) return;
+    if (rate.perMinute <= this.limit(spike.baselinePerMinute)) return;
     spike.lastAboveMicros = Math.max(spike.lastAboveMicros, receivedMicros);
     spike.peakPerMinute = Math.max(spike.peakPerMinute, rate.perMinute);
   }
@@ -159,7 +159,7 @@ export class SpikeDetector {
     for (const project of this.projects.values()) {
       project.rate.passTo(nowMicros);
       this.closeIfOver(project, nowMicros);
-      if (minute - project.usualMinute > 1) {
+      if (minute - project.baselineMinute > 1) {
         project.contributors = undefined;
         project.previousContributors = undefined;
         project.rate.forgetBefore(minute - this.settings.historyMinutes);
@@ -202,10 +202,10 @@ export class SpikeDetector {
   private beginMinute(project: Project, minute: number): void {
     this.observe(minute);
     project.rate.forgetBefore(minute - this.settings.historyMinutes);
-    project.previousContributors = minute - project.usualMinute === 1 ? project.contributors : undefined;
+    project.previousContributors = minute - project.baselineMinute === 1 ? project.contributors : undefined;
     project.contributors = undefined;
-    project.usual = project.rate.usual(this.historyBefore(minute), this.settings.historyMinutesMin);
-    project.usualMinute = minute;
+    project.baseline = project.rate.baseline(this.historyBefore(minute), this.settings.historyMinutesMin);
+    project.baselineMinute = minute;
     project.isRateDirty = true;
   }
 
@@ -222,9 +222,9 @@ export class SpikeDetector {
     return [...this.observedMinutes].filter((observed) => observed >= oldest && observed < minute);
   }
 
-  private limit(usual: number | undefined): number {
+  private limit(baseline: number | undefined): number {
     const { factor, minimumPerMinute } = this.settings;
-    return usual === undefined ? Number.POSITIVE_INFINITY : Math.max(usual * factor, minimumPerMinute);
+    return baseline === undefined ? Number.POSITIVE_INFINITY : Math.max(baseline * factor, minimumPerMinute);
   }
 
   private begin(project: Project, receivedMicros: number, limit: number): void {
@@ -243,7 +243,7 @@ export class SpikeDetector {
       endedMicros: null,
       lastAboveMicros: receivedMicros,
       peakPerMinute: rate.perMinute,
-      usualPerMinute: project.usual ?? 0,
+      baselinePerMinute: project.baseline ?? 0,
       contributors,
       isDirty: true,
     };
@@ -252,13 +252,13 @@ export class SpikeDetector {
   private closeIfOver(project: Project, nowMicros: number): void {
     const { spike } = project;
     if (spike === undefined) return;
-    const isUsualNow = nowMicros - spike.startedMicros >= this.settings.historyMinutes * microsPerMinute;
+    const isBaselineNow = nowMicros - spike.startedMicros >= this.settings.historyMinutes * microsPerMinute;
     const isOver = nowMicros - spike.lastAboveMicros >= microsPerMinute;
-    if (!isOver && !isUsualNow) return;
-    if (isUsualNow && !isOver) {
+    if (!isOver && !isBaselineNow) return;
+    if (isBaselineNow && !isOver) {
       for (const minute of project.rate.minutes) minute.isInSpike = false;
-      project.usual = project.rate.usual(
-        this.historyBefore(project.usualMinute),
+      project.baseline = project.rate.baseline(
+        this.historyBefore(project.baselineMinute),
         this.settings.historyMinutesMin,
       );
     }
@@ -274,8 +274,8 @@ function newProject(rate: ProjectRate, isRateDirty: boolean): Project {
     rate,
     isRateDirty,
     spike: undefined,
-    usual: undefined,
-    usualMinute: neverMinute,
+    baseline: undefined,
+    baselineMinute: neverMinute,
     contributors: undefined,
     previousContributors: undefined,
   };

@@ -70,7 +70,7 @@ export class ProjectRate {
    * Median events per minute over the given minutes, excluding spikes.
    * @returns undefined if fewer than `minutesMin` remain
    */
-  usual(minutes: Iterable<number>, minutesMin: number): number | undefined {
+  baseline(minutes: Iterable<number>, minutesMin: number): number | undefined {
     const counts = new Map(this.minutes.map((count) => [count.minute, count]));
     const values: number[] = [];
     for (const minute of minutes) {

@@ -57,18 +57,25 @@ export function saveDetector(db: PeopleDb, detector: SpikeDetector): SpikeSignal
 }
 
 function saveSpike(db: PeopleDb, watched: WatchedSpike): SpikeSignal[] {
-  const { projectId, startedMicros, endedMicros, lastAboveMicros, peakPerMinute, usualPerMinute } = watched;
+  const { projectId, startedMicros, endedMicros, lastAboveMicros, peakPerMinute, baselinePerMinute } =
+    watched;
   const events = watched.contributors.events.top(contributorsShown);
   const distinctIds = watched.contributors.distinctIds.top(contributorsShown);
   const changing = { endedMicros, lastAboveMicros, peakPerMinute, events, distinctIds };
   const isNew = watched.id === undefined;
   if (watched.id === undefined) {
-    const values = { projectId, startedMicros, usualPerMinute, ...changing };
+    const values = { projectId, startedMicros, baselinePerMinute: baselinePerMinute, ...changing };
     watched.id = db.insert(spike).values(values).returning({ id: spike.id }).get().id;
   } else {
     db.update(spike).set(changing).where(eq(spike.id, watched.id)).run();
   }
-  const shown = shownSpike({ id: watched.id, projectId, startedMicros, usualPerMinute, ...changing });
+  const shown = shownSpike({
+    id: watched.id,
+    projectId,
+    startedMicros,
+    baselinePerMinute: baselinePerMinute,
+    ...changing,
+  });
   const signals: SpikeSignal[] = [];
   // While a backlog is loaded, a spike may start and end within one batch.
   if (isNew) signals.push({ kind: "began", ...shown, endedMicros: null });
@@ -112,7 +119,7 @@ function shownSpike(row: Omit<typeof spike.$inferSelect, "lastAboveMicros">): Sp
     startedMicros: row.startedMicros,
     endedMicros: row.endedMicros,
     peakPerMinute: row.peakPerMinute,
-    usualPerMinute: row.usualPerMinute,
+    baselinePerMinute: row.baselinePerMinute,
     events: row.events.map(([event, count]) => ({ event, count })),
     distinctIds: row.distinctIds.map(([distinctId, count]) => ({ distinctId, count })),
   };

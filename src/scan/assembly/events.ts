@@ -198,7 +198,7 @@ function noteMember(item: usize, name: i32, start: usize, end: usize): void {
       // `survey sent` and its like.
       if (length > 7 && load<u32>(start, 1) == 0x76727573) break;
       const kind = names.numberOf(start + 1, length, hashOf(start + 1, length));
-      if (kind == names.unusualEvent) break;
+      if (kind == names.slowPathEvent) break;
       // Of the names of members, one is a name of events as well.
       const isProfileEvent = kind == names.profileEvent || kind == names.set || kind == names.aliasEvent;
       if (isProfileEvent) store<u32>(item, 1, Item.isProfileEvent);

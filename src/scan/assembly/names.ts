@@ -28,7 +28,7 @@ export const sessionId = 22;
 export const processPersonProfile = 23;
 export const ignoreSentAt = 24;
 /** Names of events that are not simply stored. */
-export const unusualEvent = 25;
+export const slowPathEvent = 25;
 /** The same, when the event leaves persons alone. */
 export const profileEvent = 26;
 export const alias = 27;
@@ -78,10 +78,10 @@ know("$elements_chain", elementsChain);
 know("$session_id", sessionId);
 know("$process_person_profile", processPersonProfile);
 know("$ignore_sent_at", ignoreSentAt);
-know("$snapshot", unusualEvent);
-know("$$client_ingestion_warning", unusualEvent);
-know("$groupidentify", unusualEvent);
-know("$group_identify", unusualEvent);
+know("$snapshot", slowPathEvent);
+know("$$client_ingestion_warning", slowPathEvent);
+know("$groupidentify", slowPathEvent);
+know("$group_identify", slowPathEvent);
 know("$identify", profileEvent);
 know("alias", alias);
 know("$screen_name", screenName);

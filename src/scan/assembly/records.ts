@@ -267,7 +267,7 @@ function noteMember(member: u32, start: usize, end: usize): bool {
   store<u32>(place, <u32>end, 4);
   switch (member) {
     case eventMember:
-      return isPlainString(start, end) && isVisible(start + 1, end - 1) && isUsualEvent(start + 1, end - 1);
+      return isPlainString(start, end) && isVisible(start + 1, end - 1) && isFastPathEvent(start + 1, end - 1);
     case idMember:
       return isPlainString(start, end) && isVisible(start + 1, end - 1);
     case timeMember:
@@ -282,9 +282,9 @@ function noteMember(member: u32, start: usize, end: usize): bool {
   }
 }
 
-function isUsualEvent(start: usize, end: usize): bool {
+function isFastPathEvent(start: usize, end: usize): bool {
   const length = <u32>(end - start);
-  return names.numberOf(start, length, hashOf(start, length)) != names.unusualEvent;
+  return names.numberOf(start, length, hashOf(start, length)) != names.slowPathEvent;
 }
 
 function write(earliest: i64, latest: i64, isTimeFree: bool): bool {

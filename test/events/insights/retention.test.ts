@@ -52,8 +52,8 @@ describe("retention", () => {
   });
 
   test("says nothing new with what clients send along", async () => {
-    const usual = { minimumOccurrences: 1, cumulative: false, timeWindowMode: "strict_calendar_dates" };
-    expect(await compute(retention({ ...usual, aggregationType: "count" }))).toHaveLength(7);
+    const defaults = { minimumOccurrences: 1, cumulative: false, timeWindowMode: "strict_calendar_dates" };
+    expect(await compute(retention({ ...defaults, aggregationType: "count" }))).toHaveLength(7);
   });
 
   test("of the first time ever leaves out who came before", async () => {

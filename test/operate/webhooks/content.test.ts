@@ -168,7 +168,7 @@ test("spikes", async () => {
     startedMicros: 1_772_366_400_000_000,
     endedMicros: null,
     peakPerMinute: 9_000,
-    usualPerMinute: 40,
+    baselinePerMinute: 40,
     kind: "began" as const,
     events: [{ event: "$pageview", count: 8_000 }],
     distinctIds: [{ distinctId: "bot", count: 7_000 }],

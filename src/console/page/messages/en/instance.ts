@@ -127,8 +127,8 @@ export const instance = {
   warning: (type: string, count: number, project: string) =>
     `${type.replaceAll("_", " ")}: ${number(count)} in ${project}`,
   spikes: "Ongoing spikes",
-  spike: (peak: string, usual: string, project: string) =>
-    `${peak} a minute, usually ${usual}, in ${project}`,
+  spike: (peak: string, baseline: string, project: string) =>
+    `${peak} a minute, usually ${baseline}, in ${project}`,
   metrics: "Monitoring",
   metricsHelp: "Scrape address for Prometheus, with an alert rule.",
 };

@@ -160,9 +160,11 @@ function Parts({ status, onChanged }: { status: InstanceStatus; onChanged: () =>
           </ul>
           {status.spikes.length > 0 && <h3>{w.spikes}</h3>}
           <ul class="changes">
-            {status.spikes.map(({ id, project_id: in_, peak_per_minute: peak, usual_per_minute: usual }) => (
-              <li key={id}>{w.spike(decimal(peak), decimal(usual), projectName(in_))}</li>
-            ))}
+            {status.spikes.map(
+              ({ id, project_id: in_, peak_per_minute: peak, usual_per_minute: baseline }) => (
+                <li key={id}>{w.spike(decimal(peak), decimal(baseline), projectName(in_))}</li>
+              ),
+            )}
           </ul>
         </section>
       </div>
