@@ -59,7 +59,7 @@ export interface ComputeOptions {
   refresh: Refresh;
 }
 
-interface Prepared {
+export interface Prepared {
   flag: Flag;
   variants: string[];
   settings: StatsSettings;
@@ -67,7 +67,7 @@ interface Prepared {
   groupType: string | undefined;
 }
 
-function prepare(deps: ComputeDeps, of: Experiment, { project }: ComputeOptions): Prepared {
+export function prepare(deps: ComputeDeps, of: Experiment, { project }: ComputeOptions): Prepared {
   const { db } = deps.metadata;
   const flag = findFlag(db, project.id, of.flagId);
   if (flag === undefined) throw new NotFoundError();
@@ -122,26 +122,28 @@ const sharesOf = (filters: JsonObject): Map<string, number> =>
     getVariants(filters).map(({ key, rollout_percentage: share }) => [String(key), Number(share ?? 0)]),
   );
 
-async function ask(
+/** Exposures and sums from the event store; in a series those at the end of each day, in `days`. */
+export async function ask(
   deps: ComputeDeps,
   of: Experiment,
   prepared: Prepared,
   metrics: readonly JsonObject[],
-  options: ComputeOptions & { end?: Date },
+  options: ComputeOptions & { dayEnds?: readonly Date[] },
 ) {
   if (deps.experiments === undefined)
     throw new InvalidFieldError(null, "unavailable", "Results require a running server. Use --url.");
-  const until = options.end === undefined ? of : { ...of, endDate: options.end };
-  const request = toRequest(until, prepared.flag, metrics, { ...prepared, now: options.now });
   const { project, now, refresh } = options;
-  return await deps.experiments.experimentSums(project.id, request, {
+  const request = toRequest(of, prepared.flag, metrics, { ...prepared, now });
+  const dayEnds = options.dayEnds?.map((end) => end.getTime() * 1_000);
+  const asked = dayEnds === undefined ? request : { ...request, dayEnds, end: dayEnds.at(-1)! };
+  return await deps.experiments.experimentSums(project.id, asked, {
     timezone: project.timezone,
     now,
     refresh,
   });
 }
 
-function savedOf(deps: ComputeDeps, of: Experiment) {
+export function savedOf(deps: ComputeDeps, of: Experiment) {
   const ids = savedMetricLinks(of).map(({ id }) => id);
   return savedMetricsById(deps.metadata.db, of.projectId, ids);
 }
@@ -149,24 +151,6 @@ function savedOf(deps: ComputeDeps, of: Experiment) {
 interface ShownMetric extends RoledMetric {
   result: MetricResult | null;
   error: string | null;
-}
-
-/** The results of all metrics with their course by day. */
-export async function computeResultsByDay(
-  deps: ComputeDeps,
-  of: Experiment,
-  options: ComputeOptions,
-): Promise<JsonObject> {
-  const results = await computeResults(deps, of, options);
-  const metrics: JsonObject[] = [];
-  for (const metric of results.metrics as JsonObject[]) {
-    const hasSeries = metric.error === null && typeof metric.uuid === "string";
-    const timeseries = hasSeries
-      ? (await computeSeries(deps, of, metric.uuid as string, options)).timeseries!
-      : {};
-    metrics.push({ ...metric, timeseries });
-  }
-  return { ...results, metrics };
 }
 
 /** The results of all metrics; a metric that cannot be computed has its reason instead. */
@@ -326,21 +310,22 @@ export async function computeMetric(
 ): Promise<MetricResult> {
   const prepared = prepare(deps, of, options);
   const { sums } = await ask(deps, of, prepared, [metric.metric], options);
-  return judgedResult(of, prepared, metric, sums, options.limits);
+  const found = { exposures: sums.exposures, sums: sums.metrics[0]! };
+  return judgedResult(of, prepared, metric, found, options.limits);
 }
 
 /** The statistics of a metric; without a verdict if the samples do not have the promised ratio. */
-function judgedResult(
+export function judgedResult(
   of: Experiment,
   prepared: Prepared,
   metric: RoledMetric,
-  sums: ExperimentSums,
+  { exposures, sums }: { exposures: ExperimentSums["exposures"]; sums: ExperimentSums["metrics"][number] },
   limits?: MetricLimits,
 ): MetricResult {
   const { variants, settings } = prepared;
-  const { sampleRatio } = summarize(of, prepared, sums.exposures);
+  const { sampleRatio } = summarize(of, prepared, exposures);
   const isBlocked = sampleRatio?.isMismatch ?? false;
-  return getMetricResult(metric, sums.metrics[0]!, variants, { settings, isBlocked, limits });
+  return getMetricResult(metric, sums, variants, { settings, isBlocked, limits });
 }
 
 function summarize(
@@ -371,53 +356,6 @@ export async function computeExposures(
     sample_ratio_mismatch: ratioBody(exposures),
     date_range: { date_from: toApiTimeOrNull(of.startDate), date_to: toApiTimeOrNull(of.endDate) },
   };
-}
-
-/** Maximum days of a series. */
-const seriesDaysMax = 90;
-
-/** The results of one metric at the end of each day. @throws {NotFoundError} the experiment has no such metric. */
-export async function computeSeries(
-  deps: ComputeDeps,
-  of: Experiment,
-  metricUuid: string,
-  options: ComputeOptions,
-): Promise<JsonObject> {
-  const found = getMetrics(of, savedOf(deps, of)).find(({ metric }) => metric.uuid === metricUuid);
-  if (found === undefined) throw new NotFoundError("The experiment has no metric with this uuid.");
-  const timeseries: JsonObject = {};
-  const last = of.endDate !== null && of.endDate < options.now ? of.endDate : options.now;
-  if (of.startDate !== null && of.startDate < last) {
-    const prepared = prepare(deps, of, options);
-    for (const { day, at: end } of dayEnds(of.startDate, last, options.project.timezone)) {
-      const { sums } = await ask(deps, of, prepared, [found.metric], { ...options, end });
-      timeseries[day] = judgedResult(of, prepared, found, sums) as unknown as Json;
-    }
-  }
-  return {
-    experiment_id: of.id,
-    metric_uuid: metricUuid,
-    status: "completed",
-    timeseries,
-    computed_at: toApiTime(options.now),
-  };
-}
-
-/** The ends of the last days from one moment to another, which is the end of the last day. */
-function dayEnds(start: Date, to: Date, timezone: string): { day: string; at: Date }[] {
-  // An experiment may have started centuries ago: days that are not shown are not computed.
-  const from = new Date(Math.max(start.getTime(), to.getTime() - (seriesDaysMax + 1) * dayMs));
-  const dayAt = (at: number) => new Date(wallTimeAt(at, timezone)).toISOString().slice(0, 10);
-  const ends: { day: string; at: Date }[] = [];
-  let day = dayAt(from.getTime());
-  // Offsets change in multiples of a quarter of an hour.
-  const step = 900_000;
-  for (let at = Math.ceil((from.getTime() + 1) / step) * step; at < to.getTime(); at += step) {
-    const next = dayAt(at);
-    if (next !== day) ends.push({ day, at: new Date(at) });
-    day = next;
-  }
-  return [...ends, { day, at: to }].slice(-seriesDaysMax);
 }
 
 /** What finds the exposed persons of an experiment. @throws {InvalidFieldError} not launched, or its units are groups */

@@ -33,7 +33,7 @@ const winChance = 0.95;
 const multipleShareMax = 0.005;
 const defaultLookbackDays = 14;
 /** Results of a running experiment include events up to the next minute, so that repeated requests are cached. */
-const endStepMs = 60_000;
+export const endStepMs = 60_000;
 
 export function readSettings(of: Experiment, variants: readonly string[]): StatsSettings {
   const config = of.statsConfig;

@@ -4,7 +4,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import { getRefresh, refreshNames, refreshWords } from "../events/insights/insight-cache.ts";
 import { exampleMetric } from "../experiments/api/schemas.ts";
 import { experimentStatuses } from "../experiments/states.ts";
-import { loadStatistics } from "../experiments/statistics.ts";
+import { loadSeries, loadStatistics } from "../experiments/statistics.ts";
 import { getExperiment } from "../experiments/store.ts";
 import { readBoolean } from "../http/params.ts";
 import {
@@ -120,8 +120,9 @@ const getResults = operation({
   }),
   run: async ({ stores, project, now }: Context, { id, refresh, series }) => {
     const of = getExperiment(stores.metadata.db, project.id, id);
-    const { computeResults, computeResultsByDay } = await loadStatistics();
-    const compute = series ? computeResultsByDay : computeResults;
+    const compute = series
+      ? (await loadSeries()).computeResultsByDay
+      : (await loadStatistics()).computeResults;
     return (await compute(stores, of, { project, now, refresh: getRefresh(refresh) })) as unknown as Results;
   },
 });
@@ -170,7 +171,7 @@ const getTimeseries = operation({
   },
   run: async ({ stores, project, now }: Context, { id, metricUuid }) => {
     const of = getExperiment(stores.metadata.db, project.id, id);
-    const { computeSeries } = await loadStatistics();
+    const { computeSeries } = await loadSeries();
     return (await computeSeries(stores, of, metricUuid, { project, now, refresh: "blocking" })) as never;
   },
 });

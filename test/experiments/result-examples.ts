@@ -350,6 +350,53 @@ export function describeResults(test: typeof Test, start: () => Promise<StartedS
       expect(results.metrics[0].variant_results[0].cuped).toBeDefined();
     });
 
+    test("the results by day are those of an experiment that had ended then", async () => {
+      const day = 86_400;
+      const step = { kind: "EventsNode", event: "order paid" };
+      const metrics = [
+        { ...revenue, conversion_window: 1, conversion_window_unit: "day" },
+        { ...revenue, source: { ...orders, math: "max" }, threshold: 7 },
+        { kind: "ExperimentMetric", metric_type: "ratio", numerator: orders, denominator: step },
+        { kind: "ExperimentMetric", metric_type: "funnel", series: [step, step] },
+        {
+          kind: "ExperimentMetric",
+          metric_type: "retention",
+          start_event: step,
+          completion_event: step,
+          retention_window_start: 1,
+          retention_window_end: 3,
+        },
+      ];
+      const persons = Array.from({ length: 30 }, (_, n) => {
+        const seen = (n % 3) * day + 50 * n;
+        const variant = n % 2 === 0 ? "control" : "test";
+        const times = [seen + 5, seen + day + 7 * n, seen + 1.5 * day, 3.5 * day];
+        return [
+          `${seen} q${n} see ${variant}`,
+          ...times.slice(n % 4).map((at) => `${Math.round(at)} q${n} paid ${(n % 5) + 3}`),
+          // Some see the other variant later.
+          ...(n % 7 === 0 ? [`${seen + day + 9} q${n} see ${variant === "test" ? "control" : "test"}`] : []),
+        ].join(";");
+      });
+      const experiment = {
+        metrics,
+        only_count_matured_users: true,
+        stats_config: { cuped: { enabled: true, lookback_days: 1 } },
+      };
+      const { experiment_id: id } = await run({ experiment, events: persons.join(";"), end: 4 * day - 5 });
+      const { body: series } = await api(`/experiments/${id}/results/?series=true`);
+      for (let days = 1; days <= 4; days++) {
+        const end_date = at(days === 4 ? 4 * day - 5 : days * day);
+        await api(`/experiments/${id}/`, { method: "PATCH", body: { end_date } });
+        const { body: ended } = await api(`/experiments/${id}/results/?refresh=force_blocking`);
+        for (const [index, { baseline, variant_results }] of ended.metrics.entries()) {
+          expect(baseline.number_of_samples).toBeGreaterThan(0);
+          const shown = series.metrics[index].timeseries[`2026-01-0${days + 4}`];
+          expect({ days, index, ...shown }).toMatchObject({ days, index, baseline, variant_results });
+        }
+      }
+    });
+
     test("several metrics are computed together as each alone", async () => {
       const step = { kind: "EventsNode", event: "order paid" };
       const metrics = [

@@ -66,6 +66,8 @@ export interface ExperimentRequest {
   /** Starts of periods with other percentages, ascending. */
   periodStarts: number[];
   metrics: MetricRequest[];
+  /** Instead of the sums: those at the end of each of these days, ascending; the last one is `end`. */
+  dayEnds?: number[] | undefined;
 }
 
 /** Persons by first variant, period of the percentages, and quarter of an hour of the exposure. */
@@ -100,4 +102,6 @@ export interface ExperimentSums {
   exposures: ExposureCount[];
   /** In the order of the request's metrics. */
   metrics: MetricSums[][];
+  /** With `dayEnds`: the same at the end of each day. */
+  days?: ExperimentSums[];
 }
