@@ -9,10 +9,12 @@ import {
   readClusterState,
   resumeLoading,
 } from "../../src/cluster/loading.ts";
+import { describeHeldBack } from "../../src/cluster/safe-number.ts";
 import { postgresAddress } from "../../src/config/secrets.ts";
 import { AppError } from "../../src/lib/errors.ts";
 import { DateTime, NonNegativeInt, nullable, strictObject } from "../../src/lib/schema.ts";
 import { redactPostgresUrl } from "../../src/lib/store-urls.ts";
+import { HeldBackBy } from "../../src/operate/status-schema.ts";
 import { withJson } from "../json-schema.ts";
 import { formatBytes, parseDuration, print, printJson, printTable, run } from "../output.ts";
 import { configFromOptions, withSettings, withUnusedDataDir } from "../settings.ts";
@@ -53,6 +55,7 @@ const State = strictObject({
   ),
   /** Null: loading is not paused. */
   loading_paused_until: nullable(DateTime),
+  loading_held_back_by: nullable(HeldBackBy),
   lanes: Type.Array(
     strictObject({
       lane: Type.String(),
@@ -74,7 +77,7 @@ const State = strictObject({
   ),
 });
 
-function show({ nodes, pausedUntil, lanes, stores }: ClusterState, address: string): void {
+function show({ nodes, pausedUntil, heldBack, lanes, stores }: ClusterState, address: string): void {
   print(`PostgreSQL  ${address}`);
   for (const { name, version, secondsSinceHeartbeat: seconds, isLoading } of nodes)
     print(`Node        ${name} (${version}, heartbeat ${seconds} s ago${isLoading ? ", loads events" : ""})`);
@@ -82,6 +85,7 @@ function show({ nodes, pausedUntil, lanes, stores }: ClusterState, address: stri
   if (pausedUntil !== null) print(`Loading     paused until ${pausedUntil.toISOString()}`);
   else if (nodes.length > 0 && !nodes.some(({ isLoading }) => isLoading))
     print("Loading     NO NODE loads events");
+  if (heldBack !== null) print(`            ${describeHeldBack(heldBack)}`);
   print();
   printTable(
     ["lane", "accepted", "waiting", "bytes"],
@@ -121,6 +125,7 @@ const status = withJson(command("status"), State, "print the state as JSON")
             loads_events: isLoading,
           })),
           loading_paused_until: state.pausedUntil?.toISOString() ?? null,
+          loading_held_back_by: state.heldBack,
           lanes: state.lanes.map(({ lane, lastSeq, waitingEntries, waitingBytes }) => ({
             lane,
             last_seq: lastSeq,

@@ -1,5 +1,6 @@
 import { type TObject, TypeGuard } from "@sinclair/typebox";
 import { Command } from "commander";
+import { describeHeldBack } from "../../src/cluster/safe-number.ts";
 import { describeSkipped } from "../../src/journal/skipped-entries.ts";
 import { AppError } from "../../src/lib/errors.ts";
 import { readHolder } from "../../src/lock.ts";
@@ -23,9 +24,11 @@ class VersionMismatchError extends AppError {
 
 function printShared(shared: NonNullable<Status["shared"]>): void {
   const { postgres, trouble: problem, loading_paused_until: pausedUntil, fronts } = shared;
+  const { loading_held_back_by: heldBack } = shared;
   print(`Shared in ${postgres}`);
   if (problem !== null) print(`          ${problem}`);
   if (pausedUntil !== null) print(`Loading   paused until ${pausedUntil}`);
+  if (heldBack !== null) print(`          ${describeHeldBack(heldBack)}`);
   for (const front of fronts) {
     const notes = [front.version, front.is_this ? "this one" : "", front.loads_events ? "loads events" : ""];
     print(`Node      ${front.name} (${notes.filter((note) => note !== "").join(", ")})`);

@@ -18,8 +18,8 @@ export const commitsAtOnce = 16;
 /** Maximum rows and characters per statement. */
 const rowsPerStatement = 5_000;
 const charactersPerStatement = 8 * 1024 * 1024;
-/** Characters of rows compacted per transaction. */
-const foldedCharactersMax = 64 * 1024 * 1024;
+/** Characters of rows compacted per transaction, about a second: loading waits for it (`safe-number.ts`). */
+const foldedCharactersMax = 16 * 1024 * 1024;
 /** How long deleted rows and commit IDs are retained. */
 const toldFor = "1 day";
 const tidyMs = 120_000;

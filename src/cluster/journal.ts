@@ -1,7 +1,8 @@
 /**
- * The journal in PostgreSQL: entries acknowledged by all nodes, in commit order. The waiting entries of a node become
- * one compressed block of a lane, numbered by the statement that stores it. A commit whose response is lost is retried
- * under the same block number, so each block is stored exactly once.
+ * The journal in PostgreSQL: entries acknowledged by all nodes. The waiting entries of a node become one compressed
+ * block of a lane, numbered from a sequence by the statement that stores it: a request that is acknowledged before
+ * another one is sent has the lower numbers. A commit whose response is lost is retried as the same block of the node,
+ * so each block is stored exactly once.
  */
 
 import type { EntryJson } from "../journal/entry.ts";
@@ -15,6 +16,8 @@ export interface PostgresJournalOptions {
   front: string;
   /** Maximum bytes waiting for PostgreSQL before new entries are rejected. */
   queueBytesMax: number;
+  /** The last applied entry of each lane; default: none. */
+  applied?: () => Record<Lane, number>;
   onRefused?: (reason: JournalUnavailableError["reason"], lane: Lane) => void;
   onFailure?: (error: unknown, lane: Lane) => void;
 }
@@ -29,6 +32,8 @@ const triesMs = 5_000;
 const tryMs = 1_000;
 /** While writes fail, one new request per interval is tried; the others are rejected immediately. */
 const lookEveryMs = 1_000;
+/** Share of the time that counting the waiting entries may take: a large backlog has many blocks. */
+const countingShare = 0.05;
 /** Readiness reports a failed block for this long, so that a mix of failures and successes is not ready. */
 const failingMs = 5_000;
 const compression = { level: 1 } as const;
@@ -44,10 +49,12 @@ interface Waiting {
 export class PostgresJournal implements JournalPort {
   private readonly writers: Record<Lane, BlockWriter>;
   private readonly lookTimer: ReturnType<typeof setInterval>;
+  private countTimer: ReturnType<typeof setTimeout> | undefined;
+  private isClosed = false;
 
   constructor(
     private readonly postgres: Postgres,
-    settings: PostgresJournalOptions,
+    private readonly settings: PostgresJournalOptions,
   ) {
     this.writers = {
       realtime: new BlockWriter("realtime", postgres, settings),
@@ -55,6 +62,7 @@ export class PostgresJournal implements JournalPort {
     };
     this.lookTimer = setInterval(() => void this.look(), lookEveryMs);
     void this.look();
+    void this.count();
   }
 
   append(lane: Lane, entries: readonly EntryJson[]): Promise<number> {
@@ -69,8 +77,8 @@ export class PostgresJournal implements JournalPort {
 
   state() {
     return lanes.map((lane) => {
-      const { lastSeq, durableCount: durable, queuedBytes } = this.writers[lane];
-      return { lane, lastSeq, durable, queuedBytes };
+      const { lastSeq, waitingEntries, durableCount: durable, queuedBytes } = this.writers[lane];
+      return { lane, lastSeq, waitingEntries, durable, queuedBytes };
     });
   }
 
@@ -79,7 +87,9 @@ export class PostgresJournal implements JournalPort {
   }
 
   async close(): Promise<void> {
+    this.isClosed = true;
     clearInterval(this.lookTimer);
+    clearTimeout(this.countTimer);
     await Promise.all(lanes.map((lane) => this.writers[lane].close()));
   }
 
@@ -88,21 +98,42 @@ export class PostgresJournal implements JournalPort {
     try {
       const rows = await this.postgres.run(
         (sql) =>
-          sql`SELECT name, next_seq, current_setting('transaction_read_only') = 'off' AS writable FROM flagkeep.lane`,
+          sql`SELECT lane, last_seq, current_setting('transaction_read_only') = 'off' AS writable FROM flagkeep.acknowledged`,
       );
-      for (const { name, next_seq, writable } of rows) {
-        const writer = this.writers[name as Lane];
-        writer.noteLast(Number(next_seq) - 1);
+      for (const { lane, last_seq, writable } of rows) {
+        const writer = this.writers[lane as Lane];
+        writer.noteLast(Number(last_seq));
         if (writable === true) writer.noteWritable();
       }
     } catch {
       // The next append reports the error.
     }
   }
+
+  /** Updates the number of waiting entries, which the gaps between numbers do not tell. */
+  private async count(): Promise<void> {
+    const startedAt = performance.now();
+    try {
+      const { realtime, historical } = this.settings.applied?.() ?? { realtime: 0, historical: 0 };
+      const rows = await this.postgres.run(
+        (sql) => sql`SELECT lane, sum(entries) AS entries FROM flagkeep.journal
+          WHERE (lane = 'realtime' AND first_seq > ${realtime}) OR (lane = 'historical' AND first_seq > ${historical})
+          GROUP BY lane`,
+      );
+      for (const lane of lanes)
+        this.writers[lane].waitingEntries = Number(rows.find((row) => row.lane === lane)?.entries ?? 0);
+    } catch {
+      // The next append reports the error.
+    }
+    const pauseMs = Math.max(lookEveryMs, (performance.now() - startedAt) / countingShare);
+    if (!this.isClosed) this.countTimer = setTimeout(() => void this.count(), pauseMs);
+  }
 }
 
 class BlockWriter {
   lastSeq = 0;
+  /** Entries of all nodes that are not applied. */
+  waitingEntries = 0;
   /** Entries made durable by this node. */
   durableCount = 0;
   queuedBytes = 0;
@@ -196,6 +227,7 @@ class BlockWriter {
       this.noteWritable();
       this.noteLast(first + entries.length - 1);
       this.durableCount += entries.length;
+      this.waitingEntries += entries.length;
       let next = first;
       for (const waiting of group) {
         waiting.resolve(next);
@@ -224,42 +256,33 @@ class BlockWriter {
     const [stored] = await this.postgres.run(
       (sql) => sql`
         WITH mine AS (
-          UPDATE flagkeep.front_block SET block = ${block}
-          WHERE front = ${front} AND lane = ${lane} AND block = ${block - 1} RETURNING 1
-        ), numbered AS (
-          UPDATE flagkeep.lane SET next_seq = next_seq + ${count} WHERE name = ${lane} AND EXISTS (SELECT 1 FROM mine)
-          RETURNING next_seq - ${count} AS first_seq
-        ), noted AS (
-          UPDATE flagkeep.front_number SET first_seq = numbered.first_seq FROM numbered WHERE front = ${front} AND lane = ${lane}
-        ), stored AS (
-          INSERT INTO flagkeep.journal (lane, first_seq, entries, size, body)
-          SELECT ${lane}, first_seq, ${count}, ${size}, ${body as Buffer} FROM numbered
+          UPDATE flagkeep.front_block SET block = ${block}, last_seq = flagkeep.take_numbers(${count}) + ${count} - 1
+          WHERE front = ${front} AND lane = ${lane} AND block = ${block - 1} RETURNING last_seq
         )
-        SELECT first_seq FROM numbered`,
+        INSERT INTO flagkeep.journal (lane, first_seq, entries, size, body)
+        SELECT ${lane}, last_seq - ${count} + 1, ${count}, ${size}, ${body as Buffer} FROM mine RETURNING first_seq`,
       timeoutMs,
     );
     this.block = block;
     if (stored !== undefined) return Number(stored.first_seq);
     // Already stored: only the response was lost.
     const [known] = await this.postgres.run(
-      (
-        sql,
-      ) => sql`SELECT block, first_seq FROM flagkeep.front_block JOIN flagkeep.front_number USING (front, lane)
-        WHERE front = ${front} AND lane = ${lane}`,
+      (sql) =>
+        sql`SELECT block, last_seq FROM flagkeep.front_block WHERE front = ${front} AND lane = ${lane}`,
       timeoutMs,
     );
     if (Number(known?.block) !== block) throw new Error(`Block ${block} cannot follow ${known?.block}.`);
-    return Number(known!.first_seq);
+    return Number(known!.last_seq) - count + 1;
   }
 
   private async lastBlock(timeoutMs: number): Promise<number> {
     const { front } = this.settings;
-    return await this.postgres.transaction(async (t) => {
-      await t`INSERT INTO flagkeep.front_number VALUES (${front}, ${this.lane}, 0) ON CONFLICT DO NOTHING`;
-      const [row] = await t`INSERT INTO flagkeep.front_block VALUES (${front}, ${this.lane}, 0)
-        ON CONFLICT (front, lane) DO UPDATE SET block = front_block.block RETURNING block`;
-      return Number(row!.block);
-    }, timeoutMs);
+    const [row] = await this.postgres.run(
+      (sql) => sql`INSERT INTO flagkeep.front_block VALUES (${front}, ${this.lane}, 0)
+        ON CONFLICT (front, lane) DO UPDATE SET block = front_block.block RETURNING block`,
+      timeoutMs,
+    );
+    return Number(row!.block);
   }
 }
 

@@ -5,6 +5,7 @@ import { type PostgresAddress, redactPostgresUrl } from "../lib/store-urls.ts";
 import type { Postgres } from "./connection.ts";
 import { expiredMs, LeaseObserver, readLease, revokeLease } from "./lease.ts";
 import { nodeTimeoutMs } from "./nodes.ts";
+import { type HeldBack, readHeldBack } from "./safe-number.ts";
 import { schemaVersion } from "./schema.ts";
 
 /** Longest pause: waiting events need disk space in PostgreSQL. */
@@ -39,6 +40,7 @@ export interface Loading {
   /** The node that loads, by PostgreSQL's clock: for display only. */
   node: string | null;
   pausedUntil: Date | null;
+  heldBack: HeldBack | null;
 }
 
 /** @throws {PostgresUnreachableError} */
@@ -51,7 +53,7 @@ export async function readLoading(postgres: Postgres): Promise<Loading> {
         CASE WHEN paused_until > clock_timestamp() THEN paused_until END AS paused_until
       FROM flagkeep.lease`,
   );
-  return { node: row!.node, pausedUntil: row!.paused_until };
+  return { node: row!.node, pausedUntil: row!.paused_until, heldBack: await readHeldBack(postgres) };
 }
 
 /**
@@ -109,6 +111,7 @@ export async function assertCluster(postgres: Postgres): Promise<void> {
 export interface ClusterState {
   nodes: { name: string; version: string; secondsSinceHeartbeat: number; isLoading: boolean }[];
   pausedUntil: Date | null;
+  heldBack: HeldBack | null;
   lanes: { lane: string; lastSeq: number; waitingEntries: number; waitingBytes: number }[];
   /** Commits, and up to which one they are compacted and copied to ClickHouse. */
   stores: { name: string; revision: number; compacted: number; copied: number | null }[];
@@ -116,17 +119,17 @@ export interface ClusterState {
 
 /** @throws {PostgresUnreachableError} */
 export async function readClusterState(postgres: Postgres): Promise<ClusterState> {
-  const { node, pausedUntil } = await readLoading(postgres);
+  const { node, pausedUntil, heldBack } = await readLoading(postgres);
   const nodes = await postgres.run(
     (sql) => sql`SELECT id, name, version,
         greatest(0, floor(extract(epoch FROM clock_timestamp() - seen_at)))::int AS seconds
       FROM flagkeep.front WHERE seen_at > clock_timestamp() - ${nodeTimeoutMs} * interval '1 millisecond' ORDER BY name`,
   );
   const found = await postgres.run(
-    (sql) => sql`SELECT name AS lane, (next_seq - 1)::float8 AS last,
-        (SELECT coalesce(sum(entries), 0)::float8 FROM flagkeep.journal j WHERE j.lane = l.name) AS entries,
-        (SELECT coalesce(sum(octet_length(body)), 0)::float8 FROM flagkeep.journal j WHERE j.lane = l.name) AS bytes
-      FROM flagkeep.lane l ORDER BY name DESC`,
+    (sql) => sql`SELECT lane, last_seq::float8 AS last,
+        (SELECT coalesce(sum(entries), 0)::float8 FROM flagkeep.journal j WHERE j.lane = a.lane) AS entries,
+        (SELECT coalesce(sum(octet_length(body)), 0)::float8 FROM flagkeep.journal j WHERE j.lane = a.lane) AS bytes
+      FROM flagkeep.acknowledged a ORDER BY lane DESC`,
   );
   const stores = await postgres.run(
     (
@@ -142,6 +145,7 @@ export async function readClusterState(postgres: Postgres): Promise<ClusterState
       isLoading: id === node,
     })),
     pausedUntil,
+    heldBack,
     lanes: found.map(({ lane, last, entries, bytes }) => ({
       lane,
       lastSeq: last,

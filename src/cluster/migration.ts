@@ -115,14 +115,16 @@ export async function copyStore(
   return { rows: count };
 }
 
-/** Sets the next number of each lane and ends the migration, so that nodes may start. */
+/** Lets new numbers follow those of both lanes, and ends the migration, so that nodes may start. */
 export async function finishMigration(
   postgres: Postgres,
   { lastSeqs, secrets }: { lastSeqs: Record<Lane, number>; secrets: Record<string, string> },
 ): Promise<void> {
   await postgres.transaction(async (t) => {
     for (const lane of lanes)
-      await t`UPDATE flagkeep.lane SET next_seq = ${lastSeqs[lane] + 1} WHERE name = ${lane}`;
+      await t`UPDATE flagkeep.lane SET last_seq = ${lastSeqs[lane]} WHERE name = ${lane}`;
+    await t`SELECT setval('flagkeep.block', greatest((SELECT last_value FROM flagkeep.block),
+      (SELECT max(last_seq) / 1024 + 1 FROM flagkeep.lane)))`;
     for (const [name, value] of Object.entries(secrets))
       await t`INSERT INTO flagkeep.secret VALUES (${name}, ${value}) ON CONFLICT (name) DO UPDATE SET value = excluded.value`;
     await t`DELETE FROM flagkeep.secret WHERE name = ${mark}`;

@@ -34,10 +34,17 @@ export async function sendHeartbeat(
   return [{ id, name, version }, ...(rows as unknown as NodeInfo[])];
 }
 
-/** Deletes the last block numbers of pruned nodes. A node sends a heartbeat before it appends. */
+/** Deletes the last blocks of pruned nodes, and keeps the last number. A node sends a heartbeat before it appends. */
 export async function pruneStoppedNodes(postgres: Postgres): Promise<void> {
   await postgres.transaction(async (t) => {
-    await t`DELETE FROM flagkeep.front_block b WHERE NOT EXISTS (SELECT 1 FROM flagkeep.front f WHERE f.id = b.front)`;
+    await t`
+      WITH pruned AS (
+        DELETE FROM flagkeep.front_block b WHERE NOT EXISTS (SELECT 1 FROM flagkeep.front f WHERE f.id = b.front)
+        RETURNING lane, last_seq
+      )
+      UPDATE flagkeep.lane SET last_seq = greatest(last_seq, (SELECT max(p.last_seq) FROM pruned p WHERE p.lane = name))
+      WHERE name IN (SELECT lane FROM pruned)`;
+    // Of nodes of version 0.2.
     await t`DELETE FROM flagkeep.front_number n WHERE NOT EXISTS (SELECT 1 FROM flagkeep.front_block b WHERE b.front = n.front)`;
   });
 }

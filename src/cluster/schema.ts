@@ -6,8 +6,9 @@ import initialSql from "./migrations/001-initial.sql" with { type: "text" };
 import changeTimeSql from "./migrations/002-change-time.sql" with { type: "text" };
 import pauseSql from "./migrations/003-pause.sql" with { type: "text" };
 import leaseBeatSql from "./migrations/004-lease-beat.sql" with { type: "text" };
+import blockSequenceSql from "./migrations/005-block-sequence.sql" with { type: "text" };
 
-const migrations = [initialSql, changeTimeSql, pauseSql, leaseBeatSql];
+const migrations = [initialSql, changeTimeSql, pauseSql, leaseBeatSql, blockSequenceSql];
 /** Of this version. */
 export const schemaVersion = migrations.length;
 /** Advisory lock: other nodes wait for the migration. */

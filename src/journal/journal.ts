@@ -52,6 +52,8 @@ export interface LaneState {
   lane: Lane;
   /** The highest assigned sequence number. */
   lastSeq: number;
+  /** Entries that are not loaded, where numbers have gaps. */
+  waitingEntries?: number;
   /** Entries made durable since startup. */
   durable: number;
   /** Approximate bytes that are not durable yet. */

@@ -21,7 +21,7 @@ export class SegmentCorruptError extends AppError {
 
 /**
  * A range of one lane of the journal, independent of its storage: the pipeline's input. Batches of a lane are
- * contiguous, even if entries inside them were skipped.
+ * in order; in a cluster, there are gaps between and inside them.
  */
 export interface JournalBatch {
   readonly lane: Lane;

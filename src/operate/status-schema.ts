@@ -57,6 +57,13 @@ const Volume = strictObject({
   needed_bytes: nullable(NonNegativeInt),
 });
 
+/** A transaction in PostgreSQL that has delayed loading for more than 5 s; `pid` is null if it is prepared. */
+export const HeldBackBy = strictObject({
+  pid: nullable(NonNegativeInt),
+  name: Type.String(),
+  seconds: NonNegativeInt,
+});
+
 export type Status = Static<typeof Status>;
 export const Status = strictObject({
   running: Type.Boolean(),
@@ -85,6 +92,7 @@ export const Status = strictObject({
       trouble: nullable(Type.String()),
       /** Null: loading is not paused. */
       loading_paused_until: nullable(DateTime),
+      loading_held_back_by: nullable(HeldBackBy),
       fronts: Type.Array(
         strictObject({
           name: Type.String(),

@@ -6,6 +6,7 @@ import { Cron } from "croner";
 import type { ProjectDirectory } from "../accounts/project-directory.ts";
 import { readLastBackup } from "../backup/last-backup.ts";
 import { discardedRanges } from "../journal/archive.ts";
+import type { LaneState } from "../journal/journal.ts";
 import { firstOfFileName, type Lane, lanes, scanSegment } from "../journal/segment.ts";
 import { skippedEntries } from "../journal/skipped-entries.ts";
 import { isoFromMicros, microsPerDay, nowMicros } from "../lib/time.ts";
@@ -91,14 +92,14 @@ export function replacedKeys(projects: Pick<ProjectDirectory, "formerKeyUses">):
 
 /** @param last per lane, the last acknowledged sequence number and the bytes waiting to be written to disk. */
 export function laneStatus(
-  last: readonly { lane: Lane; lastSeq: number; queuedBytes: number }[],
+  last: readonly Pick<LaneState, "lane" | "lastSeq" | "waitingEntries" | "queuedBytes">[],
   applied: Record<Lane, number>,
 ): LaneStatus[] {
-  return last.map(({ lane, lastSeq, queuedBytes }) => ({
+  return last.map(({ lane, lastSeq, waitingEntries, queuedBytes }) => ({
     lane,
     last_seq: lastSeq,
     applied_seq: applied[lane],
-    lag_entries: Math.max(0, lastSeq - applied[lane]),
+    lag_entries: lastSeq <= applied[lane] ? 0 : (waitingEntries ?? lastSeq - applied[lane]),
     queued_bytes: queuedBytes,
   }));
 }

@@ -22,6 +22,7 @@ import {
   sharedSecret,
 } from "../cluster/nodes.ts";
 import { type CopyProgress, describeProgress } from "../cluster/replica-reader.ts";
+import { describeHeldBack } from "../cluster/safe-number.ts";
 import { migratePostgres } from "../cluster/schema.ts";
 import { StoreReplica } from "../cluster/store-replica.ts";
 import { postgresAddress } from "../config/secrets.ts";
@@ -53,7 +54,7 @@ export class ClusterNode implements SharedState {
   private readonly node: NodeInfo;
   private copy: StoreReplica | undefined;
   private living: NodeInfo[];
-  private loading: Loading = { node: null, pausedUntil: null };
+  private loading: Loading = { node: null, pausedUntil: null, heldBack: null };
   /** When a node last loaded events or loading was paused. */
   private loadedAt = performance.now();
   private loggedAt = Number.NEGATIVE_INFINITY;
@@ -195,8 +196,9 @@ export class ClusterNode implements SharedState {
 
   /** What an operator has to look at. */
   get warnings(): string[] {
-    const { pausedUntil } = this.loading;
+    const { pausedUntil, heldBack } = this.loading;
     if (pausedUntil !== null) return [`Loading is paused until ${pausedUntil.toISOString()}.`];
+    if (heldBack !== null) return [describeHeldBack(heldBack)];
     const seconds = Math.floor((performance.now() - this.loadedAt) / 1_000);
     return seconds < unloadedSecondsMax ? [] : [`No node has loaded events for ${seconds} s.`];
   }
@@ -206,6 +208,7 @@ export class ClusterNode implements SharedState {
       postgres: redactPostgresUrl(this.address),
       trouble: this.problem?.message ?? null,
       loading_paused_until: this.loading.pausedUntil?.toISOString() ?? null,
+      loading_held_back_by: this.loading.heldBack,
       fronts: this.living.map(({ id, name, version: its }) => ({
         name,
         version: its,

@@ -48,7 +48,10 @@ export async function openJournal(
     onFailure: (error: unknown, lane: Lane) =>
       log.error({ lane, error: String(error) }, "failed to write the journal"),
   };
-  if (shared !== undefined) return shared.journal({ queueBytesMax: config["journal-queue"], ...hooks });
+  if (shared !== undefined) {
+    const applied = () => damage.reading(() => laneCursors(people), { realtime: 0, historical: 0 });
+    return shared.journal({ queueBytesMax: config["journal-queue"], applied, ...hooks });
+  }
   const dataPaths = paths(config["data-dir"]);
   const read = damage.reading(() => laneCursors(people), undefined);
   if (read === undefined && !areSeqsKnown(config["data-dir"]))

@@ -1,6 +1,7 @@
 /** Doctor checks of a cluster: PostgreSQL, its standby, the nodes, waiting entries and the clock. */
 
 import { Postgres } from "../../cluster/connection.ts";
+import { describeHeldBack, type HeldBack, readHeldBack } from "../../cluster/safe-number.ts";
 import { firstLine } from "../../lib/errors.ts";
 import { type PostgresAddress, redactPostgresUrl } from "../../lib/store-urls.ts";
 import { type Finding, failure, ok, warning } from "./finding.ts";
@@ -40,7 +41,7 @@ export async function checkPostgres(address: PostgresAddress): Promise<Finding[]
           (SELECT coalesce(sum(entries), 0)::float8 FROM flagkeep.journal) AS entries`,
       timeoutMs,
     );
-    return getFindings(row as unknown as Server, address);
+    return getFindings(row as unknown as Server, address, await readHeldBack(postgres));
   } catch (error) {
     const hint = "Check that it runs, and the address, user and database in --postgres-url.";
     return [failure("fronts", `${redactPostgresUrl(address)} cannot be checked: ${firstLine(error)}`, hint)];
@@ -49,7 +50,7 @@ export async function checkPostgres(address: PostgresAddress): Promise<Finding[]
   }
 }
 
-function getFindings(server: Server, address: PostgresAddress): Finding[] {
+function getFindings(server: Server, address: PostgresAddress, heldBack: HeldBack | null): Finding[] {
   const { version, fronts, entries } = server;
   const findings = [ok("fronts", `The cluster uses PostgreSQL ${version}, ${redactPostgresUrl(address)}.`)];
   if (!server.sees_standbys && server.standby_names !== "") {
@@ -71,6 +72,10 @@ function getFindings(server: Server, address: PostgresAddress): Finding[] {
   if (server.versions > 1) {
     const message = "The running nodes have different versions.";
     findings.push(warning("fronts", message, "Upgrade all nodes to the newest version."));
+  }
+  if (heldBack !== null) {
+    const hint = "End it, and use a PostgreSQL server for Flagkeep alone.";
+    findings.push(warning("fronts", describeHeldBack(heldBack), hint));
   }
   if (fronts > 0 && !server.is_held) {
     const message = "No node is loading events.";
