@@ -48,7 +48,7 @@ export const rebuild = withJson(
         settings: { memoryLimitBytes: config["duckdb-memory-limit"], threads: config["duckdb-threads"] },
         onStep: (message) => progress.step(message),
         onProgress: (done, total) => progress.show(done, total),
-        onDamage: (error) => progress.complain(error.message),
+        onCorruption: (error) => progress.complain(error.message),
       }).finally(() => progress.end());
       if (options.json) printJson(rebuilt);
       else show(rebuilt);

@@ -159,10 +159,10 @@ function show(state: Status, dataDir: string): void {
   }
   const scrubbed = state.last_scrub;
   if (scrubbed !== null) {
-    const damaged = scrubbed.parts.filter(({ damage }) => damage.length > 0).map(({ part }) => part);
+    const corrupt = scrubbed.parts.filter(({ damage }) => damage.length > 0).map(({ part }) => part);
     const found = scrubbed.ok
       ? "no corruption"
-      : `CORRUPTION in ${damaged.join(", ")}; see \`flagkeep scrub\``;
+      : `CORRUPTION in ${corrupt.join(", ")}; see \`flagkeep scrub\``;
     print(`Scrub     ${scrubbed.at}, ${formatBytes(scrubbed.bytes)}: ${found}`);
   }
   const next = state.next_backup;

@@ -146,7 +146,7 @@ export async function uploadChunks(
         }
       : open,
   };
-  return { index, sentBytes, mendedPieces: there.damaged };
+  return { index, sentBytes, mendedPieces: there.corrupt };
 }
 
 /** Cuts a part at multiples of `pieceBytes`. */

@@ -25,7 +25,7 @@ export function writtenChunk(name: string, bytes: Uint8Array): IndexedChunk {
 
 export class VerifiedChunks {
   /** Number of corrupt chunks. */
-  damaged = 0;
+  corrupt = 0;
 
   private constructor(
     private readonly destination: Destination,
@@ -60,7 +60,7 @@ export class VerifiedChunks {
     if (!this.destination.isLocal && age >= 0 && age < trustMs) return piece;
     const bytes = piece.bytes > chunk.length + overheadMax ? undefined : await this.read(piece);
     if (bytes !== undefined && (await this.holds(piece, bytes, chunk))) return writtenChunk(name, bytes);
-    this.damaged += 1;
+    this.corrupt += 1;
     return undefined;
   }
 

@@ -17,15 +17,15 @@ export class FatalErrorHandler {
   /** The operation to which DuckDB's errors currently refer. */
   use: StoreAccess = "opening";
 
-  /** @param markDamaged requests a rebuild of the event store at the next start */
+  /** @param markCorrupt requests a rebuild of the event store at the next start */
   constructor(
     private readonly start: EngineStart,
-    private readonly markDamaged: (dataDir: string, reason: unknown) => void,
+    private readonly markCorrupt: (dataDir: string, reason: unknown) => void,
   ) {}
 
   /** Whether rebuilding the event store fixes the error. */
   isRepairable(error: unknown): boolean {
-    return !this.isLimping && this.isDamage(error);
+    return !this.isLimping && this.isCorruption(error);
   }
 
   /** Reports the error and ends the process. */
@@ -45,7 +45,7 @@ export class FatalErrorHandler {
       report({ type: "trouble", message: error.message, hint: error.hint, isStopped: true });
       process.exit(1);
     }
-    if (this.isRepairable(error)) this.markDamaged(this.start.dataDir, error);
+    if (this.isRepairable(error)) this.markCorrupt(this.start.dataDir, error);
     report({
       type: "failed",
       message: `The event store was closed after an error: ${firstLine(error)}`,
@@ -69,7 +69,7 @@ export class FatalErrorHandler {
       log("error", corruptStore.message, { error: String(error) });
       return;
     }
-    if (!this.isLimping || !this.isDamage(error)) this.die(error);
+    if (!this.isLimping || !this.isCorruption(error)) this.die(error);
     const message = "Corruption in the event store blocks loading. New events stay in the journal.";
     const hint = "Stop Flagkeep and run `flagkeep doctor` to see whether a rebuild is possible.";
     report({ type: "trouble", message, hint, isStopped: false });
@@ -88,7 +88,7 @@ export class FatalErrorHandler {
     return isCorrupt;
   }
 
-  private isDamage(error: unknown): boolean {
+  private isCorruption(error: unknown): boolean {
     // A ClickHouse server repairs its own files.
     return this.start.eventsAt === null && toOpenError(error, this.use) === "file_broken";
   }

@@ -66,7 +66,7 @@ export async function runEngine(recovery: StoreRecovery): Promise<never> {
   await readMessages<Command>(Bun.stdin.stream(), (command) => {
     if (command.type === "start") {
       isShared = command.start.shared !== null;
-      const faults = new FatalErrorHandler(command.start, recovery.markDamaged);
+      const faults = new FatalErrorHandler(command.start, recovery.markCorrupt);
       die = faults.die;
       engine = startEngine(command.start, recovery, faults).catch(die);
     }
@@ -97,7 +97,7 @@ async function startEngine(start: EngineStart, recovery: StoreRecovery, faults: 
   for (const name of readdirSync(dataPaths.work))
     rmSync(join(dataPaths.work, name), { recursive: true, force: true });
   const space = () => systemDisk.space(start.dataDir);
-  if (start.doubt !== "") recovery.markDamaged(start.dataDir, start.doubt);
+  if (start.doubt !== "") recovery.markCorrupt(start.dataDir, start.doubt);
   const opened =
     start.eventsAt === null
       ? await openStores(start, recovery, faults)
@@ -167,7 +167,7 @@ async function startEngine(start: EngineStart, recovery: StoreRecovery, faults: 
       onFlagUsage: (usage) => report({ type: "flag_usage", usage }),
       onItems: (items) => keepNames(() => register.look(items)),
       onSpikes: (spikes) => report({ type: "spikes", spikes }),
-      onDamage: (error) => log("error", error.message, { code: (error as { code?: string }).code }),
+      onCorruption: (error) => log("error", error.message, { code: (error as { code?: string }).code }),
       onFatal: faults.stopLoading,
       onPaused: (now) => {
         if (now === null && pause === null) return;

@@ -29,14 +29,14 @@ export interface StoreRecovery {
     hooks: RecoveryCallbacks,
   ): Promise<{ database: EventDatabase; people: PeopleStore; loader: EventLoader }>;
   /** Requests a rebuild of a data directory's event store at the next start. */
-  markDamaged(dataDir: string, reason: unknown): void;
+  markCorrupt(dataDir: string, reason: unknown): void;
 }
 
 export interface RecoveryCallbacks {
   onStep: (message: string, fields: Record<string, unknown>) => void;
   onProgress: (done: number, total: number) => void;
   /** Something could not be read or used; the rest continues. */
-  onDamage: (error: Error) => void;
+  onCorruption: (error: Error) => void;
   /** The store cannot be rebuilt completely; it was opened as it is, so that most of it is readable. */
   onIncomplete: (error: OperatorActionError) => void;
 }
@@ -49,7 +49,7 @@ export async function openStores(start: EngineStart, recovery: StoreRecovery, fa
   const openPeopleOnce = once(() => getPersonStore(start, openPeople(dataPaths.people, getCache(start))));
   const { database, people, loader } = await recovery.open(start, openPeopleOnce, {
     onStep: (message, fields) => log("warn", message, fields),
-    onDamage: (error) => log("error", error.message),
+    onCorruption: (error) => log("error", error.message),
     onProgress: (done, total) => {
       report({ type: "rebuilding", done, total });
       if (performance.now() - reportedAt < progressIntervalMs && done < total) return;

@@ -108,20 +108,20 @@ export class BatchSender {
    * Waits until all batches have arrived.
    *
    * @param resumed records done by earlier runs.
-   * @param damage  why the end of the file could not be read.
+   * @param corruption  why the end of the file could not be read.
    */
-  async finish(resumed: number, damage: CorruptInputError | undefined): Promise<ImportedFile> {
+  async finish(resumed: number, corruption: CorruptInputError | undefined): Promise<ImportedFile> {
     const { job } = this;
     await this.sending;
-    const isDone = damage === undefined && this.stopped === undefined;
+    const isDone = corruption === undefined && this.stopped === undefined;
     const { warning } = this.reader.localTimes ?? {};
     if (isDone && warning !== undefined) addName(this.done.counts.warnings, ...warning);
     // A file without records needs no progress.
     if (!job.isDryRun && this.done.line > 0) this.write({ ...this.done, isDone });
-    if (damage !== undefined) this.noteDamage(damage);
+    if (corruption !== undefined) this.recordCorruption(corruption);
     const { counts, span } = this.done;
     const hasRejects = this.rejectFile.length > 0;
-    return { counts, span, hasRejects, resumed, damage, stopped: this.stopped };
+    return { counts, span, hasRejects, resumed, corruption, stopped: this.stopped };
   }
 
   /** Ends the batch before the first reject too many, and aborts the file if the rules say so. */
@@ -201,8 +201,8 @@ export class BatchSender {
   }
 
   /** Not part of the progress, so that a repaired file can be resumed. */
-  private noteDamage(damage: CorruptInputError): void {
-    const reject = { line: this.done.line + 1, reason: damage.code, record: damage.message };
+  private recordCorruption(corruption: CorruptInputError): void {
+    const reject = { line: this.done.line + 1, reason: corruption.code, record: corruption.message };
     this.job.report?.reject(reject.reason);
     this.job.onReject(reject);
     if (!this.job.isDryRun) this.rejectFile.append([reject]);

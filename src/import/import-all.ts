@@ -198,10 +198,10 @@ export async function importAll(order: ImportOrder): Promise<Imported> {
         receipt.addSpan(file.span);
         resumed += file.resumed;
         if (file.hasRejects && !isDryRun) rejectFiles.push(rejectPath);
-        if (file.damage !== undefined) {
+        if (file.corruption !== undefined) {
           const { accepted, duplicate } = file.counts;
-          file.damage.report(`${isDryRun ? "checked" : "imported"} (${accepted + duplicate} events)`);
-          failures.push(file.damage);
+          file.corruption.report(`${isDryRun ? "checked" : "imported"} (${accepted + duplicate} events)`);
+          failures.push(file.corruption);
         }
         if (file.stopped !== undefined) failures.push(file.stopped);
       });
@@ -225,7 +225,7 @@ export async function importAll(order: ImportOrder): Promise<Imported> {
         if (!isDryRun && !isResumed) progress.forget();
         throw error;
       }
-      // The damage of an archive is reported with the file in it.
+      // The corruption of an archive is reported with the file in it.
       if (!failures.some(({ message }) => error.message === message)) failures.push(error);
     }
   }

@@ -75,13 +75,13 @@ class Importer {
       else job.onRecords(resumed, true);
       const { counts, span, rejectBytes } = done;
       const hasRejects = rejectBytes > 0;
-      const imported = { counts, span, hasRejects, resumed, damage: undefined, stopped: undefined };
+      const imported = { counts, span, hasRejects, resumed, corruption: undefined, stopped: undefined };
       return { isStopped: false, imported: Promise.resolve(imported) };
     }
     sender.begin();
-    const damage = await this.readAll();
+    const corruption = await this.readAll();
     await this.flush();
-    const imported = sender.finish(resumed, damage);
+    const imported = sender.finish(resumed, corruption);
     // It is awaited after some of the next files have been read.
     imported.catch(() => undefined);
     return { isStopped: sender.stopped !== undefined, imported };

@@ -85,7 +85,7 @@ export interface ImportedFile {
   /** Records done by earlier runs. */
   resumed: number;
   /** Why the end of the file could not be read. */
-  damage: CorruptInputError | undefined;
+  corruption: CorruptInputError | undefined;
   /** Why it was aborted before its end. */
   stopped: ImportAbortedError | undefined;
 }

@@ -29,7 +29,7 @@ export const ImportSummary = Type.Object(
     resumed: count("Records of `read` that earlier, interrupted runs had done."),
     dry_run: Type.Boolean(),
     complete: Type.Boolean({
-      description: "False when the end of a file was not reached: it is damaged, or the import stopped.",
+      description: "False when the end of a file was not reached: it is corrupt, or the import stopped.",
     }),
     seconds: Type.Number({ minimum: 0, description: "Of this run." }),
     events_per_second: count("Records read by this run per second."),

@@ -251,7 +251,7 @@ export class SegmentArchive {
     const repaired = truncateSegment(bytes, segment);
     if (repaired.lost.length === 0) return repaired.bytes;
     await mkdir(quarantineFolder, { recursive: true, mode: 0o700 });
-    await rename(path, join(quarantineFolder, damagedFileName(lane, basename(path), repaired.lost)));
+    await rename(path, join(quarantineFolder, corruptFileName(lane, basename(path), repaired.lost)));
     return repaired.bytes;
   }
 
@@ -348,6 +348,6 @@ function isShort({ path, bytes }: ArchivedSegment): boolean {
 }
 
 /** `realtime-0000000000000001.ndjson.lost-3-9.damaged`: entries 3 to 9 cannot all be read. */
-function damagedFileName(lane: Lane, name: string, lost: readonly { first: number; last: number }[]): string {
+function corruptFileName(lane: Lane, name: string, lost: readonly { first: number; last: number }[]): string {
   return `${lane}-${name}.lost-${lost[0]!.first}-${lost.at(-1)!.last}.damaged`;
 }

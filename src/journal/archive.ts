@@ -122,12 +122,15 @@ const endMark = Buffer.from('\n{"archived":{"last":');
  */
 export async function readArchived(
   archived: ArchivedSegment,
-): Promise<{ segments: ArchivedString[]; damage?: SegmentCorruptError }> {
+): Promise<{ segments: ArchivedString[]; corruption?: SegmentCorruptError }> {
   const { lane, first, last, path } = archived;
   const segments: ArchivedString[] = [];
-  const damagedBehind = (good: number) => ({ segments, damage: new SegmentCorruptError(path, good, last) });
+  const corruptAfter = (good: number) => ({
+    segments,
+    corruption: new SegmentCorruptError(path, good, last),
+  });
   const archivedText = await toDisplayString(path).catch(() => undefined);
-  if (archivedText === undefined) return damagedBehind(first - 1);
+  if (archivedText === undefined) return corruptAfter(first - 1);
   const { text } = archivedText;
   let reached = first - 1;
   // A file can also be truncated between two frames.
@@ -139,13 +142,13 @@ export async function readArchived(
     const bytes = withoutFrameEnd(text.subarray(start, end));
     const scan = scanSegment(bytes);
     if (scan === undefined || scan.torn || scan.lane !== lane || scan.first <= reached) {
-      return damagedBehind(Math.max(reached, scan?.last ?? 0));
+      return corruptAfter(Math.max(reached, scan?.last ?? 0));
     }
     segments.push({ first: scan.first, last: scan.last, bytes });
     reached = scan.last;
     start = end;
   }
-  return isWhole ? { segments } : damagedBehind(reached);
+  return isWhole ? { segments } : corruptAfter(reached);
 }
 
 /**

@@ -47,7 +47,7 @@ export interface SegmentString {
   /** The readable part, as an intact segment. */
   bytes: Buffer;
   /** Set if acknowledged entries are missing. */
-  damage?: SegmentCorruptError;
+  corruption?: SegmentCorruptError;
 }
 
 /** Reads a segment and verifies every block's hash. Corrupt blocks are skipped; `damage` lists the missing entries. */
@@ -61,11 +61,11 @@ async function readInto(buffers: ReusedBuffers, segment: SealedSegment): Promise
   if (scan === undefined || (scan.torn && scan.goodBytes < segment.bytes)) {
     const repaired = truncateSegment(bytes, segment);
     const { path, last } = segment;
-    const damage =
+    const corruption =
       repaired.lost.length === 0
         ? undefined
         : new SegmentCorruptError(path, repaired.lost[0]!.first - 1, last, repaired.lost);
-    return { bytes: repaired.bytes, damage };
+    return { bytes: repaired.bytes, corruption };
   }
   return { bytes: bytes.subarray(0, scan.goodBytes) };
 }

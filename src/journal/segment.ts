@@ -129,20 +129,20 @@ export function truncateSegment(bytes: Buffer, of: { lane: Lane; first: number; 
   let written = hashSeed(of.first);
   let previous = written;
   let reached = of.first - 1;
-  let isBehindDamage = false;
+  let isAfterCorruption = false;
   for (let start = bytes.indexOf(newline) + 1; start < bytes.length; ) {
     const block = nextBlock(bytes, start, previous);
     if (block !== undefined) {
       const entries = bytes.subarray(start, block.entriesEnd);
       const first = getSeq(entries);
-      if (isBehindDamage && first > reached + 1) lost.push({ first: reached + 1, last: first - 1 });
+      if (isAfterCorruption && first > reached + 1) lost.push({ first: reached + 1, last: first - 1 });
       written = hashBlock(entries, block.last, written);
       parts.push(entries, Buffer.from(blockLine(block.last, entries.length, written)));
       ({ last: reached, hash: previous, end: start } = block);
-      isBehindDamage = false;
+      isAfterCorruption = false;
       continue;
     }
-    isBehindDamage = true;
+    isAfterCorruption = true;
     const mark = bytes.indexOf(blockMark, start);
     const end = mark === -1 ? -1 : bytes.indexOf(newline, mark + 1);
     if (end === -1) break;

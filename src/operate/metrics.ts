@@ -18,8 +18,8 @@ import type { JournalPort } from "../journal/journal.ts";
 import { JournalUnavailableError } from "../journal/lane-writer.ts";
 import { type Lane, lanes } from "../journal/segment.ts";
 import type { SpikeSignal } from "../persons/spikes/detector.ts";
-import type { PeopleDamage } from "./people-damage.ts";
 import { readLastScrub } from "./scrub/last-scrub.ts";
+import type { SqliteCorruption } from "./sqlite-corruption.ts";
 
 /**
  * Sampling interval of the event loop delay, in milliseconds. At the library's 10 ms, sampling takes most of the
@@ -33,7 +33,7 @@ export interface MetricSources {
   supervisor: EngineSupervisor;
   roles: () => readonly RoleReadiness[];
   /** Known corruption of the SQLite files. */
-  damage: Pick<PeopleDamage, "reason" | "checkedAt">;
+  corruption: Pick<SqliteCorruption, "reason" | "checkedAt">;
   /** Absent: single node. */
   shared?: ClusterSources | undefined;
   /** HTTP workers. */
@@ -95,7 +95,7 @@ export class Metrics {
   );
 
   constructor(sources: MetricSources) {
-    const { dataDir, journal, supervisor, roles, damage, shared, workers = () => [] } = sources;
+    const { dataDir, journal, supervisor, roles, corruption, shared, workers = () => [] } = sources;
     collectDefaultMetrics({ register: this.registry, eventLoopMonitoringPrecision: loopDelayEveryMs });
     this.beginAtZero();
 
@@ -169,13 +169,13 @@ export class Metrics {
     this.gauge(
       "flagkeep_sqlite_corrupt",
       "1 if flagkeep.sqlite or people.sqlite is corrupt or missing; see flagkeep status.",
-      (set) => set({}, damage.reason === null ? 0 : 1),
+      (set) => set({}, corruption.reason === null ? 0 : 1),
       [],
     );
     this.gauge(
       "flagkeep_sqlite_check_timestamp_seconds",
       "Unix time of the last check of both SQLite files; 0 before the first one.",
-      (set) => set({}, (damage.checkedAt?.getTime() ?? 0) / 1_000),
+      (set) => set({}, (corruption.checkedAt?.getTime() ?? 0) / 1_000),
       [],
     );
     // In a cluster the journal and the backups are PostgreSQL's: a zero would claim that they are empty.
@@ -200,7 +200,7 @@ export class Metrics {
   }
 
   /** Metrics of a single node. */
-  private addOwnData({ dataDir, journal, supervisor }: Omit<MetricSources, "roles" | "damage">): void {
+  private addOwnData({ dataDir, journal, supervisor }: Omit<MetricSources, "roles" | "corruption">): void {
     this.gauge("flagkeep_journal_lag_bytes", "Bytes of acknowledged entries not yet loaded.", (set) => {
       for (const lane of lanes) set({ lane }, supervisor.lag().bytes[lane]);
     });

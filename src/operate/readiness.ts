@@ -22,7 +22,7 @@ export interface ReadinessSources {
   admission: Admission | undefined;
   engine: EngineState;
   /** Why persons and groups cannot be read; null: no known reason. */
-  damage: string | null;
+  corruption: string | null;
   /** Flags and keys are from before PostgreSQL was restored to an earlier state, and are being replaced. */
   copying: CopyProgress | undefined;
 }
@@ -34,7 +34,7 @@ export function readinessStates(sources: ReadinessSources): RoleReadiness[] {
     state === "ready"
       ? {
           capture: whyNoCapture(sources.admission!),
-          flags: sources.damage ?? whyNoFlags(sources.copying),
+          flags: sources.corruption ?? whyNoFlags(sources.copying),
           query: whyNoQuery(sources.engine),
         }
       : { capture: state, flags: state, query: state };

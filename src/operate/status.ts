@@ -21,8 +21,8 @@ import { countWarningsSince } from "../persons/warnings.ts";
 import { callControl } from "../rpc/control.ts";
 import { version } from "../version.ts";
 import { folderUsage, type StoreUsage, storeUsage } from "./disk-usage.ts";
-import { PeopleDamage } from "./people-damage.ts";
 import { readLastScrub } from "./scrub/last-scrub.ts";
+import { SqliteCorruption } from "./sqlite-corruption.ts";
 import type { LaneStatus, Status, Volume } from "./status-schema.ts";
 
 /** Fields that both a running and a stopped server read from the stores; `folderUsage` measures the folders. */
@@ -125,23 +125,23 @@ export async function currentStatus(dataDir: string): Promise<Status> {
 /** Reads the files of a server that does not respond; changes nothing. */
 async function stoppedStatus(dataDir: string): Promise<Status> {
   const dataPaths = paths(dataDir);
-  const damage = new PeopleDamage(dataDir);
-  const found = damage.reading(
+  const corruption = new SqliteCorruption(dataDir);
+  const found = corruption.reading(
     () => (existsSync(dataPaths.people) ? openPeople(dataPaths.people, { readonly: true }) : undefined),
     undefined,
   );
   try {
     const none = { realtime: 0, historical: 0 };
-    const applied = damage.reading(() => (found === undefined ? none : laneCursors(found)), none);
+    const applied = corruption.reading(() => (found === undefined ? none : laneCursors(found)), none);
     const stored =
-      damage.reading(() => storedStatus(dataDir, found), undefined) ?? storedStatus(dataDir, undefined);
+      corruption.reading(() => storedStatus(dataDir, found), undefined) ?? storedStatus(dataDir, undefined);
     const last = lanes.map((lane) => ({
       lane,
       lastSeq: Math.max(applied[lane], lastSeqOnDisk(join(dataPaths.journal, lane))),
       queuedBytes: 0,
     }));
-    if (arePeopleMissing(dataDir)) damage.recordMissing();
-    else if (damage.reason !== null) damage.recordFile("people.sqlite", "is corrupt");
+    if (arePeopleMissing(dataDir)) corruption.recordMissing();
+    else if (corruption.reason !== null) corruption.recordFile("people.sqlite", "is corrupt");
     return {
       running: false,
       state: "stopped",
@@ -159,7 +159,7 @@ async function stoppedStatus(dataDir: string): Promise<Status> {
       shared: null,
       workers: [],
       engine: { up: false, restarts: 0, rebuilding: null, trouble: null, properties: [] },
-      sqlite_corruption: damage.reason,
+      sqlite_corruption: corruption.reason,
       ...stored,
       disk: { ...stored.disk, ...(await folderUsage(dataDir)) },
     };

@@ -33,8 +33,8 @@ import type { Log } from "../log.ts";
 import { mcpRoutes } from "../mcp/route.ts";
 import { instanceRoutes } from "../operate/api/instance.ts";
 import type { Metrics } from "../operate/metrics.ts";
-import type { PeopleDamage } from "../operate/people-damage.ts";
 import type { RequestLog } from "../operate/request-log.ts";
+import type { SqliteCorruption } from "../operate/sqlite-corruption.ts";
 import type { Status } from "../operate/status-schema.ts";
 import type { Traces } from "../operate/traces.ts";
 import type { UnknownKeys } from "../operate/unknown-keys.ts";
@@ -80,7 +80,7 @@ export interface AppDeps {
   /** Bearer token required for `/metrics`; empty: none. */
   metricsToken: string;
   /** Receives every request error. */
-  damage: PeopleDamage;
+  corruption: SqliteCorruption;
 }
 
 export function createServerApp(parts: AppDeps): App {
@@ -90,7 +90,7 @@ export function createServerApp(parts: AppDeps): App {
     (reason) => metrics.countRejected("query", reason),
     traces && ((name, ask) => traces.request(name, ask)),
   );
-  const groupTypes = groupTypesFrom(people, (error) => parts.damage.record(error));
+  const groupTypes = groupTypesFrom(people, (error) => parts.corruption.record(error));
   const flagSets = new FlagSets(metadata, groupTypes);
   const ports = new EngineAdapters({ engine, metadata, flagSets, persons });
   const change = async <Result>(work: (now?: Date) => Result) =>
@@ -135,7 +135,7 @@ export function createServerApp(parts: AppDeps): App {
   const app: App = createApp({
     guard: getGuard(metadata),
     log,
-    onError: (error) => parts.damage.record(error),
+    onError: (error) => parts.corruption.record(error),
     publicUrl,
     origins: new TrustedProxies(config["trusted-proxies"], publicUrl),
     limits: {
@@ -166,7 +166,7 @@ export function createServerApp(parts: AppDeps): App {
         overrides: parts.overrides,
         hasSurveys: runningSurveys(metadata),
         onTrouble: (error: unknown) => {
-          parts.damage.record(error);
+          parts.corruption.record(error);
           log.error({ error: String(error) }, "failed to evaluate some flags");
         },
       }),

@@ -1,14 +1,14 @@
 /** Opens an event store that may be corrupt, with backups and the archive as recovery sources. */
 
 import { join } from "node:path";
-import { markDamaged, readDamagedMark } from "../backup/recovery/quarantine.ts";
+import { markCorrupt, readCorruptMark } from "../backup/recovery/quarantine.ts";
 import { DataLossError, type Recovery, recoverEventStore } from "../backup/recovery/recover.ts";
 import type { StoreRecovery } from "../engine/stores.ts";
 import { systemDisk } from "../journal/disk.ts";
 import { paths } from "../paths.ts";
 
 export const storeRecovery: StoreRecovery = {
-  markDamaged,
+  markCorrupt,
   async open(start, people, hooks) {
     const { dataDir, front, memoryLimitBytes, threads } = start;
     const temporaryFolder = join(paths(dataDir).work, "duckdb");
@@ -27,7 +27,7 @@ export const storeRecovery: StoreRecovery = {
     try {
       return await recoverEventStore(recovery);
     } catch (error) {
-      if (!(error instanceof DataLossError) || readDamagedMark(dataDir) === undefined) throw error;
+      if (!(error instanceof DataLossError) || readCorruptMark(dataDir) === undefined) throw error;
       hooks.onIncomplete(error);
       // The corrupt store still opens: most of it can be read, and new events can be loaded.
       return await recoverEventStore({ ...recovery, ignoresMark: true });

@@ -39,11 +39,11 @@ import { CachedFolderUsage } from "../operate/disk-usage.ts";
 import { EngineReportHandler } from "../operate/engine-reports.ts";
 import { EventRate } from "../operate/event-rate.ts";
 import { Metrics } from "../operate/metrics.ts";
-import { PeopleDamage } from "../operate/people-damage.ts";
 import { readinessStates } from "../operate/readiness.ts";
 import { RequestLog } from "../operate/request-log.ts";
 import { Retention } from "../operate/retention.ts";
 import { SqliteCheck } from "../operate/sqlite-check.ts";
+import { SqliteCorruption } from "../operate/sqlite-corruption.ts";
 import { laneStatus, nextBackup, replacedKeys, storedStatus } from "../operate/status.ts";
 import type { Status } from "../operate/status-schema.ts";
 import type { Traces } from "../operate/traces.ts";
@@ -86,7 +86,7 @@ export class FlagkeepServer {
   private readonly supervisor: EngineSupervisor;
   private readonly metrics: Metrics;
   private readonly requests: RequestLog;
-  private readonly damage: PeopleDamage;
+  private readonly corruption: SqliteCorruption;
   private readonly sqliteCheck: SqliteCheck;
   private readonly reports: EngineReportHandler;
   private readonly retention: Retention;
@@ -134,7 +134,7 @@ export class FlagkeepServer {
     const dataPaths = paths(dataDir);
     this.metricsToken = metricsToken(config);
     if (shared === undefined) assertLocalData(dataDir);
-    this.damage = new PeopleDamage(dataDir);
+    this.corruption = new SqliteCorruption(dataDir);
     this.folderUse = new CachedFolderUsage(dataDir);
     // Relative socket names: a socket path is limited to 108 bytes.
     process.chdir(dataDir);
@@ -147,7 +147,7 @@ export class FlagkeepServer {
     this.secrets = secretCipher(payloadKey);
     const budget = memoryBudget(config.memory);
     const cacheBytes = budget === null ? undefined : frontPeopleCacheBytes(budget);
-    this.people = openServedPeople(dataDir, { cacheBytes, damage: this.damage, log });
+    this.people = openServedPeople(dataDir, { cacheBytes, corruption: this.corruption, log });
     this.persons = new SqlitePersonReader(this.people);
     this.supervisor = new EngineSupervisor(
       commands.engine,
@@ -175,21 +175,24 @@ export class FlagkeepServer {
         onRefused: onRejected,
       },
     );
-    if (this.damage.reason !== null)
-      this.supervisor.block({ message: this.damage.reason, hint: "Events that arrive wait in the journal." });
+    if (this.corruption.reason !== null)
+      this.supervisor.block({
+        message: this.corruption.reason,
+        hint: "Events that arrive wait in the journal.",
+      });
     this.sqliteCheck = new SqliteCheck({
       dataDir,
       command: commands.sqliteCheck,
       log,
       onChecked: (corrupt) => {
-        this.damage.recordChecked(corrupt);
-        if (corrupt.length > 0) log.error({}, this.damage.reason!);
+        this.corruption.recordChecked(corrupt);
+        if (corrupt.length > 0) log.error({}, this.corruption.reason!);
       },
     });
-    this.damage.onUnknownFile = () => void this.sqliteCheck.run();
+    this.corruption.onUnknownFile = () => void this.sqliteCheck.run();
     this.metrics = new Metrics({
       dataDir,
-      damage: this.damage,
+      corruption: this.corruption,
       journal: () => this.journal,
       supervisor: this.supervisor,
       roles: () => this.roles(),
@@ -231,7 +234,7 @@ export class FlagkeepServer {
       log,
       metadata: this.metadata,
       people: this.people,
-      damage: this.damage,
+      corruption: this.corruption,
       secrets: this.secrets,
       rules: { allowed: config["webhook-allowed-networks"] },
       base: () => consoleBase(config, this.url),
@@ -314,7 +317,7 @@ export class FlagkeepServer {
     const engine = new EngineClient(this.supervisor);
     const flagSets = new FlagSets(
       metadata,
-      groupTypesFrom(people, (error) => this.damage.record(error)),
+      groupTypesFrom(people, (error) => this.corruption.record(error)),
     );
     const cohortFiller = new EngineAdapters({
       engine,
@@ -327,9 +330,9 @@ export class FlagkeepServer {
   }
 
   private async openJournal(): Promise<JournalPort> {
-    const { config, log, people, damage, supervisor: loader } = this;
+    const { config, log, people, corruption, supervisor: loader } = this;
     const onRefused = (reason: string) => this.metrics.countRejected("capture", reason);
-    return await openJournal({ config, log, people, damage, loader, onRefused }, this.shared);
+    return await openJournal({ config, log, people, corruption, loader, onRefused }, this.shared);
   }
 
   private app(journal: JournalPort): App {
@@ -337,7 +340,7 @@ export class FlagkeepServer {
     const { unknownKeys, payloads, secrets, overrides, uploads, eraser, instance, shared } = this;
     const { requests, live } = this;
     return createServerApp({
-      damage: this.damage,
+      corruption: this.corruption,
       requests,
       live,
       config,
@@ -382,12 +385,12 @@ export class FlagkeepServer {
         for (const key of figures.unknownKeys) unknownKeys.add(key);
         for (const uses of figures.keyUses) metadata.projects.addUses(uses);
       },
-      onCorrupt: () => this.damage.recordUnknownFile(),
+      onCorrupt: () => this.corruption.recordUnknownFile(),
     };
   }
 
   private takeReport(report: Report): void {
-    if (report.type === "corrupt") this.damage.recordUnknownFile();
+    if (report.type === "corrupt") this.corruption.recordUnknownFile();
     const isUsage = report.type === "flag_usage" && report.usage.length > 0;
     if (this.shared === undefined || !isUsage) this.reports.take(report);
     else
@@ -449,7 +452,7 @@ export class FlagkeepServer {
     // Read before the first await: a stop may close the stores meanwhile.
     const neededBytes = this.journal?.admission().neededBytes;
     const stored =
-      this.damage.reading(() => storedStatus(dataDir, this.people, neededBytes), undefined) ??
+      this.corruption.reading(() => storedStatus(dataDir, this.people, neededBytes), undefined) ??
       storedStatus(dataDir, undefined, neededBytes);
     const applied = this.loadedSeqs();
     const state: Omit<Status, "disk"> = {
@@ -466,7 +469,7 @@ export class FlagkeepServer {
       engine: this.supervisor.state,
       events_at: this.config["events-url"] && redactUrl(this.config["events-url"]),
       shared: this.shared?.status() ?? null,
-      sqlite_corruption: this.damage.reason,
+      sqlite_corruption: this.corruption.reason,
       retention: this.retention.state(),
       replaced_keys: replacedKeys(this.metadata.projects),
       next_backup: nextBackup(this.config["backup-schedule"]),
@@ -477,8 +480,10 @@ export class FlagkeepServer {
 
   /** Per lane, the last loaded entry; if that is unreadable, the last entry known to the backup and the archive. */
   private loadedSeqs(): Record<Lane, number> {
-    const { damage } = this;
-    return damage.reading(() => laneCursors(this.people), undefined) ?? knownSeqs(this.config["data-dir"]);
+    const { corruption } = this;
+    return (
+      corruption.reading(() => laneCursors(this.people), undefined) ?? knownSeqs(this.config["data-dir"])
+    );
   }
 
   /** Per lane, the acknowledged entries that no node has loaded. */
@@ -494,7 +499,7 @@ export class FlagkeepServer {
       state: this.state,
       admission: this.journal?.admission(),
       engine: this.supervisor.state,
-      damage: this.damage.reason,
+      corruption: this.corruption.reason,
       copying: this.shared?.copying,
     });
   }
@@ -504,7 +509,7 @@ export class FlagkeepServer {
       const writing = { metadata: this.metadata, payloads: this.payloads };
       if (hasDueChanges(writing)) await this.together((now) => runScheduledChanges(writing, now));
     } catch (error) {
-      this.damage.record(error);
+      this.corruption.record(error);
       // They stay due and are retried at the next interval.
       this.log.error({ error: String(error) }, "failed to apply scheduled changes");
     }
@@ -515,7 +520,7 @@ export class FlagkeepServer {
       const { projects } = this.metadata;
       if (projects.hasUses) await this.together(() => projects.storeUses());
     } catch (error) {
-      this.damage.record(error);
+      this.corruption.record(error);
       this.log.warn({ error: String(error) }, "failed to store the usage of previous project keys");
     }
   }

@@ -11,7 +11,7 @@ import type { JournalUnavailableError } from "../journal/lane-writer.ts";
 import { type Lane, lanes, type SealedSegment } from "../journal/segment.ts";
 import { AppError } from "../lib/errors.ts";
 import type { Log } from "../log.ts";
-import type { PeopleDamage } from "../operate/people-damage.ts";
+import type { SqliteCorruption } from "../operate/sqlite-corruption.ts";
 import { paths } from "../paths.ts";
 import type { PeopleDb } from "../persons/open.ts";
 import { laneCursors } from "../persons/reader.ts";
@@ -28,7 +28,7 @@ export interface JournalDeps {
   config: Config;
   log: Log;
   people: PeopleDb;
-  damage: PeopleDamage;
+  corruption: SqliteCorruption;
   /** Loads journal entries into the stores. */
   loader: { offer(segments: readonly SealedSegment[]): void; debt(): PendingBytes };
   onRefused: (reason: JournalUnavailableError["reason"]) => void;
@@ -36,7 +36,7 @@ export interface JournalDeps {
 
 /** Recovers the journal, and hands the entries that are not loaded to the loader. */
 export async function openJournal(
-  { config, log, people, damage, loader, onRefused }: JournalDeps,
+  { config, log, people, corruption, loader, onRefused }: JournalDeps,
   shared: ClusterNode | undefined,
 ): Promise<JournalPort> {
   const logRejection = rejectionLog(log);
@@ -49,11 +49,11 @@ export async function openJournal(
       log.error({ lane, error: String(error) }, "failed to write the journal"),
   };
   if (shared !== undefined) {
-    const applied = () => damage.reading(() => laneCursors(people), { realtime: 0, historical: 0 });
+    const applied = () => corruption.reading(() => laneCursors(people), { realtime: 0, historical: 0 });
     return shared.journal({ queueBytesMax: config["journal-queue"], applied, ...hooks });
   }
   const dataPaths = paths(config["data-dir"]);
-  const read = damage.reading(() => laneCursors(people), undefined);
+  const read = corruption.reading(() => laneCursors(people), undefined);
   if (read === undefined && !areSeqsKnown(config["data-dir"]))
     throw new SequenceUnknownError(dataPaths.people);
   const loaded = read ?? knownSeqs(config["data-dir"]);

@@ -3,7 +3,7 @@
 import { isReplica } from "../cluster/replica-marker.ts";
 import { isCorruptSqlite } from "../lib/errors.ts";
 import type { Log } from "../log.ts";
-import type { PeopleDamage } from "../operate/people-damage.ts";
+import type { SqliteCorruption } from "../operate/sqlite-corruption.ts";
 import { paths } from "../paths.ts";
 import { arePeopleMissing } from "../persons/missing.ts";
 import { openPeople, type PeopleDb } from "../persons/open.ts";
@@ -19,12 +19,12 @@ export function openServedPeople(
   dataDir: string,
   {
     cacheBytes,
-    damage,
+    corruption,
     log,
     mayMigrate = true,
   }: {
     cacheBytes: number | undefined;
-    damage: PeopleDamage;
+    corruption: SqliteCorruption;
     log: Pick<Log, "error">;
     /** False where another process has migrated the schema. */
     mayMigrate?: boolean;
@@ -33,7 +33,7 @@ export function openServedPeople(
   const dataPaths = paths(dataDir);
   // A cluster node has a replica, which is filled from PostgreSQL.
   if (!isReplica(dataPaths.metadata) && arePeopleMissing(dataDir)) {
-    log.error({}, damage.recordMissing());
+    log.error({}, corruption.recordMissing());
     return unreadablePeople();
   }
   try {
@@ -42,7 +42,7 @@ export function openServedPeople(
     return openPeople(dataPaths.people, { readonly: true, cacheBytes });
   } catch (error) {
     if (!isCorruptSqlite(error)) throw error;
-    log.error({}, damage.recordUnopenable(error));
+    log.error({}, corruption.recordUnopenable(error));
     return unreadablePeople();
   }
 }

@@ -165,7 +165,7 @@ describe("for a public key alone", () => {
     expect(getContent(directory.dataDir)).toBe(before);
   });
 
-  test("a changed, cut or prolonged file is damaged, not a wrong key", async () => {
+  test("a changed, cut or prolonged file is corrupt, not a wrong key", async () => {
     const key = ["--backup-key-file", file("age.key", identity), "--data-dir", directory.dataDir];
     const bytes = readFileSync(created.file);
     const flipped = Buffer.from(bytes);

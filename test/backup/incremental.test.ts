@@ -172,7 +172,7 @@ test("with a passphrase it is refused in one sentence", async () => {
 });
 
 describe("a store of pieces that is not as it should be", () => {
-  test("a piece is missing, cut off, or changed: the backup is named as damaged, and the next one mends it", async () => {
+  test("a piece is missing, cut off, or changed: the backup is named as corrupt, and the next one mends it", async () => {
     const place = join(folder, "damaged");
     const { file } = await make(place);
     const [name] = getPieces(file);

@@ -61,10 +61,10 @@ describe("what goes", () => {
     });
   }
 
-  test("a damaged one is neither counted nor removed", () => {
-    const damaged = { createdAt: "2026-03-09T00:00:00Z", isGood: false };
+  test("a corrupt one is neither counted nor removed", () => {
+    const corrupt = { createdAt: "2026-03-09T00:00:00Z", isGood: false };
     const old = good("2026-03-01T00:00:00Z");
-    expect(backupsToRemove([old, damaged], { ...none, last: 1 }, now)).toEqual([]);
+    expect(backupsToRemove([old, corrupt], { ...none, last: 1 }, now)).toEqual([]);
   });
 
   test("what a wrong clock has dated in the future is neither counted nor removed", () => {
@@ -106,7 +106,7 @@ describe("what goes", () => {
   });
 });
 
-test("the command removes, or only says what would go, and shows what is damaged", async () => {
+test("the command removes, or only says what would go, and shows what is corrupt", async () => {
   const { dataDir } = await initializedDirectory();
   const folder = join(dataDir, "backups");
   const created = await create(dataDir);

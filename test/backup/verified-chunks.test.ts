@@ -59,7 +59,7 @@ async function look(isLocal: boolean, bytes: Uint8Array | Error, ...indexed: Ind
   const { destination, read } = place(isLocal, bytes, ...indexed);
   const pieces = await VerifiedChunks.of(destination, BackupKeys.none);
   const found = await pieces.sound(name, chunk);
-  return { found, damaged: pieces.damaged, isRead: read.includes(chunkKey(name)) };
+  return { found, corrupt: pieces.corrupt, isRead: read.includes(chunkKey(name)) };
 }
 
 const changed = Buffer.from(stored);
@@ -88,15 +88,15 @@ describe("pieces of earlier backups", () => {
     ],
   ] as const)
     test(`${what}: ${expected}`, async () => {
-      const { found, damaged, isRead } = await look(isLocal, bytes, ...indexed);
-      expect(damaged).toBe(expected === "damaged" ? 1 : 0);
+      const { found, corrupt, isRead } = await look(isLocal, bytes, ...indexed);
+      expect(corrupt).toBe(expected === "damaged" ? 1 : 0);
       expect(found !== undefined).toBe(expected === "read" || expected === "trusted");
       expect(isRead).toBe(expected === "read" || expected === "damaged");
       if (expected === "read") expect(Date.now() - Date.parse(found!.checked_at!)).toBeLessThan(60_000);
       if (expected === "trusted") expect(found!.checked_at!.slice(0, 10)).toBe(daysAgo(1).slice(0, 10));
     });
 
-  test("a place that does not answer now is no damage: the backup fails", async () => {
+  test("a place that does not answer now is no corruption: the backup fails", async () => {
     expect(look(true, new DestinationError("No answer."), piece())).rejects.toThrow("No answer.");
   });
 });

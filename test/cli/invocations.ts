@@ -17,7 +17,7 @@ const exported = (subject: string): Invocation => ({
 });
 /** Commands whose work other tests look at: they do not end, or are no use without a shell. */
 export const triedElsewhere: Record<string, string> = {
-  "persons recreate": "test/serve/people-damage.test.ts",
+  "persons recreate": "test/serve/sqlite-corruption.test.ts",
   serve: "test/cli/cli.test.ts",
   completions: "test/cli/completions.test.ts",
   mcp: "test/mcp/executable.test.ts",

@@ -266,7 +266,7 @@ describe("doctor", () => {
     expect(await examine(dataDir)).toMatchObject({ code: 1, bad: ["permissions error"] });
   });
 
-  test("finds damage in files, gaps in the journal, the quarantine and a port in use", async () => {
+  test("finds corruption in files, gaps in the journal, the quarantine and a port in use", async () => {
     const server = await ServerProcess.start({
       directory: await initializedDirectory(),
       args: ["--journal-seal-interval", "60s"],
@@ -281,7 +281,7 @@ describe("doctor", () => {
     const segment = join(lane, readdirSync(lane)[0]!);
     appendFileSync(segment, '{"seq":2,"torn');
     expect(await examine(dataDir)).toMatchObject({ code: 0, bad: ["journal warning"] });
-    // A later segment makes it a gap, and the rest damage.
+    // A later segment makes it a gap, and the rest corruption.
     writeFileSync(join(lane, "0000000000000009.ndjson"), await emptySegment(9), { mode: 0o600 });
     expect(await examine(dataDir)).toMatchObject({ code: 1, bad: ["journal error", "journal error"] });
     rmSync(lane, { recursive: true });

@@ -22,7 +22,7 @@ function threadNames(server: ServerProcess): string[] {
   );
 }
 
-test("the archive becomes columnar on a thread, and is read without damage", async () => {
+test("the archive becomes columnar on a thread, and is read without corruption", async () => {
   await using first = await startWithThreads();
   const batch = Array.from({ length: events }, () => ({
     event: "seen",
@@ -40,7 +40,7 @@ test("the archive becomes columnar on a thread, and is read without damage", asy
   await until(() => threadNames(second).includes("Worker"), "the thread runs");
   await until(() => files().some(({ path }) => isColumnar(path)), "a file is columnar");
   const [file] = files();
-  const { segments, damage } = await readArchived(file!);
-  expect(damage).toBeUndefined();
+  const { segments, corruption } = await readArchived(file!);
+  expect(corruption).toBeUndefined();
   expect(segments.at(-1)!.last).toBe(events);
 });

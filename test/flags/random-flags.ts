@@ -257,13 +257,13 @@ export const computableProject: fc.Arbitrary<RandomProject> = fc
   })
   .map((project) => ({ ...project, groupTypes }));
 
-// Values in places where they do not belong, as imported or damaged data may have them.
+// Values in places where they do not belong, as imported or corrupt data may have them.
 const junk = fc.oneof(
   fc.constantFrom<Json>(null, true, "", "x", -1, 1e308, [], {}, [null], { values: 1 }, "__proto__"),
   fc.json({ maxDepth: 3 }).map((text) => JSON.parse(text) as Json),
 );
 
-function damaged(filters: fc.Arbitrary<JsonObject>): fc.Arbitrary<JsonObject> {
+function corrupted(filters: fc.Arbitrary<JsonObject>): fc.Arbitrary<JsonObject> {
   return fc
     .tuple(filters, fc.nat(), junk, fc.integer({ min: 0, max: 3 }))
     .map(([whole, where, value, times]) => {
@@ -291,12 +291,12 @@ function replaceSome(node: JsonObject, where: number, value: Json): void {
 export const anyProject: fc.Arbitrary<RandomProject> = fc
   .record({
     project: computableProject,
-    damagedFilters: fc.array(damaged(getFilters(4)), { maxLength: 2 }),
-    damagedCohort: damaged(cohortDefinition(3)),
+    corruptFilters: fc.array(corrupted(getFilters(4)), { maxLength: 2 }),
+    corruptCohort: corrupted(cohortDefinition(3)),
     toward: fc.integer({ min: 1, max: 9 }),
     stored: fc.dictionary(fc.constantFrom("word", "number", "version", "date", "other"), junk),
   })
-  .map(({ project, damagedFilters, damagedCohort, toward, stored }) => {
+  .map(({ project, corruptFilters, corruptCohort, toward, stored }) => {
     const circle: JsonObject = {
       key: String(toward),
       type: "flag",
@@ -307,12 +307,12 @@ export const anyProject: fc.Arbitrary<RandomProject> = fc
       ...project,
       flags: [
         ...project.flags,
-        ...damagedFilters.map((filters, i) => flag(5 + i, `damaged-${i}`, filters)),
+        ...corruptFilters.map((filters, i) => flag(5 + i, `damaged-${i}`, filters)),
         flag(7, "circle", { groups: [{ properties: [circle] }, {}] }),
       ],
       cohorts: [
         ...project.cohorts.slice(0, 2),
-        { id: 3, name: "damaged", isStatic: false, filters: { properties: damagedCohort } },
+        { id: 3, name: "damaged", isStatic: false, filters: { properties: corruptCohort } },
       ],
       requests: project.requests.map((request) => ({ ...request, person: { properties: stored } })),
     };

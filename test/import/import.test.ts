@@ -187,7 +187,7 @@ test("other products, packed files, standard input, folders; without a running s
   expect(events[0]!.person!.properties).toMatchObject({ plan: "pro" });
 }, 60_000);
 
-test("what is wrong goes into the reject file with its lines; a damaged end is said", async () => {
+test("what is wrong goes into the reject file with its lines; a corrupt end is said", async () => {
   const { dataDir } = await initializedDirectory();
   const bad = file(
     "bad.ndjson",
@@ -244,13 +244,13 @@ test("what is wrong goes into the reject file with its lines; a damaged end is s
     ),
   );
   const cut = file("cut.gz", whole.subarray(0, whole.length - 2_000));
-  const damaged = await flagkeep(["import", cut, "--json", "--data-dir", dataDir]);
-  expect(damaged.code).toBe(1);
-  expect(damaged.stderr).toContain("damaged");
-  const first = checked(damaged.stdout);
+  const corrupt = await flagkeep(["import", cut, "--json", "--data-dir", dataDir]);
+  expect(corrupt.code).toBe(1);
+  expect(corrupt.stderr).toContain("corrupt");
+  const first = checked(corrupt.stdout);
   expect(first.complete).toBe(false);
   expect(first.accepted).toBeGreaterThan(3_000);
-  // The mended file goes on where the damage was.
+  // The mended file goes on where the corruption was.
   file("cut.gz", whole);
   const second = await load(dataDir, cut, "--resume");
   expect(second).toMatchObject({

@@ -72,7 +72,7 @@ test("whatever stands there, it ends, and numbers its records", async () => {
   );
 });
 
-test("a record too long, too deep or no UTF-8 costs itself alone; a list without an end is damaged", async () => {
+test("a record too long, too deep or no UTF-8 costs itself alone; a list without an end is corrupt", async () => {
   const deep = `${"[".repeat(200_000)}${"]".repeat(200_000)}`;
   function* content(): Generator<Buffer> {
     yield Buffer.from('[{"a":1},{"a":"');

@@ -340,11 +340,11 @@ describe("packed files", () => {
       const two = await read(getFile(Buffer.concat([whole, pack('{"a":"more"}\n')])), "ndjson");
       expect(two.records.map(brief).at(-1)).toEqual([20_001, "more"]);
     });
-    for (const [damage, content] of [
+    for (const [corruption, content] of [
       ["cut off", whole.subarray(0, Math.floor(whole.length * 0.9))],
       ["with other bytes behind it", Buffer.concat([whole, Buffer.from("no frame at all")])],
     ] as const)
-      test(`${name}: ${damage}`, async () => {
+      test(`${name}: ${corruption}`, async () => {
         const { records, error } = await read(getFile(content), "ndjson");
         expect(error).toBeInstanceOf(CorruptInputError);
         expect(records.length).toBeGreaterThan(10_000);
@@ -381,7 +381,7 @@ describe("Parquet", () => {
   });
 });
 
-test("Parquet that is damaged far behind its beginning is not taken for its end", async () => {
+test("Parquet that is corrupt far behind its beginning is not taken for its end", async () => {
   const { DuckDBInstance } = await import("@duckdb/node-api");
   const instance = await DuckDBInstance.create(":memory:");
   const connection = await instance.connect();

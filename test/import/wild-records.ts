@@ -33,9 +33,9 @@ export class WildRecords extends WildEvents {
       if (!this.isStrange() && !own.some(([one]) => one === name)) own.push([name, value]);
     const members = [...own, ...this.uuid(kind), ...this.columns(kind)];
     const line = Buffer.from(this.spaced(this.object(this.shuffled(members))));
-    const damaged = this.damaged(Buffer.from(line));
+    const corrupt = this.corrupted(Buffer.from(line));
     // It would spoil the lines around it.
-    return isUtf8(damaged) || this.isStrange(0.1) ? damaged : line;
+    return isUtf8(corrupt) || this.isStrange(0.1) ? corrupt : line;
   }
 
   /** Nearly all are different. */

@@ -45,7 +45,7 @@ describe("a body", () => {
     );
   });
 
-  test("that is damaged is never taken for JSON", () => {
+  test("that is corrupt is never taken for JSON", () => {
     const characters = fc.constantFrom(...'[]{}",:\\ 1a');
     const event = '{"event":"e","distinct_id":"a]","properties":{"a":[{"b":"\\""}]}}';
     const body = `{"api_key":"k","batch":[${Array(4).fill(event).join()}]}`;
@@ -55,10 +55,10 @@ describe("a body", () => {
         fc.nat(3),
         fc.string({ unit: characters, maxLength: 3 }),
         (at, cut, put) => {
-          const damaged = body.slice(0, at) + put + body.slice(at + cut);
-          const events = getEvents(damaged);
+          const corrupt = body.slice(0, at) + put + body.slice(at + cut);
+          const events = getEvents(corrupt);
           if (events === undefined) return;
-          expect(events).toEqual(JSON.parse(damaged).batch);
+          expect(events).toEqual(JSON.parse(corrupt).batch);
         },
       ),
       { numRuns: 3_000 },

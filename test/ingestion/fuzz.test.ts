@@ -138,7 +138,7 @@ const wraps: Record<string, (body: Buffer) => Uint8Array | string> = {
   formOfJson: (body) => `ip=1&data=${encodeURIComponent(body.toString())}`,
   lz64: (body) => LZString.compressToBase64(body.toString()),
 };
-const damage = fc.oneof(
+const corruption = fc.oneof(
   { weight: 5, arbitrary: fc.constant(null) },
   { weight: 1, arbitrary: fc.record({ at: fc.nat(), byte: fc.nat(255), isCut: fc.boolean() }) },
 );
@@ -160,7 +160,7 @@ const contentType = fc.constantFrom(
   "application/x-www-form-urlencoded",
 );
 
-function damaged(bytes: Uint8Array, how: { at: number; byte: number; isCut: boolean } | null): Uint8Array {
+function corrupted(bytes: Uint8Array, how: { at: number; byte: number; isCut: boolean } | null): Uint8Array {
   if (how === null || bytes.length === 0) return bytes;
   const at = how.at % bytes.length;
   if (how.isCut) return bytes.subarray(0, at);
@@ -174,14 +174,14 @@ const wrapNames = fc.constantFrom(...Object.keys(wraps));
 const wrapping = fc.oneof(
   wrapNames.map((layer) => ({
     layers: [layer],
-    damage: null,
+    corruption: null,
     encoding: layer,
     compression: layer,
     contentType: undefined,
   })),
   fc.record({
     layers: fc.array(wrapNames, { maxLength: 3 }),
-    damage,
+    corruption,
     encoding: hint,
     compression: hint,
     contentType,
@@ -203,14 +203,14 @@ test("any body in any wrapping", async () => {
       async ({
         path,
         body,
-        wrapping: { layers, encoding, compression, contentType: type, damage: harm },
+        wrapping: { layers, encoding, compression, contentType: type, corruption: harm },
         isInQuery,
       }) => {
         const wrapped = layers.reduce<Uint8Array>(
           (bytes, layer) => Buffer.from(wraps[layer]!(Buffer.from(bytes)) as Uint8Array),
           Buffer.from(body),
         );
-        const bytes = damaged(wrapped, harm);
+        const bytes = corrupted(wrapped, harm);
         const headers: Record<string, string> = { authorization: `Bearer ${anyToken}` };
         if (encoding !== undefined) headers["content-encoding"] = encoding;
         if (type !== undefined) headers["content-type"] = type;

@@ -141,7 +141,7 @@ describe("refused are", () => {
     [{ name: "a gzip without its end", body: gzip.subarray(0, gzip.length - 1) }, "not valid gzip data"],
     [
       {
-        name: "a damaged gzip",
+        name: "a corrupt gzip",
         body: Buffer.concat([gzip.subarray(0, 20), Buffer.alloc(20, 7), gzip.subarray(40)]),
       },
       "not valid gzip data",

@@ -39,6 +39,6 @@ export class WildBodies extends WildEvents {
         ]),
       );
     const text = this.spaced(kind < 0.6 ? around() : kind < 0.8 ? list : (events[0] ?? ""));
-    return this.damaged(Buffer.from(`${this.isStrange(0.02) ? "\ufeff" : ""}${text}`));
+    return this.corrupted(Buffer.from(`${this.isStrange(0.02) ? "\ufeff" : ""}${text}`));
   }
 }

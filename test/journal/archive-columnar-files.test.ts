@@ -60,7 +60,7 @@ describe.each([
     expect(await archivedText("realtime")).toBe(text);
     expect(statSync(files()[0]!.path).mtimeMs).toBe(1_000_000);
     // Who listed them before reads them all the same.
-    expect((await readArchived(before!)).damage).toBeUndefined();
+    expect((await readArchived(before!)).corruption).toBeUndefined();
     await keep(archive, segments("realtime", 30_001, 1));
     expect(ranges("realtime").at(-1)).toEqual([30_001, 30_010]);
     expect(areColumnar()).toEqual([true, true, true, false]);
@@ -109,7 +109,7 @@ describe.each([
     expect(await archivedText("realtime")).toBe(text);
   });
 
-  test("damage is noticed as in rows; a file that cannot be read stays, and is not tried again and again", async () => {
+  test("corruption is noticed as in rows; a file that cannot be read stays, and is not tried again and again", async () => {
     const { archive, seen } = openArchive({ hasThread });
     await threeFiles(archive);
     const [first] = files();
@@ -122,21 +122,24 @@ describe.each([
     writeFileSync(first!.path, good);
     const second = files()[1]!;
     const columnar = readFileSync(second.path);
-    const expectDamage = async (at: number) => {
-      const { damage } = await readArchived(second);
-      expect({ at, damage }).toMatchObject({ at, damage: { code: "segment_damaged", last: 20_000 } });
+    const expectCorruption = async (at: number) => {
+      const { corruption } = await readArchived(second);
+      expect({ at, damage: corruption }).toMatchObject({
+        at,
+        corruption: { code: "segment_damaged", last: 20_000 },
+      });
     };
     const step = Math.floor(columnar.length / 40);
     for (let at = 0; at < columnar.length; at += step) {
       const bad = Buffer.from(columnar);
       bad[at]! ^= 0x10;
       writeFileSync(second.path, bad);
-      await expectDamage(at);
+      await expectCorruption(at);
     }
     const lengths = Array.from({ length: 80 }, (_, n) => (n < 40 ? n * step : columnar.length - 80 + n));
     for (const at of lengths) {
       writeFileSync(second.path, columnar.subarray(0, at));
-      await expectDamage(at);
+      await expectCorruption(at);
     }
   });
 
@@ -146,12 +149,15 @@ describe.each([
       const { archive } = openArchive({ hasThread });
       await threeFiles(archive);
       const [first] = files();
-      const damaged = readFileSync(first!.path).subarray(0, -cut);
-      writeFileSync(first!.path, damaged);
+      const corrupt = readFileSync(first!.path).subarray(0, -cut);
+      writeFileSync(first!.path, corrupt);
       await archive.tidy();
       expect(areColumnar()).toEqual([false, true, true]);
-      expect(readFileSync(first!.path).equals(damaged)).toBe(true);
-      expect((await readArchived(first!)).damage).toMatchObject({ code: "segment_damaged", last: 10_000 });
+      expect(readFileSync(first!.path).equals(corrupt)).toBe(true);
+      expect((await readArchived(first!)).corruption).toMatchObject({
+        code: "segment_damaged",
+        last: 10_000,
+      });
     }
   });
 });

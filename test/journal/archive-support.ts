@@ -73,7 +73,7 @@ export async function archivedText(lane: Lane): Promise<string> {
   let text = "";
   for (const file of listArchive(at.archiveFolder, lane)) {
     const read = await readArchived(file);
-    expect(read.damage).toBeUndefined();
+    expect(read.corruption).toBeUndefined();
     for (const segment of read.segments) text += segment.bytes.toString();
   }
   return text;

@@ -216,11 +216,15 @@ describe("damage", () => {
       const bad = Buffer.from(good);
       bad[at]! ^= 0x10;
       writeFileSync(file.path, bad);
-      const { damage, segments } = await readArchived(file);
+      const { corruption, segments } = await readArchived(file);
       // A frame ends in a sum of what the blocks' hashes prove already: that may be wrong if all entries are right.
-      if (damage === undefined) expect({ at, segments }).toEqual({ at, segments: whole.segments });
-      else expect({ at, damage }).toMatchObject({ at, damage: { code: "segment_damaged", last: 30 } });
-      if (damage !== undefined) noticed += 1;
+      if (corruption === undefined) expect({ at, segments }).toEqual({ at, segments: whole.segments });
+      else
+        expect({ at, damage: corruption }).toMatchObject({
+          at,
+          corruption: { code: "segment_damaged", last: 30 },
+        });
+      if (corruption !== undefined) noticed += 1;
     }
     expect(noticed).toBeGreaterThan(good.length / 97 - 3);
   });
@@ -233,20 +237,20 @@ describe("damage", () => {
     );
     for (const bytes of lengths) {
       writeFileSync(file.path, whole.subarray(0, bytes));
-      const { damage } = await readArchived(file);
-      expect({ bytes, damage }).toMatchObject({ bytes, damage: { code: "segment_damaged" } });
+      const { corruption } = await readArchived(file);
+      expect({ bytes, damage: corruption }).toMatchObject({ bytes, corruption: { code: "segment_damaged" } });
     }
   });
 
   test("a file with something behind its last frame is read up to there, and noticed", async () => {
     const file = await archivedFile();
     appendFileSync(file.path, "what a broken disk left");
-    const { damage, segments: read } = await readArchived(file);
-    expect(damage).toMatchObject({ code: "segment_damaged" });
+    const { corruption, segments: read } = await readArchived(file);
+    expect(corruption).toMatchObject({ code: "segment_damaged" });
     expect(read.map(({ last }) => last)).toEqual([10, 20, 30]);
   });
 
-  test("a damaged segment of the journal goes to the quarantine, its readable part into the archive", async () => {
+  test("a corrupt segment of the journal goes to the quarantine, its readable part into the archive", async () => {
     const { archive, seen } = openArchive();
     const all = segments("realtime", 1, 3);
     const bytes = readFileSync(all[1]!.path);
@@ -257,7 +261,7 @@ describe("damage", () => {
     const [file] = listArchive(at.archiveFolder, "realtime");
     expect(file).toMatchObject({ first: 1, last: 30 });
     const read = await readArchived(file!);
-    expect(read.damage).toBeUndefined();
+    expect(read.corruption).toBeUndefined();
     expect(read.segments.map(({ first, last }) => [first, last])).toEqual([
       [1, 10],
       [11, 15],

@@ -157,8 +157,8 @@ test.each([
   expect(decodeEntries(Buffer.from(`${spoilt}\n`), 0)).toEqual({ entries: [], refused: [spoilt] });
 });
 
-test("what is damaged before its properties is read as by those who parse all of it, or refused by both", () => {
-  const damage = fc.record({
+test("what is corrupt before its properties is read as by those who parse all of it, or refused by both", () => {
+  const corruption = fc.record({
     place: fc.nat({ max: 999_999 }),
     bytes: fc.oneof(
       fc.uint8Array({ maxLength: 2 }),
@@ -167,11 +167,11 @@ test("what is damaged before its properties is read as by those who parse all of
     removed: fc.constantFrom(0, 0, 0, 1, 2, 5),
   });
   fc.assert(
-    fc.property(event, fc.array(damage, { minLength: 1, maxLength: 2 }), (one, damages) => {
+    fc.property(event, fc.array(corruption, { minLength: 1, maxLength: 2 }), (one, corruptions) => {
       let line = Buffer.from(written(1, one)).subarray(0, -1);
       const properties = line.subarray(line.indexOf(',"properties":'));
       let envelope = line.subarray('{"seq":1,'.length, line.length - properties.length);
-      for (const { place, bytes, removed } of damages) {
+      for (const { place, bytes, removed } of corruptions) {
         const at = place % envelope.length;
         envelope = Buffer.concat([envelope.subarray(0, at), bytes, envelope.subarray(at + removed)]);
       }

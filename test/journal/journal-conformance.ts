@@ -41,8 +41,8 @@ async function read(
     expect(last).toBeGreaterThanOrEqual(first);
   }
   const texts = await Promise.all(batches.map((batch) => batch.text()));
-  return texts.flatMap(({ bytes, damage }) => {
-    expect(damage).toBeUndefined();
+  return texts.flatMap(({ bytes, corruption }) => {
+    expect(corruption).toBeUndefined();
     return linesIn(bytes).map((line) => JSON.parse(line));
   });
 }

@@ -100,7 +100,7 @@ describe("a torn tail", () => {
       [3, 3],
     ]);
     expect(nextSeq).toBe(4);
-    expect((await readSegment(segments[0]!)).damage).toMatchObject({ lost: [{ first: 2, last: 2 }] });
+    expect((await readSegment(segments[0]!)).corruption).toMatchObject({ lost: [{ first: 2, last: 2 }] });
   });
 
   test("a file without even a header is quarantined, and its number is not used again", async () => {
@@ -112,12 +112,12 @@ describe("a torn tail", () => {
   });
 });
 
-test("a damaged block in an older segment is reported with the missing entries", async () => {
+test("a corrupt block in an older segment is reported with the missing entries", async () => {
   const segment = writeSegment(folder, "realtime", 1, [numbered(1, "one"), numbered(2, "two")]);
   const bytes = readFileSync(segment.path);
   bytes[bytes.indexOf("two")] = 0x20;
   writeFileSync(segment.path, bytes);
   expect(await toStrings([segment])).toEqual(["one"]);
-  const { damage } = await readSegment(segment);
-  expect(damage).toMatchObject({ code: "segment_damaged", lastGood: 1, last: 2 });
+  const { corruption } = await readSegment(segment);
+  expect(corruption).toMatchObject({ code: "segment_damaged", lastGood: 1, last: 2 });
 });

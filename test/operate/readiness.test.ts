@@ -6,7 +6,7 @@ test("flags are not ready while those of another history are replaced", () => {
     state: "ready",
     admission: { isOpen: true, isFailing: false, trouble: null, freeBytes: 0, neededBytes: 0, totalBytes: 0 },
     engine: { up: true } as Parameters<typeof readinessStates>[0]["engine"],
-    damage: null,
+    corruption: null,
   };
   const flags = (copying: { done: number; total: number } | undefined) =>
     readinessStates({ ...sources, copying }).find(({ role }) => role === "flags");

@@ -1,4 +1,4 @@
-/** `flagkeep scrub`: everything on disk is read, damage is named wherever it is, and the last result is shown. */
+/** `flagkeep scrub`: everything on disk is read, corruption is named wherever it is, and the last result is shown. */
 
 import { beforeAll, describe, expect, test } from "bun:test";
 import { cpSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
@@ -18,8 +18,8 @@ async function scrub(dataDir: string): Promise<{ code: number; found: Scrub; std
   return { code, stderr, found: stdout === "" ? (undefined as never) : JSON.parse(stdout) };
 }
 
-const damaged = (found: Scrub) =>
-  found.parts.filter(({ damage }) => damage.length > 0).map(({ part }) => part);
+const corruptParts = (found: Scrub) =>
+  found.parts.filter(({ damage: corruption }) => corruption.length > 0).map(({ part }) => part);
 
 /** Files below a folder whose names end so; the largest first. */
 function filesOf(folder: string, ending: string): string[] {
@@ -30,7 +30,7 @@ function filesOf(folder: string, ending: string): string[] {
 }
 
 /** Turns a run of bytes over. */
-function damage(path: string, at: (size: number) => number, count = 64): void {
+function corrupt(path: string, at: (size: number) => number, count = 64): void {
   const bytes = readFileSync(path);
   const start = at(bytes.length);
   for (let index = start; index < start + count; index++) bytes[index]! ^= 0xff;
@@ -38,7 +38,7 @@ function damage(path: string, at: (size: number) => number, count = 64): void {
 }
 
 /** Puts a segment into the journal that was not loaded yet, and harms it. */
-function damagedSegment(dataDir: string, harm: (text: string) => string): void {
+function corruptSegment(dataDir: string, harm: (text: string) => string): void {
   const { archive, journal } = paths(dataDir);
   const first = lastArchived(archive).realtime + 1;
   const { path } = writeSegment(journal, "realtime", first, [entryLines(first, 2), entryLines(first + 2, 2)]);
@@ -76,16 +76,16 @@ test("a sound data directory: every part was read, and status remembers it", asy
   expect(JSON.parse(status.stdout).last_scrub).toEqual(found);
 });
 
-describe("damage is named", () => {
+describe("corruption is named", () => {
   const cases: [part: Scrub["parts"][number]["part"], harm: (dataDir: string) => void][] = [
-    ["metadata", (dir) => damage(join(dir, "flagkeep.sqlite"), () => 4_096 * 3, 4_096)],
+    ["metadata", (dir) => corrupt(join(dir, "flagkeep.sqlite"), () => 4_096 * 3, 4_096)],
     // A page that only goes on with a long value has no structure to be checked: several in a row are not all such.
-    ["people", (dir) => damage(join(dir, "people.sqlite"), () => 4_096 * 3, 4_096 * 12)],
+    ["people", (dir) => corrupt(join(dir, "people.sqlite"), () => 4_096 * 3, 4_096 * 12)],
     // Of the newest segment only the end may be torn off; what is before it was acknowledged.
-    ["journal", (dir) => damagedSegment(dir, (text) => text.replace('"noise":"', '"noise":"x'))],
-    ["journal", (dir) => damagedSegment(dir, (text) => `x${text.slice(1)}`)],
-    ["archive", (dir) => damage(filesOf(join(dir, "journal", "archive"), ".zst")[0]!, (size) => size >> 1)],
-    ["events", (dir) => damage(join(dir, "events.duckdb"), () => 12_288 + 100, 4_096)],
+    ["journal", (dir) => corruptSegment(dir, (text) => text.replace('"noise":"', '"noise":"x'))],
+    ["journal", (dir) => corruptSegment(dir, (text) => `x${text.slice(1)}`)],
+    ["archive", (dir) => corrupt(filesOf(join(dir, "journal", "archive"), ".zst")[0]!, (size) => size >> 1)],
+    ["events", (dir) => corrupt(join(dir, "events.duckdb"), () => 12_288 + 100, 4_096)],
   ];
   for (const [index, [part, harm]] of cases.entries()) {
     test(`in ${part} (${index})`, async () => {
@@ -93,7 +93,7 @@ describe("damage is named", () => {
       cpSync(sound, dataDir, { recursive: true });
       harm(dataDir);
       const { code, found } = await scrub(dataDir);
-      expect([code, found.ok, damaged(found)]).toEqual([1, false, [part]]);
+      expect([code, found.ok, corruptParts(found)]).toEqual([1, false, [part]]);
       const told = await flagkeep(["scrub", "--data-dir", dataDir]);
       expect([told.code, told.stdout]).toEqual([1, expect.stringContaining(`CORRUPT  ${part}`)]);
       const status = await flagkeep(["status", "--data-dir", dataDir]);
@@ -114,17 +114,17 @@ test("by schedule, and in the metrics", async () => {
   await server.stop();
 });
 
-test("an engine that does not answer at this moment is no damage, and is waited for", async () => {
+test("an engine that does not answer at this moment is no corruption, and is waited for", async () => {
   await using server = await ServerProcess.start();
   await server.capture({ event: "before", distinct_id: "a" });
   await server.eventsWhenStored(1);
   const [pid] = await server.enginePids();
   process.kill(pid!, "SIGKILL");
   const { code, found } = await scrub(server.dataDir);
-  expect([code, found.ok, damaged(found)]).toEqual([0, true, []]);
+  expect([code, found.ok, corruptParts(found)]).toEqual([0, true, []]);
 });
 
-describe("an engine that has not read it is no damage", () => {
+describe("an engine that has not read it is no corruption", () => {
   const busy = () => {
     throw new RpcError("query_busy", "Too many queries are queued.");
   };

@@ -1,7 +1,7 @@
 /**
- * Damages the stores of a stopped data directory, one block of 4 KiB after the other: `bun test/prove/blocks.ts --count 100 --from 1`.
+ * Corrupts the stores of a stopped data directory, one block of 4 KiB after the other: `bun test/prove/blocks.ts --count 100 --from 1`.
  *
- * Of the event store `flagkeep scrub` has to name the damage, unless nothing that is stored has changed. SQLite's stores have no
+ * Of the event store `flagkeep scrub` has to name the corruption, unless nothing that is stored has changed. SQLite's stores have no
  * checksums: a changed value in a page is not noticed, and only counted here. Nothing may end in a crash or without an answer.
  */
 
@@ -19,7 +19,7 @@ const count = Number(values.count);
 const from = Number(values.from);
 const random = randomFrom(from);
 const blockBytes = 4_096;
-const damagedBytes = 64;
+const corruptBytes = 64;
 
 const parts: Record<string, string> = {
   "events.duckdb": "events",
@@ -42,7 +42,7 @@ const before = Object.fromEntries(
 const counted = { named: 0, unchanged: 0, "SQLite, not noticed": 0, failed: 0 };
 for (let n = 0; n < count; n++) {
   const { name, index } = blocks[(from - 1 + n) % blocks.length]!;
-  const outcome = await damageOne(name, index);
+  const outcome = await corruptOne(name, index);
   counted[outcome] += 1;
 }
 rmSync(folder, { recursive: true, force: true });
@@ -64,27 +64,28 @@ async function makeSound(): Promise<void> {
   await server.eventsWhenStored(2_000);
   await server.stop();
   cpSync(server.dataDir, sound, { recursive: true });
-  // What it could be made again from: a damaged event store has to be noticed, not mended.
+  // What it could be made again from: a corrupt event store has to be noticed, not mended.
   rmSync(join(sound, "journal", "archive"), { recursive: true, force: true });
 }
 
-async function damageOne(name: string, index: number): Promise<keyof typeof counted> {
+async function corruptOne(name: string, index: number): Promise<keyof typeof counted> {
   const dataDir = join(folder, "damaged");
   rmSync(dataDir, { recursive: true, force: true });
   cpSync(sound, dataDir, { recursive: true });
   const bytes = readFileSync(join(dataDir, name));
   const start = Math.min(
-    index * blockBytes + Math.floor(random() * (blockBytes - damagedBytes)),
-    bytes.length - damagedBytes,
+    index * blockBytes + Math.floor(random() * (blockBytes - corruptBytes)),
+    bytes.length - corruptBytes,
   );
-  for (let at = start; at < start + damagedBytes; at++) bytes[at]! ^= 0xff;
+  for (let at = start; at < start + corruptBytes; at++) bytes[at]! ^= 0xff;
   writeFileSync(join(dataDir, name), bytes);
   const where = `${name}, block ${index}`;
   const scrubbed = await flagkeep(["scrub", "--data-dir", dataDir, "--json"]);
   if (!isOrderly(scrubbed)) return failed(where, scrubbed.stderr);
   if (scrubbed.stdout === "") return "named";
   const { parts: found } = JSON.parse(scrubbed.stdout) as { parts: { part: string; damage: string[] }[] };
-  if (found.some(({ part, damage }) => part === parts[name] && damage.length > 0)) return "named";
+  if (found.some(({ part, damage: corruption }) => part === parts[name] && corruption.length > 0))
+    return "named";
   if ((await content(dataDir, name)) === before[name]) return "unchanged";
   return name.endsWith(".sqlite")
     ? "SQLite, not noticed"

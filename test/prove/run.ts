@@ -79,14 +79,14 @@ const proofs: Proof[] = [
   },
   {
     name: "damage",
-    unit: "rounds of damage to every block of each store and every byte of the journal's end",
+    unit: "rounds of corruption to every block of each store and every byte of the journal's end",
     wanted: 5,
     portion: 1,
     command: () => ({ args: tests("test/journal", "test/backup/recovery", "test/operate/scrub.test.ts") }),
   },
   {
     name: "blocks",
-    unit: "blocks of 4 KiB of the three stores, each damaged once",
+    unit: "blocks of 4 KiB of the three stores, each corrupted once",
     wanted: 2_000,
     portion: 200,
     command: (portion, done) => ({

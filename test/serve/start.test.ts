@@ -149,7 +149,7 @@ describe("events without flagkeep.sqlite", () => {
     });
   }
 
-  test("an empty file is as good as none; a damaged one is named", async () => {
+  test("an empty file is as good as none; a corrupt one is named", async () => {
     const dataDir = copy("empty");
     const path = join(dataDir, "flagkeep.sqlite");
     for (const end of ["-wal", "-shm"]) rmSync(path + end, { force: true });
@@ -240,7 +240,7 @@ describe("DuckDB's library", () => {
     return join(folder, readdirSync(folder)[0]!, "libduckdb.so");
   };
 
-  test("is unpacked at the first start, and again where the copy is damaged, cut off or gone", async () => {
+  test("is unpacked at the first start, and again where the copy is corrupt, cut off or gone", async () => {
     const directory = await initializedDirectory();
     const start = async () => {
       await using server = await ServerProcess.start({ directory });

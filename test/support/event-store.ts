@@ -36,7 +36,7 @@ export class TestStores implements AsyncDisposable {
   private seq: Record<Lane, number> = { realtime: 0, historical: 0 };
   readonly applied: Parameters<PipelineCallbacks["onApplied"]>[0][] = [];
   readonly released: [Lane, number][] = [];
-  readonly damage: Error[] = [];
+  readonly corruption: Error[] = [];
 
   private constructor(
     readonly folder: string,
@@ -108,7 +108,7 @@ export class TestStores implements AsyncDisposable {
       {
         onPaused: (pause) => this.pauses.push(pause),
         onApplied: (applied) => this.applied.push(applied),
-        onDamage: (error) => this.damage.push(error),
+        onCorruption: (error) => this.corruption.push(error),
         onFatal: (error) => {
           throw error;
         },

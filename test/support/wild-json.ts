@@ -195,7 +195,7 @@ export class WildJson {
     return this.random() < share ? [[name, value()]] : [];
   }
 
-  protected damaged(body: Buffer): Buffer {
+  protected corrupted(body: Buffer): Buffer {
     if (body.length === 0 || !this.isStrange(0.1)) return body;
     const at = Math.floor(this.random() * body.length);
     const byte = this.pick([0, 10, 32, 34, 44, 58, 91, 92, 93, 123, 125, 0x80, 0xc3, 0xed, 0xff, 48, 101]);

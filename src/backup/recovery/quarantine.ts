@@ -33,7 +33,7 @@ export function moveToQuarantine(dataDir: string, path: string): string {
 }
 
 /** Marks the file as corrupt after a read failed: the next start rebuilds it. */
-export function markDamaged(dataDir: string, error: unknown): void {
+export function markCorrupt(dataDir: string, error: unknown): void {
   writeFileSync(markPath(dataDir), firstLine(error), { mode: 0o600 });
 }
 
@@ -82,7 +82,7 @@ function openingPath(dataDir: string): string {
 }
 
 /** The reason that `markDamaged` recorded. */
-export function readDamagedMark(dataDir: string): string | undefined {
+export function readCorruptMark(dataDir: string): string | undefined {
   try {
     return readFileSync(markPath(dataDir), "utf8");
   } catch {

@@ -50,7 +50,7 @@ export interface RebuildOptions {
   acceptLoss: boolean;
   onStep: (message: string) => void;
   onProgress: (done: number, total: number) => void;
-  onDamage: (error: Error) => void;
+  onCorruption: (error: Error) => void;
 }
 
 /**

@@ -29,7 +29,7 @@ import {
   quarantinedSince,
   quarantineEventStore,
   quarantineWal,
-  readDamagedMark,
+  readCorruptMark,
 } from "./quarantine.ts";
 import { type Cursors, entriesIn, formatGaps, type Gap, neededUpTo } from "./range.ts";
 import {
@@ -165,7 +165,7 @@ export async function recoverEventStore(recovery: Recovery): Promise<Recovered> 
     settings,
     needed,
     copies: await recovery.copies(),
-    onDamage: hooks.onDamage,
+    onCorruption: hooks.onCorruption,
     mustBeCopy: recovery.mustBeCopy ?? false,
   });
   if (base === undefined) throw new NoRecoverySourceError("No usable backup was found.");
@@ -217,7 +217,7 @@ async function catchUp(
     workFolder: join(storePaths.work, "replay"),
     quarantineFolder: storePaths.quarantine,
     onProgress: hooks.onProgress,
-    onDamage: hooks.onDamage,
+    onCorruption: hooks.onCorruption,
   });
   const passed =
     loader.cursor("realtime") + loader.cursor("historical") - before.realtime - before.historical;
@@ -243,7 +243,7 @@ interface Opened {
 async function openOrReason(recovery: Recovery): Promise<Opened> {
   const { dataDir, opener, settings, always, ignoresMark, hooks } = recovery;
   const files = paths(dataDir);
-  const mark = ignoresMark ? undefined : readDamagedMark(dataDir);
+  const mark = ignoresMark ? undefined : readCorruptMark(dataDir);
   const crashes = openingStarted(dataDir, opener);
   if (crashes >= crashedOpeningsMax) {
     openingSucceeded(dataDir);

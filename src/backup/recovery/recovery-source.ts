@@ -41,7 +41,7 @@ export interface RecoverySourceChoice {
   copies: readonly OlderCopy[];
   /** Requires a copy. */
   mustBeCopy: boolean;
-  onDamage: (error: Error) => void;
+  onCorruption: (error: Error) => void;
 }
 
 const nothing: Cursors = { realtime: 0, historical: 0 };
@@ -81,7 +81,7 @@ export async function chooseRecoverySource(
         continue;
       }
     } catch (error) {
-      choice.onDamage(new Error(`${copy.name} cannot be used (${firstLine(error)}).`));
+      choice.onCorruption(new Error(`${copy.name} cannot be used (${firstLine(error)}).`));
     }
     rmSync(folder, { recursive: true, force: true });
   }

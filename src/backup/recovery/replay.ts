@@ -13,7 +13,7 @@ import type { IdentityStore } from "../../persons/batch.ts";
 import { type Cursors, formatGaps, type Gap } from "./range.ts";
 
 /** An archive file cannot be read. */
-class ArchiveDamaged extends OperatorActionError {
+class ArchiveCorruptError extends OperatorActionError {
   readonly code = "archive_damaged";
   override readonly hint =
     "Restore the file from a copy, or stop Flagkeep and run `flagkeep rebuild --accept-loss`.";
@@ -37,12 +37,12 @@ export interface Replay {
   /** Entries applied so far, and in total. */
   onProgress: (done: number, total: number) => void;
   /** Called for unreadable data; the replay continues. */
-  onDamage: (error: Error) => void;
+  onCorruption: (error: Error) => void;
 }
 
 /**
  * @returns the unreadable entries, when losses are accepted.
- * @throws {ArchiveDamaged} unless losses are accepted; the entries before it were applied.
+ * @throws {ArchiveCorruptError} unless losses are accepted; the entries before it were applied.
  */
 export async function replayArchive(replay: Replay): Promise<Gap[]> {
   const { loader, archived, workFolder } = replay;
@@ -68,7 +68,7 @@ export async function replayArchive(replay: Replay): Promise<Gap[]> {
 }
 
 /** A separate pipeline: nothing is counted, reported or archived a second time. */
-function applier({ loader, identity, quarantineFolder, onDamage }: Replay) {
+function applier({ loader, identity, quarantineFolder, onCorruption }: Replay) {
   const failure = Promise.withResolvers<never>();
   failure.promise.catch(() => undefined);
   mkdirSync(quarantineFolder, { recursive: true, mode: 0o700 });
@@ -93,7 +93,7 @@ function applier({ loader, identity, quarantineFolder, onDamage }: Replay) {
       onApplied: () => undefined,
       onFlagUsage: () => undefined,
       onSpikes: () => undefined,
-      onDamage,
+      onCorruption,
       onFatal: failure.reject,
     },
   );
@@ -120,12 +120,12 @@ function inOrderOfArchiving(archived: readonly ArchivedSegment[]): ArchivedSegme
 
 async function unpack(replay: Replay, file: ArchivedSegment, lost: Gap[]): Promise<SealedSegment[]> {
   const { lane, last } = file;
-  const { segments, damage } = await readFile(file);
-  if (damage !== undefined) {
-    const gap = { lane, first: damage.lastGood + 1, last };
-    const error = new ArchiveDamaged(file.path, gap);
+  const { segments, corruption } = await readFile(file);
+  if (corruption !== undefined) {
+    const gap = { lane, first: corruption.lastGood + 1, last };
+    const error = new ArchiveCorruptError(file.path, gap);
     if (!replay.acceptLoss) throw error;
-    replay.onDamage(error);
+    replay.onCorruption(error);
     lost.push(gap);
   }
   // An empty segment represents an unreadable file.
@@ -138,10 +138,10 @@ async function unpack(replay: Replay, file: ArchivedSegment, lost: Gap[]): Promi
 /** Reads a file of the archive or of a journal. */
 export async function readFile(
   file: ArchivedSegment,
-): Promise<{ segments: ArchivedString[]; damage?: SegmentCorruptError }> {
+): Promise<{ segments: ArchivedString[]; corruption?: SegmentCorruptError }> {
   if (file.path.endsWith(".zst")) return await readArchived(file);
-  const { bytes, damage } = await readSegment(file);
-  return { segments: [{ first: file.first, last: file.last, bytes }], damage };
+  const { bytes, corruption } = await readSegment(file);
+  return { segments: [{ first: file.first, last: file.last, bytes }], corruption };
 }
 
 function workingCopy(folder: string, { lane, first, last }: Gap, bytes: Buffer | undefined): SealedSegment {

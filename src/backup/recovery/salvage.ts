@@ -98,10 +98,10 @@ export async function salvageEntries(
     const ofLane = files.filter((file) => file.lane === lane).sort((a, b) => a.first - b.first);
     const writer = new LaneCopy(restored, lane, reached[lane], known);
     for (const file of ofLane) {
-      const { segments, damage } = await readFile(file);
+      const { segments, corruption } = await readFile(file);
       for (const { first, bytes } of segments) await writer.add(first, bytes);
-      if (damage === undefined) continue;
-      const gap = { lane, first: damage.lastGood + 1, last: file.last };
+      if (corruption === undefined) continue;
+      const gap = { lane, first: corruption.lastGood + 1, last: file.last };
       if (!acceptLoss) throw new ReplayIncompleteError([gap]);
       carried.lost = [...carried.lost, gap];
     }

@@ -54,7 +54,7 @@ export interface PipelineCallbacks {
   /** Spikes that started or ended. */
   onSpikes: (spikes: SpikeSignal[]) => void;
   /** Acknowledged entries cannot be read; an operator must know. */
-  onDamage: (error: Error) => void;
+  onCorruption: (error: Error) => void;
   /** The pipeline cannot continue in this process. */
   onFatal: (error: unknown) => void;
   /** Loading is paused because disk space is short, or continues (null). */
@@ -330,7 +330,7 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
 
   /** Adds entries of batches to a step, up to the limits of the step and the disk. @returns whether all were added */
   private async addTo(step: Step, batches: readonly Batch[], bytesMax: number): Promise<boolean> {
-    const { entries: all, refused, damages } = await this.read(batches);
+    const { entries: all, refused, corruptions } = await this.read(batches);
     const end = batches.at(-1)!.last;
     const unfinished = this.events.unfinished();
     if (unfinished !== undefined) {
@@ -345,7 +345,7 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
     const isPassed = (line: string) => getSeq(Buffer.from(line)) <= step.last;
     await this.keepRefusedLines(refused.filter(isPassed), step.lane);
     if (step.last !== end) return false;
-    for (const damage of damages) this.hooks.onDamage(damage);
+    for (const corruption of corruptions) this.hooks.onCorruption(corruption);
     return true;
   }
 
@@ -361,7 +361,7 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
     return {
       entries: decoded.flatMap(({ entries }) => entries),
       refused: decoded.flatMap(({ refused }) => refused),
-      damages: texts.flatMap(({ damage }) => damage ?? []),
+      corruptions: texts.flatMap(({ corruption }) => corruption ?? []),
     };
   }
 
@@ -378,7 +378,9 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
     const path = join(workFolder, `refused-${lane}.ndjson`);
     await mkdir(workFolder, { recursive: true, mode: 0o700 });
     await appendFile(path, lines.map((line) => `${line}\n`).join(""), { mode: 0o600, flush: true });
-    this.hooks.onDamage(new Error(`${lines.length} journal lines are unreadable and were moved to ${path}.`));
+    this.hooks.onCorruption(
+      new Error(`${lines.length} journal lines are unreadable and were moved to ${path}.`),
+    );
   }
 
   private async canCheckpoint(): Promise<boolean> {

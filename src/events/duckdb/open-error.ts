@@ -59,7 +59,7 @@ export function toOpenError(error: unknown, use: StoreAccess): OpenFailure {
  * Whether an error of reading the whole file means corruption, including an unreadable disk. Errors caused by another
  * process, memory or permissions say nothing about the file.
  */
-export function isDamage(error: unknown): boolean {
+export function isCorruption(error: unknown): boolean {
   return /input\/output error/i.test(duckDbMessage(error)) || !isInnocent(error);
 }
 

@@ -164,7 +164,7 @@ async function* tarContents(name: string, bytes: AsyncIterable<Buffer>): AsyncGe
     }
   } catch (error) {
     if (error instanceof UnreadableFileError || error instanceof CorruptInputError) throw error;
-    throw new CorruptInputError(`${name} is damaged (${(error as Error).message}).`, false);
+    throw new CorruptInputError(`${name} is corrupt (${(error as Error).message}).`, false);
   }
 }
 
@@ -186,7 +186,7 @@ async function* entryBytes(
     }
   } catch (error) {
     if (error instanceof CorruptInputError) throw error;
-    throw new CorruptInputError(`${name} is damaged (${(error as Error).message}).`, false);
+    throw new CorruptInputError(`${name} is corrupt (${(error as Error).message}).`, false);
   }
 }
 
@@ -200,7 +200,7 @@ async function* withChecksum(
     checksum = crc32(chunk, checksum);
     yield chunk;
   }
-  if (checksum !== expected) throw new CorruptInputError(`${name} is damaged (wrong checksum).`, false);
+  if (checksum !== expected) throw new CorruptInputError(`${name} is corrupt (wrong checksum).`, false);
 }
 
 async function* withLength(

@@ -25,7 +25,7 @@ export class TotalsError extends UnreadableFileError {
 /** The file is readable only up to some position. */
 export class CorruptInputError extends AppError {
   readonly code = "input_damaged";
-  override hint = damageHint("imported");
+  override hint = corruptionHint("imported");
 
   /** @param isCutOff everything before is as it was written; else it may be corrupt too. */
   constructor(
@@ -37,11 +37,11 @@ export class CorruptInputError extends AppError {
 
   /** @param done what has become of the readable part. */
   report(done: string): void {
-    this.hint = damageHint(done);
+    this.hint = corruptionHint(done);
   }
 }
 
-function damageHint(done: string): string {
+function corruptionHint(done: string): string {
   return `Everything before the corruption was ${done}. Repair the file, then continue with --resume.`;
 }
 
@@ -191,7 +191,7 @@ async function* unpacked(
       throw failure instanceof AppError
         ? failure
         : new CorruptInputError(
-            `${path} is damaged behind what could be unpacked (${failure.message}).`,
+            `${path} is corrupt behind what could be unpacked (${failure.message}).`,
             cutOffForm.test(failure.message),
           );
   } finally {

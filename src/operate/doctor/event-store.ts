@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readLastBackup } from "../../backup/last-backup.ts";
 import { getExtent, localCopies } from "../../backup/recovery/backup-copies.ts";
-import { readDamagedMark } from "../../backup/recovery/quarantine.ts";
+import { readCorruptMark } from "../../backup/recovery/quarantine.ts";
 import { type Cursors, formatGaps, neededUpTo } from "../../backup/recovery/range.ts";
 import { expectedGaps, planFrom } from "../../backup/recovery/recovery-source.ts";
 import { isOfThisHistory } from "../../backup/restore-marker.ts";
@@ -50,7 +50,7 @@ async function checkFile(dataDir: string): Promise<Finding[]> {
   try {
     const found = await readEventsVersion(storePaths.events);
     if (found <= eventsSchemaVersion) await withEventFile(storePaths.events, readAllBlocks);
-    const mark = readDamagedMark(dataDir);
+    const mark = readCorruptMark(dataDir);
     if (mark !== undefined) return [await brokenFinding(dataDir, `Corruption found: ${mark}`)];
     if (found <= eventsSchemaVersion) return [ok("events", "The event store can be opened and read.")];
     const message = `The event store has schema version ${found}, this version knows ${eventsSchemaVersion}.`;

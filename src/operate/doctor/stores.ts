@@ -64,7 +64,7 @@ export function checkQuarantine(dataDir: string): Finding[] {
   const folder = paths(dataDir).quarantine;
   const names = existsSync(folder) ? readdirSync(folder) : [];
   if (names.length === 0) return [ok("quarantine", "The quarantine is empty.")];
-  const damaged = skippedEntries(folder).map((skipped) =>
+  const corrupt = skippedEntries(folder).map((skipped) =>
     warning(
       "quarantine",
       describeSkipped(skipped),
@@ -73,7 +73,7 @@ export function checkQuarantine(dataDir: string): Finding[] {
   );
   const bytes = names.reduce((sum, name) => sum + (statSync(join(folder, name)).size ?? 0), 0);
   return [
-    ...damaged,
+    ...corrupt,
     warning(
       "quarantine",
       `${names.length} files with ${bytes} bytes are in ${folder}.`,

@@ -11,7 +11,7 @@ import { basename } from "node:path";
 import { EngineClient } from "../../engine/client.ts";
 import { withEventFile } from "../../events/duckdb/database.ts";
 import { setNativeFolder } from "../../events/duckdb/native-folder.ts";
-import { isDamage } from "../../events/duckdb/open-error.ts";
+import { isCorruption } from "../../events/duckdb/open-error.ts";
 import { readAllBlocks } from "../../events/duckdb/verify-blocks.ts";
 import { listArchive, readArchived } from "../../journal/archive.ts";
 import { lanes } from "../../journal/segment.ts";
@@ -42,11 +42,11 @@ export async function scrub(dataDir: string, onPart: (part: string) => void): Pr
   const dataPaths = paths(dataDir);
   const use = storeUsage(dataDir);
   const work: Record<ScrubbedPart["part"], { bytes: number; read: () => string[] | Promise<string[]> }> = {
-    metadata: { bytes: use.metadata_bytes, read: () => sqliteDamage(dataPaths.metadata) },
-    people: { bytes: use.people_bytes, read: () => sqliteDamage(dataPaths.people) },
-    journal: { bytes: use.journal_bytes, read: () => journalDamage(dataDir, lock === undefined) },
-    archive: { bytes: use.archive_bytes, read: () => archiveDamage(dataPaths.archive) },
-    events: { bytes: use.events_bytes, read: () => eventsDamage(dataDir, lock === undefined) },
+    metadata: { bytes: use.metadata_bytes, read: () => findSqliteCorruption(dataPaths.metadata) },
+    people: { bytes: use.people_bytes, read: () => findSqliteCorruption(dataPaths.people) },
+    journal: { bytes: use.journal_bytes, read: () => findJournalCorruption(dataDir, lock === undefined) },
+    archive: { bytes: use.archive_bytes, read: () => findArchiveCorruption(dataPaths.archive) },
+    events: { bytes: use.events_bytes, read: () => findEventsCorruption(dataDir, lock === undefined) },
   };
   const parts: ScrubbedPart[] = [];
   try {
@@ -69,7 +69,7 @@ export async function scrub(dataDir: string, onPart: (part: string) => void): Pr
   return found;
 }
 
-function sqliteDamage(path: string): string[] {
+function findSqliteCorruption(path: string): string[] {
   if (!existsSync(path)) return [];
   try {
     const db = patientClient(path, { readonly: true });
@@ -84,26 +84,26 @@ function sqliteDamage(path: string): string[] {
   }
 }
 
-function journalDamage(dataDir: string, isRunning: boolean): string[] {
+function findJournalCorruption(dataDir: string, isRunning: boolean): string[] {
   // An end that a crash tore off was never acknowledged: that is a warning.
   return checkJournal(dataDir, isRunning)
     .filter(({ level }) => level === "error")
     .map(({ message }) => message);
 }
 
-async function archiveDamage(folder: string): Promise<string[]> {
-  const damage: string[] = [];
+async function findArchiveCorruption(folder: string): Promise<string[]> {
+  const corruption: string[] = [];
   for (const lane of lanes) {
     for (const file of listArchive(folder, lane)) {
-      const { damage: found } = await readArchived(file);
+      const { corruption: found } = await readArchived(file);
       // A backed-up file may be deleted while it is read.
-      if (found !== undefined && existsSync(file.path)) damage.push(found.message);
+      if (found !== undefined && existsSync(file.path)) corruption.push(found.message);
     }
   }
-  return damage;
+  return corruption;
 }
 
-async function eventsDamage(dataDir: string, isRunning: boolean): Promise<string[]> {
+async function findEventsCorruption(dataDir: string, isRunning: boolean): Promise<string[]> {
   const { events, native } = paths(dataDir);
   if (!existsSync(events) || statSync(events).size === 0) return [];
   try {
@@ -115,7 +115,7 @@ async function eventsDamage(dataDir: string, isRunning: boolean): Promise<string
     return [];
   } catch (error) {
     // Says nothing about the file: the engine was unavailable, busy, of another version, or out of memory.
-    if (error instanceof AppError || !isDamage(error)) throw error;
+    if (error instanceof AppError || !isCorruption(error)) throw error;
     return [`${basename(events)}: ${firstLine(error)}`];
   }
 }

@@ -4,7 +4,7 @@ import { PeriodicTasks } from "../../lib/periodic-tasks.ts";
 import type { Log } from "../../log.ts";
 import type { PeopleDb } from "../../persons/open.ts";
 import type { SpikeSignal } from "../../persons/spikes/detector.ts";
-import type { PeopleDamage } from "../people-damage.ts";
+import type { SqliteCorruption } from "../sqlite-corruption.ts";
 import { type SenderDeps, WebhookSender } from "./sender.ts";
 import {
   dueSummaries,
@@ -22,7 +22,7 @@ const lookEveryMs = 10_000;
 export interface WebhooksDeps extends SenderDeps {
   dataDir: string;
   people: PeopleDb;
-  damage: Pick<PeopleDamage, "record">;
+  corruption: Pick<SqliteCorruption, "record">;
   log: Log;
 }
 
@@ -33,7 +33,7 @@ export class Webhooks {
   constructor(private readonly deps: WebhooksDeps) {
     this.sender = new WebhookSender(deps);
     this.tasks = new PeriodicTasks((error) => {
-      deps.damage.record(error);
+      deps.corruption.record(error);
       deps.log.warn({ error: String(error) }, "failed to queue webhooks");
     });
   }

@@ -9,8 +9,8 @@ import { type OverridesToStore, OverrideWriter } from "../../flags/evaluation-co
 import { listen, listenSecurely } from "../../http/server.ts";
 import { sleep } from "../../lib/time.ts";
 import { createLog } from "../../log.ts";
-import { PeopleDamage } from "../../operate/people-damage.ts";
 import { RequestLog } from "../../operate/request-log.ts";
+import { SqliteCorruption } from "../../operate/sqlite-corruption.ts";
 import { UnknownKeys } from "../../operate/unknown-keys.ts";
 import { paths } from "../../paths.ts";
 import { rpcCall } from "../../rpc/client.ts";
@@ -80,12 +80,12 @@ async function startWorker(start: WorkerStart): Promise<Worker> {
   const log = createLog(config["log-level"], "json", {
     write: (line) => report({ type: "log", line }),
   });
-  const damage = new PeopleDamage(dataDir);
-  damage.onUnknownFile = () => report({ type: "corrupt" });
+  const corruption = new SqliteCorruption(dataDir);
+  corruption.onUnknownFile = () => report({ type: "corrupt" });
   // A change is visible to every worker before it is answered.
   const metadata = openMetadata(paths(dataDir).metadata, { checkEveryMs: 0 });
   const cacheBytes = start.cacheBytes ?? undefined;
-  const people = openServedPeople(dataDir, { cacheBytes, damage, log, mayMigrate: false });
+  const people = openServedPeople(dataDir, { cacheBytes, corruption, log, mayMigrate: false });
   const journal = await RemoteJournal.connect(journalSocketName, {
     queueBytesMax: config["journal-queue"],
     onClosed: endWithServer,
@@ -108,7 +108,7 @@ async function startWorker(start: WorkerStart): Promise<Worker> {
     requests,
     unknownKeys,
     traces,
-    onError: (error) => damage.record(error),
+    onError: (error) => corruption.record(error),
     forwardTo: forwardSocketName,
   });
   const bodyBytesMax = config["body-limit"];

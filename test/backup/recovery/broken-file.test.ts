@@ -113,7 +113,7 @@ test("meanwhile events are captured and flags answered, and a kill only delays i
   remove(copy);
 }, 60_000);
 
-test("a damaged part that is noticed only when it is read is mended, too", async () => {
+test("a corrupt part that is noticed only when it is read is mended, too", async () => {
   const copy = toCopy(filled);
   const first = await restarted(copy);
   await first.eventsWhenStored(copy.answers.events.length);

@@ -176,7 +176,7 @@ describe("with a gap in the archive", () => {
     remove(copy);
   }, 60_000);
 
-  test("a damaged file of the archive is a gap, too", async () => {
+  test("a corrupt file of the archive is a gap, too", async () => {
     const copy = toCopy(filled);
     const { dataDir } = copy;
     const [path] = archiveFiles(dataDir, "realtime");

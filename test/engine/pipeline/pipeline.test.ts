@@ -320,7 +320,7 @@ test("a line that is no entry is kept in a file and said; the others are stored"
   pipeline.offer([segment]);
   await pipeline.drain(10_000);
   expect(uuids(await stores.rows("SELECT event FROM events ORDER BY seq"))).toEqual(["before", "after"]);
-  expect(stores.damage).toHaveLength(2);
+  expect(stores.corruption).toHaveLength(2);
   const refused = readFileSync(join(stores.folder, "quarantine", "refused-realtime.ndjson"), "utf8");
   expect(refused.trim().split("\n")).toHaveLength(3);
   expect(refused).toContain("no-uuid");
@@ -337,7 +337,7 @@ test("texts of older versions that DuckDB does not read are mended", async () =>
   expect(await stores.rows("SELECT properties->>'b' FROM person")).toEqual([["x\ufffd"]]);
 });
 
-test("events of a torn segment before the tear are loaded, and the damage is said", async () => {
+test("events of a torn segment before the tear are loaded, and the corruption is said", async () => {
   await using stores = await TestStores.open();
   const segment = await stores.segment("realtime", [{ event: "whole" }]);
   const bytes = readFileSync(segment.path);

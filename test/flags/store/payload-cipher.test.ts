@@ -224,13 +224,13 @@ describe("an encrypted payload is unreadable", () => {
       JSON.stringify(`sealed:2:${Buffer.from(part).toString("base64")}`);
     const flipped = (at: number) => withBytes(bytes.map((byte, index) => (index === at ? byte ^ 1 : byte)));
     expect(withBytes(bytes)).toBe(sealed);
-    const damaged: unknown[] = [
+    const corrupt: unknown[] = [
       ...[flipped(0), flipped(12), flipped(27), flipped(28), flipped(bytes.length - 1)],
       ...[withBytes(bytes.subarray(0, -1)), withBytes(bytes.subarray(0, 16)), withBytes(Buffer.alloc(0))],
       ...['"sealed:2:"', '"sealed:"', '"sealed:2:!!"', '"sealed:9:AAAA"', '"sealed:2:AAAA', '"plain text"'],
       ...["", "null", 7, null, { a: 1 }, sealed.replace("sealed:2:", "sealed:")],
     ];
-    for (const payload of damaged) {
+    for (const payload of corrupt) {
       it.put({ true: payload });
       expect([payload, await it.read()]).toEqual([payload, unreadable]);
       for (const path of [
@@ -471,7 +471,7 @@ test("a server does not start, and commands do not work, without the key", async
   const { dataDir } = await initializedDirectory();
   const path = join(dataDir, "payload.key");
   const key = readFileSync(path);
-  for (const damage of [
+  for (const corruption of [
     () => {},
     () => writeFileSync(path, Buffer.alloc(32)),
     () => writeFileSync(path, ""),
@@ -479,7 +479,7 @@ test("a server does not start, and commands do not work, without the key", async
     () => symlinkSync(join(dataDir, "nowhere"), path),
   ]) {
     rmSync(path, { recursive: true, force: true });
-    damage();
+    corruption();
     for (const args of [
       ["serve", "--port", "0"],
       ["flags", "list"],

@@ -324,7 +324,7 @@ describe("refusals", () => {
       says: /^Failed to decode request: the body is not JSON: Unexpected EOF\. /,
     },
     {
-      name: "damaged gzip",
+      name: "corrupt gzip",
       body: new Uint8Array([0x1f, 0x8b, 8, 0, 1]),
       says: /^Failed to decode request: /,
     },

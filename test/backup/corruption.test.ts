@@ -1,4 +1,4 @@
-/** A damaged backup is refused, by the name of its part, and nothing is restored of it. */
+/** A corrupt backup is refused, by the name of its part, and nothing is restored of it. */
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -95,7 +95,7 @@ describe("a part with one other bit, in a file that is whole otherwise", () => {
         if (other === name) copy[copy.length >> 1]! ^= 0x04;
         return { name: other, data: copy };
       });
-      const damaged = await pack(join(folder, "damaged.tar.zst"), changed);
+      const corrupt = await pack(join(folder, "damaged.tar.zst"), changed);
       // Of the manifest a bit may change what it says of another part.
       const expected = name === "manifest.json" ? "corrupt in " : `corrupt in ${name}:`;
       const target = join(folder, "target");
@@ -103,8 +103,8 @@ describe("a part with one other bit, in a file that is whole otherwise", () => {
       writeFileSync(join(target, "mine"), "kept");
       const before = getContent(target);
       for (const args of [
-        ["verify", damaged],
-        ["restore", damaged, "--force"],
+        ["verify", corrupt],
+        ["restore", corrupt, "--force"],
       ]) {
         const { code, stdout, stderr } = await flagkeep(["backup", ...args, "--data-dir", target]);
         expect({ code, stdout }).toEqual({ code: 1, stdout: "" });

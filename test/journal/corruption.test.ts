@@ -1,4 +1,4 @@
-/** A sealed segment is damaged: only the damaged blocks are lost, which are named, and everything else goes on. */
+/** A sealed segment is corrupt: only the corrupt blocks are lost, which are named, and everything else goes on. */
 
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -17,7 +17,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const seqs = (lines: readonly string[]) => lines.map((line) => (JSON.parse(line) as { seq: number }).seq);
 
-describe("what can be read of a damaged segment", () => {
+describe("what can be read of a corrupt segment", () => {
   const blocks = [entryLines(1, 2), entryLines(3, 3), entryLines(6, 1), entryLines(7, 4)];
   const cases: { name: string; harm: (text: string) => string; lost: [number, number][] }[] = [
     { name: "nothing is wrong", harm: (text) => text, lost: [] },
@@ -42,12 +42,12 @@ describe("what can be read of a damaged segment", () => {
     test(name, async () => {
       const segment = writeSegment(folder, "realtime", 1, blocks);
       writeFileSync(segment.path, harm(readFileSync(segment.path, "utf8")));
-      const { bytes, damage } = await readSegment(segment);
+      const { bytes, corruption } = await readSegment(segment);
       const isLost = (seq: number) => lost.some(([first, last]) => seq >= first && seq <= last);
-      expect(damage?.lost.map(({ first, last }) => [first, last]) ?? []).toEqual(lost);
+      expect(corruption?.lost.map(({ first, last }) => [first, last]) ?? []).toEqual(lost);
       expect(seqs(linesIn(bytes))).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10].filter((seq) => !isLost(seq)));
-      if (damage !== undefined) {
-        expect((damage as SegmentCorruptError).message).toContain(
+      if (corruption !== undefined) {
+        expect((corruption as SegmentCorruptError).message).toContain(
           `${segment.path} is corrupt: entries ${lost[0]![0]} to`,
         );
       }
@@ -57,17 +57,17 @@ describe("what can be read of a damaged segment", () => {
   }
 });
 
-test("numbers that were given to refused entries are not missing, behind a damaged block either", async () => {
+test("numbers that were given to refused entries are not missing, behind a corrupt block either", async () => {
   const segment = writeSegment(folder, "realtime", 1, [
     ...[entryLines(1, 2), entryLines(3, 2), entryLines(5, 2), entryLines(9, 2)],
   ]);
   writeFileSync(segment.path, readFileSync(segment.path, "utf8").replace('{"seq":3,', '{"seq":4,'));
-  const { bytes, damage } = await readSegment(segment);
+  const { bytes, corruption } = await readSegment(segment);
   expect(seqs(linesIn(bytes))).toEqual([1, 2, 5, 6, 9, 10]);
-  expect((damage as SegmentCorruptError).lost).toEqual([{ first: 3, last: 4 }]);
+  expect((corruption as SegmentCorruptError).lost).toEqual([{ first: 3, last: 4 }]);
 });
 
-test("the newest segment of a lane keeps the whole blocks behind a damaged one; a torn end is quarantined", () => {
+test("the newest segment of a lane keeps the whole blocks behind a corrupt one; a torn end is quarantined", () => {
   const segment = writeSegment(folder, "realtime", 1, [entryLines(1, 2), entryLines(3, 2), entryLines(5, 2)]);
   const whole = readFileSync(segment.path, "utf8");
   const recover = () => recoverLane(join(folder, "realtime"), "realtime", join(folder, "quarantine"), 0);

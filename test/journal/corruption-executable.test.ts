@@ -1,4 +1,4 @@
-/** The server with a damaged sealed segment: it loads the rest, and says what is lost. */
+/** The server with a corrupt sealed segment: it loads the rest, and says what is lost. */
 
 import { expect, test } from "bun:test";
 import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";

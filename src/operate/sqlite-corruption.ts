@@ -10,7 +10,7 @@ import type { CorruptFile } from "./sqlite-check.ts";
  *
  * Source: contract, third round C10 and C13.
  */
-export class PeopleDamage {
+export class SqliteCorruption {
   /** Null: no read has failed. */
   reason: string | null = null;
   /** When both files were checked last; null: not since the start. */

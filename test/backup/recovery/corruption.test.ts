@@ -1,5 +1,5 @@
 /**
- * The event store's file is harmed in every region, in many ways: whether the damage shows when the file is opened or only
+ * The event store's file is harmed in every region, in many ways: whether the corruption shows when the file is opened or only
  * when a block is read, queries have their answers again by themselves, and no engine crashes for ever.
  */
 
@@ -198,7 +198,7 @@ test("opening that ends the process three times under one front: the file is mad
       spillLimitBytes: 2 ** 30,
     } as EngineStart,
     () => new PeopleStore(db, spikes),
-    { onStep: nothing, onProgress: nothing, onDamage: nothing, onIncomplete: nothing },
+    { onStep: nothing, onProgress: nothing, onCorruption: nothing, onIncomplete: nothing },
   );
   database.close();
   db.$client.close();
@@ -236,7 +236,7 @@ test("a file that is broken again and again is said, not made again for ever", a
   remove(copy);
 }, 60_000);
 
-test("the doctor finds damage that shows only when a block is read, and changes nothing", async () => {
+test("the doctor finds corruption that shows only when a block is read, and changes nothing", async () => {
   const copy = toCopy(whole);
   const events = join(copy.dataDir, "events.duckdb");
   expect((await flagkeep(["doctor", "--data-dir", copy.dataDir])).stdout).toContain("can be opened and read");

@@ -1,4 +1,4 @@
-/** Damaged files: what is loaded is exact, and the rest is loaded later. Source: contract, import 1.9. */
+/** Corrupt files: what is loaded is exact, and the rest is loaded later. Source: contract, import 1.9. */
 
 import { describe, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -129,7 +129,7 @@ test("nothing is loaded of a packed file with a wrong checksum", async () => {
   expect(await project.persons()).toEqual([]);
 }, 60_000);
 
-test("a damaged member of an archive does not keep the others; a short one is noticed", async () => {
+test("a corrupt member of an archive does not keep the others; a short one is noticed", async () => {
   const project = await SampleProject.create();
   const folder = join(project.folder, "files");
   mkdirSync(folder);
@@ -146,10 +146,10 @@ test("a damaged member of an archive does not keep the others; a short one is no
   const stored = zipOf({ "a.ndjson": content, "b.ndjson": await Bun.file(join(folder, "b.ndjson")).bytes() });
   // A digit of the first member.
   stored[stored.indexOf('"u7"') + 2] = 0x38;
-  const damaged = await load(project, "all.zip", stored);
-  expect(damaged).toMatchObject({ code: 1, summary: { accepted: 3_000, rejected: 0 } });
-  expect(damaged.stderr).toContain(
-    "all.zip/a.ndjson is damaged (wrong checksum). Nothing of it was imported.",
+  const corrupt = await load(project, "all.zip", stored);
+  expect(corrupt).toMatchObject({ code: 1, summary: { accepted: 3_000, rejected: 0 } });
+  expect(corrupt.stderr).toContain(
+    "all.zip/a.ndjson is corrupt (wrong checksum). Nothing of it was imported.",
   );
 }, 60_000);
 
