@@ -6,15 +6,14 @@ import { exportPage } from "../events/export/page.ts";
 import { eventSums, readMigrationPage } from "../events/migration-reader.ts";
 import type { QueryRequest } from "../events/query/run-query.ts";
 import { forWebQueries } from "../events/web/property-columns.ts";
-import type { PeopleDb } from "../persons/open.ts";
-import { distinctIdOwners, personsWithIds } from "../persons/reader.ts";
+import type { PersonReader } from "../persons/person-reader.ts";
 import type { RpcString } from "../rpc/server.ts";
 import type { EventBackend } from "./backend.ts";
 import type { RunQuery } from "./person-queries.ts";
 import type { Queries } from "./query-types.ts";
 
 export interface AdminQueryDeps {
-  people: PeopleDb;
+  persons: PersonReader;
   backend: EventBackend;
   /** Runs on a separate connection with the time limit. */
   runFor: (projectId: number) => RunQuery;
@@ -48,7 +47,7 @@ type AdminQueryHandlers = Omit<AdminQueries, "query"> & {
 };
 
 export function adminQueryHandlers(services: AdminQueryDeps): AdminQueryHandlers {
-  const { people, backend, runFor, runStatement, runLong } = services;
+  const { persons: reader, backend, runFor, runStatement, runLong } = services;
   const loadedSeqs = () => ({
     realtime: backend.events.cursor("realtime"),
     historical: backend.events.cursor("historical"),
@@ -64,7 +63,9 @@ export function adminQueryHandlers(services: AdminQueryDeps): AdminQueryHandlers
     },
     exportPage: async (request) => {
       if (request.after === undefined) await backend.copies.follow();
-      return await runLong((store) => exportPage({ store, people, loadedSeqs: loadedSeqs() }, request));
+      return await runLong((store) =>
+        exportPage({ store, persons: reader, loadedSeqs: loadedSeqs() }, request),
+      );
     },
     knownUuids: async ({ projectId, uuids }) => {
       const doubtful = uuids.filter((uuid) => !backend.events.isNew?.(projectId, uuid));
@@ -74,9 +75,9 @@ export function adminQueryHandlers(services: AdminQueryDeps): AdminQueryHandlers
     hasHistory: async ({ projectId }) => await runFor(projectId)((store) => hasHistory(store, projectId)),
     storedEvents: async ({ projectId, uuids }) =>
       await runFor(projectId)((store) => storedEvents(store, projectId, uuids)),
-    personsOf: async ({ projectId, distinctIds }) => distinctIdOwners(people, projectId, distinctIds),
+    personsOf: async ({ projectId, distinctIds }) => await reader.distinctIdOwners(projectId, distinctIds),
     importedPersons: async ({ projectId, distinctIds }) => {
-      const persons = personsWithIds(people, projectId, distinctIds);
+      const persons = await reader.personsWithIds(projectId, distinctIds);
       const lanes = await runFor(projectId)((store) =>
         lanesOfIds(
           store,

@@ -13,28 +13,27 @@ import { sourceOfInitial } from "../flags/evaluate/person-view.ts";
 import type { BlastRadius } from "../flags/rules/blast-radius.ts";
 import { parseExactJson } from "../lib/json/exact.ts";
 import type { Json, JsonObject } from "../lib/json.ts";
-import { listGroups } from "../persons/groups.ts";
-import type { PeopleDb } from "../persons/open.ts";
-import { getPersons, type PersonReaderDeps, personsAtOnce, preparePersons } from "./person-queries.ts";
+import type { PersonReader } from "../persons/person-reader.ts";
+import { getPersonPages, type PersonQueryDeps, personsAtOnce, preparePersons } from "./person-queries.ts";
 import type { BlastRadiusRequest } from "./query-types.ts";
 
 /** Counts persons, or groups of one type. */
 export async function computeBlastRadius(
-  services: PersonReaderDeps,
+  services: PersonQueryDeps,
   request: BlastRadiusRequest,
 ): Promise<BlastRadius> {
   return request.groupTypeIndex === null
     ? await blastRadiusOfPersons(services, request)
-    : await blastRadiusOfGroups(services.people, request, request.groupTypeIndex);
+    : await blastRadiusOfGroups(services.persons, request, request.groupTypeIndex);
 }
 
 async function blastRadiusOfPersons(
-  services: PersonReaderDeps,
+  services: PersonQueryDeps,
   request: BlastRadiusRequest,
 ): Promise<BlastRadius> {
   const { projectId, sets, flagKey } = request;
   await services.copies.follow();
-  const { cohorts, needsLists, subjectOf } = await preparePersons(
+  const { cohorts, needsLists, subjectsOf } = await preparePersons(
     services,
     request,
     sets.flatMap(({ filters }) => filters),
@@ -43,13 +42,14 @@ async function blastRadiusOfPersons(
   const tally = new Counts(request, filters);
   if (tally.problem !== undefined) return tally.reach();
   if (needsLists) {
-    for await (const person of getPersons(services.people, projectId)) {
-      const subject = subjectOf(person);
-      tally.add(
-        filters.map((filter) => filter.matches(subject)),
-        rolloutPosition(flagKey, person.mainDistinctId),
-        1,
-      );
+    for await (const page of getPersonPages(services.persons, projectId)) {
+      for (const [index, subject] of (await subjectsOf(page)).entries()) {
+        tally.add(
+          filters.map((filter) => filter.matches(subject)),
+          rolloutPosition(flagKey, page[index]!.mainDistinctId),
+          1,
+        );
+      }
     }
   } else {
     await services.run((store) => countByProperties(store, request, cohorts, tally));
@@ -58,7 +58,7 @@ async function blastRadiusOfPersons(
 }
 
 async function blastRadiusOfGroups(
-  people: PeopleDb,
+  persons: PersonReader,
   request: BlastRadiusRequest,
   groupTypeIndex: number,
 ): Promise<BlastRadius> {
@@ -66,7 +66,7 @@ async function blastRadiusOfGroups(
   const filters = sets.map((set) => compileSubjectFilter(set.filters, { timezone, now, groupTypeIndex }));
   const tally = new Counts(request, filters);
   if (tally.problem !== undefined) return tally.reach();
-  let page = listGroups(people, projectId, groupTypeIndex, { limit: personsAtOnce });
+  let page = await persons.listGroups(projectId, groupTypeIndex, { limit: personsAtOnce });
   for (;;) {
     for (const { key, properties } of page.groups) {
       const subject = { properties: properties as JsonObject, groupKey: key };
@@ -78,7 +78,7 @@ async function blastRadiusOfGroups(
     }
     if (page.next === undefined) return tally.reach();
     await new Promise((resolve) => setImmediate(resolve));
-    page = listGroups(people, projectId, groupTypeIndex, { after: page.next, limit: personsAtOnce });
+    page = await persons.listGroups(projectId, groupTypeIndex, { after: page.next, limit: personsAtOnce });
   }
 }
 

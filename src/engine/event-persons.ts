@@ -2,37 +2,34 @@
 
 import type { StoredEvent } from "../events/columns.ts";
 import { isoFromMicros } from "../lib/time.ts";
-import type { PeopleDb } from "../persons/open.ts";
 import { nameAmong, nameProperties, type PersonJson } from "../persons/person.ts";
-import { propertiesWith } from "../persons/property-key-sets.ts";
-import { getDistinctIds, personJsonByDistinctIds } from "../persons/reader.ts";
+import type { PersonReader } from "../persons/person-reader.ts";
 
 /**
  * Finds the current owner of each event's distinct ID: after a merge, earlier events belong to the surviving person.
  * @returns JSON by distinct ID; IDs without a person are omitted
  */
-export function getPersonJson(
-  people: PeopleDb,
+export async function getPersonJson(
+  reader: PersonReader,
   projectId: number,
   events: readonly StoredEvent[],
-): Map<string, string> {
-  const persons = personJsonByDistinctIds(
-    people,
+): Promise<Map<string, string>> {
+  const persons = await reader.personsByDistinctIds(
     projectId,
     events.map((event) => event.distinct_id),
   );
-  const distinctIds = getDistinctIds(people, [...persons.values()]);
+  const distinctIds = await reader.distinctIds([...persons.values()]);
   const texts = new Map<number, string>();
   const textOf = (person: PersonJson) => {
-    const text = texts.get(person.id) ?? personJson(people, person, distinctIds.get(person.id) ?? []);
+    const text = texts.get(person.id) ?? personJson(person, distinctIds.get(person.id) ?? []);
     texts.set(person.id, text);
     return text;
   };
   return new Map([...persons].map(([distinctId, person]) => [distinctId, textOf(person)]));
 }
 
-function personJson(people: PeopleDb, person: PersonJson, distinctIds: string[]): string {
-  const { json, values } = propertiesWith(people.$client, person.storedProperties, nameProperties);
+function personJson(person: PersonJson, distinctIds: string[]): string {
+  const { json, values } = person.propertiesWith(nameProperties);
   const name = nameAmong(values) ?? person.mainDistinctId;
   return (
     `{"id":"${person.uuid}","uuid":"${person.uuid}","name":${JSON.stringify(name)},` +

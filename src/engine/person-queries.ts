@@ -6,11 +6,10 @@ import { clientValue, evaluate } from "../flags/evaluate/evaluate.ts";
 import { compileFlagSet } from "../flags/evaluate/flag-set.ts";
 import { compileSubjectFilter, type FilterSubject } from "../flags/evaluate/person-filter.ts";
 import type { JsonObject } from "../lib/json.ts";
-import { addCohortMembers, cohortsOfPerson } from "../persons/cohort-members.ts";
-import { hashKeyOverrides } from "../persons/hash-key-overrides.ts";
+import { addCohortMembers } from "../persons/cohort-members.ts";
 import type { PeopleDb } from "../persons/open.ts";
 import type { Person } from "../persons/person.ts";
-import { personsPage } from "../persons/reader.ts";
+import type { PersonReader } from "../persons/person-reader.ts";
 import type { PersonCopies } from "./backend.ts";
 import { behaviorLists, withBehaviorLists } from "./behavior.ts";
 import type { ConditionRequest, FillByFlagRequest } from "./query-types.ts";
@@ -18,8 +17,8 @@ import type { ConditionRequest, FillByFlagRequest } from "./query-types.ts";
 /** Runs a query on a separate connection. */
 export type RunQuery = <Result>(query: (store: EventSql) => Promise<Result>) => Promise<Result>;
 
-export interface PersonReaderDeps {
-  people: PeopleDb;
+export interface PersonQueryDeps {
+  persons: PersonReader;
   copies: PersonCopies;
   run: RunQuery;
 }
@@ -29,17 +28,20 @@ export const personsAtOnce = 1_000;
 
 /** Persons that match a condition, ordered by ID; continues after `afterId`. */
 export async function findPersons(
-  services: PersonReaderDeps,
+  services: PersonQueryDeps,
   request: ConditionRequest & { afterId?: number; limit: number },
 ): Promise<Person[]> {
   await services.copies.follow();
-  const { cohorts, subjectOf } = await preparePersons(services, request, request.filters);
+  const { cohorts, subjectsOf } = await preparePersons(services, request, request.filters);
   const filter = compileSubjectFilter(request.filters, { ...request, cohorts });
   const found: Person[] = [];
   if (filter.problem !== null) return found;
-  for await (const person of getPersons(services.people, request.projectId, request.afterId)) {
-    if (filter.matches(subjectOf(person))) found.push(person);
-    if (found.length === request.limit) break;
+  for await (const page of getPersonPages(services.persons, request.projectId, request.afterId)) {
+    const subjects = await subjectsOf(page);
+    for (const [index, person] of page.entries()) {
+      if (filter.matches(subjects[index]!)) found.push(person);
+      if (found.length === request.limit) return found;
+    }
   }
   return found;
 }
@@ -49,38 +51,38 @@ export async function findPersons(
  * @returns the number of persons for whom the flag is on. Source: contract, management-api 5.11.
  */
 export async function fillCohortByFlag(
-  { people }: PersonReaderDeps,
+  { persons, people }: PersonQueryDeps & { people: PeopleDb },
   request: FillByFlagRequest,
 ): Promise<number> {
   const { projectId, cohortId, flagKey, timezone, now } = request;
   const set = compileFlagSet(request.flags, request.cohorts, request.groupTypes);
   let count = 0;
-  let uuids: string[] = [];
-  const add = () => {
-    addCohortMembers(people, projectId, cohortId, { uuids });
+  for await (const page of getPersonPages(persons, projectId)) {
+    const staticCohorts = set.needs.staticCohorts
+      ? await persons.cohortsOfPersons(page.map(({ id }) => id))
+      : undefined;
+    const mainIds = page.map(({ mainDistinctId }) => mainDistinctId);
+    const overrides = set.needs.continuity ? await persons.hashKeyOverrides(projectId, mainIds) : undefined;
+    const uuids: string[] = [];
+    for (const person of page) {
+      const { results } = evaluate(set, {
+        distinctId: person.mainDistinctId,
+        person: {
+          uuid: person.uuid,
+          properties: person.properties as JsonObject,
+          staticCohortIds: staticCohorts?.get(person.id),
+        },
+        hashKeyOverrides: overrides?.get(person.mainDistinctId),
+        now,
+        timezone,
+        selection: { flagKeys: [flagKey], runtime: "all" },
+      });
+      const result = results.get(flagKey);
+      if (result !== undefined && clientValue(result) !== false) uuids.push(person.uuid);
+    }
+    if (uuids.length > 0) addCohortMembers(people, projectId, cohortId, { uuids });
     count += uuids.length;
-    uuids = [];
-  };
-  for await (const person of getPersons(people, projectId)) {
-    const { results } = evaluate(set, {
-      distinctId: person.mainDistinctId,
-      person: {
-        uuid: person.uuid,
-        properties: person.properties as JsonObject,
-        staticCohortIds: set.needs.staticCohorts ? cohortsOfPerson(people, person.id) : undefined,
-      },
-      hashKeyOverrides: set.needs.continuity
-        ? hashKeyOverrides(people, projectId, [person.mainDistinctId])
-        : undefined,
-      now,
-      timezone,
-      selection: { flagKeys: [flagKey], runtime: "all" },
-    });
-    const result = results.get(flagKey);
-    if (result !== undefined && clientValue(result) !== false) uuids.push(person.uuid);
-    if (uuids.length === personsAtOnce) add();
   }
-  if (uuids.length > 0) add();
   return count;
 }
 
@@ -89,12 +91,12 @@ export interface PreparedPersons {
   cohorts: CompiledCohorts;
   /** Whether membership depends on lists of persons, and not on properties alone. */
   needsLists: boolean;
-  subjectOf: (person: Person) => FilterSubject;
+  subjectsOf: (persons: readonly Person[]) => Promise<FilterSubject[]>;
 }
 
 /** Reads once what testing many persons needs: the lists for behavioral conditions. */
 export async function preparePersons(
-  { people, run }: PersonReaderDeps,
+  { persons: reader, run }: PersonQueryDeps,
   { projectId, cohorts: stored, now }: Pick<ConditionRequest, "projectId" | "cohorts" | "now">,
   filters: readonly JsonObject[],
 ): Promise<PreparedPersons> {
@@ -104,21 +106,30 @@ export async function preparePersons(
   const needsLists = filters.some(
     ({ type, value }) => type === "cohort" && cohorts.get(Number(value))?.needsMemberLists === true,
   );
-  const subjectOf = (person: Person) => {
-    const staticCohortIds = new Set(needsLists ? cohortsOfPerson(people, person.id) : []);
-    for (const [listId, members] of lists) if (members.has(person.uuid)) staticCohortIds.add(listId);
-    return { properties: person.properties as JsonObject, staticCohortIds };
+  const subjectsOf = async (persons: readonly Person[]) => {
+    const staticCohorts = needsLists
+      ? await reader.cohortsOfPersons(persons.map(({ id }) => id))
+      : new Map<number, ReadonlySet<number>>();
+    return persons.map((person) => {
+      const staticCohortIds = new Set(staticCohorts.get(person.id));
+      for (const [listId, members] of lists) if (members.has(person.uuid)) staticCohortIds.add(listId);
+      return { properties: person.properties as JsonObject, staticCohortIds };
+    });
   };
-  return { cohorts, needsLists, subjectOf };
+  return { cohorts, needsLists, subjectsOf };
 }
 
-/** All persons of a project; yields to other work between batches. */
-export async function* getPersons(people: PeopleDb, projectId: number, afterId = 0): AsyncGenerator<Person> {
+/** All persons of a project in pages; yields to other work between them. */
+export async function* getPersonPages(
+  reader: PersonReader,
+  projectId: number,
+  afterId = 0,
+): AsyncGenerator<Person[]> {
   let last = afterId;
   for (;;) {
-    const page = personsPage(people, projectId, { afterId: last, limit: personsAtOnce });
-    yield* page;
+    const page = await reader.personPage(projectId, { afterId: last, limit: personsAtOnce });
     if (page.length === 0) return;
+    yield page;
     last = page.at(-1)!.id;
     await nextTurn();
   }

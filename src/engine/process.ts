@@ -29,6 +29,7 @@ import { acquireEngineLock } from "../lock.ts";
 import { paths } from "../paths.ts";
 import { DefinitionRecorder } from "../persons/event-definitions.ts";
 import { closePeople } from "../persons/open.ts";
+import { SqlitePersonReader } from "../persons/sqlite-person-reader.ts";
 import { RpcServer } from "../rpc/server.ts";
 import { duckdbBackend, type EventBackend } from "./backend.ts";
 import type { ClickHouseBackend } from "./clickhouse-backend.ts";
@@ -206,6 +207,7 @@ async function startEngine(start: EngineStart, recovery: StoreRecovery, faults: 
   const handlers = queryHandlers({
     backend: eventStore.backend,
     people: people.db,
+    persons: new SqlitePersonReader(people.db),
     queryTimeoutMs: start.queryTimeoutMs,
     change: async (run) => (shared === undefined ? await run() : await shared.change(run)),
     isSuspect: (projectId) => start.suspects.includes(projectId),

@@ -18,10 +18,9 @@ import { clientSignal } from "../lib/client-abort.ts";
 import { AppError } from "../lib/errors.ts";
 import { CapacityExceededError, Semaphore } from "../lib/semaphore.ts";
 import { addCohortMembers, countCohortMembers } from "../persons/cohort-members.ts";
-import { listGroupTypes } from "../persons/groups.ts";
 import { addHashKeyOverrides } from "../persons/hash-key-overrides.ts";
 import type { PeopleDb } from "../persons/open.ts";
-import { getDistinctIds, personByUuid } from "../persons/reader.ts";
+import type { PersonReader } from "../persons/person-reader.ts";
 import { type RpcBytes, RpcString } from "../rpc/server.ts";
 import { adminQueryHandlers } from "./admin-queries.ts";
 import type { EventBackend } from "./backend.ts";
@@ -36,6 +35,7 @@ import { QueryTimeoutError, type RunOptions } from "./running-queries.ts";
 export interface QueryDeps {
   backend: EventBackend;
   people: PeopleDb;
+  persons: PersonReader;
   queryTimeoutMs: number;
   /** Runs a change of the person store, in a cluster as a commit. */
   change: <Result>(run: () => Result | Promise<Result>) => Promise<Result>;
@@ -82,7 +82,7 @@ export type Handlers = {
 
 /** The handler of each query. */
 export function queryHandlers(services: QueryDeps): Handlers {
-  const { people, backend, change } = services;
+  const { people, persons, backend, change } = services;
   const { copies, events } = backend;
   const own = new Semaphore(ownLimits);
   const statements = new Semaphore(statementLimits);
@@ -115,7 +115,7 @@ export function queryHandlers(services: QueryDeps): Handlers {
     return await backend.run(query, { signal: clientSignal() }).finally(leave);
   };
   const absent = (projectId: number) => services.absentProperties?.(projectId, webPropertyNames) ?? [];
-  const persons = ({ projectId }: { projectId: number }) => ({ people, copies, run: runFor(projectId) });
+  const querying = ({ projectId }: { projectId: number }) => ({ persons, copies, run: runFor(projectId) });
   const insight = async (
     request: Queries["trends"]["request"],
     compute: (store: EventSql, revision: string) => Promise<InsightResults>,
@@ -188,11 +188,11 @@ export function queryHandlers(services: QueryDeps): Handlers {
       );
     },
     flagCalls: (request) => runFor(request.projectId)((store) => countFlagCalls(store, request)),
-    reach: (request) => computeBlastRadius(persons(request), request),
-    findPersons: (request) => findPersons(persons(request), request),
+    reach: (request) => computeBlastRadius(querying(request), request),
+    findPersons: (request) => findPersons(querying(request), request),
     fillCohortByFlag: async (request) => {
       // Runs in the background; its rows are visible afterwards.
-      const answer = await fillCohortByFlag(persons(request), request);
+      const answer = await fillCohortByFlag({ ...querying(request), people }, request);
       return await change(() => answer);
     },
     fillCohortByExposure: async ({ cohortId, ...request }) => {
@@ -233,7 +233,7 @@ export function queryHandlers(services: QueryDeps): Handlers {
       return null;
     },
     ...adminQueryHandlers({
-      people,
+      persons,
       backend,
       runFor,
       runLong,
@@ -272,23 +272,23 @@ async function enter(
   }
 }
 
-async function eventPage({ people, backend }: QueryDeps, filter: EventFilter, run: RunQuery) {
+async function eventPage({ persons, backend }: QueryDeps, filter: EventFilter, run: RunQuery) {
   if (filter.properties?.some(isAboutPerson)) await backend.copies.follow();
-  const page = await run((store) => listEvents(store, withDistinctIds(people, filter)));
+  const page = await run(async (store) => listEvents(store, await withDistinctIds(persons, filter)));
   const { text, count } = serializeEvents(page.events, {
-    personTexts: getPersonJson(people, filter.projectId, page.events),
+    personTexts: await getPersonJson(persons, filter.projectId, page.events),
     groupTypeIndexes: new Map(
-      listGroupTypes(people, filter.projectId).map(({ name, typeIndex }) => [name, typeIndex]),
+      (await persons.groupTypes(filter.projectId)).map(({ name, typeIndex }) => [name, typeIndex]),
     ),
   });
   return { text, next: count < page.events.length ? getPosition(page.events[count - 1]!) : page.next };
 }
 
 /** A person's events are the events of all their distinct IDs. */
-function withDistinctIds(people: PeopleDb, filter: EventFilter): EventFilter {
+async function withDistinctIds(reader: PersonReader, filter: EventFilter): Promise<EventFilter> {
   if (filter.personUuid === undefined) return filter;
-  const person = personByUuid(people, filter.projectId, filter.personUuid);
-  const own = person === undefined ? [] : (getDistinctIds(people, [person]).get(person.id) ?? []);
+  const person = await reader.personByUuid(filter.projectId, filter.personUuid);
+  const own = person === undefined ? [] : ((await reader.distinctIds([person])).get(person.id) ?? []);
   const distinctIds =
     filter.distinctIds === undefined ? own : own.filter((id) => filter.distinctIds!.includes(id));
   return { ...filter, distinctIds };

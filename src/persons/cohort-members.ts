@@ -53,6 +53,17 @@ export function cohortsOfPerson(db: PeopleDb, personId: number): Set<number> {
   return new Set((query.values(personId) as [number][]).map(([cohortId]) => cohortId));
 }
 
+/** The static cohorts of each person. */
+export function cohortsOfPersons(db: PeopleDb, personIds: readonly number[]): Map<number, Set<number>> {
+  const query = db.$client.query<[number, number], [string]>(
+    "SELECT person_id, cohort_id FROM cohort_member WHERE person_id IN (SELECT value FROM json_each(?))",
+  );
+  const cohorts = new Map(personIds.map((id) => [id, new Set<number>()]));
+  for (const [id, cohortId] of query.values(JSON.stringify(personIds)) as [number, number][])
+    cohorts.get(id)!.add(cohortId);
+  return cohorts;
+}
+
 /** SQL that selects `person_id`; ?1 is the project and ?2 the list as JSON. */
 function personsNamed(names: PersonNames): { select: string; list: string } {
   if ("distinctIds" in names) {

@@ -175,6 +175,32 @@ function pageOf(db: PeopleDb, locations: readonly GroupLocation[], limit: number
   return { groups, next: last && { createdMicros: last.createdMicros, id: last.id } };
 }
 
+/** A group with serialized properties, for passing on many without parsing them. */
+export interface GroupJson {
+  /** Name of its type. */
+  type: string;
+  typeIndex: number;
+  key: string;
+  createdMicros: number;
+  propertiesJson: string;
+}
+
+/** All groups of a project in pages, ordered by type and key. */
+export function groupJsonPage(
+  db: PeopleDb,
+  projectId: number,
+  after: { typeIndex: number; key: string } = { typeIndex: -1, key: "" },
+  limit: number,
+): GroupJson[] {
+  const query = db.$client.query<GroupJson, [number, number, string, number]>(`
+    SELECT t.name AS type, g.type_index AS typeIndex, g.group_key AS key, g.created_at AS createdMicros,
+      g.properties AS propertiesJson
+    FROM project_group g JOIN group_type t ON t.project_id = g.project_id AND t.type_index = g.type_index
+    WHERE g.project_id = ? AND (g.type_index, g.group_key) > (?, ?)
+    ORDER BY g.type_index, g.group_key LIMIT ?`);
+  return query.all(projectId, after.typeIndex, after.key, limit);
+}
+
 export function findGroup(
   db: PeopleDb,
   projectId: number,

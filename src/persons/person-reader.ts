@@ -4,8 +4,9 @@
  */
 
 import type { MaybePromise } from "../lib/maybe-promise.ts";
-import type { Group, GroupPage, GroupPageOptions, GroupType } from "./groups.ts";
+import type { Group, GroupJson, GroupPage, GroupPageOptions, GroupType } from "./groups.ts";
 import type { Person, PersonJson } from "./person.ts";
+import type { DistinctIdOwner, PersonWithIds } from "./reader.ts";
 import type { PageOptions, PersonList } from "./search.ts";
 
 /** What evaluating flags for one subject reads. */
@@ -63,10 +64,28 @@ export interface PersonReader extends SubjectReader {
    * than `searchMatchesMax` matches, the result is the newest of those found first.
    */
   searchPersons(projectId: number, search: string, page?: PageOptions): Promise<PersonList>;
+  /** The persons with these distinct IDs, which may be thousands; IDs without a person are omitted. */
+  personsByDistinctIds(projectId: number, distinctIds: Iterable<string>): Promise<Map<string, PersonJson>>;
+  /** Who has these distinct IDs; IDs without a person are omitted. */
+  distinctIdOwners(projectId: number, distinctIds: readonly string[]): Promise<DistinctIdOwner[]>;
+  /** The persons with any of these distinct IDs, each with all distinct IDs. */
+  personsWithIds(projectId: number, distinctIds: readonly string[]): Promise<PersonWithIds[]>;
+  /**
+   * All persons of a project in pages ordered by ID: continue with the last `id` until a page is empty. Pages of large
+   * persons are shorter than the limit.
+   */
+  personPage(projectId: number, page?: { afterId?: number; limit?: number }): Promise<Person[]>;
   /** The distinct IDs of persons by person, main ID first, then by order of joining. */
   distinctIds(persons: readonly Pick<Person, "id" | "mainDistinctId">[]): Promise<Map<number, string[]>>;
   /** Members of a static cohort in pages ordered by ID: continue with the last `id`. */
   cohortMembers(cohortId: number, page?: { afterId?: number; limit?: number }): Promise<Person[]>;
+  /** The static cohorts of each person. */
+  cohortsOfPersons(personIds: readonly number[]): Promise<Map<number, ReadonlySet<number>>>;
+  /** Hash keys by flag key of the person of each distinct ID; IDs without any are omitted. */
+  hashKeyOverrides(
+    projectId: number,
+    distinctIds: readonly string[],
+  ): Promise<Map<string, ReadonlyMap<string, string>>>;
   /** Current number of members of each static cohort; 0 if it does not exist. */
   cohortSizes(cohortIds: readonly number[]): Promise<Map<number, number>>;
   /** The group types of a project, by index. */
@@ -81,4 +100,6 @@ export interface PersonReader extends SubjectReader {
     search: string,
     page?: GroupPageOptions,
   ): Promise<GroupPage>;
+  /** All groups of a project with serialized properties, ordered by type and key. */
+  groupPage(projectId: number, after: GroupKey | undefined, limit: number): Promise<GroupJson[]>;
 }

@@ -20,6 +20,8 @@ export interface PersonJson extends Omit<Person, "properties"> {
   readonly propertiesText: string;
   /** The row's encoding, see `property-key-sets.ts`: equal for equal properties of a person. */
   readonly storedProperties: string;
+  /** The properties as JSON, and some of their values; undefined if absent. */
+  propertiesWith(names: readonly string[]): { json: string; values: unknown[] };
 }
 
 /** Maximum bytes of properties per page of persons, each of which can have 0.5 MB. */

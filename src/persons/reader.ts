@@ -5,7 +5,7 @@ import type { Lane } from "../journal/segment.ts";
 import { parseExactJson } from "../lib/json/exact.ts";
 import type { PeopleDb } from "./open.ts";
 import { fittingCount, type Person, type PersonJson } from "./person.ts";
-import { propertiesJson } from "./property-key-sets.ts";
+import { propertiesJson, propertiesWith } from "./property-key-sets.ts";
 import { laneCursor, person } from "./schema.ts";
 
 /** The columns of a person, in the order of the raw queries; see `readPerson`. */
@@ -47,7 +47,7 @@ export function laneCursors(db: PeopleDb): Record<Lane, number> {
 export function personByDistinctId(db: PeopleDb, projectId: number, distinctId: string): Person | undefined {
   const found = personJsonByDistinctId(db, projectId, distinctId);
   if (found === undefined) return undefined;
-  const { propertiesText, storedProperties: _, ...rest } = found;
+  const { propertiesText, storedProperties: _, propertiesWith: __, ...rest } = found;
   return { ...rest, properties: parseExactJson(propertiesText) as Record<string, unknown> };
 }
 
@@ -107,12 +107,17 @@ export function distinctIdOwners(
   }));
 }
 
+export interface PersonWithIds {
+  uuid: string;
+  distinctIds: string[];
+}
+
 /** The persons with any of these distinct IDs, each with all distinct IDs. */
 export function personsWithIds(
   db: PeopleDb,
   projectId: number,
   distinctIds: readonly string[],
-): { uuid: string; distinctIds: string[] }[] {
+): PersonWithIds[] {
   const query = db.$client.query<[string, string], [number, string]>(`
     SELECT p.uuid, d.distinct_id FROM person AS p JOIN distinct_id AS d ON d.person_id = p.id
     WHERE p.id IN (
@@ -204,5 +209,6 @@ function personJson(db: PeopleDb, row: PersonRow): PersonJson {
     get propertiesText() {
       return propertiesJson(db.$client, storedProperties);
     },
+    propertiesWith: (names) => propertiesWith(db.$client, storedProperties, names),
   };
 }

@@ -1,13 +1,34 @@
 /** Reads persons from `people.sqlite`. */
 
 import { sanitizeString } from "../lib/json/canonical.ts";
-import { cohortMembersPage, cohortsOfPerson, countCohortMembers } from "./cohort-members.ts";
-import { findGroup, type GroupPageOptions, listGroups, listGroupTypes, searchGroups } from "./groups.ts";
+import {
+  cohortMembersPage,
+  cohortsOfPerson,
+  cohortsOfPersons,
+  countCohortMembers,
+} from "./cohort-members.ts";
+import {
+  findGroup,
+  type GroupPageOptions,
+  groupJsonPage,
+  listGroups,
+  listGroupTypes,
+  searchGroups,
+} from "./groups.ts";
 import { hasHashKeyOverrides, hashKeyOverrides, pendingHashKeyOverrides } from "./hash-key-overrides.ts";
 import type { PeopleDb } from "./open.ts";
 import type { Person, PersonJson } from "./person.ts";
-import type { OverriddenId, PersonReader, StoredSubject, SubjectQuery } from "./person-reader.ts";
-import { getDistinctIds, personByDistinctId, personByUuid, personJsonByDistinctId } from "./reader.ts";
+import type { GroupKey, OverriddenId, PersonReader, StoredSubject, SubjectQuery } from "./person-reader.ts";
+import {
+  distinctIdOwners,
+  getDistinctIds,
+  personByDistinctId,
+  personByUuid,
+  personJsonByDistinctId,
+  personJsonByDistinctIds,
+  personsPage,
+  personsWithIds,
+} from "./reader.ts";
 import { listPersons, type PageOptions, searchPersons } from "./search.ts";
 
 export class SqlitePersonReader implements PersonReader {
@@ -49,12 +70,37 @@ export class SqlitePersonReader implements PersonReader {
     return await searchPersons(this.db, projectId, search, page);
   }
 
+  async personsByDistinctIds(projectId: number, distinctIds: Iterable<string>) {
+    return personJsonByDistinctIds(this.db, projectId, distinctIds);
+  }
+
+  async distinctIdOwners(projectId: number, distinctIds: readonly string[]) {
+    return distinctIdOwners(this.db, projectId, distinctIds);
+  }
+
+  async personsWithIds(projectId: number, distinctIds: readonly string[]) {
+    return personsWithIds(this.db, projectId, distinctIds);
+  }
+
+  async personPage(projectId: number, page?: { afterId?: number; limit?: number }) {
+    return personsPage(this.db, projectId, page);
+  }
+
   async distinctIds(persons: readonly Pick<Person, "id" | "mainDistinctId">[]) {
     return getDistinctIds(this.db, persons);
   }
 
   async cohortMembers(cohortId: number, page?: { afterId?: number; limit?: number }) {
     return cohortMembersPage(this.db, cohortId, page);
+  }
+
+  async cohortsOfPersons(personIds: readonly number[]) {
+    return cohortsOfPersons(this.db, personIds);
+  }
+
+  async hashKeyOverrides(projectId: number, distinctIds: readonly string[]) {
+    const found = distinctIds.map((id) => [id, hashKeyOverrides(this.db, projectId, [id])] as const);
+    return new Map(found.filter(([, overrides]) => overrides.size > 0));
   }
 
   async cohortSizes(cohortIds: readonly number[]) {
@@ -71,6 +117,10 @@ export class SqlitePersonReader implements PersonReader {
 
   async listGroups(projectId: number, typeIndex: number, page?: GroupPageOptions) {
     return listGroups(this.db, projectId, typeIndex, page);
+  }
+
+  async groupPage(projectId: number, after: GroupKey | undefined, limit: number) {
+    return groupJsonPage(this.db, projectId, after, limit);
   }
 
   async searchGroups(projectId: number, typeIndex: number, search: string, page?: GroupPageOptions) {

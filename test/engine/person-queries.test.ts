@@ -15,6 +15,7 @@ import type { Json, JsonObject } from "../../src/lib/json.ts";
 import { operatorNames } from "../../src/lib/operators.ts";
 import { addCohortMembers, countCohortMembers } from "../../src/persons/cohort-members.ts";
 import { personsPage } from "../../src/persons/reader.ts";
+import { SqlitePersonReader } from "../../src/persons/sqlite-person-reader.ts";
 import { TestStores } from "../support/event-store.ts";
 
 const now = Date.UTC(2026, 10, 21);
@@ -72,6 +73,7 @@ afterAll(() => stores[Symbol.asyncDispose]());
 
 const services = () => ({
   people: stores.people,
+  persons: new SqlitePersonReader(stores.people),
   copies: stores.mirror,
   run: <Result>(query: (store: EventSql) => Promise<Result>) => stores.ask(query),
 });

@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type ExportPosition, exportPage } from "../../src/events/export/page.ts";
 import { listEvents } from "../../src/events/list.ts";
+import { SqlitePersonReader } from "../../src/persons/sqlite-person-reader.ts";
 import { TestStores } from "../support/event-store.ts";
 
 const count = 100;
@@ -70,7 +71,11 @@ test("an export reads them in order, a few at a time", async () => {
   do {
     const page = await stores.ask((store) =>
       exportPage(
-        { store, people: stores.people, loadedSeqs: { realtime: 2 * count + 1, historical: 0 } },
+        {
+          store,
+          persons: new SqlitePersonReader(stores.people),
+          loadedSeqs: { realtime: 2 * count + 1, historical: 0 },
+        },
         { projectId: 1, subject: "events", after },
       ),
     );

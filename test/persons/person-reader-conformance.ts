@@ -47,6 +47,78 @@ export function personReaderConformance(
         expect(await reader.personByUuid(2, person.uuid)).toBe(undefined);
       });
 
+      test("of many distinct ids at once, serialized", async () => {
+        const reader = await reading((people) =>
+          people.apply(
+            identify("a", "b", { properties: { $set: { name: "Kim", size: 12.5, tags: ["x"] } } }),
+            event({ distinctId: 'quote"' }),
+            event({ distinctId: "a", projectId: 2 }),
+          ),
+        );
+        const found = await reader.personsByDistinctIds(1, ["a", "b", "b", 'quote"', "nobody"]);
+        expect([...found.keys()].sort()).toEqual(["a", "b", 'quote"']);
+        const { propertiesText, storedProperties: _, propertiesWith: __, ...rest } = found.get("b")!;
+        expect(await reader.personByDistinctId(1, "b")).toEqual({
+          ...rest,
+          properties: JSON.parse(propertiesText),
+        });
+        const { json, values } = found.get("a")!.propertiesWith(["size", "absent", "name", "tags"]);
+        expect([json, values]).toEqual([propertiesText, [12.5, undefined, "Kim", ["x"]]]);
+        expect(await reader.personsByDistinctIds(1, [])).toEqual(new Map());
+        const many = Array.from({ length: 10_000 }, (_, n) => `id-${n}`);
+        expect((await reader.personsByDistinctIds(1, [...many, "a"])).size).toBe(1);
+      });
+
+      test("whose ids are asked for", async () => {
+        const reader = await reading((people) =>
+          people.apply(identify("a", "b"), event({ distinctId: "c" })),
+        );
+        const [a, c] = await Promise.all(["a", "c"].map((id) => reader.personByDistinctId(1, id)));
+        const owners = await reader.distinctIdOwners(1, ["b", "nobody", "c"]);
+        expect(owners.toSorted((one, other) => (one.distinctId < other.distinctId ? -1 : 1))).toEqual([
+          { distinctId: "b", personUuid: a!.uuid, isIdentified: true },
+          { distinctId: "c", personUuid: c!.uuid, isIdentified: false },
+        ]);
+        const persons = await reader.personsWithIds(1, ["b", "a", "nobody"]);
+        expect(persons.map(({ uuid, distinctIds }) => [uuid, distinctIds.sort()])).toEqual([
+          [a!.uuid, ["a", "b"]],
+        ]);
+        expect(await reader.personsWithIds(2, ["a"])).toEqual([]);
+      });
+
+      test("all of a project, in pages", async () => {
+        const reader = await reading((people) =>
+          people.apply(
+            ...Array.from({ length: 5 }, (_, n) => event({ distinctId: `id-${n}` })),
+            event({ projectId: 2 }),
+          ),
+        );
+        const seen: string[] = [];
+        for (let page = await reader.personPage(1, { limit: 2 }); page.length > 0; ) {
+          seen.push(...page.map(({ mainDistinctId }) => mainDistinctId));
+          page = await reader.personPage(1, { afterId: page.at(-1)!.id, limit: 2 });
+        }
+        expect(seen.sort()).toEqual(["id-0", "id-1", "id-2", "id-3", "id-4"]);
+        const { id } = (await reader.personByDistinctId(1, "id-3"))!;
+        expect((await reader.personPage(1, { afterId: id - 1, limit: 1 }))[0]!.id).toBe(id);
+      });
+
+      test("with their overrides", async () => {
+        const reader = await reading((people) => {
+          people.apply(identify("user", "anon"), set("other", {}));
+          addHashKeyOverrides(people.db, 1, {
+            distinctIds: ["user", "pending"],
+            flagKeys: ["half", "all"],
+            hashKey: "anon",
+            requestedMicros: nowMicros,
+          });
+        });
+        const found = await reader.hashKeyOverrides(1, ["anon", "other", "pending", "nobody"]);
+        expect([...found].map(([id, overrides]) => [id, Object.fromEntries(overrides)])).toEqual([
+          ["anon", { half: "anon", all: "anon" }],
+        ]);
+      });
+
       test("with their ids, the main one first", async () => {
         const reader = await reading((people) =>
           people.apply(event({ distinctId: "x" }), identify("b", "a"), identify("b", "c"), alias("b", "z")),
@@ -136,6 +208,13 @@ export function personReaderConformance(
           ]),
         );
         expect(await reader.cohortSizes([])).toEqual(new Map());
+        const [p1, p3] = await Promise.all(["p1", "p3"].map((id) => reader.personByDistinctId(1, id)));
+        expect(await reader.cohortsOfPersons([p1!.id, p3!.id])).toEqual(
+          new Map([
+            [p1!.id, new Set([7])],
+            [p3!.id, new Set<number>()],
+          ]),
+        );
       });
     });
 
@@ -174,6 +253,15 @@ export function personReaderConformance(
         expect(await search("ÄRZ")).toEqual(["acme"]);
         expect(await search("BET")).toEqual(["beta"]);
         expect(await search("delta")).toEqual([]);
+        const all = await reader.groupPage(1, undefined, 3);
+        expect(all.map(({ type, typeIndex, key }) => [type, typeIndex, key])).toEqual([
+          ["company", 0, "acme"],
+          ["company", 0, "beta"],
+          ["company", 0, "gamma"],
+        ]);
+        expect(JSON.parse(all[1]!.propertiesJson)).toEqual({ size: 3 });
+        const others = await reader.groupPage(1, all[2], 3);
+        expect(others.map(({ key }) => key)).toEqual(["delta"]);
       });
     });
 

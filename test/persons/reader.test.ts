@@ -2,12 +2,6 @@ import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { openPeople } from "../../src/persons/open.ts";
-import {
-  personByDistinctId,
-  personByUuid,
-  personJsonByDistinctIds,
-  personsPage,
-} from "../../src/persons/reader.ts";
 import { listPersons, searchMatchesMax, searchPersons } from "../../src/persons/search.ts";
 import { temporaryFolder } from "../support/server.ts";
 import { event, identify, newYearMicros, set, TestPeople } from "./support.ts";
@@ -27,49 +21,6 @@ test("a connection keeps no more pages of the file than it may", () => {
   expect(keptKib({})).toBe(128 * 1024);
   expect(keptKib({ readonly: true })).toBe(32 * 1024);
   rmSync(folder, { recursive: true });
-});
-
-describe("finding persons", () => {
-  test("by distinct id and uuid, in their project only", () => {
-    using people = new TestPeople();
-    people.apply(identify("a", "b", { properties: { $set: { plan: "pro" } } }));
-    const person = personByDistinctId(people.db, 1, "b")!;
-    expect(person.properties.plan).toBe("pro");
-    expect(personByUuid(people.db, 1, person.uuid)).toEqual(person);
-    expect(personByDistinctId(people.db, 2, "b")).toBe(undefined);
-    expect(personByUuid(people.db, 2, person.uuid)).toBe(undefined);
-    expect(personByDistinctId(people.db, 1, "c")).toBe(undefined);
-  });
-
-  test("of many distinct ids at once", () => {
-    using people = new TestPeople();
-    people.apply(
-      identify("a", "b"),
-      event({ distinctId: 'quote"' }),
-      event({ distinctId: "a", projectId: 2 }),
-    );
-    const found = personJsonByDistinctIds(people.db, 1, ["a", "b", "b", 'quote"', "nobody"]);
-    expect([...found.keys()].sort()).toEqual(["a", "b", 'quote"']);
-    expect(found.get("a")).toBe(found.get("b")!);
-    const { propertiesText, storedProperties: _, ...rest } = found.get("b")!;
-    expect(personByDistinctId(people.db, 1, "b")).toEqual({
-      ...rest,
-      properties: JSON.parse(propertiesText),
-    });
-    expect(personJsonByDistinctIds(people.db, 1, [])).toEqual(new Map());
-  });
-
-  test("all of them in pages", () => {
-    using people = new TestPeople();
-    people.apply(...Array.from({ length: 5 }, (_, index) => event({ distinctId: `id-${index}` })));
-    people.apply(event({ projectId: 2 }));
-    const seen: string[] = [];
-    for (let page = personsPage(people.db, 1, { limit: 2 }); page.length > 0; ) {
-      seen.push(...page.map(({ mainDistinctId }) => mainDistinctId));
-      page = personsPage(people.db, 1, { afterId: page.at(-1)!.id, limit: 2 });
-    }
-    expect(seen).toEqual(["id-0", "id-1", "id-2", "id-3", "id-4"]);
-  });
 });
 
 describe("the list of persons", () => {

@@ -45,6 +45,7 @@ export class ServerWithEngine implements AsyncDisposable {
         resultBytesMax: 1_000_000,
       }),
       people,
+      persons: server.deps.persons,
       queryTimeoutMs: 10_000,
       change: async (run) => await run(),
       isSuspect: () => false,

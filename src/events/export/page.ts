@@ -6,8 +6,7 @@
 import { type Lane, lanes } from "../../journal/segment.ts";
 import { AdaptiveBatchSize } from "../../lib/adaptive-batch-size.ts";
 import { isoFromMicros } from "../../lib/time.ts";
-import type { PeopleDb } from "../../persons/open.ts";
-import { getDistinctIds, personsPage } from "../../persons/reader.ts";
+import type { PersonReader } from "../../persons/person-reader.ts";
 import { exportedColumns } from "../columns.ts";
 import { type EventSql, publicColumns, type SqlDialect } from "../sql-dialect.ts";
 import { type ExportRow, type ExportSubject, exportColumns } from "./columns.ts";
@@ -38,7 +37,7 @@ export interface ExportPage {
 
 export interface ExportSources {
   store: EventSql;
-  people: PeopleDb;
+  persons: PersonReader;
   /** Last visible sequence number per lane. */
   loadedSeqs: Record<Lane, number>;
 }
@@ -58,9 +57,9 @@ export async function exportPage(sources: ExportSources, request: ExportRequest)
     case "events":
       return await eventPage(sources, request);
     case "persons":
-      return personPage(sources.people, request);
+      return await personPage(sources.persons, request);
     case "groups":
-      return groupPage(sources.people, request);
+      return await groupPage(sources.persons, request);
   }
 }
 
@@ -148,10 +147,10 @@ function rowsFor(rows: readonly ExportRow[], asked: number): number {
 }
 
 /** From the person store, which orders a person's IDs: main ID first. */
-function personPage(people: PeopleDb, request: ExportRequest): ExportPage {
+async function personPage(reader: PersonReader, request: ExportRequest): Promise<ExportPage> {
   const { projectId, after } = request;
-  const persons = personsPage(people, projectId, { afterId: after?.personId ?? 0, limit: peopleRowsMax });
-  const ids = getDistinctIds(people, persons);
+  const persons = await reader.personPage(projectId, { afterId: after?.personId ?? 0, limit: peopleRowsMax });
+  const ids = await reader.distinctIds(persons);
   const rows = persons
     .filter(({ createdMicros }) => isWithin(createdMicros, request))
     .map((person) => [
@@ -164,24 +163,20 @@ function personPage(people: PeopleDb, request: ExportRequest): ExportPage {
   return { rows, next: last && { personId: last.id } };
 }
 
-function groupPage(people: PeopleDb, request: ExportRequest): ExportPage {
-  const { typeIndex, key } = request.after?.group ?? { typeIndex: -1, key: "" };
-  const groups = people.$client
-    .query<[string, number, string, number, string], [number, number, string]>(
-      `SELECT t.name, g.type_index, g.group_key, g.created_at, g.properties
-       FROM project_group g JOIN group_type t ON t.project_id = g.project_id AND t.type_index = g.type_index
-       WHERE g.project_id = ? AND (g.type_index, g.group_key) > (?, ?)
-       ORDER BY g.type_index, g.group_key LIMIT ${peopleRowsMax}`,
-    )
-    .values(request.projectId, typeIndex, key) as [string, number, string, number, string][];
+async function groupPage(reader: PersonReader, request: ExportRequest): Promise<ExportPage> {
+  const groups = await reader.groupPage(request.projectId, request.after?.group, peopleRowsMax);
   const rows = groups
-    .filter(([, , , createdMicros]) => isWithin(createdMicros, request))
-    .map(([type, index, groupKey, createdMicros, properties]) => [
-      ...[type, index, groupKey, isoFromMicros(createdMicros), properties],
+    .filter(({ createdMicros }) => isWithin(createdMicros, request))
+    .map(({ type, typeIndex, key, createdMicros, propertiesJson }) => [
+      type,
+      typeIndex,
+      key,
+      isoFromMicros(createdMicros),
+      propertiesJson,
     ]);
   const last = groups.at(-1);
   const isLast = last === undefined || groups.length < peopleRowsMax;
-  return { rows, next: isLast ? undefined : { group: { typeIndex: last[1], key: last[2] } } };
+  return { rows, next: isLast ? undefined : { group: { typeIndex: last.typeIndex, key: last.key } } };
 }
 
 function isWithin(micros: number, { fromMicros = -Infinity, toMicros = Infinity }: ExportRequest): boolean {

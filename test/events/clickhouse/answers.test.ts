@@ -15,6 +15,7 @@ import { type EventFilter, eventOrders, listEvents } from "../../../src/events/l
 import type { EventSql } from "../../../src/events/sql-dialect.ts";
 import { keptNumber } from "../../../src/lib/json/exact.ts";
 import type { Json, JsonObject } from "../../../src/lib/json.ts";
+import { SqlitePersonReader } from "../../../src/persons/sqlite-person-reader.ts";
 import {
   hasClickHouse,
   type TestClickHouse as Server,
@@ -389,7 +390,10 @@ describe("both engines answer alike", () => {
                 };
                 await both((store) => {
                   const run = <Result>(question: (own: EventSql) => Promise<Result>) => question(store);
-                  return computeBlastRadius({ people: stores.people, copies: stores.mirror, run }, request);
+                  return computeBlastRadius(
+                    { persons: new SqlitePersonReader(stores.people), copies: stores.mirror, run },
+                    request,
+                  );
                 });
                 await both((store) => behavior(store, conditions));
               }
@@ -479,7 +483,10 @@ async function bothExports(
   let after: ExportPosition | undefined;
   do {
     const page = await both((store) =>
-      exportPage({ store, people: stores.people, loadedSeqs }, { projectId: 1, subject: "events", after }),
+      exportPage(
+        { store, persons: new SqlitePersonReader(stores.people), loadedSeqs },
+        { projectId: 1, subject: "events", after },
+      ),
     );
     after = page.next;
   } while (after !== undefined);
