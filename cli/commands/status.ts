@@ -93,12 +93,12 @@ function show(state: Status, dataDir: string): void {
     print(`Address   ${state.url ?? "not listening yet"}`);
     print(`Events    ${state.events_per_second} per second`);
     if (state.workers.length > 0) printWorkers(state.workers);
-    const { up, restarts, rebuilding, trouble } = state.engine;
+    const { up, restarts, rebuilding, trouble: problem } = state.engine;
     print(`Engine    ${up ? "up" : "down"}, restarted ${restarts} times`);
     if (rebuilding !== null) {
       print(`          rebuilding the event store: ${rebuilding.done} of ${rebuilding.total} entries`);
     }
-    if (trouble !== null) print(`          ${trouble.message} ${trouble.hint}`);
+    if (problem !== null) print(`          ${problem.message} ${problem.hint}`);
     if (state.events_at !== null) print(`Stored in ${state.events_at}`);
     if (state.shared !== null) printShared(state.shared);
   }

@@ -72,7 +72,7 @@ export class PostgresJournal implements JournalPort {
   admission(): Admission {
     const isFailing = lanes.some((lane) => this.writers[lane].hasFailedLately);
     const problem = isFailing ? "PostgreSQL cannot be written to." : null;
-    return { isOpen: !isFailing, isFailing, trouble: problem, freeBytes: 0, neededBytes: 0, totalBytes: 0 };
+    return { isOpen: !isFailing, isFailing, problem, freeBytes: 0, neededBytes: 0, totalBytes: 0 };
   }
 
   state() {

@@ -20,7 +20,7 @@ export interface ColumnMaterializerOptions {
 export interface ColumnMaterializerCallbacks {
   onChange: (promoted: MaterializedProperty[]) => void;
   /** The error is not fatal; the work is retried later. */
-  onTrouble: (error: unknown) => void;
+  onError: (error: unknown) => void;
 }
 
 const idleMs = 1_000;
@@ -96,7 +96,7 @@ export class ColumnMaterializer {
       const tookMs = performance.now() - began;
       this.wait(hasMore ? tookMs * (this.settings.isBusy() ? busyPauses : 1) : idleMs);
     } catch (error) {
-      this.hooks.onTrouble(error);
+      this.hooks.onError(error);
       this.wait(problemMs);
     }
   }

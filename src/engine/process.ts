@@ -131,7 +131,7 @@ async function startEngine(start: EngineStart, recovery: StoreRecovery, faults: 
           last,
           reason,
         }),
-      onTrouble: (error) => log("warn", "failed to write the archive", { error: String(error) }),
+      onError: (error) => log("warn", "failed to write the archive", { error: String(error) }),
     },
   );
   const register = new DefinitionRecorder(people.db);
@@ -307,7 +307,7 @@ function runDuckdb(
     },
     {
       onChange: (promoted) => report({ type: "properties", promoted }),
-      onTrouble: (error) => {
+      onError: (error) => {
         if (isInvalidated(error) || faults.isRepairable(error)) faults.die(error);
         log("info", "failed to materialize property columns; retrying later", { error: firstLine(error) });
       },

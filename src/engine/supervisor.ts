@@ -159,8 +159,8 @@ export class EngineSupervisor implements EngineAsked {
   }
 
   /** Prevents the start of an engine until an operator has acted. Call it before `run`. */
-  block(trouble: NonNullable<EngineState["trouble"]>): void {
-    this.problem = trouble;
+  block(problem: NonNullable<EngineState["trouble"]>): void {
+    this.problem = problem;
     this.isBlocked = true;
   }
 
@@ -179,8 +179,8 @@ export class EngineSupervisor implements EngineAsked {
 
   get state(): EngineState {
     const { isReady: up, restarts, rebuilding, properties } = this;
-    const trouble = this.problem ?? this.ends.failure ?? this.away ?? getProblem(this.pause);
-    return { up, restarts, rebuilding, trouble, properties };
+    const problem = this.problem ?? this.ends.failure ?? this.away ?? getProblem(this.pause);
+    return { up, restarts, rebuilding, trouble: problem, properties };
   }
 
   /** Memory of the running engine a few seconds ago; null if it has just started. */

@@ -46,7 +46,7 @@ export interface ArchiveCallbacks {
   /** Archived entries were discarded before a backup covered them. */
   onGivenUp: (range: DiscardedRange) => void;
   /** A write failed; the segments stay in the journal and are retried. */
-  onTrouble: (error: unknown) => void;
+  onError: (error: unknown) => void;
 }
 
 /** Maximum segment bytes per frame: limits memory and the duration of a compression. */
@@ -123,7 +123,7 @@ export class SegmentArchive {
         while (this.queue.length > 0) await this.takeGroup();
       } while ((await this.arrangeNext()) || this.queue.length > 0);
     } catch (error) {
-      this.hooks.onTrouble(error);
+      this.hooks.onError(error);
     }
     this.buffers.release();
     this.converter.rest();

@@ -40,7 +40,7 @@ export interface Admission {
   /** A write failed recently. */
   isFailing: boolean;
   /** Reason of the last failed write, if known; otherwise it is only in the log. */
-  trouble?: string | null;
+  problem?: string | null;
   freeBytes: number;
   /** Free bytes below which new entries are rejected. */
   neededBytes: number;

@@ -41,8 +41,8 @@ export function readinessStates(sources: ReadinessSources): RoleReadiness[] {
   return roleNames.map((role) => ({ role, ready: reasons[role] === null, reason: reasons[role] }));
 }
 
-function whyNoCapture({ isOpen, isFailing, trouble, freeBytes, neededBytes }: Admission): string | null {
-  if (trouble) return trouble;
+function whyNoCapture({ isOpen, isFailing, problem, freeBytes, neededBytes }: Admission): string | null {
+  if (problem) return problem;
   if (isOpen) return isFailing ? "The journal could not be written; see the log." : null;
   const mib = (bytes: number) => `${Math.floor(bytes / 1024 ** 2)} MiB`;
   return `The disk is almost full: ${mib(freeBytes)} are free, and events are rejected below ${mib(neededBytes)}.`;

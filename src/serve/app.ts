@@ -165,7 +165,7 @@ export function createServerApp(parts: AppDeps): App {
         stopping: parts.stopping,
         overrides: parts.overrides,
         hasSurveys: runningSurveys(metadata),
-        onTrouble: (error: unknown) => {
+        onError: (error: unknown) => {
           parts.corruption.record(error);
           log.error({ error: String(error) }, "failed to evaluate some flags");
         },

@@ -75,11 +75,11 @@ test("flags of a change that was refused are not served when the next change has
 
 test("a change that cannot be committed, and those behind it, are given up in the time they have", async () => {
   const address = parsePostgresUrl(await server.create("held_up"))!;
-  const troubles: unknown[] = [];
+  const errors: unknown[] = [];
   const postgres = new Postgres(
     address,
     { connections: 4, name: "test" },
-    (reason) => reason !== null && troubles.push(reason),
+    (reason) => reason !== null && errors.push(reason),
   );
   await migratePostgres(postgres);
   const path = join(temporaryFolder(), "metadata.sqlite");
@@ -111,7 +111,7 @@ test("a change that cannot be committed, and those behind it, are given up in th
       "Another change is still in progress; nothing was changed.",
     ]);
   }
-  expect(troubles).toEqual([]);
+  expect(errors).toEqual([]);
   released.resolve();
   await holding;
   await postgres.untilDone(() => copy.change(() => rename("d")));

@@ -357,13 +357,13 @@ test("while PostgreSQL lets nobody in it is away as one that is gone, and all co
     expect((await front.batch([event("shut out")])).status).toBe(503);
     expect((await front.api(flagsPath, { method: "POST", body: { key: "shut-out" } })).status).toBe(503);
     await until(async () => (await ready(front)) === 503, "it is not ready for captures");
-    const trouble = async () => {
+    const problem = async () => {
       const status = await (await front.api("/api/instance/status/")).json();
       return (status as { shared: { trouble: string | null } }).shared.trouble ?? "";
     };
     // Each try has its own reason, and of some only the reset comes through.
     await until(
-      async () => (await trouble()).includes("not currently accepting connections"),
+      async () => (await problem()).includes("not currently accepting connections"),
       "it says what PostgreSQL says",
     );
   }

@@ -25,7 +25,7 @@ describe.skipIf(chromiumPath === undefined)("the log of changes", () => {
     const claim = { email: server.initialized.user.email, password: "something else entirely" };
     await server.post("/api/session/", claim, { "X-Flagkeep-Console": "1" });
 
-    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: server.url });
+    const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
     const line = (text: string) => page.getByRole("listitem").filter({ hasText: text }).first();
     await page.goto("/console/activity");
     await line(`the command line (user ${osUser}) created flag new-checkout`).waitFor();
@@ -38,7 +38,7 @@ describe.skipIf(chromiumPath === undefined)("the log of changes", () => {
     await page.goto("/console/activity?where=organization");
     await line(`a client at 127.0.0.1 failed to sign in as person ${claim.email}`).waitFor();
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("says what was done in sentences, equal ones once, with values side by side, and of one object", async () => {
@@ -62,7 +62,7 @@ describe.skipIf(chromiumPath === undefined)("the log of changes", () => {
       body: JSON.stringify({ email, password }),
     });
     const cookie = signed.headers.get("set-cookie")!.split(";")[0]!;
-    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: server.url });
+    const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
     await page.goto("/console/activity");
     const line = (text: string | RegExp) => page.getByRole("listitem").filter({ hasText: text }).first();
     await line("turned off followed").waitFor();
@@ -85,6 +85,6 @@ describe.skipIf(chromiumPath === undefined)("the log of changes", () => {
     await line("turned off followed").waitFor();
     await until(isFiltered, "they still are");
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 });

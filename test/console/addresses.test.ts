@@ -22,7 +22,7 @@ describe.skipIf(chromiumPath === undefined)("addresses", () => {
   });
 
   test("back and forward go to the project of each page", async () => {
-    const { page, context, troubles } = await open();
+    const { page, context, errors } = await open();
     await page.goto(`/console/flags?project=${owner.server.initialized.project.id}`);
     await page.getByRole("link", { name: "first-flag" }).click();
     await page.getByRole("heading", { level: 1, name: "first-flag" }).waitFor();
@@ -36,11 +36,11 @@ describe.skipIf(chromiumPath === undefined)("addresses", () => {
     await page.getByRole("link", { name: "other-flag" }).waitFor();
     expect(await project.inputValue()).toBe(String(other));
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("a new project stays the one in use when its settings are saved", async () => {
-    const { page, context, troubles } = await open();
+    const { page, context, errors } = await open();
     await page.goto(`/console/settings?project=${other}`);
     await page.getByRole("button", { name: "New project" }).click();
     await page.getByRole("dialog").getByLabel("Name").fill("Third");
@@ -53,11 +53,11 @@ describe.skipIf(chromiumPath === undefined)("addresses", () => {
     expect(new URL(page.url()).searchParams.get("project")).not.toBe(String(other));
     expect(await page.getByRole("main").getByLabel("Name").inputValue()).toBe("Third renamed");
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("a search that leaves the address leaves its field", async () => {
-    const { page, context, troubles } = await open();
+    const { page, context, errors } = await open();
     await page.goto("/console/flags?search=nothing-like-it");
     await page.getByText("No flag matches.").waitFor();
     await page
@@ -68,6 +68,6 @@ describe.skipIf(chromiumPath === undefined)("addresses", () => {
     expect(await page.getByRole("searchbox").inputValue()).toBe("");
     expect(page.url()).not.toContain("search=");
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 });

@@ -45,7 +45,7 @@ describe.skipIf(chromiumPath === undefined)("a cohort that a critical flag uses 
 
   test("is changed after a confirmation that names the flag", async () => {
     const id = await prepared("asked", "off", { filters: byPlan("pro") });
-    const { page, context, troubles } = await at.open();
+    const { page, context, errors } = await at.open();
     await page.goto(`/console/cohorts/${id}`);
     const save = page.getByRole("button", { name: "Save cohort" });
     await page.getByLabel("Description").fill("Those who pay");
@@ -64,13 +64,13 @@ describe.skipIf(chromiumPath === undefined)("a cohort that a critical flag uses 
     await dialog.getByRole("button", { name: "Save cohort" }).click();
     await until(async () => (await stored(id)).includes("max"), "the cohort is changed");
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("is changed when another user approves; lists, the diff and the flags are shown", async () => {
     const id = await prepared("agreed", "critical", { filters: byPlan("pro") });
     const list = await prepared("listed", "critical", { is_static: true });
-    const { page, context, troubles } = await at.open(403, 400);
+    const { page, context, errors } = await at.open(403, 400);
     const propose = async (name: string, note: string) => {
       const dialog = page.getByRole("dialog", { name: `Propose change: ${name}` });
       await dialog.getByText("Needs approval").waitFor();
@@ -140,7 +140,7 @@ describe.skipIf(chromiumPath === undefined)("a cohort that a critical flag uses 
     expect(await stored(id)).toContain("max");
     await second.page.getByRole("main").getByText("max").first().waitFor();
     await second.context.close();
-    expect([troubles, second.troubles]).toEqual([[], []]);
+    expect([errors, second.errors]).toEqual([[], []]);
   });
 });
 
@@ -176,7 +176,7 @@ describe.skipIf(chromiumPath === undefined)("an earlier version of a flag", () =
       });
       await send("PATCH", "", { approvals });
       // Of a flag that only its dependents protect, the server says so.
-      const { page, context, troubles } = await at.open(403);
+      const { page, context, errors } = await at.open(403);
       await page.goto(`/console/flags/${id}?tab=history`);
       await page.getByRole("button", { name: "Restore this version" }).first().click();
       if (approvals === "critical")
@@ -193,7 +193,7 @@ describe.skipIf(chromiumPath === undefined)("an earlier version of a flag", () =
       const answer = await at.server.api(`${project}feature_flags/${id}/`);
       expect(await answer.json()).toMatchObject({ rollout_percentage: 60 });
       await context.close();
-      expect(troubles).toEqual([]);
+      expect(errors).toEqual([]);
     },
   );
 });
@@ -209,7 +209,7 @@ describe.skipIf(chromiumPath === undefined)("several flags at once", () => {
       expect(created.status).toBe(201);
     }
     await at.server.api(project, { method: "PATCH", body: { approvals: "critical" } });
-    const { page, context, troubles } = await at.open(403);
+    const { page, context, errors } = await at.open(403);
     await page.goto("/console/flags");
     for (const key of ["one", "two", "free"]) await page.getByLabel(`Select ${key}`).check();
     await page.getByRole("button", { name: "Turn off" }).click();
@@ -238,6 +238,6 @@ describe.skipIf(chromiumPath === undefined)("several flags at once", () => {
         .sort(),
     ).toEqual(["one", "two"]);
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 });

@@ -49,7 +49,7 @@ describe.skipIf(chromiumPath === undefined)("dashboards and clean-up", () => {
     ] as const) {
       await post("insights/", { name, query, dashboards: [id] });
     }
-    const { page, context, troubles } = await open();
+    const { page, context, errors } = await open();
     await page.goto(`/console/dashboards/${id}`);
     await page.getByText("2 total").waitFor();
     await page.getByText("are not supported").waitFor();
@@ -82,7 +82,7 @@ describe.skipIf(chromiumPath === undefined)("dashboards and clean-up", () => {
     await page.getByText("3 total").waitFor();
     expect(await page.getByLabel("A: Event").inputValue()).toBe("paid");
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("a dashboard's dates hold for its insights, until others are chosen", async () => {
@@ -92,19 +92,19 @@ describe.skipIf(chromiumPath === undefined)("dashboards and clean-up", () => {
     });
     const series = [{ kind: "EventsNode", event: "paid", math: "total" }];
     await post("insights/", { name: "Paid", query: { kind: "TrendsQuery", series }, dashboards: [id] });
-    const { page, context, troubles } = await open();
+    const { page, context, errors } = await open();
     await page.goto(`/console/dashboards/${id}`);
     await page.getByText("No matching events in this period.").waitFor();
     const range = page.getByLabel("Date range");
     expect(await range.locator("option:checked").textContent()).toContain("The dashboard's");
     await range.selectOption("-7d");
     await page.getByText(/\d total/).waitFor();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
     await context.close();
   });
 
   test("a statement is kept under a name, found on the page of statements, removed and brought back", async () => {
-    const { page, context, troubles } = await open();
+    const { page, context, errors } = await open();
     await page.goto(`/console/sql?q=${encodeURIComponent("SELECT 40 + 2 AS answer")}`);
     await page.getByText(/^1 row\b/).waitFor();
     const hostile = "<b>The answer</b>";
@@ -135,7 +135,7 @@ describe.skipIf(chromiumPath === undefined)("dashboards and clean-up", () => {
     await page.getByRole("link", { name: "Answers" }).click();
     await page.getByRole("cell", { name: "42", exact: true }).waitFor();
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("stale flags are gone through: why, what depends on them, deleted", async () => {
@@ -163,7 +163,7 @@ describe.skipIf(chromiumPath === undefined)("dashboards and clean-up", () => {
       },
     });
     // A flag is stale when it has been the same for everybody for long.
-    const { page, context, troubles } = await open();
+    const { page, context, errors } = await open();
     await page.route(/feature_flags\/\?.*active=STALE/, async (route) => {
       const answer = await server.api(path("feature_flags/?order=key&search=old-"));
       await route.fulfill({ json: await answer.json() });
@@ -185,6 +185,6 @@ describe.skipIf(chromiumPath === undefined)("dashboards and clean-up", () => {
     };
     expect(list.count).toBe(1);
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 });

@@ -67,10 +67,10 @@ describe.skipIf(chromiumPath === undefined)("budgets", () => {
   const measured = async (measure: (page: Page) => Promise<number>) => {
     const values: number[] = [];
     for (let round = 0; round < rounds; round++) {
-      const { page, context, troubles } = await openSignedIn(browser, cookie, { url: server.url });
+      const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
       values.push(await measure(page));
       await context.close();
-      expect(troubles).toEqual([]);
+      expect(errors).toEqual([]);
     }
     return median(values);
   };
@@ -107,7 +107,7 @@ describe.skipIf(chromiumPath === undefined)("budgets", () => {
       ),
       500,
     );
-    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: server.url });
+    const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
     await page.goto("/console/flags");
     await page.getByText("10,000 flags").waitFor();
     const frames = await page.evaluate(async () => {
@@ -142,7 +142,7 @@ describe.skipIf(chromiumPath === undefined)("budgets", () => {
       100,
     );
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("explore: 90 days", async () => {
@@ -186,7 +186,7 @@ describe.skipIf(chromiumPath === undefined)("budgets", () => {
   });
 
   test("live: the page stays small while events pour in", async () => {
-    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: server.url });
+    const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
     await page.goto("/console/events");
     await page.getByText("live", { exact: true }).waitFor();
     for (let round = 0; round < 10; round++) {
@@ -206,6 +206,6 @@ describe.skipIf(chromiumPath === undefined)("budgets", () => {
     console.log(`console: heap of Live ${Math.round(usedSize / 1e6)} MB (budget 80)`);
     expect(usedSize).toBeLessThan(80e6);
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 });

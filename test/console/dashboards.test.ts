@@ -42,7 +42,7 @@ describe.skipIf(chromiumPath === undefined)("dashboards", () => {
 
   test("generated ones stand apart and in no picker; both are searched", async () => {
     await post("dashboards/", { name: "Orders" });
-    const { page, context, troubles } = await owner.open();
+    const { page, context, errors } = await owner.open();
     await page.goto("/console/dashboards");
     await page.getByRole("link", { name: "Orders" }).waitFor();
     const group = page.getByText("Flag usage (2)");
@@ -63,11 +63,11 @@ describe.skipIf(chromiumPath === undefined)("dashboards", () => {
     await picker.locator("option", { hasText: "Orders" }).waitFor({ state: "attached" });
     expect((await picker.locator("option").allTextContents()).join()).not.toContain("Generated");
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("templates fill a new dashboard", async () => {
-    const { page, context, troubles } = await owner.open();
+    const { page, context, errors } = await owner.open();
     const make = async (template: string, tile: string) => {
       await page.goto("/console/dashboards");
       await page.getByRole("button", { name: "New dashboard" }).first().click();
@@ -93,7 +93,7 @@ describe.skipIf(chromiumPath === undefined)("dashboards", () => {
     await page.getByRole("link", { name: /^new-checkout: created/ }).waitFor();
     expect(await axeFindings(page)).toEqual([]);
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("tiles are moved and resized by keyboard and by mouse", async () => {
@@ -101,7 +101,7 @@ describe.skipIf(chromiumPath === undefined)("dashboards", () => {
     for (const name of ["One", "Two", "Three"]) {
       await post("insights/", { name, query: trend, dashboards: [id] });
     }
-    const { page, context, troubles } = await owner.open();
+    const { page, context, errors } = await owner.open();
     await page.goto(`/console/dashboards/${id}`);
     const grip = page.getByRole("button", { name: "Move One", exact: true });
     await grip.focus();
@@ -148,13 +148,13 @@ describe.skipIf(chromiumPath === undefined)("dashboards", () => {
     await until(async () => (await stored(id))[1] === "Three 0,4 6×7", "the drag of the corner is stored");
     expect(await axeFindings(page)).toEqual([]);
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("tiles of all kinds are added, edited and removed; a copy has them too", async () => {
     const { id } = await post("dashboards/", { name: "Kinds" });
     await post("insights/", { name: "Payments of all", query: trend });
-    const { page, context, troubles } = await owner.open();
+    const { page, context, errors } = await owner.open();
     await page.goto(`/console/dashboards/${id}`);
     await page.getByText("No tiles yet").waitFor();
     const dialog = page.getByRole("dialog", { name: "Add tile" });
@@ -204,6 +204,6 @@ describe.skipIf(chromiumPath === undefined)("dashboards", () => {
     await page.getByRole("heading", { name: "Goal" }).waitFor({ state: "detached" });
     expect(await tilesOf(id)).toHaveLength(4);
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 });

@@ -37,7 +37,7 @@ describe.skipIf(chromiumPath === undefined)("downloads", () => {
   };
 
   test("all rows of a statement, those beyond the table's limit too", async () => {
-    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: server.url });
+    const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
     await page.goto(`/console/sql?q=SELECT range AS n FROM range(${rowsCount})`);
     await page.getByText("first 10,000 of more").waitFor();
     const csv = await fileOf(page, "CSV");
@@ -47,22 +47,22 @@ describe.skipIf(chromiumPath === undefined)("downloads", () => {
     expect(parquet.name).toBe("answer.parquet");
     expect(parquet.bytes.subarray(0, 4).toString()).toBe("PAR1");
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("a short answer is the same CSV as a long one, and no cell of it runs in a spreadsheet", async () => {
-    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: server.url });
+    const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
     const statement = `SELECT '=1+1' AS "@name", '+a,b' AS b, -5 AS n, '-5e3' AS m, E'x\\n=y' AS t, NULL AS z`;
     await page.goto(`/console/sql?q=${encodeURIComponent(statement)}`);
     await page.getByText("1 row").waitFor();
     const csv = await fileOf(page, "CSV");
     expect(csv.bytes.toString()).toBe(`'@name,b,n,m,t,z\n'=1+1,"'+a,b",-5,-5e3,"x\n=y",\n`);
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("stored events that fit the filters", async () => {
-    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: server.url });
+    const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
     await page.goto(`/console/events?event=paid&property=plan&value=${encodeURIComponent("it's")}&range=24`);
     await page.getByRole("table", { name: "Events", exact: true }).getByText("user-1").last().waitFor();
     const csv = (await fileOf(page, "CSV")).bytes.toString();
@@ -70,12 +70,12 @@ describe.skipIf(chromiumPath === undefined)("downloads", () => {
     expect(csv).toContain("user-1");
     expect(csv).not.toContain("user-2");
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("a refusal says where, and leads there", async () => {
     const options = { url: server.url, expectedStatus: [400] };
-    const { page, context, troubles } = await openSignedIn(browser, cookie, options);
+    const { page, context, errors } = await openSignedIn(browser, cookie, options);
     await page.goto(`/console/sql?q=${encodeURIComponent("SELECT event,\n  plam\nFROM events")}`);
     const place = page.getByRole("button", { name: "Line 2, column 3" });
     await place.waitFor();
@@ -87,6 +87,6 @@ describe.skipIf(chromiumPath === undefined)("downloads", () => {
     await page.keyboard.press("Control+Enter");
     await page.getByText("2 rows").waitFor();
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 });

@@ -21,7 +21,7 @@ describe.skipIf(chromiumPath === undefined)("early access", () => {
   const owner = ownersBrowser();
 
   test("a feature is created, released, enrolled in and deleted", async () => {
-    const { page, context, troubles } = await owner.open(400);
+    const { page, context, errors } = await owner.open(400);
     await page.goto("/console/early-access");
     await page.getByText("No early access features yet").waitFor();
     await looksRight(page);
@@ -63,7 +63,7 @@ describe.skipIf(chromiumPath === undefined)("early access", () => {
     await page.getByRole("button", { name: "Delete feature" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Delete feature" }).click();
     await page.getByText("No early access features yet").waitFor();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
     await context.close();
   });
 });

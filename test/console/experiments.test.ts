@@ -50,7 +50,7 @@ describe.skipIf(chromiumPath === undefined)("experiments", () => {
     );
     await owner.server.eventsWhenStored(60);
     await api("experiment_holdouts/", { name: "Control group", filters: [{ rollout_percentage: 5 }] });
-    const { page, context, troubles } = await owner.open();
+    const { page, context, errors } = await owner.open();
     await page.goto("/console/experiments");
     await page.getByText("No experiments yet").waitFor();
     await page.getByRole("link", { name: "New experiment" }).focus();
@@ -129,7 +129,7 @@ describe.skipIf(chromiumPath === undefined)("experiments", () => {
       },
     });
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   }, 90_000);
 
   test("from the launch to the first exposure, a verdict and a shipped variant", async () => {
@@ -156,7 +156,7 @@ describe.skipIf(chromiumPath === undefined)("experiments", () => {
         },
       ],
     })) as { id: number };
-    const { page, context, troubles } = await owner.open();
+    const { page, context, errors } = await owner.open();
     await page.goto(`/console/experiments/${id}`);
     await page.getByRole("button", { name: "Launch" }).click();
     const launch = page.getByRole("dialog", { name: "Launch" });
@@ -250,7 +250,7 @@ describe.skipIf(chromiumPath === undefined)("experiments", () => {
     await page.getByRole("searchbox").fill("no such name");
     await page.getByText("No matching experiments").waitFor();
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   }, 120_000);
 
   test("with a sample ratio mismatch there is no verdict, and shipping asks again", async () => {
@@ -272,7 +272,7 @@ describe.skipIf(chromiumPath === undefined)("experiments", () => {
       ...(place % 4 === 1 ? [{ event: "click", distinct_id: `l-${place}` }] : []),
     ]).flat();
     await send(id, events);
-    const { page, context, troubles } = await owner.open();
+    const { page, context, errors } = await owner.open();
     await page.goto(`/console/experiments/${id}`);
     await page.getByText("No verdict: the variants do not have the expected ratio").waitFor();
     await page.getByText(/^Sample ratio mismatch \(p = /).waitFor();
@@ -297,11 +297,11 @@ describe.skipIf(chromiumPath === undefined)("experiments", () => {
     await page.getByRole("dialog").getByRole("button", { name: "Archive" }).click();
     await page.getByRole("dialog").getByText("Experiment is already archived.").waitFor();
     await context.close();
-    expect(troubles.filter((text) => !text.includes("status of 400"))).toEqual([]);
+    expect(errors.filter((text) => !text.includes("status of 400"))).toEqual([]);
   }, 90_000);
 
   test("holdouts and saved metrics are created, used, changed and deleted", async () => {
-    const { page, context, troubles } = await owner.open();
+    const { page, context, errors } = await owner.open();
     await page.goto("/console/experiments?tab=holdouts");
     await page.getByRole("button", { name: "New holdout" }).click();
     const form = page.getByRole("dialog", { name: "New holdout" });
@@ -352,6 +352,6 @@ describe.skipIf(chromiumPath === undefined)("experiments", () => {
     await page.getByText("No saved metrics yet").waitFor();
     await looksRight(page);
     await context.close();
-    expect(troubles.filter((text) => !text.includes("status of 400"))).toEqual([]);
+    expect(errors.filter((text) => !text.includes("status of 400"))).toEqual([]);
   }, 90_000);
 });

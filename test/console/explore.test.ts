@@ -34,7 +34,7 @@ describe.skipIf(chromiumPath === undefined)("explore", () => {
     `/console/explore?question=${encodeURIComponent(JSON.stringify(question))}`;
 
   test("a figure shows its persons, who can be kept as a fixed cohort", async () => {
-    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: server.url });
+    const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
     await page.goto(address({ kind: "trends", series: [{ event: hostile, math: "total" }], view: "table" }));
     await page.getByRole("button", { name: "3", exact: true }).click();
     const dialog = page.getByRole("dialog");
@@ -47,11 +47,11 @@ describe.skipIf(chromiumPath === undefined)("explore", () => {
     await page.getByRole("table", { name: "Members" }).getByText("user-2").first().waitFor();
     expect(await page.title()).not.toBe("owned");
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("two series of one event, broken down, have names of their own", async () => {
-    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: server.url });
+    const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
     const series = ["total", "dau"].map((math) => ({ event: "paid", math }));
     await page.goto(address({ kind: "trends", series, breakdown: "$browser", view: "table" }));
     const names = async () => await page.getByRole("columnheader").allTextContents();
@@ -62,11 +62,11 @@ describe.skipIf(chromiumPath === undefined)("explore", () => {
     );
     await page.getByRole("columnheader", { name: "No value" }).waitFor();
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("a formula and a second breakdown, with the statement that computes them", async () => {
-    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: server.url });
+    const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
     const series = ["total", "dau"].map((math) => ({ event: hostile, math }));
     await page.goto(address({ kind: "trends", series, view: "table" }));
     const formula = page.getByLabel("Formula");
@@ -97,11 +97,11 @@ describe.skipIf(chromiumPath === undefined)("explore", () => {
     await page.getByRole("button", { name: "Open as SQL" }).click();
     await page.getByRole("cell", { name: "7", exact: true }).waitFor();
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("a name that no event has suggests the known one", async () => {
-    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: server.url });
+    const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
     await page.goto(
       address({ kind: "trends", series: [{ event: "paid", math: "total" }], breakdown: "browser" }),
     );
@@ -114,11 +114,11 @@ describe.skipIf(chromiumPath === undefined)("explore", () => {
     await page.goto(address({ kind: "trends", series: [{ event: "piad", math: "total" }] }));
     await page.getByText("There are no events named piad. Did you mean paid?").waitFor();
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("a measure of a property is not computed before the property is chosen", async () => {
-    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: server.url });
+    const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
     const asked: string[] = [];
     page.on("request", (request) => {
       if (request.url().endsWith("/query/")) asked.push(request.url());
@@ -129,7 +129,7 @@ describe.skipIf(chromiumPath === undefined)("explore", () => {
     await page.getByText("1 total", { exact: true }).waitFor();
     expect(asked).toHaveLength(1);
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("the total of a retention counts people once, and the scale ends at the highest cell after column 0", async () => {
@@ -145,7 +145,7 @@ describe.skipIf(chromiumPath === undefined)("explore", () => {
         (await server.query("SELECT 1 AS n FROM events WHERE event = 'opened'")).length === days.length,
       "the events are stored",
     );
-    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: server.url });
+    const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
     await page.goto(address({ kind: "retention", target: "opened", returning: "opened" }));
     await page.getByText("3 people", { exact: true }).waitFor();
     expect(await page.getByRole("columnheader").allTextContents()).toContain("Day 0");
@@ -167,7 +167,7 @@ describe.skipIf(chromiumPath === undefined)("explore", () => {
     await page.getByText("3 people", { exact: true }).waitFor();
     expect(await axeFindings(page)).toEqual([]);
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("who came on two days is one person, and averages are not added up", async () => {
@@ -182,7 +182,7 @@ describe.skipIf(chromiumPath === undefined)("explore", () => {
       async () => (await server.query("SELECT 1 AS n FROM events WHERE event = 'came back'")).length === 3,
       "the events are stored",
     );
-    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: server.url });
+    const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
     const figures: [series: object, number: string, summary: string][] = [
       [{ math: "dau" }, "1", "0 to 1."],
       [{ math: "avg", math_property: "amount" }, "20", "0 to 30."],
@@ -197,11 +197,11 @@ describe.skipIf(chromiumPath === undefined)("explore", () => {
       await page.locator(".u-over").hover();
     }
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("the last step of a funnel, and the statement that computes it", async () => {
-    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: server.url });
+    const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
     const series = [hostile, "paid"].map((event) => ({ event, math: "total" }));
     await page.goto(address({ kind: "funnel", series }));
     await page.getByText("50% converted (1 of 2)").waitFor();
@@ -217,11 +217,11 @@ describe.skipIf(chromiumPath === undefined)("explore", () => {
     await page.getByRole("heading", { level: 1, name: "SQL" }).waitFor();
     await page.getByText("2 rows").waitFor();
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("a figure of a retention shows who came back, and its statement runs", async () => {
-    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: server.url });
+    const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
     await page.goto(address({ kind: "retention", target: hostile, returning: "paid" }));
     await page.getByText("2 people").waitFor();
     await page.getByRole("button", { name: "100%", exact: true }).click();
@@ -233,11 +233,11 @@ describe.skipIf(chromiumPath === undefined)("explore", () => {
     await page.getByRole("button", { name: "Open as SQL" }).click();
     await page.getByText(/^1 row\b/).waitFor();
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("the query stands in a short address, and in a column that can be hidden", async () => {
-    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: server.url });
+    const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
     await page.goto("/console/explore?q=e=paid&m=visitors&b=$browser");
     await page.getByText("Firefox").first().waitFor();
     expect(await page.getByLabel("A: Measure").inputValue()).toBe("dau");
@@ -255,11 +255,11 @@ describe.skipIf(chromiumPath === undefined)("explore", () => {
     await page.getByText("Firefox").first().waitFor();
     expect(await page.getByRole("region", { name: "Query" }).count()).toBe(0);
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("events are chosen from a list with volumes, recent ones first; a misspelled one is corrected", async () => {
-    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: server.url });
+    const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
     await page.goto("/console/explore");
     const field = page.getByRole("combobox", { name: "A: Event" });
     await field.click();
@@ -279,11 +279,11 @@ describe.skipIf(chromiumPath === undefined)("explore", () => {
     await page.keyboard.press("Escape");
     await list.waitFor({ state: "hidden" });
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("dragging over a chart selects its days; SQL is in its menu", async () => {
-    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: server.url });
+    const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
     await page.goto("/console/explore?q=e=paid");
     const area = page.locator(".u-over");
     await area.waitFor();
@@ -303,7 +303,7 @@ describe.skipIf(chromiumPath === undefined)("explore", () => {
     await page.getByRole("heading", { level: 1, name: "SQL" }).waitFor();
     await page.getByText(/^\d+ rows?\b/).waitFor();
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("those who stayed away hang below the line of zero", async () => {
@@ -313,7 +313,7 @@ describe.skipIf(chromiumPath === undefined)("explore", () => {
       async () => (await server.query("SELECT 1 AS n FROM events WHERE event = 'came once'")).length === 1,
       "the event is stored",
     );
-    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: server.url });
+    const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
     await page.goto(address({ kind: "lifecycle", series: [{ event: "came once", math: "total" }] }));
     await page.getByRole("img", { name: /^Lifecycle/ }).waitFor();
     await page.getByRole("button", { name: "Show as table" }).click();
@@ -326,17 +326,17 @@ describe.skipIf(chromiumPath === undefined)("explore", () => {
     await page.getByRole("button", { name: "Open as SQL" }).click();
     await page.getByText("2 rows").waitFor();
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("the period before is shown beside, and stands in the address", async () => {
-    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: server.url });
+    const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
     await page.goto("/console/explore");
     await page.getByLabel("Compare to previous period").check();
     await page.getByText("0 in the previous period").waitFor();
     await page.reload();
     await page.getByText("0 in the previous period").waitFor();
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 });

@@ -28,7 +28,7 @@ describe.skipIf(chromiumPath === undefined)("the flag list", () => {
       active: false,
       filters: { groups: [{ properties: [], rollout_percentage: 100 }] },
     });
-    const { page, context, troubles } = await owner.open();
+    const { page, context, errors } = await owner.open();
     await page.goto("/console/flags");
     const row = (index: number) => page.getByRole("row").nth(index);
     await row(1).getByRole("link", { name: "alpha" }).waitFor();
@@ -61,11 +61,11 @@ describe.skipIf(chromiumPath === undefined)("the flag list", () => {
     await asked.waitFor();
     expect(await asked.getAttribute("aria-sort")).toBe("descending");
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("filters are chips in the address; a filter is removed by its button", async () => {
-    const { page, context, troubles } = await owner.open();
+    const { page, context, errors } = await owner.open();
     await page.goto("/console/flags");
     await page.getByText("2 flags", { exact: true }).waitFor();
     await page.getByLabel("Status").selectOption("Off");
@@ -86,11 +86,11 @@ describe.skipIf(chromiumPath === undefined)("the flag list", () => {
     await page.getByRole("button", { name: "Remove filter: web" }).waitFor();
     await page.getByText("1 flag", { exact: true }).waitFor();
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("a view is saved for the team or for oneself, opened, and removed", async () => {
-    const { page, context, troubles } = await owner.open(400);
+    const { page, context, errors } = await owner.open(400);
     const dialog = page.getByRole("dialog", { name: "Saved views" });
     await page.goto("/console/flags");
     await page.getByRole("button", { name: "Views" }).click();
@@ -126,8 +126,8 @@ describe.skipIf(chromiumPath === undefined)("the flag list", () => {
     await other.context.close();
     const path = `/api/projects/${owner.server.initialized.project.id}/`;
     const { flag_views: views } = (await (await owner.server.api(path)).json()) as { flag_views: unknown[] };
-    expect([views, other.troubles]).toEqual([[], []]);
+    expect([views, other.errors]).toEqual([[], []]);
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 });

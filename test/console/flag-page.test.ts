@@ -40,7 +40,7 @@ describe.skipIf(chromiumPath === undefined)("a flag's page", () => {
       name: "Before",
       filters: { groups: [], multivariate: { variants } },
     });
-    const { page, context, troubles } = await owner.open();
+    const { page, context, errors } = await owner.open();
     await page.goto(`/console/flags/${flag.id}?tab=access`);
     await page.getByRole("heading", { name: "Roles that may edit this flag" }).waitFor();
     const tabs = page.getByRole("tab");
@@ -59,7 +59,7 @@ describe.skipIf(chromiumPath === undefined)("a flag's page", () => {
     await page.getByRole("button", { name: "Save changes" }).click();
     await until(async () => (await read(flag.id)).name === "After", "the description is stored");
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("the effect shows people now and after, per variant; people of a cohort are tested", async () => {
@@ -83,7 +83,7 @@ describe.skipIf(chromiumPath === undefined)("a flag's page", () => {
     const flag = await make("effective", {
       filters: { groups: [{ properties: [], rollout_percentage: 0 }], multivariate: { variants } },
     });
-    const { page, context, troubles } = await owner.open();
+    const { page, context, errors } = await owner.open();
     await page.goto(`/console/flags/${flag.id}`);
     const effect = page.getByRole("region", { name: "Effect" });
     await effect.getByRole("row", { name: "Get the flag 0 0%" }).waitFor();
@@ -101,12 +101,12 @@ describe.skipIf(chromiumPath === undefined)("a flag's page", () => {
     await effect.locator(".ruler").first().waitFor();
     expect(await axeFindings(page)).toEqual([]);
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("the save bar covers no control; its menu schedules the draft, or proposes it", async () => {
     const flag = await make("saved-later");
-    const { page, context, troubles } = await owner.open();
+    const { page, context, errors } = await owner.open();
     await page.goto(`/console/flags/${flag.id}`);
     const before = await page.evaluate(() => document.documentElement.scrollHeight);
     await page.getByRole("spinbutton", rollout).fill("20");
@@ -157,12 +157,12 @@ describe.skipIf(chromiumPath === undefined)("a flag's page", () => {
     await page.getByRole("region", { name: "Proposed change" }).getByText("rollout 10 → 30%").waitFor();
     expect(await share(flag.id)).toBe(10);
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("a flag is released to everyone and turned off for everyone, with undo", async () => {
     const flag = await make("all-at-once");
-    const { page, context, troubles } = await owner.open();
+    const { page, context, errors } = await owner.open();
     await page.goto(`/console/flags/${flag.id}`);
     const act = async (name: string) => {
       await page.getByRole("button", { name: "Actions" }).click();
@@ -180,7 +180,7 @@ describe.skipIf(chromiumPath === undefined)("a flag's page", () => {
     await until(async () => !(await read(flag.id)).active, "it is off");
     expect(await share(flag.id)).toBe(10);
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("a gradual rollout is scheduled step by step, with a guardrail", async () => {
@@ -193,7 +193,7 @@ describe.skipIf(chromiumPath === undefined)("a flag's page", () => {
         ],
       },
     });
-    const { page, context, troubles } = await owner.open();
+    const { page, context, errors } = await owner.open();
     await page.goto(`/console/flags/${flag.id}`);
     await page.getByRole("button", { name: "Actions" }).click();
     await page.getByRole("button", { name: "Gradual rollout…" }).click();
@@ -230,7 +230,7 @@ describe.skipIf(chromiumPath === undefined)("a flag's page", () => {
       ],
     });
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("evaluations: people per value, the conversion by an event, and changes of this flag alone", async () => {
@@ -257,7 +257,7 @@ describe.skipIf(chromiumPath === undefined)("a flag's page", () => {
         (await owner.server.query("SELECT 1 AS n FROM events WHERE event = 'compared paid'")).length === 3,
       "the events are stored",
     );
-    const { page, context, troubles } = await owner.open();
+    const { page, context, errors } = await owner.open();
     await page.goto(`/console/flags/${flag.id}?tab=evaluations`);
     await page.getByRole("row", { name: "control 2 3", exact: true }).waitFor();
     await page.getByRole("row", { name: "test 1 1", exact: true }).waitFor();
@@ -269,7 +269,7 @@ describe.skipIf(chromiumPath === undefined)("a flag's page", () => {
     await page.getByRole("link", { name: /^2 flag changes on / }).waitFor();
     expect(await axeFindings(page)).toEqual([]);
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("a flag names the experiments and flags that use it", async () => {
@@ -282,13 +282,13 @@ describe.skipIf(chromiumPath === undefined)("a flag's page", () => {
     });
     const condition = { key: String(flag.id), type: "flag", operator: "flag_evaluates_to", value: true };
     await make("dependent", { filters: { groups: [{ properties: [condition], rollout_percentage: 100 }] } });
-    const { page, context, troubles } = await owner.open();
+    const { page, context, errors } = await owner.open();
     await page.goto(`/console/flags/${flag.id}`);
     await page.getByText("1 flag depends on this one").waitFor();
     await page.getByRole("main").getByRole("link", { name: "dependent" }).waitFor();
     await page.getByRole("link", { name: "Checkout test" }).click();
     await page.waitForURL(new RegExp(`/experiments/${experiment.id}`));
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 });

@@ -69,7 +69,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
   });
 
   test("the switch acts at once and is taken back; a critical flag asks first", async () => {
-    const { page, context, troubles } = await open();
+    const { page, context, errors } = await open();
     await page.goto("/console/flags?search=new-check");
     const toggle = page.getByRole("switch", { name: "new-checkout" });
     await toggle.waitFor();
@@ -86,7 +86,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     await dialog.getByRole("button", { name: "Cancel" }).click();
     expect(await page.getByRole("switch", { name: "pay" }).getAttribute("aria-checked")).toBe("true");
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("a deleted flag is restored from the message, and from the list of deleted flags", async () => {
@@ -94,7 +94,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
       key: "short-lived",
       filters: { groups: [{ properties: [], rollout_percentage: 30 }] },
     });
-    const { page, context, troubles } = await open();
+    const { page, context, errors } = await open();
     const deleteIt = async () => {
       await page.goto(`/console/flags/${gone.id}`);
       await page.getByRole("button", { name: "Actions" }).click();
@@ -120,11 +120,11 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     expect(restored.filters.groups![0]!.rollout_percentage).toBe(30);
     await server.api(flagPath(gone.id), { method: "PATCH", body: { deleted: true } });
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("the list is searched by the server, scrolls through all, and keeps its filters in the address", async () => {
-    const { page, context, troubles } = await open();
+    const { page, context, errors } = await open();
     await page.goto("/console/flags");
     await page.getByText("232 flags").waitFor();
     await page.getByRole("navigation").getByText("232", { exact: true }).waitFor();
@@ -140,11 +140,11 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     await page.getByRole("searchbox").fill("nothing is called so");
     await page.getByText("No flag matches.").waitFor();
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("with keys alone: a flag is made, found by the palette, opened from the list", async () => {
-    const { page, context, troubles } = await open();
+    const { page, context, errors } = await open();
     await page.goto("/console/flags");
     await page
       .getByText(/flags$/)
@@ -178,13 +178,13 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { level: 1, name: "new-checkout" }).waitFor();
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("a flag that SDKs cannot evaluate says so, and why", async () => {
     const groups = [{ properties: [], rollout_percentage: 100 }];
     const steady = await make({ key: "steady", ensure_experience_continuity: true, filters: { groups } });
-    const { page, context, troubles } = await open();
+    const { page, context, errors } = await open();
     await page.goto(`/console/flags/${steady.id}`);
     await page.getByText("SDKs cannot evaluate this flag locally").click();
     await page.getByText("Experience continuity: only the server knows").waitFor();
@@ -193,11 +193,11 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     await page.getByRole("heading", { level: 1, name: "new-checkout" }).waitFor();
     expect(await page.getByText("SDKs cannot evaluate this flag locally").count()).toBe(0);
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("the form for a flag says which characters a key takes, and what is wrong with another", async () => {
-    const { page, context, troubles } = await open({ expectedStatus: [400] });
+    const { page, context, errors } = await open({ expectedStatus: [400] });
     await page.goto("/console/flags");
     await page.getByRole("button", { name: "New flag" }).click();
     await page.getByText("Used in code. Letters, digits, - and _.").waitFor();
@@ -209,7 +209,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
       await page.getByText("Only letters, numbers, hyphens (-) & underscores (_) are allowed.").waitFor();
     }
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("a draft is reviewed and saved; two people on one flag see both changes", async () => {
@@ -217,7 +217,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
       key: "shared",
       filters: { groups: [{ properties: [], rollout_percentage: 10 }] },
     });
-    const { page, context, troubles } = await open({ expectedStatus: [409] });
+    const { page, context, errors } = await open({ expectedStatus: [409] });
     await page.goto(`/console/flags/${flag.id}`);
     await page.getByRole("spinbutton", { name: "Rollout percentage" }).fill("40");
     await page.getByText("1 unsaved change", { exact: true }).waitFor();
@@ -258,7 +258,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
       "mine is on top",
     );
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("a change that somebody else has to agree to is proposed; a change at a time is scheduled", async () => {
@@ -266,7 +266,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
       key: "agreed",
       filters: { groups: [{ properties: [], rollout_percentage: 10 }] },
     });
-    const { page, context, troubles } = await open();
+    const { page, context, errors } = await open();
     const refused: string[] = [];
     page.on("response", (response) => {
       if (response.status() === 403) refused.push(response.url());
@@ -338,13 +338,13 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
       await other.page.getByText("proposed by Ann, approved by Bob").waitFor();
       expect(await other.page.getByText("performed rollback").count()).toBe(0);
       await other.context.close();
-      expect([refused, other.troubles]).toEqual([[], []]);
+      expect([refused, other.errors]).toEqual([[], []]);
     } finally {
       await approve("off");
     }
     expect(await axeFindings(page)).toEqual([]);
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("a change is reverted from the history; a draft is tried on people beside what is saved", async () => {
@@ -354,7 +354,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     });
     const everybody = { filters: { groups: [{ properties: [], rollout_percentage: 100 }] } };
     await server.api(flagPath(flag.id), { method: "PATCH", body: everybody });
-    const { page, context, troubles } = await open();
+    const { page, context, errors } = await open();
     await page.goto(`/console/flags/${flag.id}?tab=history`);
     await page.getByText("condition set 1: rollout 0 → 100%").waitFor();
     await page.getByRole("button", { name: "Restore this version" }).first().click();
@@ -389,7 +389,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     expect(counted.length).toBeGreaterThan(0);
     expect(counted.filter((body) => body.includes('"key":""'))).toEqual([]);
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("whoever gets a flag is kept as a cohort, which is shown as it fills; its dashboard is one step away", async () => {
@@ -399,7 +399,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
       key: "kept",
       filters: { groups: [{ properties: [], rollout_percentage: 100 }] },
     });
-    const { page, context, troubles } = await open();
+    const { page, context, errors } = await open();
     await page.goto(`/console/flags/${flag.id}?tab=evaluations`);
     await page.getByRole("link", { name: "Open its dashboard" }).click();
     // The flag's own page has such a heading, too.
@@ -413,7 +413,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     await page.getByText("1 person", { exact: true }).first().waitFor();
     expect(await axeFindings(page)).toEqual([]);
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("conditions name their cohort in the list, the review, the history and the trace", async () => {
@@ -434,7 +434,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
       },
     });
     const flag = await make({ key: "by-country", ...inCohort(await cohort("People in France")) });
-    const { page, context, troubles } = await open();
+    const { page, context, errors } = await open();
     const said = 'People in "People in Germany"';
     await server.api(flagPath(flag.id), {
       method: "PATCH",
@@ -457,7 +457,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
       .getByText(`condition set 1: ${said} → People in "People in France"`)
       .waitFor();
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("evaluations: SDKs and the last evaluation agree with the range and the events", async () => {
@@ -479,7 +479,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
       async () => (await server.query(`SELECT 1 AS n FROM events WHERE ${where}`)).length === 3,
       "the events are stored",
     );
-    const { page, context, troubles } = await open();
+    const { page, context, errors } = await open();
     await page.goto(`/console/flags/${flag.id}?tab=evaluations`);
     await page.getByText("2 evaluations in 14 days.").waitFor();
     await page.getByRole("row", { name: /^posthog-node 9\.0\.0 2/ }).waitFor();
@@ -489,7 +489,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     await page.getByText("3 evaluations in 90 days.").waitFor();
     await page.getByRole("row", { name: /^posthog-node 1\.0\.0 1/ }).waitFor();
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("an e-mail offers the person; the result names the condition and the bucket", async () => {
@@ -504,7 +504,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
       key: "for-kim",
       filters: { groups: [{ properties: [], rollout_percentage: 50 }] },
     });
-    const { page, context, troubles } = await open();
+    const { page, context, errors } = await open();
     await page.goto(`/console/flags/${flag.id}`);
     await page.getByRole("textbox", { name: "People" }).fill("kim@example.com");
     await page
@@ -516,18 +516,18 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     await page.getByText(/^Bucket [\d.]+ \/ 100, rollout 50%: (included|excluded)$/).waitFor();
     expect(await axeFindings(page)).toEqual([]);
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("text of flags stays text", async () => {
-    const { page, context, troubles } = await open();
+    const { page, context, errors } = await open();
     await page.goto(`/console/flags/${created.id}`);
     await page.getByRole("heading", { level: 1, name: "new-checkout" }).waitFor();
     await page.getByText(hostile).first().waitFor();
     expect(await page.locator("img").count()).toBe(0);
     expect(await page.title()).toBe("new-checkout · Flagkeep");
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("a member sees what may not be done, switched off", async () => {
@@ -547,7 +547,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
       body: JSON.stringify({ token: link.split("#")[1], password: "another few quiet words" }),
     });
     const memberCookie = started.headers.get("set-cookie")!.split(";")[0]!;
-    const { page, context, troubles } = await openSignedIn(browser, memberCookie, { url: server.url });
+    const { page, context, errors } = await openSignedIn(browser, memberCookie, { url: server.url });
     await page.goto("/console/flags?search=new-check");
     const toggle = page.getByRole("switch", { name: "new-checkout" });
     await toggle.waitFor();
@@ -559,13 +559,13 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     expect(await page.getByRole("spinbutton", { name: "Rollout percentage" }).isDisabled()).toBe(true);
     expect((await read(created.id)).active).toBe(true);
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   for (const theme of themes) {
     for (const width of widths) {
       test(`axe finds nothing, and nothing is wider than the screen, ${theme}, ${width}`, async () => {
-        const { page, context, troubles } = await open({ theme, width, expectedStatus: [404] });
+        const { page, context, errors } = await open({ theme, width, expectedStatus: [404] });
         const look = async (path: string, ready: string) => {
           await page.goto(path);
           await page.getByText(ready).first().waitFor();
@@ -582,7 +582,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
         await look(`/console/flags/${created.id}?tab=code`, "flagkeep_flags");
         await look("/console/flags/999999", "Not found");
         await context.close();
-        expect(troubles).toEqual([]);
+        expect(errors).toEqual([]);
       });
     }
   }

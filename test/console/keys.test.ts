@@ -9,7 +9,7 @@ describe.skipIf(chromiumPath === undefined)("keys", () => {
 
   test("Enter pressed twice sends a form once", async () => {
     await owner.confirm();
-    const { page, context, troubles } = await owner.open();
+    const { page, context, errors } = await owner.open();
     const sent: string[] = [];
     page.on("request", (request) => {
       if (request.method() === "POST") sent.push(new URL(request.url()).pathname);
@@ -31,7 +31,7 @@ describe.skipIf(chromiumPath === undefined)("keys", () => {
       expect(sent.filter((path) => path.endsWith(created))).toHaveLength(1);
     }
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("a condition, a value, a set and a variant that are taken away leave the focus beside them", async () => {
@@ -57,7 +57,7 @@ describe.skipIf(chromiumPath === undefined)("keys", () => {
       },
     );
     const { id } = (await answer.json()) as { id: number };
-    const { page, context, troubles } = await owner.open();
+    const { page, context, errors } = await owner.open();
     await page.goto(`/console/flags/${id}`);
     const cases = [
       ["Remove pro", () => page.getByRole("combobox", { name: "Value", exact: true })],
@@ -73,6 +73,6 @@ describe.skipIf(chromiumPath === undefined)("keys", () => {
       await page.waitForFunction((element) => document.activeElement === element, wanted);
     }
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 });

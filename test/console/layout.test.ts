@@ -16,7 +16,7 @@ describe.skipIf(chromiumPath === undefined)("layout", () => {
 
   test("the list of flags is wide, shows 18 rows, and its controls have one height", async () => {
     await prepare();
-    const { page, context, troubles } = await owner.open();
+    const { page, context, errors } = await owner.open();
     const table = page.getByRole("table", { name: "Flags" });
     await page.setViewportSize({ width: 1920, height: 1080 });
     await page.goto("/console/flags");
@@ -42,11 +42,11 @@ describe.skipIf(chromiumPath === undefined)("layout", () => {
       expect([path, new Set(heights).size]).toEqual([path, 1]);
     }
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("on a phone the content begins in the upper part, and no page scrolls sideways", async () => {
-    const { page, context, troubles } = await owner.open();
+    const { page, context, errors } = await owner.open();
     await page.setViewportSize({ width: 375, height: 812 });
     const paths = ["flags", "events", "explore", "dashboards", "sql", "persons", "cohorts", "activity"];
     for (const path of [
@@ -70,6 +70,6 @@ describe.skipIf(chromiumPath === undefined)("layout", () => {
     expect(await top("events", ".tbody [role=row]")).toBeLessThan(330);
     expect(await top("explore", ".plot")).toBeLessThan(330);
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 });

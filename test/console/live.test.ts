@@ -34,7 +34,7 @@ describe.skipIf(chromiumPath === undefined)("live", () => {
   };
 
   test("the first event completes the first step, which stays complete", async () => {
-    const { page, context, troubles } = await open();
+    const { page, context, errors } = await open();
     await page.goto("/console/start");
     await page.getByText("Waiting for the first event…").waitFor();
     expect(await page.getByText("done", { exact: true }).count()).toBe(0);
@@ -44,11 +44,11 @@ describe.skipIf(chromiumPath === undefined)("live", () => {
     await page.getByText("done", { exact: true }).first().waitFor();
     expect(await page.getByText("Waiting for the first event…").count()).toBe(0);
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("events show as they arrive, as text; a pause keeps counting", async () => {
-    const { page, context, troubles } = await open();
+    const { page, context, errors } = await open();
     await page.goto("/console/events");
     const table = page.getByRole("table", { name: "Events", exact: true });
     await sendUntilShown({ event: hostile, properties: { [hostile]: hostile } }, () =>
@@ -76,11 +76,11 @@ describe.skipIf(chromiumPath === undefined)("live", () => {
     await table.getByText("the-last").last().waitFor();
     expect(await table.getByText("something else").count()).toBe(0);
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("live events show while the engine is down, and the page says so", async () => {
-    const { page, context, troubles } = await open();
+    const { page, context, errors } = await open();
     await page.goto("/console/events");
     const table = page.getByRole("table", { name: "Events", exact: true });
     await table.waitFor();
@@ -94,11 +94,11 @@ describe.skipIf(chromiumPath === undefined)("live", () => {
       for (const pid of await server.enginePids()) process.kill(pid, "SIGCONT");
     }
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("a statement is run, cancelled at once, and mended", async () => {
-    const { page, context, troubles } = await open();
+    const { page, context, errors } = await open();
     await page.goto("/console/sql");
     await page.getByRole("textbox", { name: "Statement" }).click();
     await page.keyboard.type(
@@ -136,11 +136,11 @@ describe.skipIf(chromiumPath === undefined)("live", () => {
     await page.keyboard.press("Control+Enter");
     expect(page.url()).toContain("SELECT+7");
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("names become bars; after an error the former result is labeled as such", async () => {
-    const { page, context, troubles } = await open();
+    const { page, context, errors } = await open();
     const statement = "SELECT unnest(['a', 'b']) AS name, 3 AS times";
     await page.goto(`/console/sql?form=chart&q=${encodeURIComponent(statement)}`);
     const bars = page.getByRole("table", { name: "SQL" });
@@ -154,12 +154,12 @@ describe.skipIf(chromiumPath === undefined)("live", () => {
     await page.getByText("Result of the previous query").waitFor();
     expect(await axeFindings(page)).toEqual([]);
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("a minute without an event: Start tells what was refused, and why", async () => {
     await using fresh = await ServerProcess.start();
-    const { page, context, troubles } = await openSignedIn(browser, await ownerCookie(fresh), {
+    const { page, context, errors } = await openSignedIn(browser, await ownerCookie(fresh), {
       url: fresh.url,
     });
     await page.clock.install();
@@ -170,6 +170,6 @@ describe.skipIf(chromiumPath === undefined)("live", () => {
     await page.getByText("401: API key is not valid: no project has this key, from 127.0.0.1").waitFor();
     expect(await axeFindings(page)).toEqual([]);
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 });

@@ -25,7 +25,7 @@ describe.skipIf(chromiumPath === undefined)("the menu", () => {
   const owner = ownersBrowser();
 
   test("home is Get started before the first event, then Flags; a chosen start page overrides it", async () => {
-    const { page, context, troubles } = await owner.open();
+    const { page, context, errors } = await owner.open();
     const opens = async (heading: string) => {
       await page.goto("/console/");
       await page.getByRole("heading", { level: 1, name: heading }).waitFor();
@@ -40,11 +40,11 @@ describe.skipIf(chromiumPath === undefined)("the menu", () => {
     await page.goto("/console/settings?tab=account");
     expect(await page.getByLabel("Start page").inputValue()).toBe("explore");
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("links stand in three labeled groups, whose order does not depend on Get started", async () => {
-    const { page, context, troubles } = await owner.open();
+    const { page, context, errors } = await owner.open();
     await page.goto("/console/flags");
     const menu = page.getByRole("navigation", { name: "Menu" });
     const links = async () =>
@@ -66,15 +66,15 @@ describe.skipIf(chromiumPath === undefined)("the menu", () => {
     await menu.getByRole("link", { name: /^Get started/ }).waitFor({ state: "detached" });
     expect(await links()).toEqual(pages);
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("the former address of Events leads there with its filters", async () => {
-    const { page, context, troubles } = await owner.open();
+    const { page, context, errors } = await owner.open();
     await page.goto("/console/live?event=paid");
     await page.getByRole("heading", { level: 1, name: "Events" }).waitFor();
     expect(page.url()).toEndWith("/console/events?event=paid");
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 });

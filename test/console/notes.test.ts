@@ -19,7 +19,7 @@ describe.skipIf(chromiumPath === undefined)("notes on charts", () => {
     };
     const { id } = (await post("dashboards", { name: "Orders" })) as { id: number };
     await post("insights", { name: "Views", query, dashboards: [id] });
-    const { page, context, troubles } = await owner.open();
+    const { page, context, errors } = await owner.open();
     await page.goto(`/console/dashboards/${id}`);
     await page.getByRole("button", { name: "Add note" }).click();
     const form = page.getByRole("dialog", { name: "Add note" });
@@ -45,6 +45,6 @@ describe.skipIf(chromiumPath === undefined)("notes on charts", () => {
     await page.getByText("The note is deleted.").waitFor();
     await mark.waitFor({ state: "detached" });
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   }, 60_000);
 });

@@ -43,7 +43,7 @@ describe.skipIf(chromiumPath === undefined)("Overview", () => {
   const owner = ownersBrowser();
 
   test("an empty project leads to the SDK; with page views it is the home page", async () => {
-    const { page, context, troubles } = await owner.open();
+    const { page, context, errors } = await owner.open();
     await page.goto("/console/overview");
     await page.getByText("No page views yet").waitFor();
     expect(await page.getByRole("link", { name: "Install the SDK" }).getAttribute("href")).toContain(
@@ -54,11 +54,11 @@ describe.skipIf(chromiumPath === undefined)("Overview", () => {
     await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
     expect(page.url()).toEndWith("/console/overview");
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("figures, lists and chart; a row filters everything, and back restores", async () => {
-    const { page, context, troubles } = await owner.open();
+    const { page, context, errors } = await owner.open();
     await page.goto("/console/overview");
     await figure(page, "Visitors").waitFor();
     expect(await figures(page)).toEqual(all);
@@ -103,11 +103,11 @@ describe.skipIf(chromiumPath === undefined)("Overview", () => {
     await page.getByRole("button", { name: "Remove filter Language: English" }).click();
     await figure(page, "Visitors").filter({ hasText: /^9$/ }).waitFor();
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("a figure becomes the chart; comparison shows changes; a filter can be typed", async () => {
-    const { page, context, troubles } = await owner.open();
+    const { page, context, errors } = await owner.open();
     await page.goto("/console/overview");
     await page.getByRole("region", { name: "Visitors" }).getByRole("img").waitFor();
     const legend = page.locator(".overview-course .legend th");
@@ -165,11 +165,11 @@ describe.skipIf(chromiumPath === undefined)("Overview", () => {
       "Pages,Visitors,Page views,Bounce rate\n/pricing,1,1,1\n",
     );
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("goals are added, measured and removed", async () => {
-    const { page, context, troubles } = await owner.open(400);
+    const { page, context, errors } = await owner.open(400);
     await page.goto("/console/overview");
     const panel = page.getByRole("region", { name: "Goals" });
     await panel.getByText("No goals yet.").waitFor();
@@ -192,11 +192,11 @@ describe.skipIf(chromiumPath === undefined)("Overview", () => {
     await panel.getByRole("row", { name: "Signup 1 1 11.1%" }).waitFor();
     await panel.getByRole("row", { name: "Broken 2 3 22.2%" }).waitFor();
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("a flag changed during the range is a mark with key, change and person", async () => {
-    const { page, context, troubles } = await owner.open();
+    const { page, context, errors } = await owner.open();
     const path = `/api/projects/${owner.server.initialized.project.id}/feature_flags/`;
     const created = await owner.server.api(path, { method: "POST", body: { key: "new-checkout" } });
     const { id } = (await created.json()) as { id: number };
@@ -213,11 +213,11 @@ describe.skipIf(chromiumPath === undefined)("Overview", () => {
       .getByText(/^new-checkout: created/)
       .waitFor();
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("the setting Count screens counts $screen as a page view", async () => {
-    const { page, context, troubles } = await owner.open();
+    const { page, context, errors } = await owner.open();
     const screen = { event: "$screen", distinct_id: "app", properties: { $session_id: "app-1" } };
     await owner.server.capture(screen);
     await owner.server.eventsWhenStored(webEvents.length + 1);
@@ -230,7 +230,7 @@ describe.skipIf(chromiumPath === undefined)("Overview", () => {
     await figure(page, "Visits").filter({ hasText: /^13$/ }).waitFor();
     await owner.server.api("/api/projects/1/", { method: "PATCH", body: { count_screens: false } });
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("panels that fail say so, and the others remain", async () => {
@@ -264,7 +264,7 @@ describe.skipIf(chromiumPath === undefined)("Overview", () => {
         const cookie = await signInCookie();
         const browser = await startBrowser();
         try {
-          const { page, troubles } = await openSignedIn(browser, cookie, {
+          const { page, errors } = await openSignedIn(browser, cookie, {
             url: owner.server.url,
             theme,
             width,
@@ -280,7 +280,7 @@ describe.skipIf(chromiumPath === undefined)("Overview", () => {
             () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
           );
           expect(overflow).toBe(0);
-          expect(troubles).toEqual([]);
+          expect(errors).toEqual([]);
         } finally {
           await browser.close();
         }

@@ -106,7 +106,7 @@ describe.skipIf(chromiumPath === undefined)("pages", () => {
   });
 
   test("flags without variants in the part for them are flags like others", async () => {
-    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: server.url });
+    const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
     for (const [key, multivariate] of [
       ["no-variants", {}],
       ["null-variants", { variants: null }],
@@ -122,7 +122,7 @@ describe.skipIf(chromiumPath === undefined)("pages", () => {
       await page.getByRole("spinbutton", { name: "Rollout percentage" }).waitFor();
     }
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("long names without a space do not make a flag's page wider than the screen", async () => {
@@ -142,19 +142,19 @@ describe.skipIf(chromiumPath === undefined)("pages", () => {
   });
 
   test("a page that cannot be drawn says so, and the menu leads elsewhere", async () => {
-    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: server.url });
+    const { page, context, errors } = await openSignedIn(browser, cookie, { url: server.url });
     await page.goto('/console/explore?question={"series":[null]}');
     await page.getByRole("heading", { level: 1, name: "Something went wrong" }).waitFor();
     await page.getByRole("navigation").getByRole("link", { name: "People" }).click();
     await page.getByRole("main").getByText("user-1").first().waitFor();
     await context.close();
-    expect(troubles.length).toBeGreaterThan(0);
+    expect(errors.length).toBeGreaterThan(0);
   });
 
   for (const theme of themes) {
     for (const width of widths) {
       test(`all pages, ${theme}, ${width}`, async () => {
-        const { page, context, troubles } = await openSignedIn(browser, cookie, {
+        const { page, context, errors } = await openSignedIn(browser, cookie, {
           url: server.url,
           theme,
           width,
@@ -171,7 +171,7 @@ describe.skipIf(chromiumPath === undefined)("pages", () => {
           expect(await page.title()).toEndWith("· Flagkeep");
         }
         await context.close();
-        expect(troubles).toEqual([]);
+        expect(errors).toEqual([]);
       });
     }
   }

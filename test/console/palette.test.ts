@@ -34,7 +34,7 @@ describe.skipIf(chromiumPath === undefined)("the palette", () => {
   });
 
   test("objects of all kinds are found and opened; those opened last come first", async () => {
-    const { page, context, troubles } = await owner.open();
+    const { page, context, errors } = await owner.open();
     await page.goto("/console/flags");
     await page.getByRole("heading", { level: 1, name: "Flags" }).waitFor();
     const options = page.getByRole("dialog", { name: "Search or jump" }).getByRole("option");
@@ -67,11 +67,11 @@ describe.skipIf(chromiumPath === undefined)("the palette", () => {
     expect((await options.allTextContents()).join()).not.toContain("Generated Dashboard");
     expect(await axeFindings(page)).toEqual([]);
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("a flag is turned off, undone, and created by a line of text; a critical one is opened instead", async () => {
-    const { page, context, troubles } = await owner.open();
+    const { page, context, errors } = await owner.open();
     await page.goto("/console/flags");
     const theSwitch = page.getByRole("switch", { name: "checkout-steps" });
     await theSwitch.waitFor();
@@ -101,11 +101,11 @@ describe.skipIf(chromiumPath === undefined)("the palette", () => {
     await dialog.getByRole("button", { name: "Create" }).click();
     await page.getByRole("heading", { level: 1, name: "brand-new" }).waitFor();
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("titles of opened pages do not outlast the session", async () => {
-    const { page, context, troubles } = await owner.open(401);
+    const { page, context, errors } = await owner.open(401);
     await page.goto(`/console/flags/${flag.id}`);
     await page.getByRole("heading", { level: 1, name: "checkout-steps" }).waitFor();
     const stored = () => page.evaluate(() => localStorage.getItem("flagkeep:recent"));
@@ -121,6 +121,6 @@ describe.skipIf(chromiumPath === undefined)("the palette", () => {
     await page.getByRole("button", { name: "Sign in" }).first().waitFor();
     expect(await stored()).toBeNull();
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 });

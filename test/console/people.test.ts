@@ -24,7 +24,7 @@ describe.skipIf(chromiumPath === undefined)("people", () => {
     const groups = [{ properties: [], rollout_percentage: 100 }];
     await post("feature_flags/", { key: "a-is-off", filters: { groups: [] } });
     await post("feature_flags/", { key: "z-is-on", filters: { groups } });
-    const { page, context, troubles } = await owner.open();
+    const { page, context, errors } = await owner.open();
     await page.goto("/console/persons");
     await page.getByRole("link", { name: "user-1" }).click();
     await page.getByText(/ · google\.com · 2 pages$/).waitFor();
@@ -44,7 +44,7 @@ describe.skipIf(chromiumPath === undefined)("people", () => {
     await flags.getByRole("link", { name: "z-is-on" }).waitFor({ state: "detached" });
     expect(await axeFindings(page)).toEqual([]);
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("a cohort names the insights that use it, and keeps what was typed when its members are shown", async () => {
@@ -63,7 +63,7 @@ describe.skipIf(chromiumPath === undefined)("people", () => {
       dashboards: [board.id],
     });
     await post("insights/", { name: "Views of all", query: { kind: "TrendsQuery", series } });
-    const { page, context, troubles } = await owner.open();
+    const { page, context, errors } = await owner.open();
     await page.goto(`/console/cohorts/${cohort.id}`);
     await page.getByRole("link", { name: "Views of Pro" }).waitFor();
     expect(await page.getByText("Views of all").count()).toBe(0);
@@ -74,7 +74,7 @@ describe.skipIf(chromiumPath === undefined)("people", () => {
     await page.getByRole("tab", { name: "Definition" }).click();
     expect(await page.getByLabel("Name", { exact: true }).inputValue()).toBe("Typed");
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("a cohort has a chart of its size from the second day on", async () => {
@@ -82,7 +82,7 @@ describe.skipIf(chromiumPath === undefined)("people", () => {
       name: "Sized",
       filters: { properties: { type: "OR", values: [] } },
     });
-    const { page, context, troubles } = await owner.open();
+    const { page, context, errors } = await owner.open();
     await page.goto(`/console/cohorts/${cohort.id}`);
     await page.getByText("Counted once a day. The chart of its size starts tomorrow.").waitFor();
     const results = [
@@ -95,6 +95,6 @@ describe.skipIf(chromiumPath === undefined)("people", () => {
     await chart.getByText("1,200 people, 40 on the first day shown.").waitFor();
     expect(await axeFindings(page)).toEqual([]);
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 });

@@ -99,7 +99,7 @@ describe.skipIf(chromiumPath === undefined)("pictures", () => {
     for (const width of widths) {
       const file = join(folder, `${theme}-${width}.png`);
       test(`${theme}, ${width}`, async () => {
-        const { page, context, troubles } = await openSignedIn(browser, cookie, {
+        const { page, context, errors } = await openSignedIn(browser, cookie, {
           url: server.url,
           theme,
           width,
@@ -128,7 +128,7 @@ describe.skipIf(chromiumPath === undefined)("pictures", () => {
           if (share > shareTolerance) differing.push(`${name}: ${Math.round(share * 1000) / 10} % differs`);
         }
         await context.close();
-        expect(troubles).toEqual([]);
+        expect(errors).toEqual([]);
         expect(differing).toEqual([]);
         if (isUpdate) await Bun.write(file, await sheetOf(desk, pictures));
       });

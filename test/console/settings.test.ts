@@ -21,7 +21,7 @@ describe.skipIf(chromiumPath === undefined)("settings", () => {
   };
 
   test("the secret key is hidden until the password is given, and is replaced with a grace", async () => {
-    const { page, context, troubles } = await open();
+    const { page, context, errors } = await open();
     await page.goto("/console/settings");
     const card = page.locator("section", { has: page.getByRole("heading", { name: "Secret key" }) });
     await card.getByText("Enter your password to reveal it.").waitFor();
@@ -47,11 +47,11 @@ describe.skipIf(chromiumPath === undefined)("settings", () => {
     await card.getByRole("button", { name: "New secret key" }).waitFor();
     expect([await isTaken(present), await isTaken(old)]).toEqual([200, 401]);
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("a wrong current password is said at its field, and nobody is signed out", async () => {
-    const { page, context, troubles } = await open(401);
+    const { page, context, errors } = await open(401);
     await page.goto("/console/settings?tab=account");
     await page.getByLabel("Current password").fill("something else entirely");
     await page.getByLabel("New password").fill("another few quiet words");
@@ -60,12 +60,12 @@ describe.skipIf(chromiumPath === undefined)("settings", () => {
     expect(await page.getByLabel("Current password").getAttribute("aria-invalid")).toBe("true");
     await page.getByRole("heading", { level: 1, name: "Settings" }).waitFor();
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("a key is made with any scope that a route asks for, and asks before its value is replaced", async () => {
     await owner.confirm();
-    const { page, context, troubles } = await open();
+    const { page, context, errors } = await open();
     await page.goto("/console/settings?tab=account");
     await page.getByRole("button", { name: "New key" }).click();
     const form = page.getByRole("dialog", { name: "New key" });
@@ -94,11 +94,11 @@ describe.skipIf(chromiumPath === undefined)("settings", () => {
     expect((await owner.server.api(own, { key: value })).status).toBe(200);
     await question.getByRole("button", { name: "Cancel" }).click();
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("a key without a scope cannot be sent", async () => {
-    const { page, context, troubles } = await open();
+    const { page, context, errors } = await open();
     const sent: string[] = [];
     page.on("request", (request) => {
       if (request.method() === "POST") sent.push(request.url());
@@ -116,6 +116,6 @@ describe.skipIf(chromiumPath === undefined)("settings", () => {
     await form.getByText("(Choose at least one scope.)").waitFor();
     expect(sent).toEqual([]);
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 });

@@ -24,7 +24,7 @@ describe.skipIf(chromiumPath === undefined)("share links", () => {
     };
     await post("insights", { name: "Views", query, dashboards: [dashboard.id] });
     await owner.confirm();
-    const { page, context, troubles } = await owner.open();
+    const { page, context, errors } = await owner.open();
     await page.goto(`/console/dashboards/${dashboard.id}`);
     await page.getByRole("button", { name: "Share", exact: true }).click();
     const dialog = page.getByRole("dialog", { name: "Share Orders" });
@@ -58,7 +58,7 @@ describe.skipIf(chromiumPath === undefined)("share links", () => {
     await dialog.getByText("No links yet.").waitFor();
     await shown.reload();
     await shown.getByText("This link is invalid, was revoked or has expired.").waitFor();
-    expect([...troubles, ...visitor.troubles]).toEqual([]);
+    expect([...errors, ...visitor.errors]).toEqual([]);
     await browser.close();
     await context.close();
   }, 90_000);

@@ -38,7 +38,7 @@ describe.skipIf(chromiumPath === undefined)("signing in", () => {
   });
 
   test("the link of init sets the password once, Enter sends the forms", async () => {
-    const { page, context, troubles } = await openPage(browser, { url: url(), expectedStatus: [401] });
+    const { page, context, errors } = await openPage(browser, { url: url(), expectedStatus: [401] });
     const link = `${url()}/console/setup#${server.initialized.console_url.split("#")[1]}`;
     await page.goto(link);
     await page.getByLabel("Name").fill("Ann Bell");
@@ -70,11 +70,11 @@ describe.skipIf(chromiumPath === undefined)("signing in", () => {
     await page.getByRole("heading", { level: 1, name: "Flags" }).waitFor();
     expect(page.url()).toEndWith("/console/flags");
     await context.close();
-    expect(troubles.filter((text) => !text.includes("400"))).toEqual([]);
+    expect(errors.filter((text) => !text.includes("400"))).toEqual([]);
   });
 
   test("a personal key is exchanged for a session and kept nowhere", async () => {
-    const { page, context, troubles } = await openPage(browser, { url: url() });
+    const { page, context, errors } = await openPage(browser, { url: url() });
     await page.goto("/console/");
     await page.getByRole("button", { name: "Use a personal key instead" }).click();
     await page.getByLabel("Personal key").fill(server.initialized.personal_api_key);
@@ -85,7 +85,7 @@ describe.skipIf(chromiumPath === undefined)("signing in", () => {
     );
     expect(stored).not.toContain("phx_");
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("a key that may not say whose it is: the form says so, and stays", async () => {
@@ -97,7 +97,7 @@ describe.skipIf(chromiumPath === undefined)("signing in", () => {
       },
     });
     const { value } = (await answer.json()) as { value: string };
-    const { page, context, troubles } = await openPage(browser, { url: url(), expectedStatus: [403] });
+    const { page, context, errors } = await openPage(browser, { url: url(), expectedStatus: [403] });
     await page.goto("/console/");
     await page.getByRole("button", { name: "Use a personal key instead" }).click();
     await page.getByLabel("Personal key").fill(value);
@@ -107,13 +107,13 @@ describe.skipIf(chromiumPath === undefined)("signing in", () => {
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { level: 1, name: "Get started" }).waitFor();
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   for (const theme of themes) {
     for (const width of widths) {
       test(`axe finds nothing on the forms, ${theme}, ${width}`, async () => {
-        const { page, context, troubles } = await openPage(browser, {
+        const { page, context, errors } = await openPage(browser, {
           url: url(),
           theme,
           width,
@@ -126,7 +126,7 @@ describe.skipIf(chromiumPath === undefined)("signing in", () => {
         await page.getByRole("alert").waitFor();
         expect(await axeFindings(page)).toEqual([]);
         await context.close();
-        expect(troubles).toEqual([]);
+        expect(errors).toEqual([]);
       });
     }
   }

@@ -19,7 +19,7 @@ describe.skipIf(chromiumPath === undefined)("the SQL page", () => {
   const address = (statement: string) => `/console/sql?q=${encodeURIComponent(statement)}`;
 
   test("numbers have separators and stand at the right; headers sort", async () => {
-    const { page, context, troubles } = await owner.open();
+    const { page, context, errors } = await owner.open();
     const statement = "SELECT * FROM (VALUES ('a', 1234567), ('b', 5), ('c', NULL)) t(name, amount)";
     await page.goto(address(statement));
     const table = page.getByRole("table", { name: "SQL" });
@@ -38,11 +38,11 @@ describe.skipIf(chromiumPath === undefined)("the SQL page", () => {
       .waitFor();
     expect(await axeFindings(page)).toEqual([]);
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("several queries are in tabs that keep their text and results", async () => {
-    const { page, context, troubles } = await owner.open();
+    const { page, context, errors } = await owner.open();
     await page.goto(address("SELECT 41 + 1 AS first"));
     await page.getByRole("cell", { name: "42" }).waitFor();
     await page.getByRole("button", { name: "New query" }).click();
@@ -63,13 +63,13 @@ describe.skipIf(chromiumPath === undefined)("the SQL page", () => {
     await page.locator(".cm-content").getByText("first").waitFor();
     expect(await page.getByRole("tab").count()).toBe(1);
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("columns show their type and an example; a result is added to a dashboard", async () => {
     await owner.server.capture({ event: "signed up", distinct_id: "user-1" });
     await owner.server.eventsWhenStored(1);
-    const { page, context, troubles } = await owner.open();
+    const { page, context, errors } = await owner.open();
     await page.goto(address("SELECT 40 + 2 AS n"));
     const columns = page.getByRole("complementary", { name: "Views" });
     await columns.getByRole("button", { name: /^event text signed up$/ }).waitFor();
@@ -84,6 +84,6 @@ describe.skipIf(chromiumPath === undefined)("the SQL page", () => {
     await page.getByRole("link", { name: "Answers" }).click();
     await page.getByRole("cell", { name: "42" }).waitFor();
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 });

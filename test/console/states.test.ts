@@ -53,7 +53,7 @@ describe.skipIf(chromiumPath === undefined)("states", () => {
   ];
   for (const [path, api, ready] of pages) {
     test(`${path}: says that analytics are restarting, tries again by itself`, async () => {
-      const { page, context, troubles } = await open([503]);
+      const { page, context, errors } = await open([503]);
       const isBack = await engineAway(page, api);
       await page.goto(`/console/${path}`);
       await page.getByText("Analytics is restarting. Flags and event capture keep working.").waitFor();
@@ -62,14 +62,14 @@ describe.skipIf(chromiumPath === undefined)("states", () => {
       if (path.startsWith("sql")) await page.getByRole("button", { name: "Run" }).click();
       await page.getByRole("main").getByText(ready).first().waitFor();
       await context.close();
-      expect(troubles).toEqual([]);
+      expect(errors).toEqual([]);
     });
   }
 
   test("who is there is asked before the page's script is there, once, and again where that had no answer", async () => {
     const first = ["/api/session/", "/api/users/@me/", "/api/projects/"];
     for (const refused of [undefined, ...first]) {
-      const { page, context, troubles } = await open([503]);
+      const { page, context, errors } = await open([503]);
       const asked: string[] = [];
       await page.route(
         (url) => first.includes(url.pathname),
@@ -92,24 +92,24 @@ describe.skipIf(chromiumPath === undefined)("states", () => {
       );
       expect(session).toBeLessThan(pageScript!);
       await context.close();
-      expect(troubles).toEqual([]);
+      expect(errors).toEqual([]);
     }
   });
 
   test("who is not signed in, or not any more, is refused nothing on the way to the form", async () => {
     for (const value of [undefined, "fks_of_another_time"]) {
-      const { page, context, troubles } = await openPage(browser, { url: server.url });
+      const { page, context, errors } = await openPage(browser, { url: server.url });
       const name = cookie.split("=")[0]!;
       if (value !== undefined) await context.addCookies([{ name, value, url: server.url }]);
       await page.goto("/console/persons");
       await page.getByLabel("Password", { exact: true }).waitFor();
       await context.close();
-      expect(troubles).toEqual([]);
+      expect(errors).toEqual([]);
     }
   });
 
   test("the engine is killed on each page: each has its data soon after, and nothing is broken", async () => {
-    const { page, context, troubles } = await open([503]);
+    const { page, context, errors } = await open([503]);
     const visited: readonly (readonly [string, string | RegExp])[] = [
       ["persons", "user-1"],
       ["explore", /^\d+ total$/],
@@ -136,11 +136,11 @@ describe.skipIf(chromiumPath === undefined)("states", () => {
       await page.getByText("Analytics is restarting").waitFor({ state: "detached" });
     }
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("flags work while the engine is away; old data stay with their age", async () => {
-    const { page, context, troubles } = await open([503]);
+    const { page, context, errors } = await open([503]);
     await page.goto("/console/persons");
     await page.getByText("user-1").first().waitFor();
     const isBack = await engineAway(page, /\/(persons|query|reach|usage)\//);
@@ -154,7 +154,7 @@ describe.skipIf(chromiumPath === undefined)("states", () => {
     await isBack();
     await page.getByText("Showing data from").waitFor({ state: "detached" });
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("a proxy without its server, and a limit of requests, keep what is there; it is tried again", async () => {
@@ -162,7 +162,7 @@ describe.skipIf(chromiumPath === undefined)("states", () => {
       [502, "Flagkeep could not be reached."],
       [429, "Expected available in 1 second."],
     ] as const) {
-      const { page, context, troubles } = await open([status]);
+      const { page, context, errors } = await open([status]);
       await page.goto("/console/persons");
       await page.getByText("user-1").first().waitFor();
       await page.route(/\/persons\//, (route) =>
@@ -177,12 +177,12 @@ describe.skipIf(chromiumPath === undefined)("states", () => {
       await page.unroute(/\/persons\//);
       await page.getByText(words).waitFor({ state: "detached" });
       await context.close();
-      expect(troubles).toEqual([]);
+      expect(errors).toEqual([]);
     }
   });
 
   test("a page opened before an upgrade says so when a file of it is gone", async () => {
-    const { page, context, troubles } = await open([404]);
+    const { page, context, errors } = await open([404]);
     await page.goto("/console/flags");
     await page.getByRole("switch", { name: "new-checkout" }).waitFor();
     await page.route(/\/a\/persons-/, (route) => route.fulfill({ status: 404 }));
@@ -195,11 +195,11 @@ describe.skipIf(chromiumPath === undefined)("states", () => {
     await page.getByRole("button", { name: "Reload" }).click();
     await page.getByRole("main").getByText("user-1").first().waitFor();
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("without a connection a change is refused at once, never queued", async () => {
-    const { page, context, troubles } = await open([]);
+    const { page, context, errors } = await open([]);
     await page.goto("/console/flags");
     const toggle = page.getByRole("switch", { name: "new-checkout" });
     await toggle.waitFor();
@@ -211,11 +211,11 @@ describe.skipIf(chromiumPath === undefined)("states", () => {
     await page.reload();
     expect(await toggle.getAttribute("aria-checked")).toBe("true");
     await context.close();
-    expect(troubles.filter((text) => !text.includes("ERR_INTERNET_DISCONNECTED"))).toEqual([]);
+    expect(errors.filter((text) => !text.includes("ERR_INTERNET_DISCONNECTED"))).toEqual([]);
   });
 
   test("when the session is over the page asks to sign in and stays where it was", async () => {
-    const { page, context, troubles } = await open([401]);
+    const { page, context, errors } = await open([401]);
     await page.goto("/console/flags?search=new");
     await page.getByRole("switch", { name: "new-checkout" }).waitFor();
     await context.clearCookies();
@@ -227,6 +227,6 @@ describe.skipIf(chromiumPath === undefined)("states", () => {
     await page.getByRole("switch", { name: "new-checkout" }).waitFor();
     expect(page.url()).toContain("/console/flags?search=new");
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 });

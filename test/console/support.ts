@@ -20,7 +20,7 @@ export interface WatchedPage {
   page: Page;
   context: BrowserContext;
   /** What went wrong so far. */
-  troubles: string[];
+  errors: string[];
 }
 
 export interface PageOptions {
@@ -41,18 +41,18 @@ export async function openPage(browser: Browser, options: PageOptions): Promise<
   });
   context.setDefaultTimeout(15_000);
   const page = await context.newPage();
-  const troubles: string[] = [];
+  const errors: string[] = [];
   const expected = options.expectedStatus ?? [];
-  page.on("pageerror", (error) => troubles.push(`error: ${error.message}`));
+  page.on("pageerror", (error) => errors.push(`error: ${error.message}`));
   page.on("console", (message) => {
     const text = message.text();
     const isExpected = expected.some((status) => text.includes(`status of ${status}`));
-    if (message.type() === "error" && !isExpected) troubles.push(`console: ${text}`);
+    if (message.type() === "error" && !isExpected) errors.push(`console: ${text}`);
   });
   page.on("request", (request) => {
     const url = request.url();
     if (!url.startsWith(options.url) && !url.startsWith("data:") && !url.startsWith("blob:")) {
-      troubles.push(`request to elsewhere: ${url}`);
+      errors.push(`request to elsewhere: ${url}`);
     }
   });
   await page.addInitScript(() => {
@@ -61,7 +61,7 @@ export async function openPage(browser: Browser, options: PageOptions): Promise<
       console.error(`policy: ${violatedDirective} ${blockedURI}`);
     });
   });
-  return { page, context, troubles };
+  return { page, context, errors };
 }
 
 /** What axe finds on the page as it stands (WCAG 2.0 to 2.2, A and AA). */

@@ -22,7 +22,7 @@ describe.skipIf(chromiumPath === undefined)("surveys", () => {
 
   test("a survey is written with a preview, launched, read and deleted", async () => {
     const { server } = owner;
-    const { page, context, troubles } = await owner.open(400);
+    const { page, context, errors } = await owner.open(400);
     await page.goto("/console/surveys");
     await page.getByText("No surveys yet").waitFor();
     await page.keyboard.press("n");
@@ -97,7 +97,7 @@ describe.skipIf(chromiumPath === undefined)("surveys", () => {
     await page.getByRole("button", { name: "Delete survey" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Delete survey" }).click();
     await page.getByText("No surveys yet").waitFor();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
     await context.close();
   });
 });

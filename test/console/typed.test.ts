@@ -40,7 +40,7 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
         method: "PATCH",
         body: { filters: { groups: groups(75) } },
       });
-    const { page, context, troubles } = await open(409);
+    const { page, context, errors } = await open(409);
     const share = page.getByRole("spinbutton", { name: "Rollout percentage" });
     await page.goto(`/console/flags/${flag.id}`);
     await share.waitFor();
@@ -73,12 +73,12 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
     const dialog = page.getByRole("dialog", { name: "This flag was changed by someone else" });
     await dialog.getByText("condition set 1: rollout 75 → 80%").waitFor();
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("a tag and a tile take away nothing that others have added since", async () => {
     const flag = await make({ key: "tagged", tags: ["one"], filters: { groups: groups(10) } });
-    const { page, context, troubles } = await open(409);
+    const { page, context, errors } = await open(409);
     await page.goto("/console/flags?search=tagged");
     await page.getByRole("checkbox", { name: "Select tagged" }).check();
     await owner.server.api(path(`feature_flags/${flag.id}/`), {
@@ -107,12 +107,12 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
     const left = await (await owner.server.api(path(`insights/${tile}/`))).json();
     expect(left).toMatchObject({ dashboards: [boards[1]] });
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("a flag that somebody has deleted meanwhile is shown as such, and is edited no more", async () => {
     const flag = await make({ key: "gone", filters: { groups: groups(10) } });
-    const { page, context, troubles } = await open();
+    const { page, context, errors } = await open();
     await page.goto(`/console/flags/${flag.id}`);
     await page.getByLabel("Description").fill("Still here?");
     await owner.server.api(path(`feature_flags/${flag.id}/`), {
@@ -123,7 +123,7 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
     await page.getByText("gone is deleted.").first().waitFor();
     expect(await page.getByLabel("Description").isDisabled()).toBe(true);
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("shares are numbers as they are typed; what is none is said and not saved", async () => {
@@ -132,7 +132,7 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
       key: "shares",
       filters: { groups: groups(10), multivariate: { variants } },
     });
-    const { page, context, troubles } = await open();
+    const { page, context, errors } = await open();
     await page.goto(`/console/flags/${flag.id}`);
     const rollout = page.getByRole("spinbutton", { name: "Rollout percentage" });
     const first = page.getByRole("spinbutton", { name: "Percentage", exact: true }).first();
@@ -165,7 +165,7 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
     await page.getByRole("button", { name: "Distribute evenly" }).click();
     expect(await first.inputValue()).toBe("50");
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("payloads and sets follow the key of a variant, whichever other keys it passes while it is typed", async () => {
@@ -178,7 +178,7 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
         groups: [{ properties: [], rollout_percentage: 100, variant: "v2" }],
       },
     });
-    const { page, context, troubles } = await open();
+    const { page, context, errors } = await open();
     await page.goto(`/console/flags/${flag.id}`);
     const second = page.getByRole("textbox", { name: "Variant key" }).nth(1);
     await second.press("Control+a");
@@ -207,7 +207,7 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
       groups: [{ variant: null }],
     });
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("a copy in another project has all of the flag", async () => {
@@ -223,7 +223,7 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
     const body = { name: "Other" };
     const created = await owner.server.api("/api/organizations/@current/projects/", { method: "POST", body });
     const { id } = (await created.json()) as { id: number };
-    const { page, context, troubles } = await open();
+    const { page, context, errors } = await open();
     await page.goto(`/console/flags/${flag.id}`);
     await page.getByRole("button", { name: "Actions", exact: true }).click();
     await page.getByRole("button", { name: "Copy to another project" }).click();
@@ -233,7 +233,7 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
     const { results } = (await found.json()) as { results: object[] };
     expect(results[0]).toMatchObject({ ...settings, active: false });
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("whole numbers beyond 2^53 are shown digit by digit", async () => {
@@ -245,18 +245,18 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
       body,
     });
     await owner.server.eventsWhenStored(1);
-    const { page, context, troubles } = await open();
+    const { page, context, errors } = await open();
     await page.goto("/console/events");
     await page.getByRole("table", { name: "Events", exact: true }).getByText("ordered").first().click();
     for (const number of digits) await page.getByRole("dialog").getByText(number).waitFor();
     await page.goto("/console/sql?q=SELECT properties FROM events");
     for (const number of digits) await page.getByRole("table").getByText(number).waitFor();
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("a refusal is said in the form, whichever field it is about, and what was typed stays", async () => {
-    const { page, context, troubles } = await open(400);
+    const { page, context, errors } = await open(400);
     await page.goto("/console/cohorts/new");
     await page.getByLabel("Name").fill("Those without a key");
     await page.getByRole("button", { name: "Add condition" }).click();
@@ -285,22 +285,22 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
     await dialog.getByText("Ensure this field has no more than").waitFor();
     expect(await dialog.getByLabel("Name").inputValue()).toBe("d".repeat(500));
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("a choice that was refused, or not confirmed, goes back to what is stored", async () => {
-    const { page, context, troubles } = await open(403);
+    const { page, context, errors } = await open(403);
     await page.goto("/console/settings?tab=team");
     const level = page.getByRole("combobox", { name: "Level: Ann" });
     await level.selectOption({ label: "Member" });
     await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
     expect(await level.evaluate((field: HTMLSelectElement) => field.selectedOptions[0]!.text)).toBe("Owner");
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("who is signed out in the middle of a form signs in over it, and what was sent goes through", async () => {
-    const { page, context, troubles } = await open(401);
+    const { page, context, errors } = await open(401);
     await page.goto("/console/flags?new=1");
     await page.getByLabel("Key", { exact: true }).fill("typed-before");
     await context.clearCookies();
@@ -322,6 +322,6 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
     await page.getByRole("heading", { level: 1, name: "Sign in" }).waitFor();
     expect(await page.getByText("typed-before").count()).toBe(0);
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 });

@@ -36,7 +36,7 @@ describe.skipIf(chromiumPath === undefined)("uploads", () => {
         timestamp: place === 7 ? "never" : "2025-01-01T00:00:00Z",
       }),
     );
-    const { page, context, troubles } = await open();
+    const { page, context, errors } = await open();
     await page.goto("/console/instance");
     await page.getByRole("button", { name: "Import a file" }).click();
     const dialog = page.getByRole("dialog", { name: "Import a file" });
@@ -68,7 +68,7 @@ describe.skipIf(chromiumPath === undefined)("uploads", () => {
     await page.getByRole("button", { name: "Remove old.ndjson" }).click();
     await page.getByText("Nothing was imported").waitFor();
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("a table is previewed, its columns are mapped, and rejected rows are shown with reasons", async () => {
@@ -77,7 +77,7 @@ describe.skipIf(chromiumPath === undefined)("uploads", () => {
       ...Array.from({ length: 30 }, (_, row) => `user-${row};click;2025-02-01T00:00:00Z;"a;b"`),
     ];
     rows[3] = "user-2;click;never;x";
-    const { page, context, troubles } = await open();
+    const { page, context, errors } = await open();
     await page.goto("/console/instance");
     await page.getByRole("button", { name: "Import a file" }).click();
     const dialog = page.getByRole("dialog", { name: "Import a file" });
@@ -110,11 +110,11 @@ describe.skipIf(chromiumPath === undefined)("uploads", () => {
     await page.getByRole("button", { name: "Remove clicks.csv" }).click();
     await page.getByText("Nothing was imported").waitFor();
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("a fixed cohort is made of a file and of ids that are typed", async () => {
-    const { page, context, troubles } = await open();
+    const { page, context, errors } = await open();
     await page.goto("/console/cohorts/new");
     await page.getByLabel("Name").fill("Friends");
     await page.getByLabel("Static").check();
@@ -131,11 +131,11 @@ describe.skipIf(chromiumPath === undefined)("uploads", () => {
     await members.getByText("-user,2").first().waitFor();
     expect(await axeFindings(page)).toEqual([]);
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("keys of a member are seen and revoked", async () => {
-    const { page, context, troubles } = await open();
+    const { page, context, errors } = await open();
     const created = await server.api("/api/personal_api_keys/", {
       method: "POST",
       body: { label: "laptop", scopes: ["*"] },
@@ -153,11 +153,11 @@ describe.skipIf(chromiumPath === undefined)("uploads", () => {
     const answer = await server.api("/api/users/@me/", { key });
     expect(answer.status).toBe(401);
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test("a project is archived and opened again", async () => {
-    const { page, context, troubles } = await openSignedIn(browser, cookie, {
+    const { page, context, errors } = await openSignedIn(browser, cookie, {
       url: server.url,
       expectedStatus: [403, 404],
     });
@@ -182,6 +182,6 @@ describe.skipIf(chromiumPath === undefined)("uploads", () => {
       state: "attached",
     });
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 });

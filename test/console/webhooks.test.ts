@@ -11,7 +11,7 @@ describe.skipIf(chromiumPath === undefined)("webhooks", () => {
   const owner = ownersBrowser(["--webhook-allowed-networks", "127.0.0.1"]);
 
   test("from the form to a delivery", async () => {
-    const { page, context, troubles } = await owner.open(403, 400);
+    const { page, context, errors } = await owner.open(403, 400);
     await page.goto("/console/settings?tab=webhooks");
     await page.getByText("No webhooks yet.").waitFor();
     await page.getByRole("button", { name: "New webhook" }).click();
@@ -67,6 +67,6 @@ describe.skipIf(chromiumPath === undefined)("webhooks", () => {
     await page.getByRole("dialog").getByRole("button", { name: "Delete webhook" }).click();
     await page.getByText("No webhooks yet.").waitFor();
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   }, 60_000);
 });

@@ -67,7 +67,7 @@ describe.each([
     await archive.tidy();
     // The newest one is short: what follows joins it.
     expect(areColumnar()).toEqual([true, true, true, false]);
-    expect(seen.trouble).toEqual([]);
+    expect(seen.errors).toEqual([]);
     pruneArchive(at.archiveFolder, { realtime: 20_000, historical: 0 });
     expect(ranges("realtime")).toEqual([
       [20_001, 30_000],
@@ -118,7 +118,7 @@ describe.each([
     await archive.tidy();
     await archive.tidy();
     expect(areColumnar()).toEqual([false, true, true]);
-    expect(seen.trouble).toEqual([]);
+    expect(seen.errors).toEqual([]);
     writeFileSync(first!.path, good);
     const second = files()[1]!;
     const columnar = readFileSync(second.path);

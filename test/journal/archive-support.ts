@@ -24,7 +24,7 @@ export function useArchiveFolder(): void {
 }
 
 export function openArchive(settings: Partial<ArchiveOptions> = {}) {
-  const seen = { released: [] as [Lane, number][], warned: [] as DiscardedRange[], trouble: [] as unknown[] };
+  const seen = { released: [] as [Lane, number][], warned: [] as DiscardedRange[], errors: [] as unknown[] };
   const archive = new SegmentArchive(
     {
       folder: at.archiveFolder,
@@ -36,7 +36,7 @@ export function openArchive(settings: Partial<ArchiveOptions> = {}) {
     {
       onReleased: (lane, last) => seen.released.push([lane, last]),
       onGivenUp: (range) => seen.warned.push(range),
-      onTrouble: (error) => seen.trouble.push(error),
+      onError: (error) => seen.errors.push(error),
     },
     { ...systemDisk, space: async () => at.space },
   );

@@ -49,7 +49,7 @@ describe("every applied segment is kept until it is released", () => {
         ["realtime", 200],
       ],
       warned: [],
-      trouble: [],
+      errors: [],
     });
     // Few small files: what follows a small one joins it.
     expect(ranges("realtime")).toEqual([[1, 200]]);
@@ -63,7 +63,7 @@ describe("every applied segment is kept until it is released", () => {
     expect(await archivedText("realtime")).toBe(before);
     expect(ranges("realtime")).toEqual([[1, 12]]);
     expect(existsSync(join(at.folder, "quarantine"))).toBeFalse();
-    expect(seen.trouble).toEqual([]);
+    expect(seen.errors).toEqual([]);
   });
 
   test("a large file is not written again", async () => {
@@ -170,7 +170,7 @@ describe("the archive is bounded", () => {
     await keep(archive, all);
     expect(ranges("realtime")).toEqual([]);
     expect(all.filter(({ path }) => existsSync(path))).toEqual([]);
-    expect(seen).toEqual({ released: [["realtime", 30]], warned: [], trouble: [] });
+    expect(seen).toEqual({ released: [["realtime", 30]], warned: [], errors: [] });
     expect(discardedRanges(at.archiveFolder)).toEqual([]);
   });
 
@@ -284,7 +284,7 @@ describe("damage", () => {
     rmSync(join(at.archiveFolder, "realtime"), { recursive: true });
     writeFileSync(join(at.archiveFolder, "realtime"), "in the way");
     await keep(archive, all);
-    expect(seen.trouble).toHaveLength(1);
+    expect(seen.errors).toHaveLength(1);
     expect(seen.released).toEqual([]);
     expect(all.every(({ path }) => existsSync(path))).toBe(true);
     rmSync(join(at.archiveFolder, "realtime"));

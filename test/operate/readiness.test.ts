@@ -4,7 +4,7 @@ import { readinessStates } from "../../src/operate/readiness.ts";
 test("flags are not ready while those of another history are replaced", () => {
   const sources = {
     state: "ready",
-    admission: { isOpen: true, isFailing: false, trouble: null, freeBytes: 0, neededBytes: 0, totalBytes: 0 },
+    admission: { isOpen: true, isFailing: false, problem: null, freeBytes: 0, neededBytes: 0, totalBytes: 0 },
     engine: { up: true } as Parameters<typeof readinessStates>[0]["engine"],
     corruption: null,
   };

@@ -270,14 +270,14 @@ describe("DuckDB's library", () => {
     await using server = await ServerProcess.start({ directory: { dataDir, initialized } });
     const status = async () =>
       JSON.parse((await flagkeep(["status", "--data-dir", dataDir, "--json"])).stdout) as Status;
-    const trouble = (await until(
+    const problem = (await until(
       async () => (await status()).engine.trouble ?? undefined,
       "the engine has failed",
     ))!;
-    expect(trouble.message).toMatch(
+    expect(problem.message).toMatch(
       /^The event store was closed after an error: .* no space left on the disk: .* free\.$/,
     );
-    expect(trouble.hint).toContain("Free disk space");
+    expect(problem.hint).toContain("Free disk space");
     // A process that was killed has left the beginning of a copy.
     const folder = join(libraryIn(dataDir), "..");
     const [abandoned, young] = ["libduckdb.so.1.tmp", "libduckdb.so.2.tmp"].map((name) => join(folder, name));

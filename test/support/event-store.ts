@@ -77,7 +77,7 @@ export class TestStores implements AsyncDisposable {
       {
         onReleased: (lane, last) => this.released.push([lane, last]),
         onGivenUp: () => undefined,
-        onTrouble: (error) => {
+        onError: (error) => {
           throw error;
         },
       },

@@ -32,7 +32,7 @@ export interface FlagEvaluationDeps {
   subjects: ContextReader;
   overrides: OverrideWriter;
   /** Called when a store could not be read. */
-  onTrouble: (error: unknown) => void;
+  onError: (error: unknown) => void;
 }
 
 export class FlagEvaluation {
@@ -56,7 +56,7 @@ export class FlagEvaluation {
   }
 
   private withoutStores(set: FlagSet, request: FlagEvaluationRequest, error: unknown): Evaluation {
-    this.deps.onTrouble(error);
+    this.deps.onError(error);
     const overrides = { hashKeyOverridesFailed: set.needs.continuity };
     return withoutGuesses(set, evaluate(set, { ...facts(request, undefined), ...overrides }));
   }

@@ -27,7 +27,7 @@ export interface EvaluationDeps {
   /** Whether clients load their surveys: one is running; absent: never. */
   readonly hasSurveys?: (projectId: number) => boolean;
   /** Called with internal errors; the client gets a response nevertheless. */
-  readonly onTrouble: (error: unknown) => void;
+  readonly onError: (error: unknown) => void;
   /** Milliseconds since 1970; replaced in tests. */
   readonly now?: () => number;
 }

@@ -28,11 +28,11 @@ function valueRoutesOf(shared: ComputationDeps): Route[] {
 }
 
 function withComputation(deps: EvaluationDeps) {
-  const { onTrouble: onProblem, overrides } = deps;
+  const { onError: onProblem, overrides } = deps;
   const computation = new FlagEvaluation({
     subjects: new ContextReader(deps.persons),
     overrides,
-    onTrouble: onProblem,
+    onError: onProblem,
   });
   const events = new FlagEvents({
     projects: deps.projects,

@@ -96,8 +96,8 @@ function checkEngine(running: Status | undefined): Finding[] {
     const message = "Another process uses the data directory and does not answer on its control socket.";
     return [warning("events", message, "Wait until it has started or stopped, then run doctor again.")];
   }
-  const { trouble, rebuilding } = running.engine;
-  if (trouble !== null) return [failure("events", trouble.message, trouble.hint)];
+  const { trouble: problem, rebuilding } = running.engine;
+  if (problem !== null) return [failure("events", problem.message, problem.hint)];
   if (rebuilding !== null) {
     const message = `Rebuilding the event store: ${rebuilding.done} of ${rebuilding.total} entries.`;
     return [warning("events", message, "Wait until it is done; events are accepted meanwhile.")];

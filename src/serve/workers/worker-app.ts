@@ -54,7 +54,7 @@ export function createWorkerApp(deps: WorkerAppDeps): App {
       overrides: deps.overrides,
       flagSets: new FlagSets(metadata, groupTypesFrom(people, onError)),
       hasSurveys: runningSurveys(metadata),
-      onTrouble: (error: unknown) => {
+      onError: (error: unknown) => {
         onError(error);
         log.error({ error: String(error) }, "failed to evaluate some flags");
       },

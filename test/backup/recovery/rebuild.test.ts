@@ -70,15 +70,15 @@ describe("with a backup and an archive that begins behind it", () => {
     zeroHeader(dataDir);
     {
       await using server = await ServerProcess.start({ directory: copy.directory });
-      const { trouble } = await until(async () => {
+      const { trouble: problem } = await until(async () => {
         const { stdout } = await flagkeep(["status", "--json", "--data-dir", dataDir]);
         const { engine } = JSON.parse(stdout) as {
           engine: { trouble: { message: string; hint: string } | null };
         };
         return engine.trouble !== null && { trouble: engine.trouble };
       }, "the trouble is said");
-      expect(trouble.message).toMatch(/realtime 1 to \d+ and historical 1 to \d+ \(about \d+ events\)/);
-      expect(trouble.hint).toContain("flagkeep rebuild --from");
+      expect(problem.message).toMatch(/realtime 1 to \d+ and historical 1 to \d+ \(about \d+ events\)/);
+      expect(problem.hint).toContain("flagkeep rebuild --from");
       const reply = await server.capture({ event: "meanwhile", distinct_id: "user-0-1" });
       expect(reply.status).toBe(200);
       expect((await server.post("/flags/?v=2", { token: server.token, distinct_id: "a" })).status).toBe(200);

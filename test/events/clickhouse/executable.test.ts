@@ -208,14 +208,14 @@ test("ClickHouse away: captures and flags go on, queries are refused with the re
     503,
     { code: "events_unreachable", detail: expect.stringContaining("is unreachable") },
   ]);
-  const trouble = await until(async (): Promise<{ message: string } | undefined> => {
+  const problem = await until(async (): Promise<{ message: string } | undefined> => {
     const status = await flagkeep(["status", "--data-dir", directory.dataDir, "--json"]);
     return (
       (JSON.parse(status.stdout) as { engine: { trouble: { message: string } | null } }).engine.trouble ??
       undefined
     );
   }, "status tells");
-  expect(trouble.message).toContain("flagkeep@127.0.0.1");
+  expect(problem.message).toContain("flagkeep@127.0.0.1");
   await server.restart();
   await until(
     async () => (await listed(flagkeepServer).catch(() => [])).length === 4,
@@ -231,7 +231,7 @@ test("events elsewhere than the settings say: refused with a sentence, nothing i
   await using server = await TestClickHouse.start();
   for (const name of ["one", "two"]) await server.run(`CREATE DATABASE ${name}`);
   const directory = await initializedDirectory();
-  const trouble = async (args: string[]) => {
+  const problem = async (args: string[]) => {
     await using server = await ServerProcess.start({ args, directory });
     const line = await until(
       () => server.logs.find(({ level }) => level === 50 || level === "error"),
@@ -250,8 +250,8 @@ test("events elsewhere than the settings say: refused with a sentence, nothing i
   }
   const rebuilt = await flagkeep(["rebuild", "--data-dir", directory.dataDir]);
   expect([rebuilt.code, rebuilt.stderr]).toEqual([1, expect.stringContaining("kept in ClickHouse")]);
-  expect(await trouble([])).toContain("kept in ClickHouse");
-  expect(await trouble(["--events-url", server.url("two")])).toContain(
+  expect(await problem([])).toContain("kept in ClickHouse");
+  expect(await problem(["--events-url", server.url("two")])).toContain(
     "does not have the events of this data directory",
   );
   await using other = await ServerProcess.start({ args: ["--events-url", server.url("one")] });

@@ -250,7 +250,7 @@ describe("while the engine is down", () => {
     expect(await half(server, { distinct_id: user })).toBe(true);
     server.engineIsDown = false;
     await until(() => stored(server, user).half, "the override is stored");
-    expect(server.troubles).toEqual([]);
+    expect(server.errors).toEqual([]);
   });
 
   test("the first former id stays here too, for the identified person and for whom it is the former one", async () => {

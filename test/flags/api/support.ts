@@ -63,7 +63,7 @@ export class TestEvaluation implements Disposable {
   readonly people = new TestPeople();
   readonly metadata: Metadata;
   readonly initialized: Initialized;
-  readonly troubles: unknown[] = [];
+  readonly errors: unknown[] = [];
   app: App;
   overrides: OverrideWriter = this.freshOverrides();
   /** On whose behalf the engine was asked. */
@@ -98,7 +98,7 @@ export class TestEvaluation implements Disposable {
     const limit = this.options.bodyLimitBytes ?? 1024 * 1024;
     return createApp({
       guard: getGuard(this.metadata),
-      log: { error: ({ error }) => this.troubles.push(error) },
+      log: { error: ({ error }) => this.errors.push(error) },
       limits: { bytesMax: limit, apiBytesMax: limit, inFlightBytesMax: 2 ** 28 },
       origins: new TrustedProxies([]),
       routes: this.routes,
@@ -129,7 +129,7 @@ export class TestEvaluation implements Disposable {
         if (this.engineIsDown) throw new Error("The engine is down.");
         return addHashKeyOverrides(this.people.db, projectId, overrides);
       },
-      onDiscarded: (error) => this.troubles.push(error),
+      onDiscarded: (error) => this.errors.push(error),
     });
   }
 
@@ -143,7 +143,7 @@ export class TestEvaluation implements Disposable {
       flagSets: new FlagSets(this.metadata, groupTypesFrom(db)),
       persons: this.options.reading?.(persons) ?? persons,
       overrides: this.overrides,
-      onTrouble: (error) => this.troubles.push(error),
+      onError: (error) => this.errors.push(error),
       now: () => this.now.getTime(),
     });
     return [...routes, ...lists];

@@ -7,7 +7,7 @@ import { ago, decimal } from "../lib/format.ts";
 import { oldestShown, useBackgroundResource } from "../lib/resource.ts";
 import { isOperator } from "../lib/session.ts";
 import { words } from "../messages/index.ts";
-import { captureTrouble, getWaiting, type InstanceStatus } from "../model/instance.ts";
+import { captureProblem, getWaiting, type InstanceStatus } from "../model/instance.ts";
 import { Icon } from "./icons.tsx";
 
 const w = words.frame.health;
@@ -130,8 +130,8 @@ function describe(status: InstanceStatus | undefined) {
     status.last_backup?.created_at ? w.lastBackup(ago(status.last_backup.created_at)) : w.noBackup,
   ];
   if (!isEngineUp) return { tone: "bad", word: w.engineDown, facts };
-  if (captureTrouble(status)) return { tone: "bad", word: w.full, facts };
-  if (status.given_up.length > 0) return { tone: "bad", word: w.trouble, facts };
+  if (captureProblem(status)) return { tone: "bad", word: w.full, facts };
+  if (status.given_up.length > 0) return { tone: "bad", word: w.degraded, facts };
   if (waiting > behindEntries) return { tone: "warn", word: w.behind, facts };
   // The rate of the whole server: Events shows that of its project.
   return { tone: "good", word: w.ready, facts };

@@ -193,7 +193,7 @@ function MenuLink({
       {name === "instance" && isDegraded.value && (
         <span class="trouble">
           <Icon name="warning" size={16} />
-          <span class="unseen">{w.health.trouble}</span>
+          <span class="unseen">{w.health.degraded}</span>
         </span>
       )}
       {name === "instance" && !isOperator.value && <span class="unseen"> ({w.onlyOperators})</span>}

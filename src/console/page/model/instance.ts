@@ -47,6 +47,6 @@ export function getWaiting({ journal }: InstanceStatus): number {
 }
 
 /** Why events are rejected; undefined while they are accepted. */
-export function captureTrouble({ roles }: InstanceStatus): string | undefined {
+export function captureProblem({ roles }: InstanceStatus): string | undefined {
   return roles.find(({ role, ready }) => role === "capture" && !ready)?.reason ?? undefined;
 }

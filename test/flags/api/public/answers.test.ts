@@ -282,7 +282,7 @@ describe("failures of single flags", () => {
           reason: { code: "database_error", condition_index: null },
         });
       }
-      expect(own.troubles).toHaveLength(1);
+      expect(own.errors).toHaveLength(1);
     }
   });
 });

@@ -390,5 +390,5 @@ describe("keys, methods, encodings", () => {
     expect(await response.json()).toMatchObject({ key: "always", value: true });
   });
 
-  test("none of these was a defect", () => expect(server.troubles).toEqual([]));
+  test("none of these was a defect", () => expect(server.errors).toEqual([]));
 });

@@ -366,7 +366,7 @@ describe("refusals", () => {
     }
   });
 
-  test("none of these was a defect", () => expect(server.troubles).toEqual([]));
+  test("none of these was a defect", () => expect(server.errors).toEqual([]));
 });
 
 describe("methods", () => {

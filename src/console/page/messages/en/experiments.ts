@@ -86,7 +86,7 @@ export const experiments = {
     start: "Started",
   },
   perDay: "New exposures per day",
-  troubles: {
+  problems: {
     mismatch: "Sample ratio mismatch",
     guardrail: "Guardrail violated",
     quiet: "No exposures for 24 hours",

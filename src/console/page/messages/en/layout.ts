@@ -65,7 +65,7 @@ export const frame = {
     label: "Health",
     ready: "ready",
     behind: "behind",
-    trouble: "trouble",
+    degraded: "trouble",
     full: "events rejected",
     unknown: "no answer",
     reconnecting: "Reconnecting…",

@@ -37,12 +37,12 @@ export function StatusBadge({ of }: { of: Experiment }) {
 }
 
 /** What needs attention: a mismatch, a violated guardrail, no exposure for a day. */
-function getTrouble(status: Status, results: Results): string | undefined {
-  if (results.sample_ratio?.mismatch) return w.troubles.mismatch;
+function getProblem(status: Status, results: Results): string | undefined {
+  if (results.sample_ratio?.mismatch) return w.problems.mismatch;
   if (results.metrics.some(({ variant_results: rows }) => rows.some(({ guardrail }) => guardrail?.violated)))
-    return w.troubles.guardrail;
+    return w.problems.guardrail;
   const last = results.exposures?.last_exposure_at;
-  if (status === "running" && last && Date.now() - Date.parse(last) > dayMs) return w.troubles.quiet;
+  if (status === "running" && last && Date.now() - Date.parse(last) > dayMs) return w.problems.quiet;
   return undefined;
 }
 
@@ -76,14 +76,14 @@ function Exposures({ of }: { of: Experiment }) {
 function PrimaryResult({ of }: { of: Experiment }) {
   const results = useRowResults(of);
   if (results === undefined) return <>–</>;
-  const trouble = getTrouble(of.status, results);
+  const problem = getProblem(of.status, results);
   const metric = results.metrics.find(({ role }) => role === "primary") ?? results.metrics[0];
   const rows = (metric?.variant_results ?? []).filter(({ delta }) => typeof delta === "number");
   const row = rows.toSorted((one, other) => Math.abs(other.delta!) - Math.abs(one.delta!))[0];
   return (
     <span class="row">
-      {trouble && (
-        <span class="trouble-dot" role="img" aria-label={trouble} title={trouble}>
+      {problem && (
+        <span class="trouble-dot" role="img" aria-label={problem} title={problem}>
           !
         </span>
       )}

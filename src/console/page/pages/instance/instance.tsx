@@ -12,7 +12,7 @@ import { useResource } from "../../lib/resource.ts";
 import { isOperator, projects } from "../../lib/session.ts";
 import { words } from "../../messages/index.ts";
 import { laterWords } from "../../messages/later.ts";
-import { captureTrouble, getWaiting, type InstanceStatus } from "../../model/instance.ts";
+import { captureProblem, getWaiting, type InstanceStatus } from "../../model/instance.ts";
 import { Backups } from "./backups.tsx";
 import { Doctor } from "./doctor.tsx";
 import { Imports } from "./imports.tsx";
@@ -89,10 +89,10 @@ function Parts({ status, onChanged }: { status: InstanceStatus; onChanged: () =>
         {engine.rebuilding && (
           <p class="bar warn">{w.rebuilding(engine.rebuilding.done, engine.rebuilding.total)}</p>
         )}
-        {captureTrouble(status) && (
+        {captureProblem(status) && (
           <p class="bar bad" role="alert">
             <Icon name="warning" />
-            <span>{captureTrouble(status)}</span>
+            <span>{captureProblem(status)}</span>
           </p>
         )}
         {engine.trouble && (
