@@ -223,12 +223,8 @@ async function pagesSql(
   web: WebQuery,
   { names, conversions }: Omit<Figures, "breakdown">,
 ): Promise<string> {
-  const source = await pageSource(store, web);
-  const pages = byValue(
-    `SELECT e.path AS value, 0 AS estimated, e.period AS period, e.who AS who, e.views AS views
-     FROM (${source}) AS e WHERE e.path IS NOT NULL`,
-    { names: conversions === undefined ? ["visitors", "views"] : names, conversions },
-  );
+  const isPlain = conversions === undefined && web.visitFilters.length === 0;
+  const pages = isPlain ? countedPages(store, web) : await pagesByVisitor(store, web, { names, conversions });
   const bounces = names.includes("bounce_rate") ? await bouncesSql(store, web) : undefined;
   const left = names.filter((name) => name in leftPageFigures);
   if (bounces === undefined && left.length === 0) return pages;
@@ -239,6 +235,38 @@ async function pagesSql(
   return `SELECT p.value AS value, p.estimated AS estimated, ${columns.join(", ")} FROM (${pages}) AS p
     ${bounces === undefined ? "" : `LEFT JOIN (${bounces}) AS b ON b.path = p.value`}
     ${left.length === 0 ? "" : `LEFT JOIN (${await leftPagesSql(store, web, left)}) AS l ON l.path = p.value`}`;
+}
+
+/** SQL for the figures of pages whose visitors are joined one by one. */
+async function pagesByVisitor(
+  store: EventSql,
+  web: WebQuery,
+  { names, conversions }: Omit<Figures, "breakdown">,
+): Promise<string> {
+  const source = await pageSource(store, web);
+  return byValue(
+    `SELECT e.path AS value, 0 AS estimated, e.period AS period, e.who AS who, e.views AS views
+     FROM (${source}) AS e WHERE e.path IS NOT NULL`,
+    { names: conversions === undefined ? ["visitors", "views"] : names, conversions },
+  );
+}
+
+/**
+ * SQL for visitors and views of pages. Visitors are numbered per distinct ID first: there are far fewer than page views,
+ * and counting distinct numbers takes a third of the time of grouping by person and path.
+ */
+function countedPages(store: EventSql, web: WebQuery): string {
+  const { projectId } = web.request;
+  const ids = `SELECT DISTINCT ${projectId} AS project_id, e.distinct_id AS distinct_id FROM events e
+    WHERE ${inRanges(store, web).where} AND ${isView(store, web)}`;
+  const visitors = `SELECT i.distinct_id AS distinct_id, dense_rank() OVER (ORDER BY i.who) AS visitor
+    FROM (${withOwners(store, web, ids)}) AS i`;
+  const figures = Object.values(periods).flatMap((period) => [
+    `count(DISTINCT CASE WHEN ${inPeriod(period)} THEN v.visitor END) AS visitors_${period}`,
+    `sum(CASE WHEN ${inPeriod(period)} THEN e.views ELSE 0 END) AS views_${period}`,
+  ]);
+  return `SELECT e.path AS value, 0 AS estimated, ${figures.join(", ")} FROM (${allPages(store, web)}) AS e
+    JOIN (${visitors}) AS v ON v.distinct_id = e.distinct_id WHERE e.path IS NOT NULL GROUP BY e.path`;
 }
 
 /** SQL for means over the times that a page was left, by path. */
