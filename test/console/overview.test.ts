@@ -148,7 +148,7 @@ describe.skipIf(chromiumPath === undefined)("Overview", () => {
     await page.getByLabel("Range").selectOption("-7d");
     await page.getByRole("button", { name: "Filter", exact: true }).click();
     await page.getByLabel("Filter by").selectOption("Channel");
-    await page.getByLabel("Value").fill("Social");
+    await page.getByRole("textbox", { name: "Value" }).fill("Social");
     await page.getByRole("button", { name: "Add", exact: true }).click();
     await page.getByText("Channel: Social").waitFor();
     await figure(page, "Visits").filter({ hasText: /^2$/ }).waitFor();
@@ -191,6 +191,19 @@ describe.skipIf(chromiumPath === undefined)("Overview", () => {
     await page.keyboard.press("Escape");
     await panel.getByRole("row", { name: "Signup 1 1 11.1%" }).waitFor();
     await panel.getByRole("row", { name: "Broken 2 3 22.2%" }).waitFor();
+    await panel.getByRole("button", { name: "Signup" }).click();
+    expect(new URL(page.url()).searchParams.get("goal")).toBe("Signup");
+    const clients = page.getByRole("region", { name: "Clients" });
+    await clients.getByRole("row", { name: "Safari 3 1 33.3%" }).waitFor();
+    expect(await clients.getByRole("columnheader").allTextContents()).toEqual([
+      "Browsers",
+      "Visitors",
+      "Conversions",
+      "Rate",
+    ]);
+    expect(await axeFindings(page)).toEqual([]);
+    await page.getByRole("button", { name: "Remove filter Goal: Signup" }).click();
+    await clients.getByRole("columnheader", { name: "Bounce rate" }).waitFor();
     await context.close();
     expect(errors).toEqual([]);
   });

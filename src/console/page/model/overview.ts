@@ -55,6 +55,8 @@ export interface View {
   range: string;
   comparison: string;
   filters: readonly (readonly [Facet, string])[];
+  /** Name of the goal whose conversions the lists show. */
+  goal: string | undefined;
 }
 
 export const defaultRange = "-30d";
@@ -66,6 +68,7 @@ export function viewOf(query: Record<string, string>): View {
   return {
     range: Object.hasOwn(w.ranges, range) ? range : defaultRange,
     comparison: Object.hasOwn(w.comparisons, compare) ? compare : defaultComparison,
+    goal: query.goal || undefined,
     filters: facetNames.flatMap((facet) => {
       const value = query[facet];
       return value === undefined || value === "" ? [] : [[facet, value] as const];
@@ -86,6 +89,10 @@ function common({ range, comparison, filters }: View) {
     ),
   };
 }
+
+/** Headings of the figures of a list. */
+export const listColumns = ({ goal }: View): readonly [string, string, string] =>
+  goal === undefined ? [w.visitors, w.views, w.bounceRate] : [w.visitors, w.conversions, w.rate];
 
 /** One bucket per hour on short ranges, per week on long ones. */
 export const intervalOf = ({ range }: View) =>
@@ -153,8 +160,10 @@ export interface ListRow {
   value: string | null;
   label: string;
   visitors: Pair;
-  views: Pair;
-  bounce: Pair;
+  /** Page views; with a goal visitors who reached it. */
+  amount: Pair;
+  /** The bounce rate; with a goal the conversion rate. */
+  rate: Pair;
 }
 export interface List {
   rows: ListRow[];
@@ -169,14 +178,27 @@ export async function readList(
 ): Promise<List> {
   const { breakdownBy } = lists[name];
   const { results, isEstimated = false } = await ask<{
-    results: [string | number[] | null, Pair, Pair, Pair][];
+    results: [string | number[] | null, ...Pair[]][];
     isEstimated?: boolean;
-  }>({ kind: "WebStatsTableQuery", breakdownBy, includeBounceRate: true, limit, ...common(view) }, signal);
+  }>(
+    {
+      kind: "WebStatsTableQuery",
+      breakdownBy,
+      includeBounceRate: true,
+      ...(view.goal === undefined ? {} : { conversionGoal: { goalName: view.goal } }),
+      limit,
+      ...common(view),
+    },
+    signal,
+  );
   return {
     isEstimated,
-    rows: results.map(([sent, visitors, views, bounce]) => {
+    rows: results.map(([sent, visitors, ...others]) => {
       const value = Array.isArray(sent) ? sent.join("×") : sent;
-      return { value, label: labelOf(lists[name].facet, value), visitors, views, bounce };
+      const label = labelOf(lists[name].facet, value);
+      // With a goal: total conversions, unique ones, and their rate.
+      const [amount, rate] = (view.goal === undefined ? others : others.slice(1)) as [Pair, Pair];
+      return { value, label, visitors: visitors!, amount, rate };
     }),
   };
 }

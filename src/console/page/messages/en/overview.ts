@@ -97,6 +97,7 @@ export const overview = {
   conversions: "Conversions",
   rate: "Rate",
   noGoals: "No goals yet.",
+  chooseGoal: "Show conversions of this goal in the lists",
   editGoals: "Edit goals",
   goalName: "Name",
   goalKind: "Goal is",

@@ -23,7 +23,16 @@ import { Panel, ShareBar } from "./panel.tsx";
 const w = words.overview;
 const refreshMs = 60_000;
 
-export function Goals({ view, resourceKey }: { view: View; resourceKey: string }) {
+export function Goals({
+  view,
+  resourceKey,
+  onChoose,
+}: {
+  view: View;
+  resourceKey: string;
+  /** The lists show the conversions of this goal; undefined: of none. */
+  onChoose: (goal: string | undefined) => void;
+}) {
   const [isOpen, setOpen] = useState(false);
   const goals = useBackgroundResource<GoalRow[]>(
     `overview goals ${resourceKey}`,
@@ -39,7 +48,13 @@ export function Goals({ view, resourceKey }: { view: View; resourceKey: string }
         </Button>
       </div>
       <Panel of={goals} rows={2}>
-        {(rows) => (rows.length === 0 ? <p class="muted">{w.noGoals}</p> : <GoalTable rows={rows} />)}
+        {(rows) =>
+          rows.length === 0 ? (
+            <p class="muted">{w.noGoals}</p>
+          ) : (
+            <GoalTable rows={rows} current={view.goal} onChoose={onChoose} />
+          )
+        }
       </Panel>
       {isOpen && (
         <EditGoals
@@ -53,7 +68,15 @@ export function Goals({ view, resourceKey }: { view: View; resourceKey: string }
   );
 }
 
-function GoalTable({ rows }: { rows: readonly GoalRow[] }) {
+function GoalTable({
+  rows,
+  current,
+  onChoose,
+}: {
+  rows: readonly GoalRow[];
+  current: string | undefined;
+  onChoose: (goal: string | undefined) => void;
+}) {
   return (
     <table class="share-table">
       <thead>
@@ -70,7 +93,15 @@ function GoalTable({ rows }: { rows: readonly GoalRow[] }) {
           <tr key={name}>
             <th scope="row">
               <ShareBar share={rate[0] ?? 0} />
-              <span class="share-name">{name}</span>
+              <button
+                type="button"
+                class="share-name"
+                aria-pressed={name === current}
+                title={w.chooseGoal}
+                onClick={() => onChoose(name === current ? undefined : name)}
+              >
+                {name}
+              </button>
             </th>
             <td>{number(visitors[0] ?? 0)}</td>
             <td>{number(conversions[0] ?? 0)}</td>

@@ -13,6 +13,7 @@ import {
   type List,
   type ListName,
   type ListRow,
+  listColumns,
   lists,
   readList,
   type View,
@@ -71,7 +72,7 @@ function ShortList({ name, view, resourceKey, onFilter }: ListProps & { name: Li
     <Panel of={list}>
       {({ rows, isEstimated }) => (
         <>
-          <ListTable name={name} rows={rows} onFilter={onFilter} />
+          <ListTable name={name} view={view} rows={rows} onFilter={onFilter} />
           {isEstimated && <p class="help">{w.estimated}</p>}
         </>
       )}
@@ -81,10 +82,12 @@ function ShortList({ name, view, resourceKey, onFilter }: ListProps & { name: Li
 
 function ListTable({
   name,
+  view,
   rows,
   onFilter,
 }: {
   name: ListName;
+  view: View;
   rows: readonly ListRow[];
   onFilter: ListProps["onFilter"];
 }) {
@@ -95,7 +98,7 @@ function ListTable({
     <table class="share-table">
       <thead>
         <tr>
-          {[w.lists[name], w.visitors, w.views, w.bounceRate].map((title) => (
+          {[w.lists[name], ...listColumns(view)].map((title) => (
             <th key={title} scope="col">
               {title}
             </th>
@@ -103,7 +106,7 @@ function ListTable({
         </tr>
       </thead>
       <tbody>
-        {rows.map(({ value, label, visitors, views, bounce }) => (
+        {rows.map(({ value, label, visitors, amount, rate }) => (
           <tr key={value}>
             <th scope="row">
               <ShareBar share={(visitors[0] ?? 0) / most} />
@@ -116,8 +119,8 @@ function ListTable({
               )}
             </th>
             <td>{number(visitors[0] ?? 0)}</td>
-            <td>{number(views[0] ?? 0)}</td>
-            <td>{bounce[0] === null ? w.noValue : percent(bounce[0])}</td>
+            <td>{number(amount[0] ?? 0)}</td>
+            <td>{rate[0] === null ? w.noValue : percent(rate[0])}</td>
           </tr>
         ))}
       </tbody>
@@ -138,12 +141,12 @@ function Details({
   );
   const isFound = ({ label }: ListRow) => label.toLowerCase().includes(search.trim().toLowerCase());
   const save = () => {
-    const columns = [w.lists[name], w.visitors, w.views, w.bounceRate];
+    const columns = [w.lists[name], ...listColumns(view)];
     const rows = (list.data?.rows ?? []).filter(isFound).map((row) => ({
       [columns[0]!]: row.label,
       [columns[1]!]: row.visitors[0],
-      [columns[2]!]: row.views[0],
-      [columns[3]!]: row.bounce[0],
+      [columns[2]!]: row.amount[0],
+      [columns[3]!]: row.rate[0],
     }));
     download(`${name}.csv`, toCsv(columns, rows));
   };
@@ -159,6 +162,7 @@ function Details({
         {({ rows }) => (
           <ListTable
             name={name}
+            view={view}
             rows={rows.filter(isFound)}
             onFilter={(facet, value) => {
               onClose();

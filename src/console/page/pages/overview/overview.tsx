@@ -90,7 +90,7 @@ export function Overview() {
                 onFilter={filter}
               />
             ))}
-            <Goals view={view} resourceKey={key} />
+            <Goals view={view} resourceKey={key} onChoose={(goal) => set({ goal }, true)} />
             <FlagChanges changes={changes} />
           </div>
         </>
@@ -179,6 +179,17 @@ function Tools({
           </span>
         );
       })}
+      {view.goal !== undefined && (
+        <span class="chip">
+          {w.facetIs(w.goal, view.goal)}
+          <Button
+            kind="quiet"
+            icon="close"
+            label={w.removeFilter(w.facetIs(w.goal, view.goal))}
+            onClick={() => onChange({ goal: undefined })}
+          />
+        </span>
+      )}
       {isAdding && (
         <AddFilter
           onClose={() => setAdding(false)}
