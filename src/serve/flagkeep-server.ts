@@ -11,69 +11,53 @@ import { cleanUpWorkFolder } from "../backup/work-folder.ts";
 import { countPending } from "../cohorts/cohort-calculation.ts";
 import { endInterruptedCalculations, type InterruptedCohort } from "../cohorts/cohorts.ts";
 import { eventsAddress, metricsToken } from "../config/secrets.ts";
-import { type Config, workerCount } from "../config/settings.ts";
+import type { Config } from "../config/settings.ts";
 import { EngineClient } from "../engine/client.ts";
 import type { Report } from "../engine/messages.ts";
 import { type EngineDataRejectedError, EngineSupervisor } from "../engine/supervisor.ts";
 import { LiveEvents } from "../events/api/live.ts";
-import { hasDueChanges, runScheduledChanges } from "../flags/api/pending-changes.ts";
 import { OverrideWriter } from "../flags/evaluation-context/override-writer.ts";
 import { FlagSets, groupTypesFrom } from "../flags/store/flag-sets.ts";
 import type { PayloadCipher } from "../flags/store/flag-writes.ts";
 import { payloadCipher } from "../flags/store/payload-cipher.ts";
 import { openPayloadKey } from "../flags/store/payload-key.ts";
 import type { App } from "../http/app.ts";
-import type { RoleReadiness } from "../http/probes.ts";
 import { importRoutes } from "../import/control-route.ts";
 import { ImportUploads } from "../import/uploads.ts";
-import type { JournalSink } from "../ingestion/ports.ts";
 import type { JournalPort } from "../journal/journal.ts";
-import type { Lane } from "../journal/segment.ts";
 import { describeSkipped, skippedEntries } from "../journal/skipped-entries.ts";
 import { engineMemory, frontPeopleCacheBytes, memoryBudget } from "../lib/memory-budget.ts";
 import { type SecretCipher, secretCipher } from "../lib/sealed-text.ts";
-import { redactUrl } from "../lib/store-urls.ts";
 import type { Lock } from "../lock.ts";
 import type { Log } from "../log.ts";
-import { CachedFolderUsage } from "../operate/disk-usage.ts";
 import { EngineReportHandler } from "../operate/engine-reports.ts";
-import { EventRate } from "../operate/event-rate.ts";
 import { Metrics } from "../operate/metrics.ts";
-import { readinessStates } from "../operate/readiness.ts";
 import { RequestLog } from "../operate/request-log.ts";
 import { Retention } from "../operate/retention.ts";
 import { SqliteCheck } from "../operate/sqlite-check.ts";
 import { SqliteCorruption } from "../operate/sqlite-corruption.ts";
-import { laneStatus, nextBackup, replacedKeys, storedStatus } from "../operate/status.ts";
-import type { Status } from "../operate/status-schema.ts";
 import type { Traces } from "../operate/traces.ts";
 import { UnknownKeys } from "../operate/unknown-keys.ts";
 import { Webhooks } from "../operate/webhooks/webhooks.ts";
 import { paths } from "../paths.ts";
 import type { PeopleDb } from "../persons/open.ts";
 import type { PersonReader } from "../persons/person-reader.ts";
-import { laneCursors } from "../persons/reader.ts";
 import { SqlitePersonReader } from "../persons/sqlite-person-reader.ts";
 import { controlSocketName } from "../rpc/control.ts";
 import { RpcServer } from "../rpc/server.ts";
-import { version } from "../version.ts";
 import { createServerApp } from "./app.ts";
 import type { ClusterNode } from "./cluster-node";
 import { consoleBase } from "./console-base.ts";
 import { EngineAdapters } from "./engine-ports.ts";
 import { instanceDeps } from "./instance.ts";
-import { Listeners, type WorkerDeps } from "./listeners.ts";
+import { Listeners, type WorkerDeps, workerDeps } from "./listeners.ts";
 import { assertLocalData } from "./local-data.ts";
-import { knownSeqs, openJournal } from "./open-journal.ts";
+import { openJournal } from "./open-journal.ts";
 import { openServedPeople } from "./open-people.ts";
+import { PeriodicChanges } from "./periodic-changes.ts";
 import { PersonDeletionService } from "./person-deletion.ts";
+import { ServerStatus } from "./server-status.ts";
 import { getTraces } from "./traces.ts";
-
-/** Maximum delay of a scheduled change. */
-const scheduledEveryMs = 2_000;
-
-/** Usage counts of replaced keys that a crash may lose, as a time span. */
-const keyUsesEveryMs = 10_000;
 
 /** Time limit for storing hash-key overrides during a stop. */
 const overridesSettleMs = 2_000;
@@ -94,24 +78,18 @@ export class FlagkeepServer {
   private readonly overrides: OverrideWriter;
   private readonly uploads: ImportUploads;
   private readonly unknownKeys = new UnknownKeys();
-  private readonly folderUse: CachedFolderUsage;
+  private readonly status: ServerStatus;
+  private readonly changes: PeriodicChanges;
   private traces: Traces | undefined;
   private readonly payloads: PayloadCipher;
   private readonly secrets: SecretCipher;
   private readonly webhooks: Webhooks;
-  private scheduleTimer: ReturnType<typeof setInterval> | undefined;
-  private keyUseTimer: ReturnType<typeof setInterval> | undefined;
   private journal: JournalPort | undefined;
   private listeners: Listeners | undefined;
-  private state: "starting" | "ready" | "stopping" = "starting";
   private url: string | undefined;
   private readonly stopping = new AbortController();
   private readonly live = new LiveEvents(this.stopping.signal);
-  private readonly startedAt = new Date();
   private readonly control: RpcServer;
-  private readonly eventRate = new EventRate(() =>
-    (this.journal?.state() ?? []).reduce((sum, { durable }) => sum + durable, 0),
-  );
 
   /**
    * Opens the stores; nothing listens yet.
@@ -135,7 +113,6 @@ export class FlagkeepServer {
     this.metricsToken = metricsToken(config);
     if (shared === undefined) assertLocalData(dataDir);
     this.corruption = new SqliteCorruption(dataDir);
-    this.folderUse = new CachedFolderUsage(dataDir);
     // Relative socket names: a socket path is limited to 108 bytes.
     process.chdir(dataDir);
     this.control = new RpcServer(controlSocketName, (error, name) =>
@@ -195,8 +172,8 @@ export class FlagkeepServer {
       corruption: this.corruption,
       journal: () => this.journal,
       supervisor: this.supervisor,
-      roles: () => this.roles(),
-      shared: shared && { lag: () => this.lag(), node: shared },
+      roles: () => this.status.roles(),
+      shared: shared && { lag: () => this.status.lag(), node: shared },
       workers: () => this.listeners?.workers ?? [],
     });
     this.requests = new RequestLog(this.metrics.registry, log);
@@ -241,6 +218,24 @@ export class FlagkeepServer {
       together: (work) => this.together(work),
       isActive: () => this.shared?.isLoader !== false,
     });
+    this.status = new ServerStatus({
+      config,
+      metadata: this.metadata,
+      people: this.people,
+      corruption: this.corruption,
+      supervisor: this.supervisor,
+      retention: this.retention,
+      shared,
+      journal: () => this.journal,
+      listeners: () => this.listeners,
+    });
+    this.changes = new PeriodicChanges({
+      metadata: this.metadata,
+      payloads: this.payloads,
+      corruption: this.corruption,
+      log,
+      together: (work) => this.together(work),
+    });
     this.reports = new EngineReportHandler(
       this.metadata,
       this.metrics,
@@ -259,7 +254,7 @@ export class FlagkeepServer {
    */
   async start({ sendsWebhooks = true } = {}): Promise<string> {
     this.control.listen({
-      status: () => this.status(),
+      status: () => this.status.read(),
       schema: () => knownVersions(),
       console: () => ({ base: consoleBase(this.config, this.url) }),
       unknown_keys: async () => {
@@ -281,23 +276,17 @@ export class FlagkeepServer {
     this.supervisor.run();
     const journal = await this.openJournal();
     this.journal = journal;
-    this.eventRate.start();
-    this.scheduleTimer = setInterval(() => void this.makeScheduledChanges(), scheduledEveryMs);
-    this.keyUseTimer = setInterval(() => void this.storeKeyUses(), keyUsesEveryMs);
+    this.status.start();
+    this.changes.start();
     this.traces = await getTraces(this.config, this.log);
-    this.listeners = await Listeners.open(
-      this.config,
-      this.log,
-      this.app(journal),
-      this.workers(this.live.watching(journal)),
-    );
+    this.listeners = await Listeners.open(this.config, this.log, this.app(journal), this.workers(journal));
     this.url = this.listeners.url;
     this.shared?.named(this.url);
     this.retention.start();
     if (sendsWebhooks) this.webhooks.start();
     void this.countCohorts(interrupted);
     if (this.shared !== undefined) this.shared.onServerGone = () => void this.takeOverCohorts();
-    this.state = "ready";
+    this.status.state = "ready";
     void this.sqliteCheck.run();
     return this.url;
   }
@@ -361,8 +350,8 @@ export class FlagkeepServer {
       instance,
       shared,
       collectFigures: async () => await this.listeners?.collectFigures(),
-      status: () => this.status(),
-      roles: () => this.roles(),
+      status: () => this.status.read(),
+      roles: () => this.status.roles(),
       warnings: () => skippedEntries(paths(this.config["data-dir"]).quarantine).map(describeSkipped),
       stopping: this.stopping.signal,
       metricsToken: this.metricsToken,
@@ -370,23 +359,16 @@ export class FlagkeepServer {
   }
 
   /** Undefined if this process handles all requests. */
-  private workers(journal: JournalSink): WorkerDeps | undefined {
-    const { config, commands, metadata, requests, unknownKeys } = this;
-    const budget = memoryBudget(config.memory);
-    const count = workerCount(config, budget);
-    if (count === 1) return undefined;
-    return {
-      count,
-      journal,
+  private workers(journal: JournalPort): WorkerDeps | undefined {
+    const { config, commands, metadata, requests, unknownKeys, corruption } = this;
+    return workerDeps(config, {
+      metadata,
+      requests,
+      unknownKeys,
+      corruption,
       command: commands.worker,
-      cacheBytes: budget === null ? null : Math.floor(frontPeopleCacheBytes(budget) / count),
-      onFigures: (figures) => {
-        requests.add(figures.requests);
-        for (const key of figures.unknownKeys) unknownKeys.add(key);
-        for (const uses of figures.keyUses) metadata.projects.addUses(uses);
-      },
-      onCorrupt: () => this.corruption.recordUnknownFile(),
-    };
+      journal: this.live.watching(journal),
+    });
   }
 
   private takeReport(report: Report): void {
@@ -406,7 +388,7 @@ export class FlagkeepServer {
 
   /** Stops accepting requests, finishes those in flight, loads the journal and closes the stores. */
   async stop(): Promise<void> {
-    this.state = "stopping";
+    this.status.state = "stopping";
     this.stopping.abort();
     this.retention.stop();
     const webhooks = this.webhooks.stop();
@@ -416,11 +398,9 @@ export class FlagkeepServer {
     await this.journal?.close();
     await this.overrides.settle(Math.min(overridesSettleMs, Math.max(0, end - performance.now())));
     await this.supervisor.stop(Math.max(0, end - performance.now()));
-    this.eventRate.stop();
+    this.status.stop();
     await this.traces?.stop();
-    clearInterval(this.scheduleTimer);
-    clearInterval(this.keyUseTimer);
-    this.metadata.projects.storeUses();
+    this.changes.stop();
     await webhooks;
     await this.control.stop();
     await this.shared?.close();
@@ -444,84 +424,5 @@ export class FlagkeepServer {
   /** Kills the engine immediately; acknowledged entries are loaded at the next start. */
   kill(): void {
     this.supervisor.kill();
-  }
-
-  private async status(): Promise<Status> {
-    const dataDir = this.config["data-dir"];
-    await this.listeners?.collectFigures();
-    // Read before the first await: a stop may close the stores meanwhile.
-    const neededBytes = this.journal?.admission().neededBytes;
-    const stored =
-      this.corruption.reading(() => storedStatus(dataDir, this.people, neededBytes), undefined) ??
-      storedStatus(dataDir, undefined, neededBytes);
-    const applied = this.loadedSeqs();
-    const state: Omit<Status, "disk"> = {
-      running: true,
-      state: this.state,
-      version,
-      url: this.url ?? null,
-      started_at: this.startedAt.toISOString(),
-      uptime_seconds: Math.floor((Date.now() - this.startedAt.getTime()) / 1_000),
-      events_per_second: this.eventRate.perSecond(),
-      journal: laneStatus(this.journal?.state() ?? [], applied),
-      roles: this.roles(),
-      workers: this.listeners?.workers ?? [],
-      engine: this.supervisor.state,
-      events_at: this.config["events-url"] && redactUrl(this.config["events-url"]),
-      shared: this.shared?.status() ?? null,
-      sqlite_corruption: this.corruption.reason,
-      retention: this.retention.state(),
-      replaced_keys: replacedKeys(this.metadata.projects),
-      next_backup: nextBackup(this.config["backup-schedule"]),
-      ...stored,
-    };
-    return { ...state, disk: { ...stored.disk, ...(await this.folderUse.read()) } };
-  }
-
-  /** Per lane, the last loaded entry; if that is unreadable, the last entry known to the backup and the archive. */
-  private loadedSeqs(): Record<Lane, number> {
-    const { corruption } = this;
-    return (
-      corruption.reading(() => laneCursors(this.people), undefined) ?? knownSeqs(this.config["data-dir"])
-    );
-  }
-
-  /** Per lane, the acknowledged entries that no node has loaded. */
-  private lag(): Record<Lane, number> {
-    const lag = { realtime: 0, historical: 0 };
-    for (const { lane, lag_entries } of laneStatus(this.journal?.state() ?? [], this.loadedSeqs()))
-      lag[lane] = lag_entries;
-    return lag;
-  }
-
-  private roles(): RoleReadiness[] {
-    return readinessStates({
-      state: this.state,
-      admission: this.journal?.admission(),
-      engine: this.supervisor.state,
-      corruption: this.corruption.reason,
-      copying: this.shared?.copying,
-    });
-  }
-
-  private async makeScheduledChanges(): Promise<void> {
-    try {
-      const writing = { metadata: this.metadata, payloads: this.payloads };
-      if (hasDueChanges(writing)) await this.together((now) => runScheduledChanges(writing, now));
-    } catch (error) {
-      this.corruption.record(error);
-      // They stay due and are retried at the next interval.
-      this.log.error({ error: String(error) }, "failed to apply scheduled changes");
-    }
-  }
-
-  private async storeKeyUses(): Promise<void> {
-    try {
-      const { projects } = this.metadata;
-      if (projects.hasUses) await this.together(() => projects.storeUses());
-    } catch (error) {
-      this.corruption.record(error);
-      this.log.warn({ error: String(error) }, "failed to store the usage of previous project keys");
-    }
   }
 }

@@ -1,12 +1,17 @@
 /** HTTP listener, and the HTTPS listener once a certificate exists: of this process, or of its HTTP workers. */
 
 import type { Server } from "bun";
-import type { Config } from "../config/settings.ts";
+import type { Metadata } from "../accounts/metadata.ts";
+import { type Config, workerCount } from "../config/settings.ts";
 import type { App } from "../http/app.ts";
 import { ListenError, listen, listenSecurely } from "../http/server.ts";
 import type { JournalSink } from "../ingestion/ports.ts";
+import { frontPeopleCacheBytes, memoryBudget } from "../lib/memory-budget.ts";
 import { sleep } from "../lib/time.ts";
 import type { Log } from "../log.ts";
+import type { RequestLog } from "../operate/request-log.ts";
+import type { SqliteCorruption } from "../operate/sqlite-corruption.ts";
+import type { UnknownKeys } from "../operate/unknown-keys.ts";
 import type { WorkerState } from "../operate/worker-state.ts";
 import { paths } from "../paths.ts";
 import { Certificates } from "./certificates.ts";
@@ -32,6 +37,36 @@ export interface WorkerDeps extends Pick<PoolDeps, "command" | "onFigures" | "on
   readonly count: number;
   readonly journal: JournalSink;
   readonly cacheBytes: number | null;
+}
+
+/** Undefined if the server process handles all requests. */
+export function workerDeps(
+  config: Config,
+  deps: {
+    metadata: Metadata;
+    requests: RequestLog;
+    unknownKeys: UnknownKeys;
+    corruption: SqliteCorruption;
+    command: readonly string[];
+    journal: JournalSink;
+  },
+): WorkerDeps | undefined {
+  const { metadata, requests, unknownKeys, corruption, command, journal } = deps;
+  const budget = memoryBudget(config.memory);
+  const count = workerCount(config, budget);
+  if (count === 1) return undefined;
+  return {
+    count,
+    journal,
+    command,
+    cacheBytes: budget === null ? null : Math.floor(frontPeopleCacheBytes(budget) / count),
+    onFigures: (figures) => {
+      requests.add(figures.requests);
+      for (const key of figures.unknownKeys) unknownKeys.add(key);
+      for (const uses of figures.keyUses) metadata.projects.addUses(uses);
+    },
+    onCorrupt: () => corruption.recordUnknownFile(),
+  };
 }
 
 export class Listeners {
