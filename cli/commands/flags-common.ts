@@ -12,7 +12,7 @@ import { FlagNotFoundError } from "../../src/operations/flag-argument.ts";
 import { listAllFlags } from "../../src/operations/flags.ts";
 import type { Caller } from "../../src/operations/operation.ts";
 import { withJson } from "../json-schema.ts";
-import { withCaller } from "../operations/command.ts";
+import { confirmWords, withCaller } from "../operations/command.ts";
 import { FlagStores } from "../operations/flag-stores.ts";
 import { type CallOptions, withServer } from "../operations/server.ts";
 import { positiveInteger } from "../output.ts";
@@ -48,8 +48,6 @@ export async function flagByKey(caller: Caller, key: string): Promise<FlagAnswer
   return flag;
 }
 
-/** Help of the option that applies changes of protected flags. */
-export const confirmWords = "apply changes that need approval without a change request";
 export const withConfirm = (command: Command): Command => command.option("--confirm", confirmWords);
 
 /** @throws {FlagNotFoundError} */

@@ -1,18 +1,15 @@
 import type { Static } from "@sinclair/typebox";
 import { Command, InvalidArgumentError } from "commander";
 import { formatExplanation } from "../../src/flags/api/explanation-text.ts";
-import { explainDraft } from "../../src/flags/evaluation-context/draft.ts";
 import { ExplanationBody } from "../../src/flags/evaluation-context/explanation-shape.ts";
-import { findFlagByKey } from "../../src/flags/store/flag.ts";
+import type { FlagAnswer } from "../../src/flags/fields.ts";
 import { parseExactJson } from "../../src/lib/json/exact.ts";
 import type { Json, JsonObject } from "../../src/lib/json.ts";
-import { InvalidSettingError } from "../../src/lib/setting-types.ts";
 import { FlagNotFoundError } from "../../src/operations/flag-argument.ts";
-import { explainOneFlag } from "../../src/operations/flags.ts";
+import { explainOneDraft } from "../../src/operations/flag-effects.ts";
+import { explainOneFlag, listAllFlags } from "../../src/operations/flags.ts";
 import type { Caller } from "../../src/operations/operation.ts";
-import { getServer } from "../operations/server.ts";
 import { print, printJson, run } from "../output.ts";
-import { withProject } from "../stores.ts";
 import { type CommonOptions, flagByKey, getFilters, withFlagOptions, withFlags } from "./flags-common.ts";
 
 type Pair = [name: string, value: string];
@@ -50,7 +47,7 @@ export const explain = withFlagOptions(new Command("explain"), ExplanationBody)
       withFlags(options, async (caller) => {
         const body = await (options.filters === undefined
           ? explained(caller, key, options)
-          : drafted(key, options));
+          : drafted(caller, key, options));
         if (body.status === "unknown_flag") throw new FlagNotFoundError(key);
         if (options.json) printJson(body);
         else print(formatExplanation(body));
@@ -72,23 +69,21 @@ async function explained(caller: Caller, key: string, options: ExplainOptions): 
   return (await caller.call(explainOneFlag, Object.fromEntries(sent))) as Explanation;
 }
 
-/** @throws {InvalidSettingError} draft filters are evaluated in a data directory only. */
-async function drafted(key: string, options: ExplainOptions): Promise<Explanation> {
-  if (getServer(options) !== undefined) throw new InvalidSettingError("--filters needs the data directory.");
-  return await withProject(options, async ({ metadata, writing, project, persons, flagSets }) => {
-    const question = {
-      projectId: project.id,
-      timezone: project.timezone,
-      now: new Date(),
-      distinctId: options.distinctId,
-      deviceId: options.deviceId,
-      groups: Object.fromEntries(options.group ?? []),
-      personProperties: personProperties(options),
-    };
-    const before = findFlagByKey(metadata.db, project.id, key);
-    const draft = { projectId: project.id, before, fields: { key, filters: options.filters! } };
-    return (await explainDraft({ ...writing, flagSets, persons }, draft, [question]))[0]!;
-  });
+/** The value for filters that are not saved, of an existing or a new flag. */
+async function drafted(caller: Caller, key: string, options: ExplainOptions): Promise<Explanation> {
+  const [saved] = ((await caller.list(listAllFlags, { key })) as FlagAnswer[]).filter(
+    (flag) => flag.key === key,
+  );
+  const { distinctId: distinct_id, deviceId: device_id } = options;
+  const subject = {
+    distinct_id,
+    ...(device_id === undefined ? {} : { device_id }),
+    groups: Object.fromEntries(options.group ?? []),
+    person_properties: personProperties(options),
+  };
+  const input = { key, id: saved?.id ?? null, filters: options.filters, subjects: [subject] };
+  const { results } = (await caller.call(explainOneDraft, input)) as { results: { draft: Explanation }[] };
+  return results[0]!.draft;
 }
 
 const personProperties = ({ personProperty = [] }: ExplainOptions): JsonObject =>

@@ -14,10 +14,11 @@ import { NonNegativeInt, nullable, strictObject } from "../../src/lib/schema.ts"
 import { countCohortMembers } from "../../src/persons/cohort-members.ts";
 import { changeTime } from "../cluster-stores.ts";
 import { describeJson, withJson } from "../json-schema.ts";
+import { confirmWords } from "../operations/command.ts";
 import { exitFailed, fileName, positiveInteger, print, printJson, run } from "../output.ts";
 import { withSettings } from "../settings.ts";
 import { creatingAuthor, creatorWords, type ProjectStores, withProject } from "../stores.ts";
-import { confirmWords, notTakenLine, turnedOffLine } from "./flags-common.ts";
+import { notTakenLine, turnedOffLine } from "./flags-common.ts";
 
 /** The file already exists, or does not exist. */
 class InvalidFileError extends AppError {

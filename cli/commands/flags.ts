@@ -10,7 +10,12 @@ import { withoutShown } from "../../src/flags/store/flag-conflicts.ts";
 import { InvalidFieldError } from "../../src/lib/errors.ts";
 import type { JsonObject } from "../../src/lib/json.ts";
 import { changeRequestCommands, changeRequestOperations } from "../../src/operations/change-requests.ts";
+import { flagChangeOperations } from "../../src/operations/flag-changes.ts";
+import { flagEffectCommands, flagEffectOperations } from "../../src/operations/flag-effects.ts";
+import { flagEvaluationOperations } from "../../src/operations/flag-evaluation.ts";
+import { flagStatusOperations } from "../../src/operations/flag-status.ts";
 import { createNewFlag, listAllFlags } from "../../src/operations/flags.ts";
+import { roleAccessOperations } from "../../src/operations/role-access.ts";
 import { scheduledOperations } from "../../src/operations/scheduled-changes.ts";
 import { addOperations } from "../operations/command.ts";
 import { CohortStores } from "../operations/flag-stores.ts";
@@ -193,6 +198,16 @@ export const flags = new Command("flags")
   .addCommand(rollout);
 addOperations(
   flags,
-  [...scheduledOperations, ...changeRequestOperations, ...changeRequestCommands],
+  [
+    ...scheduledOperations,
+    ...changeRequestOperations,
+    ...changeRequestCommands,
+    ...flagStatusOperations,
+    ...flagEvaluationOperations,
+    ...flagEffectOperations,
+    ...flagEffectCommands,
+    ...flagChangeOperations,
+    ...roleAccessOperations,
+  ],
   (metadata, options) => new CohortStores(metadata, options),
 );

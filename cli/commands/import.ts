@@ -18,11 +18,11 @@ import { paths } from "../../src/paths.ts";
 import { type ServerConnection, ServerUnreachableError } from "../connection.ts";
 import { engineSessionSettings, openEngineSession } from "../engine-session.ts";
 import { withJson } from "../json-schema.ts";
+import { confirmWords } from "../operations/command.ts";
 import { exitFailed, fileName, positiveInteger, print, printJson, run, wholeNumber } from "../output.ts";
 import { Progress } from "../progress.ts";
 import { getDataDir, withSettings } from "../settings.ts";
 import { creatorWords, getCreator, withProject } from "../stores.ts";
-import { confirmWords } from "./flags-common.ts";
 import { importFlags, isAddress, pull } from "./import-pull.ts";
 
 /** The server was unavailable for too long. */

@@ -47,6 +47,8 @@ export function addOperations(group: Command, operations: readonly Operation[], 
   return group;
 }
 
+/** Help of the option that applies changes of protected flags. */
+export const confirmWords = "apply changes that need approval without a change request";
 const actingUserWords = "e-mail address of the acting user; optional if there is one";
 
 /** The command of one operation. @param open opens the stores that it needs beyond the metadata */
@@ -78,6 +80,7 @@ export function operationCommand(of: Operation, open?: OpenStores): Command {
   if (of.on === "project")
     command.option("--project <id>", "project id; optional if there is one", positiveInteger);
   if (form.hasCreator) command.option("--user <email>", creatorWords);
+  if (form.hasConfirm) command.option("--confirm", confirmWords);
   if (form.hasActingUser) command.option("--user <email>", actingUserWords);
   withServer(command);
   return command.addHelpText("after", examplesHelp(form.examples)).action(

@@ -1,7 +1,7 @@
 /** Runs operations in the data directory, as its operator. */
 
 import type { Metadata } from "../../src/accounts/metadata.ts";
-import type { Organization } from "../../src/accounts/organizations.ts";
+import { findOrganization, type Organization } from "../../src/accounts/organizations.ts";
 import type { Project } from "../../src/accounts/project-directory.ts";
 import { ApprovalRequiredError } from "../../src/flags/rules/errors.ts";
 import { parseFields } from "../../src/http/fields.ts";
@@ -58,6 +58,10 @@ function localCaller(
 ): Caller {
   const { metadata, stores, options } = opened;
   const organizationId = organization?.id ?? project?.organizationId;
+  // Lookups in a project's command may be about its organization, such as a role by its name.
+  const owner =
+    organization ??
+    (organizationId === undefined ? undefined : findOrganization(metadata.db, organizationId));
   const actor = {
     kind: "operator",
     userEmail: options.user,
@@ -70,7 +74,7 @@ function localCaller(
   };
   const run = (of: Operation, input: Members, page: object = {}) =>
     (of.run as Run)(
-      { stores, actor, organization, project, now: changeTime(), baseUrl: () => getBaseUrl(options) },
+      { stores, actor, organization: owner, project, now: changeTime(), baseUrl: () => getBaseUrl(options) },
       { ...checked(of, input), ...page },
     );
   return {

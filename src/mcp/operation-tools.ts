@@ -60,7 +60,8 @@ export function registerOperations(server: McpServer, answer: Answer, ask: SendR
     server.registerTool(
       form.name,
       {
-        description: of.scope === undefined ? description : `${description} Scope ${of.scope}.`,
+        description:
+          of.scope === undefined ? description : `${description} Scope ${[of.scope].flat().join(" or ")}.`,
         inputSchema: inputSchema(of, form),
         annotations: of.http.method === "GET" ? { readOnlyHint: true } : (hints ?? {}),
       },

@@ -127,8 +127,8 @@ export interface OperationBase<Input extends TObject, Output extends TSchema | u
   /** Such as `roles.update`. */
   id: string;
   on: Owner;
-  /** What a key must have; undefined: any key may. */
-  scope?: Scope;
+  /** What a key must have, of several any one (owner `project`); undefined: any key may. */
+  scope?: Scope | readonly Scope[];
   /** Section of the documentation. */
   tag: string;
   summary: string;
@@ -370,6 +370,8 @@ export interface CommandForm<Input = never> {
   adds?(found: never): Members;
   /** `--user` names the creator of what the command creates. */
   hasCreator?: true;
+  /** `--confirm` applies changes of protected flags. */
+  hasConfirm?: true;
   /** `--user` names the user who acts. */
   hasActingUser?: true;
   result?: CommandResult;

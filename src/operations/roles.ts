@@ -59,7 +59,7 @@ function roleIn({ stores: { metadata }, organization }: Context, id: string): Ro
   return role;
 }
 
-const byName: Lookup = {
+export const roleByName: Lookup = {
   in: () => listAllRoles,
   matches: (role: RoleRecord, argument) => role.name.toLowerCase() === argument.trim().toLowerCase(),
   value: (role: RoleRecord) => role.id,
@@ -69,13 +69,13 @@ const nameArgument: CommandArgument = {
   name: "name",
   description: "role name",
   member: "id",
-  lookup: byName,
+  lookup: roleByName,
 };
 const roleArgument: CommandArgument = {
   name: "role",
   description: "role name",
   member: "role_id",
-  lookup: byName,
+  lookup: roleByName,
 };
 
 const formerJson = {

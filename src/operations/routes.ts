@@ -7,6 +7,7 @@ import {
   type UserCall,
   userRoute,
 } from "../accounts/api/routes.ts";
+import type { Scope } from "../accounts/route-scopes.ts";
 import { pageAnswer, readPage } from "../http/pagination.ts";
 import { readId, readUuid } from "../http/params.ts";
 import { csvResponse, getFileFormat } from "../http/result-files.ts";
@@ -46,7 +47,7 @@ function getRoute(of: Operation, stores: object): Route {
   };
   switch (of.on) {
     case "organization":
-      return organizationRoute(method, path, of.scope!, spec);
+      return organizationRoute(method, path, of.scope as Scope, spec);
     case "project":
       return projectRoute(method, path, of.scope!, {
         ...spec,
@@ -55,7 +56,7 @@ function getRoute(of: Operation, stores: object): Route {
         aliases: of.http.aliases,
       });
     case "user":
-      return userRoute(method, path, of.scope === undefined ? [] : [of.scope], {
+      return userRoute(method, path, [of.scope ?? []].flat(), {
         ...spec,
         allowsScopedKeys: of.http.allowsScopedKeys,
         needsFullAccess: of.http.needsFullAccess,

@@ -9,6 +9,11 @@ import { holdoutOperations } from "./experiment-holdouts.ts";
 import { planningOperations } from "./experiment-planning.ts";
 import { savedMetricOperations } from "./experiment-saved-metrics.ts";
 import { experimentOperations } from "./experiments.ts";
+import { flagBulkOperations } from "./flag-bulk.ts";
+import { flagChangeOperations } from "./flag-changes.ts";
+import { flagEffectOperations } from "./flag-effects.ts";
+import { flagEvaluationOperations } from "./flag-evaluation.ts";
+import { flagStatusOperations } from "./flag-status.ts";
 import { explainOperations, flagOperations } from "./flags.ts";
 import { groupOperations } from "./groups.ts";
 import { insightOperations } from "./insights.ts";
@@ -19,6 +24,7 @@ import { personalKeyOperations } from "./personal-keys.ts";
 import { personOperations } from "./persons.ts";
 import { projectKeyOperations } from "./project-keys.ts";
 import { projectOperations } from "./projects.ts";
+import { roleAccessOperations } from "./role-access.ts";
 import { roleOperations } from "./roles.ts";
 import { scheduledOperations } from "./scheduled-changes.ts";
 import { shareLinkOperations } from "./share-links.ts";
@@ -31,6 +37,12 @@ import { webhookOperations } from "./webhooks.ts";
 export const operations: readonly Operation[] = [
   ...flagOperations,
   ...explainOperations,
+  ...flagStatusOperations,
+  ...flagEvaluationOperations,
+  ...flagEffectOperations,
+  ...flagChangeOperations,
+  ...flagBulkOperations,
+  ...roleAccessOperations,
   ...scheduledOperations,
   ...changeRequestOperations,
   ...projectOperations,

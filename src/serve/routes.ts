@@ -6,17 +6,11 @@ import { type CohortDeps, cohortRoutes } from "../cohorts/api/cohorts.ts";
 import type { InsightDeps } from "../dashboards/api/compute-insight.ts";
 import { experimentRoutes } from "../experiments/api/routes.ts";
 import type { ComputeDeps } from "../experiments/compute.ts";
-import { type BlastRadiusCounter, blastRadiusRoutes } from "../flags/api/blast-radius.ts";
+import type { BlastRadiusCounter } from "../flags/api/blast-radius.ts";
 import { featureFlagRoutes } from "../flags/api/feature-flags.ts";
-import { flagBulkRoutes } from "../flags/api/flag-bulk.ts";
-import { flagDashboardRoutes } from "../flags/api/flag-dashboards.ts";
-import { flagDraftRoutes } from "../flags/api/flag-drafts.ts";
 import { type EvaluationDeps, flagEvaluationRoutes } from "../flags/api/flag-evaluation.ts";
 import { flagRemoteConfigRoutes } from "../flags/api/flag-remote-config.ts";
-import { flagRevertRoutes } from "../flags/api/flag-revert.ts";
-import { flagStatusRoutes } from "../flags/api/flag-status.ts";
-import { type FlagCallCounter, flagUsageRoutes } from "../flags/api/flag-usage.ts";
-import { roleAccessRoutes } from "../flags/api/role-access.ts";
+import type { FlagCallCounter } from "../flags/api/flag-usage.ts";
 import type { FlagWriteDeps } from "../flags/store/flag-writes.ts";
 import type { Route } from "../http/route.ts";
 import { annotationOperations } from "../operations/annotations.ts";
@@ -28,6 +22,11 @@ import { holdoutOperations } from "../operations/experiment-holdouts.ts";
 import { planningOperations } from "../operations/experiment-planning.ts";
 import { savedMetricOperations } from "../operations/experiment-saved-metrics.ts";
 import { experimentOperations } from "../operations/experiments.ts";
+import { flagBulkOperations } from "../operations/flag-bulk.ts";
+import { flagChangeOperations } from "../operations/flag-changes.ts";
+import { flagEffectOperations } from "../operations/flag-effects.ts";
+import { flagEvaluationOperations } from "../operations/flag-evaluation.ts";
+import { flagStatusOperations } from "../operations/flag-status.ts";
 import { flagOperations } from "../operations/flags.ts";
 import { groupOperations } from "../operations/groups.ts";
 import { insightOperations } from "../operations/insights.ts";
@@ -37,6 +36,7 @@ import { personalKeyOperations } from "../operations/personal-keys.ts";
 import { type PersonDeps, personOperations } from "../operations/persons.ts";
 import { projectKeyOperations } from "../operations/project-keys.ts";
 import { projectOperations } from "../operations/projects.ts";
+import { roleAccessOperations } from "../operations/role-access.ts";
 import { roleOperations } from "../operations/roles.ts";
 import { operationRoutes } from "../operations/routes.ts";
 import { scheduledOperations } from "../operations/scheduled-changes.ts";
@@ -76,17 +76,11 @@ export function managementRoutes(deps: ManagementDeps): Route[] {
     ...operationRoutes(flagOperations, deps),
     ...featureFlagRoutes(deps),
     ...activityRoutes(deps),
-    ...flagStatusRoutes(deps),
     ...flagEvaluationRoutes(deps),
     ...flagRemoteConfigRoutes(deps),
-    ...flagDashboardRoutes(deps),
-    ...blastRadiusRoutes(deps),
-    ...flagDraftRoutes(deps),
+    ...operationRoutes([...flagStatusOperations, ...flagEvaluationOperations, ...flagEffectOperations], deps),
+    ...operationRoutes([...flagChangeOperations, ...flagBulkOperations, ...roleAccessOperations], deps),
     ...operationRoutes([...scheduledOperations, ...changeRequestOperations], deps),
-    ...flagRevertRoutes(deps),
-    ...flagUsageRoutes(deps),
-    ...flagBulkRoutes(deps),
-    ...roleAccessRoutes(deps),
     ...operationRoutes([...projectOperations, ...projectKeyOperations], deps),
     ...operationRoutes(organizationOperations, deps),
     ...operationRoutes(memberOperations, deps),

@@ -23,8 +23,14 @@ export const triedElsewhere: Record<string, string> = {
   mcp: "test/mcp/executable.test.ts",
   "experiments results": "test/experiments/lifecycle.test.ts",
   "surveys results": "test/surveys/results.test.ts",
+  "flags usage": "test/operations/flags.test.ts",
+  "flags blast-radius": "test/operations/flags.test.ts",
+  "flags revert": "test/operations/flags.test.ts",
+  "flags remove-role": "test/operations/flags.test.ts",
   "features enroll": "test/early-access/features.test.ts",
 };
+
+const unknownFlag = { args: inProject("nope"), code: 1, says: "Flag nope does not exist." } as const;
 
 export const invocations: Record<string, Invocation> = {
   init: {
@@ -150,6 +156,23 @@ export const invocations: Record<string, Invocation> = {
   "flags change-requests": {
     args: () => inProject("--state", "pending"),
     wrong: [{ args: inProject("--state", "lost"), code: 2, says: "Allowed choices" }],
+  },
+  "flags status": { args: () => inProject("first"), wrong: [unknownFlag, missing("key")] },
+  "flags dependents": { args: () => inProject("first"), wrong: [unknownFlag, missing("key")] },
+  "flags evaluate": {
+    args: () => inProject("ann"),
+    wrong: [
+      { args: inProject("ann", "--flag-keys", "["), code: 2, says: "JSON list of keys" },
+      { ...unknownProject, args: ["ann", ...unknownProject.args] },
+    ],
+  },
+  "flags roles": { args: () => inProject("first"), wrong: [unknownFlag, missing("key")] },
+  "flags add-role": {
+    args: () => inProject("first", "Has"),
+    wrong: [
+      { args: inProject("nope", "Release"), code: 1, says: "Flag nope does not exist." },
+      { args: inProject("first", "nope"), code: 1, says: "Role nope does not exist." },
+    ],
   },
   "flags request-change": {
     args: () => inProject("first", "--changes", '{"active":false}', "--user", "owner@example.com"),

@@ -1,9 +1,7 @@
 /** Unsaved flags: explains a draft's value for users, and counts its blast radius. */
 
 import type { Static } from "@sinclair/typebox";
-import { projectRoute } from "../../accounts/api/routes.ts";
-import { unavailable } from "../../http/error-mapping.ts";
-import type { Route } from "../../http/route.ts";
+import type { Project } from "../../accounts/project-directory.ts";
 import {
   bool,
   int,
@@ -26,7 +24,6 @@ import { findFlag } from "../store/flag.ts";
 import type { FlagSets } from "../store/flag-sets.ts";
 import type { FlagWriteDeps } from "../store/flag-writes.ts";
 import type { BlastRadiusCounter } from "./blast-radius.ts";
-import { ExplanationSchema, exampleExplanation } from "./explain-route.ts";
 
 export type DraftDeps = FlagWriteDeps & {
   flagSets: FlagSets;
@@ -35,7 +32,7 @@ export type DraftDeps = FlagWriteDeps & {
 };
 
 const subjectsMax = 20;
-const exampleFilters = {
+export const exampleFilters = {
   groups: [
     {
       properties: [{ key: "plan", type: "person", operator: "exact", value: "pro" }],
@@ -58,7 +55,7 @@ const Population = object({
   matching: int({ description: "Match at least one condition set." }),
   reached: int({ description: "Match at least one condition set within its rollout." }),
 });
-const BlastRadiusResponse = named(
+export const DraftBlastRadius = named(
   "FlagReach",
   object({
     populations: list(Population, {
@@ -86,129 +83,92 @@ const BlastRadiusResponse = named(
   }),
 );
 
-/** `POST /feature_flags/explain` and `POST /feature_flags/reach`. */
-export function flagDraftRoutes(deps: DraftDeps): Route[] {
-  return [
-    projectRoute("POST", "/feature_flags/explain", "feature_flag:read", {
-      summary: "Explain a flag draft for persons",
-      description:
-        "Validated like a save, without storing. With `id` the draft is based on that flag: omitted fields are as saved, and `saved` has its current value. Up to 20 subjects.",
-      tag: "Flag evaluation",
-      body: object({
-        id: optional(nullable(int())),
-        key: optional(string({ max: 400 })),
-        filters: optional(record()),
-        rollout_percentage: optional(nullable(int({ minimum: 0, maximum: 100 }))),
-        active: optional(bool()),
-        ensure_experience_continuity: optional(nullable(bool())),
-        is_remote_configuration: optional(nullable(bool())),
-        bucketing_identifier: optional(nullable(string({ max: 400 }))),
-        subjects: list(SubjectInput),
-      }),
-      bodyExample: { key: "one-click-pay", filters: exampleFilters, subjects: [{ distinct_id: "user-1" }] },
-      answers: {
-        200: {
-          description: "One result per subject, in request order.",
-          schema: object({
-            results: list(object({ draft: ExplanationSchema, saved: nullable(ExplanationSchema) })),
-          }),
-          example: { results: [{ draft: exampleExplanation, saved: null }] },
-        },
-        404: { description: "The flag does not exist." },
-      },
-      handle: async ({ body, project, now }) => {
-        const { subjects } = body;
-        if (subjects.length === 0 || subjects.length > subjectsMax) {
-          throw new InvalidFieldError("subjects", "invalid_input", `Send 1 to ${subjectsMax} subjects.`);
-        }
-        const before =
-          body.id === undefined || body.id === null
-            ? undefined
-            : findFlag(deps.metadata.db, project.id, body.id);
-        if (before === undefined && typeof body.id === "number") {
-          throw new InvalidFieldError(
-            "id",
-            "does_not_exist",
-            `Invalid pk "${body.id}" - object does not exist.`,
-          );
-        }
-        const key = body.key ?? before?.key;
-        if (key === undefined) throw new InvalidFieldError("key", "required", "This field is required.");
-        const questions = subjects.map((subject) => ({
-          projectId: project.id,
-          timezone: project.timezone,
-          distinctId: subject.distinct_id,
-          groups: subject.groups as JsonObject | undefined,
-          personProperties: subject.person_properties as JsonObject | undefined,
-          groupProperties: subject.group_properties as JsonObject | undefined,
-          deviceId: subject.device_id,
-          now,
-        }));
-        const fields = {
-          key,
-          filters: body.filters as JsonObject | undefined,
-          rolloutPercentage: body.rollout_percentage ?? undefined,
-          active: body.active,
-          ensureExperienceContinuity: body.ensure_experience_continuity ?? undefined,
-          isRemoteConfiguration: body.is_remote_configuration ?? undefined,
-          bucketingIdentifier: body.bucketing_identifier ?? undefined,
-        };
-        const drafts = await explainDraft(deps, { projectId: project.id, before, fields }, questions);
-        const saved = before && (await explainStored(deps, before, questions));
-        return { results: drafts.map((draft, index) => ({ draft, saved: saved?.[index] ?? null })) };
-      },
-    }),
-    projectRoute("POST", "/feature_flags/reach", "feature_flag:read", {
-      summary: "Compute the blast radius",
-      description:
-        "For each condition set of `filters` and in total, with rollouts and variant distribution. Changes nothing. Validated like a save.",
-      tag: "Feature flags",
-      body: object({
-        filters: record({ description: "Same as in a flag." }),
-        key: optional(string({ blank: true, max: 400, description: "Flag key, which is part of the hash." })),
-      }),
-      bodyExample: { key: "one-click-pay", filters: exampleFilters },
-      answers: {
-        200: {
-          description: "The counts.",
-          schema: BlastRadiusResponse,
-          example: {
-            populations: [{ group_type_index: null, total: 40_000, matching: 13_000, reached: 5_310 }],
-            sets: [
-              ...[
-                {
-                  index: 0,
-                  group_type_index: null,
-                  total: 40_000,
-                  matching: 13_000,
-                  reached: 5_310,
-                  variant: null,
-                },
-              ],
-            ],
-            variants: [],
-          },
-        },
-        ...unavailable,
-      },
-      handle: async ({ body, project }) =>
-        await getExtent(deps, project.id, body.filters as JsonObject, body.key ?? ""),
-    }),
-  ];
+export const DraftInput = object({
+  id: optional(nullable(int())),
+  key: optional(string({ max: 400 })),
+  filters: optional(record()),
+  rollout_percentage: optional(nullable(int({ minimum: 0, maximum: 100 }))),
+  active: optional(bool()),
+  ensure_experience_continuity: optional(nullable(bool())),
+  is_remote_configuration: optional(nullable(bool())),
+  bucketing_identifier: optional(nullable(string({ max: 400 }))),
+  subjects: list(SubjectInput),
+});
+
+/** One result per subject. @throws {InvalidFieldError} @throws {FlagInvalid} the draft cannot be saved */
+export async function explainDraftFor(
+  deps: Omit<DraftDeps, "personCounter">,
+  { project, now }: { project: Project; now: Date },
+  body: Static<typeof DraftInput>,
+) {
+  const { subjects } = body;
+  if (subjects.length === 0 || subjects.length > subjectsMax) {
+    throw new InvalidFieldError("subjects", "invalid_input", `Send 1 to ${subjectsMax} subjects.`);
+  }
+  const before =
+    body.id === undefined || body.id === null ? undefined : findFlag(deps.metadata.db, project.id, body.id);
+  if (before === undefined && typeof body.id === "number") {
+    throw new InvalidFieldError("id", "does_not_exist", `Invalid pk "${body.id}" - object does not exist.`);
+  }
+  const key = body.key ?? before?.key;
+  if (key === undefined) throw new InvalidFieldError("key", "required", "This field is required.");
+  const questions = subjects.map((subject) => ({
+    projectId: project.id,
+    timezone: project.timezone,
+    distinctId: subject.distinct_id,
+    groups: subject.groups as JsonObject | undefined,
+    personProperties: subject.person_properties as JsonObject | undefined,
+    groupProperties: subject.group_properties as JsonObject | undefined,
+    deviceId: subject.device_id,
+    now,
+  }));
+  const fields = {
+    key,
+    filters: body.filters as JsonObject | undefined,
+    rolloutPercentage: body.rollout_percentage ?? undefined,
+    active: body.active,
+    ensureExperienceContinuity: body.ensure_experience_continuity ?? undefined,
+    isRemoteConfiguration: body.is_remote_configuration ?? undefined,
+    bucketingIdentifier: body.bucketing_identifier ?? undefined,
+  };
+  const drafts = await explainDraft(deps, { projectId: project.id, before, fields }, questions);
+  const saved = before && (await explainStored(deps, before, questions));
+  return { results: drafts.map((draft, index) => ({ draft, saved: saved?.[index] ?? null })) };
 }
 
+export const BlastRadiusOfDraft = object({
+  filters: record({ description: "Same as in a flag." }),
+  key: optional(string({ blank: true, max: 400, description: "Flag key, which is part of the hash." })),
+});
+export const exampleBlastRadiusOfDraft = {
+  populations: [{ group_type_index: null, total: 40_000, matching: 13_000, reached: 5_310 }],
+  sets: [
+    ...[
+      {
+        index: 0,
+        group_type_index: null,
+        total: 40_000,
+        matching: 13_000,
+        reached: 5_310,
+        variant: null,
+      },
+    ],
+  ],
+  variants: [],
+};
+
 /** Sets about persons and about each group type are counted separately: they share no subjects. */
-async function getExtent(
-  deps: DraftDeps,
+export async function getBlastRadius(
+  deps: FlagWriteDeps & { personCounter: BlastRadiusCounter },
   projectId: number,
   sent: JsonObject,
   key: string,
-): Promise<Static<typeof BlastRadiusResponse>> {
+): Promise<Static<typeof DraftBlastRadius>> {
   const filters = checkingAsSaving(deps, projectId)(sent, key);
   const groups = getGroups(filters);
   const typeOf = (group: JsonObject) => getGroupType(group, filters);
-  const populations: Static<typeof BlastRadiusResponse>["populations"] = [];
-  const sets: Static<typeof BlastRadiusResponse>["sets"] = [];
+  const populations: Static<typeof DraftBlastRadius>["populations"] = [];
+  const sets: Static<typeof DraftBlastRadius>["sets"] = [];
   for (const type of new Set(groups.length === 0 ? [null] : groups.map(typeOf))) {
     const own = groups
       .map((group, index) => ({ group, index }))
@@ -228,9 +188,9 @@ async function getExtent(
 
 function variantsReached(
   filters: JsonObject,
-  populations: Static<typeof BlastRadiusResponse>["populations"],
-  sets: Static<typeof BlastRadiusResponse>["sets"],
-): Static<typeof BlastRadiusResponse>["variants"] {
+  populations: Static<typeof DraftBlastRadius>["populations"],
+  sets: Static<typeof DraftBlastRadius>["sets"],
+): Static<typeof DraftBlastRadius>["variants"] {
   const variants = getVariants(filters);
   let free = populations.reduce((sum, { reached }) => sum + reached, 0);
   const forced = new Map<string, number>();

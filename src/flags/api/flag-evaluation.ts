@@ -1,26 +1,21 @@
 /** Evaluated flags, and their definitions for SDKs (contract: management-api 5.14 to 5.16). */
 
-import {
-  type ProjectCall,
-  type ProjectOrSecretCall,
-  projectOrSecretRoute,
-  projectRoute,
-} from "../../accounts/api/routes.ts";
+import { type ProjectOrSecretCall, projectOrSecretRoute } from "../../accounts/api/routes.ts";
+import type { Project } from "../../accounts/project-directory.ts";
 import { getPath } from "../../http/error-mapping.ts";
 import { type Route, RouteResponse } from "../../http/route.ts";
 import { isNotModified } from "../../http/route-response.ts";
-import { anyJson, bool, int, list, named, object, optional, record, string } from "../../http/schemas.ts";
+import { bool, int, list, named, object, optional, record, string } from "../../http/schemas.ts";
 import { InvalidFieldError } from "../../lib/errors.ts";
 import { parseExactJson } from "../../lib/json/exact.ts";
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
 import type { PersonReader } from "../../persons/person-reader.ts";
 import { evaluateStored } from "../evaluation-context/stored-context.ts";
 import type { FlagSets } from "../store/flag-sets.ts";
-import { renderEvaluationReasons, renderMyFlags } from "./management-views.ts";
 
 const tagName = "Flag evaluation";
 
-const DefinitionBody = named(
+export const DefinitionBody = named(
   "FlagDefinition",
   object({
     id: int(),
@@ -60,7 +55,7 @@ const DefinitionsBody = named(
   }),
 );
 
-const definition = {
+export const exampleDefinition = {
   id: 12,
   team_id: 1,
   name: "",
@@ -78,19 +73,19 @@ const definition = {
   local_evaluation_issues: [],
 };
 const exampleDefinitions = {
-  flags: [definition],
+  flags: [exampleDefinition],
   group_type_mapping: { "0": "company" },
   cohorts: {},
   local_evaluation_issues: {},
 };
-const reasons = {
+export const exampleReasons = {
   "one-click-pay": {
     value: true,
     evaluation: { reason: "condition_match", condition_index: 0, description: "Matched condition set 1" },
   },
 };
 
-const GroupsQuery = {
+export const GroupsQuery = {
   groups: optional(string({ description: "JSON object: group key by group type." })),
   flag_keys: optional(string({ description: "JSON list of keys, or repeated: only these flags." })),
 };
@@ -102,50 +97,6 @@ export interface EvaluationDeps {
 
 export function flagEvaluationRoutes(deps: EvaluationDeps): Route[] {
   return [
-    projectRoute("GET", "/feature_flags/evaluation_reasons", "feature_flag:read", {
-      summary: "List evaluation reasons for a person",
-      tag: tagName,
-      query: object({
-        distinct_id: optional(string({ blank: true, description: "Default: your own distinct id." })),
-        ...GroupsQuery,
-      }),
-      answers: {
-        200: {
-          description: "By flag key. Inactive flags have the reason `disabled`.",
-          schema: record(),
-          example: reasons,
-        },
-      },
-      handle: async (call) => {
-        const distinctId = call.query.get("distinct_id") || call.user.distinctId;
-        const flagKeys = readFlagKeys(call.query);
-        const { set } = deps.flagSets.of(call.project.id);
-        const evaluation = await evaluateFor(deps, call, distinctId, flagKeys);
-        return renderEvaluationReasons(set, evaluation, flagKeys);
-      },
-    }),
-    projectRoute("GET", "/feature_flags/my_flags", "feature_flag:read", {
-      summary: "List all flags with their values for the current user",
-      description: "Newest first, not paginated. Inactive flags are off.",
-      tag: tagName,
-      query: object(GroupsQuery),
-      answers: {
-        200: {
-          description: "The flags.",
-          schema: list(object({ feature_flag: DefinitionBody, value: anyJson() })),
-          example: [{ feature_flag: definition, value: true }],
-        },
-      },
-      handle: async (call) => {
-        const flagKeys = readFlagKeys(call.query);
-        const { definitions } = deps.flagSets.of(call.project.id);
-        const requested = flagKeys?.length
-          ? definitions.filter(({ key }) => flagKeys.includes(key))
-          : definitions;
-        const evaluation = await evaluateFor(deps, call, call.user.distinctId, flagKeys);
-        return renderMyFlags(requested, evaluation, call.project.id);
-      },
-    }),
     projectOrSecretRoute("GET", "/feature_flags/local_evaluation", "feature_flag:read", {
       summary: "Get flag definitions for local evaluation",
       description:
@@ -182,19 +133,25 @@ function answerDefinitions(deps: EvaluationDeps, call: ProjectOrSecretCall<unkno
   return RouteResponse.json(body, headers);
 }
 
-function evaluateFor(
+/** @throws {InvalidFieldError} */
+export const readEvaluationQuery = (query: URLSearchParams) => ({
+  groups: readGroups(query),
+  flagKeys: readFlagKeys(query),
+});
+
+/** The values of the project's flags for a person. */
+export function evaluateFor(
   deps: EvaluationDeps,
-  call: ProjectCall<unknown>,
-  distinctId: string,
-  flagKeys: string[] | undefined,
+  { project, now }: { project: Project; now: Date },
+  asked: { distinctId: string; groups: JsonObject; flagKeys: string[] | undefined },
 ) {
-  return evaluateStored(deps.persons, deps.flagSets.of(call.project.id).set, {
-    projectId: call.project.id,
-    timezone: call.project.timezone,
-    distinctId,
-    groups: readGroups(call.query),
-    flagKeys,
-    now: call.now,
+  return evaluateStored(deps.persons, deps.flagSets.of(project.id).set, {
+    projectId: project.id,
+    timezone: project.timezone,
+    distinctId: asked.distinctId,
+    groups: asked.groups,
+    flagKeys: asked.flagKeys,
+    now,
   });
 }
 

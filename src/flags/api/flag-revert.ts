@@ -1,41 +1,13 @@
 /** Reverts changes of a flag by another change, with the same rules and in the same log. */
 
 import { activitiesSince } from "../../accounts/activity.ts";
-import { projectRoute } from "../../accounts/api/routes.ts";
-import type { Route } from "../../http/route.ts";
-import { ApiFailure, object, uuid } from "../../http/schemas.ts";
 import { InvalidFieldError } from "../../lib/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 import { type Flag, storedFields } from "../fields.ts";
 import type { FlagWriteDeps } from "../store/flag-writes.ts";
-import { editByActor, getFlag, oneFlag } from "./feature-flags.ts";
 
 /** Activity entries that one revert can undo. */
 const entriesMax = 1_000;
-
-/** `POST /feature_flags/:id/revert`. */
-export function flagRevertRoutes(deps: FlagWriteDeps): Route[] {
-  return [
-    projectRoute("POST", "/feature_flags/:id/revert", "feature_flag:write", {
-      summary: "Revert a flag",
-      description:
-        "Reverts the change `activity_id` of the flag's activity and all later ones in one change. A revert across a change of `has_encrypted_payloads` returns 400, because earlier payloads are not stored.",
-      tag: "Feature flags",
-      body: object({ activity_id: uuid() }),
-      bodyExample: { activity_id: "0193d1a2-7b1c-7c3e-9f60-ad1e2f3a4b5c" },
-      answers: {
-        ...oneFlag,
-        409: { description: "Another user changed the flag meanwhile.", schema: ApiFailure },
-      },
-      handle: (call) => {
-        const { project, user, now } = call;
-        const flag = getFlag(deps, call);
-        const sent = { ...revertedFields(deps, flag, call.body.activity_id), version: flag.version };
-        return editByActor(deps, { project, user, by: user.id, now }, flag.id, sent);
-      },
-    }),
-  ];
-}
 
 /** The fields that undo a change of a flag and all later ones. @throws {InvalidFieldError} they cannot be undone */
 export function revertedFields(

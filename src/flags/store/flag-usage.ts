@@ -79,7 +79,7 @@ export function recordFeatureViews(
 }
 
 /** Creates a usage dashboard unless the flag has one. */
-export function ensureUsageDashboard(metadata: Metadata, of: Flag, by: number, now: Date): Outcome {
+export function ensureUsageDashboard(metadata: Metadata, of: Flag, by: number | null, now: Date): Outcome {
   if (of.deleted) {
     return {
       kind: "refused",
@@ -99,7 +99,7 @@ export function ensureUsageDashboard(metadata: Metadata, of: Flag, by: number, n
 /**
  * Adds views and interactions to a usage dashboard; one that has them stays unchanged (contract, management-api 5.13).
  */
-export function enrichUsageDashboard(metadata: Metadata, of: Flag, by: number, now: Date): Outcome {
+export function enrichUsageDashboard(metadata: Metadata, of: Flag, by: number | null, now: Date): Outcome {
   return metadata.change((t) => {
     const known = liveUsageDashboard(t, of);
     if (known === undefined) return { kind: "refused", reason: "Usage dashboard not found" };

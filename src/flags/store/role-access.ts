@@ -1,6 +1,7 @@
 /** Which roles may edit which flag (requirement: Feature flag role access; contract: management-api 5.8). */
 
 import { and, asc, eq, sql } from "drizzle-orm";
+import type { Author } from "../../accounts/activity.ts";
 import type { Reading } from "../../accounts/db.ts";
 import type { Metadata } from "../../accounts/metadata.ts";
 import { findRole, type Role, recordRoleAccess, rolesById } from "../../accounts/roles.ts";
@@ -56,7 +57,7 @@ export function findRoleAccess(db: Reading, flagId: number, id: number): RoleAcc
  */
 export function addRoleAccess(
   metadata: Metadata,
-  of: { flag: Flag; organizationId: string; roleId: string; by: number },
+  of: { flag: Flag; organizationId: string; roleId: string; by: Author },
   now: Date,
 ): RoleAccess {
   return metadata.change((t) => {
@@ -86,7 +87,7 @@ export function addRoleAccess(
 /** Revokes a role's permission to edit a flag. @throws {NotFoundError} */
 export function removeRoleAccess(
   metadata: Metadata,
-  of: { flag: Flag; id: number; by: number },
+  of: { flag: Flag; id: number; by: Author },
   now: Date,
 ): void {
   metadata.change((t) => {
