@@ -10,6 +10,7 @@ export function getType(schema: TSchema, named: Map<string, TSchema> = new Map()
     named.set(schema.$id, schema);
     return schema.$id;
   }
+  if (schema.$ref !== undefined) return schema.$ref.split("/").at(-1);
   if (schema.const !== undefined) return JSON.stringify(schema.const);
   if (Array.isArray(schema.anyOf)) {
     const choices = schema.anyOf.map((one: TSchema) => getType(one, named, indent));

@@ -155,6 +155,21 @@ test("every route is on the page of the API", async () => {
   await expectGenerated("api.md", parts.join("\n"));
 });
 
+test("the console has the types of the API", async () => {
+  await using server = await ServerProcess.start();
+  const { components } = (await (await fetch(`${server.url}/api/schema/`)).json()) as OpenApiDocument;
+  const types = Object.entries(components.schemas)
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(
+      ([name, schema]) =>
+        `export type ${name} = ${getType(schema as TSchema).replaceAll(/\bany\b/g, "unknown")};\n`,
+    );
+  const path = join(import.meta.dir, "../../src/console/page/lib/api-types.ts");
+  const wanted = `/** The types of the API, generated from its schemas by test/docs/reference.test.ts. */\n\n${types.join("\n")}`;
+  if (process.env.FLAGKEEP_UPDATE_DOCS) await Bun.write(path, wanted);
+  else expect(await Bun.file(path).text(), "FLAGKEEP_UPDATE_DOCS=1 writes the file").toBe(wanted);
+});
+
 test("the page of the data directory names every file in it", async () => {
   const page = await Bun.file(join(folder, "data-directory.md")).text();
   const names = Object.values(paths("")).map((place) => place.split("/")[0]!);

@@ -2,6 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { errorMessage, request } from "../lib/api.ts";
+import type { Annotation as Note } from "../lib/api-types.ts";
 import { useBackgroundResource } from "../lib/resource.ts";
 import { inProject, project } from "../lib/session.ts";
 import { bucketAt, wallTime, withinDay } from "../lib/wall-time.ts";
@@ -14,13 +15,6 @@ import { toast, toastError } from "./toast.tsx";
 
 const w = words.notes;
 const notesMax = 500;
-
-interface Note {
-  id: number;
-  content: string;
-  date_marker: string;
-  created_by: { first_name: string; email: string } | null;
-}
 
 /** @param buckets starts of the buckets, as days or wall times. @param names of the buckets on the axis */
 export function ChartNotes({ buckets, names }: { buckets: readonly string[]; names: readonly string[] }) {

@@ -2,6 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { queryString, request } from "../lib/api.ts";
+import type { GroupType } from "../lib/api-types.ts";
 import { useResource } from "../lib/resource.ts";
 import { inProject, project } from "../lib/session.ts";
 import { words } from "../messages/index.ts";
@@ -40,11 +41,6 @@ const plainOperators = getOperators.property!.slice(0, 12);
 const listOperators = new Set(["exact", "is_not"]);
 const valuelessOperators = new Set(["is_set", "is_not_set"]);
 const optionsMax = 500;
-
-interface GroupType {
-  group_type: string;
-  group_type_index: number;
-}
 
 export function useGroupTypes(): readonly GroupType[] {
   const types = useResource<GroupType[]>(`group types ${project.value?.id}`, (signal) =>

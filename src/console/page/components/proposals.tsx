@@ -1,10 +1,11 @@
 /** Pending change requests of a flag or cohort, and the decision about them. */
 
 import { errorMessage, queryString, request } from "../lib/api.ts";
+import type { ChangeRequest as Proposal } from "../lib/api-types.ts";
 import { useResource } from "../lib/resource.ts";
 import { inProject, me, project } from "../lib/session.ts";
 import { words } from "../messages/index.ts";
-import { type ShortUser, userName } from "../model/flags.ts";
+import { userName } from "../model/flags.ts";
 import { Button } from "./primitives.tsx";
 import { toast, toastError } from "./toast.tsx";
 
@@ -12,17 +13,7 @@ const w = words.flag.pending;
 
 type Decision = "approve" | "reject";
 
-export interface Proposal {
-  id: number;
-  changes: Record<string, unknown>;
-  /** The flag or cohort at the time of the request. */
-  original: Record<string, unknown>;
-  affected_flags: string[];
-  note: string;
-  state: string;
-  created_by: (ShortUser & { uuid?: string }) | null;
-  created_at: string;
-}
+export type { Proposal };
 
 export function Proposals({
   of,

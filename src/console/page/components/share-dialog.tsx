@@ -2,6 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { errorMessage, request } from "../lib/api.ts";
+import type { ShareLink } from "../lib/api-types.ts";
 import { useResource } from "../lib/resource.ts";
 import { inProject } from "../lib/session.ts";
 import { words } from "../messages/index.ts";
@@ -14,14 +15,6 @@ import { toast, toastError } from "./toast.tsx";
 
 const w = words.share;
 const dayMs = 86_400_000;
-
-interface ShareLink {
-  id: number;
-  name: string;
-  has_password: boolean;
-  expires_at: string | null;
-  created_by: { first_name: string; email: string } | null;
-}
 
 export function ShareDialog({
   item,

@@ -37,6 +37,9 @@ export class ApiError extends Error {
 /** URL at which clients reach the server. */
 export const serverAddress = (): string => location.origin + serverPath;
 
+/** A type of the API with members that its schema leaves open, or types more precisely. */
+export type Refine<Type, Members> = Omit<Type, keyof Members> & Members;
+
 export interface RequestOptions {
   method?: "GET" | "POST" | "PATCH" | "PUT" | "DELETE";
   body?: unknown;

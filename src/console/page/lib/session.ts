@@ -2,6 +2,7 @@
 
 import { computed, signal } from "@preact/signals";
 import { type ApiError, request, signInAgain, toApiError } from "./api.ts";
+import type { Me, Session as SessionOfList, StartedSession } from "./api-types.ts";
 import { mePath, projectsPath, takePrefetched } from "./prefetch.ts";
 import { forgetVisits } from "./recent.ts";
 import { clearResourceCache } from "./resource.ts";
@@ -20,33 +21,10 @@ export interface ProjectShort {
   ingested_event?: boolean;
 }
 
-export interface Me {
-  uuid: string;
-  first_name: string;
-  last_name: string;
-  email: string;
-  is_staff: boolean;
-  team: ProjectShort | null;
-  organization: {
-    id: string;
-    name: string;
-    membership_level: number;
-    feature_flags_access_level: number;
-  } | null;
-}
+export type { Me };
 
-/** A session in API responses. */
-export interface SessionFacts {
-  id: string;
-  created_at: string;
-  last_seen_at: string;
-  expires_at: string;
-  address: string;
-  browser: string;
-  is_current: boolean;
-  is_from_key: boolean;
-  failed_sign_ins?: number;
-}
+/** Failed sign-ins before it are only in the response to signing in. */
+export type SessionFacts = Partial<StartedSession> & SessionOfList;
 
 export type Session =
   | { state: "unknown" }

@@ -1,5 +1,6 @@
 /** Cohorts in API responses: their conditions, and changes of them in words. Pure. */
 
+import type { Cohort } from "../lib/api-types.ts";
 import { words } from "../messages/index.ts";
 import { laterWords } from "../messages/later.ts";
 import { isSame } from "./draft.ts";
@@ -7,16 +8,7 @@ import { type Condition, formatCondition } from "./flags.ts";
 
 const w = laterWords.cohorts;
 
-export interface Cohort {
-  id: number;
-  name: string;
-  description: string;
-  is_static: boolean;
-  is_calculating: boolean;
-  last_calculation: string | null;
-  count: number | null;
-  filters: CohortFilters;
-}
+export type { Cohort };
 
 interface CohortFilters {
   properties?: { type?: string; values?: ConditionGroup[] };

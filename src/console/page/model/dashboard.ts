@@ -1,22 +1,15 @@
 /** Dashboards in API responses, and templates of new ones. */
 
+import type { Refine } from "../lib/api.ts";
 import { request } from "../lib/api.ts";
+import type { Dashboard as DashboardShort, DashboardWithTiles, Insight } from "../lib/api-types.ts";
 import { inProject } from "../lib/session.ts";
 import { laterWords } from "../messages/later.ts";
-import type { ShortUser } from "./flags.ts";
 import type { Query } from "./insight.ts";
 
 const names = laterWords.dashboards.templateTiles;
 
-export interface BoardInsight {
-  id: number;
-  name: string;
-  query: Query;
-  dashboards: number[];
-  last_refresh: string | null;
-  result: unknown[] | null;
-  query_status: { error: boolean; error_message: string } | null;
-}
+export type BoardInsight = Refine<Insight, { query: Query; result: unknown[] | null }>;
 
 /** Date range that overrides that of the insights. */
 export interface Dates {
@@ -24,26 +17,11 @@ export interface Dates {
   date_to?: string | null;
 }
 
-export interface BoardTile {
-  id: number;
-  layouts: Record<string, unknown>;
-  insight: BoardInsight | null;
-  text: { body: string } | null;
-}
+export type BoardTile = Refine<DashboardWithTiles["tiles"][number], { insight: BoardInsight | null }>;
 
-export interface DashboardShort {
-  id: number;
-  name: string;
-  pinned: boolean;
-  created_at: string;
-  created_by: ShortUser | null;
-}
+export type { DashboardShort };
 
-export interface DashboardWithTiles extends DashboardShort {
-  description: string;
-  filters: Dates;
-  tiles: BoardTile[];
-}
+export type ShownDashboard = Refine<DashboardWithTiles, { filters: Dates; tiles: BoardTile[] }>;
 
 /** Text of the tile that lists flag changes: the API has tiles for insights and texts only. */
 export const flagChangesText = "{{flag_changes}}";
@@ -54,7 +32,7 @@ export const flagChangesText = "{{flag_changes}}";
  * @param tileId undefined for a new tile
  */
 export async function changeTile(
-  { id, tiles }: DashboardWithTiles,
+  { id, tiles }: ShownDashboard,
   tileId: number | undefined,
   change: { text?: { body: string }; deleted?: boolean },
 ): Promise<void> {

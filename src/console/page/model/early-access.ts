@@ -1,22 +1,13 @@
 /** Early access features in API responses. */
 
 import { request } from "../lib/api.ts";
+import type { EarlyAccessFeature as Feature } from "../lib/api-types.ts";
 import { inProject } from "../lib/session.ts";
 import type { laterWords } from "../messages/later.ts";
-import type { Flag, ShortUser } from "./flags.ts";
 
 export type Stage = keyof typeof laterWords.earlyAccess.stages;
 
-export interface Feature {
-  id: string;
-  name: string;
-  description: string;
-  stage: Stage;
-  documentation_url: string;
-  feature_flag: Flag;
-  created_at: string;
-  created_by: ShortUser | null;
-}
+export type { Feature };
 
 export interface Enrollment {
   enrolled: number;

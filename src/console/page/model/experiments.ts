@@ -1,6 +1,8 @@
 /** Experiments in API responses, their metrics and results. */
 
+import type { Refine } from "../lib/api.ts";
 import { request } from "../lib/api.ts";
+import type { ExperimentHoldout, ExperimentSavedMetric } from "../lib/api-types.ts";
 import { decimal, percent } from "../lib/format.ts";
 import { inProject } from "../lib/session.ts";
 import { laterWords } from "../messages/later.ts";
@@ -102,19 +104,9 @@ export interface StepProps {
   onDone: (after: Experiment) => void;
 }
 
-export interface Holdout {
-  id: number;
-  name: string;
-  description: string;
-  filters: { rollout_percentage: number }[];
-}
+export type Holdout = Refine<ExperimentHoldout, { filters: { rollout_percentage: number }[] }>;
 
-export interface SavedMetric {
-  id: number;
-  name: string;
-  description: string;
-  query: Metric;
-}
+export type SavedMetric = Refine<ExperimentSavedMetric, { query: Metric }>;
 
 export interface ResultRow {
   key: string;

@@ -1,5 +1,6 @@
 /** Why a flag has its value for a user, as in the API. */
 
+import type { FlagExplanation as Explanation } from "../lib/api-types.ts";
 import { words } from "../messages/index.ts";
 
 export interface ExplainedRollout {
@@ -26,28 +27,7 @@ export interface ExplainedCondition {
   rollout: ExplainedRollout | null;
 }
 
-export interface Explanation {
-  flag_key: string;
-  flag_id: number | null;
-  distinct_id: string;
-  person: { uuid: string } | null;
-  status: string;
-  value: unknown;
-  payload: string | null;
-  reason: { code: string; condition_index: number | null; description: string } | null;
-  failed: boolean;
-  dependencies: { id: number | null; key: string | null; value: unknown }[];
-  super_condition: ExplainedCondition | null;
-  holdouts: { variant: string; rollout: ExplainedRollout }[];
-  conditions: ExplainedCondition[];
-  variant: {
-    chosen: string | null;
-    is_forced: boolean;
-    hashed: string;
-    place: number;
-    shares: { key: string; from: number; below: number }[];
-  } | null;
-}
+export type { Explanation };
 
 /** The value in one word. */
 export function shownValue({ value, status }: Explanation): string {

@@ -1,6 +1,7 @@
 /** Flags in API responses, and operations on them. */
 
-import { queryString, request } from "../lib/api.ts";
+import { queryString, type Refine, request } from "../lib/api.ts";
+import type { FeatureFlag, FeatureFlagPage, User as ShortUser } from "../lib/api-types.ts";
 import { decimal } from "../lib/format.ts";
 import { inProject } from "../lib/session.ts";
 import { words } from "../messages/index.ts";
@@ -38,45 +39,11 @@ export interface Filters {
   [more: string]: unknown;
 }
 
-export interface ShortUser {
-  id: number;
-  first_name: string;
-  last_name: string;
-  email: string;
-}
+export type { ShortUser };
 
-export interface Flag {
-  id: number;
-  key: string;
-  /** The description. */
-  name: string;
-  filters: Filters;
-  active: boolean;
-  deleted: boolean;
-  version: number;
-  tags: string[];
-  status: string;
-  can_edit: boolean;
-  created_at: string;
-  updated_at: string | null;
-  created_by: ShortUser | null;
-  last_modified_by: ShortUser | null;
-  last_called_at: string | null;
-  performed_rollback: boolean;
-  ensure_experience_continuity: boolean | null;
-  is_remote_configuration: boolean | null;
-  has_encrypted_payloads: boolean | null;
-  evaluation_runtime: string | null;
-  bucketing_identifier: string | null;
-  /** Why SDKs with local evaluation must ask the server for this flag. */
-  local_evaluation_issues: string[];
-  [more: string]: unknown;
-}
+export type Flag = Refine<FeatureFlag, { filters: Filters }>;
 
-export interface FlagPage {
-  count: number;
-  results: Flag[];
-}
+export type FlagPage = Refine<FeatureFlagPage, { results: Flag[] }>;
 
 export function changeFlag(id: number, body: Record<string, unknown>): Promise<Flag> {
   return request<Flag>(inProject(`feature_flags/${id}/`), { method: "PATCH", body });

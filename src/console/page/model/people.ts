@@ -1,17 +1,11 @@
 /** Persons in API responses. */
 
+import type { Person } from "../lib/api-types.ts";
 import { laterWords } from "../messages/later.ts";
 
 const w = laterWords.people;
 
-export interface Person {
-  uuid: string;
-  name: string;
-  distinct_ids: string[];
-  properties: Record<string, unknown>;
-  is_identified: boolean;
-  created_at: string;
-}
+export type { Person };
 
 /** A person's state of identification; undefined where properties say more. */
 export function getIdentity({ is_identified: isIdentified, properties }: Person): string | undefined {

@@ -91,13 +91,7 @@ export interface SurveyStats {
   questions: QuestionResult[];
 }
 
-export interface SurveyResponse {
-  submission_id: string | null;
-  distinct_id: string | null;
-  timestamp: string;
-  completed: boolean;
-  answers: { question_id: string; answer: string | number | string[] | null }[];
-}
+export type { SurveyResponse } from "../lib/api-types.ts";
 
 export const surveyPath = (id: string, rest = "") => inProject(`surveys/${encodeURIComponent(id)}/${rest}`);
 

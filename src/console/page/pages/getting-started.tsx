@@ -6,6 +6,7 @@ import { Field, Segments } from "../components/fields.tsx";
 import { Page } from "../components/page.tsx";
 import { Badge, Button, CodeBlock, CopyButton, RelativeTime } from "../components/primitives.tsx";
 import { queryString, request, serverAddress } from "../lib/api.ts";
+import type { RefusedRequests } from "../lib/api-types.ts";
 import { useForm } from "../lib/form.ts";
 import { ago } from "../lib/format.ts";
 import { useResource } from "../lib/resource.ts";
@@ -213,13 +214,7 @@ function FirstFlag({ onCreated }: { onCreated: (flag: Flag) => void }) {
   );
 }
 
-interface Rejection {
-  at: string;
-  path: string;
-  status: number;
-  reason: string | null;
-  client: string;
-}
+type Rejection = RefusedRequests["results"][number];
 
 /** Troubleshooting after a minute without an event. */
 function Help({ curl, address }: { curl: string; address: string | null | undefined }) {

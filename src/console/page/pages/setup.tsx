@@ -5,6 +5,7 @@ import { useLocation } from "preact-iso";
 import { Field } from "../components/fields.tsx";
 import { Button } from "../components/primitives.tsx";
 import { type ApiError, request, toApiError } from "../lib/api.ts";
+import type { Setup as SetupLink } from "../lib/api-types.ts";
 import { to } from "../lib/router.ts";
 import { loadSession } from "../lib/session.ts";
 import { words } from "../messages/index.ts";
@@ -13,13 +14,6 @@ import { Brand } from "./sign-in.tsx";
 const w = words.signing;
 
 /** The user of a one-time link. */
-interface SetupLink {
-  email: string;
-  first_name: string;
-  last_name: string;
-  organization: string | null;
-  is_first: boolean;
-}
 
 export function Setup() {
   const { route } = useLocation();

@@ -5,6 +5,7 @@ import { Field } from "../components/fields.tsx";
 import { InsightView } from "../components/insight-view.tsx";
 import { Button } from "../components/primitives.tsx";
 import { Rows } from "../components/states.tsx";
+import type { SharedItem } from "../lib/api-types.ts";
 import { parseJson } from "../lib/json.ts";
 import { serverPath } from "../lib/server.ts";
 import { words } from "../messages/index.ts";
@@ -20,12 +21,6 @@ interface SharedInsight {
   display: string | null;
   result: unknown;
   problem: string | null;
-}
-interface SharedItem {
-  name: string;
-  description: string;
-  project: string;
-  tiles: { id: number; text: string | null; insight: SharedInsight | null }[];
 }
 type State = { item: SharedItem } | { problem: string; code: string };
 

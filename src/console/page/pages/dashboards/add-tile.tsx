@@ -15,8 +15,8 @@ import { laterWords } from "../../messages/later.ts";
 import {
   type BoardInsight,
   changeTile,
-  type DashboardWithTiles,
   flagChangesText,
+  type ShownDashboard,
 } from "../../model/dashboard.ts";
 
 const w = laterWords.dashboards;
@@ -28,7 +28,7 @@ export function AddTile({
   onClose,
   onAdded,
 }: {
-  dashboard: DashboardWithTiles;
+  dashboard: ShownDashboard;
   onClose: () => void;
   onAdded: () => void;
 }) {
@@ -106,7 +106,7 @@ function InsightChoice({
   dashboard,
   onChoose,
 }: {
-  dashboard: DashboardWithTiles;
+  dashboard: ShownDashboard;
   onChoose: (insight: BoardInsight) => void;
 }) {
   const [search, setSearch] = useState("");

@@ -23,8 +23,8 @@ import {
   type BoardInsight,
   type BoardTile,
   changeTile,
-  type DashboardWithTiles,
   flagChangesText,
+  type ShownDashboard,
 } from "../../model/dashboard.ts";
 import { AddTile } from "./add-tile.tsx";
 import { Board } from "./board.tsx";
@@ -41,7 +41,7 @@ export function Dashboard() {
   const [asked, setRequested] = useState<"rename" | "delete" | "share" | "add">();
   const grid = useRef<HTMLDivElement>(null);
   const path = inProject(`dashboards/${encodeURIComponent(id)}/`);
-  const board = useResource<DashboardWithTiles>(`dashboard ${project.value?.id} ${id}`, (signal) =>
+  const board = useResource<ShownDashboard>(`dashboard ${project.value?.id} ${id}`, (signal) =>
     // Only cached results; each tile requests what is missing.
     request(`${path}?refresh=force_cache`, { signal }),
   );
@@ -93,7 +93,7 @@ export function Dashboard() {
       toastError(errorMessage(failure));
     }
   };
-  const duplicate = async (shown: DashboardWithTiles) => {
+  const duplicate = async (shown: ShownDashboard) => {
     const body = { name: w.copyOf(shown.name), use_dashboard: shown.id };
     try {
       const copy = await request<{ id: number }>(inProject("dashboards/"), { method: "POST", body });

@@ -8,6 +8,7 @@ import { Badge, Button, RelativeTime } from "../../components/primitives.tsx";
 import { Content, Empty } from "../../components/states.tsx";
 import { type Column, DataTable } from "../../components/table.tsx";
 import { queryString, request } from "../../lib/api.ts";
+import type { DashboardPage } from "../../lib/api-types.ts";
 import { useForm } from "../../lib/form.ts";
 import { useResource } from "../../lib/resource.ts";
 import { to, useAddress, useSearch } from "../../lib/router.ts";
@@ -26,11 +27,6 @@ import { userName } from "../../model/flags.ts";
 const w = laterWords.dashboards;
 const ownMax = 500;
 const generatedMax = 200;
-
-interface DashboardPage {
-  count: number;
-  results: DashboardShort[];
-}
 
 const columns: Column<DashboardShort>[] = [
   {

@@ -6,6 +6,7 @@ import { Button, RelativeTime } from "../../components/primitives.tsx";
 import { Content, Empty } from "../../components/states.tsx";
 import { toastError } from "../../components/toast.tsx";
 import { errorMessage, request } from "../../lib/api.ts";
+import type { FeatureFlagRoleAccess as RoleAccess } from "../../lib/api-types.ts";
 import { useResource } from "../../lib/resource.ts";
 import { to } from "../../lib/router.ts";
 import { inProject } from "../../lib/session.ts";
@@ -13,12 +14,6 @@ import { words } from "../../messages/index.ts";
 import type { Flag } from "../../model/flags.ts";
 
 const w = words.flag.access;
-
-interface RoleAccess {
-  id: number;
-  role: { id: string; name: string };
-  added_at: string;
-}
 
 export function Access({ flag }: { flag: Flag }) {
   const path = `feature_flags/${flag.id}/role_access/`;

@@ -12,9 +12,16 @@ import type { Flag } from "../../model/flags.ts";
 const w = words.flag.copy;
 /** Fields of a flag that are independent of its project. */
 const copied = [
-  ...["key", "name", "filters", "tags", "ensure_experience_continuity", "is_remote_configuration"],
-  ...["has_encrypted_payloads", "evaluation_runtime", "bucketing_identifier"],
-];
+  "key",
+  "name",
+  "filters",
+  "tags",
+  "ensure_experience_continuity",
+  "is_remote_configuration",
+  "has_encrypted_payloads",
+  "evaluation_runtime",
+  "bucketing_identifier",
+] as const satisfies readonly (keyof Flag)[];
 
 export function CopyFlag({ flag, onClose }: { flag: Flag; onClose: () => void }) {
   const others = projects.value.filter(({ id }) => id !== project.value?.id);

@@ -5,7 +5,9 @@ import { Field, Select } from "../../components/fields.tsx";
 import { Badge, Button } from "../../components/primitives.tsx";
 import { Proposals } from "../../components/proposals.tsx";
 import { toastError } from "../../components/toast.tsx";
+import type { Refine } from "../../lib/api.ts";
 import { errorMessage, queryString, request } from "../../lib/api.ts";
+import type { ScheduledChange } from "../../lib/api-types.ts";
 import { dateTime, elsewhere, percent } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
 import { useAddress } from "../../lib/router.ts";
@@ -13,20 +15,13 @@ import { inProject } from "../../lib/session.ts";
 import { toLocalField } from "../../lib/wall-time.ts";
 import { words } from "../../messages/index.ts";
 import { type Draft, differences, toDraft } from "../../model/draft.ts";
-import { type Flag, type ShortUser, userName } from "../../model/flags.ts";
+import { type Flag, userName } from "../../model/flags.ts";
 
 const w = words.flag.pending;
 /** Changes that the bar names. */
 const shownMax = 4;
 
-interface Scheduled {
-  id: number;
-  payload: { operation: string; value: unknown };
-  scheduled_at: string;
-  executed_at: string | null;
-  failure_reason: string | null;
-  created_by: ShortUser | null;
-}
+type Scheduled = Refine<ScheduledChange, { payload: { operation: string; value: unknown } }>;
 
 /** A flag's draft with the fields of a PATCH applied. */
 function withChanges(flag: Flag, changes: Record<string, unknown>): Draft {

@@ -8,6 +8,7 @@ import { Badge, Button, CodeBlock, RelativeTime } from "../../components/primiti
 import { Content, Empty } from "../../components/states.tsx";
 import { toast, toastError } from "../../components/toast.tsx";
 import { errorMessage, request } from "../../lib/api.ts";
+import type { Backup, Backups as BackupList, BackupJob as Job } from "../../lib/api-types.ts";
 import { dateTime, number, size } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
 import { serverPath } from "../../lib/server.ts";
@@ -17,37 +18,6 @@ import { laterWords } from "../../messages/later.ts";
 const w = laterWords.instance;
 const pollMs = 700;
 const idleMs = 15_000;
-
-interface Backup {
-  name: string;
-  created_at: string;
-  bytes: number;
-  verified: boolean;
-  problem: string | null;
-  events: number | null;
-  restore_command: string;
-}
-
-interface Job {
-  id: string;
-  kind: string;
-  name: string | null;
-  state: "running" | "done" | "failed";
-  step: string | null;
-  done: number;
-  total: number;
-  error: string | null;
-  /** Output of the command, which includes counts. */
-  result: Record<string, unknown> | null;
-}
-
-interface BackupList {
-  destination: string;
-  schedule: string | null;
-  next_at: string | null;
-  results: Backup[];
-  jobs: Job[];
-}
 
 /** The counts in the command's output, and the size of each part. */
 function getCounts({ parts, ...facts }: Record<string, unknown>): [string, string][] {

@@ -4,16 +4,10 @@ import { useState } from "preact/hooks";
 import { Badge, Button } from "../../components/primitives.tsx";
 import { toastError } from "../../components/toast.tsx";
 import { errorMessage, request } from "../../lib/api.ts";
+import type { Doctor as Findings } from "../../lib/api-types.ts";
 import { laterWords } from "../../messages/later.ts";
 
 const w = laterWords.instance;
-
-interface Findings {
-  ok: boolean;
-  errors: number;
-  warnings: number;
-  findings: { check: string; level: string; message: string; hint: string | null }[];
-}
 
 const tones: Record<string, "good" | "warn" | "bad" | "plain"> = {
   ok: "good",

@@ -5,6 +5,7 @@ import { Badge, Button, RelativeTime } from "../../components/primitives.tsx";
 import { Empty, ResourceList } from "../../components/states.tsx";
 import { toastError } from "../../components/toast.tsx";
 import { errorMessage, request, send } from "../../lib/api.ts";
+import type { Import } from "../../lib/api-types.ts";
 import { download } from "../../lib/csv.ts";
 import { duration, number, percent, size } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
@@ -12,33 +13,12 @@ import { projects } from "../../lib/session.ts";
 import { words } from "../../messages/index.ts";
 import { laterWords } from "../../messages/later.ts";
 import { ImportRejects } from "./import-rejects.tsx";
-import { type ImportSummary, ImportSummaryView } from "./import-summary.tsx";
+import { ImportSummaryView } from "./import-summary.tsx";
 import { SendFile } from "./send-file.tsx";
 
 const w = laterWords.instance.imports;
 const busyMs = 1_000;
 const idleMs = 15_000;
-
-interface Import {
-  id: string;
-  project_id: number;
-  name: string;
-  origin: string;
-  state: keyof typeof w.states;
-  dry_run: boolean;
-  created_at: string;
-  received_bytes: number;
-  progress: {
-    records: number;
-    bytes: number;
-    total_bytes: number | null;
-    records_per_second: number;
-    seconds_left: number | null;
-    rejected: number;
-  };
-  error: string | null;
-  summary: ImportSummary | null;
-}
 
 const isBusy = ({ state }: Import) => state === "running" || state === "waiting" || state === "uploading";
 const tones = { done: "good", failed: "bad", cancelled: "warn", interrupted: "warn" } as const;

@@ -11,6 +11,7 @@ import { Content, Empty } from "../../components/states.tsx";
 import { type Column, DataTable } from "../../components/table.tsx";
 import { TokenField } from "../../components/tokens.tsx";
 import { queryString, request } from "../../lib/api.ts";
+import type { Group } from "../../lib/api-types.ts";
 import { formatValue } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
 import { to, useAddress, useSearch } from "../../lib/router.ts";
@@ -23,12 +24,6 @@ import { getIdentity, type Person } from "../../model/people.ts";
 
 const w = laterWords.people;
 const pageSize = 100;
-
-interface Group {
-  group_key: string;
-  group_properties: Record<string, unknown>;
-  created_at: string;
-}
 
 const personColumns: Column<Person>[] = [
   {

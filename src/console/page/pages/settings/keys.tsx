@@ -10,21 +10,12 @@ import { Badge, Button, CodeBlock, Day, RelativeTime } from "../../components/pr
 import { Empty, ResourceList } from "../../components/states.tsx";
 import { toastError } from "../../components/toast.tsx";
 import { errorMessage, request } from "../../lib/api.ts";
+import type { PersonalAPIKeyWithValue as Key } from "../../lib/api-types.ts";
 import { useForm } from "../../lib/form.ts";
 import { useResource } from "../../lib/resource.ts";
 import { words } from "../../messages/index.ts";
 
 const w = words.settings;
-
-interface Key {
-  id: string;
-  label: string;
-  value: string | null;
-  mask_value: string;
-  scopes: string[];
-  last_used_at: string | null;
-  expires_at: string | null;
-}
 
 const presets = {
   read: ["feature_flag:read"],

@@ -9,6 +9,7 @@ import { Button } from "../../components/primitives.tsx";
 import { Content } from "../../components/states.tsx";
 import { toast, toastError } from "../../components/toast.tsx";
 import { errorMessage, request } from "../../lib/api.ts";
+import type { ProjectWithDetails as Project } from "../../lib/api-types.ts";
 import { type Resource, useResource } from "../../lib/resource.ts";
 import { useAddress } from "../../lib/router.ts";
 import {
@@ -21,20 +22,9 @@ import {
   projects,
 } from "../../lib/session.ts";
 import { words } from "../../messages/index.ts";
-import { type Keys, ProjectKey } from "./project-keys.tsx";
+import { ProjectKey } from "./project-keys.tsx";
 
 const w = words.settings;
-
-interface Project extends Keys {
-  id: number;
-  name: string;
-  timezone: string;
-  week_start_day: number | null;
-  anonymize_ips: boolean;
-  count_screens: boolean;
-  /** Which flag changes need another user's approval. */
-  approvals?: string;
-}
 
 export function ProjectSettings() {
   const found = useResource<Project>(`project ${project.value?.id}`, (signal) =>

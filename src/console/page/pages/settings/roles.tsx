@@ -5,18 +5,13 @@ import { Button } from "../../components/primitives.tsx";
 import { Empty, ResourceList } from "../../components/states.tsx";
 import { toastError } from "../../components/toast.tsx";
 import { errorMessage, request } from "../../lib/api.ts";
+import type { RoleWithMemberships as Role } from "../../lib/api-types.ts";
 import { useForm } from "../../lib/form.ts";
 import { useResource } from "../../lib/resource.ts";
 import { words } from "../../messages/index.ts";
 
 const w = words.settings;
 const path = "/api/organizations/@current/roles/";
-
-interface Role {
-  id: string;
-  name: string;
-  role_memberships: { id: string; user: { uuid: string; first_name: string; email: string } }[];
-}
 
 export function Roles({
   members,

@@ -9,6 +9,7 @@ import { Badge, Button, CodeBlock } from "../../components/primitives.tsx";
 import { Content } from "../../components/states.tsx";
 import { toastError } from "../../components/toast.tsx";
 import { errorMessage, request } from "../../lib/api.ts";
+import type { OrganizationMember as Member } from "../../lib/api-types.ts";
 import { useForm } from "../../lib/form.ts";
 import { useResource } from "../../lib/resource.ts";
 import { isAdmin, me } from "../../lib/session.ts";
@@ -19,13 +20,7 @@ import { Roles } from "./roles.tsx";
 const w = words.settings;
 const path = "/api/organizations/@current/members/";
 
-export interface Member {
-  id: string;
-  user: { uuid: string; first_name: string; last_name: string; email: string };
-  level: number;
-  is_active: boolean;
-  has_password: boolean;
-}
+export type { Member };
 
 export function memberName({ user }: Member): string {
   return `${user.first_name} ${user.last_name}`.trim() || user.email;

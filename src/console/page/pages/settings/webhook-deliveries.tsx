@@ -4,6 +4,7 @@ import { Dialog } from "../../components/dialog.tsx";
 import { Badge, RelativeTime } from "../../components/primitives.tsx";
 import { ResourceList } from "../../components/states.tsx";
 import { request } from "../../lib/api.ts";
+import type { WebhookDelivery as Delivery } from "../../lib/api-types.ts";
 import { useResource } from "../../lib/resource.ts";
 import { inProject } from "../../lib/session.ts";
 import { words } from "../../messages/index.ts";
@@ -11,17 +12,7 @@ import { words } from "../../messages/index.ts";
 const w = words.webhooks;
 const shownMax = 50;
 
-export interface Delivery {
-  id: number;
-  event: string;
-  item: string;
-  state: "pending" | "delivered" | "failed";
-  attempts: number;
-  status: number | null;
-  error: string | null;
-  created_at: string;
-  next_attempt_at: string | null;
-}
+export type { Delivery };
 
 const tones = { delivered: "good", failed: "bad", pending: "plain" } as const;
 

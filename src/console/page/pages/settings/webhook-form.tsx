@@ -5,23 +5,14 @@ import { Dialog } from "../../components/dialog.tsx";
 import { Area, Checkbox, Field, Select } from "../../components/fields.tsx";
 import { Button } from "../../components/primitives.tsx";
 import { ApiError, request, toApiError } from "../../lib/api.ts";
+import type { Webhook as ListedWebhook, WebhookWithSecret } from "../../lib/api-types.ts";
 import { inProject } from "../../lib/session.ts";
 import { words } from "../../messages/index.ts";
 
 const w = words.webhooks;
 
-export interface Webhook {
-  id: number;
-  name: string;
-  url: string;
-  format: string;
-  template: object | null;
-  events: string[];
-  active: boolean;
-  skipped_events: number;
-  /** Only in the response to creating it. */
-  secret?: string;
-}
+/** The secret is only in the response to creating it. */
+export type Webhook = ListedWebhook & Partial<WebhookWithSecret>;
 
 const eventNames = Object.keys(w.eventNames).filter((name) => name !== "test");
 const firstEvents = ["flag_changed", "change_request_opened", "change_request_decided", "spike"];
