@@ -16,6 +16,7 @@ import {
 } from "./disk.ts";
 import type { EntryJson } from "./entry.ts";
 import { JournalUnavailableError, type LaneOptions, LaneWriter } from "./lane-writer.ts";
+import { PreparedLines } from "./prepared-lines.ts";
 import { recoverLane, type TornWrite } from "./recovery.ts";
 import type { Lane, SealedSegment } from "./segment.ts";
 import { lanes } from "./segment.ts";
@@ -75,6 +76,12 @@ export interface JournalPort {
   seal(): Promise<void>;
   /** Rejects new entries and makes queued ones durable. */
   close(): Promise<void>;
+}
+
+/** A journal that copies lines of other processes. */
+export interface PreparedSink {
+  /** Like `JournalPort.append`; all entries are durable together. */
+  append(lane: Lane, lines: PreparedLines): Promise<number>;
 }
 
 const spaceCheckIntervalMs = 500;
@@ -152,9 +159,14 @@ export class Journal implements JournalPort {
     this.events.onSealed(segment);
   }
 
-  append(lane: Lane, entries: readonly EntryJson[]): Promise<number> {
-    const cost = diskCost(entries.reduce((sum, entry) => sum + entry.length, 0));
-    if (cost > this.capacityBytes) return Promise.reject(this.rejection("disk_full", lane));
+  append(lane: Lane, entries: readonly EntryJson[] | PreparedLines): Promise<number> {
+    const bytes =
+      entries instanceof PreparedLines
+        ? entries.length
+        : entries.reduce((sum, { length }) => sum + length, 0);
+    const requests = entries instanceof PreparedLines ? entries.requests : 1;
+    const cost = diskCost(bytes);
+    if (cost > this.capacityBytes) return Promise.reject(this.rejection("disk_full", lane, requests));
     this.capacityBytes -= cost;
     this.takenBytes += cost;
     if (this.takenBytes >= spaceCheckBytes) void this.checkSpace();
@@ -162,8 +174,7 @@ export class Journal implements JournalPort {
       .get(lane)!
       .append(entries)
       .catch((error: unknown) => {
-        if (error instanceof JournalUnavailableError) this.events.onRefused?.(error.reason, lane);
-        throw error;
+        throw error instanceof JournalUnavailableError ? this.rejection(error.reason, lane, requests) : error;
       });
   }
 
@@ -172,8 +183,12 @@ export class Journal implements JournalPort {
     return { isOpen: this.capacityBytes > 0, isFailing, ...this.space };
   }
 
-  private rejection(reason: JournalUnavailableError["reason"], lane: Lane): JournalUnavailableError {
-    this.events.onRefused?.(reason, lane);
+  private rejection(
+    reason: JournalUnavailableError["reason"],
+    lane: Lane,
+    requests: number,
+  ): JournalUnavailableError {
+    for (let count = 0; count < requests; count++) this.events.onRefused?.(reason, lane);
     return new JournalUnavailableError(reason);
   }
 

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { AppError } from "../lib/errors.ts";
 import type { Disk, JournalFile } from "./disk.ts";
 import { type EntryJson, getLine, Lines } from "./entry.ts";
+import { PreparedLines } from "./prepared-lines.ts";
 import {
   blockLine,
   hashBlock,
@@ -50,9 +51,11 @@ interface Request {
   reject: (error: Error) => void;
 }
 
+type PartLines = string | Pick<Lines, "length" | "write">;
+
 /** Entries of a request that are written in one block. */
 interface Part {
-  lines: string | Lines;
+  lines: PartLines;
   first: number;
   count: number;
   isLast: boolean;
@@ -135,7 +138,7 @@ export class LaneWriter {
    * Appends entries; resolves with the first sequence number when all are durable.
    * @throws {JournalUnavailableError} nothing was stored
    */
-  append(entries: readonly EntryJson[]): Promise<number> {
+  append(entries: readonly EntryJson[] | PreparedLines): Promise<number> {
     if (this.closed) return Promise.reject(new JournalUnavailableError("closed"));
     if (this.queueCharacters > this.settings.queueBytesMax)
       return Promise.reject(new JournalUnavailableError("overloaded"));
@@ -145,24 +148,38 @@ export class LaneWriter {
       this.pausedUntil = 0;
     }
     const first = this.nextSeq;
-    this.nextSeq += entries.length;
+    const total = entries instanceof PreparedLines ? entries.count : entries.length;
+    this.nextSeq += total;
     return new Promise((resolve, reject) => {
       const request: Request = { first, hasFailed: false, resolve, reject };
-      const countMax = this.settings.segmentEntriesMax;
-      for (let start = 0; start < entries.length; start += countMax) {
-        const count = Math.min(countMax, entries.length - start);
-        const lines = textOrLines(first + start, entries.slice(start, start + count));
-        this.queue.push({
-          lines,
-          first: first + start,
-          count,
-          isLast: start + count === entries.length,
-          request,
-        });
+      let end = 0;
+      for (const { count, lines } of this.parts(first, entries)) {
+        this.queue.push({ lines, first: first + end, count, isLast: end + count === total, request });
         this.queueCharacters += lines.length;
+        end += count;
       }
       this.running ??= this.run();
     });
+  }
+
+  /** The lines of a request, divided if they do not fit in one segment. */
+  private parts(
+    first: number,
+    entries: readonly EntryJson[] | PreparedLines,
+  ): { count: number; lines: PartLines }[] {
+    const countMax = this.settings.segmentEntriesMax;
+    if (entries instanceof PreparedLines) {
+      const { count } = entries;
+      return count > countMax
+        ? this.parts(first, entries.entries())
+        : [{ count, lines: entries.numbered(first) }];
+    }
+    const parts: { count: number; lines: PartLines }[] = [];
+    for (let start = 0; start < entries.length; start += countMax) {
+      const some = entries.slice(start, start + countMax);
+      parts.push({ count: some.length, lines: textOrLines(first + start, some) });
+    }
+    return parts;
   }
 
   /** Waits for queued entries to be durable and seals the open segment, if any. */
@@ -294,7 +311,7 @@ export class LaneWriter {
       frames,
     );
     if (bytesMax > scratchBytes) {
-      const bytesOf = (lines: string | Lines) =>
+      const bytesOf = (lines: PartLines) =>
         typeof lines === "string" ? Buffer.byteLength(lines) : lines.length;
       return Buffer.allocUnsafeSlow(group.reduce((sum, { lines }) => sum + bytesOf(lines), frames));
     }

@@ -24,7 +24,7 @@ import { openPayloadKey } from "../flags/store/payload-key.ts";
 import type { App } from "../http/app.ts";
 import { importRoutes } from "../import/control-route.ts";
 import { ImportUploads } from "../import/uploads.ts";
-import type { JournalPort } from "../journal/journal.ts";
+import { Journal, type JournalPort, type PreparedSink } from "../journal/journal.ts";
 import { describeSkipped, skippedEntries } from "../journal/skipped-entries.ts";
 import { engineMemory, frontPeopleCacheBytes, memoryBudget } from "../lib/memory-budget.ts";
 import { type SecretCipher, secretCipher } from "../lib/sealed-text.ts";
@@ -279,7 +279,13 @@ export class FlagkeepServer {
     this.status.start();
     this.changes.start();
     this.traces = await getTraces(this.config, this.log);
-    this.listeners = await Listeners.open(this.config, this.log, this.app(journal), this.workers(journal));
+    this.listeners = await Listeners.open(
+      this.config,
+      this.log,
+      this.app(journal),
+      // A cluster's journal, in PostgreSQL, has no workers.
+      journal instanceof Journal ? this.workers(journal) : undefined,
+    );
     this.url = this.listeners.url;
     this.shared?.named(this.url);
     this.retention.start();
@@ -359,7 +365,7 @@ export class FlagkeepServer {
   }
 
   /** Undefined if this process handles all requests. */
-  private workers(journal: JournalPort): WorkerDeps | undefined {
+  private workers(journal: PreparedSink): WorkerDeps | undefined {
     const { config, commands, metadata, requests, unknownKeys, corruption } = this;
     return workerDeps(config, {
       metadata,

@@ -5,7 +5,7 @@ import type { Metadata } from "../accounts/metadata.ts";
 import { type Config, workerCount } from "../config/settings.ts";
 import type { App } from "../http/app.ts";
 import { ListenError, listen, listenSecurely } from "../http/server.ts";
-import type { JournalSink } from "../ingestion/ports.ts";
+import type { PreparedSink } from "../journal/journal.ts";
 import { frontPeopleCacheBytes, memoryBudget } from "../lib/memory-budget.ts";
 import { sleep } from "../lib/time.ts";
 import type { Log } from "../log.ts";
@@ -35,7 +35,7 @@ interface PublicListener {
 /** What the workers need besides the application. */
 export interface WorkerDeps extends Pick<PoolDeps, "command" | "onFigures" | "onCorrupt"> {
   readonly count: number;
-  readonly journal: JournalSink;
+  readonly journal: PreparedSink;
   readonly cacheBytes: number | null;
 }
 
@@ -48,7 +48,7 @@ export function workerDeps(
     unknownKeys: UnknownKeys;
     corruption: SqliteCorruption;
     command: readonly string[];
-    journal: JournalSink;
+    journal: PreparedSink;
   },
 ): WorkerDeps | undefined {
   const { metadata, requests, unknownKeys, corruption, command, journal } = deps;

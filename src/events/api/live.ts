@@ -8,9 +8,9 @@ import { projectRoute } from "../../accounts/api/routes.ts";
 import type { Route } from "../../http/route.ts";
 import { object, optional, string } from "../../http/schemas.ts";
 import { SseBroadcaster } from "../../http/sse.ts";
-import type { JournalSink } from "../../ingestion/ports.ts";
 import { type EntryJson, type EventEntry, getLine } from "../../journal/entry.ts";
 import { decodeEntries, getProperties } from "../../journal/entry-reader.ts";
+import { PreparedLines } from "../../journal/prepared-lines.ts";
 import type { Lane } from "../../journal/segment.ts";
 import { isoFromMicros } from "../../lib/time.ts";
 import { eventColumns, listedColumns } from "../columns.ts";
@@ -44,6 +44,10 @@ interface Reader extends LiveReader {
   lookAt: number;
 }
 
+interface EntrySink<Entries> {
+  append(lane: Lane, entries: Entries): Promise<number>;
+}
+
 export class LiveEvents {
   private readonly streams: SseBroadcaster<Reader>;
 
@@ -62,13 +66,15 @@ export class LiveEvents {
   }
 
   /** Wraps the journal to send acknowledged events to readers. */
-  watching(journal: JournalSink): JournalSink {
+  watching<Entries extends readonly EntryJson[] | PreparedLines>(
+    journal: EntrySink<Entries>,
+  ): EntrySink<Entries> {
     return {
       append: (lane, entries) => {
         const appended = journal.append(lane, entries);
         if (this.streams.size === 0) return appended;
         return appended.then((first) => {
-          this.tell(lane, first, entries);
+          this.tell(lane, first, entries instanceof PreparedLines ? entries.entries() : entries);
           return first;
         });
       },

@@ -1,16 +1,20 @@
 /**
  * Frames in which workers hand entries to the journal, over a Unix socket. Integers are little-endian.
  *
- *   request: u32 size of the rest, u32 id, u8 lane, u32 number of entries, u32 size of each entry, their UTF-8
+ *   append:  u32 size of the rest, u32 id, u8 lane, u8 digits, u32 number of client requests, u32 number of lines,
+ *            u32 size of each line, the lines
  *   reply:   u32 id, u8 status, f64 the first sequence number
+ *
+ * The lines have space for sequence numbers of so many digits, see `prepared-lines.ts`.
  */
 
 import type { EntryJson } from "../../journal/entry.ts";
 import { JournalUnavailableError } from "../../journal/lane-writer.ts";
+import { PreparedLines, preparedSize, writePrepared } from "../../journal/prepared-lines.ts";
 import { type Lane, lanes } from "../../journal/segment.ts";
 
 const sizeBytes = 4;
-const headBytes = 4 + 1 + 4;
+const headBytes = 4 + 1 + 1 + 4 + 4;
 /** Size of a reply. */
 export const replyBytes = 4 + 1 + 8;
 
@@ -23,39 +27,50 @@ const reasons = Object.keys(JournalUnavailableError.reasons) as Reason[];
 export interface AppendRequest {
   readonly id: number;
   readonly lane: Lane;
-  readonly entries: readonly Uint8Array[];
+  readonly lines: PreparedLines;
+}
+
+export interface AppendFrame {
+  readonly id: number;
+  readonly lane: Lane;
+  readonly entries: readonly EntryJson[];
+  /** Digits of the sequence numbers that the entries probably get. */
+  readonly digits: number;
+  /** Number of client requests. */
+  readonly requests: number;
 }
 
 /** Serializes an append. */
-export function appendFrame(id: number, lane: Lane, entries: readonly EntryJson[]): Buffer {
-  const sizes = entries.map((entry) => (typeof entry === "string" ? Buffer.byteLength(entry) : entry.length));
-  const contentBytes = sizes.reduce((sum, size) => sum + size, 0);
-  const rest = headBytes + entries.length * sizeBytes + contentBytes;
-  const frame = Buffer.allocUnsafe(sizeBytes + rest);
-  frame.writeUInt32LE(rest, 0);
+export function appendFrame({ id, lane, entries, digits, requests }: AppendFrame): Buffer {
+  let entryBytes = 0;
+  for (const entry of entries)
+    entryBytes += typeof entry === "string" ? Buffer.byteLength(entry) : entry.length;
+  const linesAt = sizeBytes + headBytes + entries.length * sizeBytes;
+  const frame = Buffer.allocUnsafe(linesAt + preparedSize(digits, entries.length, entryBytes));
+  frame.writeUInt32LE(frame.length - sizeBytes, 0);
   frame.writeUInt32LE(id, sizeBytes);
   frame.writeUInt8(lanes.indexOf(lane), sizeBytes + 4);
-  frame.writeUInt32LE(entries.length, sizeBytes + 5);
-  let at = sizeBytes + headBytes;
-  for (const size of sizes) at = frame.writeUInt32LE(size, at);
-  for (const [index, entry] of entries.entries()) {
-    if (typeof entry === "string") frame.write(entry, at);
-    else frame.set(entry, at);
-    at += sizes[index]!;
+  frame.writeUInt8(digits, sizeBytes + 5);
+  frame.writeUInt32LE(requests, sizeBytes + 6);
+  frame.writeUInt32LE(entries.length, sizeBytes + 10);
+  let sizeAt = sizeBytes + headBytes;
+  let at = linesAt;
+  for (const entry of entries) {
+    const end = writePrepared(frame, at, digits, entry);
+    sizeAt = frame.writeUInt32LE(end - at, sizeAt);
+    at = end;
   }
   return frame;
 }
 
 function parseAppend(frame: Buffer): AppendRequest {
-  const count = frame.readUInt32LE(5);
-  const entries: Uint8Array[] = [];
-  let at = headBytes + count * sizeBytes;
-  for (let index = 0; index < count; index++) {
-    const end = at + frame.readUInt32LE(headBytes + index * sizeBytes);
-    entries.push(frame.subarray(at, end));
-    at = end;
-  }
-  return { id: frame.readUInt32LE(0), lane: lanes[frame.readUInt8(4)]!, entries };
+  const count = frame.readUInt32LE(10);
+  const sizes = new Array<number>(count);
+  for (let index = 0; index < count; index++)
+    sizes[index] = frame.readUInt32LE(headBytes + index * sizeBytes);
+  const block = frame.subarray(headBytes + count * sizeBytes);
+  const lines = new PreparedLines(block, sizes, frame.readUInt8(5), frame.readUInt32LE(6));
+  return { id: frame.readUInt32LE(0), lane: lanes[frame.readUInt8(4)]!, lines };
 }
 
 /** Assembles requests from the chunks of a connection. A request keeps its chunk in memory and is not copied. */

@@ -1,13 +1,15 @@
 /**
- * The journal for HTTP workers: the server process, which writes it, serves appends over a Unix socket. The appends of
- * a worker are numbered in the order of its calls.
+ * The journal for HTTP workers: the server process, which writes it, serves appends over a Unix socket. A worker sends
+ * the appends of one turn of the event loop together, and they are numbered in the order of its calls.
  */
 
 import { rmSync } from "node:fs";
 import type { Socket, UnixSocketListener } from "bun";
 import type { JournalSink } from "../../ingestion/ports.ts";
 import type { EntryJson } from "../../journal/entry.ts";
+import type { PreparedSink } from "../../journal/journal.ts";
 import { JournalUnavailableError } from "../../journal/lane-writer.ts";
+import { digitCount } from "../../journal/prepared-lines.ts";
 import type { Lane } from "../../journal/segment.ts";
 import { listenPrivately } from "../../rpc/server.ts";
 import { AppendReader, appendFrame, parseReply, replyBytes, replyFrame } from "./journal-frames.ts";
@@ -29,7 +31,7 @@ class Outgoing {
     this.isScheduled = true;
     setImmediate(() => {
       this.isScheduled = false;
-      if (!this.isBlocked) this.flush();
+      this.flush();
     });
   }
 
@@ -39,8 +41,9 @@ class Outgoing {
     this.flush();
   }
 
-  private flush(): void {
-    if (this.frames.length === 0) return;
+  /** Sends what is queued, as far as the socket accepts it. */
+  flush(): void {
+    if (this.isBlocked || this.frames.length === 0) return;
     const joined = this.frames.length === 1 ? this.frames[0]! : Buffer.concat(this.frames);
     const written = Math.max(0, this.socket.write(joined));
     this.bytes -= written;
@@ -60,7 +63,7 @@ export class JournalServer {
 
   constructor(
     private readonly socketName: string,
-    private readonly journal: JournalSink,
+    private readonly journal: PreparedSink,
   ) {}
 
   /** Listens in the working directory, which is the data directory; replaces a stale socket. */
@@ -86,8 +89,8 @@ export class JournalServer {
   }
 
   private take({ data: { reader, outgoing } }: Socket<WorkerConnection>, chunk: Buffer): void {
-    reader.take(chunk, ({ id, lane, entries }) => {
-      this.journal.append(lane, entries).then(
+    reader.take(chunk, ({ id, lane, lines }) => {
+      this.journal.append(lane, lines).then(
         (first) => outgoing.send(replyFrame(id, first)),
         (error: Error) => outgoing.send(replyFrame(id, error)),
       );
@@ -95,12 +98,30 @@ export class JournalServer {
   }
 }
 
+/** Limits of appends that are sent together: an error concerns all of them. A larger append is sent alone. */
+const togetherEntriesMax = 1_000;
+const togetherBytesMax = 256 * 1024;
+
+/** Appends of one lane that are sent together. */
+interface Batch {
+  readonly lane: Lane;
+  readonly entries: EntryJson[];
+  /** Approximate. */
+  bytes: number;
+  readonly calls: { offset: number; result: PromiseWithResolvers<number> }[];
+}
+
 /** The journal of the server process, as a worker sees it. */
 export class RemoteJournal implements JournalSink {
-  private readonly pending = new Map<number, PromiseWithResolvers<number>>();
+  private readonly pending = new Map<number, Batch>();
   private nextId = 1;
   private outgoing: Outgoing | undefined;
   private rest: Buffer = Buffer.alloc(0);
+  /** Appends of this turn of the event loop. */
+  private batches: Batch[] = [];
+  private batchBytes = 0;
+  /** Digits of the last known sequence number of each lane. */
+  private readonly digits: Record<Lane, number> = { realtime: 1, historical: 1 };
 
   /** @param queueBytesMax limit of the bytes that wait for the server process; appends above it are rejected. */
   private constructor(private readonly queueBytesMax: number) {}
@@ -130,13 +151,47 @@ export class RemoteJournal implements JournalSink {
   async append(lane: Lane, entries: readonly EntryJson[]): Promise<number> {
     const { outgoing } = this;
     if (outgoing === undefined) throw new JournalUnavailableError("closed");
-    if (outgoing.bytes > this.queueBytesMax) throw new JournalUnavailableError("overloaded");
-    const id = this.nextId;
-    this.nextId = (id + 1) % 2 ** 32;
+    if (outgoing.bytes + this.batchBytes > this.queueBytesMax)
+      throw new JournalUnavailableError("overloaded");
+    const bytes = entries.reduce((sum, { length }) => sum + length, 0);
+    const batch = this.batchFor(lane, entries.length, bytes);
     const result = Promise.withResolvers<number>();
-    this.pending.set(id, result);
-    outgoing.send(appendFrame(id, lane, entries));
+    batch.calls.push({ offset: batch.entries.length, result });
+    for (const entry of entries) batch.entries.push(entry);
+    batch.bytes += bytes;
+    this.batchBytes += bytes;
     return await result.promise;
+  }
+
+  private batchFor(lane: Lane, count: number, bytes: number): Batch {
+    const last = this.batches.findLast((batch) => batch.lane === lane);
+    const fits =
+      last !== undefined &&
+      last.entries.length + count <= togetherEntriesMax &&
+      last.bytes + bytes <= togetherBytesMax;
+    if (fits) return last;
+    if (this.batches.length === 0) setImmediate(() => this.send());
+    const batch: Batch = { lane, entries: [], bytes: 0, calls: [] };
+    this.batches.push(batch);
+    return batch;
+  }
+
+  private send(): void {
+    const { batches, outgoing } = this;
+    this.batches = [];
+    this.batchBytes = 0;
+    for (const batch of batches) {
+      if (outgoing === undefined) {
+        reject(batch, new JournalUnavailableError("closed"));
+        continue;
+      }
+      const id = this.nextId;
+      this.nextId = (id + 1) % 2 ** 32;
+      this.pending.set(id, batch);
+      const { lane, entries, calls } = batch;
+      outgoing.send(appendFrame({ id, lane, entries, digits: this.digits[lane], requests: calls.length }));
+    }
+    outgoing?.flush();
   }
 
   private take(chunk: Buffer): void {
@@ -144,17 +199,25 @@ export class RemoteJournal implements JournalSink {
     let at = 0;
     for (; bytes.length - at >= replyBytes; at += replyBytes) {
       const { id, result } = parseReply(bytes, at);
-      const append = this.pending.get(id);
+      const batch = this.pending.get(id)!;
       this.pending.delete(id);
-      if (typeof result === "number") append?.resolve(result);
-      else append?.reject(result);
+      if (typeof result !== "number") {
+        reject(batch, result);
+        continue;
+      }
+      this.digits[batch.lane] = digitCount(result + batch.entries.length);
+      for (const call of batch.calls) call.result.resolve(result + call.offset);
     }
     this.rest = bytes.subarray(at);
   }
 
   private fail(): void {
     this.outgoing = undefined;
-    for (const { reject } of this.pending.values()) reject(new JournalUnavailableError("closed"));
+    for (const batch of this.pending.values()) reject(batch, new JournalUnavailableError("closed"));
     this.pending.clear();
   }
+}
+
+function reject({ calls }: Batch, error: Error): void {
+  for (const { result } of calls) result.reject(error);
 }

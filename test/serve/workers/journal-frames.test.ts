@@ -2,8 +2,9 @@
 
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import type { EntryJson } from "../../../src/journal/entry.ts";
+import { type EntryJson, getLines } from "../../../src/journal/entry.ts";
 import { JournalUnavailableError } from "../../../src/journal/lane-writer.ts";
+import type { PreparedLines } from "../../../src/journal/prepared-lines.ts";
 import { type Lane, lanes } from "../../../src/journal/segment.ts";
 import {
   AppendReader,
@@ -21,9 +22,19 @@ const append = fc.record({
   id: fc.integer({ min: 0, max: 2 ** 32 - 1 }),
   lane: fc.constantFrom<Lane>(...lanes),
   entries: fc.array(entry, { maxLength: 20 }),
+  digits: fc.integer({ min: 1, max: 16 }),
+  requests: fc.integer({ min: 1, max: 20 }),
 });
 
 const asBytes = (value: EntryJson) => Buffer.from(value as string).toString("hex");
+
+/** The lines as the writer of the journal writes them. */
+function written(lines: PreparedLines, first: number): string {
+  const numbered = lines.numbered(first);
+  const buffer = Buffer.alloc(numbered.length);
+  expect(numbered.write(buffer, 0)).toBe(buffer.length);
+  return buffer.toString("hex");
+}
 
 test("requests arrive whole and in order, however they are cut", () => {
   fc.assert(
@@ -31,31 +42,56 @@ test("requests arrive whole and in order, however they are cut", () => {
       fc.array(append, { minLength: 1, maxLength: 8 }),
       fc.infiniteStream(fc.integer({ min: 1, max: 400 })),
       (appends, sizes) => {
-        const bytes = Buffer.concat(appends.map(({ id, lane, entries }) => appendFrame(id, lane, entries)));
+        const bytes = Buffer.concat(appends.map(appendFrame));
         const reader = new AppendReader();
         const read: unknown[] = [];
         for (let at = 0; at < bytes.length; ) {
           const end = at + sizes.next().value;
-          reader.take(bytes.subarray(at, end), ({ id, lane, entries }) =>
-            read.push({ id, lane, entries: entries.map(asBytes) }),
+          reader.take(bytes.subarray(at, end), ({ id, lane, lines }) =>
+            read.push({ id, lane, requests: lines.requests, entries: lines.entries().map(asBytes) }),
           );
           at = end;
         }
-        const sent = appends.map(({ id, lane, entries }) => ({ id, lane, entries: entries.map(asBytes) }));
+        const sent = appends.map(({ id, lane, requests, entries }) => ({
+          id,
+          lane,
+          requests,
+          entries: entries.map(asBytes),
+        }));
         expect(read).toEqual(sent);
       },
     ),
   );
 });
 
+test("lines get their numbers, whether these have the expected digits or not", () => {
+  fc.assert(
+    fc.property(append, fc.integer({ min: 1, max: 2 ** 53 - 100 }), fc.boolean(), (sent, some, fits) => {
+      const first = fits ? Math.max(1, some % 10 ** sent.digits) : some;
+      let seen = 0;
+      new AppendReader().take(appendFrame(sent), ({ lines }) => {
+        seen += 1;
+        expect(written(lines, first)).toBe(getLines(first, sent.entries).toString("hex"));
+      });
+      expect(seen).toBe(1);
+    }),
+  );
+  // Nine and ten: the numbers of one append have different lengths.
+  const frame = appendFrame({ id: 1, lane: "realtime", entries: ["a}", "b}"], digits: 1, requests: 1 });
+  new AppendReader().take(frame, ({ lines }) =>
+    expect(Buffer.from(written(lines, 9), "hex").toString()).toBe('{"seq":9,a}\n{"seq":10,b}\n'),
+  );
+});
+
 test("a frame of 8 MiB in chunks of 64 KiB takes well under a second", () => {
-  const bytes = appendFrame(1, "realtime", [new Uint8Array(8 * 1024 * 1024)]);
+  const entries = [new Uint8Array(8 * 1024 * 1024)];
+  const bytes = appendFrame({ id: 1, lane: "realtime", entries, digits: 5, requests: 1 });
   const reader = new AppendReader();
   let count = 0;
   const start = performance.now();
   for (let at = 0; at < bytes.length; at += 65_536)
-    reader.take(bytes.subarray(at, at + 65_536), ({ entries }) => {
-      count += entries[0]!.length;
+    reader.take(bytes.subarray(at, at + 65_536), ({ lines }) => {
+      count += lines.entries()[0]!.length;
     });
   expect(count).toBe(8 * 1024 * 1024);
   expect(performance.now() - start).toBeLessThan(1_000);
