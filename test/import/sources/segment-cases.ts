@@ -1,0 +1,273 @@
+/** Cases of Segment and RudderStack. */
+
+import { all, at, type StoredCase, stored } from "./stored-case.ts";
+
+export const segment: StoredCase = {
+  forms: all,
+  records: [
+    {
+      type: "track",
+      event: "Buy",
+      userId: "u1",
+      anonymousId: "a1",
+      messageId: "s1",
+      timestamp: at,
+      properties: { title: "Dune", total: 7, $browser: "Own", utm_source: "own" },
+      context: {
+        ip: "203.0.113.9",
+        userAgent: "Mozilla/5.0",
+        locale: "de-DE",
+        timezone: "Europe/Berlin",
+        page: { url: "https://x.example/a?utm_content=c", title: "Page", referrer: "https://r.example/" },
+        campaign: { source: "news", medium: "email", name: "may", id: "9" },
+        device: { type: "ios", id: "dev", token: "tok" },
+        os: { name: "iOS", version: "17" },
+        app: { name: "A", version: "1", build: 3 },
+        screen: { width: 320, height: 640, density: 2 },
+        network: { wifi: true, carrier: "T" },
+        library: { name: "analytics.js", version: "4" },
+        location: { city: "Bonn", country: "Germany" },
+        traits: { plan: "pro" },
+        groupId: "acme",
+        externalId: "e1",
+        sessionId: "se1",
+      },
+      integrations: { All: true },
+      sentAt: at,
+      originalTimestamp: "2024-05-01 09:00:00",
+    },
+    {
+      type: "identify",
+      userId: "u1",
+      anonymousId: "a1",
+      messageId: "s2",
+      timestamp: at,
+      traits: { email: "u@example.com", plan: "own" },
+      context: { traits: { plan: "ctx", age: 3 } },
+    },
+    {
+      type: "screen",
+      name: "Home",
+      category: "Main",
+      userId: "u1",
+      messageId: "s3",
+      timestamp: at,
+      properties: { x: 1 },
+    },
+    {
+      type: "group",
+      userId: "u1",
+      groupId: "acme",
+      traits: { size: 3 },
+      messageId: "s4",
+      timestamp: at,
+    },
+    { type: "alias", previousId: "old", userId: "u1", messageId: "s5", timestamp: at },
+  ],
+  events: [
+    {
+      event: "Buy",
+      distinct_id: "u1",
+      timestamp: stored,
+      properties: {
+        title: "Dune",
+        total: 7,
+        $browser: "Own",
+        utm_source: "own",
+        segment_utm_source: "news",
+        utm_medium: "email",
+        utm_campaign: "may",
+        utm_id: "9",
+        utm_content: "c",
+        $host: "x.example",
+        context_page_title: "Page",
+        $ip: "203.0.113.9",
+        $raw_user_agent: "Mozilla/5.0",
+        $user_agent: "Mozilla/5.0",
+        $locale: "de-DE",
+        $timezone: "Europe/Berlin",
+        $device_type: "ios",
+        $device_id: "dev",
+        context_device_token: "tok",
+        $os: "iOS",
+        $os_version: "17",
+        $app_name: "A",
+        $app_build: 3,
+        $screen_width: 320,
+        screen_density: 2,
+        $network_wifi: true,
+        $lib: "analytics.js",
+        $geoip_city_name: "Bonn",
+        $geoip_country_name: "Germany",
+        context_externalId: "e1",
+        $groups: { company: "acme" },
+        $session_id: "se1",
+        $referring_domain: "r.example",
+        integrations: undefined,
+        sentAt: undefined,
+      },
+    },
+    { event: "$identify", distinct_id: "u1", properties: { $anon_distinct_id: "a1" } },
+    {
+      event: "$screen",
+      distinct_id: "u1",
+      properties: { $screen_name: "Home", name: "Home", category: "Main", x: 1 },
+    },
+    {
+      event: "$groupidentify",
+      distinct_id: "u1",
+      properties: { $group_type: "company", $group_key: "acme", $group_set: { size: 3 } },
+    },
+    { event: "$create_alias", distinct_id: "old", properties: { alias: "u1" } },
+  ],
+  persons: { u1: { email: "u@example.com", plan: "own", age: 3 } },
+  summary: { accepted: 5, not_taken: { integrations: 1, sentAt: 1, originalTimestamp: 1 } },
+};
+
+export const rudder: StoredCase = {
+  forms: all,
+  records: [
+    {
+      type: "track",
+      event: "Buy",
+      anonymousId: "a1",
+      messageId: "r1",
+      channel: "web",
+      rudderId: "r",
+      originalTimestamp: at,
+      receivedAt: "2024-05-01 10:00:09",
+      properties: { name: "Own" },
+      context: {
+        library: { name: "RudderLabs JavaScript SDK", version: "2" },
+        campaign: { name: "may" },
+        page: { url: "https://x.example/a", tab_url: "t", path: "/own" },
+        sessionId: 17,
+        referrer: { url: "u" },
+      },
+    },
+  ],
+  events: [
+    {
+      event: "Buy",
+      distinct_id: "a1",
+      timestamp: stored,
+      properties: {
+        name: "Own",
+        $lib: "RudderLabs JavaScript SDK",
+        $lib_version: "2",
+        utm_campaign: "may",
+        $pathname: "/own",
+        context_page_tab_url: "t",
+        $session_id: 17,
+        $referrer: "u",
+        channel: undefined,
+      },
+    },
+  ],
+  summary: { accepted: 1, made: 0, not_taken: { channel: 1, rudderId: 1, receivedAt: 1 } },
+};
+
+const warehouse = { user_id: "u1", anonymous_id: "a1", original_timestamp: at, timestamp: at, sent_at: at };
+export const tracks: StoredCase = {
+  table: "order_completed",
+  forms: all,
+  records: [
+    {
+      ...warehouse,
+      id: "w1",
+      event: "order_completed",
+      event_text: "Order Completed",
+      total: 7,
+      context_ip: "203.0.113.9",
+      context_page_url: "https://x.example/a",
+      context_campaign_name: "may",
+      context_traits_plan: "pro",
+      context_library_name: "analytics.js",
+      type: "gift",
+      uuid_ts: at,
+    },
+  ],
+  events: [
+    {
+      event: "Order Completed",
+      distinct_id: "u1",
+      timestamp: stored,
+      properties: {
+        total: 7,
+        $ip: "203.0.113.9",
+        $host: "x.example",
+        utm_campaign: "may",
+        type: "gift",
+        $lib: "analytics.js",
+        sent_at: undefined,
+        original_timestamp: undefined,
+      },
+    },
+  ],
+  persons: { u1: { plan: "pro" } },
+  summary: { accepted: 1, made: 1, not_taken: { original_timestamp: 1, sent_at: 1, uuid_ts: 1 } },
+};
+export const identifies: StoredCase = {
+  table: "identifies",
+  forms: all,
+  records: [{ ...warehouse, id: "w2", name: "Ann", plan: "pro", context_screen_width: 100 }],
+  events: [{ event: "$identify", distinct_id: "u1", properties: { $anon_distinct_id: "a1" } }],
+  persons: { u1: { name: "Ann", plan: "pro" } },
+};
+export const pages: StoredCase = {
+  table: "PAGES_001",
+  forms: all,
+  records: [
+    {
+      ...warehouse,
+      id: "w3",
+      name: "Pricing",
+      category: "M",
+      url: "https://x.example/pricing?q=1",
+      path: "/pricing",
+      title: "Prices",
+      referrer: "https://r.example/",
+    },
+    // An export may lack the original time.
+    { ...warehouse, id: "w4", name: "Home", original_timestamp: null },
+  ],
+  events: [
+    {
+      event: "$pageview",
+      distinct_id: "u1",
+      properties: {
+        name: "Pricing",
+        category: "M",
+        $current_url: "https://x.example/pricing?q=1",
+        $pathname: "/pricing",
+        title: "Prices",
+        $referrer: "https://r.example/",
+      },
+    },
+    { event: "$pageview", distinct_id: "u1", properties: { name: "Home" } },
+  ],
+};
+export const screens: StoredCase = {
+  table: "export",
+  forms: all,
+  records: [{ ...warehouse, id: "w5", name: "Home", context_screen_width: 320 }],
+  events: [{ event: "$screen", distinct_id: "u1", properties: { $screen_name: "Home", $screen_width: 320 } }],
+};
+export const groups: StoredCase = {
+  table: "export",
+  forms: all,
+  records: [{ ...warehouse, id: "w6", group_id: "acme", name: "Acme", size: 3 }],
+  events: [
+    {
+      event: "$groupidentify",
+      distinct_id: "u1",
+      properties: { $group_key: "acme", $group_set: { name: "Acme", size: 3 } },
+    },
+  ],
+};
+export const aliases: StoredCase = {
+  table: "export",
+  forms: all,
+  records: [{ ...warehouse, id: "w7", previous_id: "old", anonymous_id: null }],
+  events: [{ event: "$create_alias", distinct_id: "old", properties: { alias: "u1" } }],
+};
