@@ -22,7 +22,7 @@ import {
 } from "../cluster/lease.ts";
 import { StoreReplica } from "../cluster/store-replica.ts";
 import type { InsertFence } from "../events/clickhouse/insert-fence.ts";
-import { type Lane, lanes } from "../journal/segment.ts";
+import type { Lane } from "../journal/segment.ts";
 import { PeriodicTasks } from "../lib/periodic-tasks.ts";
 import type { IdentityStep, IdentityStore } from "../persons/batch.ts";
 import { type PeopleDb, peopleStore } from "../persons/open.ts";
@@ -38,7 +38,6 @@ const tidyEveryMs = 20_000;
 const releaseMs = 500;
 /** Limit of finishing a load before a pause; an unfinished one is resumed after the pause. */
 const handOverMs = 20_000;
-const handOverPollMs = 50;
 /** How long after its deadline an insert may still be stored. */
 const lateInsertMs = 1_000;
 
@@ -51,6 +50,12 @@ export interface ClusterPersonsCallbacks {
   /** Loading is paused and the lease is released: this process should exit and restart as a follower. */
   onPaused(): void;
   onFatal(error: unknown): void;
+}
+
+/** The pipeline of a loading engine. */
+interface LoadingDeps extends Omit<ReaderDeps, "onFailure"> {
+  /** Resolves when everything that was offered is loaded. */
+  settle(): Promise<void>;
 }
 
 export class SharedPeople {
@@ -99,7 +104,7 @@ export class SharedPeople {
   }
 
   /** Follows the loading node; or renews the lease and reads the journal from the stores' cursors. */
-  async start(ports: Omit<ReaderDeps, "onFailure">, cursor: (lane: Lane) => number): Promise<void> {
+  async start(ports: LoadingDeps, cursor: (lane: Lane) => number): Promise<void> {
     const { lease } = this;
     if (lease === undefined) {
       await this.postgres.listen(changeChannel, (name) => {
@@ -200,15 +205,12 @@ export class SharedPeople {
   }
 
   /** Loads what was read, and releases the lease. */
-  private async handOver(
-    { waitingBytes }: Pick<ReaderDeps, "waitingBytes">,
-    cursor: (lane: Lane) => number,
-  ): Promise<void> {
+  private async handOver({ settle }: LoadingDeps, cursor: (lane: Lane) => number): Promise<void> {
     await this.reader?.stop();
-    const end = performance.now() + handOverMs;
-    const isWaiting = () => lanes.some((lane) => waitingBytes(lane) > 0);
-    while (isWaiting() && performance.now() < end) await Bun.sleep(handOverPollMs);
-    await this.stop(cursor);
+    const isLoaded = await Promise.race([settle().then(() => true), Bun.sleep(handOverMs).then(() => false)]);
+    // Otherwise an insert may be on its way: the lease is revoked when it can no longer be stored.
+    if (isLoaded) await this.stop(cursor);
+    else this.chores.stop();
     this.hooks.onPaused();
   }
 

@@ -236,6 +236,7 @@ async function startEngine(start: EngineStart, recovery: StoreRecovery, faults: 
     {
       offer: (batches) => pipeline.offer(batches),
       waitingBytes: (lane) => pipeline.lag()[lane].bytes,
+      settle: () => pipeline.settle(),
     },
     (lane) => pipeline.cursor(lane),
   );
