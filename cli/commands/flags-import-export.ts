@@ -1,10 +1,12 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { type Static, Type } from "@sinclair/typebox";
 import { Command } from "commander";
+import { objectKinds, readObjects, withObjects } from "../../src/flag-objects/document.ts";
+import { importProject, type ProjectImport } from "../../src/flag-objects/import-project.ts";
+import { toObjects } from "../../src/flag-objects/read-objects.ts";
 import { FlagInput, flagFields } from "../../src/flags/fields.ts";
-import { differenceLines, type ItemDifference } from "../../src/flags/import-export/difference.ts";
+import { differenceLines } from "../../src/flags/import-export/difference.ts";
 import { writeDocument } from "../../src/flags/import-export/document.ts";
-import { importDocument } from "../../src/flags/import-export/import-document.ts";
 import { assertPayloadsReadable, readContent } from "../../src/flags/import-export/project-content.ts";
 import { parseFile, serializeDocument, toDocument } from "../../src/flags/import-export/read-document.ts";
 import { readVendorFile, vendorProducts } from "../../src/flags/import-export/vendors/read-vendor-file.ts";
@@ -40,10 +42,18 @@ const ExportedFlags = strictObject({
   group_types: Type.Record(Type.String(), Type.String()),
   cohorts: Type.Array(AnyObject),
   flags: Type.Array(AnyObject),
+  /** Absent if the project has none, like the following ones. */
+  holdouts: Type.Optional(Type.Array(AnyObject)),
+  saved_metrics: Type.Optional(Type.Array(AnyObject)),
+  experiments: Type.Optional(Type.Array(AnyObject)),
+  early_access_features: Type.Optional(Type.Array(AnyObject)),
+  surveys: Type.Optional(Type.Array(AnyObject)),
 });
 
 export const exportFlags = withSettings(new Command("export"), ["data-dir"])
-  .description("Export a project's flags and cohorts to one YAML or JSON file.")
+  .description(
+    "Export a project's flags and cohorts, experiments, early access features and surveys to one YAML or JSON file.",
+  )
   .option("--project <id>", "project id; optional if there is one project", positiveInteger)
   .option("-o, --output <file>", "output file; default: standard output", fileName)
   .option("--force", "overwrite an existing file")
@@ -51,7 +61,7 @@ export const exportFlags = withSettings(new Command("export"), ["data-dir"])
   .option("--with-secrets", "include encrypted payloads in plaintext")
   .addHelpText(
     "after",
-    "\nThe members of static cohorts are not exported.\n\n" +
+    "\nThe members of static cohorts are not exported. Holdouts and saved metrics belong to the experiments.\n\n" +
       "Examples:\n  flagkeep flags export > flags.yaml\n  flagkeep flags export --project 2 -o flags.json",
   )
   .action(
@@ -76,7 +86,7 @@ function exportProject({ metadata, project, flagSets, writing }: ProjectStores, 
   const payloads = withSecrets ? writing.payloads : undefined;
   const content = readContent(metadata.db, { projectId: project.id, groupTypes, payloads });
   if (withSecrets) assertPayloadsReadable(content);
-  return writeDocument(content);
+  return withObjects(writeDocument(content), readObjects(metadata.db, project.id));
 }
 
 interface ImportOptions {
@@ -96,7 +106,9 @@ const ImportedFlags = strictObject({
   environment: nullable(Type.String()),
   differences: Type.Array(
     strictObject({
-      kind: Type.Union([Type.Literal("flag"), Type.Literal("cohort")]),
+      kind: Type.Union(
+        ["flag", "cohort", ...objectKinds.map(({ kind }) => kind)].map((kind) => Type.Literal(kind)),
+      ),
       name: Type.String(),
       change: Type.Union([Type.Literal("created"), Type.Literal("updated")]),
       members: Type.Array(
@@ -124,7 +136,9 @@ export const importFlags = withJson(
   ImportedFlags,
   "print the difference as JSON",
 )
-  .description("Import flags and cohorts from a file, matched by flag key and cohort name.")
+  .description(
+    "Import flags, cohorts, experiments, early access features and surveys from a file, matched by key or name.",
+  )
   .argument("<file>", "file from `flags export` or another product; - for standard input", fileName)
   .option("--project <id>", "project id; optional if there is one project", positiveInteger)
   .option("--environment <name>", "environment to import, if the file has several")
@@ -147,6 +161,7 @@ export const importFlags = withJson(
         const foreign = readVendorFile(root, options.environment);
         const unreadable: string[] = [];
         const document = foreign?.document ?? toDocument(root, (message) => unreadable.push(message));
+        const objects = toObjects(foreign === undefined ? root : {}, (message) => unreadable.push(message));
         const {
           differences,
           remarks: ofImport,
@@ -154,18 +169,22 @@ export const importFlags = withJson(
           notTaken,
           turnedOff,
           isNothingTaken,
-        } = importDocument(writing, {
-          by: creatingAuthor(metadata, project.organizationId, options.user),
-          projectId: project.id,
-          document,
-          switchedOff: foreign?.switchedOff ?? new Set(),
-          hasMembers: (cohortId) => countCohortMembers(people, cohortId) > 0,
-          groupTypes: flagSets.of(project.id).groupTypes,
-          toFields: (item) => flagFields(parseFields(FlagInput, item)),
-          isDryRun,
-          isConfirmed: options.confirm === true,
-          now: changeTime(),
-        });
+        } = importProject(
+          writing,
+          {
+            by: creatingAuthor(metadata, project.organizationId, options.user),
+            projectId: project.id,
+            document,
+            switchedOff: foreign?.switchedOff ?? new Set(),
+            hasMembers: (cohortId) => countCohortMembers(people, cohortId) > 0,
+            groupTypes: flagSets.of(project.id).groupTypes,
+            toFields: (item) => flagFields(parseFields(FlagInput, item)),
+            isDryRun,
+            isConfirmed: options.confirm === true,
+            now: changeTime(),
+          },
+          objects,
+        );
         const remarks = [
           ...(foreign?.remarks ?? []),
           ...unreadable.map((message) => `Not taken over: ${message}`),
@@ -182,7 +201,7 @@ export const importFlags = withJson(
           not_mapped: [...(foreign?.notMapped ?? []), ...notTaken],
         };
         const unread = (foreign?.unread ?? 0) + unreadable.length;
-        const items = document.flags.length + document.cohorts.length;
+        const items = document.flags.length + document.cohorts.length + Object.values(objects).flat().length;
         if (isNothingTaken && items + unread > 0) process.exitCode = exitFailed;
         if (options.json) return printJson(imported);
         for (const line of differenceLines(differences)) print(line);
@@ -205,11 +224,11 @@ export const importFlags = withJson(
   );
 
 /** JSON has no undefined: absent members are omitted. */
-function shown({ members, ...item }: ItemDifference) {
+function shown({ members, ...item }: ProjectImport["differences"][number]) {
   return { ...item, members: members.map(({ path, before, after }) => ({ path, before, after })) };
 }
 
-function summary(differences: readonly ItemDifference[], isDryRun: boolean): string {
+function summary(differences: ProjectImport["differences"], isDryRun: boolean): string {
   if (differences.length === 0) return "No differences.";
   const count = (change: string) => differences.filter((item) => item.change === change).length;
   const would = isDryRun ? "would be " : "";

@@ -1,11 +1,13 @@
 /**
- * First part of `import` for PostHog projects: reads the key, copies the project, and imports its flags and cohorts.
+ * First part of `import` for PostHog projects: reads the key, copies the project, and imports its flags and cohorts,
+ * experiments, early access features and surveys.
  */
 
 import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { importProject, type ProjectImport } from "../../src/flag-objects/import-project.ts";
+import { type PostHogObjects, posthogLists, posthogObjects } from "../../src/flag-objects/posthog.ts";
 import { FlagInput, flagFields } from "../../src/flags/fields.ts";
-import { type ImportResult, importDocument } from "../../src/flags/import-export/import-document.ts";
 import { toDocument } from "../../src/flags/import-export/read-document.ts";
 import { ApprovalRequiredError } from "../../src/flags/rules/errors.ts";
 import { parseFields } from "../../src/http/fields.ts";
@@ -23,6 +25,9 @@ import { notTakenLine, turnedOffLine } from "./flags-common.ts";
 
 /** Source of the key without a key file. On the command line every user of the machine could read it. */
 const keyVariable = "POSTHOG_PERSONAL_API_KEY";
+
+/** For the names of cohorts, to which surveys refer by ID. */
+const cohortList = "cohorts";
 
 export interface PullOrder {
   /** URL of the other server. */
@@ -47,7 +52,13 @@ export async function pull(
   const folder = join(order.stateFolder, name);
   const api = new PostHogApi(address, getKey(order.keyFile));
   const onRecords = (_: string, count: number) => progress.addRecords(count, false);
-  const pulled = await pullProject(api, { project: sourceProject, folder, isResumed, onRecords });
+  const pulled = await pullProject(api, {
+    project: sourceProject,
+    folder,
+    isResumed,
+    lists: [...posthogLists, cohortList],
+    onRecords,
+  });
   return { ...pulled, forget: () => forget(folder, pulled.folder) };
 }
 
@@ -75,30 +86,36 @@ function getKey(file: string | undefined): string {
  */
 export function importFlags(
   options: { user?: string; project?: number; dataDir?: string; confirm?: true },
-  { flags: copied, renamed }: Pick<PulledProject, "flags" | "renamed">,
+  { flags: copied, renamed, lists }: Pick<PulledProject, "flags" | "renamed" | "lists">,
   isDryRun: boolean,
 ): { flags: ImportedFlags; failure: AppError | undefined } {
   try {
     return withProject(options, ({ metadata, writing, project, people, flagSets }) => {
       const unreadable: string[] = [];
-      const result = importDocument(writing, {
-        by: creatingAuthor(metadata, project.organizationId, options.user),
-        projectId: project.id,
-        document: toDocument(copied as unknown as Json, (message) => unreadable.push(message)),
-        switchedOff: new Set(),
-        hasMembers: (cohortId) => countCohortMembers(people, cohortId) > 0,
-        groupTypes: flagSets.of(project.id).groupTypes,
-        toFields: (item) => flagFields(parseFields(FlagInput, item)),
-        isDryRun,
-        isConfirmed: options.confirm === true,
-        now: new Date(),
-      });
+      const { objects, remarks } = posthogObjects(lists as PostHogObjects, lists[cohortList] ?? []);
+      const result = importProject(
+        writing,
+        {
+          by: creatingAuthor(metadata, project.organizationId, options.user),
+          projectId: project.id,
+          document: toDocument(copied as unknown as Json, (message) => unreadable.push(message)),
+          switchedOff: new Set(),
+          hasMembers: (cohortId) => countCohortMembers(people, cohortId) > 0,
+          groupTypes: flagSets.of(project.id).groupTypes,
+          toFields: (item) => flagFields(parseFields(FlagInput, item)),
+          isDryRun,
+          isConfirmed: options.confirm === true,
+          now: new Date(),
+        },
+        objects,
+      );
       const count = (change: string) => result.differences.filter((item) => item.change === change).length;
       const flags = {
         created: count("created"),
         updated: count("updated"),
         remarks: [
           ...renamed,
+          ...remarks,
           ...unreadable.map((message) => `Not taken over: ${message}`),
           ...result.remarks,
           ...result.notTaken.map(notTakenLine),
@@ -110,7 +127,7 @@ export function importFlags(
     });
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
-    const message = `Flags and cohorts were not imported: ${error.message}`;
+    const message = `Flags and cohorts, experiments and surveys were not imported: ${error.message}`;
     const wayOut = error instanceof ApprovalRequiredError ? ` ${error.hint}` : "";
     const hint = `Events, persons and groups were imported; see \`flags import\`.${wayOut}`;
     const failure = new SourceRejectedError(message, hint);
@@ -118,7 +135,7 @@ export function importFlags(
   }
 }
 
-function approvalRemark({ needsApproval }: ImportResult): string[] {
+function approvalRemark({ needsApproval }: ProjectImport): string[] {
   if (needsApproval.length === 0) return [];
   return [`Flags that need approval, so the import needs --confirm: ${needsApproval.join(", ")}.`];
 }

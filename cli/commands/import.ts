@@ -139,7 +139,8 @@ export const importEvents = withJson(
       "too many, or none of the first 1,000 records of a file is an event, the import stops with an error.\n" +
       "After an interruption, run the same command with --resume; the summary counts all runs.\n" +
       "Symbolic links in folders are not followed.\n" +
-      "The URL of a PostHog server copies a project with a personal API key: events, persons, groups, flags and cohorts.\n" +
+      "The URL of a PostHog server copies a project with a personal API key: events, persons, groups, flags and cohorts,\n" +
+      "experiments, holdouts, saved metrics, early access features and surveys. Each keeps what Flagkeep can compute.\n" +
       "\nExit status: 0 everything is loaded or in a reject file; 1 failed, stopped, nothing accepted, or a file is truncated;\n" +
       "2 invalid usage\n" +
       "\nExamples:\n  flagkeep import events.ndjson.gz --project 1\n" +

@@ -7,11 +7,11 @@ const count = (description: string) => Type.Integer({ minimum: 0, description })
 
 const nullableTime = (description: string) => Type.Union([Type.String(), Type.Null()], { description });
 
-/** Total of flags and cohorts of a project copied from another server. */
+/** Total of flags, cohorts, experiments, features and surveys of a project copied from another server. */
 export const ImportedFlags = Type.Object(
   {
-    created: count("Flags and cohorts that were made."),
-    updated: count("Flags and cohorts that were changed."),
+    created: count("Flags, cohorts, experiments, features and surveys that were created."),
+    updated: count("Those that were changed."),
     remarks: Type.Array(Type.String()),
   },
   { additionalProperties: false },

@@ -167,7 +167,7 @@ function parsePayload(argument: string): JsonObject {
   throw new InvalidFieldError("payload", "invalid_input", "--payload must be a JSON object.");
 }
 
-const createNewFeature = operation({
+export const createNewFeature = operation({
   id: "features.create",
   on: "project",
   scope: "early_access_feature:write",

@@ -40,7 +40,7 @@ function holdoutIn({ stores, project }: Context, id: number): Holdout {
 }
 
 /** @throws {InvalidFieldError} */
-function holdoutSet([sent]: readonly JsonObject[], id: number): JsonObject[] {
+export function holdoutSet([sent]: readonly JsonObject[], id: number): JsonObject[] {
   const percentage = sent?.rollout_percentage;
   if (typeof percentage !== "number" || percentage < 0 || percentage > 100)
     throw new InvalidFieldError(
@@ -76,7 +76,7 @@ const listAllHoldouts = listOperation({
   },
 });
 
-const createHoldout = operation({
+export const createHoldout = operation({
   id: "experiments.holdouts.create",
   on: "project",
   scope: "experiment:write",

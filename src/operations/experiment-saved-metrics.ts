@@ -53,7 +53,7 @@ const listAllSavedMetrics = listOperation({
   },
 });
 
-const createSavedMetric = operation({
+export const createSavedMetric = operation({
   id: "experiments.metrics.create",
   on: "project",
   scope: "experiment_saved_metric:write",

@@ -225,7 +225,7 @@ const listAllSurveys = listOperation({
   },
 });
 
-const createNewSurvey = operation({
+export const createNewSurvey = operation({
   id: "surveys.create",
   on: "project",
   scope: "survey:write",

@@ -127,14 +127,14 @@ export interface SurveyInput {
 export function createSurvey(
   deps: FlagWriteDeps,
   actor: ExperimentActor,
-  input: SurveyInput & { name: string; type: string; questions: JsonObject[] },
+  input: SurveyInput & { id?: string | undefined; name: string; type: string; questions: JsonObject[] },
 ): Survey {
   const { project, now } = actor;
   return deps.metadata.change((t) => {
     if (listSurveys(t, project.id).length >= surveysMax)
       throw new InvalidFieldError(null, "invalid_input", `A project has at most ${surveysMax} surveys.`);
     const base: Survey = {
-      id: Bun.randomUUIDv7(),
+      id: input.id ?? Bun.randomUUIDv7(),
       projectId: project.id,
       name: "",
       description: "",

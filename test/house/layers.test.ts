@@ -14,6 +14,7 @@ const layers = [
   "serve",
   "console",
   "mcp",
+  "flag-objects",
   "operations",
   "operate",
   "backup",

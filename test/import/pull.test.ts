@@ -189,7 +189,13 @@ test("a server that begins with the newest: oldest first, nothing lost where tim
     },
   });
   const api = new PostHogApi(`http://127.0.0.1:${server.port}/sub`, "phx_key");
-  const options = { project: undefined, folder: join(folder, "copy"), isResumed: false, onRecords: () => {} };
+  const options = {
+    project: undefined,
+    folder: join(folder, "copy"),
+    isResumed: false,
+    lists: [],
+    onRecords: () => {},
+  };
   const { folder: records, flags, renamed } = await pullProject(api, options);
   expect(flags.cohorts.map(({ name }) => name)).toEqual(["Cohort 4", "In order", "Once", "Once (2)"]);
   const using = (reference: object) => ({ groups: [{ properties: [{ type: "cohort", ...reference }] }] });

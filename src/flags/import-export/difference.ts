@@ -46,7 +46,8 @@ function itemDifferences(
   });
 }
 
-function memberDifferences(
+/** The members that differ. */
+export function memberDifferences(
   before: Json | undefined,
   after: Json | undefined,
   path: string,
@@ -83,7 +84,9 @@ export function withoutSecrets(...documents: FlagDocument[]): (difference: ItemD
 }
 
 /** The differences as lines: `+` for created items, `~` for changed ones. */
-export function differenceLines(differences: readonly ItemDifference[]): string[] {
+export function differenceLines(
+  differences: readonly (Omit<ItemDifference, "kind"> & { kind: string })[],
+): string[] {
   return differences.flatMap(({ kind, name, change, members }) => [
     `${change === "created" ? "+" : "~"} ${kind} ${name}`,
     ...members.map(({ path, before, after }) => `    ${path}: ${shown(before)} -> ${shown(after)}`),

@@ -144,7 +144,7 @@ function cohortItem({ name, description, isStatic, filters }: StoredCohort, name
 }
 
 /** A copy in which filters refer to cohorts and flags by name instead of ID; unknown IDs stay. */
-function withNames(value: Json, names: Names): Json {
+export function withNames(value: Json, names: Names): Json {
   if (Array.isArray(value)) return value.map((item) => withNames(item, names));
   if (!isJsonObject(value)) return value;
   if (value.type === "cohort") {

@@ -11,7 +11,18 @@ export class InvalidDocumentError extends AppError {
   readonly code = "document_unusable";
 }
 
-const documentMembers = new Set(["flagkeep_flags", "group_types", "cohorts", "flags"]);
+const documentMembers = new Set([
+  "flagkeep_flags",
+  "group_types",
+  "cohorts",
+  "flags",
+  // Read by `flag-objects`.
+  "holdouts",
+  "saved_metrics",
+  "experiments",
+  "early_access_features",
+  "surveys",
+]);
 const flagMembers = new Set(["key", "filters", ...Object.keys(flagDefaults)]);
 const cohortMembers = new Set(["name", "description", "is_static", "filters"]);
 /** YAML aliases can expand a small text to a large one. */

@@ -10,6 +10,8 @@ export class SourceRejectedError extends AppError {
   constructor(
     message: string,
     override readonly hint: string,
+    /** Of the response. */
+    readonly status?: number,
   ) {
     super(message);
   }
@@ -145,6 +147,7 @@ export class PostHogApi {
     return new SourceRejectedError(
       `${this.base.origin} answers ${path.split("?")[0]} with ${status}${detail}.`,
       hint,
+      status,
     );
   }
 

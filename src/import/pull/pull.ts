@@ -1,6 +1,6 @@
 /**
- * Copies a PostHog project into a folder, from which it is imported like files: events, persons, groups, and a document
- * of its flags and cohorts.
+ * Copies a PostHog project into a folder, from which it is imported like files: events, persons, groups, a document of
+ * its flags and cohorts, and lists of its experiments, surveys and the like.
  *
  * Every page is a file; the position is recorded after each, so that an interrupted copy can be resumed.
  */
@@ -11,7 +11,7 @@ import type { FlagDocument } from "../../flags/import-export/document.ts";
 import { posthogDocument } from "../../flags/import-export/vendors/posthog.ts";
 import type { Json, JsonObject } from "../../lib/json.ts";
 import { getId } from "../map/lenient-json.ts";
-import type { PostHogApi } from "./posthog-api.ts";
+import { type PostHogApi, SourceRejectedError } from "./posthog-api.ts";
 
 /** Without this file a copy starts from scratch. */
 export const cursorName = "cursor.json";
@@ -37,8 +37,10 @@ export interface PulledProject {
   /** Contains the pages: events before persons before groups, oldest first. */
   folder: string;
   flags: FlagDocument;
-  /** Messages about cohorts with other names in `flags`. */
+  /** Messages about cohorts with other names in `flags`, and about lists that the key may not read. */
   renamed: string[];
+  /** Lists of the API by the last part of their path. */
+  lists: Record<string, JsonObject[]>;
 }
 
 export interface PullOptions {
@@ -47,6 +49,8 @@ export interface PullOptions {
   /** Only for this copy. */
   folder: string;
   isResumed: boolean;
+  /** Further lists of the API to copy. */
+  lists: readonly string[];
   /** Called with the number of records of each page. */
   onRecords: (what: string, count: number) => void;
 }
@@ -78,11 +82,13 @@ class Pull {
       this.writeCursor();
     }
     await this.part("flags", () => this.flags());
+    await this.part("lists", () => this.lists());
     await this.part("events", () => this.events());
     await this.part("persons", () => this.persons());
     await this.part("groups", () => this.groups());
     const { renamed = [], ...flags } = readJson<CopiedDocument>(this.flagsPath)!;
-    return { folder: this.records, flags, renamed };
+    const { unread, lists } = readJson<CopiedLists>(this.listsPath)!;
+    return { folder: this.records, flags, renamed: [...renamed, ...unread], lists };
   }
 
   private get path(): string {
@@ -93,6 +99,10 @@ class Pull {
   }
   private get flagsPath(): string {
     return join(this.options.folder, "flags.json");
+  }
+
+  private get listsPath(): string {
+    return join(this.options.folder, "lists.json");
   }
 
   private async part(name: string, copy: () => Promise<void>): Promise<void> {
@@ -109,6 +119,24 @@ class Pull {
     const { document, renamed } = posthogDocument({ flags, cohorts, groupTypes: await this.groupTypes() });
     writeWhole(this.flagsPath, JSON.stringify({ ...document, renamed } satisfies CopiedDocument));
     this.options.onRecords("flags and cohorts", document.flags.length + document.cohorts.length);
+  }
+
+  /** A key or an older server may not have some of them. */
+  private async lists(): Promise<void> {
+    const copied: CopiedLists = { unread: [], lists: {} };
+    for (const name of this.options.lists) {
+      try {
+        const found = await this.api.all(`${this.path}/${name}/?limit=200`);
+        copied.lists[name] = found;
+        this.options.onRecords(name, found.length);
+      } catch (error) {
+        if (!(error instanceof SourceRejectedError) || !unreadableStatuses.includes(error.status ?? 0))
+          throw error;
+        copied.lists[name] = [];
+        copied.unread.push(`Not taken over: ${error.message}`);
+      }
+    }
+    writeWhole(this.listsPath, JSON.stringify(copied));
   }
 
   /** Uses the order of arrival if the server supports it; other servers start with the newest. */
@@ -190,6 +218,15 @@ class Pull {
   private writeCursor(): void {
     writeWhole(this.cursorPath, JSON.stringify(this.cursor));
   }
+}
+
+/** Of a list that the key may not read, or that the server does not have. */
+const unreadableStatuses = [401, 403, 404];
+
+/** Lists by name, and messages about those that could not be read. */
+interface CopiedLists {
+  unread: string[];
+  lists: Record<string, JsonObject[]>;
 }
 
 /** The document, and messages about cohorts that are renamed in it. */

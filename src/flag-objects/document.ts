@@ -1,0 +1,222 @@
+/**
+ * Experiments, holdouts, saved metrics, early access features and surveys in a project's document of flags.
+ *
+ * They refer to flags by key, and to each other and to cohorts by name. Default values are omitted. Holdouts and surveys
+ * have their IDs, because stored events contain them.
+ */
+
+import type { Reading } from "../accounts/db.ts";
+import { readCohorts } from "../cohorts/cohorts.ts";
+import { listFeatures } from "../early-access/features.ts";
+import {
+  type Experiment,
+  findHoldout,
+  type Holdout,
+  listExperiments,
+  listHoldouts,
+  listSavedMetrics,
+  type SavedMetric,
+  savedMetricLinks,
+} from "../experiments/store.ts";
+import { webExperimentBody } from "../experiments/web-experiments.ts";
+import type { Flag } from "../flags/fields.ts";
+import { withNames } from "../flags/import-export/document.ts";
+import { findFlag, readFlags } from "../flags/store/flag.ts";
+import { toApiTime, toApiTimeOrNull } from "../lib/api-time.ts";
+import type { Json, JsonObject } from "../lib/json.ts";
+import { listSurveys, type Survey } from "../surveys/surveys.ts";
+
+/** Members of a document, in the order of an import. */
+export const objectKinds = [
+  { member: "holdouts", kind: "holdout" },
+  { member: "saved_metrics", kind: "saved metric" },
+  { member: "experiments", kind: "experiment" },
+  { member: "early_access_features", kind: "early access feature" },
+  { member: "surveys", kind: "survey" },
+] as const;
+export type ObjectMember = (typeof objectKinds)[number]["member"];
+export type ObjectKind = (typeof objectKinds)[number]["kind"];
+export type ObjectDocument = Record<ObjectMember, JsonObject[]>;
+
+const common = { description: "", tags: [] };
+/** Values that a document omits. */
+export const objectDefaults: Record<ObjectMember, JsonObject> = {
+  holdouts: { description: "" },
+  saved_metrics: common,
+  experiments: {
+    ...common,
+    type: "product",
+    parameters: {},
+    start_date: null,
+    end_date: null,
+    archived: false,
+    metrics: [],
+    metrics_secondary: [],
+    saved_metrics: [],
+    exposure_criteria: {},
+    stats_config: {},
+    only_count_matured_users: false,
+    minimum_exposures: 100,
+    running_time_calculation: {},
+    holdout: null,
+    conclusion: null,
+    conclusion_comment: null,
+    variants: null,
+  },
+  early_access_features: { description: "", documentation_url: "", payload: {} },
+  surveys: {
+    description: "",
+    schedule: "once",
+    conditions: {},
+    appearance: {},
+    linked_flag_key: null,
+    targeting_flag_filters: null,
+    start_date: null,
+    end_date: null,
+    archived: false,
+    enable_partial_responses: false,
+    responses_limit: null,
+    iteration_count: null,
+    iteration_frequency_days: null,
+    translations: {},
+  },
+};
+
+/** What the objects of a project refer to by ID. */
+class Names {
+  readonly filters: Parameters<typeof withNames>[1];
+
+  constructor(
+    readonly db: Reading,
+    readonly projectId: number,
+  ) {
+    this.filters = {
+      cohorts: new Map(readCohorts(db, projectId).map(({ id, name }) => [id, name])),
+      flags: new Map(readFlags(db, projectId).map(({ id, key }) => [id, key])),
+    };
+  }
+
+  flag(id: number | null): Flag | undefined {
+    return id === null ? undefined : findFlag(this.db, this.projectId, id);
+  }
+}
+
+/** The objects of a project; those of deleted flags are omitted. */
+export function readObjects(db: Reading, projectId: number): ObjectDocument {
+  const names = new Names(db, projectId);
+  const all = { limit: Number.MAX_SAFE_INTEGER, offset: 0 };
+  const { experiments } = listExperiments(db, projectId, {}, all, new Date());
+  const saved = listSavedMetrics(db, projectId);
+  const sorted = (items: JsonObject[]) =>
+    items.sort((a, b) => (identityOf(a) < identityOf(b) ? -1 : identityOf(a) > identityOf(b) ? 1 : 0));
+  return {
+    holdouts: sorted(listHoldouts(db, projectId).map(holdoutItem)),
+    saved_metrics: sorted(saved.map(savedMetricItem)),
+    experiments: sorted(experiments.flatMap((of) => experimentItem(names, of, saved))),
+    early_access_features: sorted(
+      listFeatures(db, projectId).flatMap((of): JsonObject[] => {
+        const flag = names.flag(of.flagId);
+        if (flag === undefined || flag.deleted) return [];
+        const { name, stage, description, payload } = of;
+        return [
+          item("early_access_features", {
+            name,
+            feature_flag_key: flag.key,
+            stage,
+            description,
+            documentation_url: of.documentationUrl,
+            payload,
+          }),
+        ];
+      }),
+    ),
+    surveys: sorted(listSurveys(db, projectId).map((of) => surveyItem(names, of))),
+  };
+}
+
+/** What an item is matched by: experiments may share a name. */
+export const identityOf = ({ name, feature_flag_key: key }: JsonObject): string =>
+  JSON.stringify([name ?? "", key ?? ""]);
+
+/** The members of a document that have items. */
+export const withObjects = <Document extends object>(
+  document: Document,
+  objects: ObjectDocument,
+): Document => ({
+  ...document,
+  ...Object.fromEntries(Object.entries(objects).filter(([, items]) => items.length > 0)),
+});
+
+/** An item without its default values. */
+function item(member: ObjectMember, values: JsonObject): JsonObject {
+  const defaults = objectDefaults[member];
+  const changed = Object.entries(values).filter(
+    ([name, value]) => !(name in defaults && Bun.deepEquals(value, defaults[name])),
+  );
+  return Object.fromEntries(changed) as JsonObject;
+}
+
+function holdoutItem({ id, name, description, filters: [set = {}] }: Holdout): JsonObject {
+  const { variant: _, ...filters } = set;
+  return item("holdouts", { name, id, description, filters: [filters] });
+}
+
+const savedMetricItem = ({ name, description, query, tags }: SavedMetric) =>
+  item("saved_metrics", { name, description, query, tags });
+
+function experimentItem(names: Names, of: Experiment, saved: readonly SavedMetric[]): JsonObject[] {
+  const flag = names.flag(of.flagId);
+  if (flag === undefined || flag.deleted) return [];
+  const holdout = of.holdoutId === null ? undefined : findHoldout(names.db, of.projectId, of.holdoutId);
+  const values = {
+    name: of.name,
+    feature_flag_key: flag.key,
+    description: of.description,
+    type: of.type,
+    tags: of.tags,
+    parameters: of.parameters,
+    start_date: toApiTimeOrNull(of.startDate),
+    end_date: toApiTimeOrNull(of.endDate),
+    archived: of.archived,
+    metrics: of.metrics,
+    metrics_secondary: of.metricsSecondary,
+    saved_metrics: savedMetricLinks(of).flatMap(({ id, metadata }): Json[] => {
+      const metric = saved.find((one) => one.id === id);
+      return metric === undefined ? [] : [{ name: metric.name, metadata }];
+    }),
+    exposure_criteria: of.exposureCriteria,
+    stats_config: of.statsConfig,
+    only_count_matured_users: of.onlyCountMaturedUsers,
+    minimum_exposures: of.minimumExposures,
+    running_time_calculation: of.runningTimeCalculation,
+    holdout: holdout?.name ?? null,
+    conclusion: of.conclusion,
+    conclusion_comment: of.conclusionComment,
+    variants: of.webVariants === null ? null : webExperimentBody(names.db, of).variants,
+  };
+  return [item("experiments", values)];
+}
+
+function surveyItem(names: Names, of: Survey): JsonObject {
+  const targeting = names.flag(of.targetingFlagId);
+  return item("surveys", {
+    name: of.name,
+    id: of.id,
+    type: of.type,
+    questions: of.questions,
+    description: of.description,
+    schedule: of.schedule,
+    conditions: of.conditions,
+    appearance: of.appearance,
+    linked_flag_key: names.flag(of.linkedFlagId)?.key ?? null,
+    targeting_flag_filters: targeting === undefined ? null : withNames(targeting.filters, names.filters),
+    start_date: of.startDate === null ? null : toApiTime(of.startDate),
+    end_date: of.endDate === null ? null : toApiTime(of.endDate),
+    archived: of.archived,
+    enable_partial_responses: of.enablePartialResponses,
+    responses_limit: of.responsesLimit,
+    iteration_count: of.iterationCount,
+    iteration_frequency_days: of.iterationFrequencyDays,
+    translations: of.translations,
+  });
+}

@@ -1,0 +1,149 @@
+/**
+ * Imports a document of flags with their experiments, surveys and the like: one change, with the rules and the activity
+ * log of the API. Items that are not in the document stay. Repeating an import changes nothing.
+ */
+
+import type { MetadataTx } from "../accounts/db.ts";
+import type { Metadata } from "../accounts/metadata.ts";
+import { memberDifferences } from "../flags/import-export/difference.ts";
+import type { FlagDocument } from "../flags/import-export/document.ts";
+import { type ImportResult, importDocument } from "../flags/import-export/import-document.ts";
+import type { ImportRequest } from "../flags/import-export/item-writer.ts";
+import type { FlagWriteDeps } from "../flags/store/flag-writes.ts";
+import { AppError } from "../lib/errors.ts";
+import { isJsonObject, type Json, type JsonObject } from "../lib/json.ts";
+import {
+  identityOf,
+  type ObjectDocument,
+  type ObjectKind,
+  type ObjectMember,
+  objectKinds,
+  readObjects,
+} from "./document.ts";
+import { ObjectWriter } from "./object-writer.ts";
+import { titleOf } from "./read-objects.ts";
+
+/** One different object. */
+export interface ObjectDifference {
+  kind: ObjectKind;
+  name: string;
+  change: "created" | "updated";
+  members: ReturnType<typeof memberDifferences>;
+}
+
+export interface ProjectImport extends Omit<ImportResult, "differences"> {
+  differences: (ImportResult["differences"][number] | ObjectDifference)[];
+}
+
+/** Rolls back the transaction of a dry run. */
+class RolledBackError extends Error {
+  constructor(readonly result: ProjectImport) {
+    super("A dry run changes nothing.");
+  }
+}
+
+/** Rolls back a write without effect. */
+class UnchangedError extends Error {}
+
+/**
+ * Imports a document and its objects. With `switchedOff` each is imported independently.
+ *
+ * @throws as `importDocument`; nothing was changed.
+ */
+export function importProject(
+  deps: FlagWriteDeps,
+  request: ImportRequest,
+  objects: ObjectDocument,
+): ProjectImport {
+  const { isDryRun, isConfirmed } = request;
+  try {
+    return deps.metadata.change((t) => {
+      const joined = joining(deps, t);
+      const importing = new ObjectImport(joined, request, t);
+      importing.take("holdouts", objects);
+      const document = withHoldouts(request.document, importing.writer.holdoutIds);
+      const confirmed = isConfirmed === true || isDryRun;
+      const flags = importDocument(joined, { ...request, document, isDryRun: false, isConfirmed: confirmed });
+      for (const { member } of objectKinds) if (member !== "holdouts") importing.take(member, objects);
+      const result = {
+        ...flags,
+        differences: [...flags.differences, ...importing.differences],
+        remarks: [...flags.remarks, ...importing.remarks],
+        isNothingTaken: flags.isNothingTaken && importing.isNothingTaken,
+      };
+      if (isDryRun) throw new RolledBackError(result);
+      return result;
+    });
+  } catch (error) {
+    if (error instanceof RolledBackError) return error.result;
+    throw error;
+  }
+}
+
+/** Write functions open their own transactions; here they all join one. */
+function joining(deps: FlagWriteDeps, t: MetadataTx): FlagWriteDeps {
+  const metadata = Object.create(deps.metadata, {
+    change: { value: (run: (t: MetadataTx) => unknown) => run(t) },
+  }) as Metadata;
+  return { ...deps, metadata };
+}
+
+/** The flags with the IDs that the document's holdouts have in the project. */
+function withHoldouts(document: FlagDocument, ids: ReadonlyMap<number, number>): FlagDocument {
+  if (ids.size === 0) return document;
+  const flags = document.flags.map((flag) => {
+    const holdout = flag.filters?.holdout;
+    const id = isJsonObject(holdout) ? ids.get(Number(holdout.id)) : undefined;
+    return id === undefined
+      ? flag
+      : { ...flag, filters: { ...flag.filters, holdout: { ...(holdout as JsonObject), id } } };
+  });
+  return { ...document, flags };
+}
+
+class ObjectImport {
+  readonly differences: ObjectDifference[] = [];
+  readonly remarks: string[] = [];
+  readonly writer: ObjectWriter;
+  isNothingTaken = true;
+
+  constructor(
+    deps: FlagWriteDeps,
+    private readonly request: ImportRequest,
+    private readonly t: MetadataTx,
+  ) {
+    this.writer = new ObjectWriter(deps, request, t, this.remarks);
+  }
+
+  take(member: ObjectMember, objects: ObjectDocument): void {
+    const { kind } = objectKinds.find((one) => one.member === member)!;
+    for (const item of objects[member]) this.takeOne(member, kind, item);
+  }
+
+  private takeOne(member: ObjectMember, kind: ObjectKind, item: JsonObject): void {
+    const present = () =>
+      readObjects(this.t, this.request.projectId)[member].find((one) => identityOf(one) === identityOf(item));
+    const name = String(item.name);
+    const before = present();
+    const ids = new Map(this.writer.holdoutIds);
+    try {
+      this.t.transaction(() => {
+        this.writer.write(member, item);
+        const members = before === undefined ? [] : memberDifferences(before, present() as Json, "");
+        if (before !== undefined && members.length === 0) throw new UnchangedError();
+        this.differences.push({ kind, name, change: before === undefined ? "created" : "updated", members });
+      });
+      this.isNothingTaken = false;
+    } catch (error) {
+      if (error instanceof UnchangedError) this.isNothingTaken = false;
+      else if (error instanceof AppError && this.request.switchedOff !== undefined) {
+        this.remarks.push(`Not taken over: ${titleOf(kind, name)}: ${error.message}`);
+        this.writer.holdoutIds.clear();
+        for (const [from, to] of ids) this.writer.holdoutIds.set(from, to);
+      } else {
+        if (error instanceof AppError) error.message = `${titleOf(kind, name)}: ${error.message}`;
+        throw error;
+      }
+    }
+  }
+}

@@ -1,0 +1,117 @@
+/** Experiments, surveys and the like as PostHog's API returns them, as items of a document. */
+
+import { readMetric } from "../experiments/metrics.ts";
+import { withNames } from "../flags/import-export/document.ts";
+import { AppError } from "../lib/errors.ts";
+import { isJsonObject, type Json, type JsonObject } from "../lib/json.ts";
+import { type ObjectDocument, type ObjectMember, objectDefaults } from "./document.ts";
+import { titleOf } from "./read-objects.ts";
+
+/** Lists of PostHog's API by the last part of their path. */
+export const posthogLists = [
+  "experiment_holdouts",
+  "experiment_saved_metrics",
+  "experiments",
+  "web_experiments",
+  "early_access_feature",
+  "surveys",
+] as const;
+export type PostHogObjects = Record<(typeof posthogLists)[number], JsonObject[]>;
+
+/** @param cohorts of the project, for their names @returns also messages about parts that have no counterpart */
+export function posthogObjects(
+  lists: PostHogObjects,
+  cohorts: readonly JsonObject[],
+): { objects: ObjectDocument; remarks: string[] } {
+  const remarks: string[] = [];
+  const names = {
+    cohorts: new Map(cohorts.map(({ id, name }) => [Number(id), String(name)])),
+    flags: new Map<number, string>(),
+  };
+  const webVariants = new Map(lists.web_experiments.map(({ id, variants }) => [id, variants]));
+  const objects: ObjectDocument = {
+    holdouts: lists.experiment_holdouts.map((of) => pick("holdouts", of, ["name", "id", "filters"])),
+    saved_metrics: lists.experiment_saved_metrics.flatMap((of) => {
+      const query = readable(of.query, (reason) =>
+        remarks.push(`${titleOf("saved metric", nameOf(of))}: ${reason}`),
+      );
+      return query === undefined ? [] : [{ ...pick("saved_metrics", of, ["name"]), query }];
+    }),
+    experiments: lists.experiments
+      .filter(({ deleted }) => deleted !== true)
+      .map((of) => experimentItem(of, webVariants.get(of.id), remarks)),
+    early_access_features: lists.early_access_feature.map((of) => ({
+      ...pick("early_access_features", of, ["name", "stage"]),
+      feature_flag_key: isJsonObject(of.feature_flag) ? (of.feature_flag.key ?? null) : null,
+    })),
+    surveys: lists.surveys.map((of) => {
+      const { linked_flag: linked, targeting_flag: targeting } = of;
+      return {
+        ...pick("surveys", of, ["name", "id", "type", "questions"]),
+        ...(isJsonObject(linked) ? { linked_flag_key: linked.key ?? null } : {}),
+        ...(isJsonObject(targeting) && isJsonObject(targeting.filters)
+          ? { targeting_flag_filters: withNames(targeting.filters, names) }
+          : {}),
+      };
+    }),
+  };
+  return { objects, remarks };
+}
+
+const nameOf = ({ name }: JsonObject) => String(name);
+
+/** The members that a document has, without null ones. */
+function pick(member: ObjectMember, of: JsonObject, more: readonly string[]): JsonObject {
+  const known = [...more, ...Object.keys(objectDefaults[member])];
+  return Object.fromEntries(
+    known.flatMap((name) => (of[name] === undefined || of[name] === null ? [] : [[name, of[name]]])),
+  ) as JsonObject;
+}
+
+function experimentItem(of: JsonObject, variants: Json | undefined, remarks: string[]): JsonObject {
+  const name = nameOf(of);
+  const note = (what: string) => (reason: string) =>
+    remarks.push(`${titleOf("experiment", name)}: ${what} is not imported: ${reason}`);
+  const metrics = (list: Json | undefined) =>
+    (Array.isArray(list) ? list : []).flatMap(
+      (metric, at) => readable(metric, note(`metric ${at + 1}`)) ?? [],
+    );
+  const { feature_flag_variants: _, ...parameters } = isJsonObject(of.parameters) ? of.parameters : {};
+  const { holdout, saved_metrics: saved } = of;
+  return {
+    ...pick("experiments", of, ["name", "feature_flag_key"]),
+    parameters,
+    metrics: metrics(of.metrics),
+    metrics_secondary: metrics(of.metrics_secondary),
+    saved_metrics: (Array.isArray(saved) ? saved : []).filter(isJsonObject).flatMap((one): JsonObject[] => {
+      if (readable(one.query, note(`saved metric "${nameOf(one)}"`)) === undefined) return [];
+      return [{ name: one.name ?? null, metadata: one.metadata ?? null }];
+    }),
+    exposure_criteria: criteria(of.exposure_criteria, note("an exposure criterion")),
+    ...(isJsonObject(holdout) ? { holdout: holdout.name ?? null } : {}),
+    ...(isJsonObject(variants) ? { variants } : {}),
+  };
+}
+
+/** Exposures by actions have no counterpart. */
+function criteria(sent: Json | undefined, onProblem: (reason: string) => void): JsonObject {
+  if (!isJsonObject(sent)) return {};
+  const kept = Object.entries(sent).filter(([, config]) => {
+    if (!isJsonObject(config) || typeof config.event === "string") return true;
+    onProblem("it is not an event.");
+    return false;
+  });
+  return Object.fromEntries(kept) as JsonObject;
+}
+
+/** A metric that experiments can compute here. */
+function readable(metric: Json | undefined, onProblem: (reason: string) => void): JsonObject | undefined {
+  try {
+    readMetric(metric, "metrics");
+    return metric as JsonObject;
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    onProblem(error.message);
+    return undefined;
+  }
+}
