@@ -53,6 +53,10 @@ describe.skipIf(chromiumPath === undefined)("the menu", () => {
       );
     await menu.getByRole("link", { name: /^Get started \d\/4$/ }).waitFor();
     expect(await links()).toEqual(pages);
+    const top = async (name: string | RegExp) =>
+      (await menu.getByRole("link", { name }).first().boundingBox())!.y;
+    expect(await top(/^Get started/)).toBeGreaterThan(await top("Cohorts"));
+    expect(await top(/^Get started/)).toBeLessThan(await top("Settings"));
     for (const [name, first] of [
       ["Flags", "Flags"],
       ["Analytics", "Explore"],
@@ -74,6 +78,29 @@ describe.skipIf(chromiumPath === undefined)("the menu", () => {
     await page.goto("/console/live?event=paid");
     await page.getByRole("heading", { level: 1, name: "Events" }).waitFor();
     expect(page.url()).toEndWith("/console/events?event=paid");
+    await context.close();
+    expect(errors).toEqual([]);
+  });
+
+  test("Flags has the number of change requests that wait for this user; a menu leads to the account", async () => {
+    const { page, context, errors } = await owner.open();
+    const me = (await (await owner.server.api("/api/users/@me/")).json()) as { uuid: string };
+    const results = [me.uuid, "another", null].map((uuid) => ({
+      flag_id: 1,
+      flag_key: "x",
+      created_by: uuid && { uuid },
+    }));
+    await page.route("**/change_requests/?*", (route) => route.fulfill({ json: { results } }));
+    await page.goto("/console/cohorts");
+    const menu = page.getByRole("navigation", { name: "Menu" });
+    await menu.getByRole("link", { name: /^Flags 2 change requests wait for your approval$/ }).waitFor();
+    await page.getByRole("button", { name: /Your account$/ }).click();
+    expect(await axeFindings(page)).toEqual([]);
+    for (const name of ["My account", "Team", "Keyboard shortcuts", "API documentation", "Sign out"])
+      await page.getByRole("button", { name, exact: true }).waitFor();
+    await page.getByRole("button", { name: "API keys", exact: true }).click();
+    await page.getByRole("heading", { level: 1, name: "Settings" }).waitFor();
+    expect(page.url()).toContain("tab=keys");
     await context.close();
     expect(errors).toEqual([]);
   });

@@ -3,7 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useErrorBoundary, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
-import { toApiError } from "../lib/api.ts";
+import { queryString, request, toApiError } from "../lib/api.ts";
 import { compact } from "../lib/format.ts";
 import { pageLoaded } from "../lib/resource.ts";
 import { rootPath, to } from "../lib/router.ts";
@@ -11,6 +11,7 @@ import { serverPath } from "../lib/server.ts";
 import {
   chooseProject,
   flagFacts,
+  inProject,
   isOperator,
   isStartDone,
   markStartDone,
@@ -41,6 +42,8 @@ const w = words.frame;
 
 /** On a narrow screen these are in the bar, the others behind "More". */
 const narrowScreen = new Set<PageName>(["overview", "flags", "events", "explore"]);
+
+const proposalsMax = 100;
 
 const jumpKeys: Record<string, string> = {
   "g o": "overview",
@@ -123,7 +126,9 @@ export function Layout({ children }: { children: ComponentChildren }) {
           label={`${initials()} ${w.account}`}
           face={<span class="initials">{initials()}</span>}
           items={[
-            [me.value?.email ?? "", () => route(to("settings", { tab: "account" }))],
+            [w.actions.account, () => route(to("settings", { tab: "account" }))],
+            [w.actions.keys, () => route(to("settings", { tab: "keys" }))],
+            [w.actions.team, () => route(to("settings", { tab: "team" }))],
             [w.actions.shortcuts, () => setHelpOpen(true)],
             [w.actions.docs, () => open(`${serverPath}/docs/`, "_blank", "noopener")],
             [w.actions.signOut, () => void signOut()],
@@ -132,8 +137,8 @@ export function Layout({ children }: { children: ComponentChildren }) {
       </header>
       <LostBar />
       <nav class={isMenuOpen ? "side open" : "side"} aria-label={w.menu}>
-        <StartPill current={current} />
-        {menuGroups.map(({ name: group, pages }) => (
+        {menuGroups.map(({ name: group, pages }, position) => [
+          position === menuGroups.length - 1 && <StartPill key="start" current={current} />,
           <div
             key={pages[0]![0]}
             class="menu-group"
@@ -152,8 +157,8 @@ export function Layout({ children }: { children: ComponentChildren }) {
                 </li>
               ))}
             </ul>
-          </div>
-        ))}
+          </div>,
+        ])}
         <ul>
           <li class="narrow-only">
             <button type="button" aria-expanded={isMenuOpen} onClick={() => setMenuOpen(!isMenuOpen)}>
@@ -189,7 +194,7 @@ function MenuLink({
     <a href={to(name)} aria-current={isCurrent ? "page" : undefined}>
       <Icon name={icon} />
       <span>{w.pages[name]}</span>
-      {name === "flags" && <FlagCount path={path} />}
+      {name === "flags" && <ProposalCount path={path} />}
       {name === "instance" && isDegraded.value && (
         <span class="trouble">
           <Icon name="warning" size={16} />
@@ -203,15 +208,16 @@ function MenuLink({
 
 /** Link to Get started until its steps are done or it is dismissed. */
 function StartPill({ current }: { current: string | undefined }) {
-  if (isStartDone.value && current !== "start") return null;
   const done = startSteps.value.filter(Boolean).length;
+  const isOver = isStartDone.value || done === startSteps.value.length;
+  if (isOver && current !== "start") return null;
   return (
     <div class="start-pill wide-only">
       <a href={to("start")} aria-current={current === "start" ? "page" : undefined}>
         <Icon name="start" />
         <span>{w.startSteps(done, startSteps.value.length)}</span>
       </a>
-      {!isStartDone.value && (
+      {!isOver && (
         <button type="button" aria-label={w.dismissStart} onClick={() => markStartDone()}>
           <Icon name="close" size={14} />
         </button>
@@ -265,19 +271,27 @@ function MarkAndName() {
   );
 }
 
-/** Number of flags, visual only; the list itself announces it. */
-function FlagCount({ path }: { path: string }) {
-  const [count, setCount] = useState<number>();
+/** Number of change requests that wait for this user; also reads the facts of the first steps. */
+function ProposalCount({ path }: { path: string }) {
+  const [count, setCount] = useState(0);
   const id = project.value?.id;
   // The number changes by actions on the pages.
   useEffect(() => {
     const controller = new AbortController();
     const { signal } = controller;
     pageLoaded(signal)
-      .then(() => readFlags({ limit: 1, order: "-last_called_at" }, signal))
+      .then(() =>
+        Promise.all([
+          readFlags({ limit: 1, order: "-last_called_at" }, signal),
+          request<{ results: { created_by: { uuid?: string } | null }[] }>(
+            inProject(`change_requests/${queryString({ state: "pending", limit: proposalsMax })}`),
+            { signal },
+          ),
+        ]),
+      )
       .then(
-        (found) => {
-          setCount(found.count);
+        ([found, proposals]) => {
+          setCount(proposals.results.filter(({ created_by: by }) => by?.uuid !== me.value?.uuid).length);
           flagFacts.value = {
             hasFlags: found.count > 0,
             isEvaluated: found.results[0]?.last_called_at != null,
@@ -288,8 +302,13 @@ function FlagCount({ path }: { path: string }) {
     return () => controller.abort();
   }, [id, path]);
   return (
-    <span class="menu-count" aria-hidden="true">
-      {count !== undefined && compact(count)}
+    <span class="menu-count">
+      {count > 0 && (
+        <>
+          <span aria-hidden="true">{compact(count)}</span>
+          <span class="unseen"> {w.toApprove(count)}</span>
+        </>
+      )}
     </span>
   );
 }

@@ -27,6 +27,8 @@ export const frame = {
   },
   menuGroups: { flags: "Flags", analytics: "Analytics", people: "People" },
   startSteps: (done: number, all: number) => `Get started ${done}/${all}`,
+  toApprove: (count: number) =>
+    `${counted(count, "change request waits", "change requests wait")} for your approval`,
   dismissStart: "Dismiss Get started",
   startPage: "Start page",
   startPages: { "": "Automatic", overview: "Overview", flags: "Flags", events: "Events", explore: "Explore" },
@@ -54,6 +56,9 @@ export const frame = {
     turnOn: (key: string) => `Turn on ${key}`,
     turnOff: (key: string) => `Turn off ${key}`,
     theme: (theme: string) => `Theme: ${theme}`,
+    account: "My account",
+    keys: "API keys",
+    team: "Team",
     shortcuts: "Keyboard shortcuts",
     docs: "API documentation",
     signOut: "Sign out",
