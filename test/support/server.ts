@@ -88,7 +88,8 @@ export class ServerProcess implements AsyncDisposable {
 
   /**
    * Starts `flagkeep serve` and waits for the line that says it listens; with FLAGKEEP_TEST_FRONTS, where nothing is asked
-   * for in particular, so many of them behind a balancer; with FLAGKEEP_TEST_WORKERS, with so many HTTP workers.
+   * for in particular, so many of them behind a balancer; with FLAGKEEP_TEST_WORKERS, with so many HTTP workers; with
+   * FLAGKEEP_TEST_QUERY_THREADS, with so many query threads, two of which let the engine use a thread for the archive.
    *
    * @param options.directory a directory of a earlier server, which stays when this one ends.
    */
@@ -108,6 +109,7 @@ export class ServerProcess implements AsyncDisposable {
     const directory = options.directory ?? (await initializedDirectory());
     // As on a small machine, wherever the tests run.
     const workers = process.env.FLAGKEEP_TEST_WORKERS ?? "1";
+    const threads = process.env.FLAGKEEP_TEST_QUERY_THREADS ?? "1";
     const args = [
       "serve",
       "--data-dir",
@@ -117,6 +119,7 @@ export class ServerProcess implements AsyncDisposable {
       "--log-format",
       "json",
       ...["--workers", workers],
+      ...["--duckdb-threads", threads],
       ...(options.args ?? []),
     ];
     const child = Bun.spawn([...(options.through ?? []), executable, ...args], {
