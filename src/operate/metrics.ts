@@ -43,7 +43,7 @@ export interface MetricSources {
 interface ClusterSources {
   /** Per lane, the entries that wait for the loading node. */
   lag: () => Record<Lane, number>;
-  node: { readonly isLoaded: boolean; readonly isPaused: boolean };
+  node: { readonly isLoaded: boolean; readonly isPaused: boolean; readonly heldBackSeconds: number };
 }
 
 export interface MetricsAccess {
@@ -195,6 +195,12 @@ export class Metrics {
       "flagkeep_cluster_loading_paused",
       "1 if loading is paused; see flagkeep cluster.",
       (set) => set({}, node.isPaused ? 1 : 0),
+      [],
+    );
+    this.gauge(
+      "flagkeep_cluster_loading_held_back_seconds",
+      "Age of a transaction in PostgreSQL that delays loading; 0 below 5 seconds.",
+      (set) => set({}, node.heldBackSeconds),
       [],
     );
   }

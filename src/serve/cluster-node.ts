@@ -194,6 +194,11 @@ export class ClusterNode implements SharedState {
     return this.loading.pausedUntil !== null;
   }
 
+  /** Age of a transaction that delays loading; 0: none. */
+  get heldBackSeconds(): number {
+    return this.loading.heldBack?.seconds ?? 0;
+  }
+
   /** What an operator has to look at. */
   get warnings(): string[] {
     const { pausedUntil, heldBack } = this.loading;
