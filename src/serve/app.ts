@@ -40,6 +40,7 @@ import type { Traces } from "../operate/traces.ts";
 import type { UnknownKeys } from "../operate/unknown-keys.ts";
 import { explainOperations } from "../operations/flags.ts";
 import { operationRoutes } from "../operations/routes.ts";
+import { SqliteIngestionReader } from "../persons/ingestion-reader.ts";
 import type { PeopleDb } from "../persons/open.ts";
 import type { PersonReader } from "../persons/person-reader.ts";
 import { publicSurveyRoutes, runningSurveys } from "../surveys/public-route.ts";
@@ -175,7 +176,7 @@ export function createServerApp(parts: AppDeps): App {
       ...publicWebExperimentRoutes({ metadata, keyError: publicKeyError }),
       ...managementRoutes({
         metadata,
-        people,
+        ingestion: new SqliteIngestionReader(people),
         persons,
         flagSets,
         groupTypes,

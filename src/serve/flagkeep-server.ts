@@ -40,6 +40,7 @@ import type { Traces } from "../operate/traces.ts";
 import { UnknownKeys } from "../operate/unknown-keys.ts";
 import { Webhooks } from "../operate/webhooks/webhooks.ts";
 import { paths } from "../paths.ts";
+import { SqliteIngestionReader } from "../persons/ingestion-reader.ts";
 import type { PeopleDb } from "../persons/open.ts";
 import type { PersonReader } from "../persons/person-reader.ts";
 import { SqlitePersonReader } from "../persons/sqlite-person-reader.ts";
@@ -210,7 +211,7 @@ export class FlagkeepServer {
       dataDir,
       log,
       metadata: this.metadata,
-      people: this.people,
+      ingestion: new SqliteIngestionReader(this.people),
       corruption: this.corruption,
       secrets: this.secrets,
       rules: { allowed: config["webhook-allowed-networks"] },

@@ -50,7 +50,7 @@ import { webhookOperations } from "../operations/webhooks.ts";
 import { definitionRoutes } from "../persons/api/definitions.ts";
 import { ingestionWarningRoutes } from "../persons/api/ingestion-warnings.ts";
 import type { PersonFinder } from "../persons/api/person-pages.ts";
-import type { PeopleDb } from "../persons/open.ts";
+import type { IngestionReader } from "../persons/ingestion-reader.ts";
 import { surveyRoutes } from "../surveys/activity-routes.ts";
 import type { SurveyResultDeps } from "../surveys/results.ts";
 
@@ -65,7 +65,7 @@ export interface ManagementDeps
     Pick<ComputeDeps, "experiments">,
     EnrollmentDeps,
     SurveyResultDeps {
-  people: PeopleDb;
+  ingestion: IngestionReader;
   personCounter: PersonFinder & BlastRadiusCounter & FlagCallCounter;
   /** Number of nodes that share the users and their sessions; absent: single node. */
   fronts?: () => number;

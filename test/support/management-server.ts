@@ -13,7 +13,8 @@ import { type OpenApiDocument, openApiDocument } from "../../src/http/openapi.ts
 import type { Route } from "../../src/http/route.ts";
 import { TrustedProxies } from "../../src/http/trusted-proxies.ts";
 import { secretCipher } from "../../src/lib/sealed-text.ts";
-import { openPeople } from "../../src/persons/open.ts";
+import { SqliteIngestionReader } from "../../src/persons/ingestion-reader.ts";
+import { openPeople, type PeopleDb } from "../../src/persons/open.ts";
 import { SqlitePersonReader } from "../../src/persons/sqlite-person-reader.ts";
 import { type ManagementDeps, managementRoutes } from "../../src/serve/routes.ts";
 import { getError } from "../http/json-schema.ts";
@@ -40,7 +41,7 @@ export class TestServer implements Disposable {
   readonly metadata: Metadata;
   readonly first: Initialized;
   readonly logged: Record<string, unknown>[] = [];
-  readonly deps: ManagementDeps;
+  readonly deps: ManagementDeps & { people: PeopleDb };
   readonly app: ReturnType<typeof createApp>;
   readonly routes: readonly Route[];
   private document: OpenApiDocument | undefined;
@@ -49,7 +50,7 @@ export class TestServer implements Disposable {
   now = new Date("2026-03-01T12:00:00.000Z");
   isReady = true;
 
-  constructor(options: Partial<AppDeps> & { deps?: Partial<ManagementDeps> } = {}) {
+  constructor(options: Partial<AppDeps> & { deps?: Partial<ManagementDeps & { people: PeopleDb }> } = {}) {
     this.metadata = openMetadata(this.path);
     this.first = initialize(
       this.metadata,
@@ -61,6 +62,7 @@ export class TestServer implements Disposable {
       metadata: this.metadata,
       people,
       persons: new SqlitePersonReader(options.deps?.people ?? people),
+      ingestion: new SqliteIngestionReader(options.deps?.people ?? people),
       flagSets: new FlagSets(this.metadata, groupTypesFrom(people)),
       payloads: plainPayloads,
       secrets: secretCipher(Buffer.alloc(32, 1)),

@@ -12,10 +12,8 @@ import { readLastBackup } from "../../backup/last-backup.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import { dayMs, isoFromMicros } from "../../lib/time.ts";
 import { wallTimeAt } from "../../lib/time-zone.ts";
-import type { PeopleDb } from "../../persons/open.ts";
+import type { IngestionReader, WarningCount } from "../../persons/ingestion-reader.ts";
 import type { SpikeSignal } from "../../persons/spikes/detector.ts";
-import { listUsage } from "../../persons/usage.ts";
-import { countWarningsSince } from "../../persons/warnings.ts";
 
 /** The hour of a project's first day of the week at which its summary is sent. */
 const summaryHour = 8;
@@ -86,13 +84,10 @@ const warningsEveryMs = dayMs;
 const warningName = (hook: Webhook, type: string) => `ingestion_warning ${hook.id} ${type}`;
 
 /** Kinds of ingestion warnings of the last day that a webhook has not reported within a day. */
-export function newWarnings({ metadata, people }: { metadata: Metadata; people: PeopleDb }, now: Date) {
-  const hooks = subscribers(metadata.db, "ingestion_warning");
-  if (hooks.length === 0) return [];
+export function newWarnings(metadata: Metadata, counts: readonly WarningCount[], now: Date) {
   const since = now.getTime() - warningsEveryMs;
-  const warnings = countWarningsSince(people, since * 1_000);
-  return hooks.flatMap((hook) =>
-    warnings
+  return subscribers(metadata.db, "ingestion_warning").flatMap((hook) =>
+    counts
       .filter(({ projectId, type }) => {
         if (projectId !== hook.projectId) return false;
         const last = reported(metadata.db, warningName(hook, type));
@@ -102,10 +97,19 @@ export function newWarnings({ metadata, people }: { metadata: Metadata; people: 
   );
 }
 
+/** Counts of the ingestion warnings of the last day; none if no webhook reports them. */
+export async function recentWarnings(
+  { metadata, ingestion }: { metadata: Metadata; ingestion: IngestionReader },
+  now: Date,
+): Promise<WarningCount[]> {
+  if (subscribers(metadata.db, "ingestion_warning").length === 0) return [];
+  return await ingestion.warningCounts((now.getTime() - warningsEveryMs) * 1_000);
+}
+
 /** Queues ingestion warnings, each kind at most once a day. */
-export function queueWarnings(deps: { metadata: Metadata; people: PeopleDb }, now: Date): void {
-  for (const { hook, type, count } of newWarnings(deps, now)) {
-    deps.metadata.change((t) => {
+export function queueWarnings(metadata: Metadata, counts: readonly WarningCount[], now: Date): void {
+  for (const { hook, type, count } of newWarnings(metadata, counts, now)) {
+    metadata.change((t) => {
       recordReported(t, warningName(hook, type), now.toISOString());
       queueDelivery(t, hook.id, { event: "ingestion_warning", item: type, subject: { type, count }, now });
     });
@@ -133,29 +137,66 @@ export function dueSummaries(metadata: Metadata, now: Date) {
   });
 }
 
-/** Queues the weekly summaries that are due. A new webhook starts with the current week. */
+/** Numbers of events of the week of a summary and the week before. */
+export interface WeeklyEvents {
+  events: number;
+  previous: number;
+}
+
+/** The numbers of events for summaries that are due, by project and week. */
+export async function weeklyEvents(
+  due: ReturnType<typeof dueSummaries>,
+  ingestion: IngestionReader,
+): Promise<Map<string, WeeklyEvents>> {
+  const found = new Map<string, WeeklyEvents>();
+  for (const { project, week } of due) {
+    const count = async (dateFrom: string, dateTo: string) => {
+      const { identified, anonymous, historical } = (await ingestion.usage(project.id, { dateFrom, dateTo }))
+        .totals;
+      return identified + anonymous + historical;
+    };
+    found.set(weekName(project, week), {
+      events: await count(dayBefore(week, 7), dayBefore(week, 1)),
+      previous: await count(dayBefore(week, 14), dayBefore(week, 8)),
+    });
+  }
+  return found;
+}
+
+const weekName = ({ id }: Project, week: string) => `${id} ${week}`;
+
+const dayBefore = (week: string, days: number) =>
+  new Date(Date.parse(`${week}T00:00:00Z`) - days * dayMs).toISOString().slice(0, 10);
+
+/**
+ * Queues the weekly summaries that are due. A new webhook starts with the current week.
+ * @param weeks of `weeklyEvents`; a summary that became due since waits for the next time
+ */
 export function queueSummaries(
-  { metadata, people }: { metadata: Metadata; people: PeopleDb },
+  metadata: Metadata,
+  weeks: ReadonlyMap<string, WeeklyEvents>,
   now: Date,
 ): void {
   for (const { hook, project, week } of dueSummaries(metadata, now)) {
+    const events = weeks.get(weekName(project, week));
+    if (events === undefined) continue;
     metadata.change((t) => {
       recordSummaryWeek(t, hook.id, week);
       if (hook.summaryWeek === "") return;
-      const subject = summaryOf(t, people, project, week);
+      const subject = summaryOf(t, project, week, events);
       queueDelivery(t, hook.id, { event: "weekly_summary", subject, now });
     });
   }
 }
 
 /** Figures of the seven UTC days before this day. */
-function summaryOf(t: MetadataTx, people: PeopleDb, project: Project, week: string): JsonObject {
+function summaryOf(
+  t: MetadataTx,
+  project: Project,
+  week: string,
+  { events, previous }: WeeklyEvents,
+): JsonObject {
   const end = Date.parse(`${week}T00:00:00Z`);
-  const day = (before: number) => new Date(end - before * dayMs).toISOString().slice(0, 10);
-  const events = (dateFrom: string, dateTo: string) => {
-    const { identified, anonymous, historical } = listUsage(people, project.id, { dateFrom, dateTo }).totals;
-    return identified + anonymous + historical;
-  };
   const changed = t
     .select({ count: sql<number>`count(DISTINCT ${activity.itemId})` })
     .from(activity)
@@ -172,10 +213,10 @@ function summaryOf(t: MetadataTx, people: PeopleDb, project: Project, week: stri
     .where(and(eq(changeRequest.projectId, project.id), eq(changeRequest.state, "pending")))
     .get()!.count;
   return {
-    from: day(7),
-    to: day(1),
-    events: events(day(7), day(1)),
-    events_previous: events(day(14), day(8)),
+    from: dayBefore(week, 7),
+    to: dayBefore(week, 1),
+    events,
+    events_previous: previous,
     flags_changed: changed,
     change_requests_pending: pending,
   };

@@ -2,7 +2,7 @@
 
 import { PeriodicTasks } from "../../lib/periodic-tasks.ts";
 import type { Log } from "../../log.ts";
-import type { PeopleDb } from "../../persons/open.ts";
+import type { IngestionReader } from "../../persons/ingestion-reader.ts";
 import type { SpikeSignal } from "../../persons/spikes/detector.ts";
 import type { SqliteCorruption } from "../sqlite-corruption.ts";
 import { type SenderDeps, WebhookSender } from "./sender.ts";
@@ -14,6 +14,8 @@ import {
   queueSpike,
   queueSummaries,
   queueWarnings,
+  recentWarnings,
+  weeklyEvents,
 } from "./sources.ts";
 
 /** Maximum delay of a failed backup or a weekly summary. */
@@ -21,7 +23,7 @@ const lookEveryMs = 10_000;
 
 export interface WebhooksDeps extends SenderDeps {
   dataDir: string;
-  people: PeopleDb;
+  ingestion: IngestionReader;
   corruption: Pick<SqliteCorruption, "record">;
   log: Log;
 }
@@ -62,7 +64,13 @@ export class Webhooks {
     if (!isActive()) return;
     if (hasNewBackupFailure(metadata, dataDir))
       await together(() => queueBackupFailure(metadata, dataDir, now));
-    if (newWarnings(this.deps, now).length > 0) await together(() => queueWarnings(this.deps, now));
-    if (dueSummaries(metadata, now).length > 0) await together(() => queueSummaries(this.deps, now));
+    const warnings = await recentWarnings(this.deps, now);
+    // Checked again with the lock of the metadata: other nodes queue the same.
+    if (newWarnings(metadata, warnings, now).length > 0)
+      await together(() => queueWarnings(metadata, warnings, now));
+    const due = dueSummaries(metadata, now);
+    if (due.length === 0) return;
+    const weeks = await weeklyEvents(due, this.deps.ingestion);
+    await together(() => queueSummaries(metadata, weeks, now));
   }
 }

@@ -23,9 +23,8 @@ import {
 } from "../../http/schemas.ts";
 import { microsToApiTime } from "../../lib/api-time.ts";
 import { InvalidFieldError } from "../../lib/errors.ts";
-import { listEventDefinitions, listPropertyDefinitions, listPropertyValues } from "../event-definitions.ts";
-import { listGroupTypes } from "../groups.ts";
-import type { PeopleDb } from "../open.ts";
+import type { IngestionReader } from "../ingestion-reader.ts";
+import type { PersonReader } from "../person-reader.ts";
 
 const tagName = "Events";
 const propertyKinds = ["event", "person", "group"] as const;
@@ -69,7 +68,14 @@ const valuesAnswer = {
   },
 };
 
-export function definitionRoutes({ people }: { people: PeopleDb }): Route[] {
+/** Where the routes read. */
+export interface DefinitionDeps {
+  ingestion: IngestionReader;
+  /** For the group types. */
+  persons: PersonReader;
+}
+
+export function definitionRoutes({ ingestion, persons }: DefinitionDeps): Route[] {
   return [
     projectRoute("GET", "/event_definitions", "event_definition:read", {
       summary: "List event definitions",
@@ -88,9 +94,13 @@ export function definitionRoutes({ people }: { people: PeopleDb }): Route[] {
           },
         ),
       },
-      handle: ({ project, query, url }) => {
+      handle: async ({ project, query, url }) => {
         const page = readPage(query);
-        const { names, count } = listEventDefinitions(people, project.id, query.get("search") ?? "", page);
+        const { names, count } = await ingestion.eventDefinitions(
+          project.id,
+          query.get("search") ?? "",
+          page,
+        );
         const results = names.map(
           ({ name, firstSeenMicros, lastSeenMicros }): Static<typeof EventDefinition> => ({
             id: definitionId(project.id, "", name),
@@ -127,12 +137,12 @@ export function definitionRoutes({ people }: { people: PeopleDb }): Route[] {
           },
         ),
       },
-      handle: ({ project, query, url }) => {
+      handle: async ({ project, query, url }) => {
         const page = readPage(query);
-        const owner = ownerIn(people, project.id, query);
+        const owner = await ownerIn(persons, project.id, query);
         const of = { projectId: project.id, owner: owner ?? "", search: query.get("search") ?? "" };
         const { names, count } =
-          owner === undefined ? { names: [], count: 0 } : listPropertyDefinitions(people, of, page);
+          owner === undefined ? { names: [], count: 0 } : await ingestion.propertyDefinitions(of, page);
         const results = names.map(
           ({ name, type, lastSeenMicros }): Static<typeof PropertyDefinition> => ({
             id: definitionId(project.id, of.owner, name),
@@ -150,14 +160,14 @@ export function definitionRoutes({ people }: { people: PeopleDb }): Route[] {
       tag: tagName,
       query: valuesQuery,
       answers: valuesAnswer,
-      handle: ({ project, query }) => values(people, project.id, "event", query),
+      handle: ({ project, query }) => values(ingestion, project.id, "event", query),
     }),
     projectRoute("GET", "/persons/values", "person:read", {
       summary: "List values of a person property",
       tag: "Persons",
       query: valuesQuery,
       answers: valuesAnswer,
-      handle: ({ project, query }) => values(people, project.id, "person", query),
+      handle: ({ project, query }) => values(ingestion, project.id, "person", query),
     }),
   ];
 }
@@ -169,15 +179,20 @@ function definitionId(projectId: number, owner: string, name: string): string {
   return Bun.randomUUIDv5(JSON.stringify([projectId, owner, name]), definitionNamespace);
 }
 
-function values(people: PeopleDb, projectId: number, owner: string, query: URLSearchParams) {
+async function values(ingestion: IngestionReader, projectId: number, owner: string, query: URLSearchParams) {
   const name = query.get("key");
   if (name === null || name === "") throw new InvalidFieldError("key", "required", "This field is required.");
   const search = query.get("value") ?? "";
-  return listPropertyValues(people, { projectId, owner, name, search }).map((value) => ({ name: value }));
+  const found = await ingestion.propertyValues({ projectId, owner, name, search });
+  return found.map((value) => ({ name: value }));
 }
 
 /** @returns undefined for groups of an unknown type @throws {InvalidFieldError} */
-function ownerIn(people: PeopleDb, projectId: number, query: URLSearchParams): string | undefined {
+async function ownerIn(
+  persons: PersonReader,
+  projectId: number,
+  query: URLSearchParams,
+): Promise<string | undefined> {
   const kind = query.get("type") || "event";
   if (kind !== "event" && kind !== "person" && kind !== "group")
     throw new InvalidFieldError("type", "invalid_choice", `"${kind}" is not a valid choice.`);
@@ -187,6 +202,6 @@ function ownerIn(people: PeopleDb, projectId: number, query: URLSearchParams): s
     throw new InvalidFieldError("group_type_index", "invalid_input", "A valid integer is required.");
   }
   if (kind !== "group") return kind;
-  const type = listGroupTypes(people, projectId).find(({ typeIndex }) => typeIndex === Number(index));
+  const type = (await persons.groupTypes(projectId)).find(({ typeIndex }) => typeIndex === Number(index));
   return type && `group:${type.name}`;
 }

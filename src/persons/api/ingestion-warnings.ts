@@ -19,10 +19,8 @@ import {
 import { microsToApiTime } from "../../lib/api-time.ts";
 import { InvalidFieldError } from "../../lib/errors.ts";
 import type { JsonObject } from "../../lib/json.ts";
-import type { PeopleDb } from "../open.ts";
-import { listSpikes } from "../spikes/spike-store.ts";
-import { listUsage } from "../usage.ts";
-import { type CountedWarning, listWarnings } from "../warnings.ts";
+import type { IngestionReader } from "../ingestion-reader.ts";
+import type { CountedWarning } from "../warnings.ts";
 
 const tagName = "Ingestion";
 
@@ -77,7 +75,7 @@ const warningsMax = 10_000;
 
 const noCounts = { identified: 0, anonymous: 0, historical: 0, billable: 0, duplicates: 0, dropped: 0 };
 
-export function ingestionWarningRoutes({ people }: { people: PeopleDb }): Route[] {
+export function ingestionWarningRoutes({ ingestion }: { ingestion: IngestionReader }): Route[] {
   return [
     projectRoute("GET", "/ingestion_warnings", ["ingestion_warning:read", "project:read"], {
       summary: "List ingestion warnings",
@@ -87,9 +85,9 @@ export function ingestionWarningRoutes({ people }: { people: PeopleDb }): Route[
       answers: {
         200: { description: "The warnings.", schema: WarningPage, example: { results: [] } },
       },
-      handle: (call) => {
+      handle: async (call) => {
         const type = call.query.get("type");
-        const warnings = listWarnings(people, call.project.id, {
+        const warnings = await ingestion.warnings(call.project.id, {
           limit: warningsMax,
           types: type ? [type] : undefined,
         });
@@ -108,7 +106,7 @@ export function ingestionWarningRoutes({ people }: { people: PeopleDb }): Route[
         200: { description: "The counts.", schema: UsageBody, example: { results: [], totals: noCounts } },
       },
       handle: (call) =>
-        listUsage(people, call.project.id, {
+        ingestion.usage(call.project.id, {
           dateFrom: readDay(call.query, "date_from"),
           dateTo: readDay(call.query, "date_to"),
         }),
@@ -119,8 +117,8 @@ export function ingestionWarningRoutes({ people }: { people: PeopleDb }): Route[
       tag: tagName,
       query: withPage(object({})),
       answers: { 200: { description: "The spikes.", schema: SpikePage, example: { results: [] } } },
-      handle: (call) => ({
-        results: listSpikes(people, call.project.id, readPage(call.query)).map((spike) => ({
+      handle: async (call) => ({
+        results: (await ingestion.spikes(call.project.id, readPage(call.query))).map((spike) => ({
           id: spike.id,
           started_at: microsToApiTime(spike.startedMicros),
           ended_at: spike.endedMicros === null ? null : microsToApiTime(spike.endedMicros),

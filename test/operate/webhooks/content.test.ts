@@ -5,12 +5,15 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { formatBody, formatOf } from "../../../src/operate/webhooks/format.ts";
 import {
+  dueSummaries,
   hasNewBackupFailure,
   queueBackupFailure,
   queueSpike,
   queueSummaries,
   queueWarnings,
+  recentWarnings,
   summaryWeek,
+  weeklyEvents,
 } from "../../../src/operate/webhooks/sources.ts";
 import { ingestionWarning } from "../../../src/persons/schema.ts";
 import { flagsPath } from "../../support/management-server.ts";
@@ -232,8 +235,9 @@ test("each kind of ingestion warning is reported once a day, also across restart
       })
       .run();
   const listed = async () => {
-    queueWarnings(deps, it.server.now);
-    queueWarnings(deps, it.server.now);
+    const counts = await recentWarnings(deps, it.server.now);
+    queueWarnings(deps.metadata, counts, it.server.now);
+    queueWarnings(deps.metadata, counts, it.server.now);
     return (await it.deliveries()).map(({ item }: { item: string }) => item).sort();
   };
   expect(await listed()).toEqual([]);
@@ -275,8 +279,11 @@ describe("weekly summaries", () => {
     using it = new SenderSetup();
     it.hook({ events: ["weekly_summary"] });
     const { deps } = it.server;
-    const look = () => queueSummaries(deps, it.server.now);
-    look();
+    const look = async () => {
+      const weeks = await weeklyEvents(dueSummaries(deps.metadata, it.server.now), deps.ingestion);
+      queueSummaries(deps.metadata, weeks, it.server.now);
+    };
+    await look();
     expect(await it.deliveries()).toEqual([]);
     await it.server.ask("POST", flagsPath, { body: { key: "one" } });
     deps.people.$client.run(
@@ -284,8 +291,8 @@ describe("weekly summaries", () => {
         "(1, '2026-02-16', 5, 0, 0, 0, 0), (1, '2026-02-23', 7, 2, 1, 9, 9), (1, '2026-03-01', 3, 0, 0, 0, 0), (1, '2026-03-02', 100, 0, 0, 0, 0)",
     );
     it.server.now = new Date("2026-03-02T08:00:00Z");
-    look();
-    look();
+    await look();
+    await look();
     await it.send(it.sender());
     expect(it.receiver.received.map(({ body }) => body)).toMatchObject([
       {
@@ -295,7 +302,7 @@ describe("weekly summaries", () => {
       },
     ]);
     it.server.now = new Date("2026-03-09T08:00:00Z");
-    look();
+    await look();
     expect((await it.deliveries()).length).toBe(2);
   });
 });
