@@ -33,6 +33,9 @@ function limit(pid: number): string {
   return group;
 }
 
+const forwardedRequests = 4_000;
+const forwardedClients = 8;
+
 type Kind = "single" | "batch" | "flags";
 const plans: Record<Kind, Pick<ClientPlan, "kind" | "connections" | "requests" | "size">> = {
   flags: { kind: "flags", connections: 64, requests: 12_000 * (seconds + 1), size: 2_000 },
@@ -69,6 +72,29 @@ async function measure(kind: Kind, workers: number): Promise<Figures> {
   }
 }
 
+/** CPU time of a request that a worker forwards, microseconds; without workers, the server process has all of it. */
+async function measureForwarded(workers: number): Promise<{ serverMicros: number; workerMicros: number }> {
+  await using server = await ServerProcess.start({ args: ["--workers", String(workers)] });
+  const pids = workers === 1 ? [] : await server.workerPids();
+  const workerSeconds = () => pids.reduce((sum, pid) => sum + cpuSeconds(pid), 0);
+  const send = async (requests: number) => {
+    const one = async () => {
+      for (let sent = 0; sent < requests / forwardedClients; sent++)
+        await (await server.api("/api/users/@me/")).arrayBuffer();
+    };
+    await Promise.all(Array.from({ length: forwardedClients }, one));
+  };
+  // Compilation and the first check of the key are not measured.
+  await send(forwardedRequests);
+  const before = { server: cpuSeconds(server.process.pid), workers: workerSeconds() };
+  await send(forwardedRequests);
+  const micros = (seconds: number) => (seconds / forwardedRequests) * 1e6;
+  return {
+    serverMicros: micros(cpuSeconds(server.process.pid) - before.server),
+    workerMicros: micros(workerSeconds() - before.workers),
+  };
+}
+
 const median = (values: number[]) => values.sort((a, b) => a - b)[Math.floor(values.length / 2)]!;
 
 for (const kind of ["flags", "batch", "single"] as const) {
@@ -89,3 +115,10 @@ for (const kind of ["flags", "batch", "single"] as const) {
     `${kind}: median ratio ${median(ratios).toFixed(2)}, server process ${median(micros).toFixed(1)} µs`,
   );
 }
+
+const alone = await measureForwarded(1);
+const forwarded = await measureForwarded(4);
+console.log(
+  `forwarded: worker ${forwarded.workerMicros.toFixed(0)} µs, server process ${forwarded.serverMicros.toFixed(0)} µs ` +
+    `(without workers ${alone.serverMicros.toFixed(0)})`,
+);
