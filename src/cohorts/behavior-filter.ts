@@ -1,7 +1,8 @@
 /** The condition of a cohort on performed events (contract: README "Behavioral cohorts"). Pure. */
 
 import { isJsonObject, type Json, type JsonObject, wholeNumber } from "../lib/json.ts";
-import { type OperatorName, validateFilterValue } from "../lib/operators.ts";
+import { operatorsWhere } from "../lib/operator-table.ts";
+import { validateFilterValue } from "../lib/operators.ts";
 import { dayMs } from "../lib/time.ts";
 import { parseInstant } from "../lib/timestamp.ts";
 
@@ -34,11 +35,7 @@ const comparisons = new Map<Json, string>([
   ["exact", "="],
 ]);
 /** Operators supported on events: see `closely` in `src/events/property-sql.ts`. */
-export const eventOperators: ReadonlySet<Json> = new Set<OperatorName>([
-  ...(["exact", "is_not", "is_set", "is_not_set", "icontains", "not_icontains"] as const),
-  ...(["icontains_multi", "not_icontains_multi", "regex", "not_regex", "gt", "gte", "lt", "lte"] as const),
-  ...(["starts_with", "not_starts_with", "ends_with", "not_ends_with", "between", "not_between"] as const),
-]);
+export const eventOperators: ReadonlySet<Json> = operatorsWhere(({ isForEvents }) => isForEvents === true);
 /** As in `-30d`. */
 const unitLetters: Readonly<Record<string, Json>> = { h: "hour", d: "day", w: "week", m: "month", y: "year" };
 /** Longer periods would start before the first supported year. */

@@ -4,7 +4,8 @@
  */
 
 import type { Json, JsonObject } from "../lib/json.ts";
-import { fitsOperator, isKnownOperator } from "../lib/operators.ts";
+import { listOperators } from "../lib/operator-table.ts";
+import { fitsOperator, getSign, isKnownOperator } from "../lib/operators.ts";
 import { compilePattern } from "../lib/regex.ts";
 import { looseStringAt, type PropertyLocation, type SqlDialect, stringAt, toJson } from "./sql-dialect.ts";
 
@@ -24,7 +25,7 @@ export function exactly(
   if (operator === "regex" || operator === "not_regex")
     return regexSearch(dialect, location, key, operator, value);
   // For other operators, a list is compared by its string form.
-  if (Array.isArray(value) && !takesLists.has(String(operator))) return undefined;
+  if (Array.isArray(value) && !listOperators.has(String(operator))) return undefined;
   const texts = (Array.isArray(value) ? value : [value]).map(plainText);
   if (texts.length === 0 || texts.includes(undefined)) return undefined;
   return comparison(dialect, location, key, String(operator), texts as string[]);
@@ -61,8 +62,6 @@ function isUsable(pattern: string): boolean {
   const compiled = compilePattern(pattern);
   return "search" in compiled && compiled.search("null") === false;
 }
-
-const takesLists = new Set(["exact", "is_not", "icontains_multi", "not_icontains_multi"]);
 
 /** Strings with simple comparison rules: excludes numbers, booleans, null and non-ASCII letters. */
 function plainText(value: unknown): string | undefined {
@@ -118,8 +117,6 @@ function anyOf(conditions: readonly string[]): string {
   return conditions.length === 0 ? "false" : `coalesce(${conditions.join(" OR ")}, false)`;
 }
 
-const numeric = new Map(Object.entries({ gt: ">", gte: ">=", min: ">=", lt: "<", lte: "<=", max: "<=" }));
-
 /** Other numbers cannot be expressed in SQL. */
 function finiteNumber(value: Json | undefined): number | undefined {
   const number = typeof value === "string" && value.trim() !== "" ? Number(value) : value;
@@ -141,7 +138,7 @@ export function closely(
   const texts = values.map((value) =>
     (typeof value === "string" ? value : JSON.stringify(value ?? null)).toLowerCase(),
   );
-  const sign = numeric.get(operator);
+  const sign = getSign(operator);
   if (sign !== undefined) {
     const wanted = finiteNumber(values[0]);
     if (wanted === undefined) return undefined;

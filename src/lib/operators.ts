@@ -1,27 +1,23 @@
 /**
- * Operators of property filters, and the value forms that each accepts: the single table for flags, cohorts, previews,
- * person and event lists, and evaluation. `src/flags/operators/matchers.ts` implements their tests. Pure.
+ * Checks the operators of property filters and their values, for flags, cohorts, previews, person and event lists, and
+ * evaluation. Pure.
  *
  * Source: contract, flag-evaluation 12 and management-api 4.4 (third round B1).
  */
 
 import { formatNumber, toNumber } from "./json/exact.ts";
 import type { Json, JsonObject } from "./json.ts";
+import {
+  dateForms,
+  numberForms,
+  type OperatorName,
+  operatorTable,
+  textForms,
+  type ValueForm,
+} from "./operator-table.ts";
 import { compilePattern } from "./regex.ts";
 import { parseDate, parseRelativeDate } from "./values/dates.ts";
 import { parseVersion, wildcardRange } from "./values/versions.ts";
-
-export const operatorNames = [
-  ...(["exact", "is_not", "is_set", "is_not_set"] as const),
-  ...(["icontains", "not_icontains", "icontains_multi", "not_icontains_multi"] as const),
-  ...(["starts_with", "not_starts_with", "ends_with", "not_ends_with", "regex", "not_regex"] as const),
-  ...(["gt", "gte", "lt", "lte", "between", "not_between"] as const),
-  ...(["is_date_exact", "is_date_before", "is_date_after"] as const),
-  ...(["semver_eq", "semver_neq", "semver_gt", "semver_gte", "semver_lt", "semver_lte"] as const),
-  ...(["semver_tilde", "semver_caret", "semver_wildcard"] as const),
-  ...(["in", "not_in", "flag_evaluates_to"] as const),
-] as const;
-export type OperatorName = (typeof operatorNames)[number];
 
 const olderNames = new Map<unknown, OperatorName>([
   ["min", "gte"],
@@ -34,10 +30,14 @@ export function normalizeOperator(filter: JsonObject): JsonObject {
   return operator === undefined ? filter : { ...filter, operator };
 }
 
-const known = new Set<string>(operatorNames);
-
 export function isKnownOperator(operator: string): operator is OperatorName {
-  return known.has(operator);
+  return Object.hasOwn(operatorTable, operator);
+}
+
+/** The comparison of an operator on numbers, as in SQL; undefined for others. */
+export function getSign(operator: string): string | undefined {
+  const name = olderNames.get(operator) ?? operator;
+  return isKnownOperator(name) ? operatorTable[name].sign : undefined;
 }
 
 /** A value in messages: strings without quotes, everything else as JSON. */
@@ -77,58 +77,11 @@ const forms = {
   },
   /** Clients send the operator's name, null, true or no value; it is ignored. */
   "no value": () => true,
-} satisfies Record<string, (value: Json) => boolean>;
-
-export type ValueForm = keyof typeof forms;
-
-const equality: ValueForm[] = ["string", "number", "boolean", "list of values"];
-const text: ValueForm[] = ["string", "number"];
-const number: ValueForm[] = ["number", "numeric string"];
-const date: ValueForm[] = ["date", "relative date"];
-
-/** An operator without a row does not compile. */
-export const valueForms: Record<OperatorName, readonly ValueForm[]> = {
-  exact: equality,
-  is_not: equality,
-  is_set: ["no value"],
-  is_not_set: ["no value"],
-  icontains: text,
-  not_icontains: text,
-  starts_with: text,
-  not_starts_with: text,
-  ends_with: text,
-  not_ends_with: text,
-  icontains_multi: ["list of strings"],
-  not_icontains_multi: ["list of strings"],
-  regex: ["regex"],
-  not_regex: ["regex"],
-  gt: number,
-  gte: number,
-  lt: number,
-  lte: number,
-  between: ["ordered range"],
-  not_between: ["ordered range"],
-  is_date_exact: date,
-  is_date_before: date,
-  is_date_after: date,
-  semver_eq: ["semver"],
-  semver_neq: ["semver"],
-  semver_gt: ["semver"],
-  semver_gte: ["semver"],
-  semver_lt: ["semver"],
-  semver_lte: ["semver"],
-  semver_tilde: ["semver"],
-  semver_caret: ["semver"],
-  semver_wildcard: ["semver pattern"],
-  // Cohort IDs are looked up, flag values compared with the flag's variants; each has its own rule.
-  in: ["number", "numeric string"],
-  not_in: ["number", "numeric string"],
-  flag_evaluates_to: ["boolean", "string"],
-};
+} satisfies Record<ValueForm, (value: Json) => boolean>;
 
 /** Whether a value has a form that the operator accepts. Patterns are not compiled. */
 export function fitsOperator(operator: OperatorName, value: Json | undefined): boolean {
-  return valueForms[operator].some((form) => form === "no value" || forms[form](value ?? null));
+  return operatorTable[operator].forms.some((form) => form === "no value" || forms[form](value ?? null));
 }
 
 /**
@@ -136,7 +89,8 @@ export function fitsOperator(operator: OperatorName, value: Json | undefined): b
  * 4.4).
  */
 export function fitsOperatorInFlag(operator: OperatorName, value: Json | undefined): boolean {
-  const isTextOnly = valueForms[operator] === text || valueForms[operator] === number;
+  const { forms } = operatorTable[operator];
+  const isTextOnly = forms === textForms || forms === numberForms;
   return fitsOperator(operator, value) && !(isTextOnly && isNumber(value ?? null));
 }
 
@@ -151,14 +105,12 @@ export interface TestFault {
   detail: string;
 }
 
-const ofOthers: ReadonlySet<OperatorName> = new Set(["in", "not_in", "flag_evaluates_to"]);
-
 /** Why a property filter matches nothing: its key, operator or value cannot be used. */
 export function validateFilterValue({ key, operator, value }: JsonObject): TestFault | undefined {
   const name = operator ?? "exact";
   if (typeof name !== "string" || !isKnownOperator(name))
     return { code: "invalid_operator", detail: `Unknown operator: '${formatFilterValue(name)}'` };
-  if (ofOthers.has(name))
+  if (operatorTable[name].type !== undefined)
     return {
       code: "invalid_operator",
       detail: `The '${name}' operator is not valid for person properties.`,
@@ -188,7 +140,7 @@ export function valueProblem(
   how: { fits: typeof fitsOperator; where: string },
 ): TestFault | undefined {
   if (!how.fits(operator, value)) {
-    return valueForms[operator] === date
+    return operatorTable[operator].forms === dateForms
       ? { code: "invalid_date", detail: `Invalid date value: ${formatFilterValue(value)}` }
       : {
           code: "invalid_value",

@@ -12,7 +12,7 @@ import { isWithin, rolloutPosition } from "../../src/flags/evaluate/bucketing.ts
 import { compileSubjectFilter } from "../../src/flags/evaluate/person-filter.ts";
 import type { CohortDefinition } from "../../src/flags/rules/types.ts";
 import type { Json, JsonObject } from "../../src/lib/json.ts";
-import { operatorNames } from "../../src/lib/operators.ts";
+import { operatorNames } from "../../src/lib/operator-table.ts";
 import { addCohortMembers, countCohortMembers } from "../../src/persons/cohort-members.ts";
 import { personsPage } from "../../src/persons/reader.ts";
 import { SqlitePersonReader } from "../../src/persons/sqlite-person-reader.ts";

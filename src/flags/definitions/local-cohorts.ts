@@ -5,6 +5,7 @@
  */
 
 import { isJsonObject, type Json, type JsonObject, wholeNumber } from "../../lib/json.ts";
+import { operatorsWhere } from "../../lib/operator-table.ts";
 import { mapProperties } from "../rules/stored-filters.ts";
 import { type CohortDefinition, getGroups, getGroupType, getProperties } from "../rules/types.ts";
 import { isSupportedBySdks, supportedProperty } from "./local-filters.ts";
@@ -17,12 +18,9 @@ const nobody = "nobody";
 /** Every SDK reads this as matching every user. */
 const everybody: JsonObject = { type: "AND", values: [] };
 /** The operators that every SDK supports: a cohort with any other makes some SDKs reject all definitions. */
-export const knownOperators: ReadonlySet<Json | undefined> = new Set<Json | undefined>([
-  ...["exact", "is_not", "is_set", "is_not_set", "icontains", "not_icontains", "regex", "not_regex"],
-  ...["starts_with", "not_starts_with", "ends_with", "not_ends_with", "gt", "gte", "lt", "lte"],
-  ...["is_date_before", "is_date_after", "semver_eq", "semver_neq", "semver_gt", "semver_gte"],
-  ...["semver_lt", "semver_lte", "semver_tilde", "semver_caret", "semver_wildcard"],
-]);
+export const knownOperators: ReadonlySet<Json | undefined> = operatorsWhere(
+  ({ isKnownToSdks }) => isKnownToSdks === true,
+);
 const membershipOperators = new Set<Json | undefined>([undefined, "in", "not_in", "exact"]);
 
 /**

@@ -7,7 +7,8 @@
 
 import { toNumber } from "../../lib/json/exact.ts";
 import { foldCase, type Json, toDisplayString } from "../../lib/json.ts";
-import { fitsOperator, isKnownOperator, type OperatorName } from "../../lib/operators.ts";
+import type { OperatorName } from "../../lib/operator-table.ts";
+import { fitsOperator, isKnownOperator } from "../../lib/operators.ts";
 import { compilePattern } from "../../lib/regex.ts";
 import { type Clock, compileDate, instantOfProperty } from "../../lib/values/dates.ts";
 import {

@@ -6,12 +6,8 @@ import { compileMatcher } from "../../../src/flags/operators/matchers.ts";
 import { filtersOfNewFlag } from "../../../src/flags/rules/filters.ts";
 import type { FlagFact } from "../../../src/flags/rules/types.ts";
 import type { Json, JsonObject } from "../../../src/lib/json.ts";
-import {
-  fitsOperator,
-  fitsOperatorInFlag,
-  type OperatorName,
-  operatorNames,
-} from "../../../src/lib/operators.ts";
+import { type OperatorName, operatorNames } from "../../../src/lib/operator-table.ts";
+import { fitsOperator, fitsOperatorInFlag } from "../../../src/lib/operators.ts";
 import { flagsPath, TestServer } from "../../support/management-server.ts";
 import { dependsOn, person, when } from "../make.ts";
 import { condition, context, refusal } from "./support.ts";

@@ -1,6 +1,7 @@
 /** Editor of conditions on properties, cohorts and flags: one line each, with suggestions. */
 
 import { useState } from "preact/hooks";
+import { listOperators, valuelessOperators } from "../../../lib/operator-table.ts";
 import { queryString, request } from "../lib/api.ts";
 import type { GroupType } from "../lib/api-types.ts";
 import { useResource } from "../lib/resource.ts";
@@ -38,8 +39,6 @@ const getOperators: Record<string, readonly Operator[]> = {
 };
 /** Operators that Explore supports. */
 const plainOperators = getOperators.property!.slice(0, 12);
-const listOperators = new Set(["exact", "is_not"]);
-const valuelessOperators = new Set(["is_set", "is_not_set"]);
 const optionsMax = 500;
 
 export function useGroupTypes(): readonly GroupType[] {
