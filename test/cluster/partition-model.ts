@@ -1,7 +1,8 @@
 /**
  * A model of loading by partitions (docs/decisions/22-several-fronts.md): engines hold leases of partitions, read blocks
- * up to the safe number, and insert with a deadline. Engines pause or die at any step, answers are lost, inserts arrive
- * late, and ClickHouse's clock is only known approximately. Any guard can be left out.
+ * up to the safe number, insert with a deadline, and give partitions to engines that have fewer. Engines pause or die at
+ * any step, answers are lost, inserts arrive late, and ClickHouse's clock is only known approximately. Any guard can be
+ * left out.
  */
 
 import { expiredMs, LeaseObserver, leaseMs, renewEveryMs, type SeenLease } from "../../src/cluster/lease.ts";
@@ -14,6 +15,10 @@ export const allGuards: readonly Guard[] = ["safe number", "deadline", "wait", "
 const partitions = 4;
 const partitionsPerEngine = 3;
 const engines = 3;
+/** An engine with fewer partitions asks for one of another engine, */
+const fairShare = Math.ceil(partitions / engines);
+/** with this probability at each renewal: live engines move partitions all the time. */
+const askingShare = 0.2;
 const nodes = 2;
 /** Before the end of the lease. */
 const marginMs = 500;
@@ -41,10 +46,6 @@ interface ModelEvent {
   partition: number;
 }
 
-interface PartitionLease extends Omit<SeenLease, "isPaused"> {
-  number: number;
-}
-
 /** The border of a load. */
 interface Batch {
   id: string;
@@ -58,6 +59,10 @@ interface Batch {
 interface PartitionState {
   epoch: number;
   beat: number;
+  /** False once it was given back. */
+  isHeld: boolean;
+  /** Another engine asks for it. */
+  isWanted: boolean;
   /** The last block that is loaded. */
   loaded: number;
   /** The last block whose persons are applied, and the events of all of them. */
@@ -90,10 +95,20 @@ class Model {
   readonly acknowledged = new Map<string, number>();
   readonly state = Array.from(
     { length: partitions },
-    (): PartitionState => ({ epoch: 0, beat: 0, loaded: 0, applied: 0, persons: [], batch: undefined }),
+    (): PartitionState => ({
+      epoch: 0,
+      beat: 0,
+      isHeld: false,
+      isWanted: false,
+      loaded: 0,
+      applied: 0,
+      persons: [],
+      batch: undefined,
+    }),
   );
   readonly stored = new Map<string, number>();
   takeovers = 0;
+  givenBack = 0;
   private tokens: string[] = [];
   private readonly queue: { at: number; order: number; process: Process }[] = [];
   private scheduled = 0;
@@ -244,11 +259,13 @@ function* engine(model: Model): Process {
           renewedAt = model.nowMs;
           yield* renewLeases(model, held);
           yield* takeLeases(model, held, observers);
+          if (held.size < fairShare && model.random() < askingShare) yield* askForLease(model, held);
         }
         for (const partition of [...held.keys()]) {
           if (isHeld(partition)) yield* step(model, partition, held.get(partition)!);
           else held.delete(partition);
         }
+        yield* giveBack(model, held);
       } catch (error) {
         if (!(error instanceof NoAnswer)) throw error;
       }
@@ -277,28 +294,57 @@ function* renewLeases(model: Model, held: Map<number, Held>): Call<void> {
 function* takeLeases(model: Model, held: Map<number, Held>, observers: readonly LeaseObserver[]): Call<void> {
   const leases = yield* model.transaction(() =>
     model.state.map(
-      ({ epoch, beat }, number): PartitionLease => ({
-        number,
+      ({ epoch, beat, isHeld }): SeenLease => ({
         epoch: String(epoch),
         beat: String(beat),
-        isHeld: true,
+        isHeld,
+        isPaused: false,
       }),
     ),
   );
-  for (const { number, ...lease } of leases) {
+  for (const [number, lease] of leases.entries()) {
     if (held.has(number) || held.size >= partitionsPerEngine) continue;
-    if (!observers[number]!.isExpired({ ...lease, isPaused: false })) continue;
+    if (lease.isHeld && !observers[number]!.isExpired(lease)) continue;
     const until = model.nowMs + leaseMs;
     const epoch = yield* model.transaction(() => {
       const state = model.state[number]!;
       if (String(state.epoch) !== lease.epoch || String(state.beat) !== lease.beat) return undefined;
       state.epoch += 1;
       state.beat += 1;
+      state.isHeld = true;
+      state.isWanted = false;
       model.takeovers += 1;
       return state.epoch;
     });
     if (epoch !== undefined) held.set(number, { epoch, until });
   }
+}
+
+function* askForLease(model: Model, held: ReadonlyMap<number, Held>): Call<void> {
+  const others = model.state.filter((_, number) => !held.has(number));
+  const wanted = others[Math.floor(model.random() * others.length)];
+  yield* model.transaction(() => {
+    if (wanted !== undefined) wanted.isWanted = true;
+  });
+}
+
+/** Between two steps. An insert of a step that had no answer may still be on its way: its batch is open. */
+function* giveBack(model: Model, held: Map<number, Held>): Call<void> {
+  const given = yield* model.transaction(() => {
+    const wanted = [...held].filter(([partition, { epoch }]) => {
+      const state = model.state[partition]!;
+      return state.isWanted && state.epoch === epoch;
+    });
+    for (const [partition] of wanted) {
+      const state = model.state[partition]!;
+      state.epoch += 1;
+      state.isHeld = false;
+      state.isWanted = false;
+      model.givenBack += 1;
+    }
+    return wanted;
+  });
+  for (const [partition] of given) held.delete(partition);
 }
 
 /** Loads what a partition has up to the safe number. */
@@ -377,13 +423,16 @@ function* step(model: Model, partition: number, lease: Held): Call<void> {
   });
 }
 
-/** Runs a cluster until everything is loaded. @returns what went wrong, and the number of takeovers */
-export function runCluster(seed: number, guards: readonly Guard[]): { faults: Faults; takeovers: number } {
+/** Runs a cluster until everything is loaded. @returns what went wrong, and how often partitions changed their engine */
+export function runCluster(
+  seed: number,
+  guards: readonly Guard[],
+): { faults: Faults; takeovers: number; givenBack: number } {
   const model = new Model(mulberry32(seed), guards);
   for (let name = 0; name < nodes; name++) model.start(node(model, name));
   for (let count = 0; count < engines; count++) model.start(engine(model));
   model.run();
-  const { acknowledged, stored, state, takeovers } = model;
+  const { acknowledged, stored, state, takeovers, givenBack } = model;
   const applied = state.flatMap(({ persons }) => persons);
   const appliedOnce = new Set(applied);
   const faults = {
@@ -393,7 +442,7 @@ export function runCluster(seed: number, guards: readonly Guard[]): { faults: Fa
     notApplied: [...acknowledged.keys()].filter((id) => !appliedOnce.has(id)).length,
     disordered: state.reduce((sum, { persons }) => sum + countDisordered(persons, acknowledged), 0),
   };
-  return { faults, takeovers };
+  return { faults, takeovers, givenBack };
 }
 
 function countDisordered(ids: readonly string[], numbers: ReadonlyMap<string, number>): number {
