@@ -23,15 +23,15 @@ class VersionMismatchError extends AppError {
 }
 
 function printShared(shared: NonNullable<Status["shared"]>): void {
-  const { postgres, trouble: problem, loading_paused_until: pausedUntil, fronts } = shared;
+  const { postgres, trouble: problem, loading_paused_until: pausedUntil, fronts: nodes } = shared;
   const { loading_held_back_by: heldBack } = shared;
   print(`Shared in ${postgres}`);
   if (problem !== null) print(`          ${problem}`);
   if (pausedUntil !== null) print(`Loading   paused until ${pausedUntil}`);
   if (heldBack !== null) print(`          ${describeHeldBack(heldBack)}`);
-  for (const front of fronts) {
-    const notes = [front.version, front.is_this ? "this one" : "", front.loads_events ? "loads events" : ""];
-    print(`Node      ${front.name} (${notes.filter((note) => note !== "").join(", ")})`);
+  for (const node of nodes) {
+    const notes = [node.version, node.is_this ? "this one" : "", node.loads_events ? "loads events" : ""];
+    print(`Node      ${node.name} (${notes.filter((note) => note !== "").join(", ")})`);
   }
 }
 

@@ -13,7 +13,7 @@ import { type Postgres, PostgresUnreachableError } from "./connection.ts";
 
 export interface PostgresJournalOptions {
   /** Identifies this node in the journal. */
-  front: string;
+  node: string;
   /** Maximum bytes waiting for PostgreSQL before new entries are rejected. */
   queueBytesMax: number;
   /** The last applied entry of each lane; default: none. */
@@ -249,7 +249,7 @@ class BlockWriter {
   /** Stores a block exactly once across retries. @returns the number of its first entry */
   private async store(body: Uint8Array, count: number, size: number, timeoutMs: number): Promise<number> {
     const { lane } = this;
-    const { front } = this.settings;
+    const { node } = this.settings;
     this.block ??= await this.lastBlock(timeoutMs);
     const block = this.block + 1;
     // This node's row is updated first: a retry waits for the first attempt's lock, then matches no row.
@@ -257,7 +257,7 @@ class BlockWriter {
       (sql) => sql`
         WITH mine AS (
           UPDATE flagkeep.front_block SET block = ${block}, last_seq = flagkeep.take_numbers(${count}) + ${count} - 1
-          WHERE front = ${front} AND lane = ${lane} AND block = ${block - 1} RETURNING last_seq
+          WHERE front = ${node} AND lane = ${lane} AND block = ${block - 1} RETURNING last_seq
         )
         INSERT INTO flagkeep.journal (lane, first_seq, entries, size, body)
         SELECT ${lane}, last_seq - ${count} + 1, ${count}, ${size}, ${body as Buffer} FROM mine RETURNING first_seq`,
@@ -267,8 +267,7 @@ class BlockWriter {
     if (stored !== undefined) return Number(stored.first_seq);
     // Already stored: only the response was lost.
     const [known] = await this.postgres.run(
-      (sql) =>
-        sql`SELECT block, last_seq FROM flagkeep.front_block WHERE front = ${front} AND lane = ${lane}`,
+      (sql) => sql`SELECT block, last_seq FROM flagkeep.front_block WHERE front = ${node} AND lane = ${lane}`,
       timeoutMs,
     );
     if (Number(known?.block) !== block) throw new Error(`Block ${block} cannot follow ${known?.block}.`);
@@ -276,9 +275,9 @@ class BlockWriter {
   }
 
   private async lastBlock(timeoutMs: number): Promise<number> {
-    const { front } = this.settings;
+    const { node } = this.settings;
     const [row] = await this.postgres.run(
-      (sql) => sql`INSERT INTO flagkeep.front_block VALUES (${front}, ${this.lane}, 0)
+      (sql) => sql`INSERT INTO flagkeep.front_block VALUES (${node}, ${this.lane}, 0)
         ON CONFLICT (front, lane) DO UPDATE SET block = front_block.block RETURNING block`,
       timeoutMs,
     );

@@ -11,7 +11,7 @@ import type { Postgres, Transaction } from "./connection.ts";
 export interface Lease {
   readonly epoch: number;
   /** The node whose engine loads events. */
-  readonly front: string;
+  readonly node: string;
   readonly holder: string;
   /** When it was acquired, by this process's clock (`performance.now`). */
   readonly since: number;
@@ -55,15 +55,15 @@ export function leaseEnd({ renewedAt }: Lease): number {
  */
 export async function acquireLease(
   postgres: Postgres,
-  { front, holder }: Pick<Lease, "front" | "holder">,
+  { node, holder }: Pick<Lease, "node" | "holder">,
 ): Promise<Lease | undefined> {
   const renewedAt = readClocks();
   const [row] = await postgres.run(
     (sql) => sql`UPDATE flagkeep.lease
-      SET epoch = epoch + 1, beat = beat + 1, beat_at = clock_timestamp(), front = ${front}, holder = ${holder}
-      WHERE (holder IS NULL OR front = ${front}) AND paused_until < clock_timestamp() RETURNING epoch`,
+      SET epoch = epoch + 1, beat = beat + 1, beat_at = clock_timestamp(), front = ${node}, holder = ${holder}
+      WHERE (holder IS NULL OR front = ${node}) AND paused_until < clock_timestamp() RETURNING epoch`,
   );
-  return row && { epoch: Number(row.epoch), front, holder, since: performance.now(), renewedAt };
+  return row && { epoch: Number(row.epoch), node, holder, since: performance.now(), renewedAt };
 }
 
 /**

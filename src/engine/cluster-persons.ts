@@ -76,7 +76,7 @@ export class SharedPeople {
   /** Applies other nodes' changes, and acquires the lease if it is free. @throws {OperatorActionError} */
   static async open(
     people: PeopleDb,
-    { postgres: address, front }: NonNullable<EngineStart["shared"]>,
+    { postgres: address, node }: NonNullable<EngineStart["shared"]>,
     hooks: ClusterPersonsCallbacks,
   ): Promise<SharedPeople> {
     const postgres = new Postgres(address, { connections, name: "engine" }, (reason) =>
@@ -86,7 +86,7 @@ export class SharedPeople {
       onTaken: () => hooks.onTaken(),
     });
     const holder = crypto.randomUUID();
-    const lease = await postgres.untilDone(() => acquireLease(postgres, { front, holder }));
+    const lease = await postgres.untilDone(() => acquireLease(postgres, { node, holder }));
     await postgres.untilDone(() => copy.catchUp());
     return new SharedPeople(postgres, copy, lease, hooks);
   }

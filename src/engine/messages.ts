@@ -19,11 +19,11 @@ export const engineSocketName = "engine.sock";
 export interface EngineStart {
   dataDir: string;
   /** Generated at each start of the server process. */
-  front: string;
+  server: string;
   /** The external event store; null if events are in DuckDB. */
   eventsAt: ClickHouseAddress | null;
   /** The cluster's PostgreSQL, and this node's ID in it; null outside a cluster. */
-  shared: { postgres: PostgresAddress; front: string } | null;
+  shared: { postgres: PostgresAddress; node: string } | null;
   memoryLimitBytes: number;
   /** Maximum bytes of DuckDB's temporary files. */
   spillLimitBytes: number;

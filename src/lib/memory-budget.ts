@@ -74,7 +74,7 @@ export function engineMemory(bytes: number): EngineMemory {
 }
 
 /** Page cache of the server process's read connection to the persons store, in bytes. */
-export function frontPeopleCacheBytes(bytes: number): number {
+export function serverPeopleCacheBytes(bytes: number): number {
   return Math.min(peopleCacheBytesMax.reader, atLeast(4 * MiB, bytes / 64));
 }
 

@@ -184,7 +184,7 @@ export function createServerApp(parts: AppDeps): App {
         log,
         secrets: parts.secrets,
         webhookAddresses: { allowed: config["webhook-allowed-networks"] },
-        fronts: () => shared?.count ?? 1,
+        nodeCount: () => shared?.count ?? 1,
         afterwards: async (work) => (shared === undefined ? work() : await shared.changeLater(work)),
         personCounter: ports,
         cohortFiller: ports,
@@ -197,7 +197,7 @@ export function createServerApp(parts: AppDeps): App {
         },
         eraser: parts.eraser,
       }),
-      ...sharedRoutes({ metadata, insights: ports, fronts: () => shared?.count ?? 1 }),
+      ...sharedRoutes({ metadata, insights: ports, nodeCount: () => shared?.count ?? 1 }),
       ...instanceRoutes({
         metadata,
         requests,

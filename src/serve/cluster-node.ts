@@ -87,10 +87,10 @@ export class ClusterNode implements SharedState {
     assertEventsUrl(config);
     const dataPaths = paths(config["data-dir"]);
     assertNoLocalData(config["data-dir"]);
-    let front: ClusterNode | undefined;
+    let node: ClusterNode | undefined;
     let said = "";
     const onState = (reason: PostgresUnreachableError | null) => {
-      if (front !== undefined) front.noteState(reason);
+      if (node !== undefined) node.noteState(reason);
       else if (reason !== null && reason.message !== said) {
         said = reason.message;
         log.warn(`${said}. Flagkeep retries automatically.`);
@@ -119,8 +119,8 @@ export class ClusterNode implements SharedState {
       const key = Buffer.from(await sharedSecret(postgres, payloadKeyName, offered), "base64");
       if (own === undefined || !key.equals(own)) writePayloadKey(dataPaths.payloadKey, key);
     });
-    front = new ClusterNode(address, postgres, log);
-    return front;
+    node = new ClusterNode(address, postgres, log);
+    return node;
   }
 
   /** Identifies this node to the engine and in PostgreSQL. */
@@ -149,8 +149,8 @@ export class ClusterNode implements SharedState {
     });
   }
 
-  journal(settings: Omit<PostgresJournalOptions, "front">): PostgresJournal {
-    return new PostgresJournal(this.postgres, { ...settings, front: this.id });
+  journal(settings: Omit<PostgresJournalOptions, "node">): PostgresJournal {
+    return new PostgresJournal(this.postgres, { ...settings, node: this.id });
   }
 
   async look(): Promise<void> {
@@ -238,7 +238,7 @@ export class ClusterNode implements SharedState {
   private async noteLife(): Promise<void> {
     const before = this.living;
     this.living = await sendHeartbeat(this.postgres, this.node);
-    if (before.some(({ id }) => !this.living.some((front) => front.id === id))) this.onServerGone();
+    if (before.some(({ id }) => !this.living.some((node) => node.id === id))) this.onServerGone();
     this.loading = await readLoading(this.postgres);
     if (this.isLoaded || this.isPaused) this.loadedAt = performance.now();
     const [warning] = this.warnings;

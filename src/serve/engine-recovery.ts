@@ -10,14 +10,14 @@ import { paths } from "../paths.ts";
 export const storeRecovery: StoreRecovery = {
   markCorrupt,
   async open(start, people, hooks) {
-    const { dataDir, front, memoryLimitBytes, threads } = start;
+    const { dataDir, server, memoryLimitBytes, threads } = start;
     const temporaryFolder = join(paths(dataDir).work, "duckdb");
     // Queries must not use the disk space that the journal needs.
     const { freeBytes } = await systemDisk.space(dataDir);
     const spillLimitBytes = Math.min(start.spillLimitBytes, Math.floor(freeBytes / 2));
     const recovery: Recovery = {
       dataDir,
-      opener: front,
+      opener: server,
       settings: { memoryLimitBytes, threads, temporaryFolder, spillLimitBytes },
       people,
       // Loaded only for a rebuild, to save memory otherwise.

@@ -26,7 +26,7 @@ import { importRoutes } from "../import/control-route.ts";
 import { ImportUploads } from "../import/uploads.ts";
 import { Journal, type JournalPort, type PreparedSink } from "../journal/journal.ts";
 import { describeSkipped, skippedEntries } from "../journal/skipped-entries.ts";
-import { engineMemory, frontPeopleCacheBytes, memoryBudget } from "../lib/memory-budget.ts";
+import { engineMemory, memoryBudget, serverPeopleCacheBytes } from "../lib/memory-budget.ts";
 import { type SecretCipher, secretCipher } from "../lib/sealed-text.ts";
 import type { Lock } from "../lock.ts";
 import type { Log } from "../log.ts";
@@ -124,16 +124,16 @@ export class FlagkeepServer {
     this.payloads = payloadCipher(payloadKey);
     this.secrets = secretCipher(payloadKey);
     const budget = memoryBudget(config.memory);
-    const cacheBytes = budget === null ? undefined : frontPeopleCacheBytes(budget);
+    const cacheBytes = budget === null ? undefined : serverPeopleCacheBytes(budget);
     this.people = openServedPeople(dataDir, { cacheBytes, corruption: this.corruption, log });
     this.persons = new SqlitePersonReader(this.people);
     this.supervisor = new EngineSupervisor(
       commands.engine,
       {
         dataDir,
-        front: crypto.randomUUID(),
+        server: crypto.randomUUID(),
         eventsAt: eventsAddress(config, process.env),
-        shared: shared === undefined ? null : { postgres: shared.address, front: shared.id },
+        shared: shared === undefined ? null : { postgres: shared.address, node: shared.id },
         memoryLimitBytes: config["duckdb-memory-limit"],
         spillLimitBytes: config["duckdb-spill-limit"],
         memory: budget === null ? null : engineMemory(budget),

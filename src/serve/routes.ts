@@ -68,7 +68,7 @@ export interface ManagementDeps
   ingestion: IngestionReader;
   personCounter: PersonFinder & BlastRadiusCounter & FlagCallCounter;
   /** Number of nodes that share the users and their sessions; absent: single node. */
-  fronts?: () => number;
+  nodeCount?: () => number;
 }
 
 export function managementRoutes(deps: ManagementDeps): Route[] {

@@ -126,17 +126,17 @@ async function ofPeer(peer: Peer, program: string): Promise<Figures> {
         ),
       `${peer.name} answers`,
     );
-    const front = Bun.spawn([process.execPath, import.meta.path, peer.name, address], {
+    const server = Bun.spawn([process.execPath, import.meta.path, peer.name, address], {
       stdin: "ignore",
       stdout: "pipe",
       stderr: "inherit",
     });
     try {
-      const { value } = await front.stdout.getReader().read();
+      const { value } = await server.stdout.getReader().read();
       return await measure(new TextDecoder().decode(value).trim(), "phc_bench");
     } finally {
-      front.kill();
-      await front.exited;
+      server.kill();
+      await server.exited;
     }
   } finally {
     // Not SIGTERM, at which PostgreSQL waits for its clients.
@@ -147,7 +147,7 @@ async function ofPeer(peer: Peer, program: string): Promise<Figures> {
 }
 
 /** The server in front of a peer, in a process of its own. */
-async function serveFront(peer: Peer, address: string): Promise<void> {
+async function servePeer(peer: Peer, address: string): Promise<void> {
   const store = await peer.connect(address);
   const server = Bun.serve({
     hostname: "127.0.0.1",
@@ -206,4 +206,4 @@ async function compare(): Promise<void> {
 const [name, address] = process.argv.slice(2);
 const asked = peers.find((peer) => peer.name === name);
 if (asked === undefined) await compare();
-else await serveFront(asked, address!);
+else await servePeer(asked, address!);

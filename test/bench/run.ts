@@ -110,7 +110,7 @@ const scenarios: Scenario[] = [
         "readable ÷ DuckDB": readable / duckdb,
         "DuckDB per s": duckdb,
         "parse events per s": perSecond(parse) * batch.size,
-        "front MB": memory.front,
+        "front MB": memory.server,
         "engine MB": memory.engine,
         failures: ours.failures,
         "whole s": (performance.now() - before) / 1_000,
@@ -225,8 +225,8 @@ const scenarios: Scenario[] = [
       const memory = getMemory(server.process.pid, await server.enginePids(), "Pss");
       return {
         "start ms, with init": started,
-        "idle PSS MB": memory.front + memory.engine,
-        "front MB": memory.front,
+        "idle PSS MB": memory.server + memory.engine,
+        "front MB": memory.server,
         "engine MB": memory.engine,
         "executable MB": Bun.file(executable).size / mib,
       };
@@ -281,7 +281,7 @@ async function untilReadable(server: ServerProcess): Promise<void> {
 }
 
 /** In megabytes. */
-function getMemory(front: number, engines: readonly number[], kind: "Rss" | "Pss" = "Rss") {
+function getMemory(server: number, engines: readonly number[], kind: "Rss" | "Pss" = "Rss") {
   const of = (pid: number) => memoryBytes(pid, kind) / mib;
-  return { front: of(front), engine: engines.reduce((sum, pid) => sum + of(pid), 0) };
+  return { server: of(server), engine: engines.reduce((sum, pid) => sum + of(pid), 0) };
 }

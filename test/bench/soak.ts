@@ -229,7 +229,7 @@ async function comesToRest(): Promise<void> {
 
 function report(): void {
   const late = samples.filter(({ minute }) => minute >= minutes / 6);
-  const all = ({ memory: [front, engine] }: Sample) => front + engine;
+  const all = ({ memory: [server, engine] }: Sample) => server + engine;
   const slope = slopeOf(late, (sample) => all(sample) - sample.parts[1]);
   const first = late[0]!;
   const last = late.at(-1)!;

@@ -60,7 +60,7 @@ async function readBehind(postgres: Postgres, lane: Lane, behind: number): Promi
 
 async function journalOn(postgres: Postgres): Promise<JournalUnderTest> {
   // Another front each time: it knows nothing of what came before.
-  const journal = new PostgresJournal(postgres, { front: crypto.randomUUID(), queueBytesMax: 64e6 });
+  const journal = new PostgresJournal(postgres, { node: crypto.randomUUID(), queueBytesMax: 64e6 });
   return {
     journal,
     batches: (lane) => readBehind(postgres, lane, 0),
@@ -91,7 +91,7 @@ async function peopleOn(postgres: Postgres): Promise<IdentityStoreUnderTest> {
   const ignore = () => undefined;
   const shared = await SharedPeople.open(
     db,
-    { postgres: postgres.address, front: crypto.randomUUID() },
+    { postgres: postgres.address, node: crypto.randomUUID() },
     { onUnavailable: ignore, onTaken: ignore, onFree: ignore, onPaused: ignore, onFatal: ignore },
   );
   const end = async () => {

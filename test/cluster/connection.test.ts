@@ -48,7 +48,7 @@ test("a transaction whose process hangs is ended by the server, and the lease is
   );
   await expect(hung).rejects.toThrow("CONNECTION_CLOSED");
   await migratePostgres(postgres);
-  const lease = (await acquireLease(postgres, { front: crypto.randomUUID(), holder: crypto.randomUUID() }))!;
+  const lease = (await acquireLease(postgres, { node: crypto.randomUUID(), holder: crypto.randomUUID() }))!;
   postgres.transaction = async () => {
     throw new Error("A process that hangs in here would keep everybody from the lease.");
   };

@@ -40,7 +40,7 @@ async function connect(): Promise<{ postgres: Postgres; database: string }> {
   return { postgres, database };
 }
 
-const getEngine = (front = crypto.randomUUID()) => ({ front, holder: crypto.randomUUID() });
+const getEngine = (node = crypto.randomUUID()) => ({ node, holder: crypto.randomUUID() });
 
 /** Reads the lease at a time of a candidate's clock. */
 class Candidate {
@@ -71,7 +71,7 @@ test("a released lease is acquired at once, a held one only by the same node", a
   const first = (await acquireLease(postgres, engine))!;
   expect(await acquireLease(postgres, getEngine())).toBeUndefined();
   // The node has started another engine: the first one has ended, as it holds the lock of the data directory.
-  const second = (await acquireLease(postgres, getEngine(engine.front)))!;
+  const second = (await acquireLease(postgres, getEngine(engine.node)))!;
   expect(second.epoch).toBe(first.epoch + 1);
   await expect(renewLease(postgres, first)).rejects.toThrow(LeaseLostError);
   await releaseLease(postgres, second);
@@ -149,7 +149,7 @@ unitTest(
   () => {
     const monotonicMs = performance.now();
     const at = (wallMs: number) =>
-      leaseEnd({ epoch: 1, front: "", holder: "", since: 0, renewedAt: { monotonicMs, wallMs } });
+      leaseEnd({ epoch: 1, node: "", holder: "", since: 0, renewedAt: { monotonicMs, wallMs } });
     expect(at(Date.now())).toBeGreaterThan(performance.now() + leaseMs - 1_000);
     expect(at(Date.now() - 60_000)).toBeLessThan(performance.now());
     // A clock that was set back does not extend it.

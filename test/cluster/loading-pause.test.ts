@@ -2,38 +2,38 @@
 
 import { afterAll, beforeAll, expect } from "bun:test";
 import { SQL } from "bun";
-import { canRunFronts, TestFronts, testWithFronts } from "../support/fronts.ts";
+import { canRunCluster, TestCluster, testWithCluster } from "../support/cluster.ts";
 import { flagkeep, until } from "../support/server.ts";
 
-const test = testWithFronts("flagkeep cluster");
+const test = testWithCluster("flagkeep cluster");
 
-let fronts: TestFronts;
+let testCluster: TestCluster;
 
-if (canRunFronts) {
+if (canRunCluster) {
   beforeAll(async () => {
-    fronts = await TestFronts.start(2);
+    testCluster = await TestCluster.start(2);
   }, 60_000);
-  afterAll(async () => await fronts[Symbol.asyncDispose]());
+  afterAll(async () => await testCluster[Symbol.asyncDispose]());
 }
 
 async function cluster(...args: string[]): Promise<Record<string, unknown>> {
   const { stdout, stderr, code } = await flagkeep([
-    ...["cluster", ...args, "--postgres-url", fronts.postgresUrl, "--json"],
+    ...["cluster", ...args, "--postgres-url", testCluster.postgresUrl, "--json"],
   ]);
   expect({ stderr, code }).toEqual({ stderr: "", code: 0 });
   return JSON.parse(stdout);
 }
 
 const capture = async (event: string) =>
-  (await fronts.fronts[0]!.capture({ event, distinct_id: "kim" })).status;
+  (await testCluster.nodes[0]!.capture({ event, distinct_id: "kim" })).status;
 const getCount = async (event: string) =>
-  (await fronts.clickhouse.run(`SELECT count() FROM flagkeep.events WHERE event = '${event}'`))[0]![0];
+  (await testCluster.clickhouse.run(`SELECT count() FROM flagkeep.events WHERE event = '${event}'`))[0]![0];
 const getReadiness = async () => {
-  const response = await fetch(`${fronts.fronts[1]!.url}/_readiness`);
+  const response = await fetch(`${testCluster.nodes[1]!.url}/_readiness`);
   return { ...((await response.json()) as { warnings?: string[] }), code: response.status };
 };
 const getMetric = async (name: string) => {
-  const text = await (await fetch(`${fronts.fronts[1]!.url}/metrics`)).text();
+  const text = await (await fetch(`${testCluster.nodes[1]!.url}/metrics`)).text();
   return Number(new RegExp(`^${name} (.*)$`, "m").exec(text)?.[1]);
 };
 
@@ -43,8 +43,8 @@ test("status names the nodes, the one that loads, and what waits", async () => {
     lanes: object[];
     loading_paused_until: null;
   }
-  await fronts.leader();
-  const urls = JSON.stringify(fronts.fronts.map(({ url }) => url).sort());
+  await testCluster.leader();
+  const urls = JSON.stringify(testCluster.nodes.map(({ url }) => url).sort());
   const state = await until(async () => {
     const found = (await cluster("status")) as unknown as State;
     return JSON.stringify(found.nodes.map(({ name }) => name.split(" ")[1]).sort()) === urls && found;
@@ -65,33 +65,33 @@ test("while loading is paused, events are accepted and wait, and the operator is
   expect(await getMetric("flagkeep_cluster_loading_paused")).toBe(1);
   // A node may have read the state between the begin of the pause and the release of the lease.
   await until(async () => (await getMetric("flagkeep_cluster_loading")) === 0, "the metric says so");
-  const status = await flagkeep(["status", "--data-dir", fronts.fronts[1]!.dataDir, "--json"]);
+  const status = await flagkeep(["status", "--data-dir", testCluster.nodes[1]!.dataDir, "--json"]);
   expect(JSON.parse(status.stdout).shared).toMatchObject({ loading_paused_until });
   // A node that starts during a pause does not load either.
-  await fronts.startFront(2);
+  await testCluster.startNode(2);
   expect(await getCount("meanwhile")).toBe(0);
   const state = await cluster("status");
   expect(state).toMatchObject({ loading_paused_until, lanes: [{ lane: "realtime" }, {}] });
   expect((state.lanes as { waiting_entries: number }[])[0]!.waiting_entries).toBeGreaterThan(0);
 
   await cluster("resume");
-  await fronts.everythingIsLoaded();
+  await testCluster.everythingIsLoaded();
   expect([await getCount("before"), await getCount("meanwhile")]).toEqual([1, 1]);
   await until(async () => (await getMetric("flagkeep_cluster_loading")) === 1, "the metric says so");
   expect((await getReadiness()).warnings).toBeUndefined();
 }, 120_000);
 
 test("a pause ends by itself", async () => {
-  await fronts.leader();
+  await testCluster.leader();
   await cluster("pause-loading", "--for", "5s");
   expect(await capture("later")).toBe(200);
-  await fronts.everythingIsLoaded();
+  await testCluster.everythingIsLoaded();
   expect(await getCount("later")).toBe(1);
 }, 60_000);
 
 test("a transaction of another program that delays loading is named everywhere, and then loading continues", async () => {
-  await fronts.leader();
-  await using other = new SQL(fronts.postgres.url("postgres"), { max: 1 });
+  await testCluster.leader();
+  await using other = new SQL(testCluster.postgres.url("postgres"), { max: 1 });
   const open = await other.reserve();
   await open`BEGIN`;
   await open`SELECT pg_current_xact_id()`;
@@ -102,24 +102,29 @@ test("a transaction of another program that delays loading is named everywhere, 
   expect(await getMetric("flagkeep_cluster_loading_held_back_seconds")).toBeGreaterThanOrEqual(5);
   const heldBack = { pid, name: expect.any(String), seconds: expect.any(Number) };
   expect(await cluster("status")).toMatchObject({ loading_held_back_by: heldBack });
-  const status = await flagkeep(["status", "--data-dir", fronts.fronts[1]!.dataDir, "--json"]);
+  const status = await flagkeep(["status", "--data-dir", testCluster.nodes[1]!.dataDir, "--json"]);
   expect(JSON.parse(status.stdout).shared).toMatchObject({ loading_held_back_by: heldBack });
-  const doctor = await flagkeep(["doctor", "--data-dir", fronts.fronts[1]!.dataDir, ...fronts.settings]);
+  const doctor = await flagkeep([
+    "doctor",
+    "--data-dir",
+    testCluster.nodes[1]!.dataDir,
+    ...testCluster.settings,
+  ]);
   expect(doctor.stdout).toContain(`Loading waits for a transaction of process ${pid} `);
   expect(await getCount("delayed")).toBe(0);
   await open`ROLLBACK`;
   open.release();
-  await fronts.everythingIsLoaded();
+  await testCluster.everythingIsLoaded();
   expect(await getCount("delayed")).toBe(1);
   await until(async () => (await getReadiness()).warnings === undefined, "readiness has no warning");
 }, 60_000);
 
 test("a database without a cluster is refused, and nothing is created in it", async () => {
-  const url = await fronts.postgres.create("empty");
+  const url = await testCluster.postgres.create("empty");
   const { stderr, code } = await flagkeep(["cluster", "status", "--postgres-url", url]);
   expect(code).toBe(1);
   expect(stderr).toContain("contains no Flagkeep data");
-  expect(await fronts.postgres.run("SELECT 1 FROM pg_namespace WHERE nspname = 'flagkeep'", "empty")).toEqual(
-    [],
-  );
+  expect(
+    await testCluster.postgres.run("SELECT 1 FROM pg_namespace WHERE nspname = 'flagkeep'", "empty"),
+  ).toEqual([]);
 }, 60_000);

@@ -2,17 +2,17 @@
 
 import { expect } from "bun:test";
 import { join } from "node:path";
-import { TestFronts, testWithFronts } from "../support/fronts.ts";
+import { TestCluster, testWithCluster } from "../support/cluster.ts";
 import { flagkeep, initializedDirectory, ServerProcess, temporaryFolder } from "../support/server.ts";
 
-const test = testWithFronts("moving to several fronts");
+const test = testWithCluster("moving to several fronts");
 const flagsPath = "/api/projects/1/feature_flags/";
 
 test("a data directory is taken over, served by fronts, and made into one of its own again", async () => {
-  await using fronts = await TestFronts.prepare();
+  await using cluster = await TestCluster.prepare();
   const directory = await initializedDirectory();
   const { dataDir } = directory;
-  const to = ["migrate-to", "--data-dir", dataDir, ...fronts.settings];
+  const to = ["migrate-to", "--data-dir", dataDir, ...cluster.settings];
   await using alone = await ServerProcess.start({ directory });
   const created = await alone.api(flagsPath, {
     method: "POST",
@@ -32,7 +32,7 @@ test("a data directory is taken over, served by fronts, and made into one of its
   expect([whileRunning.code, whileRunning.stderr]).toEqual([1, expect.stringContaining("in use")]);
   await alone.stop();
 
-  const own = await flagkeep(["serve", "--port", "0", "--data-dir", dataDir, ...fronts.settings]);
+  const own = await flagkeep(["serve", "--port", "0", "--data-dir", dataDir, ...cluster.settings]);
   expect([own.code, own.stderr]).toEqual([1, expect.stringContaining("migrate-to")]);
   const taken = await flagkeep([...to, "--json"]);
   expect(taken.stderr).not.toContain("flagkeep:");
@@ -44,17 +44,17 @@ test("a data directory is taken over, served by fronts, and made into one of its
   expect([again.code, again.stderr]).toEqual([1, expect.stringContaining("belongs to a cluster node")]);
   // Two directories cannot be taken over into one.
   const another = await initializedDirectory();
-  const second = await flagkeep(["migrate-to", "--data-dir", another.dataDir, ...fronts.settings]);
+  const second = await flagkeep(["migrate-to", "--data-dir", another.dataDir, ...cluster.settings]);
   expect(second.code).toBe(1);
 
   {
-    const args = fronts.settings;
-    await using front = await ServerProcess.start({ directory, args });
+    const args = cluster.settings;
+    await using node = await ServerProcess.start({ directory, args });
     await using fresh = await ServerProcess.start({
       directory: { dataDir: join(temporaryFolder(), "data"), initialized: directory.initialized },
       args,
     });
-    for (const each of [front, fresh]) {
+    for (const each of [node, fresh]) {
       const { results } = (await (await each.api(flagsPath)).json()) as { results: { key: string }[] };
       expect(results.map(({ key }) => key)).toEqual(["kept"]);
       expect(await each.eventsWhenStored(900, "event=moved")).toHaveLength(900);
@@ -62,20 +62,20 @@ test("a data directory is taken over, served by fronts, and made into one of its
       expect(await person.json()).toMatchObject({ results: [{ properties: { text: 'ü\u2028"\\ 299' } }] });
     }
     expect((await fresh.capture({ event: "later", distinct_id: "u0.0" })).status).toBe(200);
-    await fronts.everythingIsLoaded();
-    const back = ["migrate-from", "--data-dir", join(temporaryFolder(), "back"), ...fronts.settings];
+    await cluster.everythingIsLoaded();
+    const back = ["migrate-from", "--data-dir", join(temporaryFolder(), "back"), ...cluster.settings];
     const early = await flagkeep(back);
     expect([early.code, early.stderr]).toEqual([1, expect.stringContaining("is running")]);
-    await Promise.all([front.stop(), fresh.stop()]);
+    await Promise.all([node.stop(), fresh.stop()]);
   }
   const back = join(temporaryFolder(), "back");
-  const brought = await flagkeep(["migrate-from", "--data-dir", back, ...fronts.settings]);
+  const brought = await flagkeep(["migrate-from", "--data-dir", back, ...cluster.settings]);
   expect(brought).toMatchObject({ code: 0, stderr: "" });
   // Two that load into one ClickHouse would give the same numbers to different events.
   const late = join(temporaryFolder(), "late");
-  const front = await flagkeep(["serve", "--port", "0", "--data-dir", late, ...fronts.settings]);
-  expect([front.code, front.stderr]).toEqual([1, expect.stringContaining(`data directory ${back}, 20`)]);
-  const eventsUrl = fronts.settings.slice(fronts.settings.indexOf("--events-url"));
+  const one = await flagkeep(["serve", "--port", "0", "--data-dir", late, ...cluster.settings]);
+  expect([one.code, one.stderr]).toEqual([1, expect.stringContaining(`data directory ${back}, 20`)]);
+  const eventsUrl = cluster.settings.slice(cluster.settings.indexOf("--events-url"));
   await using single = await ServerProcess.start({
     directory: { dataDir: back, initialized: directory.initialized },
     args: eventsUrl,
@@ -86,8 +86,8 @@ test("a data directory is taken over, served by fronts, and made into one of its
 }, 120_000);
 
 test("commands work for all fronts by the address of PostgreSQL, and not on a front's directory alone", async () => {
-  await using fronts = await TestFronts.start(2);
-  const [one, other] = fronts.fronts as [ServerProcess, ServerProcess];
+  await using cluster = await TestCluster.start(2);
+  const [one, other] = cluster.nodes as [ServerProcess, ServerProcess];
   const key = await flagkeep([
     "keys",
     "create",
@@ -96,15 +96,15 @@ test("commands work for all fronts by the address of PostgreSQL, and not on a fr
     "--scope",
     "*",
     "--json",
-    ...fronts.settings.slice(0, 2),
+    ...cluster.settings.slice(0, 2),
   ]);
   const { value } = JSON.parse(key.stdout) as { value: string };
-  for (const front of [one, other]) {
-    const answer = await fetch(`${front.url}${flagsPath}`, { headers: { Authorization: `Bearer ${value}` } });
+  for (const node of [one, other]) {
+    const answer = await fetch(`${node.url}${flagsPath}`, { headers: { Authorization: `Bearer ${value}` } });
     expect(answer.status).toBe(200);
   }
   expect((await one.api(flagsPath, { method: "POST", body: { key: "a", active: true } })).status).toBe(201);
-  const env = { FLAGKEEP_POSTGRES_URL: fronts.postgresUrl };
+  const env = { FLAGKEEP_POSTGRES_URL: cluster.postgresUrl };
   expect((await flagkeep(["flags", "disable", "a"], env)).code).toBe(0);
   const flags = (await (await other.api(flagsPath)).json()) as { results: { active: boolean }[] };
   expect(flags.results[0]!.active).toBe(false);
@@ -131,7 +131,7 @@ test("commands work for all fronts by the address of PostgreSQL, and not on a fr
   expect([backup.code, backup.stderr]).toEqual([1, expect.stringContaining("docs/operations/cluster.md")]);
   const asked = await one.api("/api/instance/doctor/", { key: value });
   expect(await asked.text()).toContain("2 nodes run");
-  const doctor = await flagkeep(["doctor", "--json", "--data-dir", one.dataDir, ...fronts.settings]);
+  const doctor = await flagkeep(["doctor", "--json", "--data-dir", one.dataDir, ...cluster.settings]);
   const { findings } = JSON.parse(doctor.stdout) as {
     findings: { check: string; level: string; message: string }[];
   };
@@ -143,17 +143,17 @@ test("commands work for all fronts by the address of PostgreSQL, and not on a fr
 }, 120_000);
 
 test("commands for all fronts know the types of groups, and persons where a front has them", async () => {
-  await using fronts = await TestFronts.start(1);
-  const front = fronts.running.get(0)!;
+  await using cluster = await TestCluster.start(1);
+  const node = cluster.running.get(0)!;
   for (const type of ["organization", "company"]) {
     const properties = { $group_type: type, $group_key: "acme", $group_set: {} };
-    expect((await front.capture({ event: "$groupidentify", distinct_id: "kim", properties })).status).toBe(
+    expect((await node.capture({ event: "$groupidentify", distinct_id: "kim", properties })).status).toBe(
       200,
     );
   }
   const $set = { plan: "pro" };
-  expect((await front.capture({ event: "seen", distinct_id: "kim", properties: { $set } })).status).toBe(200);
-  await fronts.everythingIsLoaded();
+  expect((await node.capture({ event: "seen", distinct_id: "kim", properties: { $set } })).status).toBe(200);
+  await cluster.everythingIsLoaded();
   const isPro = { key: "plan", value: ["pro"], operator: "exact", type: "person" };
   for (const body of [
     {
@@ -162,8 +162,8 @@ test("commands for all fronts know the types of groups, and persons where a fron
     },
     { key: "for-pro", filters: { groups: [{ properties: [isPro], rollout_percentage: 100 }] } },
   ])
-    expect((await front.api(flagsPath, { method: "POST", body })).status).toBe(201);
-  const env = { FLAGKEEP_POSTGRES_URL: fronts.postgresUrl };
+    expect((await node.api(flagsPath, { method: "POST", body })).status).toBe(201);
+  const env = { FLAGKEEP_POSTGRES_URL: cluster.postgresUrl };
   const exported = await flagkeep(["flags", "export", "--json"], env);
   expect(exported.stderr).toBe("");
   const document = JSON.parse(exported.stdout) as { group_types: object; flags: { key: string }[] };
@@ -179,7 +179,7 @@ test("commands for all fronts know the types of groups, and persons where a fron
   );
   const imported = await flagkeep(["flags", "import", file], env);
   expect([imported.code, imported.stderr]).toEqual([0, ""]);
-  const { results } = (await (await front.api(`${flagsPath}?search=moved`)).json()) as {
+  const { results } = (await (await node.api(`${flagsPath}?search=moved`)).json()) as {
     results: { filters: object }[];
   };
   expect(results[0]!.filters).toMatchObject({ aggregation_group_type_index: 1 });
@@ -187,7 +187,7 @@ test("commands for all fronts know the types of groups, and persons where a fron
   const explain = ["flags", "explain", "for-pro", "--distinct-id", "kim", "--json"];
   const away = await flagkeep([...explain, "--data-dir", join(temporaryFolder(), "none")], env);
   expect([away.code, away.stderr]).toEqual([1, expect.stringContaining("on a node with its --data-dir")]);
-  const here = [...explain, "--data-dir", front.dataDir];
+  const here = [...explain, "--data-dir", node.dataDir];
   for (const explained of [await flagkeep(here, env), await flagkeep(here)])
     expect([explained.stderr, JSON.parse(explained.stdout)]).toEqual([
       "",

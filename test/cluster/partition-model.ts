@@ -1,5 +1,5 @@
 /**
- * A model of loading by partitions (docs/decisions/22-several-fronts.md): engines hold leases of partitions, read blocks
+ * A model of loading by partitions (docs/decisions/22-cluster-nodes.md): engines hold leases of partitions, read blocks
  * up to the safe number, insert with a deadline, and give partitions to engines that have fewer. Engines pause or die at
  * any step, answers are lost, inserts arrive late, and ClickHouse's clock is only known approximately. Any guard can be
  * left out.

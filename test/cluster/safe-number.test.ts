@@ -217,7 +217,7 @@ describe("a transaction that holds loading back", () => {
 
 describe("the journal", () => {
   const openJournal = (postgres: Postgres) =>
-    new PostgresJournal(postgres, { front: crypto.randomUUID(), queueBytesMax: 64e6 });
+    new PostgresJournal(postgres, { node: crypto.randomUUID(), queueBytesMax: 64e6 });
 
   test("gives larger groups of several nodes numbers that do not overlap", async () => {
     const { postgres, url } = await connect();
@@ -251,11 +251,11 @@ describe("the journal", () => {
   test("nodes of version 0.2 number their blocks by the same sequence, in order with the others", async () => {
     const { postgres, url } = await connect();
     const old = reconnect(url, 1);
-    const front = crypto.randomUUID();
+    const node = crypto.randomUUID();
     for (const lane of ["realtime", "historical"])
       await old.transaction(async (t) => {
-        await t`INSERT INTO flagkeep.front_number VALUES (${front}, ${lane}, 0) ON CONFLICT DO NOTHING`;
-        await t`INSERT INTO flagkeep.front_block VALUES (${front}, ${lane}, 0)`;
+        await t`INSERT INTO flagkeep.front_number VALUES (${node}, ${lane}, 0) ON CONFLICT DO NOTHING`;
+        await t`INSERT INTO flagkeep.front_block VALUES (${node}, ${lane}, 0)`;
       });
     const blocks = { realtime: 0, historical: 0 };
     // Its statement.
@@ -265,12 +265,12 @@ describe("the journal", () => {
         (sql) => sql`
         WITH mine AS (
           UPDATE flagkeep.front_block SET block = ${block}
-          WHERE front = ${front} AND lane = ${lane} AND block = ${block - 1} RETURNING 1
+          WHERE front = ${node} AND lane = ${lane} AND block = ${block - 1} RETURNING 1
         ), numbered AS (
           UPDATE flagkeep.lane SET next_seq = next_seq + ${count} WHERE name = ${lane} AND EXISTS (SELECT 1 FROM mine)
           RETURNING next_seq - ${count} AS first_seq
         ), noted AS (
-          UPDATE flagkeep.front_number SET first_seq = numbered.first_seq FROM numbered WHERE front = ${front} AND lane = ${lane}
+          UPDATE flagkeep.front_number SET first_seq = numbered.first_seq FROM numbered WHERE front = ${node} AND lane = ${lane}
         ), stored AS (
           INSERT INTO flagkeep.journal (lane, first_seq, entries, size, body)
           SELECT ${lane}, first_seq, ${count}, 0, ''::bytea FROM numbered
@@ -392,7 +392,7 @@ test("after five kills of PostgreSQL no acknowledged entry is missing, and no nu
   await using own = await startPostgres();
   const { postgres } = await connect(own);
   const journals = [1, 2, 3, 4].map(
-    () => new PostgresJournal(postgres, { front: crypto.randomUUID(), queueBytesMax: 64e6 }),
+    () => new PostgresJournal(postgres, { node: crypto.randomUUID(), queueBytesMax: 64e6 }),
   );
   const acknowledged = new Map<string, number>();
   const stops = journals.map((journal, index) => sendThrough(journal, `w${index}`, acknowledged));
@@ -416,7 +416,7 @@ test("after a failover to the synchronous standby numbers go on behind the last 
   const { database } = await connect(primary);
   await using standby = await primary.standby();
   const postgres = reconnect(`postgres://postgres@${primary.host},${standby.host}/${database}`);
-  const journal = new PostgresJournal(postgres, { front: crypto.randomUUID(), queueBytesMax: 64e6 });
+  const journal = new PostgresJournal(postgres, { node: crypto.randomUUID(), queueBytesMax: 64e6 });
   const acknowledged = new Map<string, number>();
   const stop = sendThrough(journal, "w", acknowledged);
   await until(() => acknowledged.size > 50, "entries are acknowledged");

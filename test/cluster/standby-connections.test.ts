@@ -49,7 +49,7 @@ test("a server that becomes read-only is left for another one, and until then no
   const address = parsePostgresUrl(server.url("postgres"))!;
   const postgres = new Postgres(address, { connections: 4, name: "test" });
   await migratePostgres(postgres);
-  const journal = new PostgresJournal(postgres, { front: crypto.randomUUID(), queueBytesMax: 1_000_000 });
+  const journal = new PostgresJournal(postgres, { node: crypto.randomUUID(), queueBytesMax: 1_000_000 });
   await journal.append("realtime", ['"one"']);
   const pids = () =>
     server.run<{ pid: number }>("SELECT pid FROM pg_stat_activity WHERE application_name = 'flagkeep test'");

@@ -112,16 +112,16 @@ function make(client: Database, one: Change): void {
 test("whatever is changed on two fronts, and what one lost by its death, both and a new one are alike", async () => {
   const postgres = await connect();
   const step = fc.record({
-    front: fc.nat(1),
+    node: fc.nat(1),
     changes: fc.array(change, { minLength: 1, maxLength: 4 }),
     end: fc.constantFrom("commits" as const, "folds" as const, "throws" as const, "dies" as const),
   });
   const paths = [0, 1].map(() => join(temporaryFolder(), "copy.sqlite"));
-  const fronts = [await open(postgres, paths[0]), await open(postgres, paths[1])];
+  const nodes = [await open(postgres, paths[0]), await open(postgres, paths[1])];
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 8 }), async (steps) => {
-      for (const { front, changes, end } of steps) {
-        const { client, copy } = fronts[front]!;
+      for (const { node, changes, end } of steps) {
+        const { client, copy } = nodes[node]!;
         const makeAll = () => {
           for (const one of changes) make(client, one);
         };
@@ -129,7 +129,7 @@ test("whatever is changed on two fronts, and what one lost by its death, both an
           // What is written without the lock is what a death leaves.
           makeAll();
           client.close();
-          fronts[front] = await open(postgres, paths[front]);
+          nodes[node] = await open(postgres, paths[node]);
         } else if (end === "throws") {
           const fails = copy.change(() => {
             makeAll();
@@ -142,9 +142,9 @@ test("whatever is changed on two fronts, and what one lost by its death, both an
           await copy.tidy();
         }
       }
-      for (const { copy } of fronts) await copy.catchUp();
+      for (const { copy } of nodes) await copy.catchUp();
       const fresh = await open(postgres);
-      const [one, other, third] = [...fronts, fresh].map(getContent);
+      const [one, other, third] = [...nodes, fresh].map(getContent);
       fresh.client.close();
       expect(other).toBe(one!);
       expect(third).toBe(one!);
@@ -156,17 +156,17 @@ test("whatever is changed on two fronts, and what one lost by its death, both an
 
 test("changes of two fronts at once go one after the other, and none is lost", async () => {
   const postgres = await connect();
-  const fronts = [await open(postgres), await open(postgres)];
-  await fronts[0]!.copy.change(() =>
-    fronts[0]!.client.run("INSERT INTO numbered (name, ratio) VALUES ('sum', 0)"),
+  const nodes = [await open(postgres), await open(postgres)];
+  await nodes[0]!.copy.change(() =>
+    nodes[0]!.client.run("INSERT INTO numbered (name, ratio) VALUES ('sum', 0)"),
   );
   await Promise.all(
     Array.from({ length: 40 }, (_, index) => {
-      const { client, copy } = fronts[index % 2]!;
+      const { client, copy } = nodes[index % 2]!;
       return copy.change(() => client.run("UPDATE numbered SET ratio = ratio + 1 WHERE name = 'sum'"));
     }),
   );
-  for (const { client, copy } of fronts) {
+  for (const { client, copy } of nodes) {
     await copy.look();
     expect(client.query("SELECT ratio FROM numbered").values()).toEqual([[40]]);
   }
@@ -217,11 +217,11 @@ test("a loader that has lost the lease commits nothing, and takes back what it w
   const postgres = await connect();
   const path = join(temporaryFolder(), "copy.sqlite");
   const { client, copy } = await open(postgres, path);
-  const lease = (await acquireLease(postgres, { front: crypto.randomUUID(), holder: crypto.randomUUID() }))!;
+  const lease = (await acquireLease(postgres, { node: crypto.randomUUID(), holder: crypto.randomUUID() }))!;
   await copy.change(() => client.run("INSERT INTO bare VALUES ('held')"), lease);
   await postgres.run((sql) => sql`UPDATE flagkeep.lease SET holder = NULL`);
   expect(
-    await acquireLease(postgres, { front: crypto.randomUUID(), holder: crypto.randomUUID() }),
+    await acquireLease(postgres, { node: crypto.randomUUID(), holder: crypto.randomUUID() }),
   ).toBeDefined();
   client.run("INSERT INTO bare VALUES ('too late')");
   await expect(copy.change(() => undefined, lease)).rejects.toThrow(LeaseLostError);

@@ -1,22 +1,22 @@
 /** How soon changes of flags reach the other nodes, and how long a node that hangs delays them. */
 
 import { afterAll, beforeAll, expect } from "bun:test";
-import { canRunFronts, TestFronts, testWithFronts } from "../support/fronts.ts";
+import { canRunCluster, TestCluster, testWithCluster } from "../support/cluster.ts";
 import { type ServerProcess, until } from "../support/server.ts";
 
-const test = testWithFronts("flag changes on other nodes");
+const test = testWithCluster("flag changes on other nodes");
 const flagsPath = "/api/projects/1/feature_flags/";
 
-let fronts: TestFronts;
+let cluster: TestCluster;
 let one: ServerProcess;
 let other: ServerProcess;
 
-if (canRunFronts) {
+if (canRunCluster) {
   beforeAll(async () => {
-    fronts = await TestFronts.start(2);
-    [one, other] = fronts.fronts as [ServerProcess, ServerProcess];
+    cluster = await TestCluster.start(2);
+    [one, other] = cluster.nodes as [ServerProcess, ServerProcess];
   }, 60_000);
-  afterAll(async () => await fronts[Symbol.asyncDispose]());
+  afterAll(async () => await cluster[Symbol.asyncDispose]());
 }
 
 async function createFlag(key: string): Promise<string> {
@@ -29,7 +29,7 @@ async function createFlag(key: string): Promise<string> {
 async function isServed(node: ServerProcess, key: string): Promise<boolean> {
   const response = await fetch(`${node.url}/flags/?v=2`, {
     method: "POST",
-    body: JSON.stringify({ api_key: fronts.initialized.project.api_key, distinct_id: "kim" }),
+    body: JSON.stringify({ api_key: cluster.initialized.project.api_key, distinct_id: "kim" }),
   });
   const { flags } = (await response.json()) as { flags: Record<string, { enabled: boolean }> };
   return flags[key]?.enabled === true;
@@ -54,7 +54,7 @@ test("a node that is stopped in the middle of a change delays those of others by
   const path = await createFlag("delayed");
   const { pid } = one.process;
   const isLocked = async () =>
-    (await fronts.ask("SELECT 1 FROM flagkeep.store WHERE name = 'metadata' FOR UPDATE SKIP LOCKED"))
+    (await cluster.ask("SELECT 1 FROM flagkeep.store WHERE name = 'metadata' FOR UPDATE SKIP LOCKED"))
       .length === 0;
   const sent: Promise<unknown>[] = [];
   // Until it is stopped between two statements of a change.

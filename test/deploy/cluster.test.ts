@@ -73,7 +73,7 @@ describe("compose", () => {
     networks: { cluster: { ipam: { config: { subnet: string }[] } } };
   };
   const names = Object.keys(services);
-  const fronts = names.filter((name) => name.startsWith("flagkeep-"));
+  const nodes = names.filter((name) => name.startsWith("flagkeep-"));
   /** A value as the shell's substitution leaves it; what has to be set is `secret`. */
   const substituted = (value: unknown) =>
     String(value)
@@ -85,15 +85,15 @@ describe("compose", () => {
     );
 
   test("has three fronts with settings that are taken", () => {
-    expect(fronts).toHaveLength(3);
-    for (const front of fronts) {
-      expect(unknownVariables(environment(front))).toEqual([]);
-      const config = readConfig({}, environment(front));
+    expect(nodes).toHaveLength(3);
+    for (const node of nodes) {
+      expect(unknownVariables(environment(node))).toEqual([]);
+      const config = readConfig({}, environment(node));
       expect(config["trusted-proxies"]).toEqual(networks.cluster.ipam.config.map(({ subnet }) => subnet));
-      const grace = Number(/^(\d+)s$/.exec(services[front]!.stop_grace_period!)![1]);
+      const grace = Number(/^(\d+)s$/.exec(services[node]!.stop_grace_period!)![1]);
       expect(grace * 1_000).toBeGreaterThan(config["shutdown-timeout"] + 10_000);
-      expect(services[front]!.volumes).toEqual([`${front}:${imageVolume}`]);
-      expectEventsAddress(environment(front).FLAGKEEP_EVENTS_URL!, "balancer");
+      expect(services[node]!.volumes).toEqual([`${node}:${imageVolume}`]);
+      expectEventsAddress(environment(node).FLAGKEEP_EVENTS_URL!, "balancer");
       const hosts = config["postgres-url"]!.hosts.map(({ host, port }) => `${host}:${port}`);
       expect(hosts).toEqual(["postgres-1:5432", "postgres-2:5432"]);
     }
@@ -145,7 +145,7 @@ describe("compose", () => {
           [...part.matchAll(/^ {2}server (\S+) (\S+)/gm)].map(([, name, place]) => [name!, place!]),
         ]),
     );
-    const there = fronts.map((name) => [name, `${name}:${imagePort}`]);
+    const there = nodes.map((name) => [name, `${name}:${imagePort}`]);
     expect(backends.get("events")).toEqual(there);
     expect(backends.get("fronts")).toEqual(there);
     expect(backends.get("imports")).toEqual(there);

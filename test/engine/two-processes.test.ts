@@ -12,8 +12,8 @@ test.if(process.platform === "linux")("every thread of the engine yields to the 
   await server.capture({ event: "hello", distinct_id: "ann" });
   await server.eventsWhenStored(1);
   const [engine] = await server.enginePids();
-  const front = niceValues(server.process.pid);
-  expect(Math.min(...niceValues(engine!))).toBeGreaterThan(Math.max(...front));
+  const serverNice = niceValues(server.process.pid);
+  expect(Math.min(...niceValues(engine!))).toBeGreaterThan(Math.max(...serverNice));
 });
 
 /** Of each thread of a process. */

@@ -2,10 +2,10 @@ import { describe, expect, test } from "bun:test";
 import { readConfig } from "../../src/config/read.ts";
 import {
   engineMemory,
-  frontPeopleCacheBytes,
   memoryBudget,
   memoryShares,
   privateBytes,
+  serverPeopleCacheBytes,
 } from "../../src/lib/memory-budget.ts";
 
 const MiB = 1024 * 1024;
@@ -25,7 +25,7 @@ describe("a memory budget", () => {
   test("bounds the pages of persons that are kept, which have their usual size from 2 GiB on", () => {
     const caches = (size: number) => [
       engineMemory(size * MiB).peopleCacheBytes / MiB,
-      frontPeopleCacheBytes(size * MiB) / MiB,
+      serverPeopleCacheBytes(size * MiB) / MiB,
     ];
     expect(caches(256)).toEqual([16, 4]);
     expect(caches(512)).toEqual([32, 8]);

@@ -103,9 +103,9 @@ export class ServerProcess implements AsyncDisposable {
       onLog?: (line: Record<string, unknown>) => void;
     } = {},
   ): Promise<ServerProcess> {
-    const fronts = process.env.FLAGKEEP_TEST_FRONTS;
-    if (fronts !== undefined && Object.keys(options).length === 0)
-      return await (await import("./fronts.ts")).startBehindBalancer(Number(fronts));
+    const nodeSettings = process.env.FLAGKEEP_TEST_FRONTS;
+    if (nodeSettings !== undefined && Object.keys(options).length === 0)
+      return await (await import("./cluster.ts")).startBehindBalancer(Number(nodeSettings));
     const directory = options.directory ?? (await initializedDirectory());
     // As on a small machine, wherever the tests run.
     const workers = process.env.FLAGKEEP_TEST_WORKERS ?? "1";

@@ -157,10 +157,10 @@ const ClaimInput = object({
 export interface SessionDeps {
   metadata: Metadata;
   /** Number of servers that users sign in to; default: 1. */
-  fronts?: () => number;
+  nodeCount?: () => number;
 }
 
-export function sessionRoutes({ metadata, fronts: nodes }: SessionDeps): Route[] {
+export function sessionRoutes({ metadata, nodeCount: nodes }: SessionDeps): Route[] {
   const signIn = new SignIn(metadata, nodes);
   const started = (call: Call, created: NewSession) =>
     new RouteResponse(

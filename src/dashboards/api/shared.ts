@@ -81,8 +81,8 @@ const passwordRequired = () =>
   new HttpError(401, "authentication_error", "password_required", "This link requires a password.");
 
 /** @param nodes number of nodes that share the rate limits. */
-export function sharedRoutes(deps: InsightDeps & { fronts?: () => number }): Route[] {
-  const nodes = () => deps.fronts?.() ?? 1;
+export function sharedRoutes(deps: InsightDeps & { nodeCount?: () => number }): Route[] {
+  const nodes = () => deps.nodeCount?.() ?? 1;
   const attempts = new SignInLimiter(nodes);
   const requests = new RateLimiter(limits, nodes);
   return [

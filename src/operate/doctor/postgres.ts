@@ -51,7 +51,7 @@ export async function checkPostgres(address: PostgresAddress): Promise<Finding[]
 }
 
 function getFindings(server: Server, address: PostgresAddress, heldBack: HeldBack | null): Finding[] {
-  const { version, fronts, entries } = server;
+  const { version, fronts: nodes, entries } = server;
   const findings = [ok("fronts", `The cluster uses PostgreSQL ${version}, ${redactPostgresUrl(address)}.`)];
   if (!server.sees_standbys && server.standby_names !== "") {
     const message = `Every commit waits for a standby (synchronous_standby_names is ${server.standby_names}).`;
@@ -77,7 +77,7 @@ function getFindings(server: Server, address: PostgresAddress, heldBack: HeldBac
     const hint = "End it, and use a PostgreSQL server for Flagkeep alone.";
     findings.push(warning("fronts", describeHeldBack(heldBack), hint));
   }
-  if (fronts > 0 && !server.is_held) {
+  if (nodes > 0 && !server.is_held) {
     const message = "No node is loading events.";
     findings.push(
       warning("fronts", message, "Run doctor again in ten seconds; then see the logs of the nodes."),
@@ -85,6 +85,6 @@ function getFindings(server: Server, address: PostgresAddress, heldBack: HeldBac
   } else if (entries > typicalEntries) {
     const message = `${entries} journal entries are not loaded yet.`;
     findings.push(warning("fronts", message, "Check whether ClickHouse keeps up."));
-  } else findings.push(ok("fronts", `${fronts} nodes run; ${entries} journal entries are not loaded yet.`));
+  } else findings.push(ok("fronts", `${nodes} nodes run; ${entries} journal entries are not loaded yet.`));
   return findings;
 }

@@ -192,7 +192,7 @@ test("opening that ends the process three times under one front: the file is mad
   const { database } = await storeRecovery.open(
     {
       dataDir,
-      front: "a-front",
+      server: "a-front",
       memoryLimitBytes: 256 * 1024 * 1024,
       threads: 1,
       spillLimitBytes: 2 ** 30,

@@ -3,7 +3,7 @@
 import { expect } from "bun:test";
 import { digestOf } from "../kill-test/adapter.ts";
 import { described, isClean, judge, type Sent, type Stored } from "../kill-test/checker.ts";
-import type { TestFronts } from "./fronts.ts";
+import type { TestCluster } from "./cluster.ts";
 import { until } from "./server.ts";
 
 const name = "load";
@@ -22,7 +22,7 @@ interface LoadEvent {
   text: string;
 }
 
-export class FrontLoad {
+export class ClusterLoad {
   /** What the senders know, in the order in which they came to know it. */
   readonly log: Sent[] = [];
   private isOver = false;
@@ -30,13 +30,13 @@ export class FrontLoad {
 
   /** Begins at once. @param random chooses fronts, sizes and what is sent twice */
   constructor(
-    private readonly fronts: TestFronts,
+    private readonly cluster: TestCluster,
     private readonly random: () => number,
     { senders = 4, historical = 2 } = {},
   ) {
     this.senders = Array.from({ length: senders + historical }, (_, index) =>
       this.send(
-        `sender-${fronts.initialized.project.api_key.length}-${index}-${Bun.randomUUIDv7()}`,
+        `sender-${cluster.initialized.project.api_key.length}-${index}-${Bun.randomUUIDv7()}`,
         index >= senders,
       ),
     );
@@ -90,7 +90,7 @@ export class FrontLoad {
   /** Tries one front after the other, as SDKs behind a balancer do. @returns whether one of them has taken it */
   private async deliver(sender: string, events: readonly LoadEvent[], historical: boolean): Promise<boolean> {
     const body = JSON.stringify({
-      api_key: this.fronts.initialized.project.api_key,
+      api_key: this.cluster.initialized.project.api_key,
       historical_migration: historical,
       batch: events.map(({ id, number, text }) => ({
         event: name,
@@ -101,9 +101,9 @@ export class FrontLoad {
       })),
     });
     for (const end = performance.now() + 4 * patienceMs; performance.now() < end; ) {
-      const running = this.fronts.fronts;
-      const front = running[Math.floor(this.random() * running.length)];
-      const response = await fetch(`${front?.url ?? "http://127.0.0.1:1"}/batch/`, {
+      const running = this.cluster.nodes;
+      const node = running[Math.floor(this.random() * running.length)];
+      const response = await fetch(`${node?.url ?? "http://127.0.0.1:1"}/batch/`, {
         method: "POST",
         body,
         signal: AbortSignal.timeout(patienceMs),
@@ -118,7 +118,7 @@ export class FrontLoad {
 }
 
 /** Without it doubled rows would be gone by themselves after a while, and nobody would see them. */
-export async function stopMerges({ clickhouse }: TestFronts): Promise<void> {
+export async function stopMerges({ clickhouse }: TestCluster): Promise<void> {
   await until(
     () =>
       clickhouse.run("SYSTEM STOP MERGES flagkeep.events").then(
@@ -130,9 +130,9 @@ export async function stopMerges({ clickhouse }: TestFronts): Promise<void> {
 }
 
 /** Everything acknowledged is stored once, counted once for its person, and in order; and the journal is empty. */
-export async function expectAllOnce(fronts: TestFronts, log: readonly Sent[]): Promise<void> {
-  await fronts.everythingIsLoaded();
-  const rows = await fronts.clickhouse.run(
+export async function expectAllOnce(cluster: TestCluster, log: readonly Sent[]): Promise<void> {
+  await cluster.everythingIsLoaded();
+  const rows = await cluster.clickhouse.run(
     `SELECT toString(uuid), JSONExtractString(properties, 'sender'), JSONExtractInt(properties, 'number'),
        JSONExtractString(properties, 'text') FROM flagkeep.events WHERE event = '${name}' ORDER BY historical, seq`,
   );
@@ -150,14 +150,14 @@ export async function expectAllOnce(fronts: TestFronts, log: readonly Sent[]): P
     verdict: expect.any(String),
   });
   expect(verdict.acknowledged).toBeGreaterThan(100);
-  const [all] = await fronts.clickhouse.run("SELECT count() FROM flagkeep.events");
+  const [all] = await cluster.clickhouse.run("SELECT count() FROM flagkeep.events");
   const count = "SELECT sum(identified + anonymous + historical) AS events FROM usage_day";
-  const [counted] = await fronts.askPeople<{ events: number }>(count);
+  const [counted] = await cluster.askPeople<{ events: number }>(count);
   // What all fronts know tells where it went wrong.
-  const copies = fronts.fronts.map((front) => [
-    ...fronts.askPeopleOf(front, count),
-    ...fronts.askPeopleOf(front, "SELECT lane, seq FROM lane_cursor"),
-    ...fronts.askPeopleOf(front, "SELECT revision, commit_id FROM copy_state"),
+  const copies = cluster.nodes.map((node) => [
+    ...cluster.askPeopleOf(node, count),
+    ...cluster.askPeopleOf(node, "SELECT lane, seq FROM lane_cursor"),
+    ...cluster.askPeopleOf(node, "SELECT revision, commit_id FROM copy_state"),
   ]);
   expect({ counted: counted!.events, copies }).toEqual({
     counted: Number(all![0]),

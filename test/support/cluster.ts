@@ -11,16 +11,16 @@ import { flagkeep, type Initialized, ServerProcess, temporaryFolder, until } fro
 import { testWhen } from "./skipped.ts";
 
 /** Whether everything that they need is installed. */
-export const canRunFronts = hasPostgres && hasClickHouse;
+export const canRunCluster = hasPostgres && hasClickHouse;
 
 /** `test`, or a skipped one where PostgreSQL or the ClickHouse engine is not installed. */
-export const testWithFronts = (what: string): typeof test =>
-  testWhen(canRunFronts, what, "PostgreSQL or the ClickHouse engine is not installed");
+export const testWithCluster = (what: string): typeof test =>
+  testWhen(canRunCluster, what, "PostgreSQL or the ClickHouse engine is not installed");
 
 const database = "flagkeep";
 
 /** What the fronts share, and those that run. */
-export class TestFronts implements AsyncDisposable {
+export class TestCluster implements AsyncDisposable {
   /** Keys for all of them; whole once the first one runs. */
   readonly initialized = { project: { id: 1, api_key: "phc_severalFronts" } } as Initialized;
   standby: TestPostgres | undefined;
@@ -35,31 +35,31 @@ export class TestFronts implements AsyncDisposable {
   ) {}
 
   /** Starts the databases, without fronts. @param args further settings of every front */
-  static async prepare({ standby = false, args = [] as readonly string[] } = {}): Promise<TestFronts> {
+  static async prepare({ standby = false, args = [] as readonly string[] } = {}): Promise<TestCluster> {
     const [postgres, clickhouse] = await Promise.all([startPostgres(), TestClickHouse.start()]);
-    const fronts = new TestFronts(postgres, clickhouse, args);
+    const cluster = new TestCluster(postgres, clickhouse, args);
     await Promise.all([postgres.create(database), clickhouse.run(`CREATE DATABASE ${database}`)]);
-    if (standby) fronts.standby = await postgres.standby();
-    return fronts;
+    if (standby) cluster.standby = await postgres.standby();
+    return cluster;
   }
 
   /** Fronts are started on what there is already; they have to be given the key of the project that is there. */
-  static over(postgres: TestPostgres, clickhouse: TestClickHouse): TestFronts {
-    return new TestFronts(postgres, clickhouse, []);
+  static over(postgres: TestPostgres, clickhouse: TestClickHouse): TestCluster {
+    return new TestCluster(postgres, clickhouse, []);
   }
 
   /** Starts so many fronts on new data directories, the first of them alone. */
   static async start(
     count: number,
     options: { standby?: boolean; args?: readonly string[] } = {},
-  ): Promise<TestFronts> {
-    const fronts = await TestFronts.prepare(options);
+  ): Promise<TestCluster> {
+    const cluster = await TestCluster.prepare(options);
     try {
-      await fronts.startFront(0);
-      await Promise.all(Array.from({ length: count - 1 }, (_, index) => fronts.startFront(index + 1)));
-      return fronts;
+      await cluster.startNode(0);
+      await Promise.all(Array.from({ length: count - 1 }, (_, index) => cluster.startNode(index + 1)));
+      return cluster;
     } catch (error) {
-      await fronts[Symbol.asyncDispose]();
+      await cluster[Symbol.asyncDispose]();
       throw error;
     }
   }
@@ -80,29 +80,29 @@ export class TestFronts implements AsyncDisposable {
   }
 
   /** The fronts that run, in their order. */
-  get fronts(): ServerProcess[] {
-    return [...this.running].sort(([one], [other]) => one - other).map(([, front]) => front);
+  get nodes(): ServerProcess[] {
+    return [...this.running].sort(([one], [other]) => one - other).map(([, node]) => node);
   }
 
   /** Starts one, again on the same data directory after an end. @param onLog is told each line of its log */
-  async startFront(number: number, onLog?: (line: Record<string, unknown>) => void): Promise<ServerProcess> {
+  async startNode(number: number, onLog?: (line: Record<string, unknown>) => void): Promise<ServerProcess> {
     const dataDir = this.folders.get(number) ?? join(temporaryFolder(), "data");
     this.folders.set(number, dataDir);
-    const front = await ServerProcess.start({
+    const node = await ServerProcess.start({
       onLog,
       args: [...this.settings, "--project-api-key", this.initialized.project.api_key],
       directory: { dataDir, initialized: this.initialized },
     });
-    this.running.set(number, front);
+    this.running.set(number, node);
     if (this.initialized.personal_api_key === undefined) await this.makeKey(dataDir);
-    return front;
+    return node;
   }
 
   /** Ends a front as a crash would, its engine after it. */
   async kill(number: number): Promise<void> {
-    const front = this.running.get(number);
+    const node = this.running.get(number);
     this.running.delete(number);
-    await front?.kill();
+    await node?.kill();
   }
 
   /** Runs a statement in PostgreSQL. */
@@ -116,8 +116,8 @@ export class TestFronts implements AsyncDisposable {
   }
 
   /** The same of a certain front. */
-  askPeopleOf<Row = Record<string, unknown>>(front: ServerProcess, statement: string): Row[] {
-    const people = new Database(join(front.dataDir, "people.sqlite"), { readonly: true });
+  askPeopleOf<Row = Record<string, unknown>>(node: ServerProcess, statement: string): Row[] {
+    const people = new Database(join(node.dataDir, "people.sqlite"), { readonly: true });
     try {
       return people.query<Row, []>(statement).all();
     } finally {
@@ -132,16 +132,16 @@ export class TestFronts implements AsyncDisposable {
         "SELECT name FROM flagkeep.lease JOIN flagkeep.front ON front.id = lease.front WHERE holder IS NOT NULL AND beat_at > clock_timestamp() - interval '6 seconds'",
       );
       const isLeader = ({ url }: ServerProcess) => row?.name.endsWith(` ${url}`);
-      return [...this.running].find(([, front]) => isLeader(front))?.[0];
+      return [...this.running].find(([, node]) => isLeader(node))?.[0];
     }, "a front loads events");
   }
 
   /** Ends a front and its engine at the same moment, so that the engine cannot hand over. */
   async killWithEngine(number: number): Promise<void> {
-    const front = this.running.get(number)!;
+    const node = this.running.get(number)!;
     this.running.delete(number);
-    for (const pid of [...(await front.enginePids()), front.process.pid]) process.kill(pid, "SIGKILL");
-    await front.process.exited;
+    for (const pid of [...(await node.enginePids()), node.process.pid]) process.kill(pid, "SIGKILL");
+    await node.process.exited;
   }
 
   /** Kills the primary and promotes the standby, which gets one itself in the place of the dead one. */
@@ -180,7 +180,7 @@ export class TestFronts implements AsyncDisposable {
     const { stdout, stderr, code } = await flagkeep(args);
     if (code !== 0) throw new Error(`flagkeep keys create failed: ${stderr}`);
     this.initialized.personal_api_key = (JSON.parse(stdout) as { value: string }).value;
-    const project = (await (await this.fronts[0]!.api("/api/projects/1/")).json()) as {
+    const project = (await (await this.nodes[0]!.api("/api/projects/1/")).json()) as {
       secret_api_token: string;
     };
     this.initialized.project.secret_api_key = project.secret_api_token;
@@ -188,7 +188,7 @@ export class TestFronts implements AsyncDisposable {
 }
 
 /** Gives each request to the next front, as it is, packed or not. */
-export function startBalancer(fronts: readonly ServerProcess[]): Server<undefined> {
+export function startBalancer(nodes: readonly ServerProcess[]): Server<undefined> {
   let turn = 0;
   return Bun.serve({
     hostname: "127.0.0.1",
@@ -198,7 +198,7 @@ export function startBalancer(fronts: readonly ServerProcess[]): Server<undefine
       turn += 1;
       const { pathname, search } = new URL(request.url);
       const { method, headers, body } = request;
-      return fetch(`${fronts[turn % fronts.length]!.url}${pathname}${search}`, {
+      return fetch(`${nodes[turn % nodes.length]!.url}${pathname}${search}`, {
         method,
         headers,
         body,
@@ -211,10 +211,10 @@ export function startBalancer(fronts: readonly ServerProcess[]): Server<undefine
 
 /** So many fronts at one address. */
 export async function startBehindBalancer(count: number): Promise<ServerProcess> {
-  const fronts = await TestFronts.start(count);
-  const balancer = startBalancer(fronts.fronts);
-  return fronts.fronts[0]!.at(balancer.url.href.replace(/\/$/, ""), async () => {
+  const cluster = await TestCluster.start(count);
+  const balancer = startBalancer(cluster.nodes);
+  return cluster.nodes[0]!.at(balancer.url.href.replace(/\/$/, ""), async () => {
     balancer.stop(true);
-    await fronts[Symbol.asyncDispose]();
+    await cluster[Symbol.asyncDispose]();
   });
 }

@@ -6,22 +6,22 @@ import { SQL } from "bun";
 import { PostHog } from "posthog-node";
 import { rolloutPosition } from "../../src/flags/evaluate/bucketing.ts";
 import { paths } from "../../src/paths.ts";
-import { canRunFronts, startBalancer, TestFronts, testWithFronts } from "../support/fronts.ts";
+import { canRunCluster, startBalancer, TestCluster, testWithCluster } from "../support/cluster.ts";
 import { type ServerProcess, until } from "../support/server.ts";
 import { expectWithin } from "../support/times.ts";
 
-const test = testWithFronts("two fronts");
+const test = testWithCluster("two fronts");
 const flagsPath = "/api/projects/1/feature_flags/";
 
-let fronts: TestFronts;
+let cluster: TestCluster;
 let one: ServerProcess;
 let other: ServerProcess;
 beforeAll(async () => {
-  if (!canRunFronts) return;
-  fronts = await TestFronts.start(2);
-  [one, other] = fronts.fronts as [ServerProcess, ServerProcess];
+  if (!canRunCluster) return;
+  cluster = await TestCluster.start(2);
+  [one, other] = cluster.nodes as [ServerProcess, ServerProcess];
 }, 60_000);
-afterAll(() => fronts?.[Symbol.asyncDispose]());
+afterAll(() => cluster?.[Symbol.asyncDispose]());
 
 const event = (name: string, more: Record<string, unknown> = {}) => ({
   event: name,
@@ -34,22 +34,22 @@ const event = (name: string, more: Record<string, unknown> = {}) => ({
 describe("events", () => {
   test("the same events through both at once, and again later, are stored once", async () => {
     const batch = Array.from({ length: 200 }, () => event("twice"));
-    const answers = await Promise.all([one, other, one, other].map((front) => front.batch(batch)));
+    const answers = await Promise.all([one, other, one, other].map((node) => node.batch(batch)));
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
-    await fronts.everythingIsLoaded();
+    await cluster.everythingIsLoaded();
     expect((await other.batch(batch)).status).toBe(200);
-    await fronts.everythingIsLoaded();
-    for (const front of [one, other])
-      expect((await front.eventsWhenStored(200, "event=twice")).length).toBe(200);
-    const stored = await fronts.clickhouse.run("SELECT count() FROM flagkeep.events WHERE event = 'twice'");
+    await cluster.everythingIsLoaded();
+    for (const node of [one, other])
+      expect((await node.eventsWhenStored(200, "event=twice")).length).toBe(200);
+    const stored = await cluster.clickhouse.run("SELECT count() FROM flagkeep.events WHERE event = 'twice'");
     expect(stored).toEqual([[200]]);
   }, 60_000);
 
   test("history over alternating fronts stays in the order in which it was acknowledged", async () => {
     for (let number = 0; number < 100; number++) {
-      const front = number % 2 === 0 ? one : other;
+      const node = number % 2 === 0 ? one : other;
       const item = event("history", { timestamp: "2020-01-01T00:00:00Z", properties: { number } });
-      expect((await front.batch([item], { historical_migration: true })).status).toBe(200);
+      expect((await node.batch([item], { historical_migration: true })).status).toBe(200);
     }
     const events = await one.eventsWhenStored(100, "order=seq&event=history");
     expect(events.map(({ properties }) => properties.number)).toEqual(
@@ -65,10 +65,10 @@ describe("events", () => {
       }),
     ]);
     await other.batch([event("bought", { distinct_id: "anon-kim" })]);
-    await fronts.everythingIsLoaded();
-    for (const front of [one, other]) {
+    await cluster.everythingIsLoaded();
+    for (const node of [one, other]) {
       const person = await until(async () => {
-        const answer = await front.api("/api/projects/1/persons/?distinct_id=anon-kim");
+        const answer = await node.api("/api/projects/1/persons/?distinct_id=anon-kim");
         return ((await answer.json()) as { results: { distinct_ids: string[]; properties: object }[] })
           .results[0];
       }, "the person is known");
@@ -89,8 +89,8 @@ test("who is identified keeps the value, whichever front is asked before and aft
     for (let i = 0; ; i++)
       if (rolloutPosition("steady", `${name}-${i}`) <= 0.5 === isOn) return `${name}-${i}`;
   };
-  const steady = async (front: ServerProcess, more: object) => {
-    const answer = await front.post("/flags/?v=2", { api_key: front.token, flag_keys: ["steady"], ...more });
+  const steady = async (node: ServerProcess, more: object) => {
+    const answer = await node.post("/flags/?v=2", { api_key: node.token, flag_keys: ["steady"], ...more });
     return ((await answer.json()) as { flags: Record<string, { enabled: boolean }> }).flags.steady?.enabled;
   };
   await until(async () => (await steady(other, { distinct_id: "x" })) !== undefined, "both have the flag");
@@ -105,10 +105,10 @@ test("who is identified keeps the value, whichever front is asked before and aft
     await second.batch([event("$identify", { distinct_id: user, properties: { $anon_distinct_id: anon } })]);
     expect(await steady(first, { distinct_id: user })).toBe(true);
     await until(() => steady(second, { distinct_id: user }), "the other front knows it");
-    await fronts.everythingIsLoaded();
-    for (const front of [first, second]) {
-      await until(() => steady(front, { distinct_id: user }), "it stays");
-      const people = new Database(paths(front.dataDir).people, { readonly: true });
+    await cluster.everythingIsLoaded();
+    for (const node of [first, second]) {
+      await until(() => steady(node, { distinct_id: user }), "it stays");
+      const people = new Database(paths(node.dataDir).people, { readonly: true });
       const rows = () => people.query("SELECT 1 FROM hash_key_override WHERE hash_key = ?").all(anon);
       await until(() => rows().length === 1, "the person has the override");
       people.close();
@@ -119,23 +119,23 @@ test("who is identified keeps the value, whichever front is asked before and aft
 test("a person that is deleted through one front is gone on both, and both tell that", async () => {
   const properties = { $set: { plan: "pro" } };
   expect((await one.batch([event("$identify", { distinct_id: "leaver", properties })])).status).toBe(200);
-  const personOf = async (front: ServerProcess) => {
-    const answer = await front.api("/api/projects/1/persons/?distinct_id=leaver");
+  const personOf = async (node: ServerProcess) => {
+    const answer = await node.api("/api/projects/1/persons/?distinct_id=leaver");
     return ((await answer.json()) as { results: { uuid: string }[] }).results[0];
   };
   const { uuid } = await until(() => personOf(other), "the person is known");
   const deleted = await other.api(`/api/projects/1/persons/${uuid}/`, { method: "DELETE" });
   expect([200, 202]).toContain(deleted.status);
-  for (const front of [one, other]) {
-    await until(async () => (await personOf(front)) === undefined, "the person is gone");
-    const log = await (await front.api("/api/projects/1/activity_log/?scope=Person")).text();
+  for (const node of [one, other]) {
+    await until(async () => (await personOf(node)) === undefined, "the person is gone");
+    const log = await (await node.api("/api/projects/1/activity_log/?scope=Person")).text();
     expect(log.split(`"item_id":"${uuid}"`).length).toBe(2);
   }
 }, 60_000);
 
 describe("management", () => {
-  const flagsOf = async (front: ServerProcess, distinctId = "ann") => {
-    const answer = await front.post("/flags/?v=2", { api_key: front.token, distinct_id: distinctId });
+  const flagsOf = async (node: ServerProcess, distinctId = "ann") => {
+    const answer = await node.post("/flags/?v=2", { api_key: node.token, distinct_id: distinctId });
     return ((await answer.json()) as { flags: Record<string, { enabled: boolean }> }).flags;
   };
 
@@ -150,8 +150,8 @@ describe("management", () => {
     });
     expect(created.status).toBe(201);
     const { id } = (await created.json()) as { id: number };
-    const isSeen = async (front: ServerProcess, isEnabled: boolean) =>
-      ((await flagsOf(front)).shared?.enabled === true) === isEnabled;
+    const isSeen = async (node: ServerProcess, isEnabled: boolean) =>
+      ((await flagsOf(node)).shared?.enabled === true) === isEnabled;
     await until(() => isSeen(other, true), "the new flag is seen");
     await expectWithin(1_000, async () => {
       await other.api(`${flagsPath}${id}/`, { method: "PATCH", body: { active: true } });
@@ -175,15 +175,15 @@ describe("management", () => {
       answers.map(async (answer) => ((await answer.json()) as { id: number }).id),
     );
     expect(new Set(ids).size).toBe(20);
-    for (const front of [one, other]) {
-      const { results } = (await (await front.api(`${flagsPath}?limit=100`)).json()) as {
+    for (const node of [one, other]) {
+      const { results } = (await (await node.api(`${flagsPath}?limit=100`)).json()) as {
         results: { key: string }[];
       };
       expect(results.filter(({ key }) => key.startsWith("at-once-")).length).toBe(20);
     }
     // Of two of the same name one is made.
     const same = await Promise.all(
-      [one, other].map((front) => front.api(flagsPath, { method: "POST", body: { key: "only-once" } })),
+      [one, other].map((node) => node.api(flagsPath, { method: "POST", body: { key: "only-once" } })),
     );
     expect(same.map(({ status }) => status).sort()).toEqual([201, 400]);
   }, 60_000);
@@ -194,14 +194,14 @@ describe("management", () => {
       body: { label: "revoked", scopes: ["feature_flag:read"] },
     });
     const { id, value } = (await created.json()) as { id: string; value: string };
-    const statusOf = async (front: ServerProcess) => (await front.api(flagsPath, { key: value })).status;
+    const statusOf = async (node: ServerProcess) => (await node.api(flagsPath, { key: value })).status;
     const waiting = async () => {
-      const [row] = await fronts.ask<{ count: number }>(
+      const [row] = await cluster.ask<{ count: number }>(
         "SELECT count(*)::int AS count FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%FOR UPDATE%'",
       );
       return row!.count;
     };
-    const sql = new SQL(fronts.postgres.url("flagkeep"), { max: 1 });
+    const sql = new SQL(cluster.postgres.url("flagkeep"), { max: 1 });
     let revoking: Promise<Response> | undefined;
     await sql.begin(async (t) => {
       // Whoever changes something waits, the one behind the other.
@@ -228,8 +228,8 @@ describe("management", () => {
     });
     expect(setUp.status).toBe(201);
     const cookie = setUp.headers.get("set-cookie")!.split(";")[0]!;
-    const look = (front: ServerProcess) =>
-      fetch(`${front.url}${flagsPath}`, { headers: { ...headers, cookie } });
+    const look = (node: ServerProcess) =>
+      fetch(`${node.url}${flagsPath}`, { headers: { ...headers, cookie } });
     expect((await look(other)).status).toBe(200);
     // The link works once, on whichever front.
     const again = await fetch(`${other.url}/api/session/setup/`, {
@@ -246,23 +246,23 @@ describe("management", () => {
 });
 
 test("what waits to be loaded is told by the metrics of both fronts, and nothing of disks and backups", async () => {
-  const lag = async (front: ServerProcess) => {
-    const text = await (await fetch(`${front.url}/metrics`)).text();
+  const lag = async (node: ServerProcess) => {
+    const text = await (await fetch(`${node.url}/metrics`)).text();
     expect(text).not.toMatch(/^flagkeep_(disk|backup|journal_lag_bytes)/m);
     return Number(/^flagkeep_journal_lag_entries\{lane="realtime"\} (\d+)$/m.exec(text)?.[1]);
   };
-  await fronts.everythingIsLoaded();
-  await fronts.clickhouse.holdInsert("before");
+  await cluster.everythingIsLoaded();
+  await cluster.clickhouse.holdInsert("before");
   try {
     expect((await other.batch([event("held")])).status).toBe(200);
-    await until(async () => (await fronts.clickhouse.inserts()).isHolding, "an insert is held");
+    await until(async () => (await cluster.clickhouse.inserts()).isHolding, "an insert is held");
     expect((await one.batch(Array.from({ length: 30 }, () => event("waits")))).status).toBe(200);
-    for (const front of [one, other])
-      await until(async () => (await lag(front)) === 30, "30 entries wait", 10_000);
+    for (const node of [one, other])
+      await until(async () => (await lag(node)) === 30, "30 entries wait", 10_000);
   } finally {
-    await fronts.clickhouse.release();
+    await cluster.clickhouse.release();
   }
-  for (const front of [one, other]) await until(async () => (await lag(front)) === 0, "none waits");
+  for (const node of [one, other]) await until(async () => (await lag(node)) === 0, "none waits");
 }, 60_000);
 
 test("posthog-node over both by turns captures, identifies and asks for flags", async () => {
@@ -286,40 +286,40 @@ test("while PostgreSQL is away captures are refused for now, flags go on, status
     method: "POST",
     body: { key: "steady", filters: { groups: [{ properties: [], rollout_percentage: 100 }] } },
   });
-  const flags = async (front: ServerProcess) => {
-    const answer = await front.post("/flags/?v=2", { api_key: front.token, distinct_id: "ann" });
+  const flags = async (node: ServerProcess) => {
+    const answer = await node.post("/flags/?v=2", { api_key: node.token, distinct_id: "ann" });
     return [
       answer.status,
       ((await answer.json()) as { flags: Record<string, unknown> }).flags.steady !== undefined,
     ];
   };
   await until(async () => (await flags(other))[1], "the flag is known");
-  await fronts.postgres.kill();
-  const expectAway = async (front: ServerProcess) => {
-    const refused = await front.batch([event("refused")]);
+  await cluster.postgres.kill();
+  const expectAway = async (node: ServerProcess) => {
+    const refused = await node.batch([event("refused")]);
     expect([refused.status, Number(refused.headers.get("retry-after"))]).toEqual([503, expect.any(Number)]);
     expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
-    expect(await flags(front)).toEqual([200, true]);
-    const change = await front.api(flagsPath, { method: "POST", body: { key: "not-now" } });
+    expect(await flags(node)).toEqual([200, true]);
+    const change = await node.api(flagsPath, { method: "POST", body: { key: "not-now" } });
     expect(change.status).toBe(503);
     const series = [{ event: "$pageview" }];
-    const query = await front.api("/api/projects/1/query/", {
+    const query = await node.api("/api/projects/1/query/", {
       method: "POST",
       body: { query: { kind: "TrendsQuery", series } },
     });
     expect(query.status).toBe(200);
-    const ready = async (role: string) => (await fetch(`${front.url}/_readiness?role=${role}`)).status;
+    const ready = async (role: string) => (await fetch(`${node.url}/_readiness?role=${role}`)).status;
     expect([await ready("flags"), await ready("capture")]).toEqual([200, 503]);
-    const status = (await (await front.api("/api/instance/status/")).json()) as {
+    const status = (await (await node.api("/api/instance/status/")).json()) as {
       shared: { trouble: string };
     };
     expect(status.shared.trouble).toMatch(/^PostgreSQL at postgres:\/\/\S+ is unavailable: /);
   };
   await Promise.all([one, other].map(expectAway));
-  await fronts.postgres.restart();
-  for (const front of [one, other])
-    await until(async () => (await front.batch([event("back")])).status === 200, "captures are taken again");
-  await fronts.everythingIsLoaded();
+  await cluster.postgres.restart();
+  for (const node of [one, other])
+    await until(async () => (await node.batch([event("back")])).status === 200, "captures are taken again");
+  await cluster.everythingIsLoaded();
   await one.eventsWhenStored(2, "event=back");
   const created = await other.api(flagsPath, { method: "POST", body: { key: "now" } });
   expect(created.status).toBe(201);
@@ -328,37 +328,37 @@ test("while PostgreSQL is away captures are refused for now, flags go on, status
 }, 120_000);
 
 test("while PostgreSQL hangs captures are refused after five seconds, and flags go on", async () => {
-  fronts.postgres.hang();
+  cluster.postgres.hang();
   try {
     const begun = performance.now();
-    const answers = await Promise.all([one, other].map((front) => front.batch([event("hung")])));
+    const answers = await Promise.all([one, other].map((node) => node.batch([event("hung")])));
     expect(answers.map(({ status }) => status)).toEqual([503, 503]);
     expect(performance.now() - begun).toBeLessThan(8_000);
     const flags = await one.post("/flags/?v=2", { api_key: one.token, distinct_id: "ann" });
     expect(flags.status).toBe(200);
   } finally {
-    fronts.postgres.wake();
+    cluster.postgres.wake();
   }
-  for (const front of [one, other])
-    await until(async () => (await front.batch([event("woke")])).status === 200, "captures are taken again");
-  await fronts.everythingIsLoaded();
+  for (const node of [one, other])
+    await until(async () => (await node.batch([event("woke")])).status === 200, "captures are taken again");
+  await cluster.everythingIsLoaded();
 }, 60_000);
 
 test("while PostgreSQL lets nobody in it is away as one that is gone, and all comes back", async () => {
   const letIn = async (isOpen: boolean) => {
-    await fronts.postgres.run(`ALTER DATABASE flagkeep ALLOW_CONNECTIONS ${isOpen}`);
-    await fronts.postgres.run(
+    await cluster.postgres.run(`ALTER DATABASE flagkeep ALLOW_CONNECTIONS ${isOpen}`);
+    await cluster.postgres.run(
       "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'flagkeep'",
     );
   };
   await letIn(false);
-  const ready = async (front: ServerProcess) => (await fetch(`${front.url}/_readiness?role=capture`)).status;
-  for (const front of [one, other]) {
-    expect((await front.batch([event("shut out")])).status).toBe(503);
-    expect((await front.api(flagsPath, { method: "POST", body: { key: "shut-out" } })).status).toBe(503);
-    await until(async () => (await ready(front)) === 503, "it is not ready for captures");
+  const ready = async (node: ServerProcess) => (await fetch(`${node.url}/_readiness?role=capture`)).status;
+  for (const node of [one, other]) {
+    expect((await node.batch([event("shut out")])).status).toBe(503);
+    expect((await node.api(flagsPath, { method: "POST", body: { key: "shut-out" } })).status).toBe(503);
+    await until(async () => (await ready(node)) === 503, "it is not ready for captures");
     const problem = async () => {
-      const status = await (await front.api("/api/instance/status/")).json();
+      const status = await (await node.api("/api/instance/status/")).json();
       return (status as { shared: { trouble: string | null } }).shared.trouble ?? "";
     };
     // Each try has its own reason, and of some only the reset comes through.
@@ -368,27 +368,24 @@ test("while PostgreSQL lets nobody in it is away as one that is gone, and all co
     );
   }
   await letIn(true);
-  for (const front of [one, other])
-    await until(
-      async () => (await front.batch([event("let in")])).status === 200,
-      "captures are taken again",
-    );
-  await fronts.everythingIsLoaded();
+  for (const node of [one, other])
+    await until(async () => (await node.batch([event("let in")])).status === 200, "captures are taken again");
+  await cluster.everythingIsLoaded();
   await one.eventsWhenStored(2, "event=let+in");
 }, 60_000);
 
 test("a front that cannot reach PostgreSQL at its start says so and goes on when it can", async () => {
-  await using late = await TestFronts.prepare();
+  await using late = await TestCluster.prepare();
   await late.postgres.kill();
-  const starting = late.startFront(0);
+  const starting = late.startNode(0);
   expect(await Promise.race([starting, Bun.sleep(1_500)])).toBeUndefined();
   await late.postgres.restart();
-  const front = await starting;
-  const said = front.logs.filter(({ msg }) => String(msg).startsWith("PostgreSQL at "));
+  const node = await starting;
+  const said = node.logs.filter(({ msg }) => String(msg).startsWith("PostgreSQL at "));
   const sentences = said.map(({ msg }) => String(msg));
   expect(sentences[0]).toMatch(
     /^PostgreSQL at postgres:\/\/\S+ is unavailable: .* Flagkeep retries automatically\.$/,
   );
   expect(new Set(sentences).size).toBe(sentences.length);
-  expect((await front.capture({ event: "first", distinct_id: "ann" })).status).toBe(200);
+  expect((await node.capture({ event: "first", distinct_id: "ann" })).status).toBe(200);
 }, 60_000);
