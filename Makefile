@@ -5,7 +5,7 @@ BUN := node_modules/.bin/bun
 SOURCES := $(shell find cli src -type f 2>/dev/null) build.ts package.json
 
 .DEFAULT_GOAL := help
-.PHONY: help run build release check audit static format test test-fast clickhouse test-clickhouse test-cluster test-budgets test-crash test-random test-sdk kill-test prove mutation bench bench-flood bench-backups bench-room bench-queries bench-statements bench-workers bench-peers bench-flag-peers soak pictures clean
+.PHONY: help run build release check audit static format test test-fast clickhouse test-clickhouse test-cluster test-budgets test-crash test-random test-sdk kill-test prove mutation bench bench-flood bench-backups bench-disk-space bench-queries bench-statements bench-workers bench-peers bench-flag-peers soak pictures clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -94,8 +94,8 @@ bench-flood: build ## Measure how long a project waits while another one floods 
 bench-backups: build ## Measure how long captures and flags wait while backups are made (EVENTS=1000000)
 	$(BUN) test/bench/backups.ts
 
-bench-room: build ## Measure what events and their people take on the disk, beside Parquet (EVENTS=1000000)
-	$(BUN) test/bench/room.ts
+bench-disk-space: build ## Measure what events and their people take on the disk, beside Parquet (EVENTS=1000000)
+	$(BUN) test/bench/disk-space.ts
 
 bench-queries: node_modules/.installed ## Measure insights beside hand-made typed columns (EVENTS=3000000 ROUNDS=5)
 	mkdir -p dist

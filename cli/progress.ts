@@ -97,9 +97,9 @@ export class Progress {
   }
 
   /** Fills the remaining width next to the figures. */
-  private bar(room: number): string {
+  private bar(available: number): string {
     const share = this.share();
-    const width = Math.min(barWidth, room - "[] ".length);
+    const width = Math.min(barWidth, available - "[] ".length);
     if (share === undefined || width < 4) return "";
     const filled = Math.round(share * width);
     return `[${"█".repeat(filled)}${"░".repeat(width - filled)}] `;

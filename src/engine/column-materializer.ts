@@ -12,7 +12,7 @@ export interface ColumnMaterializerOptions {
   queryTimeoutMs: number;
   /** Whether more urgent work exists, such as pending events. */
   isBusy: () => boolean;
-  hasRoom: () => Promise<boolean>;
+  hasSpace: () => Promise<boolean>;
   /** Properties to materialize regardless of their use; read repeatedly. */
   pinned?: () => readonly string[];
 }
@@ -92,7 +92,7 @@ export class ColumnMaterializer {
   private async work(): Promise<void> {
     const began = performance.now();
     try {
-      const hasMore = (await this.settings.hasRoom()) && (await this.step());
+      const hasMore = (await this.settings.hasSpace()) && (await this.step());
       const tookMs = performance.now() - began;
       this.wait(hasMore ? tookMs * (this.settings.isBusy() ? busyPauses : 1) : idleMs);
     } catch (error) {
@@ -149,7 +149,7 @@ export class ColumnMaterializer {
     return await this.loader.inTurn(async () => {
       const connection = await this.database.connect();
       try {
-        return await this.loader.room.loadWithinBudget(() => work(connection));
+        return await this.loader.budget.loadWithinBudget(() => work(connection));
       } finally {
         connection.closeSync();
       }

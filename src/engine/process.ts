@@ -198,7 +198,7 @@ async function startEngine(start: EngineStart, recovery: StoreRecovery, faults: 
   const eventStore =
     "outside" in opened
       ? runExternal(opened.outside, faults)
-      : runDuckdb(start, opened, { pipeline, hasRoom: hasSpace, faults });
+      : runDuckdb(start, opened, { pipeline, hasSpace, faults });
   const server = new RpcServer(engineSocketName, (error, name) => {
     log("error", "query failed", { query: name, error: String(error) });
     faults.reportCorrupt(error);
@@ -275,11 +275,11 @@ function runDuckdb(
   { database, people, events: loader, mirror }: OpenedDuckdb,
   {
     pipeline,
-    hasRoom,
+    hasSpace,
     faults,
-  }: { pipeline: Pipeline; hasRoom: () => Promise<boolean>; faults: FatalErrorHandler },
+  }: { pipeline: Pipeline; hasSpace: () => Promise<boolean>; faults: FatalErrorHandler },
 ): KeptEvents {
-  mirror.hasSpace = hasRoom;
+  mirror.hasSpace = hasSpace;
   const queries = new RunningQueries(database, {
     memoryLimitBytes: start.memoryLimitBytes,
     spillLimitBytes: start.spillLimitBytes,
@@ -293,7 +293,7 @@ function runDuckdb(
       if (isInvalidated(error) || faults.isRepairable(error)) faults.die(error);
     },
   });
-  loader.room = queries;
+  loader.budget = queries;
   setTimeout(releaseLinkerTables, settledMs).unref();
   const properties = new ColumnMaterializer(
     database,
@@ -304,7 +304,7 @@ function runDuckdb(
       queryTimeoutMs: start.queryTimeoutMs,
       isBusy: () =>
         queries.isBusy || pipeline.lag().realtime.segments + pipeline.lag().historical.segments > 0,
-      hasRoom,
+      hasSpace,
     },
     {
       onChange: (promoted) => report({ type: "properties", promoted }),

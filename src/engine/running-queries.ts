@@ -222,8 +222,8 @@ export class RunningQueries {
    */
   private async settled(): Promise<void> {
     const until = this.lastEnd + settleMs;
-    const roomy = this.settings.memoryLimitBytes + defaultBytes - growthBytes;
-    const highest = Math.max(roomy, this.residentBefore);
+    const smallLimit = this.settings.memoryLimitBytes + defaultBytes - growthBytes;
+    const highest = Math.max(smallLimit, this.residentBefore);
     while (this.residentBytes() > highest && performance.now() < until) await Bun.sleep(tickMs);
   }
 

@@ -101,7 +101,7 @@ export class MaterializationPolicy {
     for (const name of this.byScore(this.unpinned).slice(this.rules.columnsMax)) await store.retire(name);
     const wanted = this.wanted();
     if (wanted.length === 0 || (await store.rows()) < this.rules.rowsMin) return false;
-    const names = await this.withRoom(wanted);
+    const names = await this.withinCapacity(wanted);
     if (names.length > 0) await store.add(names);
     return names.length > 0;
   }
@@ -127,7 +127,7 @@ export class MaterializationPolicy {
   }
 
   /** As many as there are free columns; the least used column is dropped for a property that is used much more. */
-  private async withRoom(wanted: readonly string[]): Promise<string[]> {
+  private async withinCapacity(wanted: readonly string[]): Promise<string[]> {
     const { columnsMax, swapFactor } = this.rules;
     const free = columnsMax - this.unpinned.length;
     if (free > 0) return wanted.slice(0, free);

@@ -57,9 +57,9 @@ export class BodyReader {
     // `request.body` is not accessed here: that alone makes Bun create a stream, which costs more than the rest.
     if (declared !== undefined && declared <= wholeBytesMax)
       return this.slowBodies.whole(request.bytes(), declared);
-    const room = new Room(this.small, this.large, bytesMax);
-    hold(() => room.leave());
-    if (declared !== undefined) await room.take(declared);
+    const reservation = new BodyCapacity(this.small, this.large, bytesMax);
+    hold(() => reservation.leave());
+    if (declared !== undefined) await reservation.take(declared);
     if (request.body === null) return new Uint8Array();
     let bytes = Buffer.allocUnsafeSlow(declared ?? wholeBytesMax);
     let length = 0;
@@ -72,7 +72,7 @@ export class BodyReader {
     const isWhole = await this.slowBodies.chunks(request.body, (piece) => {
       const needed = length + piece.length;
       if (needed > bytesMax) return false;
-      return room.has(needed) ? keep(piece) : room.grow(needed).then(() => keep(piece));
+      return reservation.has(needed) ? keep(piece) : reservation.grow(needed).then(() => keep(piece));
     });
     if (!isWhole) throw new PayloadTooLargeError(bytesMax);
     return length === bytes.length ? bytes : bytes.subarray(0, length);
@@ -102,7 +102,7 @@ export class BodyReader {
  * Memory reservation of a body. A body of undeclared length reserves more as it grows: many client libraries declare no
  * length, and nearly all of their bodies are small.
  */
-class Room {
+class BodyCapacity {
   private bytes = wholeBytesMax;
   private taken: (() => void) | undefined;
 

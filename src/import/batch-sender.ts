@@ -101,7 +101,7 @@ export class BatchSender {
       await job.recent.tidy();
     }
     while (this.underWay.size >= batchesUnderWay) await Promise.race(this.underWay);
-    await job.order.room(bytesUnderWayMax);
+    await job.order.waitForCapacity(bytesUnderWayMax);
   }
 
   /**

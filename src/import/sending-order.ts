@@ -33,7 +33,7 @@ export class SendingOrder {
   }
 
   /** Resolves when the batches in flight have fewer bytes. @throws errors of a batch. */
-  async room(bytesMax: number): Promise<void> {
+  async waitForCapacity(bytesMax: number): Promise<void> {
     while (this.bytes >= bytesMax) await Promise.race(this.underWay);
   }
 

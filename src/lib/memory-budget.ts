@@ -9,7 +9,7 @@ import { readFileSync } from "node:fs";
 const MiB = 1024 * 1024;
 
 /** From this size on, the default settings fit. */
-const roomyBytes = 2048 * MiB;
+const ampleBytes = 2048 * MiB;
 
 /** Default page cache of a connection to the persons store: for the writer, the indexes of about a million persons. */
 export const peopleCacheBytesMax = { writer: 128 * MiB, reader: 32 * MiB };
@@ -88,7 +88,7 @@ export function memoryBudget(
   available = process.constrainedMemory(),
 ): number | null {
   if (requested !== null) return requested;
-  return available > 0 && available < roomyBytes ? available : null;
+  return available > 0 && available < ampleBytes ? available : null;
 }
 
 /** Resident memory of a process. Faster than the runtime's function; 0 for another process whose memory is unknown. */

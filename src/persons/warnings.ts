@@ -45,8 +45,8 @@ export function recordWarnings(db: PeopleDb, warnings: readonly Warning[]): void
   for (const tallies of byHourAndType(warnings)) {
     const known = new Set(getSubjects(db, tallies[0]!));
     for (const tally of tallies) {
-      const isRoom = known.has(tally.subject) || known.size < warningSubjectsMax;
-      const subject = isRoom ? tally.subject : "";
+      const hasCapacity = known.has(tally.subject) || known.size < warningSubjectsMax;
+      const subject = hasCapacity ? tally.subject : "";
       known.add(subject);
       const { projectId, hour, type, firstMicros, lastMicros, count } = tally;
       add.run(projectId, hour, type, subject, formatDetails(tally.details), firstMicros, lastMicros, count);

@@ -39,11 +39,11 @@ export class WasmInstance<Exports> {
    */
   put(text: Uint8Array, capacityBytes: number): number {
     const end = inputAddress + text.length;
-    const room = aligned(end + tailBytes);
-    this.reserve(room + capacityBytes);
+    const output = aligned(end + tailBytes);
+    this.reserve(output + capacityBytes);
     this.bytes.set(text, inputAddress);
     this.bytes.fill(0, end, end + tailBytes);
-    return room;
+    return output;
   }
 
   /** Grows the memory to at least this size. */

@@ -199,7 +199,7 @@ describe("a query ends when the program that asked", () => {
   const slow = "SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE a.range + b.range = 7";
   /** Of the limit of 30 s; as many as run at once are asked for. */
   const patienceMs = 15_000;
-  const expectRoom = async () => {
+  const expectCapacity = async () => {
     const begin = performance.now();
     expect(await server.query("SELECT 1 AS one")).toEqual([{ one: 1 }]);
     expect(performance.now() - begin).toBeLessThan(patienceMs);
@@ -219,7 +219,7 @@ describe("a query ends when the program that asked", () => {
     await untilTheyRun(before);
     for (const { abort } of gone) abort.abort();
     expect(await Promise.all(gone.map(({ asked }) => asked))).toEqual(gone.map(() => "gone"));
-    await expectRoom();
+    await expectCapacity();
   }, 60_000);
 
   test.each(ways)(
@@ -237,9 +237,9 @@ describe("a query ends when the program that asked", () => {
       await untilTheyRun(before);
       for (const { abort } of given) abort.abort();
       expect(await Promise.all(given.map(({ asked }) => asked))).toEqual(given.map(() => "given up"));
-      if (transport === ways[0]![1]) await expectRoom();
+      if (transport === ways[0]![1]) await expectCapacity();
       await client.close();
-      await expectRoom();
+      await expectCapacity();
     },
     60_000,
   );

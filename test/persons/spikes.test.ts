@@ -244,10 +244,10 @@ describe("counting the most frequent names", () => {
         fc.array(fc.integer({ min: 0, max: 30 }), { maxLength: 300 }),
         fc.nat(15),
         (names, skew) => {
-          const room = 10;
-          const whole = new HeavyHitters(room);
-          const left = new HeavyHitters(room);
-          const right = new HeavyHitters(room);
+          const capacity = 10;
+          const whole = new HeavyHitters(capacity);
+          const left = new HeavyHitters(capacity);
+          const right = new HeavyHitters(capacity);
           const exact = new Map<string, number>();
           names.forEach((number, index) => {
             const name = String(number % (1 + skew * 2));
@@ -257,11 +257,11 @@ describe("counting the most frequent names", () => {
           });
           left.addAll(right);
           for (const counted of [whole, left]) {
-            const top = new Map(counted.top(room));
+            const top = new Map(counted.top(capacity));
             for (const [name, count] of exact) {
               const shown = top.get(name) ?? 0;
               expect(shown).toBeLessThanOrEqual(count);
-              const errorMax = exact.size <= room ? 0 : names.length / (room + 1);
+              const errorMax = exact.size <= capacity ? 0 : names.length / (capacity + 1);
               expect(shown).toBeGreaterThanOrEqual(count - errorMax);
             }
             expect(counted.top(3).length).toBeLessThanOrEqual(3);

@@ -81,10 +81,10 @@ export class Step {
 
   /** Whether so much is held or staged that the step should be stored. */
   get isFull(): boolean {
-    return this.persons.isFull || this.roomEvents === 0;
+    return this.persons.isFull || this.capacityEvents === 0;
   }
 
-  private get roomEvents(): number {
+  private get capacityEvents(): number {
     return (this.events.eventsPerLoad ?? Number.POSITIVE_INFINITY) - this.staged - this.storable.length;
   }
 
@@ -98,11 +98,11 @@ export class Step {
     let start = 0;
     // Duplicates use no capacity, so continue until new events have filled it.
     do {
-      const end = start + Math.min(entries.length - start, this.roomEvents);
+      const end = start + Math.min(entries.length - start, this.capacityEvents);
       const part = entries.slice(start, end);
       refused.push(...(await this.takeAll(part, end === entries.length ? last : part.at(-1)!.seq)));
       start = end;
-    } while (start < entries.length && this.roomEvents > 0);
+    } while (start < entries.length && this.capacityEvents > 0);
     return refused;
   }
 

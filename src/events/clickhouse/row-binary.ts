@@ -16,18 +16,18 @@ export class RowBinary {
   }
 
   boolean(value: boolean): void {
-    this.room(1);
+    this.reserve(1);
     this.buffer[this.used++] = value ? 1 : 0;
   }
 
   int32(value: number): void {
-    this.room(4);
+    this.reserve(4);
     this.used = this.buffer.writeInt32LE(value, this.used);
   }
 
   /** @param value a safe integer */
   int64(value: number): void {
-    this.room(8);
+    this.reserve(8);
     const upper = Math.floor(value / two32);
     this.used = this.buffer.writeUInt32LE(value - upper * two32, this.used);
     this.used = this.buffer.writeInt32LE(upper, this.used);
@@ -41,7 +41,7 @@ export class RowBinary {
 
   /** @param value hyphenated; encoded as two 64-bit numbers, upper half first */
   uuid(value: string): void {
-    this.room(16);
+    this.reserve(16);
     for (const [upper, lower] of [
       [value.slice(0, 8), value.slice(9, 13) + value.slice(14, 18)],
       [value.slice(19, 23) + value.slice(24, 28), value.slice(28, 36)],
@@ -53,7 +53,7 @@ export class RowBinary {
 
   text(value: string | Uint8Array): void {
     const length = typeof value === "string" ? Buffer.byteLength(value) : value.length;
-    this.room(length + 5);
+    this.reserve(length + 5);
     this.size(length);
     if (typeof value === "string") this.used += this.buffer.write(value, this.used);
     else {
@@ -75,7 +75,7 @@ export class RowBinary {
     this.buffer[this.used++] = rest;
   }
 
-  private room(bytes: number): void {
+  private reserve(bytes: number): void {
     const needed = this.used + bytes;
     if (needed <= this.buffer.length) return;
     const larger = Buffer.allocUnsafe(Math.max(needed, this.buffer.length * 2));

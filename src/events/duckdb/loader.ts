@@ -81,7 +81,7 @@ export class EventLoader implements EventStore {
   readonly eventsPerLoad = 122_880;
 
   /** Frees memory used by concurrent queries; the default does nothing. */
-  room: LoadBudget = { loadWithinBudget: (work) => work() };
+  budget: LoadBudget = { loadWithinBudget: (work) => work() };
 
   static async open(database: EventDatabase): Promise<EventLoader> {
     const connection = await database.connect();
@@ -121,7 +121,7 @@ export class EventLoader implements EventStore {
     const doubtful = events.filter(({ projectId, uuid }) => !this.isNew(projectId, uuid));
     return doubtful.length === 0
       ? new Set()
-      : await this.room.loadWithinBudget(() => this.findKnown(doubtful));
+      : await this.budget.loadWithinBudget(() => this.findKnown(doubtful));
   }
 
   private async findKnown(events: readonly EventIdentity[]): Promise<Set<number>> {
@@ -168,7 +168,7 @@ export class EventLoader implements EventStore {
     };
     if (this.endStaging === undefined) {
       await this.inTurn(() =>
-        this.room.loadWithinBudget(() => inTransaction(connection, () => finish(events.length > 0))),
+        this.budget.loadWithinBudget(() => inTransaction(connection, () => finish(events.length > 0))),
       );
     } else {
       await this.orUnstaged(async () => {
@@ -220,7 +220,7 @@ export class EventLoader implements EventStore {
    */
   async checkpoint(): Promise<boolean> {
     if (performance.now() < this.checkpointsHeldUntil) return false;
-    return await this.inTurn(() => this.room.loadWithinBudget(() => tryCheckpoint(this.connection)));
+    return await this.inTurn(() => this.budget.loadWithinBudget(() => tryCheckpoint(this.connection)));
   }
 
   /**

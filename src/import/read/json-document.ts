@@ -135,8 +135,8 @@ class JsonSplitter {
 
   /** Keeps only enough bytes to distinguish it from the member's name. */
   private keepKey(bytes: Buffer): void {
-    const room = this.member!.length + 1 - this.key!.length;
-    if (room > 0) this.key!.push(...bytes.subarray(0, room));
+    const keyOffset = this.member!.length + 1 - this.key!.length;
+    if (keyOffset > 0) this.key!.push(...bytes.subarray(0, keyOffset));
   }
 
   *end(): Generator<ReadRecord> {

@@ -19,7 +19,7 @@ interface Program {
     end: number,
     table: number,
     linesMax: number,
-    room: number,
+    output: number,
     capacityEnd: number,
     earliest: number,
     latest: number,
@@ -72,7 +72,7 @@ const spareBytesMax = 6 * chunkBytes;
 const omittedListsMax = 10_000;
 const noNames: readonly string[] = [];
 /** An event is at most this much longer than its record. */
-const roomFor = (bytes: number) => bytes + bytes / 8 + 1_024;
+const capacityFor = (bytes: number) => bytes + bytes / 8 + 1_024;
 
 export class RecordCopier {
   private readonly instance = new WasmInstance<Program>((instance) => ({
@@ -132,16 +132,16 @@ export class RecordCopier {
   *read(block: Buffer, line: number): Generator<ReadRecord[], number> {
     const { instance, times } = this;
     const tableBytes = linesMax * lineNumbers * 4;
-    const capacityBytes = roomFor(block.length);
+    const capacityBytes = capacityFor(block.length);
     const table = instance.put(block, tableBytes + capacityBytes);
-    const room = table + tableBytes;
+    const output = table + tableBytes;
     const end = inputAddress + block.length;
     for (let at = inputAddress; at < end; ) {
       const { program, numbers, buffer } = instance;
-      const lines = program.copyRecords(at, end, table, linesMax, room, room + capacityBytes, ...times);
-      const copies = this.pieceFor(numbers[outEndAt]! - room);
-      const shift = this.pieceEnd - room;
-      this.pieceEnd += buffer.copy(copies, this.pieceEnd, room, numbers[outEndAt]!);
+      const lines = program.copyRecords(at, end, table, linesMax, output, output + capacityBytes, ...times);
+      const copies = this.pieceFor(numbers[outEndAt]! - output);
+      const shift = this.pieceEnd - output;
+      this.pieceEnd += buffer.copy(copies, this.pieceEnd, output, numbers[outEndAt]!);
       at = numbers[readEndAt]!;
       const records: ReadRecord[] = [];
       const tableEnd = table / 4 + lines * lineNumbers;

@@ -17,7 +17,7 @@ interface Program {
     table: number,
     from: number,
     count: number,
-    room: number,
+    output: number,
     capacityEnd: number,
     ends: number,
     received: number,
@@ -71,7 +71,7 @@ export interface ScannedBody {
   readonly sentAt: string | undefined;
   readonly table: number;
   readonly ends: number;
-  readonly room: number;
+  readonly output: number;
 }
 
 export interface ScannedLines {
@@ -118,7 +118,7 @@ export class Scanner {
     const tableBytes = aligned(itemsMax * (itemBytes + 4));
     const table = this.instance.put(sent, tableBytes + capacityBytes);
     const ends = table + itemsMax * itemBytes;
-    const room = table + tableBytes;
+    const output = table + tableBytes;
     const events = this.instance.program.read(inputAddress, length, table, itemsMax);
     if (events === 0) return undefined;
     this.last = {
@@ -128,7 +128,7 @@ export class Scanner {
       sentAt: this.textAt(bodyAt + 3),
       table,
       ends,
-      room,
+      output,
     };
     return this.last;
   }
@@ -153,11 +153,11 @@ export class Scanner {
 
   /** Writes the lines of the events from this index on. */
   write(
-    { events, isHistorical, table, ends, room }: ScannedBody,
+    { events, isHistorical, table, ends, output }: ScannedBody,
     from: number,
     { receivedMicros, sentAtMicros, anonymizeIps }: LineFacts,
   ): ScannedLines {
-    const roomEnd = room + capacityBytes - tailBytes;
+    const outputEnd = output + capacityBytes - tailBytes;
     const skew = clockSkew(sentAtMicros, receivedMicros);
     // Spreading the arguments would cost more than the call.
     const { program, numbers, buffer } = this.instance;
@@ -165,23 +165,23 @@ export class Scanner {
       table,
       from,
       events,
-      room,
-      roomEnd,
+      output,
+      outputEnd,
       ends,
       receivedMicros,
       skew,
       isHistorical,
       anonymizeIps,
     );
-    const roomUsed = numbers[outEndAt]! - room;
+    const outputUsed = numbers[outEndAt]! - output;
     // allocUnsafe: slice() zero-fills first.
-    const bytes = Buffer.allocUnsafeSlow(roomUsed);
-    buffer.copy(bytes, 0, room, room + roomUsed);
+    const bytes = Buffer.allocUnsafeSlow(outputUsed);
+    buffer.copy(bytes, 0, output, output + outputUsed);
     const lines: Uint8Array[] = [];
     let start = 0;
     for (let position = ends / 4; lines.length < next - from; position++) {
-      const end = numbers[position]! - room;
-      lines.push(end - start === roomUsed ? bytes : bytes.subarray(start, end));
+      const end = numbers[position]! - output;
+      lines.push(end - start === outputUsed ? bytes : bytes.subarray(start, end));
       start = end;
     }
     return { next, lines };

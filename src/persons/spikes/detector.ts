@@ -64,19 +64,19 @@ export interface DetectorMemory {
 const neverMinute = -1;
 
 /** Names counted per project; see `HeavyHitters` for larger numbers. */
-const contributorsRoom = 100;
+const contributorsCapacity = 100;
 
 /** Counts of event names and distinct IDs over a period. */
 export class Contributors {
   constructor(
-    readonly events = new HeavyHitters(contributorsRoom),
-    readonly distinctIds = new HeavyHitters(contributorsRoom),
+    readonly events = new HeavyHitters(contributorsCapacity),
+    readonly distinctIds = new HeavyHitters(contributorsCapacity),
   ) {}
 
   static restored(events: [string, number][], distinctIds: [string, number][]): Contributors {
     return new Contributors(
-      new HeavyHitters(contributorsRoom, events),
-      new HeavyHitters(contributorsRoom, distinctIds),
+      new HeavyHitters(contributorsCapacity, events),
+      new HeavyHitters(contributorsCapacity, distinctIds),
     );
   }
 

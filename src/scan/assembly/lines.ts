@@ -47,20 +47,20 @@ export function write(
   table: usize,
   from: i32,
   count: i32,
-  room: usize,
-  roomEnd: usize,
+  output: usize,
+  outputEnd: usize,
   ends: usize,
   received: f64,
   skew: f64,
   isHistorical: bool,
   isAnonymous: bool,
 ): i32 {
-  writeAt(room);
+  writeAt(output);
   let index = from;
   for (; index < count; index++) {
     const item = table + <usize>index * itemBytes;
     const length = load<u32>(item, Item.end) - load<u32>(item, Item.start);
-    if (out + 2 * length + frameBytes > roomEnd) break;
+    if (out + 2 * length + frameBytes > outputEnd) break;
     if (!writeLine(item, <i64>received, <i64>skew, isHistorical, isAnonymous)) break;
     store<u32>(ends + (<usize>(index - from) << 2), <u32>out);
   }

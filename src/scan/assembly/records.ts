@@ -127,19 +127,19 @@ export function copyRecords(
   end: usize,
   table: usize,
   linesMax: i32,
-  room: usize,
-  roomEnd: usize,
+  output: usize,
+  outputEnd: usize,
   earliest: f64,
   latest: f64,
 ): i32 {
   beginText();
-  writeAt(room);
+  writeAt(output);
   let count = 0;
   let at = text;
   for (; at < end && count < linesMax; count++) {
     const line = table + <usize>count * lineBytes;
     const from = out;
-    const behind = copyRecord(at, roomEnd, <i64>earliest, <i64>latest);
+    const behind = copyRecord(at, outputEnd, <i64>earliest, <i64>latest);
     const next = behind == 0 ? 0 : endOfLine(behind, end);
     store<u32>(line, <u32>at);
     if (next == 0) {
@@ -184,7 +184,7 @@ function endOfText(at: usize, end: usize): usize {
 }
 
 /** @returns the place behind the record; 0 when it is not usual. */
-function copyRecord(at: usize, roomEnd: usize, earliest: i64, latest: i64): usize {
+function copyRecord(at: usize, outputEnd: usize, earliest: i64, latest: i64): usize {
   beginItem();
   memory.fill(placesAt, 0, members << 3);
   while (load<u8>(at) == 32) at++;
@@ -222,7 +222,7 @@ function copyRecord(at: usize, roomEnd: usize, earliest: i64, latest: i64): usiz
     at = skipSpace(at + 1);
   }
   at++;
-  if (isUnstorable || out + (at - start) + frameBytes > roomEnd) return 0;
+  if (isUnstorable || out + (at - start) + frameBytes > outputEnd) return 0;
   const hasMarks = knownMarks != 0 && marks == knownMarks;
   if (needsMarks && !hasMarks) return 0;
   // Records with all marks come from this product, which has no limit.

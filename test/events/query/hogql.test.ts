@@ -174,18 +174,18 @@ describe("an insight", () => {
   });
 
   test("has at most 4 MiB of rows", async () => {
-    await using roomy = await ServerProcess.start();
+    await using larger = await ServerProcess.start();
     const statement = (bytes: number) => hogql(`SELECT repeat('x', ${bytes}) AS a`);
     for (const [bytes, isTooLarge] of [
       [1_500_000, false],
       [2_500_000, true],
     ] as const) {
-      const created = await roomy.api("/api/projects/1/insights/", {
+      const created = await larger.api("/api/projects/1/insights/", {
         method: "POST",
         body: { name: "Large", query: statement(bytes) },
       });
       const { id } = (await created.json()) as { id: number };
-      const body = (await (await roomy.api(`/api/projects/1/insights/${id}/`)).json()) as {
+      const body = (await (await larger.api(`/api/projects/1/insights/${id}/`)).json()) as {
         result: unknown;
         query_status: { error_message: string } | null;
       };

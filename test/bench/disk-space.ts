@@ -1,5 +1,5 @@
 /**
- * `make bench-room`: what events and their people take on the disk, beside the same events in a Parquet file.
+ * `make bench-disk-space`: what events and their people take on the disk, beside the same events in a Parquet file.
  *
  * Events like people's come in over HTTP, the server rests and is stopped. The Parquet file is DuckDB's own, of the columns that
  * an event has and packed with zstd; it holds no people.
