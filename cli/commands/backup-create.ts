@@ -79,16 +79,7 @@ export const create = backupCommand(
           onProgress: (step, done, total) => progress.show(steps[step], done, total),
         }),
       );
-      const {
-        file,
-        destination,
-        bytes,
-        sentBytes,
-        mendedPieces: repairedChunks,
-        sha256,
-        verifiedAt,
-        manifest,
-      } = backup;
+      const { file, destination, bytes, sentBytes, repairedChunks, sha256, verifiedAt, manifest } = backup;
       const { created_at, positions, projects } = manifest;
       const events = totalEvents(manifest);
       if (options.json) {

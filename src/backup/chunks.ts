@@ -42,12 +42,12 @@ export async function openChunks(source: BackupSource, keys: BackupKeys) {
   return {
     manifest,
     async *part(name: string): AsyncGenerator<Uint8Array> {
-      const pieces = parts.find((one) => one.name === name)?.pieces;
-      if (pieces === undefined) throw new BackupCorruptError(name, "it is missing in the index");
-      for (const number of pieces) {
-        const piece = read.pieces[number];
-        if (piece === undefined) throw new BackupCorruptError(name, "the index references a missing chunk");
-        yield await readChunk(source, piece, name, keys);
+      const numbers = parts.find((one) => one.name === name)?.pieces;
+      if (numbers === undefined) throw new BackupCorruptError(name, "it is missing in the index");
+      for (const number of numbers) {
+        const chunk = read.pieces[number];
+        if (chunk === undefined) throw new BackupCorruptError(name, "the index references a missing chunk");
+        yield await readChunk(source, chunk, name, keys);
       }
     },
   };
@@ -83,7 +83,7 @@ export interface WrittenIndex {
   /** Bytes of chunks that were not at the destination yet. */
   sentBytes: number;
   /** Existing chunks that were corrupt and were sent again. */
-  mendedPieces: number;
+  repairedChunks: number;
 }
 
 /**
@@ -101,7 +101,7 @@ export async function uploadChunks(
   onBytes: (bytes: number) => void,
 ): Promise<WrittenIndex> {
   const there = await VerifiedChunks.of(destination, keys);
-  const pieces: IndexedChunk[] = [];
+  const chunks: IndexedChunk[] = [];
   const numbers = new Map<string, number>();
   const parts: IndexContent["parts"] = [];
   let sentBytes = 0;
@@ -113,15 +113,15 @@ export async function uploadChunks(
       const name = getName(chunk, keys);
       let number = numbers.get(name);
       if (number === undefined) {
-        let piece = await there.sound(name, chunk);
-        if (piece === undefined) {
+        let found = await there.sound(name, chunk);
+        if (found === undefined) {
           const packed = zstdCompressSync(chunk);
           const sealed = keys.encrypts ? await (await keys.encrypter()).encrypt(packed) : packed;
           await destination.putChunk(chunkKey(name), sealed);
-          piece = writtenChunk(name, sealed);
-          sentBytes += piece.bytes;
+          found = writtenChunk(name, sealed);
+          sentBytes += found.bytes;
         }
-        number = pieces.push(piece) - 1;
+        number = chunks.push(found) - 1;
         numbers.set(name, number);
       }
       own.push(number);
@@ -137,7 +137,7 @@ export async function uploadChunks(
     format: indexFormat,
     flagkeep: manifest.versions.flagkeep,
     created_at: manifest.created_at,
-    pieces,
+    pieces: chunks,
     content: keys.encrypts
       ? {
           encrypted: Buffer.from(await (await keys.encrypter()).encrypt(JSON.stringify(open))).toString(
@@ -146,7 +146,7 @@ export async function uploadChunks(
         }
       : open,
   };
-  return { index, sentBytes, mendedPieces: there.corrupt };
+  return { index, sentBytes, repairedChunks: there.corrupt };
 }
 
 /** Cuts a part at multiples of `pieceBytes`. */
@@ -177,9 +177,9 @@ function getName(chunk: Uint8Array, keys: BackupKeys): string {
 }
 
 /** @throws {DestinationError} a chunk was deleted since it was found there, for example by another machine. */
-export async function assertChunks(destination: Destination, { pieces }: BackupIndex): Promise<void> {
+export async function assertChunks(destination: Destination, { pieces: chunks }: BackupIndex): Promise<void> {
   const there = await destination.chunks();
-  const missing = pieces.find(({ name, bytes }) => there.get(name)?.bytes !== bytes);
+  const missing = chunks.find(({ name, bytes }) => there.get(name)?.bytes !== bytes);
   if (missing === undefined) return;
   throw new DestinationError(
     `Chunk ${chunkKey(missing.name)} of the backup was deleted from ${destination.name}.`,
@@ -206,7 +206,7 @@ export async function removeBackups(
       ? await readIndex(await destination.open(name)).catch(() => undefined)
       : undefined;
     await destination.remove(name);
-    for (const piece of index?.pieces ?? []) freed.add(piece.name);
+    for (const chunk of index?.pieces ?? []) freed.add(chunk.name);
   }
   const there = await destination.chunks();
   if (there.size === 0) return;

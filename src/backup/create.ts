@@ -63,7 +63,7 @@ export interface CreatedBackup {
   /** Bytes sent to the destination; less than `bytes` when it already had some of the chunks. */
   sentBytes: number;
   /** Chunks of earlier incremental backups that were corrupt at the destination and were sent again. */
-  mendedPieces: number;
+  repairedChunks: number;
   verifiedAt: string;
   manifest: Manifest;
 }
@@ -136,7 +136,7 @@ async function createIn(folder: string, startedAt: Date, options: CreateOptions)
     bytes,
     sha256,
     sentBytes: bytes,
-    mendedPieces: 0,
+    repairedChunks: 0,
     verifiedAt,
     manifest,
   };
@@ -182,7 +182,7 @@ async function createChunks(
   }
   const total = unpackedBytes(manifest);
   let looked = 0;
-  const { index, sentBytes, mendedPieces } = await uploadChunks(
+  const { index, sentBytes, repairedChunks } = await uploadChunks(
     destination,
     copies,
     manifest,
@@ -211,7 +211,7 @@ async function createChunks(
   }
   const sha256 = createHash("sha256").update(text).digest("hex");
   const file = await destination.put({ path, bytes: text.length, sha256 }, () => undefined);
-  const bytes = text.length + index.pieces.reduce((sum, piece) => sum + piece.bytes, 0);
+  const bytes = text.length + index.pieces.reduce((sum, chunk) => sum + chunk.bytes, 0);
   await recordDone(options, { file, destination: destination.name, bytes, verifiedAt, manifest });
   return {
     file,
@@ -219,7 +219,7 @@ async function createChunks(
     bytes,
     sha256,
     sentBytes: text.length + sentBytes,
-    mendedPieces,
+    repairedChunks,
     verifiedAt,
     manifest,
   };
@@ -233,7 +233,7 @@ async function recordDone(
     bytes,
     verifiedAt,
     manifest,
-  }: Omit<CreatedBackup, "sha256" | "sentBytes" | "mendedPieces">,
+  }: Omit<CreatedBackup, "sha256" | "sentBytes" | "repairedChunks">,
 ): Promise<void> {
   await recordBackup(dataDir, {
     file,

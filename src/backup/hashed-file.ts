@@ -31,8 +31,8 @@ export class HashedFile {
   async write(chunk: Uint8Array): Promise<void> {
     this.hash.update(chunk);
     for (let done = 0; done < chunk.length; ) {
-      const piece = chunk.subarray(done, done + chunkBytes[this.manner] - this.unsynced);
-      const { bytesWritten } = await this.file.write(piece);
+      const part = chunk.subarray(done, done + chunkBytes[this.manner] - this.unsynced);
+      const { bytesWritten } = await this.file.write(part);
       done += bytesWritten;
       this.bytes += bytesWritten;
       await this.written(bytesWritten);

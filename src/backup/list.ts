@@ -39,10 +39,10 @@ const beginningBytesMax = 64 * 1024 * 1024;
 export async function listBackups(destination: Destination): Promise<ListedBackup[]> {
   const listed: ListedBackup[] = [];
   const names = (await destination.list()).sort().reverse();
-  const pieces = names.some(isIndexName) ? await destination.chunks() : new Map();
+  const chunks = names.some(isIndexName) ? await destination.chunks() : new Map();
   for (const name of names) {
     try {
-      listed.push(await look(destination, name, pieces));
+      listed.push(await look(destination, name, chunks));
     } catch (error) {
       // Deleted in the meantime.
       if (!(error instanceof BackupNotFoundError)) throw error;
@@ -53,7 +53,7 @@ export async function listBackups(destination: Destination): Promise<ListedBacku
 
 type Chunks = Awaited<ReturnType<Destination["chunks"]>>;
 
-async function look(destination: Destination, name: string, pieces: Chunks): Promise<ListedBackup> {
+async function look(destination: Destination, name: string, chunks: Chunks): Promise<ListedBackup> {
   const source = await destination.open(name);
   const facts = {
     file: `${destination.name}/${name}`,
@@ -63,7 +63,7 @@ async function look(destination: Destination, name: string, pieces: Chunks): Pro
   };
   try {
     const kind = await getKind(source);
-    if (kind === "pieces") return lookAtIndex(facts, await readIndex(source), pieces);
+    if (kind === "pieces") return lookAtIndex(facts, await readIndex(source), chunks);
     if (kind === "encrypted") {
       // The upload was complete, and nothing more is known without the key.
       const unknown = { version: null, events: null, projects: [], problem: null };
@@ -92,9 +92,9 @@ async function look(destination: Destination, name: string, pieces: Chunks): Pro
 function lookAtIndex(
   facts: Pick<ListedBackup, "file" | "bytes" | "encrypted" | "incremental">,
   index: BackupIndex,
-  pieces: Chunks,
+  chunks: Chunks,
 ): ListedBackup {
-  const missing = index.pieces.filter(({ name, bytes }) => pieces.get(name)?.bytes !== bytes).length;
+  const missing = index.pieces.filter(({ name, bytes }) => chunks.get(name)?.bytes !== bytes).length;
   const { content } = index;
   const manifest = "manifest" in content ? parseManifest(JSON.stringify(content.manifest)) : undefined;
   return {

@@ -30,7 +30,7 @@ export class VerifiedChunks {
   private constructor(
     private readonly destination: Destination,
     private readonly keys: BackupKeys,
-    private readonly pieces: ReadonlyMap<string, IndexedChunk>,
+    private readonly chunks: ReadonlyMap<string, IndexedChunk>,
   ) {}
 
   /** Chunks that an index names and that have the right length; leftovers of an interrupted backup are sent again. */
@@ -38,11 +38,11 @@ export class VerifiedChunks {
     const there = await destination.chunks();
     const found = new Map<string, IndexedChunk>();
     for (const index of await getIndexes(destination)) {
-      for (const piece of index?.pieces ?? []) {
-        if (there.get(piece.name)?.bytes !== piece.bytes) continue;
+      for (const chunk of index?.pieces ?? []) {
+        if (there.get(chunk.name)?.bytes !== chunk.bytes) continue;
         // The latest check wins: a chunk encrypted again after corruption has another hash.
-        const before = found.get(piece.name)?.checked_at ?? "";
-        if (!found.has(piece.name) || (piece.checked_at ?? "") > before) found.set(piece.name, piece);
+        const before = found.get(chunk.name)?.checked_at ?? "";
+        if (!found.has(chunk.name) || (chunk.checked_at ?? "") > before) found.set(chunk.name, chunk);
       }
     }
     return new VerifiedChunks(destination, keys, found);
@@ -54,20 +54,20 @@ export class VerifiedChunks {
    * @throws {DestinationError} it cannot be read now.
    */
   async sound(name: string, chunk: Uint8Array): Promise<IndexedChunk | undefined> {
-    const piece = this.pieces.get(name);
-    if (piece === undefined) return undefined;
-    const age = Date.now() - Date.parse(piece.checked_at ?? "");
-    if (!this.destination.isLocal && age >= 0 && age < trustMs) return piece;
-    const bytes = piece.bytes > chunk.length + overheadMax ? undefined : await this.read(piece);
-    if (bytes !== undefined && (await this.holds(piece, bytes, chunk))) return writtenChunk(name, bytes);
+    const part = this.chunks.get(name);
+    if (part === undefined) return undefined;
+    const age = Date.now() - Date.parse(part.checked_at ?? "");
+    if (!this.destination.isLocal && age >= 0 && age < trustMs) return part;
+    const bytes = part.bytes > chunk.length + overheadMax ? undefined : await this.read(part);
+    if (bytes !== undefined && (await this.holds(part, bytes, chunk))) return writtenChunk(name, bytes);
     this.corrupt += 1;
     return undefined;
   }
 
-  private async read(piece: IndexedChunk): Promise<Uint8Array | undefined> {
+  private async read(part: IndexedChunk): Promise<Uint8Array | undefined> {
     try {
-      const source = await this.destination.open(chunkKey(piece.name));
-      if (source.bytes !== piece.bytes) return undefined;
+      const source = await this.destination.open(chunkKey(part.name));
+      if (source.bytes !== part.bytes) return undefined;
       const chunks: Uint8Array[] = [];
       for await (const chunk of source.stream()) chunks.push(chunk);
       return Buffer.concat(chunks);
@@ -77,10 +77,10 @@ export class VerifiedChunks {
     }
   }
 
-  private async holds(piece: IndexedChunk, bytes: Uint8Array, chunk: Uint8Array): Promise<boolean> {
-    if (piece.sha256 !== undefined) return piece.sha256 === getSha256(bytes);
+  private async holds(part: IndexedChunk, bytes: Uint8Array, chunk: Uint8Array): Promise<boolean> {
+    if (part.sha256 !== undefined) return part.sha256 === getSha256(bytes);
     try {
-      const packed = piece.name.endsWith(".age") ? await this.keys.decrypt(bytes, piece.name) : bytes;
+      const packed = part.name.endsWith(".age") ? await this.keys.decrypt(bytes, part.name) : bytes;
       return zstdDecompressSync(packed, { maxOutputLength: chunk.length }).equals(chunk);
     } catch {
       // Not verifiable without the key: upload it again.

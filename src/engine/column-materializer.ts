@@ -31,7 +31,7 @@ const problemMs = 10_000;
 /** Pause after a chunk as a multiple of its duration while busy; otherwise the multiple is 1. */
 const busyPauses = 5;
 /** Filled values stay in memory until a checkpoint. */
-const piecesBetweenCheckpoints = 24;
+const stepsBetweenCheckpoints = 24;
 
 export class ColumnMaterializer {
   private readonly promotion: MaterializationPolicy;
@@ -108,7 +108,7 @@ export class ColumnMaterializer {
     const wasFilling = propertyColumns.isFilling;
     const hasMore = await this.promotion.step();
     if (wasFilling) this.chunks += 1;
-    if (this.chunks >= piecesBetweenCheckpoints || (wasFilling && !propertyColumns.isFilling)) {
+    if (this.chunks >= stepsBetweenCheckpoints || (wasFilling && !propertyColumns.isFilling)) {
       if (await this.loader.checkpoint()) this.chunks = 0;
     }
     this.tell();

@@ -69,10 +69,10 @@ export class BodyReader {
       length += chunk.length;
       return true;
     };
-    const isWhole = await this.slowBodies.chunks(request.body, (piece) => {
-      const needed = length + piece.length;
+    const isWhole = await this.slowBodies.chunks(request.body, (chunk) => {
+      const needed = length + chunk.length;
       if (needed > bytesMax) return false;
-      return reservation.has(needed) ? keep(piece) : reservation.grow(needed).then(() => keep(piece));
+      return reservation.has(needed) ? keep(chunk) : reservation.grow(needed).then(() => keep(chunk));
     });
     if (!isWhole) throw new PayloadTooLargeError(bytesMax);
     return length === bytes.length ? bytes : bytes.subarray(0, length);
@@ -89,8 +89,8 @@ export class BodyReader {
     if (request.body === null) return;
     const isTooLarge = (declaredBytes(request) ?? 0) > bytesMax;
     let length = 0;
-    const count = (piece: Uint8Array) => {
-      length += piece.length;
+    const count = (chunk: Uint8Array) => {
+      length += chunk.length;
       return length <= bytesMax;
     };
     if (isTooLarge || !(await this.slowBodies.chunks(request.body, count)))

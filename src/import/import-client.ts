@@ -103,9 +103,9 @@ export class RequestWriter {
     const length = chunks.reduce((sum, chunk) => sum + chunk.length, 0);
     const requests = this.memory.take(length);
     let end = 0;
-    for (const piece of chunks) {
-      requests.set(piece, end);
-      end += piece.length;
+    for (const chunk of chunks) {
+      requests.set(chunk, end);
+      end += chunk.length;
     }
     return requests;
   }
@@ -117,13 +117,13 @@ export class RequestWriter {
 }
 
 function getChunks(texts: readonly (string | CopiedEvent)[]): Uint8Array[] {
-  const pieces: Uint8Array[] = [];
+  const chunks: Uint8Array[] = [];
   let events = 0;
   let bytes = 0;
   /** Events that are contiguous already. */
   let run: { texts: Buffer; start: number; end: number } | undefined;
   const endRun = () => {
-    if (run !== undefined) pieces.push(run.texts.subarray(run.start, run.end));
+    if (run !== undefined) chunks.push(run.texts.subarray(run.start, run.end));
     run = undefined;
   };
   for (const text of texts) {
@@ -131,21 +131,21 @@ function getChunks(texts: readonly (string | CopiedEvent)[]): Uint8Array[] {
     const isFull = events === eventsMax || bytes >= bytesMax;
     if (isFull) {
       endRun();
-      pieces.push(behind);
+      chunks.push(behind);
       [events, bytes] = [0, 0];
     }
     const isLagging = isCopied && run?.texts === text.texts && run.end + comma.length === text.start;
     if (!isLagging) {
       endRun();
-      pieces.push(events === 0 ? before : comma);
+      chunks.push(events === 0 ? before : comma);
     }
     events += 1;
     bytes += text.length;
-    if (!isCopied) pieces.push(Buffer.from(text));
+    if (!isCopied) chunks.push(Buffer.from(text));
     else if (isLagging) run!.end = text.end;
     else run = { texts: text.texts, start: text.start, end: text.end };
   }
   endRun();
-  if (events > 0) pieces.push(behind);
-  return pieces;
+  if (events > 0) chunks.push(behind);
+  return chunks;
 }

@@ -125,12 +125,12 @@ async function handOver(lane: Lane, entries: readonly EntryJson[]): Promise<void
     let end = start;
     for (; end < entries.length && (end === start || size < chunkBytes); end++)
       size += Buffer.byteLength(entries[end]!);
-    await handOverPiece(lane, entries.slice(start, end), size);
+    await handOverBlock(lane, entries.slice(start, end), size);
     start = end;
   }
 }
 
-async function handOverPiece(lane: Lane, entries: readonly EntryJson[], size: number): Promise<void> {
+async function handOverBlock(lane: Lane, entries: readonly EntryJson[], size: number): Promise<void> {
   const bytes = Buffer.allocUnsafeSlow(size);
   const ends = new Uint32Array(entries.length);
   let end = 0;
@@ -142,5 +142,5 @@ async function handOverPiece(lane: Lane, entries: readonly EntryJson[], size: nu
     }
     ends[index] = end;
   }
-  await ask({ piece: { bytes, ends }, lane }, [bytes.buffer, ends.buffer]);
+  await ask({ block: { bytes, ends }, lane }, [bytes.buffer, ends.buffer]);
 }

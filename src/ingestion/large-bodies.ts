@@ -30,7 +30,7 @@ export type ToThread =
   | { readonly isWritten: true };
 
 /** UTF-8 of concatenated entries. */
-export interface EntryPiece {
+export interface EntryBlock {
   readonly bytes: Uint8Array<ArrayBuffer>;
   /** End position of each entry. */
   readonly ends: Uint32Array<ArrayBuffer>;
@@ -42,7 +42,7 @@ export interface EntryPiece {
  */
 export type FromThread =
   | { readonly token: string }
-  | { readonly piece: EntryPiece; readonly lane: Lane }
+  | { readonly block: EntryBlock; readonly lane: Lane }
   | { readonly done: Pick<RequestEntries, "results"> }
   | { readonly failed: Rejection };
 
@@ -57,7 +57,7 @@ export interface Rejection {
 /** Idle time after which the thread ends. */
 const idleMs = 5_000;
 /** A body that takes longer than this between two chunks is aborted: no valid body does. */
-const pieceMsMax = 60_000;
+const blockMsMax = 60_000;
 const key = 0;
 
 /** Callbacks of a body. */
@@ -102,7 +102,7 @@ export class LargeBodies {
         this.end();
         reject(error);
       };
-      const startTimer = () => setTimeout(() => fail(new Error("A large body took too long.")), pieceMsMax);
+      const startTimer = () => setTimeout(() => fail(new Error("A large body took too long.")), blockMsMax);
       let timer = startTimer();
       const settle = (then: () => void) => {
         clearTimeout(timer);
@@ -116,9 +116,9 @@ export class LargeBodies {
           } catch (error) {
             settle(() => fail(error));
           }
-        } else if ("piece" in data) {
+        } else if ("block" in data) {
           clearTimeout(timer);
-          append(data.lane, [...getEntries(data.piece)]).then(() => {
+          append(data.lane, [...getEntries(data.block)]).then(() => {
             timer = startTimer();
             tell({ isWritten: true });
           }, fail);
@@ -148,7 +148,7 @@ export class LargeBodies {
   }
 }
 
-function* getEntries({ bytes, ends }: EntryPiece): Generator<Uint8Array> {
+function* getEntries({ bytes, ends }: EntryBlock): Generator<Uint8Array> {
   let start = 0;
   for (const end of ends) {
     yield bytes.subarray(start, end);

@@ -118,8 +118,8 @@ testWhen(
   const place = join(volume!.folder, "backups");
   mkdirSync(join(place, "pieces"), { recursive: true });
   const name = "flagkeep-2026-01-02T03-04-05.678Z.tar.zst.part";
-  const piece = `${"a".repeat(64)}.zst.part`;
-  const torn = [join(place, name), join(place, "pieces", piece)];
+  const chunk = `${"a".repeat(64)}.zst.part`;
+  const torn = [join(place, name), join(place, "pieces", chunk)];
   const others = [join(place, "mine.part"), join(place, name.replace("678Z", "679Z"))];
   for (const path of [...torn, ...others]) writeFileSync(path, "some bytes");
   const hoursAgo = Date.now() / 1_000 - 2 * 3_600;

@@ -67,7 +67,7 @@ async function run<Result>(args: readonly string[], env: Record<string, string> 
 }
 const make = (place: string, more: string[] = [], env = {}) =>
   run<IncrementalBackup>(["create", place, "--backup-mode", "incremental", ...at(), ...more], env);
-const getPieces = (file: string) =>
+const getChunks = (file: string) =>
   (JSON.parse(readFileSync(file, "utf8")) as { pieces: { name: string }[] }).pieces.map(({ name }) => name);
 const isSound = async (file: string) => (await flagkeep(["backup", "verify", file, ...at()])).code === 0;
 
@@ -102,7 +102,7 @@ test("in a folder: the second sends little; both are restored; the first goes an
   expect(await run(["drill", second.file, ...at()])).toMatchObject({ ok: true, events });
   await run(["prune", place, "--keep-last", "1", ...at()]);
   expect(await isSound(second.file)).toBe(true);
-  expect(readdirSync(join(place, "pieces")).sort()).toEqual(getPieces(second.file).sort());
+  expect(readdirSync(join(place, "pieces")).sort()).toEqual(getChunks(second.file).sort());
 }, 120_000);
 
 test("in a bucket, encrypted for an age key: pieces are shared, and mean nothing without the key", async () => {
@@ -175,7 +175,7 @@ describe("a store of pieces that is not as it should be", () => {
   test("a piece is missing, cut off, or changed: the backup is named as corrupt, and the next one mends it", async () => {
     const place = join(folder, "damaged");
     const { file } = await make(place);
-    const [name] = getPieces(file);
+    const [name] = getChunks(file);
     const path = join(place, "pieces", name!);
     const whole = readFileSync(path);
     const list = async () => (await run<ListedBackup[]>(["list", place, ...at()])).at(-1)!;
@@ -209,7 +209,7 @@ describe("a store of pieces that is not as it should be", () => {
     writeFileSync(keyFile, `${identity}\n`);
     const recipients = ["--backup-recipients", await identityToRecipient(identity)];
     const { file } = await make(place, recipients);
-    const path = join(place, "pieces", getPieces(file)[0]!);
+    const path = join(place, "pieces", getChunks(file)[0]!);
     const changed = readFileSync(path);
     changed[changed.length >> 1]! ^= 1;
     writeFileSync(path, changed);
@@ -228,11 +228,11 @@ describe("a store of pieces that is not as it should be", () => {
     const second = await make(place);
     const text = readFileSync(first.file);
     writeFileSync(first.file, text.subarray(0, 100));
-    const pieces = () => readdirSync(join(place, "pieces")).length;
-    const all = pieces();
+    const chunks = () => readdirSync(join(place, "pieces")).length;
+    const all = chunks();
     const third = await make(place);
     await run(["prune", place, "--keep-last", "1", ...at()]);
-    expect(pieces()).toBeGreaterThanOrEqual(all);
+    expect(chunks()).toBeGreaterThanOrEqual(all);
     writeFileSync(first.file, text);
     expect(await isSound(first.file)).toBe(true);
     expect(await isSound(third.file)).toBe(true);

@@ -12,7 +12,7 @@ const chunk = Buffer.from("what the piece holds ".repeat(100));
 const stored = zstdCompressSync(chunk);
 const name = `${"a".repeat(64)}.zst`;
 const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString();
-const piece = (more: Partial<IndexedChunk> = {}): IndexedChunk => ({
+const part = (more: Partial<IndexedChunk> = {}): IndexedChunk => ({
   ...writtenChunk(name, stored),
   ...more,
 });
@@ -57,9 +57,9 @@ function place(isLocal: boolean, bytes: Uint8Array | Error, ...indexed: IndexedC
 
 async function look(isLocal: boolean, bytes: Uint8Array | Error, ...indexed: IndexedChunk[]) {
   const { destination, read } = place(isLocal, bytes, ...indexed);
-  const pieces = await VerifiedChunks.of(destination, BackupKeys.none);
-  const found = await pieces.sound(name, chunk);
-  return { found, corrupt: pieces.corrupt, isRead: read.includes(chunkKey(name)) };
+  const chunks = await VerifiedChunks.of(destination, BackupKeys.none);
+  const found = await chunks.sound(name, chunk);
+  return { found, corrupt: chunks.corrupt, isRead: read.includes(chunkKey(name)) };
 }
 
 const changed = Buffer.from(stored);
@@ -67,23 +67,23 @@ changed[20]! ^= 1;
 
 describe("pieces of earlier backups", () => {
   for (const [what, isLocal, bytes, indexed, expected] of [
-    ["in a folder, sound", true, stored, [piece()], "read"],
-    ["in a folder, changed", true, changed, [piece()], "damaged"],
-    ["named without a hash, sound", true, stored, [piece({ sha256: undefined })], "read"],
-    ["named without a hash, changed", true, changed, [piece({ sha256: undefined })], "damaged"],
-    ["other content under the name", true, zstdCompressSync("x"), [piece({ sha256: undefined })], "damaged"],
-    ["that cannot be read", true, new Error("EIO"), [piece()], "damaged"],
-    ["of another length than its index says", true, stored, [piece({ bytes: 1 })], "not there"],
+    ["in a folder, sound", true, stored, [part()], "read"],
+    ["in a folder, changed", true, changed, [part()], "damaged"],
+    ["named without a hash, sound", true, stored, [part({ sha256: undefined })], "read"],
+    ["named without a hash, changed", true, changed, [part({ sha256: undefined })], "damaged"],
+    ["other content under the name", true, zstdCompressSync("x"), [part({ sha256: undefined })], "damaged"],
+    ["that cannot be read", true, new Error("EIO"), [part()], "damaged"],
+    ["of another length than its index says", true, stored, [part({ bytes: 1 })], "not there"],
     ["that no index names", true, stored, [], "not there"],
-    ["in a bucket, read yesterday", false, changed, [piece({ checked_at: daysAgo(1) })], "trusted"],
-    ["in a bucket, read eight days ago", false, stored, [piece({ checked_at: daysAgo(8) })], "read"],
-    ["in a bucket, changed, eight days ago", false, changed, [piece({ checked_at: daysAgo(8) })], "damaged"],
-    ["in a bucket, never read", false, stored, [piece({ checked_at: undefined })], "read"],
-    ["in a bucket, read tomorrow", false, stored, [piece({ checked_at: daysAgo(-1) })], "read"],
-    ["in a bucket, no date", false, stored, [piece({ checked_at: "soon" })], "read"],
+    ["in a bucket, read yesterday", false, changed, [part({ checked_at: daysAgo(1) })], "trusted"],
+    ["in a bucket, read eight days ago", false, stored, [part({ checked_at: daysAgo(8) })], "read"],
+    ["in a bucket, changed, eight days ago", false, changed, [part({ checked_at: daysAgo(8) })], "damaged"],
+    ["in a bucket, never read", false, stored, [part({ checked_at: undefined })], "read"],
+    ["in a bucket, read tomorrow", false, stored, [part({ checked_at: daysAgo(-1) })], "read"],
+    ["in a bucket, no date", false, stored, [part({ checked_at: "soon" })], "read"],
     [
       ...(["in a bucket, read by the second of three backups", false, changed] as const),
-      [8, 1, 9].map((days) => piece({ checked_at: daysAgo(days) })),
+      [8, 1, 9].map((days) => part({ checked_at: daysAgo(days) })),
       "trusted",
     ],
   ] as const)
@@ -97,6 +97,6 @@ describe("pieces of earlier backups", () => {
     });
 
   test("a place that does not answer now is no corruption: the backup fails", async () => {
-    expect(look(true, new DestinationError("No answer."), piece())).rejects.toThrow("No answer.");
+    expect(look(true, new DestinationError("No answer."), part())).rejects.toThrow("No answer.");
   });
 });

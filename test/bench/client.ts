@@ -61,8 +61,8 @@ export async function startClient(plan: ClientPlan): Promise<{ run(): Promise<Cl
 
 async function* getLines(stream: ReadableStream<Uint8Array>): AsyncGenerator<string> {
   let rest = "";
-  for await (const piece of stream.pipeThrough(new TextDecoderStream() as never)) {
-    const lines = (rest + piece).split("\n");
+  for await (const chunk of stream.pipeThrough(new TextDecoderStream() as never)) {
+    const lines = (rest + chunk).split("\n");
     rest = lines.pop()!;
     yield* lines;
   }

@@ -98,8 +98,8 @@ const connection = await database.connect();
 const columns = await PropertyColumns.open(connection);
 const before = await measure(connection, columns, 1);
 await columns.add(connection, properties);
-const pieces: number[] = [];
-while (columns.isFilling) pieces.push(await seconds(() => columns.fillChunk(connection)));
+const timings: number[] = [];
+while (columns.isFilling) timings.push(await seconds(() => columns.fillChunk(connection)));
 await connection.run("CHECKPOINT");
 const after = await measure(connection, columns, rounds);
 const fixed = (value: number) => value.toFixed(3);
@@ -117,8 +117,8 @@ console.table(
 );
 const filling = {
   columns: properties.length,
-  seconds: pieces.reduce((sum, piece) => sum + piece, 0),
-  "median piece": median(pieces),
+  seconds: timings.reduce((sum, timing) => sum + timing, 0),
+  "median piece": median(timings),
   "bytes per event before": statSync(path).size / events,
 };
 console.log(filling);

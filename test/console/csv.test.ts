@@ -6,17 +6,17 @@ import { toCsv, withoutFormulas } from "../../src/console/page/lib/csv.ts";
 
 /** What comes out of a text that comes in pieces of so many characters. */
 async function passed(text: string, length: number): Promise<string> {
-  const pieces = Array.from({ length: Math.ceil(text.length / length) }, (_, index) =>
+  const chunks = Array.from({ length: Math.ceil(text.length / length) }, (_, index) =>
     text.slice(index * length, (index + 1) * length),
   );
   const source = new ReadableStream<string>({
     start(controller) {
-      for (const piece of pieces) controller.enqueue(piece);
+      for (const chunk of chunks) controller.enqueue(chunk);
       controller.close();
     },
   });
   let out = "";
-  for await (const piece of source.pipeThrough(withoutFormulas())) out += piece;
+  for await (const chunk of source.pipeThrough(withoutFormulas())) out += chunk;
   return out;
 }
 

@@ -4,7 +4,7 @@ import { expect, test } from "bun:test";
 import { readMessages } from "../../src/engine/messages.ts";
 import { expectWithin } from "../support/times.ts";
 
-const inPieces = (bytes: Uint8Array, size: number) => {
+const inChunks = (bytes: Uint8Array, size: number) => {
   let at = 0;
   return new ReadableStream<Uint8Array>({
     pull(controller) {
@@ -17,7 +17,7 @@ const inPieces = (bytes: Uint8Array, size: number) => {
 
 async function read(text: string, size: number): Promise<unknown[]> {
   const found: unknown[] = [];
-  await readMessages(inPieces(Buffer.from(text), size), (message) => found.push(message));
+  await readMessages(inChunks(Buffer.from(text), size), (message) => found.push(message));
   return found;
 }
 

@@ -140,8 +140,8 @@ function exchange(bytes: string): Promise<string> {
     const socket = connect(Number(port), hostname, () => socket.write(bytes));
     let answer = "";
     const end = setTimeout(() => socket.destroy(), 5_000);
-    socket.on("data", (piece) => {
-      answer += piece;
+    socket.on("data", (chunk) => {
+      answer += chunk;
       socket.end();
     });
     socket.on("error", () => {});

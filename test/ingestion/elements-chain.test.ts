@@ -73,7 +73,7 @@ test("any chain is taken apart as its form says", () => {
         found.set(name!, value!.replace(/\\(["\\])/g, "$1"));
       return { names, attributes: [...found].filter(([name]) => name.startsWith("attr__")) };
     });
-  const piece = fc.constantFrom(
+  const chunk = fc.constantFrom(
     "a",
     ".b",
     ":",
@@ -88,8 +88,8 @@ test("any chain is taken apart as its form says", () => {
     "\n",
   );
   fc.assert(
-    fc.property(fc.array(piece, { maxLength: 20 }), (pieces) => {
-      const chain = pieces.join("");
+    fc.property(fc.array(chunk, { maxLength: 20 }), (chunks) => {
+      const chain = chunks.join("");
       const read = parseElementsChain(chain).map(({ tag_name, attr_class, attributes }) => ({
         names: [tag_name ?? "", ...(attr_class ?? [])].join("."),
         attributes: Object.entries(attributes),

@@ -36,7 +36,7 @@ const send = (path: string, init: RequestInit = {}) =>
   fetch(`http://127.0.0.1:${port}${path}`, { method: "POST", ...init });
 
 /** Writes bytes and reads until the other end closes. */
-function exchange(pieces: readonly (string | Uint8Array)[]): Promise<string> {
+function exchange(chunks: readonly (string | Uint8Array)[]): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(port, "127.0.0.1");
     let answer = "";
@@ -45,7 +45,7 @@ function exchange(pieces: readonly (string | Uint8Array)[]): Promise<string> {
     });
     socket.on("close", () => resolve(answer));
     socket.on("error", reject);
-    for (const piece of pieces) socket.write(piece);
+    for (const chunk of chunks) socket.write(chunk);
   });
 }
 
@@ -190,7 +190,7 @@ describe("over a socket", () => {
 
   test("a slow client that makes progress is waited for", async () => {
     const body = Buffer.from(bodyText.padEnd(300 * 1024));
-    const pieces = 12;
+    const chunks = 12;
     const answer = await new Promise<string>((resolve, reject) => {
       const socket = connect(port, "127.0.0.1");
       let received = "";
@@ -204,9 +204,9 @@ describe("over a socket", () => {
         `POST /e/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n`,
       );
       const timer = setInterval(() => {
-        const size = Math.ceil(body.length / pieces);
+        const size = Math.ceil(body.length / chunks);
         socket.write(body.subarray(sent * size, (sent + 1) * size));
-        if (++sent === pieces) clearInterval(timer);
+        if (++sent === chunks) clearInterval(timer);
       }, slowBodyLimitMs / 4);
     });
     expect(status(answer)).toBe(200);

@@ -66,13 +66,13 @@ describe("by columns", () => {
 
   test("what was cut gives whole pieces, what makes no sense ends it", () => {
     const text = lines(20_000);
-    const pieces = [...encodeColumnar(text)];
-    expect(pieces.length).toBeGreaterThan(1);
-    const whole = Buffer.concat(pieces);
-    const first = decodeColumnar(pieces[0]!);
-    for (const end of [0, 1, pieces[0]!.length - 1])
+    const chunks = [...encodeColumnar(text)];
+    expect(chunks.length).toBeGreaterThan(1);
+    const whole = Buffer.concat(chunks);
+    const first = decodeColumnar(chunks[0]!);
+    for (const end of [0, 1, chunks[0]!.length - 1])
       expect(decodeColumnar(whole.subarray(0, end))).toHaveLength(0);
-    for (const end of [pieces[0]!.length, pieces[0]!.length + 20, whole.length - 1]) {
+    for (const end of [chunks[0]!.length, chunks[0]!.length + 20, whole.length - 1]) {
       expect(decodeColumnar(whole.subarray(0, end)).equals(first)).toBe(true);
     }
     for (const head of [

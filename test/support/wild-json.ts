@@ -29,7 +29,7 @@ export class WildJson {
   }
 
   private string(): string {
-    const pieces = [
+    const chunks = [
       "a",
       "word ",
       "größe",
@@ -71,7 +71,7 @@ export class WildJson {
     ];
     let text = "";
     for (let count = Math.floor(this.random() * 4); count > 0; count--) {
-      text += this.pick(this.isStrange(0.1) ? odd : this.isStrange() ? escapes : pieces);
+      text += this.pick(this.isStrange(0.1) ? odd : this.isStrange() ? escapes : chunks);
     }
     return `"${text}"`;
   }

@@ -140,8 +140,8 @@ export class ClickHouseLoader implements EventStore {
       const missing = this.isUncertain ? await this.missing(lane, first, last) : () => true;
       this.isUncertain = true;
       // The division into chunks is deterministic: missing rows are sent with the token of their chunk.
-      for (const [index, piece] of getChunks(events).entries()) {
-        const rows = piece.filter(missing);
+      for (const [index, chunk] of getChunks(events).entries()) {
+        const rows = chunk.filter(missing);
         if (rows.length > 0) await this.insertAll(rows, `${token}:${index}`);
       }
     });
@@ -289,17 +289,17 @@ export class ClickHouseLoader implements EventStore {
 
 /** Deterministic chunks of one insert each. */
 function getChunks(events: readonly StorableEvent[]): StorableEvent[][] {
-  const pieces: StorableEvent[][] = [];
+  const chunks: StorableEvent[][] = [];
   let bytes = Number.POSITIVE_INFINITY;
   for (const event of events) {
-    if (bytes >= chunkBytes || pieces.at(-1)!.length === chunkRows) {
-      pieces.push([]);
+    if (bytes >= chunkBytes || chunks.at(-1)!.length === chunkRows) {
+      chunks.push([]);
       bytes = 0;
     }
-    pieces.at(-1)!.push(event);
+    chunks.at(-1)!.push(event);
     bytes += event.propertiesText.length;
   }
-  return pieces;
+  return chunks;
 }
 
 /** Most UUIDs contain their time, and duplicates have the same: only parts of that time are read. */

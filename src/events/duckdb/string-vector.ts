@@ -21,14 +21,14 @@ const chunkBytes = 64 * 1024;
 const bytesPerUnit = 3;
 const two32 = 2 ** 32;
 
-const newPiece = () => Buffer.allocUnsafeSlow(chunkBytes) as FastBuffer;
+const newChunk = () => Buffer.allocUnsafeSlow(chunkBytes) as FastBuffer;
 
 export class StringVector {
   private readonly all: Uint32Array<ArrayBuffer>;
   private readonly bytes: Uint8Array;
   private count = 0;
-  private chunk = newPiece();
-  private pieceAt = 0;
+  private chunk = newChunk();
+  private chunkAt = 0;
   /** Memory that addresses refer to, retained until DuckDB has copied it. */
   private held: unknown[] = [];
 
@@ -58,7 +58,7 @@ export class StringVector {
   /** Releases the memory that addresses refer to, once DuckDB has copied it. */
   release(): void {
     this.held = [];
-    this.pieceAt = 0;
+    this.chunkAt = 0;
   }
 
   private setText(index: number, text: string): void {
@@ -69,14 +69,14 @@ export class StringVector {
       this.setBytes(index, own, 0, own.length);
       return;
     }
-    if (this.pieceAt + capacityBytes > chunkBytes) {
+    if (this.chunkAt + capacityBytes > chunkBytes) {
       this.held.push(this.chunk);
-      this.chunk = newPiece();
-      this.pieceAt = 0;
+      this.chunk = newChunk();
+      this.chunkAt = 0;
     }
-    const written = this.chunk.utf8Write(text, this.pieceAt);
-    this.setBytes(index, this.chunk, this.pieceAt, written);
-    if (written > inlineMax) this.pieceAt += written;
+    const written = this.chunk.utf8Write(text, this.chunkAt);
+    this.setBytes(index, this.chunk, this.chunkAt, written);
+    if (written > inlineMax) this.chunkAt += written;
   }
 
   private setBytes(index: number, source: Uint8Array, at: number, length: number): void {

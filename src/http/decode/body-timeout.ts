@@ -52,7 +52,7 @@ export class BodyTimeoutMonitor {
    */
   async chunks(
     body: ReadableStream<Uint8Array>,
-    keep: (piece: Uint8Array) => boolean | Promise<boolean>,
+    keep: (chunk: Uint8Array) => boolean | Promise<boolean>,
   ): Promise<boolean> {
     const reader = body.getReader();
     const stop = () => void reader.cancel().catch(() => {});

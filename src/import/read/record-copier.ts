@@ -83,7 +83,7 @@ export class RecordCopier {
   private readonly memory = new ReusedBuffers(spareBytesMax);
   /** Chunks with copies that are still needed, in order. */
   private readonly chunks: Buffer[] = [];
-  private pieceEnd = 0;
+  private chunkEnd = 0;
   /** Names of omitted members, by bit number. */
   private readonly omitted: string[] = [];
   /** Name lists by their bits: most records have the same ones. */
@@ -139,9 +139,9 @@ export class RecordCopier {
     for (let at = inputAddress; at < end; ) {
       const { program, numbers, buffer } = instance;
       const lines = program.copyRecords(at, end, table, linesMax, output, output + capacityBytes, ...times);
-      const copies = this.pieceFor(numbers[outEndAt]! - output);
-      const shift = this.pieceEnd - output;
-      this.pieceEnd += buffer.copy(copies, this.pieceEnd, output, numbers[outEndAt]!);
+      const copies = this.chunkFor(numbers[outEndAt]! - output);
+      const shift = this.chunkEnd - output;
+      this.chunkEnd += buffer.copy(copies, this.chunkEnd, output, numbers[outEndAt]!);
       at = numbers[readEndAt]!;
       const records: ReadRecord[] = [];
       const tableEnd = table / 4 + lines * lineNumbers;
@@ -183,13 +183,13 @@ export class RecordCopier {
   }
 
   /** A chunk with space for this many more bytes. */
-  private pieceFor(bytes: number): Buffer {
+  private chunkFor(bytes: number): Buffer {
     const last = this.chunks.at(-1);
-    if (last !== undefined && last.length - this.pieceEnd >= bytes) return last;
-    const piece = this.memory.take(Math.max(bytes, chunkBytes));
-    this.chunks.push(piece);
-    this.pieceEnd = 0;
-    return piece;
+    if (last !== undefined && last.length - this.chunkEnd >= bytes) return last;
+    const chunk = this.memory.take(Math.max(bytes, chunkBytes));
+    this.chunks.push(chunk);
+    this.chunkEnd = 0;
+    return chunk;
   }
 }
 

@@ -30,8 +30,8 @@ interface Program {
 /** Addresses in the program's memory, as in `src/scan/assembly/`, in units of four bytes. */
 const bodyAt = 64 / 4;
 const outEndAt = 96 / 4;
-const piecesAt = 128 / 4;
-const pieceTextsAt = 20 * 1024;
+const partsAt = 128 / 4;
+const partStringsAt = 20 * 1024;
 const itemBytes = 256;
 
 /** Many events smaller than this take the slow path: they have no name, or no distinct ID. */
@@ -41,9 +41,9 @@ const fewItems = 8;
 const capacityBytes = 1024 * 1024;
 
 /** The pieces of each request come first: see `begin`. */
-const variablePieces = 4;
+const variableParts = 4;
 const { beforeName, beforeId, beforeTime, generated, sent, noChain, beforeProperties } = eventFrame;
-const constantPieces = [
+const constantParts = [
   ...[beforeName, beforeId, beforeTime],
   ...["full", "propertyless"].flatMap((mode) => [mode + generated, mode + sent]),
   ...[noChain, beforeProperties],
@@ -98,10 +98,10 @@ export class Scanner {
       timeOf: (at, length) => unguessedTime(instance.buffer.toString("utf8", at, at + length)),
       makeUuid: (at) => void instance.buffer.write(this.makeUuid(), at, "latin1"),
     }));
-    let end = pieceTextsAt;
-    for (const [index, text] of constantPieces.entries()) {
+    let end = partStringsAt;
+    for (const [index, text] of constantParts.entries()) {
       this.instance.buffer.write(text, end, "latin1");
-      end = this.recordAddress(variablePieces + index, end, text.length);
+      end = this.recordAddress(variableParts + index, end, text.length);
     }
     this.variableTextsAt = end;
   }
@@ -214,8 +214,8 @@ export class Scanner {
 
   /** Records the address of a piece. @returns the address after it. */
   private recordAddress(index: number, at: number, length: number): number {
-    this.instance.numbers[piecesAt + 2 * index] = at;
-    this.instance.numbers[piecesAt + 2 * index + 1] = length;
+    this.instance.numbers[partsAt + 2 * index] = at;
+    this.instance.numbers[partsAt + 2 * index + 1] = length;
     return at + length;
   }
 }

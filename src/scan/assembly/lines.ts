@@ -6,7 +6,7 @@
 import { closeBrace, comma, openBrace } from "./codes";
 import { Cut, cutBytes, Item, itemBytes } from "./item";
 import * as names from "./names";
-import { byte, bytes, number, out, piece, writeAt } from "./output";
+import { byte, bytes, number, out, copyPart, writeAt } from "./output";
 import { instantOf, microsMax } from "./time";
 
 /** Writes a new uuid to a place. */
@@ -19,18 +19,18 @@ const futureMicrosMax: i64 = 23 * hourMicros;
 const historicalFutureMicros: i64 = hourMicros;
 
 /** The texts that lines are made of in addition to those of events, as position and length, in the order of `scanner.ts`. */
-const piecesAt: usize = 128;
-const beforeUuid = piecesAt;
-const beforeMode = piecesAt + 8;
-const ip = piecesAt + 16;
-const sentAt = piecesAt + 24;
-const beforeName = piecesAt + 32;
-const beforeId = piecesAt + 40;
-const beforeTime = piecesAt + 48;
+const partsAt: usize = 128;
+const beforeUuid = partsAt;
+const beforeMode = partsAt + 8;
+const ip = partsAt + 16;
+const sentAt = partsAt + 24;
+const beforeName = partsAt + 32;
+const beforeId = partsAt + 40;
+const beforeTime = partsAt + 48;
 /** Four, eight bytes each: for a uuid that was made or sent, and that for each mode. */
-const modes = piecesAt + 56;
-const noChain = piecesAt + 88;
-const beforeProperties = piecesAt + 96;
+const modes = partsAt + 56;
+const noChain = partsAt + 88;
+const beforeProperties = partsAt + 96;
 
 /** Where writing has come to: for `scanner.ts`. */
 const outEndAt: usize = 96;
@@ -75,26 +75,26 @@ function writeLine(item: usize, received: i64, skew: i64, isHistorical: bool, is
   const time = isHistorical ? historicalTime(item, received) : realtime(item, received, skew);
   if (time < 0 || time > microsMax) return false;
 
-  piece(beforeUuid);
+  copyPart(beforeUuid);
   const uuid = load<u32>(item, Item.uuid);
   if (uuid != 0) bytes(uuid, 36);
   else {
     makeUuid(out);
     writeAt(out + 36);
   }
-  piece(beforeName);
+  copyPart(beforeName);
   // With their quotes.
   bytes(load<u32>(item, Item.name) - 1, load<u32>(item, Item.nameEnd) - load<u32>(item, Item.name) + 2);
-  piece(beforeId);
+  copyPart(beforeId);
   bytes(load<u32>(item, Item.id) - 1, load<u32>(item, Item.idEnd) - load<u32>(item, Item.id) + 2);
-  piece(beforeTime);
+  copyPart(beforeTime);
   number(time);
-  piece(beforeMode);
-  piece(modes + (isPropertyless ? 16 : 0) + (uuid == 0 ? 0 : 8));
+  copyPart(beforeMode);
+  copyPart(modes + (isPropertyless ? 16 : 0) + (uuid == 0 ? 0 : 8));
   const chain = load<u32>(item, Item.chain);
-  if (chain == 0) piece(noChain);
+  if (chain == 0) copyPart(noChain);
   else bytes(chain, load<u32>(item, Item.chainEnd) - chain);
-  piece(beforeProperties);
+  copyPart(beforeProperties);
   properties(item, isPropertyless, isAnonymous);
   byte(closeBrace);
   return true;
@@ -183,12 +183,12 @@ function more(item: usize, isAnonymous: bool, isFirst: bool): bool {
   const begin = out;
   if (!isAnonymous && load<u32>(item, Item.hasIp) == 0 && load<u32>(ip, 4) != 0) {
     if (!isFirst) byte(comma);
-    piece(ip);
+    copyPart(ip);
     isFirst = false;
   }
   if (load<u32>(item, Item.hasSentAt) == 0 && load<u32>(sentAt, 4) != 0) {
     if (!isFirst) byte(comma);
-    piece(sentAt);
+    copyPart(sentAt);
   }
   return out != begin;
 }

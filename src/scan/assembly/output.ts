@@ -12,7 +12,7 @@ export function byte(code: u8): void {
 }
 
 /** A text whose place and length stand at `at`. */
-export function piece(at: usize): void {
+export function copyPart(at: usize): void {
   bytes(load<u32>(at), load<u32>(at, 4));
 }
 

@@ -24,7 +24,7 @@ import {
 } from "./json";
 import { addName, findName, tableBytes } from "./name-table";
 import * as names from "./names";
-import { byte, bytes, out, piece, writeAt, writeText } from "./output";
+import { byte, bytes, out, copyPart, writeAt, writeText } from "./output";
 import { instantOf } from "./time";
 
 /** What a member of a record is to the event; as in `record-copier.ts`. */
@@ -53,7 +53,7 @@ const groupTypesMax: u32 = 5;
 /** Members and what they are; their names; and then the texts around the parts of an event. */
 const table: usize = 48 * 1024;
 const namesAt: usize = table + tableBytes;
-const piecesAt: usize = 63 * 1024;
+const partsAt: usize = 63 * 1024;
 
 /** Where the values of a record begin and end, by what they are to the event. */
 const placesAt: usize = 512;
@@ -70,7 +70,7 @@ const outEndAt: usize = 100;
 const frameBytes: usize = 256;
 
 let namesEnd: usize = namesAt;
-let piecesEnd: usize = piecesAt;
+let partsEnd: usize = partsAt;
 let knownMarks: u32 = 0;
 let isTimeFreeWithMarks: bool = false;
 /** The omitted member that has the uuid where `uuid` is missing. */
@@ -79,11 +79,11 @@ let omittedBits: u64 = 0;
 
 /** Notes what stands around a part of an event. */
 function around(text: string): usize {
-  const at = piecesEnd;
+  const at = partsEnd;
   const length = writeText(at + 8, text);
   store<u32>(at, <u32>(at + 8));
   store<u32>(at, length, 4);
-  piecesEnd = at + 8 + length;
+  partsEnd = at + 8 + length;
   return at;
 }
 const beforeUuid = around('{"uuid":');
@@ -105,7 +105,7 @@ export function beginMembers(isTimeFree: bool): void {
 /** Makes a member known. @returns whether there was room. */
 export function knowMember(name: usize, length: u32, meaning: u32): bool {
   // Eight bytes are read of short ones, too.
-  if (namesEnd + max<u32>(length, 8) > piecesAt) return false;
+  if (namesEnd + max<u32>(length, 8) > partsAt) return false;
   memory.copy(namesEnd, name, length);
   addName(table, namesEnd, length, meaning);
   namesEnd += max<u32>(length, 8);
@@ -298,15 +298,15 @@ function write(earliest: i64, latest: i64, isTimeFree: bool): bool {
   const micros = instantOf(time + 1, <i32>(endOf(timeMember) - time - 2));
   const first = isTimeFree ? 0 : earliest;
   if (micros < first || micros > latest) return false;
-  piece(beforeUuid);
+  copyPart(beforeUuid);
   value(uuid);
-  piece(beforeName);
+  copyPart(beforeName);
   value(eventMember);
-  piece(beforeId);
+  copyPart(beforeId);
   value(idMember);
-  piece(beforeTime);
+  copyPart(beforeTime);
   value(timeMember);
-  piece(beforeProperties);
+  copyPart(beforeProperties);
   properties();
   byte(closeBrace);
   return true;
@@ -322,7 +322,7 @@ function properties(): void {
     return;
   }
   byte(openBrace);
-  piece(beforeChain);
+  copyPart(beforeChain);
   value(chainMember);
   if (load<u8>(skipSpace(start + 1)) != closeBrace) byte(comma);
   bytes(start + 1, endOf(propertiesMember) - start - 1);

@@ -96,8 +96,8 @@ function addressIn(output: ReadableStream<Uint8Array>): Promise<string> {
   return new Promise((resolve, reject) => {
     void (async () => {
       let text = "";
-      for await (const piece of output) {
-        if (text.length < logStart) text += Buffer.from(piece).toString();
+      for await (const chunk of output) {
+        if (text.length < logStart) text += Buffer.from(chunk).toString();
         const found = /"url":"(http[^"]+)"/.exec(text);
         if (found !== null) resolve(found[1]!.replace(/\/$/, ""));
       }
