@@ -172,9 +172,9 @@ async function readReport({ range, compare, by, limit }: WebOptions, ask: Ask): 
       visit_duration: duration,
     },
     lists: rows,
-    goals: goals.map(([name, reached, conversions, rate]) => ({
+    goals: goals.map(([name, visitors, conversions, rate]) => ({
       name: String(name),
-      visitors: toFigure(reached!),
+      visitors: toFigure(visitors!),
       conversions: toFigure(conversions!),
       rate: toFigure(rate!),
     })),

@@ -75,28 +75,28 @@ async function withEvents(folder: string, thorough: boolean) {
  * Every segment is intact, and together they continue from the event store to the manifest's last entry without a gap.
  */
 function assertSegments(folder: string, { parts, positions }: Manifest): void {
-  const reached: Record<Lane, number> = { realtime: 0, historical: 0 };
-  for (const { lane, loaded_seq } of positions) reached[lane] = loaded_seq;
+  const lastSeq: Record<Lane, number> = { realtime: 0, historical: 0 };
+  for (const { lane, loaded_seq } of positions) lastSeq[lane] = loaded_seq;
   for (const { name, bytes } of parts) {
     if (!name.startsWith("journal/")) continue;
     // The copy's newest segment is a link to that of the running server, which appends beyond the backup.
     const scan = scanSegment(readFileSync(join(folder, name)).subarray(0, bytes));
     if (scan === undefined || scan.torn)
       throw new BackupCorruptError(name, "it is not a complete journal segment");
-    const before = reached[scan.lane];
+    const before = lastSeq[scan.lane];
     if (scan.first > before + 1) {
       throw new BackupCorruptError(
         name,
         `the entries ${before + 1} to ${scan.first - 1} are missing before it`,
       );
     }
-    reached[scan.lane] = Math.max(before, scan.last);
+    lastSeq[scan.lane] = Math.max(before, scan.last);
   }
   for (const { lane, last_seq } of positions) {
-    if (reached[lane] < last_seq) {
+    if (lastSeq[lane] < last_seq) {
       throw new BackupCorruptError(
         `journal/${lane}`,
-        `it ends at entry ${reached[lane]} instead of ${last_seq}`,
+        `it ends at entry ${lastSeq[lane]} instead of ${last_seq}`,
       );
     }
   }

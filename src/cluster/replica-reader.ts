@@ -91,10 +91,10 @@ export class ReplicaReader {
           return true;
         }
         const seen = { revision: there, commit_id: newest };
-        const reached: CopyPosition = { ...position, after: next, done, seen };
-        this.applyPage(rows, () => this.file.setPosition(reached));
-        position = reached;
-        this.reportCopying(reached);
+        const lastSeq: CopyPosition = { ...position, after: next, done, seen };
+        this.applyPage(rows, () => this.file.setPosition(lastSeq));
+        position = lastSeq;
+        this.reportCopying(lastSeq);
       }
       return true;
     }, pageMs);

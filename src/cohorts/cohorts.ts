@@ -332,7 +332,7 @@ function activeFlagsUsing(t: MetadataTx, projectId: number, id: number): string[
     .orderBy(asc(flag.id))
     .all();
   return users
-    .filter(({ filters }) => cohortsWithin(t, projectId, filters).some(([reached]) => reached === id))
+    .filter(({ filters }) => cohortsWithin(t, projectId, filters).some(([used]) => used === id))
     .map(({ key }) => key);
 }
 

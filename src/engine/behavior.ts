@@ -47,9 +47,9 @@ export function withBehaviorLists(
     behaviors.push({ listId, behavior });
     return { type: "cohort", key: "id", value: listId, operator: "in", negation: node.negation === true };
   };
-  const reached = cohortsReached(cohorts, requested);
+  const used = usedCohorts(cohorts, requested);
   const rewritten = cohorts.map((cohort) =>
-    cohort.isStatic || cohort.filters === null || !reached.has(cohort.id)
+    cohort.isStatic || cohort.filters === null || !used.has(cohort.id)
       ? cohort
       : { ...cohort, filters: rewrite(cohort.filters, cohort.id) as JsonObject },
   );
@@ -60,19 +60,19 @@ export function withBehaviorLists(
 }
 
 /** IDs of the cohorts that filters reference, directly or indirectly. */
-function cohortsReached(
+function usedCohorts(
   cohorts: readonly CohortDefinition[],
   asked: readonly JsonObject[],
 ): ReadonlySet<number> {
   const filtersOf = new Map(cohorts.map(({ id, isStatic, filters }) => [id, isStatic ? null : filters]));
-  const reached = new Set<number>();
+  const used = new Set<number>();
   const open = cohortIdsIn([...asked]);
   for (let id = open.pop(); id !== undefined; id = open.pop()) {
-    if (reached.has(id)) continue;
-    reached.add(id);
+    if (used.has(id)) continue;
+    used.add(id);
     open.push(...cohortIdsIn(filtersOf.get(id) ?? null));
   }
-  return reached;
+  return used;
 }
 
 /** Finds the persons who match each behavioral filter. */

@@ -40,7 +40,7 @@ async function blastRadiusOfPersons(
   );
   const filters = sets.map((set) => compileSubjectFilter(set.filters, { ...request, cohorts }));
   const tally = new Counts(request, filters);
-  if (tally.problem !== undefined) return tally.reach();
+  if (tally.problem !== undefined) return tally.result();
   if (needsLists) {
     for await (const page of getPersonPages(services.persons, projectId)) {
       for (const [index, subject] of (await subjectsOf(page)).entries()) {
@@ -54,7 +54,7 @@ async function blastRadiusOfPersons(
   } else {
     await services.run((store) => countByProperties(store, request, cohorts, tally));
   }
-  return tally.reach();
+  return tally.result();
 }
 
 async function blastRadiusOfGroups(
@@ -65,7 +65,7 @@ async function blastRadiusOfGroups(
   const { projectId, sets, flagKey, timezone, now } = request;
   const filters = sets.map((set) => compileSubjectFilter(set.filters, { timezone, now, groupTypeIndex }));
   const tally = new Counts(request, filters);
-  if (tally.problem !== undefined) return tally.reach();
+  if (tally.problem !== undefined) return tally.result();
   let page = await persons.listGroups(projectId, groupTypeIndex, { limit: personsAtOnce });
   for (;;) {
     for (const { key, properties } of page.groups) {
@@ -76,7 +76,7 @@ async function blastRadiusOfGroups(
         1,
       );
     }
-    if (page.next === undefined) return tally.reach();
+    if (page.next === undefined) return tally.result();
     await new Promise((resolve) => setImmediate(resolve));
     page = await persons.listGroups(projectId, groupTypeIndex, { after: page.next, limit: personsAtOnce });
   }
@@ -101,20 +101,20 @@ class Counts {
    */
   add(matches: readonly boolean[], memberIndex: number, subjects: number): void {
     const { counts } = this;
-    let isReached = false;
+    let isInRollout = false;
     for (const [index, { rolloutPercentage }] of this.request.sets.entries()) {
       if (!matches[index]) continue;
       counts.sets[index]!.matching += subjects;
       if (!isWithin(rolloutPercentage, memberIndex)) continue;
       counts.sets[index]!.reached += subjects;
-      isReached = true;
+      isInRollout = true;
     }
     counts.total += subjects;
     if (matches.includes(true)) counts.matching += subjects;
-    if (isReached) counts.reached += subjects;
+    if (isInRollout) counts.reached += subjects;
   }
 
-  reach(): BlastRadius {
+  result(): BlastRadius {
     return this.counts;
   }
 }

@@ -188,7 +188,7 @@ export function queryHandlers(services: QueryDeps): Handlers {
       );
     },
     flagCalls: (request) => runFor(request.projectId)((store) => countFlagCalls(store, request)),
-    reach: (request) => computeBlastRadius(querying(request), request),
+    blastRadius: (request) => computeBlastRadius(querying(request), request),
     findPersons: (request) => findPersons(querying(request), request),
     fillCohortByFlag: async (request) => {
       // Runs in the background; its rows are visible afterwards.

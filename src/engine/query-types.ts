@@ -73,7 +73,7 @@ export interface Queries {
   /** The submissions of a `SurveyRequest` as lines of JSON, streamed while they are read. */
   surveyResponses: { request: TrendsRequest; answer: never; meta: null };
   flagCalls: { request: FlagCallsRequest; answer: FlagCalls };
-  reach: { request: BlastRadiusRequest; answer: BlastRadius };
+  blastRadius: { request: BlastRadiusRequest; answer: BlastRadius };
   findPersons: { request: ConditionRequest & { afterId?: number; limit: number }; answer: Person[] };
   /** Returns the number of persons for whom the flag is on. */
   fillCohortByFlag: { request: FillByFlagRequest; answer: number };

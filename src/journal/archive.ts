@@ -53,10 +53,10 @@ export function listArchive(folder: string, lane: Lane): ArchivedSegment[] {
   const { files } = found;
   // Longer range first: after a crash, the file that it replaces may still exist.
   files.sort((a, b) => a.first - b.first || b.last - a.last);
-  let reached = 0;
+  let lastSeq = 0;
   return files.filter(({ last }) => {
-    if (last <= reached) return false;
-    reached = last;
+    if (last <= lastSeq) return false;
+    lastSeq = last;
     return true;
   });
 }
@@ -132,7 +132,7 @@ export async function readArchived(
   const archivedText = await toDisplayString(path).catch(() => undefined);
   if (archivedText === undefined) return corruptAfter(first - 1);
   const { text } = archivedText;
-  let reached = first - 1;
+  let lastSeq = first - 1;
   // A file can also be truncated between two frames.
   const isWhole =
     archivedText.isWhole && text.toString("utf8", text.length - frameEnd(last).length) === frameEnd(last);
@@ -141,14 +141,14 @@ export async function readArchived(
     const end = next === -1 ? text.length : next + 1;
     const bytes = withoutFrameEnd(text.subarray(start, end));
     const scan = scanSegment(bytes);
-    if (scan === undefined || scan.torn || scan.lane !== lane || scan.first <= reached) {
-      return corruptAfter(Math.max(reached, scan?.last ?? 0));
+    if (scan === undefined || scan.torn || scan.lane !== lane || scan.first <= lastSeq) {
+      return corruptAfter(Math.max(lastSeq, scan?.last ?? 0));
     }
     segments.push({ first: scan.first, last: scan.last, bytes });
-    reached = scan.last;
+    lastSeq = scan.last;
     start = end;
   }
-  return isWhole ? { segments } : corruptAfter(reached);
+  return isWhole ? { segments } : corruptAfter(lastSeq);
 }
 
 /**

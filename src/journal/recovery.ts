@@ -88,9 +88,9 @@ function recoverNewest(path: string, lane: Lane, quarantineFolder: string) {
   const scan = scanSegment(bytes);
   const first = scan?.first ?? firstOfFileName(basename(path))!;
   const isOfLane = scan === undefined || scan.lane === lane;
-  const reached = isOfLane ? readableAfterCorruption(bytes, scan, { lane, first }) : undefined;
+  const lastSeq = isOfLane ? readableAfterCorruption(bytes, scan, { lane, first }) : undefined;
   // The reader skips corrupt blocks and reports them.
-  if (reached !== undefined) return { segment: { lane, first, last: reached, path, bytes: bytes.length } };
+  if (lastSeq !== undefined) return { segment: { lane, first, last: lastSeq, path, bytes: bytes.length } };
   if (scan === undefined || scan.lane !== lane) {
     // No intact header and no intact block: nothing in this file was acknowledged.
     const target = quarantinePath(quarantineFolder, lane, path);

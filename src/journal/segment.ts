@@ -128,17 +128,17 @@ export function truncateSegment(bytes: Buffer, of: { lane: Lane; first: number; 
   const parts: Buffer[] = [Buffer.from(segmentHeader(of.lane, of.first))];
   let written = hashSeed(of.first);
   let previous = written;
-  let reached = of.first - 1;
+  let lastSeq = of.first - 1;
   let isAfterCorruption = false;
   for (let start = bytes.indexOf(newline) + 1; start < bytes.length; ) {
     const block = nextBlock(bytes, start, previous);
     if (block !== undefined) {
       const entries = bytes.subarray(start, block.entriesEnd);
       const first = getSeq(entries);
-      if (isAfterCorruption && first > reached + 1) lost.push({ first: reached + 1, last: first - 1 });
+      if (isAfterCorruption && first > lastSeq + 1) lost.push({ first: lastSeq + 1, last: first - 1 });
       written = hashBlock(entries, block.last, written);
       parts.push(entries, Buffer.from(blockLine(block.last, entries.length, written)));
-      ({ last: reached, hash: previous, end: start } = block);
+      ({ last: lastSeq, hash: previous, end: start } = block);
       isAfterCorruption = false;
       continue;
     }
@@ -150,8 +150,8 @@ export function truncateSegment(bytes: Buffer, of: { lane: Lane; first: number; 
     if (/^[0-9a-f]{16}$/.test(hash ?? "")) previous = BigInt(`0x${hash}`);
     start = end + 1;
   }
-  if (reached < of.last) lost.push({ first: reached + 1, last: of.last });
-  return { bytes: Buffer.concat(parts), lost, reached };
+  if (lastSeq < of.last) lost.push({ first: lastSeq + 1, last: of.last });
+  return { bytes: Buffer.concat(parts), lost, reached: lastSeq };
 }
 
 /**
@@ -168,8 +168,8 @@ export function readableAfterCorruption(
   if (scan !== undefined && !scan.torn) return undefined;
   const first = scan?.first ?? of.first;
   const last = scan?.last ?? first - 1;
-  const { reached } = truncateSegment(bytes, { lane: of.lane, first, last });
-  return reached > last ? reached : undefined;
+  const { reached: lastSeq } = truncateSegment(bytes, { lane: of.lane, first, last });
+  return lastSeq > last ? lastSeq : undefined;
 }
 
 function nextBlock(bytes: Buffer, start: number, previous: bigint) {

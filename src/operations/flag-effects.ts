@@ -141,7 +141,7 @@ const countBlastRadius = operation({
   example: { users_affected: 3, total_users: 10, affected: 3, total: 10 },
   run: async ({ stores, project }: Context, input) => {
     const question = parseBlastRadius(input as never, checkingAsSaving(stores, project.id));
-    const { total, matching, reached } = await counterOf(stores).reach(project.id, question);
+    const { total, matching, reached } = await counterOf(stores).blastRadius(project.id, question);
     const affected = input.apply_rollout === true ? reached : matching;
     return { users_affected: affected, total_users: total, affected, total };
   },

@@ -53,11 +53,12 @@ export class EngineAdapters
 {
   constructor(private readonly deps: EnginePortsDeps) {}
 
-  async reach(projectId: number, question: BlastRadiusQuery): Promise<BlastRadius> {
+  async blastRadius(projectId: number, question: BlastRadiusQuery): Promise<BlastRadius> {
     const { filters: _, ...condition } = this.condition(projectId, []);
-    const reach = await this.deps.engine.ask("reach", { ...condition, ...question });
-    if (reach.problem !== undefined) throw new InvalidFieldError("filters", "invalid_input", reach.problem);
-    return reach;
+    const blastRadius = await this.deps.engine.ask("blastRadius", { ...condition, ...question });
+    if (blastRadius.problem !== undefined)
+      throw new InvalidFieldError("filters", "invalid_input", blastRadius.problem);
+    return blastRadius;
   }
 
   async flagCalls(request: FlagCallsRequest): Promise<FlagCalls> {
@@ -116,7 +117,7 @@ export class EngineAdapters
   async countMembers(projectId: number, cohortId: number): Promise<number> {
     if (this.isStatic(projectId, cohortId)) return await this.memberCount(cohortId);
     const sets = [{ filters: membership(cohortId), rolloutPercentage: null }];
-    return (await this.reach(projectId, { sets, groupTypeIndex: null, flagKey: "" })).matching;
+    return (await this.blastRadius(projectId, { sets, groupTypeIndex: null, flagKey: "" })).matching;
   }
 
   async members(

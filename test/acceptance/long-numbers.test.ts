@@ -122,7 +122,7 @@ describe("a person's property", () => {
 });
 
 test("a condition reaches the persons and groups with these digits", async () => {
-  const reach = async (body: object) =>
+  const blastRadius = async (body: object) =>
     (
       await (
         await server.api("/api/projects/1/feature_flags/user_blast_radius/", { method: "POST", body })
@@ -131,10 +131,10 @@ test("a condition reaches the persons and groups with these digits", async () =>
   const condition = (type: string, key: string, value: string[], more = {}) => ({
     properties: [{ key, type, value, operator: "exact", ...more }],
   });
-  expect(await reach({ condition: condition("person", "account", [one]) })).toBe(1);
-  expect(await reach({ condition: condition("person", "account", ["9007199254746192000"]) })).toBe(0);
+  expect(await blastRadius({ condition: condition("person", "account", [one]) })).toBe(1);
+  expect(await blastRadius({ condition: condition("person", "account", ["9007199254746192000"]) })).toBe(0);
   const ofGroup = condition("group", "ref", [other], { group_type_index: 0 });
-  expect(await reach({ condition: ofGroup, group_type_index: 0 })).toBe(1);
+  expect(await blastRadius({ condition: ofGroup, group_type_index: 0 })).toBe(1);
   const groups = encodeURIComponent(`{"shop":${one}}`);
   const path = `/api/projects/1/feature_flags/evaluation_reasons/?distinct_id=x&groups=${groups}`;
   const reasons = (await (await server.api(path)).json()) as Record<string, { value: unknown }>;

@@ -85,7 +85,7 @@ const condition = (filters: JsonObject[], cohorts: CohortDefinition[] = []): Con
   now,
 });
 
-const reach = (
+const blastRadius = (
   filters: JsonObject[],
   cohorts: CohortDefinition[] = [],
   more: { groupTypeIndex?: number } = {},
@@ -132,7 +132,7 @@ test("random conditions: the same count as one by one", async () => {
     fc.asyncProperty(fc.array(filter, { minLength: 1, maxLength: 3 }), async (filters) => {
       const filter = compileSubjectFilter(filters as unknown as JsonObject[], { now, timezone: "UTC" });
       const wanted = persons.filter((properties) => filter.matches({ properties })).length;
-      const { matching, total } = await reach(filters as unknown as JsonObject[]);
+      const { matching, total } = await blastRadius(filters as unknown as JsonObject[]);
       expect({ matching, total }).toEqual({ matching: wanted, total: persons.length });
     }),
     { numRuns: 120 },
@@ -165,7 +165,7 @@ test("random condition sets with rollouts: each by itself and together, as one b
           sets.map(({ rolloutPercentage }, at) => {
             const isMatching = compiled[at]!.matches({ properties });
             const place = rolloutPosition(flagKey, mains[index]!);
-            return { isMatching, isReached: isMatching && isWithin(rolloutPercentage, place) };
+            return { isMatching, isInRollout: isMatching && isWithin(rolloutPercentage, place) };
           }),
         );
         const count = (test: (verdict: (typeof verdicts)[number]) => boolean) => verdicts.filter(test).length;
@@ -178,10 +178,10 @@ test("random condition sets with rollouts: each by itself and together, as one b
         expect(found).toEqual({
           total: persons.length,
           matching: count((verdict) => verdict.some(({ isMatching }) => isMatching)),
-          reached: count((verdict) => verdict.some(({ isReached }) => isReached)),
+          reached: count((verdict) => verdict.some(({ isInRollout }) => isInRollout)),
           sets: sets.map((_, at) => ({
             matching: count((verdict) => verdict[at]!.isMatching),
-            reached: count((verdict) => verdict[at]!.isReached),
+            reached: count((verdict) => verdict[at]!.isInRollout),
           })),
         });
       },
@@ -205,7 +205,7 @@ describe("cohorts", () => {
 
   test("a dynamic cohort: counted and found", async () => {
     const cohorts = [cohort(1, paid)];
-    const { matching } = await reach(inCohort(1), cohorts);
+    const { matching } = await blastRadius(inCohort(1), cohorts);
     const wanted = persons.filter(({ plan }) => String(plan).toLowerCase() === "free").length;
     expect(wanted).toBeGreaterThanOrEqual(2);
     expect(matching).toBeGreaterThanOrEqual(wanted);
@@ -222,12 +222,12 @@ describe("cohorts", () => {
   test("a static cohort, in and not in", async () => {
     addCohortMembers(stores.people, 1, 2, { distinctIds: ["p1", "p2", "nobody"] });
     const cohorts = [cohort(2, null)];
-    expect((await reach(inCohort(2), cohorts)).matching).toBe(2);
-    expect((await reach(inCohort(2, "not_in"), cohorts)).matching).toBe(persons.length - 2);
+    expect((await blastRadius(inCohort(2), cohorts)).matching).toBe(2);
+    expect((await blastRadius(inCohort(2, "not_in"), cohorts)).matching).toBe(persons.length - 2);
   });
 
   test("a cohort that does not exist is a problem", async () => {
-    expect((await reach(inCohort(99))).problem).toContain("99");
+    expect((await blastRadius(inCohort(99))).problem).toContain("99");
   });
 
   test("who performed an event, and how often", async () => {
@@ -256,7 +256,7 @@ describe("cohorts", () => {
       behavior({ value: "performed_event_multiple", operator: "gte", operator_value: 2 }),
     );
     const never = cohort(5, behavior({ value: "performed_event", negation: true }));
-    const count = async (of: CohortDefinition) => (await reach(inCohort(of.id), [of])).matching;
+    const count = async (of: CohortDefinition) => (await blastRadius(inCohort(of.id), [of])).matching;
     expect(await count(once)).toBe(2);
     expect(await count(twice)).toBe(1);
     expect(await count(never)).toBe(persons.length - 2);
@@ -295,7 +295,7 @@ describe("cohorts", () => {
     const values = [1e20, 1e9, 1e12, -1e12, "99999999999999999999", "x"];
     const cohorts = values.map((time_value, index) => bad(10 + index, { time_value }));
     cohorts.push(bad(20, { time_value: 1e12, negation: true }), cohort(30, paid));
-    const count = async (id: number) => (await reach(inCohort(id), cohorts)).matching;
+    const count = async (id: number) => (await blastRadius(inCohort(id), cohorts)).matching;
     for (const { id } of cohorts.slice(0, -1)) expect([id, await count(id)]).toEqual([id, 0]);
     expect(await count(30)).toBeGreaterThan(0);
     expect(await findPersons(services(), { ...condition(inCohort(10), cohorts), limit: 10 })).toEqual([]);
@@ -347,7 +347,7 @@ test("groups are counted by their properties and key", async () => {
     identify("hooli", { plan: "paid" }),
   ]);
   const filters = [{ key: "plan", type: "group", group_type_index: 0, operator: "exact", value: "paid" }];
-  expect(await reach(filters, [], { groupTypeIndex: 0 })).toMatchObject({ matching: 2, total: 3 });
+  expect(await blastRadius(filters, [], { groupTypeIndex: 0 })).toMatchObject({ matching: 2, total: 3 });
   const byKey = [{ key: "$group_key", type: "group", group_type_index: 0, operator: "exact", value: "acme" }];
-  expect((await reach(byKey, [], { groupTypeIndex: 0 })).matching).toBe(1);
+  expect((await blastRadius(byKey, [], { groupTypeIndex: 0 })).matching).toBe(1);
 });

@@ -62,9 +62,9 @@ function startImport(path: string, dataDir: string, ...more: string[]) {
     await child.exited;
     expect(child.exitCode).not.toBe(0);
   };
-  const reaches = (share: number) =>
+  const isProgressAt = (share: number) =>
     until(() => (lineIn(dataDir) ?? 0) >= recordCount * share, `the import has done ${share}`, 180_000);
-  return { end, kill, reaches };
+  return { end, kill, reaches: isProgressAt };
 }
 
 function lineIn(dataDir: string): number | undefined {

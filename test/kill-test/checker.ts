@@ -69,7 +69,7 @@ export function judge(log: Iterable<Sent>, stored: Iterable<Stored>): Verdict {
     }
   }
   const seen = new Set<string>();
-  const reached = new Map<string, number>();
+  const lastSeqs = new Map<string, number>();
   for (const event of stored) {
     verdict.stored += 1;
     const original = sent.get(event.id);
@@ -83,8 +83,8 @@ export function judge(log: Iterable<Sent>, stored: Iterable<Stored>): Verdict {
     if (sender !== event.sender || number !== event.number || digest !== event.digest)
       note(verdict.changed, event.id);
     if (!isHistory || !isAcknowledged) continue;
-    if (number < (reached.get(sender) ?? Number.NEGATIVE_INFINITY)) note(verdict.disordered, event.id);
-    else reached.set(sender, number);
+    if (number < (lastSeqs.get(sender) ?? Number.NEGATIVE_INFINITY)) note(verdict.disordered, event.id);
+    else lastSeqs.set(sender, number);
   }
   for (const { id, isAcknowledged } of sent.values()) {
     if (!isAcknowledged) continue;

@@ -68,7 +68,7 @@ export class TestServer implements Disposable {
       secrets: secretCipher(Buffer.alloc(32, 1)),
       webhookAddresses: { allowed: [], resolve: async () => ["93.184.215.14"] },
       personCounter: {
-        reach: async () => ({ total: 0, matching: 0, reached: 0, sets: [] }),
+        blastRadius: async () => ({ total: 0, matching: 0, reached: 0, sets: [] }),
         find: async () => [],
         flagCalls: async () => ({ days: [], flags: [] }),
       },

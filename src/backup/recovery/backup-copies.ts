@@ -47,6 +47,6 @@ export function copyFrom(source: BackupSource, keys: BackupKeys): OlderCopy {
     extract: async (folder) => {
       await unpackFrom(source, keys, folder, assertKnownSchemas);
     },
-    reach: async () => getExtent((await manifestFrom(source, keys)).positions),
+    lastSeqs: async () => getExtent((await manifestFrom(source, keys)).positions),
   };
 }

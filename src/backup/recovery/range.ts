@@ -66,15 +66,15 @@ function segmentNames(journalFolder: string, lane: Lane): string[] {
 export function gapsBetween(cursors: Cursors, needed: Cursors, files: readonly ArchivedSegment[]): Gap[] {
   return lanes.flatMap((lane) => {
     const gaps: Gap[] = [];
-    let reached = cursors[lane];
+    let lastSeq = cursors[lane];
     const ofLane = files.filter((file) => file.lane === lane).sort((a, b) => a.first - b.first);
     for (const { first, last } of ofLane) {
-      if (first > reached + 1 && reached < needed[lane]) {
-        gaps.push({ lane, first: reached + 1, last: Math.min(first - 1, needed[lane]) });
+      if (first > lastSeq + 1 && lastSeq < needed[lane]) {
+        gaps.push({ lane, first: lastSeq + 1, last: Math.min(first - 1, needed[lane]) });
       }
-      reached = Math.max(reached, last);
+      lastSeq = Math.max(lastSeq, last);
     }
-    if (reached < needed[lane]) gaps.push({ lane, first: reached + 1, last: needed[lane] });
+    if (lastSeq < needed[lane]) gaps.push({ lane, first: lastSeq + 1, last: needed[lane] });
     return gaps;
   });
 }

@@ -20,7 +20,7 @@ export interface OlderCopy {
    */
   extract(folder: string): Promise<void>;
   /** The last entry per lane in it, in a store or in its journal. */
-  reach(): Promise<Cursors>;
+  lastSeqs(): Promise<Cursors>;
 }
 
 export interface RecoverySource {
@@ -133,8 +133,8 @@ export async function expectedGaps(
   for (const copy of copies) {
     if (best.length === 0) break;
     // Unreadable copies are useless.
-    const reach = await copy.reach().catch(() => nothing);
-    const { gaps } = planFrom(dataDir, reach, needed);
+    const lastSeqs = await copy.lastSeqs().catch(() => nothing);
+    const { gaps } = planFrom(dataDir, lastSeqs, needed);
     if (entriesIn(gaps) < entriesIn(best)) best = gaps;
   }
   return best;

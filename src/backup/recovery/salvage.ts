@@ -72,13 +72,13 @@ export async function salvageEntries(
   if (!isOfThisHistory(oldDir, manifest.created_at)) {
     throw new ReplaySourceError(`${oldDir} was restored to an earlier time after the backup was created.`);
   }
-  const reached = getExtent(manifest.positions);
+  const lastSeq = getExtent(manifest.positions);
   const old = paths(oldDir);
   const files = [
-    ...archivedAfter(old.archive, reached),
-    ...segmentsIn(old.journal).filter(({ lane, last }) => last > reached[lane]),
+    ...archivedAfter(old.archive, lastSeq),
+    ...segmentsIn(old.journal).filter(({ lane, last }) => last > lastSeq[lane]),
   ];
-  const lost = gapsBetween(reached, getLast(oldDir, files), files);
+  const lost = gapsBetween(lastSeq, getLast(oldDir, files), files);
   if (lost.length > 0 && !acceptLoss) throw new ReplayIncompleteError(lost);
 
   const metadata = salvageMetadata(oldDir, restored);
@@ -96,7 +96,7 @@ export async function salvageEntries(
   };
   for (const lane of lanes) {
     const ofLane = files.filter((file) => file.lane === lane).sort((a, b) => a.first - b.first);
-    const writer = new LaneCopy(restored, lane, reached[lane], known);
+    const writer = new LaneCopy(restored, lane, lastSeq[lane], known);
     for (const file of ofLane) {
       const { segments, corruption } = await readFile(file);
       for (const { first, bytes } of segments) await writer.add(first, bytes);
@@ -135,16 +135,16 @@ class LaneCopy {
   /** A crash may have left a segment in both the archive and the journal. */
   private seenTo: number;
 
-  /** @param reached the last entry in the backup. */
+  /** @param lastSeq the last entry in the backup. */
   constructor(
     private readonly restored: string,
     private readonly lane: Lane,
-    reached: number,
+    lastSeq: number,
     private readonly known: ReadonlySet<number>,
   ) {
     this.folder = join(paths(restored).journal, lane);
     mkdirSync(this.folder, { recursive: true, mode: 0o700 });
-    this.seenTo = reached;
+    this.seenTo = lastSeq;
   }
 
   /** A segment replaces the part of it that is in the backup. */

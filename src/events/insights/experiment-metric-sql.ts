@@ -219,17 +219,17 @@ export class MetricSqlBuilder {
     const { series, isOrdered, windowMicros, lookbackMicros = 0 } = metric;
     const after = this.after(windowMicros);
     const count = series.length;
-    const reached = isOrdered
+    const counts = isOrdered
       ? this.orderedSteps(series, { name: `after_${index}`, start: "x.f", within: after })
       : this.anyOrder(series, after, index);
-    const aggregates = [...reached.aggregates];
-    const ctes = [...reached.ctes];
-    const joins = [...reached.joins];
+    const aggregates = [...counts.aggregates];
+    const ctes = [...counts.ctes];
+    const joins = [...counts.joins];
     const columns: Record<string, string> = {
-      y: `CASE WHEN ${reached.step} = ${count} THEN 1e0 ELSE 0e0 END`,
+      y: `CASE WHEN ${counts.step} = ${count} THEN 1e0 ELSE 0e0 END`,
     };
     for (let step = 1; step < count; step++)
-      columns[`s${step}`] = `CASE WHEN ${reached.step} >= ${step} THEN 1e0 ELSE 0e0 END`;
+      columns[`s${step}`] = `CASE WHEN ${counts.step} >= ${step} THEN 1e0 ELSE 0e0 END`;
     if (isOrdered && lookbackMicros > 0) {
       const did = this.orderedSteps(series, {
         name: `before_${index}`,

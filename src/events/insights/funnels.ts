@@ -187,15 +187,15 @@ async function computeTrends(
   }
   const buckets = getBuckets(range, interval);
   const series = [...byValue].map(([value, own]) => {
-    const reached = buckets.map(({ bucket }): [number, number] => own.get(bucket) ?? [0, 0]);
-    const began = reached.map(([count]) => count);
+    const counts = buckets.map(({ bucket }): [number, number] => own.get(bucket) ?? [0, 0]);
+    const began = counts.map(([count]) => count);
     const result: JsonObject = {
       count: buckets.length,
-      data: reached.map(([first, last]) => (first === 0 ? 0 : Math.round((last / first) * 10_000) / 100)),
+      data: counts.map(([first, last]) => (first === 0 ? 0 : Math.round((last / first) * 10_000) / 100)),
       days: buckets.map(({ day }) => day),
       labels: buckets.map(({ label }) => label),
       reached_from_step_count: began,
-      reached_to_step_count: reached.map(([, count]) => count),
+      reached_to_step_count: counts.map(([, count]) => count),
     };
     if (breakdown !== undefined) result.breakdown_value = [value ?? ""];
     return { result, size: began.reduce((sum, count) => sum + count, 0) };

@@ -21,7 +21,7 @@ export interface BlastRadiusCounter {
    * @throws {InvalidFieldError} the conditions cannot be evaluated.
    * Source: contract, management-api 5.17; decision 18.
    */
-  reach(projectId: number, question: BlastRadiusQuery): Promise<BlastRadius>;
+  blastRadius(projectId: number, question: BlastRadiusQuery): Promise<BlastRadius>;
 }
 
 export const BlastRadiusInput = object({

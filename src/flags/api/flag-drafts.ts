@@ -175,7 +175,12 @@ export async function getBlastRadius(
       .filter(({ group }) => typeOf(group) === type);
     const part = { ...filters, groups: own.map(({ group }) => group as Json) };
     const question = parseBlastRadius({ filters: part, key, group_type_index: type }, (one) => one);
-    const { total, matching, reached, sets: counted } = await deps.personCounter.reach(projectId, question);
+    const {
+      total,
+      matching,
+      reached,
+      sets: counted,
+    } = await deps.personCounter.blastRadius(projectId, question);
     populations.push({ group_type_index: type, total, matching, reached });
     for (const [position, { group, index }] of own.entries()) {
       const variant = typeof group.variant === "string" ? group.variant : null;
@@ -183,10 +188,10 @@ export async function getBlastRadius(
     }
   }
   sets.sort((one, other) => one.index - other.index);
-  return { populations, sets, variants: variantsReached(filters, populations, sets) };
+  return { populations, sets, variants: countVariants(filters, populations, sets) };
 }
 
-function variantsReached(
+function countVariants(
   filters: JsonObject,
   populations: Static<typeof DraftBlastRadius>["populations"],
   sets: Static<typeof DraftBlastRadius>["sets"],

@@ -27,7 +27,7 @@ export function dependencyRenderer(flags: readonly FlagDefinition[]): (filters: 
   const chainOf = (target: Node): string[] => {
     if (!target.active) return [target.key];
     if (resolutions.get(target.id) !== "ok") return [];
-    return reachable(target, nodes)
+    return dependenciesFrom(target, nodes)
       .sort((a, b) => (ranks.get(a.id) ?? -1) - (ranks.get(b.id) ?? -1))
       .map(({ key }) => key);
   };
@@ -51,7 +51,7 @@ function getNode(flag: FlagDefinition): Node {
 }
 
 /** A flag and everything it depends on. An inactive flag needs nothing: it is off whatever the others are. */
-function reachable(start: Node, nodes: ReadonlyMap<number, Node>): Node[] {
+function dependenciesFrom(start: Node, nodes: ReadonlyMap<number, Node>): Node[] {
   const found = new Map<number, Node>();
   const open = [start];
   for (let node = open.pop(); node !== undefined; node = open.pop()) {

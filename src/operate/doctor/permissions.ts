@@ -22,7 +22,7 @@ export function checkPermissions(dataDir: string): Finding[] {
   const user = userOfFiles(dataDir);
   const self = process.geteuid?.();
   const found = [
-    ...reachable(dataDir),
+    ...checkAccess(dataDir),
     ...walk(dataDir, { dataDir, user, isUser: self === user, retainedFolders: keptFolders(dataDir) }),
   ];
   if (self !== undefined && self !== user) {
@@ -33,7 +33,7 @@ export function checkPermissions(dataDir: string): Finding[] {
 }
 
 /** Files in subfolders are protected by the folder itself. */
-function reachable(dataDir: string): Finding[] {
+function checkAccess(dataDir: string): Finding[] {
   const paths = [dataDir, ...(toList(dataDir) ?? []).map((name) => join(dataDir, name))];
   return paths.flatMap((path) => {
     const stats = statSync(path, { throwIfNoEntry: false });

@@ -29,9 +29,9 @@ export function useBlastRadius(key: string, filters: Filters | undefined): Blast
   const text =
     filters &&
     JSON.stringify([key, filters.groups, filters.multivariate, filters.aggregation_group_type_index]);
-  const [reach, setReach] = useState<BlastRadius | null>();
+  const [blastRadius, setBlastRadius] = useState<BlastRadius | null>();
   useEffect(() => {
-    if (filters === undefined) return setReach(undefined);
+    if (filters === undefined) return setBlastRadius(undefined);
     const controller = new AbortController();
     const timer = setTimeout(() => {
       const body = { key, filters };
@@ -39,8 +39,8 @@ export function useBlastRadius(key: string, filters: Filters | undefined): Blast
         method: "POST",
         body,
         signal: controller.signal,
-      }).then(setReach, (error: unknown) => {
-        if (error instanceof ApiError) setReach(null);
+      }).then(setBlastRadius, (error: unknown) => {
+        if (error instanceof ApiError) setBlastRadius(null);
       });
     }, quietMs);
     return () => {
@@ -48,13 +48,13 @@ export function useBlastRadius(key: string, filters: Filters | undefined): Blast
       controller.abort();
     };
   }, [text]);
-  return reach;
+  return blastRadius;
 }
 
 /** The population of persons; zeros if the flag targets groups only. */
-export function getPersons(reach: BlastRadius): Population {
+export function getPersons(blastRadius: BlastRadius): Population {
   return (
-    reach.populations.find(({ group_type_index: index }) => index === null) ?? {
+    blastRadius.populations.find(({ group_type_index: index }) => index === null) ?? {
       group_type_index: null,
       total: 0,
       reached: 0,

@@ -84,8 +84,8 @@ export const flag = {
   noteHelp: "Shown in the flag's history.",
   saved: (key: string) => `${key} is saved.`,
   changes: "Changes",
-  reachChange: "Affected people",
-  reachArrow: (before: string, after: string) => `${before} → ${after}`,
+  blastRadiusChange: "Affected people",
+  blastRadiusArrow: (before: string, after: string) => `${before} → ${after}`,
   valueTitle: "Type",
   kind: "Type",
   kinds: { boolean: "Boolean", variants: "Variants", remote: "Remote config" },
@@ -117,7 +117,8 @@ export const flag = {
   duplicate: "Duplicate",
   removeSet: "Remove set",
   noSets: "No condition sets: off for everyone.",
-  reach: (count: number, total: number, what: string) => `about ${number(count)} of ${number(total)} ${what}`,
+  blastRadius: (count: number, total: number, what: string) =>
+    `about ${number(count)} of ${number(total)} ${what}`,
   together: (count: number, total: number) =>
     `Affected people: about ${number(count)} of ${number(total)} (${percent(total === 0 ? 0 : count / total)})`,
   notCounted: "Can't estimate reach right now. You can still save.",

@@ -17,38 +17,38 @@ const w = laterWords.experiments;
 
 const plotWidth = 240;
 const plotHeight = 36;
-const reachMin = 0.01;
+const extentMin = 0.01;
 /** An interval far wider than the others would make them points. */
-const reachFactor = 3;
+const extentFactor = 3;
 /** Space for the end of an interval that extends beyond the axis. */
 const margin = 8;
 
 const tones = { better: "good", worse: "bad", none: "plain", open: "warn" } as const;
 
 /** Half the width of the axis: all intervals, unless few of them are much wider than most. */
-export function reachOf(rows: readonly ResultRow[]): number {
+export function getExtent(rows: readonly ResultRow[]): number {
   const bounds = rows
     .flatMap((row) => {
       const interval = intervalOf(row);
       return interval ? [Math.max(...interval.map(Math.abs))] : [];
     })
     .sort((one, other) => one - other);
-  const most = bounds.at(-1) ?? reachMin;
-  const median = bounds[bounds.length >> 1] ?? reachMin;
-  return Math.max(reachMin, Math.min(most, median * reachFactor)) * 1.05;
+  const most = bounds.at(-1) ?? extentMin;
+  const median = bounds[bounds.length >> 1] ?? extentMin;
+  return Math.max(extentMin, Math.min(most, median * extentFactor)) * 1.05;
 }
 
 /** One axis per kind of difference: percentages and absolute values have no common one. */
-function getReaches(metrics: readonly MetricResult[]): Record<"relative" | "absolute", number> {
+function getExtents(metrics: readonly MetricResult[]): Record<"relative" | "absolute", number> {
   const rows = metrics.flatMap(({ variant_results: all }) => all);
   return {
-    relative: reachOf(rows.filter(({ difference }) => difference !== "absolute")),
-    absolute: reachOf(rows.filter(({ difference }) => difference === "absolute")),
+    relative: getExtent(rows.filter(({ difference }) => difference !== "absolute")),
+    absolute: getExtent(rows.filter(({ difference }) => difference === "absolute")),
   };
 }
 
 export function DeltaPlot({ metrics, minimum }: { metrics: readonly MetricResult[]; minimum: number }) {
-  const reaches = getReaches(metrics);
+  const extents = getExtents(metrics);
   const hasRelative = metrics.some(({ variant_results: all }) =>
     all.some((row) => intervalOf(row) && row.difference !== "absolute"),
   );
@@ -65,7 +65,7 @@ export function DeltaPlot({ metrics, minimum }: { metrics: readonly MetricResult
           </th>
           <th scope="col" class="plot-cell">
             <span class="unseen">{w.metric.interval}</span>
-            {hasRelative && <Axis reach={reaches.relative} />}
+            {hasRelative && <Axis extent={extents.relative} />}
           </th>
           <th scope="col">{w.metric.delta}</th>
           <th scope="col" class="chance">
@@ -77,19 +77,19 @@ export function DeltaPlot({ metrics, minimum }: { metrics: readonly MetricResult
         </tr>
       </thead>
       {metrics.map((metric, place) => (
-        <MetricRows key={metric.uuid ?? place} metric={metric} reaches={reaches} minimum={minimum} />
+        <MetricRows key={metric.uuid ?? place} metric={metric} extents={extents} minimum={minimum} />
       ))}
     </table>
   );
 }
 
 /** Ends and zero of the axis that all relative intervals share. */
-function Axis({ reach }: { reach: number }) {
+function Axis({ extent }: { extent: number }) {
   return (
     <span class="plot-axis" aria-hidden="true">
-      <span>{percent(-reach)}</span>
+      <span>{percent(-extent)}</span>
       <span>0</span>
-      <span>{percent(reach)}</span>
+      <span>{percent(extent)}</span>
     </span>
   );
 }
@@ -98,11 +98,11 @@ const columnsCount = 7;
 
 function MetricRows({
   metric,
-  reaches,
+  extents,
   minimum,
 }: {
   metric: MetricResult;
-  reaches: Record<"relative" | "absolute", number>;
+  extents: Record<"relative" | "absolute", number>;
   minimum: number;
 }) {
   const { baseline, variant_results: rows, holdout, role, goal, error } = metric;
@@ -140,7 +140,7 @@ function MetricRows({
           <td class="wide">{number(row.number_of_samples)}</td>
           <td class="wide">{shownMean(row)}</td>
           <td class="plot-cell">
-            <IntervalBar row={row} goal={goal} reach={reaches[row.difference ?? "relative"]} />
+            <IntervalBar row={row} goal={goal} extent={extents[row.difference ?? "relative"]} />
           </td>
           <td>
             <b class="number">{formatDelta(row.delta, row)}</b>
@@ -204,19 +204,19 @@ function Verdict({ row, goal, minimum }: { row: ResultRow; goal: MetricResult["g
 export function IntervalBar({
   row,
   goal,
-  reach,
+  extent,
   width = plotWidth,
   height = plotHeight,
 }: {
   row: ResultRow;
   goal: MetricResult["goal"];
-  reach: number;
+  extent: number;
   width?: number;
   height?: number;
 }) {
   const interval = intervalOf(row);
   if (!interval || typeof row.delta !== "number") return null;
-  const at = (value: number) => margin + ((value + reach) / (2 * reach)) * (width - 2 * margin);
+  const at = (value: number) => margin + ((value + extent) / (2 * extent)) * (width - 2 * margin);
   const inside = (value: number) => Math.max(margin, Math.min(width - margin, at(value)));
   const [low, high] = interval;
   const left = inside(low);

@@ -19,7 +19,7 @@ import {
   metricName,
   type ResultRow,
 } from "../../model/experiments.ts";
-import { reachOf } from "./delta-plot.tsx";
+import { getExtent } from "./delta-plot.tsx";
 
 const w = laterWords.experiments;
 
@@ -105,11 +105,11 @@ function DayChart({
       </figure>
     );
   const names = periodNames(days);
-  const reach = reachOf(found);
+  const extent = getExtent(found);
   const x = (place: number) =>
     axisWidth + (days.length === 1 ? 0.5 : place / (days.length - 1)) * (width - axisWidth - 12);
   const y = (value: number) =>
-    ((reach - Math.max(-reach, Math.min(reach, value))) / (2 * reach)) * (height - axisHeight - 8) + 4;
+    ((extent - Math.max(-extent, Math.min(extent, value))) / (2 * extent)) * (height - axisHeight - 8) + 4;
   const points = rows.flatMap((row, place) => {
     const interval = row && intervalOf(row);
     return interval && typeof row.delta === "number" ? [{ place, row, interval, delta: row.delta }] : [];
@@ -148,7 +148,7 @@ function DayChart({
           role="img"
           aria-label={`${label}. ${summary}`}
         >
-          {[reach / 1.05, 0, -reach / 1.05].map((value) => (
+          {[extent / 1.05, 0, -extent / 1.05].map((value) => (
             <g key={value}>
               <line
                 class={value === 0 ? "zero" : "grid"}

@@ -22,7 +22,7 @@ import {
   type Status,
 } from "../../model/experiments.ts";
 import { userName } from "../../model/flags.ts";
-import { IntervalBar, reachOf } from "./delta-plot.tsx";
+import { getExtent, IntervalBar } from "./delta-plot.tsx";
 import { Holdouts } from "./holdouts.tsx";
 import { SavedMetrics } from "./saved-metrics.tsx";
 
@@ -93,7 +93,7 @@ function PrimaryResult({ of }: { of: Experiment }) {
             {row.key} {formatDelta(row.delta, row)}
           </span>
           <span class="row-interval">
-            <IntervalBar row={row} goal={metric.goal} reach={reachOf([row])} width={120} height={20} />
+            <IntervalBar row={row} goal={metric.goal} extent={getExtent([row])} width={120} height={20} />
           </span>
         </>
       ) : (

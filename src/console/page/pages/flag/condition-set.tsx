@@ -16,7 +16,7 @@ export function ConditionSetCard({
   variants,
   groupTypes,
   flagGroupType,
-  reach,
+  blastRadius,
   onChange,
   onMove,
   onDuplicate,
@@ -28,7 +28,7 @@ export function ConditionSetCard({
   variants: readonly string[];
   groupTypes: readonly { group_type: string; group_type_index: number }[];
   flagGroupType: number | null;
-  reach: BlastRadius["sets"][number] | undefined | null;
+  blastRadius: BlastRadius["sets"][number] | undefined | null;
   onChange: (set: ConditionSet) => void;
   onMove: (by: number) => void;
   onDuplicate: () => void;
@@ -126,11 +126,11 @@ export function ConditionSetCard({
           />
         )}
         <span class="muted number reach">
-          {reach === null
+          {blastRadius === null
             ? w.notCounted
-            : reach === undefined
+            : blastRadius === undefined
               ? w.counting
-              : w.reach(reach.reached, reach.total, groupName ?? w.aboutPersons)}
+              : w.blastRadius(blastRadius.reached, blastRadius.total, groupName ?? w.aboutPersons)}
         </span>
       </div>
     </section>

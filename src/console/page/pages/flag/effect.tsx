@@ -33,7 +33,7 @@ export function Effect({
       <div class="row apart">
         <h2>{w.effect.title}</h2>
         <span class="muted" role="status">
-          <TotalBlastRadius reach={after} />
+          <TotalBlastRadius blastRadius={after} />
         </span>
       </div>
       {after && <Counts draft={draft} now={isChanged ? now : undefined} after={after} />}
@@ -79,12 +79,12 @@ function Counts({ draft, now, after }: { draft: Draft; now: Counted; after: Blas
   );
 }
 
-export function TotalBlastRadius({ reach }: { reach: Counted }) {
-  if (reach === null) return <>{w.notCounted}</>;
-  if (reach === undefined) return <>{w.counting}</>;
-  const persons = getPersons(reach);
+export function TotalBlastRadius({ blastRadius }: { blastRadius: Counted }) {
+  if (blastRadius === null) return <>{w.notCounted}</>;
+  if (blastRadius === undefined) return <>{w.counting}</>;
+  const persons = getPersons(blastRadius);
   // Sets that only target groups match no persons.
-  const isAboutPersons = reach.populations.some(({ group_type_index: index }) => index === null);
-  if (!isAboutPersons && reach.populations.length > 0) return null;
+  const isAboutPersons = blastRadius.populations.some(({ group_type_index: index }) => index === null);
+  if (!isAboutPersons && blastRadius.populations.length > 0) return null;
   return <>{w.together(persons.reached, persons.total)}</>;
 }

@@ -99,8 +99,8 @@ function Loaded({
   // A draft that is being typed may be invalid: the effect of the last valid one stays.
   const valid = useRef(toDraft(base));
   if (getProblems(draft).size === 0) valid.current = draft;
-  const draftReach = useBlastRadius(valid.current.key, isChanged ? valid.current.filters : undefined);
-  const after = isChanged ? draftReach : now;
+  const draftBlastRadius = useBlastRadius(valid.current.key, isChanged ? valid.current.filters : undefined);
+  const after = isChanged ? draftBlastRadius : now;
   const refusal = flag.deleted ? w.deleted(flag.key) : !flag.can_edit && words.flags.notAllowed;
 
   const setDraft = (next: Draft) => {
@@ -224,7 +224,7 @@ function Loaded({
       <FlagFacts
         flag={flag}
         description={draft.name}
-        reach={now}
+        blastRadius={now}
         refusal={refusal}
         onDescription={(name) => setDraft({ ...draft, name })}
       />
@@ -264,7 +264,7 @@ function Loaded({
           <FlagProposals flag={flag} round={proposed} refusal={refusal} onDecided={onReload} />
           <ScheduledBar flag={flag} round={scheduled} />
           <div class="release">
-            <Release flag={flag} draft={draft} reach={after} onChange={setDraft} refusal={refusal} />
+            <Release flag={flag} draft={draft} blastRadius={after} onChange={setDraft} refusal={refusal} />
             <Effect flag={flag} draft={valid.current} isChanged={isChanged} now={now} after={after} />
           </div>
         </>

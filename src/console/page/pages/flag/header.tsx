@@ -18,7 +18,7 @@ const experimentsMax = 3;
 export function FlagFacts({
   flag,
   description,
-  reach,
+  blastRadius,
   refusal,
   onDescription,
 }: {
@@ -26,7 +26,7 @@ export function FlagFacts({
   /** Of the draft. */
   description: string;
   /** Of the saved flag. */
-  reach: Counted;
+  blastRadius: Counted;
   refusal: string | false;
   onDescription: (text: string) => void;
 }) {
@@ -56,7 +56,7 @@ export function FlagFacts({
           {w.version(flag.version)}
         </span>
         <span class="muted">
-          <TotalBlastRadius reach={reach} />
+          <TotalBlastRadius blastRadius={blastRadius} />
         </span>
       </div>
     </div>

@@ -23,14 +23,14 @@ const w = words.flag;
 export function Release({
   flag,
   draft,
-  reach,
+  blastRadius,
   onChange,
   refusal,
 }: {
   flag: Flag;
   draft: Draft;
   /** Of the draft. */
-  reach: Counted;
+  blastRadius: Counted;
   onChange: (draft: Draft) => void;
   refusal: string | false;
 }) {
@@ -124,7 +124,7 @@ export function Release({
             variants={variants.map(({ key }) => key)}
             groupTypes={groupTypes}
             flagGroupType={filters.aggregation_group_type_index ?? null}
-            reach={reach === null ? null : reach?.sets[place]}
+            blastRadius={blastRadius === null ? null : blastRadius?.sets[place]}
             onChange={(changed) => putSet(place, changed)}
             onMove={(by) => moveSet(place, by)}
             onDuplicate={() =>

@@ -202,13 +202,13 @@ function BlastRadiusChange({ base, draft }: { base: Flag; draft: Draft }) {
   const after = useBlastRadius(draft.key, draft.filters);
   if (before === null || after === null) return <p class="muted">{w.notCounted}</p>;
   if (before === undefined || after === undefined) return <p class="muted">{w.counting}</p>;
-  const text = (reach: BlastRadius) => {
-    const { reached, total } = getPersons(reach);
-    return w.reach(reached, total, w.aboutPersons);
+  const text = (blastRadius: BlastRadius) => {
+    const { reached, total } = getPersons(blastRadius);
+    return w.blastRadius(reached, total, w.aboutPersons);
   };
   return (
     <p>
-      <b>{w.reachChange}</b>: {w.reachArrow(text(before), text(after))}
+      <b>{w.blastRadiusChange}</b>: {w.blastRadiusArrow(text(before), text(after))}
     </p>
   );
 }
