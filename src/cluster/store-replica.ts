@@ -194,7 +194,7 @@ export class StoreReplica {
     rowsAtOnce = Number.MAX_SAFE_INTEGER,
   ): Promise<Result> {
     const leave = await this.ownTurn(end);
-    let outcome: { result: Result } | { error: unknown } | undefined;
+    let result: { result: Result } | { error: unknown } | undefined;
     let sent: Sent | undefined;
     try {
       const work = async (t: Transaction, extend: () => void) => {
@@ -204,7 +204,7 @@ export class StoreReplica {
         const preserved = lease !== undefined ? "all" : this.isAmbiguous ? "none" : "others";
         const newest = await this.reader.takeOver(t, preserved);
         this.isAmbiguous = lease === undefined;
-        outcome = await settled(() => run(t, now));
+        result = await settled(() => run(t, now));
         sent = await this.send(t, { newest, rowsAtOnce, at: now }, extend);
         // The change may have taken longer than the lease.
         if (lease !== undefined && sent !== undefined) await assertLeaseHeld(t, lease);
@@ -215,8 +215,8 @@ export class StoreReplica {
     } finally {
       leave();
     }
-    if ("error" in outcome!) throw outcome.error;
-    return outcome!.result;
+    if ("error" in result!) throw result.error;
+    return result!.result;
   }
 
   /** Commits the captured changes. */

@@ -213,13 +213,13 @@ export function recordCalculation(
 ): void {
   if (metadata.isClosed) return;
   metadata.change((t) => {
-    const outcome =
+    const result =
       personCount === undefined
         ? { errorsCalculating: sql`errors_calculating + 1` }
         : { personCount, lastCalculation: now, errorsCalculating: 0 };
     const row = t
       .update(cohort)
-      .set({ isCalculating: false, ...outcome })
+      .set({ isCalculating: false, ...result })
       .where(eq(cohort.id, id))
       .returning({ projectId: cohort.projectId })
       .get();

@@ -6,7 +6,11 @@ import { editByActor, flagTag as tag } from "../flags/api/feature-flags.ts";
 import { revertedFields } from "../flags/api/flag-revert.ts";
 import { FlagBody } from "../flags/api/flag-schemas.ts";
 import { exampleFlag, type FlagAnswer } from "../flags/fields.ts";
-import { enrichUsageDashboard, ensureUsageDashboard, type Outcome } from "../flags/store/flag-usage.ts";
+import {
+  enrichUsageDashboard,
+  ensureUsageDashboard,
+  type UsageDashboardResult,
+} from "../flags/store/flag-usage.ts";
 import { ApiFailure, bool, int, named, object, optional, string, uuid } from "../http/schemas.ts";
 import { type FlagContext as Context, getEditableFlag, getFlagActor, getFlagById } from "./flag-actor.ts";
 import { flagArgument } from "./flag-argument.ts";
@@ -61,7 +65,7 @@ const revertFlag = operation({
   },
 });
 
-const OutcomeBody = named(
+const UsageDashboardBody = named(
   "Outcome",
   object({
     success: bool(),
@@ -70,14 +74,18 @@ const OutcomeBody = named(
   }),
 );
 
-type OutcomeRecord = Static<typeof OutcomeBody>;
+type OutcomeRecord = Static<typeof UsageDashboardBody>;
 
 /** Responses of both operations of the dashboard. @param error an example */
 const answers = (error: string) => ({
   answer: "Done.",
   status: ({ success }: OutcomeRecord) => (success ? 200 : 400),
   errors: {
-    400: { description: "The request failed.", schema: OutcomeBody, example: { success: false, error } },
+    400: {
+      description: "The request failed.",
+      schema: UsageDashboardBody,
+      example: { success: false, error },
+    },
   },
 });
 
@@ -94,7 +102,7 @@ const createUsageDashboard = operation({
     ...answers("Unable to generate usage dashboard"),
   },
   input: object({ id: int() }),
-  output: OutcomeBody,
+  output: UsageDashboardBody,
   example: { success: true },
   run: (context: Context, { id }) => {
     const { stores, actor, now } = context;
@@ -116,18 +124,18 @@ const enrichDashboard = operation({
     ...answers("No enriched analytics available for this feature flag"),
   },
   input: object({ id: int() }),
-  output: OutcomeBody,
+  output: UsageDashboardBody,
   example: { success: true, usage_dashboard: 7 },
   run: (context: Context, { id }) => {
     const { stores, actor, now } = context;
     const flag = getEditableFlag(context, id);
-    const outcome = enrichUsageDashboard(stores.metadata, flag, getCreatorId(getAuthor(actor)), now);
-    return toBody(outcome, outcome.kind === "done" ? { usage_dashboard: outcome.dashboardId } : {});
+    const result = enrichUsageDashboard(stores.metadata, flag, getCreatorId(getAuthor(actor)), now);
+    return toBody(result, result.kind === "done" ? { usage_dashboard: result.dashboardId } : {});
   },
 });
 
-function toBody(outcome: Outcome, more: { usage_dashboard?: number } = {}): OutcomeRecord {
-  return outcome.kind === "done" ? { success: true, ...more } : { success: false, error: outcome.reason };
+function toBody(result: UsageDashboardResult, more: { usage_dashboard?: number } = {}): OutcomeRecord {
+  return result.kind === "done" ? { success: true, ...more } : { success: false, error: result.reason };
 }
 
 /** In the order of the documentation. */

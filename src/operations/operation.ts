@@ -349,7 +349,7 @@ export interface CommandOption {
 /** What a command prints when it is not the operation's output. */
 export interface CommandResult {
   schema: TSchema;
-  of(outcome: { output: never; found: never; input: never }, caller: Caller): unknown;
+  of(result: { output: never; found: never; input: never }, caller: Caller): unknown;
 }
 
 /** A command. Members of the input that are no arguments are options, with descriptions from the schema. */

@@ -3,7 +3,7 @@
 import type { Metadata } from "../accounts/metadata.ts";
 import type { CohortCalculator } from "../cohorts/cohort-calculation.ts";
 import { findCohort, membership } from "../cohorts/cohorts.ts";
-import type { InsightOutcome, InsightQueries, InsightRun } from "../dashboards/api/compute-insight.ts";
+import type { InsightQueries, InsightResult, InsightRun } from "../dashboards/api/compute-insight.ts";
 import type { EngineClient } from "../engine/client.ts";
 import type { ConditionRequest } from "../engine/query-types.ts";
 import type { TrendsRequest } from "../events/insights/event-source.ts";
@@ -129,7 +129,7 @@ export class EngineAdapters
     return await this.find(projectId, membership(cohortId), page);
   }
 
-  async run(projectId: number, query: JsonObject, how: InsightRun): Promise<InsightOutcome> {
+  async run(projectId: number, query: JsonObject, how: InsightRun): Promise<InsightResult> {
     const { timezone, weekStartDay, web, now, refresh } = how;
     const sql = toStatement(query);
     try {
@@ -156,7 +156,7 @@ export class EngineAdapters
     projectId: number,
     query: JsonObject,
     { timezone, weekStartDay, now, refresh }: InsightRun,
-  ): Promise<InsightOutcome> {
+  ): Promise<InsightResult> {
     const sql = toStatement(query);
     if (typeof sql !== "string")
       throw new QueryRejectedError("invalid_input", "`query` must be a SELECT statement.");

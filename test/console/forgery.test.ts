@@ -59,13 +59,13 @@ describe.skipIf(chromiumPath === undefined)("forgery", () => {
       const { page, context } = await bait(host);
       const tried = await page.evaluate(
         async ({ url, flagPath }) => {
-          const outcomes: string[] = [];
+          const results: string[] = [];
           const attempt = async (what: string, path: string, init: RequestInit) => {
             try {
               const answer = await fetch(`${url}${path}`, init);
-              outcomes.push(`${what}: ${answer.type} ${answer.status} ${(await answer.text()).slice(0, 60)}`);
+              results.push(`${what}: ${answer.type} ${answer.status} ${(await answer.text()).slice(0, 60)}`);
             } catch {
-              outcomes.push(`${what}: refused`);
+              results.push(`${what}: refused`);
             }
           };
           const body = JSON.stringify({ active: false });
@@ -98,13 +98,13 @@ describe.skipIf(chromiumPath === undefined)("forgery", () => {
             credentials: "include",
             body,
           });
-          return outcomes;
+          return results;
         },
         { url: server.url, flagPath },
       );
-      for (const outcome of tried) {
+      for (const result of tried) {
         // What may be read is what anybody reads: that nobody is signed in.
-        expect(outcome).not.toMatch(/owner@example\.com|"target"|: cors 2\d\d (?!\{"session":null)/);
+        expect(result).not.toMatch(/owner@example\.com|"target"|: cors 2\d\d (?!\{"session":null)/);
       }
       expect(tried).toHaveLength(19);
       expect(await isOn()).toBe(true);

@@ -94,12 +94,12 @@ describe("every transition from every state", () => {
   };
   for (const [state, way] of Object.entries(ways))
     test(state, async () => {
-      for (const [name, outcomes] of Object.entries(results)) {
+      for (const [name, states] of Object.entries(results)) {
         const { id } = await draft();
         await go(id, ...way);
         const before = (await api(`/experiments/${id}/`)).body;
         const { status, body } = await go(id, name);
-        if (outcomes[state] === undefined) {
+        if (states[state] === undefined) {
           expect({ name, status, code: body.code }).toEqual({
             name,
             status: 400,
@@ -107,7 +107,7 @@ describe("every transition from every state", () => {
           });
           expect((await api(`/experiments/${id}/`)).body).toEqual(before);
         } else
-          expect({ name, status, state: body.status }).toEqual({ name, status: 200, state: outcomes[state] });
+          expect({ name, status, state: body.status }).toEqual({ name, status: 200, state: states[state] });
       }
     });
 });

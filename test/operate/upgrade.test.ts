@@ -90,10 +90,10 @@ for (const name of names) {
           mkdirSync(place);
           for (const found of readdirSync(dataDir).filter((one) => one.startsWith(file)))
             cpSync(join(dataDir, found), join(place, found));
-          const outcome = await openAndDie(store, join(place, file), statement);
+          const result = await openAndDie(store, join(place, file), statement);
           // Opened by nobody who dies.
           expect(await openAndDie(store, join(place, file), Number.MAX_SAFE_INTEGER)).toBe("opened");
-          if (outcome === "opened") break;
+          if (result === "opened") break;
         }
       }, 120_000);
     }

@@ -22,7 +22,7 @@ const identified = (ids: string[], properties: Record<string, unknown> = {}) => 
 });
 
 /** Each case is applied as one batch, and one event a batch with restarts between: the outcome must be the same. */
-function outcomes(title: string, cases: Case[]): void {
+function results(title: string, cases: Case[]): void {
   describe(title, () => {
     for (const { name, items, persons, warnings = [] } of cases) {
       test(name, () => {
@@ -39,7 +39,7 @@ function outcomes(title: string, cases: Case[]): void {
   });
 }
 
-outcomes("an event makes a person", [
+results("an event makes a person", [
   { name: "with its id", items: () => [event()], persons: [anonymous(["a"])] },
   { name: "once per id", items: () => [event(), event()], persons: [anonymous(["a"])] },
   {
@@ -57,7 +57,7 @@ outcomes("an event makes a person", [
   },
 ]);
 
-outcomes("person properties", [
+results("person properties", [
   {
     name: "$set overwrites, $set_once does not",
     items: () => [
@@ -150,7 +150,7 @@ outcomes("person properties", [
   },
 ]);
 
-outcomes("merges", [
+results("merges", [
   {
     name: "neither id has a person: one with both, the target first",
     items: () => [identify("user", "anon", { properties: { $set: { plan: "pro" } } })],

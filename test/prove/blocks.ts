@@ -42,8 +42,8 @@ const before = Object.fromEntries(
 const counted = { named: 0, unchanged: 0, "SQLite, not noticed": 0, failed: 0 };
 for (let n = 0; n < count; n++) {
   const { name, index } = blocks[(from - 1 + n) % blocks.length]!;
-  const outcome = await corruptOne(name, index);
-  counted[outcome] += 1;
+  const result = await corruptOne(name, index);
+  counted[result] += 1;
 }
 rmSync(folder, { recursive: true, force: true });
 console.log(`${count} of ${blocks.length} blocks: ${JSON.stringify(counted)}`);

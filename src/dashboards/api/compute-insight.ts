@@ -21,11 +21,11 @@ export interface InsightQueries {
    *   list per row.
    * @throws {InvalidFieldError} the kind of the query is unknown.
    */
-  run(projectId: number, query: JsonObject, how: InsightRun): Promise<InsightOutcome>;
+  run(projectId: number, query: JsonObject, how: InsightRun): Promise<InsightResult>;
 }
 
 /** Results; for SQL also the columns. */
-export type InsightOutcome = Omit<ComputedInsight, "results"> & {
+export type InsightResult = Omit<ComputedInsight, "results"> & {
   results: Json | null;
   table?: InsightTable;
 };

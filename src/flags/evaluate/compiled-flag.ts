@@ -54,7 +54,7 @@ export function compileFlag(definition: FlagDefinition, cohorts: CompiledCohorts
       parts.flatMap((part) => (part.kind === "flag" ? [part.flagId] : [])),
     ),
     isRepeatable: true,
-    outcomes: [],
+    cachedResults: [],
   };
   flag.isRepeatable = [...getFilters(flag)].every(isRepeatable);
   return flag;

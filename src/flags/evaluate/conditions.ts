@@ -21,15 +21,15 @@ import type {
 import { Failure, type ReasonCode } from "./reasons.ts";
 import type { Run } from "./request.ts";
 
-export type ConditionOutcome =
+export type ConditionResult =
   | { code: "condition_match"; identity: Identity }
   | { code: Exclude<ReasonCode, "condition_match"> }
   | Failure;
 
 // Shared, because most conditions of most flags end here.
-const noGroupType: ConditionOutcome = { code: "no_group_type" };
-const noMatch: ConditionOutcome = { code: "no_condition_match" };
-const outOfRollout: ConditionOutcome = { code: "out_of_rollout_bound" };
+const noGroupType: ConditionResult = { code: "no_group_type" };
+const noMatch: ConditionResult = { code: "no_condition_match" };
+const outOfRollout: ConditionResult = { code: "out_of_rollout_bound" };
 
 /** The subject whose ID a flag or a condition hashes; undefined when the request does not name the group or device. */
 export function getIdentity(
@@ -46,7 +46,7 @@ export function evaluateCondition(
   condition: CompiledCondition,
   run: Run,
   trace?: ConditionTrace,
-): ConditionOutcome {
+): ConditionResult {
   const identity = getIdentity(flag, condition.groupTypeIndex, run);
   if (trace !== undefined) trace.identity = identity ?? null;
   // An unknown group gives no result; an unknown device is never within a rollout.
@@ -69,15 +69,15 @@ export function matchesAll(
   run: Run,
   trace?: FilterTrace[],
 ): boolean | Failure {
-  let outcome: boolean | Failure = true;
+  let result: boolean | Failure = true;
   for (const filter of filters) {
     const verdict = testFilter(filter, run);
     trace?.push(traceFilter(filter, verdict, run));
-    if (outcome !== true || verdict === true) continue;
-    outcome = verdict instanceof Failure ? verdict : false;
+    if (result !== true || verdict === true) continue;
+    result = verdict instanceof Failure ? verdict : false;
     if (trace === undefined) break;
   }
-  return outcome;
+  return result;
 }
 
 function testFilter(filter: CompiledFilter, run: Run): MatchResult | Failure {

@@ -7,7 +7,7 @@
  */
 
 import { holdoutPosition, isWithin, variantAt } from "./bucketing.ts";
-import { type ConditionOutcome, evaluateCondition, getIdentity, matchesAll } from "./conditions.ts";
+import { type ConditionResult, evaluateCondition, getIdentity, matchesAll } from "./conditions.ts";
 import type {
   CompiledCondition,
   CompiledFlag,
@@ -125,10 +125,10 @@ function decideBySuperCondition(
   );
   if (!isConcerned) return undefined;
   const steps = trace && startTrace(condition);
-  const outcome = finishTrace(steps, evaluateCondition(flag, condition, run, steps));
+  const result = finishTrace(steps, evaluateCondition(flag, condition, run, steps));
   if (trace && steps) trace.superCondition = steps;
-  if (outcome instanceof Failure) return outcome;
-  const enabled = outcome.code === "condition_match";
+  if (result instanceof Failure) return result;
+  const enabled = result.code === "condition_match";
   return getResult(flag, enabled, null, getReason("super_condition_value", 0));
 }
 
@@ -159,19 +159,19 @@ function decideByConditions(flag: CompiledFlag, run: Run, trace?: FlagTrace): Fl
   let hasSkippedGroups = false;
   for (const condition of flag.conditions) {
     const steps = trace && startTrace(condition);
-    const outcome = finishTrace(steps, evaluateCondition(flag, condition, run, steps));
+    const result = finishTrace(steps, evaluateCondition(flag, condition, run, steps));
     if (trace && steps) trace.conditions.push(steps);
-    if (outcome instanceof Failure) return outcome;
-    if (outcome.code === "condition_match") {
-      const variant = chooseVariant(flag, condition, outcome.identity, run, trace);
+    if (result instanceof Failure) return result;
+    if (result.code === "condition_match") {
+      const variant = chooseVariant(flag, condition, result.identity, run, trace);
       return getResult(flag, true, variant, getReason("condition_match", condition.index));
     }
-    if (outcome.code === "out_of_rollout_bound" && flag.endsAtFirstRolloutMiss) {
+    if (result.code === "out_of_rollout_bound" && flag.endsAtFirstRolloutMiss) {
       return off(flag, "out_of_rollout_bound", condition.index);
     }
-    hasSkippedGroups ||= outcome.code === "no_group_type";
-    if (reasonScores[outcome.code] >= reasonScores[best]) {
-      best = outcome.code;
+    hasSkippedGroups ||= result.code === "no_group_type";
+    if (reasonScores[result.code] >= reasonScores[best]) {
+      best = result.code;
       bestIndex = condition.index;
     }
   }
@@ -213,17 +213,17 @@ function off(
 }
 
 /** Further outcomes are not cached; only an extreme number of conditions and variants exceeds this. */
-const outcomesMax = 200;
+const cachedResultsMax = 200;
 
 /** Results are reused: a flag has few outcomes, and response writers can cache the text of each. */
 function getResult(flag: CompiledFlag, enabled: boolean, variant: string | null, reason: Reason): FlagResult {
-  for (const known of flag.outcomes) {
+  for (const known of flag.cachedResults) {
     if (known.reason === reason && known.variant === variant && known.enabled === enabled) return known;
   }
   const payload = enabled ? (flag.payloads.get(variant ?? "true") ?? null) : null;
   const { id, key, version } = flag;
   const result = Object.freeze({ id, key, version, enabled, variant, reason, payload, failed: false });
-  if (flag.outcomes.length < outcomesMax) flag.outcomes.push(result);
+  if (flag.cachedResults.length < cachedResultsMax) flag.cachedResults.push(result);
   return result;
 }
 
@@ -251,7 +251,7 @@ function startTrace(condition: CompiledCondition): ConditionTrace {
   };
 }
 
-function finishTrace(trace: ConditionTrace | undefined, outcome: ConditionOutcome): ConditionOutcome {
-  if (trace !== undefined) trace.outcome = outcome instanceof Failure ? "failed" : outcome.code;
-  return outcome;
+function finishTrace(trace: ConditionTrace | undefined, result: ConditionResult): ConditionResult {
+  if (trace !== undefined) trace.outcome = result instanceof Failure ? "failed" : result.code;
+  return result;
 }

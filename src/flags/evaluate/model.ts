@@ -79,7 +79,7 @@ export interface CompiledFlag {
   /** The result depends only on the request and the person's properties: no clock, groups, lists or other flags. */
   isRepeatable: boolean;
   /** Results so far, for reuse. */
-  outcomes: FlagResult[];
+  cachedResults: FlagResult[];
 }
 
 export interface FlagSet {

@@ -18,7 +18,9 @@ import {
 } from "./flag-usage-dashboard.ts";
 
 /** The dashboard, or the reason why not, in the contract's words. */
-export type Outcome = { kind: "done"; dashboardId: number } | { kind: "refused"; reason: string };
+export type UsageDashboardResult =
+  | { kind: "done"; dashboardId: number }
+  | { kind: "refused"; reason: string };
 
 /** When a flag was called. */
 export interface FlagCall {
@@ -79,7 +81,12 @@ export function recordFeatureViews(
 }
 
 /** Creates a usage dashboard unless the flag has one. */
-export function ensureUsageDashboard(metadata: Metadata, of: Flag, by: number | null, now: Date): Outcome {
+export function ensureUsageDashboard(
+  metadata: Metadata,
+  of: Flag,
+  by: number | null,
+  now: Date,
+): UsageDashboardResult {
   if (of.deleted) {
     return {
       kind: "refused",
@@ -99,7 +106,12 @@ export function ensureUsageDashboard(metadata: Metadata, of: Flag, by: number | 
 /**
  * Adds views and interactions to a usage dashboard; one that has them stays unchanged (contract, management-api 5.13).
  */
-export function enrichUsageDashboard(metadata: Metadata, of: Flag, by: number | null, now: Date): Outcome {
+export function enrichUsageDashboard(
+  metadata: Metadata,
+  of: Flag,
+  by: number | null,
+  now: Date,
+): UsageDashboardResult {
   return metadata.change((t) => {
     const known = liveUsageDashboard(t, of);
     if (known === undefined) return { kind: "refused", reason: "Usage dashboard not found" };

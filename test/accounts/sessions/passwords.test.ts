@@ -65,8 +65,8 @@ describe("a password's hash", () => {
 
   test("is compared one at a time; of many that wait the rest is sent away", async () => {
     const hash = await hashPassword("correct horse battery staple");
-    const outcomes = await Promise.allSettled(Array.from({ length: 40 }, () => isPasswordOf(hash, "wrong")));
-    const refused = outcomes.filter((outcome) => outcome.status === "rejected");
+    const results = await Promise.allSettled(Array.from({ length: 40 }, () => isPasswordOf(hash, "wrong")));
+    const refused = results.filter((result) => result.status === "rejected");
     expect(refused).toHaveLength(40 - 21);
     for (const { reason } of refused) expect(toHttpError(reason).status).toBe(429);
     expect(await isPasswordOf(hash, "correct horse battery staple")).toBe(true);

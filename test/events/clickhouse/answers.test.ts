@@ -71,7 +71,7 @@ async function withBoth(
   await stores.load([{ project: 2, event: "visit", distinctId: "ann" }]);
   await stores.mirror.follow();
   const outside = await ClickHouseStores.beside(server, stores);
-  const outcome = async (answer: Promise<unknown>) =>
+  const result = async (answer: Promise<unknown>) =>
     await answer.then(rounded, (error) => ({ refused: String(error) }));
   try {
     await ask(
@@ -79,7 +79,7 @@ async function withBoth(
         const answer = await stores.ask(question).catch((error) => {
           return { refused: String(error) } as never;
         });
-        expect(await outcome(outside.ask(question))).toEqual(rounded(answer) as never);
+        expect(await result(outside.ask(question))).toEqual(rounded(answer) as never);
         return answer;
       },
       stores,

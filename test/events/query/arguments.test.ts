@@ -34,7 +34,7 @@ afterAll(async () => {
 });
 
 /** What DuckDB says of a statement as it stands, values that differ at each run aside. */
-async function outcome(sql: string): Promise<string> {
+async function result(sql: string): Promise<string> {
   try {
     const rows = await connection.runAndReadAll(`SELECT * FROM (${sql}) AS t(v)`);
     return rows.columnTypes().map(String).join();
@@ -60,12 +60,12 @@ test("a property is an argument of every function and macro, at every place", as
     for (let at = 0; at < count; at++) {
       const call = (argument: string) =>
         `${name}(${Array.from({ length: count }, (_, n) => (n === at ? argument : "'1'")).join(", ")})`;
-      const expected = await outcome(`SELECT ${call(plain)} FROM temp.main.flagkeep_events AS events`);
+      const expected = await result(`SELECT ${call(plain)} FROM temp.main.flagkeep_events AS events`);
       // A form of its own, such as position('a' IN 'b').
       if (expected.startsWith("Error: Parser Error")) continue;
       for (const property of written.slice(1, 3)) {
         const parsed = await parseStatement(connection, `SELECT ${call(property)} FROM events`);
-        const found = await outcome(parsed.sql);
+        const found = await result(parsed.sql);
         const isSame = found === expected || (!/Error/.test(expected) && !/Error/.test(found));
         const isRejected =
           /Error/.test(expected) && /Error/.test(found) && !/named|:=|parameter/i.test(found);

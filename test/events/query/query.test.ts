@@ -172,13 +172,13 @@ test("refuses what is not a SELECT over the project's views", async () => {
   const hogql = { weekStartDay: 1, timezone: "UTC", placeholders: {} } as const;
   for (const sql of hostile) {
     for (const options of [undefined, hogql]) {
-      const outcome = await ask(stores, sql, undefined, undefined, options).catch((error: unknown) => error);
-      if (!(outcome instanceof StatementRejectedError)) passed.push(`${sql} -> ${String(outcome)}`);
+      const result = await ask(stores, sql, undefined, undefined, options).catch((error: unknown) => error);
+      if (!(result instanceof StatementRejectedError)) passed.push(`${sql} -> ${String(result)}`);
     }
   }
   for (const sql of hostileHogql) {
-    const outcome = await ask(stores, sql, undefined, undefined, hogql).catch((error: unknown) => error);
-    if (!(outcome instanceof StatementRejectedError)) passed.push(`${sql} -> ${String(outcome)}`);
+    const result = await ask(stores, sql, undefined, undefined, hogql).catch((error: unknown) => error);
+    if (!(result instanceof StatementRejectedError)) passed.push(`${sql} -> ${String(result)}`);
   }
   expect(passed).toEqual([]);
   expect(await stores.rows("SELECT count(*) FROM events")).toEqual(before);

@@ -23,16 +23,16 @@ const below = (seed: number): Random => {
 };
 
 /** Both outcomes of the history of a seed. */
-function outcomes(seed: number, options: HistoryOptions, merges: PartitionedOptions["merges"] = "in-lane") {
+function results(seed: number, options: HistoryOptions, merges: PartitionedOptions["merges"] = "in-lane") {
   const random = below(seed);
   const history = randomHistory(random, options);
-  const { outcome } = byPartitions(history, random, { partitions: 1 + random(4), merges });
-  return { history, wanted: inOrder(history), found: outcome };
+  const { outcome: result } = byPartitions(history, random, { partitions: 1 + random(4), merges });
+  return { history, wanted: inOrder(history), found: result };
 }
 
 /** How many of so many histories end differently. */
 function differing(count: number, options: HistoryOptions, merges: PartitionedOptions["merges"] = "in-lane") {
-  return Array.from({ length: count }, (_, seed) => outcomes(seed + 1, options, merges)).filter(
+  return Array.from({ length: count }, (_, seed) => results(seed + 1, options, merges)).filter(
     ({ wanted, found }) => !Bun.deepEquals(wanted, found),
   );
 }
@@ -45,7 +45,7 @@ describe.each(["realtime", "historical"] as const)("in the %s lane", (lanes) => 
   ])("%s give the same persons in any order", (_name, without) => {
     fc.assert(
       fc.property(seeds, (seed) => {
-        const { wanted, found } = outcomes(seed, { ...usual, ...without, lanes });
+        const { wanted, found } = results(seed, { ...usual, ...without, lanes });
         expect(found).toEqual(wanted);
       }),
       { numRuns: runs },

@@ -54,7 +54,7 @@ export function ReasonSentence({ explanation: { reason, conditions } }: { explan
   const missed = filters.find(({ result }) => result !== "match");
   return (
     <>
-      <span>{w.set(index + 1, w.outcomes[outcome] ?? outcome.replaceAll("_", " "))}</span>
+      <span>{w.set(index + 1, w.results[outcome] ?? outcome.replaceAll("_", " "))}</span>
       {missed && (
         <>
           {" · "}
@@ -82,7 +82,7 @@ const rolloutSentence = ({ place, percentage, is_in: isIn }: ExplainedRollout) =
   w.ruler(decimal(Math.round(place * 1000) / 10), percent(percentage / 100), isIn);
 
 function Condition({ condition }: { condition: ExplainedCondition }) {
-  const outcome = w.outcomes[condition.outcome] ?? condition.outcome.replaceAll("_", " ");
+  const outcome = w.results[condition.outcome] ?? condition.outcome.replaceAll("_", " ");
   return (
     <section class="trace-set">
       <h3>{w.set(condition.index + 1, outcome)}</h3>

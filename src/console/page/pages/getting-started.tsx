@@ -72,7 +72,7 @@ export function GettingStarted() {
         number={1}
         title={w.eventTitle}
         isDone={firstEvent !== undefined || hadEvents}
-        outcome={
+        result={
           <p class="row" role="status">
             {firstEvent ? (
               <>
@@ -108,7 +108,7 @@ export function GettingStarted() {
         number={2}
         title={w.flagTitle}
         isDone={requested !== undefined}
-        outcome={
+        result={
           <p class="row" role="status">
             {requested ? (
               <>
@@ -157,13 +157,13 @@ function Step({
   number,
   title,
   isDone,
-  outcome,
+  result,
   children,
 }: {
   number: number;
   title: string;
   isDone: boolean;
-  outcome?: ComponentChildren;
+  result?: ComponentChildren;
   children: ComponentChildren;
 }) {
   return (
@@ -178,7 +178,7 @@ function Step({
         </summary>
         <div class="stack">{children}</div>
       </details>
-      {outcome}
+      {result}
     </section>
   );
 }

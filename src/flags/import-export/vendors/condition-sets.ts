@@ -9,8 +9,8 @@
 import type { Json, JsonObject } from "../../../lib/json.ts";
 import { alternatives, type Expression, not, UnsupportedRuleError, unknownsIn } from "./expression.ts";
 import {
-  type Outcome,
   type Part,
+  type Rollout,
   rounded,
   type VariantKeys,
   type VendorFlag,
@@ -48,7 +48,7 @@ class ConditionSets {
   ) {}
 
   of(rules: readonly VendorRule[]): JsonObject[] {
-    const lastOn = rules.findLastIndex(({ outcome }) => getShares(outcome).length > 0);
+    const lastOn = rules.findLastIndex(({ rollout }) => getShares(rollout).length > 0);
     for (const [index, rule] of rules.entries()) {
       const unknowns = unknownsIn(rule.when);
       for (const reason of unknowns) this.obstacles.push({ part: rule.name, reason });
@@ -65,7 +65,7 @@ class ConditionSets {
 
   /** @param isFollowed whether a later rule has users; otherwise it does not matter who ends at this one. */
   private add(rule: VendorRule, isFollowed: boolean): void {
-    const shares = getShares(rule.outcome);
+    const shares = getShares(rule.rollout);
     const isOff = isFollowed && endsOff(rule, shares);
     this.checkSeed(rule, shares);
     if (shares.length > 0) {
@@ -116,11 +116,11 @@ class ConditionSets {
  *
  * @throws {UnsupportedRuleError} some users without a percentage end there, and others continue.
  */
-function endsOff({ outcome, rest }: VendorRule, shares: readonly Share[]): boolean {
+function endsOff({ rollout, rest }: VendorRule, shares: readonly Share[]): boolean {
   const on = shares.at(-1)?.upTo ?? 0;
   if (on >= 100) return false;
   if (rest === "off") return true;
-  const off = outcome.reduce((sum, { variant, percent }) => sum + (variant === false ? percent : 0), 0);
+  const off = rollout.reduce((sum, { variant, percent }) => sum + (variant === false ? percent : 0), 0);
   if (off === 0) return false;
   if (on + off >= 99.999) return true;
   throw new UnsupportedRuleError("some users get no value while others continue with the next rule");
@@ -134,9 +134,9 @@ interface Share {
 }
 
 /** The ranges in which the flag is on; users for whom it is off are positioned after them. */
-function getShares(outcome: Outcome): Share[] {
+function getShares(rollout: Rollout): Share[] {
   let upTo = 0;
-  return outcome.flatMap(({ variant, percent }) => {
+  return rollout.flatMap(({ variant, percent }) => {
     if (variant === false || !(percent > 0)) return [];
     const sum = upTo + percent;
     // Parts of 100, such as thirds, are rounded.
@@ -148,10 +148,10 @@ function getShares(outcome: Outcome): Share[] {
 /** The distribution of the variants in the whole flag: that of the last rule with a distribution. */
 function getDistribution(flag: VendorFlag, variants: VariantKeys): ReadonlyMap<string, number> {
   const isKnown = ({ variant }: Share) => typeof variant === "string" && variants.has(variant);
-  const outcomes = flag.rules
-    .map(({ outcome }) => getShares(outcome).filter(isKnown))
+  const rollouts = flag.rules
+    .map(({ rollout }) => getShares(rollout).filter(isKnown))
     .filter((shares) => shares.length > 0);
-  const shares = outcomes.findLast((each) => each.length > 1) ?? outcomes.at(-1) ?? [];
+  const shares = rollouts.findLast((each) => each.length > 1) ?? rollouts.at(-1) ?? [];
   const total = shares.reduce((sum, { percent }) => sum + percent, 0);
   const known = new Map(
     shares.flatMap(({ variant, percent }) =>

@@ -7,8 +7,8 @@ import { JsonLogicReader, propertyNamed } from "./json-logic.ts";
 import { checkedObject, entries, number, object, type Report, stringify, text } from "./values.ts";
 import {
   always,
-  type Outcome,
   type Part,
+  type Rollout,
   rounded,
   type VendorFlag,
   type VendorRule,
@@ -61,7 +61,7 @@ function readFlag(key: string, flag: JsonObject, shared: JsonObject): VendorFlag
         name: "the default variant",
         when: matchesAll,
         rest: "off",
-        outcome: fallback === undefined ? [] : always(fallback),
+        rollout: fallback === undefined ? [] : always(fallback),
       },
     ],
     obstacles,
@@ -109,8 +109,8 @@ class Chain {
     return `rule ${this.rules.length + 1}`;
   }
 
-  private add(when: Expression, outcome: Outcome): void {
-    this.rules.push({ name: this.name, when, outcome, rest: "off" });
+  private add(when: Expression, rollout: Rollout): void {
+    this.rules.push({ name: this.name, when, rollout, rest: "off" });
   }
 
   private end(rule: Json, when: Expression): void {
@@ -162,11 +162,11 @@ class Chain {
       this.checkBucketing(first ?? null, report);
     // Without weights the default variant is used.
     if (total === 0) return;
-    const outcome = shares.map(([name = null], index) => ({
+    const rollout = shares.map(([name = null], index) => ({
       variant: this.variantOf(name) ?? stringify(name),
       percent: rounded((weights[index]! / total) * 100),
     }));
-    this.add(when, outcome);
+    this.add(when, rollout);
   }
 
   /** By default, and in the form that the documentation names, users are bucketed by the targeting key. */

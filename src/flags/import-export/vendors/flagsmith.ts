@@ -31,8 +31,8 @@ import {
   text,
 } from "./values.ts";
 import {
-  type Outcome,
   otherwise,
+  type Rollout,
   rounded,
   type VendorFlag,
   type VendorRule,
@@ -122,7 +122,7 @@ function readFeature(
   const isVaried = values.size > 1;
   const variants = isVaried ? variantsOfValues([...values.values()].map((value) => ({ value }))) : [];
   const keys = new Map([...values.keys()].map((written, index) => [written, variants[index]?.key]));
-  const outcomeOf = ({ enabled, value, shares }: State): Outcome => {
+  const getRollout = ({ enabled, value, shares }: State): Rollout => {
     if (!enabled) return [];
     if (!isVaried) return [{ variant: true, percent: 100 }];
     const sent = shares.reduce((sum, { percent }) => sum + percent, 0);
@@ -145,10 +145,10 @@ function readFeature(
           name: override.name,
           when: override.when,
           rest: "off",
-          outcome: outcomeOf(override.state),
+          rollout: getRollout(override.state),
         }),
       ),
-      otherwise(outcomeOf(state)),
+      otherwise(getRollout(state)),
     ],
     obstacles: problems,
   };

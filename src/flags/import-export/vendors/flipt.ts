@@ -19,9 +19,9 @@ import {
 } from "./values.ts";
 import {
   always,
-  type Outcome,
   otherwise,
   type Part,
+  type Rollout,
   rounded,
   type VendorFlag,
   type VendorRule,
@@ -103,15 +103,15 @@ class FlagReader {
       const percent = checkedPercent(threshold.percentage, "percentage", report);
       const everyone: Expression = { all: [] };
       if (threshold.value === true)
-        return { name, when: everyone, outcome: [{ variant: true, percent }], rest: "next rule" };
+        return { name, when: everyone, rollout: [{ variant: true, percent }], rest: "next rule" };
       const isForAll = percent === 100;
       const why = `${percent}% are off, and the others continue with the next rule`;
-      if (percent === 0) return { name, when: { any: [] }, outcome: [], rest: "off" };
-      return { name, when: isForAll ? everyone : unknown(why), outcome: [], rest: "off" };
+      if (percent === 0) return { name, when: { any: [] }, rollout: [], rest: "off" };
+      return { name, when: isForAll ? everyone : unknown(why), rollout: [], rest: "off" };
     }
     const segment = checkedObject(rollout.segment, "segment", report);
     const when = this.ofSegments(segment, report);
-    return { name, when, outcome: always(segment.value === true), rest: "off" };
+    return { name, when, rollout: always(segment.value === true), rest: "off" };
   }
 
   private readVariants() {
@@ -143,11 +143,11 @@ class FlagReader {
   private rule(rule: JsonObject, name: string, fallback: string | undefined): VendorRule {
     const report = this.report(name);
     const distributions = checkedObjects(rule.distributions, "distributions", report);
-    const outcome = distributions.map(({ variant, rollout }) => ({
+    const split = distributions.map(({ variant, rollout }) => ({
       variant: stringify(variant ?? null),
       percent: checkedPercent(rollout, "rollout", report),
     }));
-    const total = rounded(outcome.reduce((sum, { percent }) => sum + percent, 0));
+    const total = rounded(split.reduce((sum, { percent }) => sum + percent, 0));
     if (total > 100.1) report(`its distributions add up to ${total}%`);
     const isComplete = total > 99.9;
     if (!isComplete && fallback === undefined) {
@@ -155,9 +155,9 @@ class FlagReader {
       const others = total === 0 ? "matching users" : "the other matching users";
       this.notes.push({ part: name, reason: `${of}, so the flag is off for ${others}` });
     }
-    const rest: Outcome =
+    const rest: Rollout =
       isComplete || fallback === undefined ? [] : [{ variant: fallback, percent: rounded(100 - total) }];
-    return { name, when: this.ofSegments(rule, report), outcome: [...outcome, ...rest], rest: "off" };
+    return { name, when: this.ofSegments(rule, report), rollout: [...split, ...rest], rest: "off" };
   }
 
   /** `segment: KEY`, `segment: {key}`, `segment: {keys, operator}`, `segments: […]`. */

@@ -7,8 +7,8 @@ import { readQuery } from "./go-feature-flag-query.ts";
 import { checkedObject, checkedObjects, entries, number, object, type Report, text } from "./values.ts";
 import {
   always,
-  type Outcome,
   type Part,
+  type Rollout,
   rounded,
   type VendorFlag,
   type VendorRule,
@@ -40,7 +40,7 @@ function readFlag(key: string, flag: JsonObject): VendorFlag {
   const variantOf = (name: string): string | boolean =>
     isBoolean && keys.has(name) ? object(flag.variations)[name] === true : (keys.get(name) ?? name);
   const bucketing = text(flag.bucketingKey);
-  const reader: OutcomeReader = {
+  const reader: RolloutReader = {
     variantOf,
     bucketing: bucketing === "targetingKey" ? undefined : bucketing,
   };
@@ -49,8 +49,8 @@ function readFlag(key: string, flag: JsonObject): VendorFlag {
       const label = text(rule.name);
       const name = `rule ${index + 1}${label === undefined ? "" : ` (${label})`}`;
       const isDisabled = rule.disable === true;
-      const outcome = isDisabled ? [] : getOutcome(rule, reader, report(name));
-      return { name, when: readQuery(rule.query as Json | undefined), outcome, rest: "off", isDisabled };
+      const rollout = isDisabled ? [] : getRollout(rule, reader, report(name));
+      return { name, when: readQuery(rule.query as Json | undefined), rollout, rest: "off", isDisabled };
     })
     .filter(({ isDisabled }) => !isDisabled)
     .map(({ isDisabled: _, ...rule }) => rule);
@@ -69,20 +69,20 @@ function readFlag(key: string, flag: JsonObject): VendorFlag {
         name: "the default rule",
         when: matchesAll,
         rest: "off",
-        outcome: getOutcome(last, reader, report("the default rule")),
+        rollout: getRollout(last, reader, report("the default rule")),
       },
     ],
     obstacles,
   };
 }
 
-interface OutcomeReader {
+interface RolloutReader {
   variantOf: (name: string) => string | boolean;
   /** The attribute that users are bucketed by; absent: their key. */
   bucketing: string | undefined;
 }
 
-function getOutcome(rule: JsonObject, { variantOf, bucketing }: OutcomeReader, report: Report): Outcome {
+function getRollout(rule: JsonObject, { variantOf, bucketing }: RolloutReader, report: Report): Rollout {
   if (rule.progressiveRollout !== undefined && rule.progressiveRollout !== null) {
     report("its progressive rollout changes with time, which is not supported");
     return [];
@@ -100,11 +100,11 @@ function getOutcome(rule: JsonObject, { variantOf, bucketing }: OutcomeReader, r
   // Relative to their sum.
   const total = weights.reduce((sum, { weight = 0 }) => sum + Math.max(0, weight), 0);
   if (total === 0) report("its percentages add up to 0");
-  const outcome = weights.map(({ name, weight = 0 }) => ({
+  const rollout = weights.map(({ name, weight = 0 }) => ({
     variant: variantOf(name),
     percent: total === 0 ? 0 : rounded((100 * Math.max(0, weight)) / total),
   }));
-  if (bucketing !== undefined && outcome.filter(({ percent }) => percent > 0).length > 1)
+  if (bucketing !== undefined && rollout.filter(({ percent }) => percent > 0).length > 1)
     report(`it is bucketed by ${bucketing}; here by distinct id`);
-  return outcome;
+  return rollout;
 }

@@ -22,9 +22,9 @@ import {
 } from "./values.ts";
 import {
   always,
-  type Outcome,
   otherwise,
   type Part,
+  type Rollout,
   rounded,
   type VendorFlag,
   type VendorRule,
@@ -170,7 +170,7 @@ class FeatureReader {
 
   /** Users who do not meet a parent's condition get no value. */
   private gate(name: string, parent: JsonObject): VendorRule {
-    return { name, when: not(this.parent(parent)), outcome: [], rest: "off" };
+    return { name, when: not(this.parent(parent)), rollout: [], rest: "off" };
   }
 
   private rule(
@@ -195,15 +195,15 @@ class FeatureReader {
     ];
     const isExperiment = !("force" in rule) && getVariations(rule) !== undefined;
     const { shares, seed } = isExperiment ? sharesOf(rule, key, report) : rollout(rule, key, report);
-    const outcome: Outcome = shares.map((percent, position) => ({
+    const weighted: Rollout = shares.map((percent, position) => ({
       variant: known.of(values[position] ?? null),
       percent,
     }));
-    checkBucketing(rule, outcome, report);
+    checkBucketing(rule, weighted, report);
     // An experiment with one variation includes no one.
     const isInvalid = isExperiment && values.length < 2 && text(rule.type) === undefined;
     const when: Expression = isInvalid ? matchesNone : { all: conditions };
-    return [...gates, { name, when, outcome, rest: "next rule", seed }];
+    return [...gates, { name, when, rollout: weighted, rest: "next rule", seed }];
   }
 
   /** Another feature has a certain value: the condition is computed for each of its values. */
@@ -255,8 +255,8 @@ function checkUnsupported(rule: JsonObject, values: readonly Json[], report: Rep
     report("a variation of it passes users on to the next rule");
 }
 
-function checkBucketing(rule: JsonObject, outcome: Outcome, report: Report): void {
-  const isShared = outcome.length > 1 || outcome.some(({ percent }) => percent > 0 && percent < 100);
+function checkBucketing(rule: JsonObject, rollout: Rollout, report: Report): void {
+  const isShared = rollout.length > 1 || rollout.some(({ percent }) => percent > 0 && percent < 100);
   if (!isShared) return;
   const attribute = text(rule.hashAttribute as Json | undefined);
   if (attribute !== undefined && !idAttributes.has(attribute))

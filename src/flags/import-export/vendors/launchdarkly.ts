@@ -22,9 +22,9 @@ import {
 } from "./values.ts";
 import {
   always,
-  type Outcome,
   otherwise,
   type Part,
+  type Rollout,
   rounded,
   type VendorFlag,
   type VendorRule,
@@ -156,14 +156,14 @@ class Rules {
     const guard: VendorRule[] =
       needed.length === 0
         ? []
-        : [{ name: "prerequisites", when: not({ all: needed }), outcome: always(off), rest: "off" }];
+        : [{ name: "prerequisites", when: not({ all: needed }), rollout: always(off), rest: "off" }];
     const rules = checkedObjects(state.rules, "rules", this.report("rules"));
     const last = checkedObject(state.fallthrough, "fallthrough", this.report("the default rule"));
     return [
       ...guard,
       ...this.targets(state),
       ...rules.map((rule, index) => this.rule(rule, index)),
-      otherwise(this.outcome(last, "the default rule")),
+      otherwise(this.rollout(last, "the default rule")),
     ];
   }
 
@@ -189,7 +189,7 @@ class Rules {
       if (values.length === 0) return [];
       const kind = text(target.contextKind) ?? "user";
       const when = kind === "user" ? isOneOf("distinct_id", values) : ofAnotherKind(kind);
-      return [{ name, when, outcome: always(value), rest: "off" }];
+      return [{ name, when, rollout: always(value), rest: "off" }];
     });
   }
 
@@ -199,10 +199,10 @@ class Rules {
     const when: Expression = {
       all: readEach(rule.clauses, "clauses", (clause) => readClause(clause, this.known.segments)),
     };
-    return { name: named, when, outcome: this.outcome(rule, named), rest: "off" };
+    return { name: named, when, rollout: this.rollout(rule, named), rest: "off" };
   }
 
-  private outcome(rule: JsonObject, part: string): Outcome {
+  private rollout(rule: JsonObject, part: string): Rollout {
     if (rule.variation !== undefined && rule.variation !== null) {
       return always(this.variations.at(rule.variation));
     }

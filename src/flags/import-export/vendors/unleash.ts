@@ -24,7 +24,7 @@ import {
   stringify,
   text,
 } from "./values.ts";
-import { always, type Outcome, type Part, rounded, type VendorFlag, type VendorRule } from "./vendor-flag.ts";
+import { always, type Part, type Rollout, rounded, type VendorFlag, type VendorRule } from "./vendor-flag.ts";
 
 /** Whether a file is Unleash's. */
 export function isUnleash(root: JsonObject): boolean {
@@ -154,7 +154,7 @@ function readFeature(key: string, feature: JsonObject, file: UnleashFile): Vendo
   const guard: VendorRule[] =
     needed.length === 0
       ? []
-      : [{ name: "parent flags", when: not({ all: needed }), outcome: [], rest: "off" }];
+      : [{ name: "parent flags", when: not({ all: needed }), rollout: [], rest: "off" }];
   const enabled = strategies.filter(({ disabled }) => disabled !== true);
   if (strategies.length > 0 && enabled.length === 0)
     notes.push({ part: "strategies", reason: "all are disabled, so the flag is off for everyone" });
@@ -213,7 +213,7 @@ const isOfUser = (stickiness: Json | undefined) =>
   ["default", "userId", undefined].includes(text(stickiness));
 
 /** Weights relative to their sum. */
-function weighted(variants: readonly JsonObject[], report: Report): Outcome {
+function weighted(variants: readonly JsonObject[], report: Report): Rollout {
   const weights = variants.map(({ weight }) => number(weight) ?? 0);
   if (weights.some((weight) => weight < 0)) report("the weights of its variants are invalid");
   const total = weights.reduce((sum, weight) => sum + Math.max(0, weight), 0);
@@ -237,12 +237,12 @@ interface Enabled {
 /** Who is enabled, and with which variants: overrides choose a variant only for enabled users. */
 function withVariants(enabled: Enabled, variants: readonly JsonObject[], report: Report): VendorRule[] {
   const { name: part, when, percent, seed } = enabled;
-  const rule = (name: string, condition: Expression, outcome: Outcome): VendorRule => ({
+  const rule = (name: string, condition: Expression, rollout: Rollout): VendorRule => ({
     name,
     when: condition,
     rest: "next rule",
     ...(seed === undefined ? {} : { seed }),
-    outcome: outcome.map((share) => ({ ...share, percent: rounded((share.percent * percent) / 100) })),
+    rollout: rollout.map((share) => ({ ...share, percent: rounded((share.percent * percent) / 100) })),
   });
   const overrides = variants.flatMap((variant) =>
     checkedObjects(variant.overrides, "overrides", report).map(({ contextName, values }) => {

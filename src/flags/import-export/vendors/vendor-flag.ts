@@ -11,13 +11,13 @@ export interface Part {
 }
 
 /** Distribution in percent; `variant` false is off, true is on without a variant. */
-export type Outcome = readonly { variant: string | boolean; percent: number }[];
+export type Rollout = readonly { variant: string | boolean; percent: number }[];
 
 export interface VendorRule {
   /** Its name in the report. */
   name: string;
   when: Expression;
-  outcome: Outcome;
+  rollout: Rollout;
   /** For users in none of the percentages: off, or continue with the next rule. */
   rest: "off" | "next rule";
   /** Rules with the same one have the same position of a user. */
@@ -41,13 +41,13 @@ export interface VendorFlag {
   notes?: readonly Part[];
 }
 
-export const always = (variant: string | boolean): Outcome => [{ variant, percent: 100 }];
+export const always = (variant: string | boolean): Rollout => [{ variant, percent: 100 }];
 
 /** The last rule of most products. */
-export const otherwise = (outcome: Outcome): VendorRule => ({
+export const otherwise = (rollout: Rollout): VendorRule => ({
   name: "the default rule",
   when: matchesAll,
-  outcome,
+  rollout,
   rest: "off",
 });
 

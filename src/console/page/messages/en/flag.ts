@@ -236,7 +236,7 @@ export const flag = {
     value: (value: string) => value,
     notComputed: "not computed",
     payload: "payload",
-    set: (index: number, outcome: string) => `Condition set ${index}: ${outcome}`,
+    set: (index: number, result: string) => `Condition set ${index}: ${result}`,
     ruler: (index: string, share: string, isIn: boolean) =>
       `Bucket ${index} / 100, rollout ${share}: ${isIn ? "included" : "excluded"}`,
     wanted: "wanted",
@@ -244,7 +244,7 @@ export const flag = {
     source: "from",
     variantBucket: (index: string) => `Variant by percentage: bucket ${index} / 100`,
     inactive: "The flag is off.",
-    outcomes: {
+    results: {
       condition_match: "matched",
       no_condition_match: "not matched",
       out_of_rollout_bound: "Matches, but outside the rollout",
