@@ -9,7 +9,7 @@ import { and, asc, desc, eq, inArray } from "drizzle-orm";
 import { changesBetween, getCreatorId, recordActivity } from "../accounts/activity.ts";
 import { bumpRevision, flagRevision, type MetadataTx, type Reading } from "../accounts/db.ts";
 import { earlyAccessFeature, flag as flagTable } from "../accounts/schema.ts";
-import { changeFlag, type ExperimentActor } from "../experiments/actions.ts";
+import { changeFlag, type ExperimentActor } from "../experiments/flag-changes.ts";
 import type { Flag } from "../flags/fields.ts";
 import { getGroups, getGroupType, getVariants } from "../flags/rules/types.ts";
 import { findFlag } from "../flags/store/flag.ts";

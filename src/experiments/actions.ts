@@ -4,27 +4,19 @@
  */
 
 import type { Static } from "@sinclair/typebox";
-import type { Author } from "../accounts/activity.ts";
 import { getCreatorId } from "../accounts/activity.ts";
 import type { MetadataTx } from "../accounts/db.ts";
-import { allows, type KeyRestrictions } from "../accounts/limits.ts";
-import { editByActor, type FlagActor } from "../flags/api/feature-flags.ts";
 import type { Flag } from "../flags/fields.ts";
 import { normalizeTags } from "../flags/rules/tags.ts";
 import { getGroups, getVariants } from "../flags/rules/types.ts";
-import { findFlag, findFlagByKey } from "../flags/store/flag.ts";
+import { findFlagByKey } from "../flags/store/flag.ts";
 import { unusedKeyFor } from "../flags/store/flag-keys.ts";
 import { createFlag, type FlagWriteDeps } from "../flags/store/flag-writes.ts";
-import {
-  EditConflictError,
-  InvalidFieldError,
-  NotFoundError,
-  PermissionDeniedError,
-  trimmedString,
-} from "../lib/errors.ts";
+import { EditConflictError, InvalidFieldError, trimmedString } from "../lib/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../lib/json.ts";
 import { recordExperiment } from "./activity.ts";
 import type { conclusions, ExperimentEdit, NewExperimentInput } from "./api/schemas.ts";
+import { changeFlag, type ExperimentActor, flagOf, holdoutFilters } from "./flag-changes.ts";
 import { checkFilters, readMetrics } from "./metrics.ts";
 import { assertTransition, getStatus, type Transition } from "./states.ts";
 import {
@@ -39,14 +31,6 @@ import {
 
 const variantsMin = 2;
 const variantsMax = 20;
-
-/** Who acts on experiments of a project. */
-export interface ExperimentActor extends FlagActor {
-  by: Author;
-  /** Of the key or session; undefined: the operator. */
-  limits: KeyRestrictions | undefined;
-  skipsApproval?: boolean | undefined;
-}
 
 type NewInput = Static<typeof NewExperimentInput>;
 type EditInput = Static<typeof ExperimentEdit>;
@@ -68,8 +52,10 @@ export function createExperiment(deps: FlagWriteDeps, actor: ExperimentActor, in
       createdAt: now,
       updatedAt: now,
     });
+    // A flag that was created just now needs no approval.
+    const by = ownsFlag ? { ...actor, skipsApproval: true } : actor;
     if (created.holdoutId !== null)
-      changeFlag(deps, actor, created, holdoutFilters(t, created, created.holdoutId));
+      changeFlag(deps, by, created, holdoutFilters(t, created, created.holdoutId));
     recordExperiment(t, "created", undefined, created, actor);
     return input.start_date || input.end_date ? applyDates(deps, t, actor, created, input) : created;
   });
@@ -399,7 +385,8 @@ function shippedFilters(
     );
   const groups = getGroups(filters);
   if (!isForEveryone) return { groups: groups.map((group) => ({ ...group, variant: key })) };
-  return { groups: [{ properties: [], rollout_percentage: 100, variant: key }, ...groups] };
+  const everyone = { properties: [], rollout_percentage: 100, variant: key };
+  return { groups: Bun.deepEquals(groups[0], everyone) ? groups : [everyone, ...groups] };
 }
 
 function assertLaunchable({ filters }: Flag): void {
@@ -412,51 +399,4 @@ function assertLaunchable({ filters }: Flag): void {
     "invalid_input",
     `The percentages of the variants must total 100; they total ${total}.`,
   );
-}
-
-/** `filters.holdout` of the flag for a holdout, or null to remove it. */
-export function holdoutFilters(
-  t: MetadataTx,
-  of: Pick<Experiment, "projectId">,
-  holdoutId: number | null,
-): JsonObject {
-  const holdout = holdoutId === null ? undefined : findHoldout(t, of.projectId, holdoutId);
-  const percentage = holdout?.filters[0]?.rollout_percentage;
-  return {
-    filters: {
-      holdout: holdout === undefined ? null : { id: holdout.id, exclusion_percentage: percentage ?? 0 },
-    },
-  };
-}
-
-/**
- * Changes the flag of an experiment.
- *
- * A flag that existed before the experiment also requires the scope of flags: otherwise a launch would bypass access
- * to flags. @throws {PermissionDeniedError}
- */
-export function changeFlag(
-  deps: FlagWriteDeps,
-  actor: ExperimentActor,
-  of: Pick<Experiment, "flagId" | "ownsFlag">,
-  sent: JsonObject,
-): void {
-  if (actor.limits !== undefined && !of.ownsFlag && !allows(actor.limits.scopes, "feature_flag:write"))
-    throw new PermissionDeniedError(
-      "The feature flag existed before this experiment: changing it also requires the scope feature_flag:write.",
-    );
-  if (findFlag(deps.metadata.db, actor.project.id, of.flagId)?.deleted)
-    throw new InvalidFieldError(
-      "feature_flag",
-      "invalid_input",
-      "The feature flag is deleted. Restore it first.",
-    );
-  editByActor(deps, actor, of.flagId, sent);
-}
-
-/** The flag of an experiment. @throws {NotFoundError} it was removed. */
-export function flagOf(t: MetadataTx, { projectId, flagId }: Pick<Experiment, "projectId" | "flagId">): Flag {
-  const flag = findFlag(t, projectId, flagId);
-  if (flag === undefined) throw new NotFoundError();
-  return flag;
 }

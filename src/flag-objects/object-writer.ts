@@ -6,14 +6,9 @@ import type { MetadataTx } from "../accounts/db.ts";
 import { earlyAccessFeature, experimentHoldout, survey } from "../accounts/schema.ts";
 import { readCohorts } from "../cohorts/cohorts.ts";
 import { createFeature, listFeatures, updateFeature } from "../early-access/features.ts";
-import {
-  changeFlag,
-  createExperiment,
-  type ExperimentActor,
-  holdoutFilters,
-  updateExperiment,
-} from "../experiments/actions.ts";
+import { createExperiment, updateExperiment } from "../experiments/actions.ts";
 import { NewExperimentInput } from "../experiments/api/schemas.ts";
+import { changeFlag, type ExperimentActor, holdoutFilters } from "../experiments/flag-changes.ts";
 import { readMetric } from "../experiments/metrics.ts";
 import {
   experimentsOfHoldout,

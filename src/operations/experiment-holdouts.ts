@@ -2,8 +2,8 @@
 
 import { getCreatorId } from "../accounts/activity.ts";
 import { userFinder } from "../accounts/users.ts";
-import { changeFlag, holdoutFilters } from "../experiments/actions.ts";
 import { exampleHoldout, HoldoutBody, holdoutBody } from "../experiments/api/schemas.ts";
+import { changeFlag, holdoutFilters } from "../experiments/flag-changes.ts";
 import {
   deleteHoldout,
   experimentsOfHoldout,

@@ -1,7 +1,6 @@
 /** What the operations of experiments share, and their list. */
 
 import { userFinder } from "../accounts/users.ts";
-import type { ExperimentActor } from "../experiments/actions.ts";
 import {
   ExperimentPage,
   type ExperimentRecord,
@@ -9,6 +8,7 @@ import {
   experimentBody,
 } from "../experiments/api/schemas.ts";
 import type { ComputeDeps } from "../experiments/compute.ts";
+import type { ExperimentActor } from "../experiments/flag-changes.ts";
 import { type ExperimentStatus, experimentStatuses } from "../experiments/states.ts";
 import { type Experiment, experimentOrders, listExperiments } from "../experiments/store.ts";
 import { flagAnswers } from "../flags/api/feature-flags.ts";

@@ -9,7 +9,7 @@ import { and, asc, desc, eq, isNotNull, isNull } from "drizzle-orm";
 import { changesBetween, getCreatorId, recordActivity } from "../accounts/activity.ts";
 import { bumpRevision, flagRevision, type MetadataTx, type Reading } from "../accounts/db.ts";
 import { survey } from "../accounts/schema.ts";
-import { changeFlag, type ExperimentActor } from "../experiments/actions.ts";
+import { changeFlag, type ExperimentActor } from "../experiments/flag-changes.ts";
 import { surveyFlagPrefix } from "../flags/rules/types.ts";
 import { findFlag } from "../flags/store/flag.ts";
 import { removeFlagLinks, setFlagLink } from "../flags/store/flag-links.ts";
@@ -184,8 +184,7 @@ export function updateSurvey(
     // The links of a survey that ran must not prevent changes of its own flags.
     removeFlagLinks(t, "survey", id);
     const active = isRunning(after);
-    const edit = (flagId: number, sent: JsonObject) =>
-      changeFlag(deps, actor, { flagId, ownsFlag: true }, sent);
+    const edit = (flagId: number, sent: JsonObject) => changeOwnFlag(deps, actor, flagId, sent);
     const isSwitched = active !== isRunning(before);
     const filtersBefore = internalFilters(before);
     const internal = internalFilters(after);
@@ -213,12 +212,16 @@ export function deleteSurvey(deps: FlagWriteDeps, actor: ExperimentActor, id: st
     removeFlagLinks(t, "survey", id);
     for (const flagId of [of.internalTargetingFlagId, of.targetingFlagId])
       if (flagId !== null && findFlag(t, of.projectId, flagId)?.deleted === false)
-        changeFlag(deps, actor, { flagId, ownsFlag: true }, { active: false, deleted: true });
+        changeOwnFlag(deps, actor, flagId, { active: false, deleted: true });
     t.delete(survey).where(eq(survey.id, id)).run();
     bumpRevision(t, flagRevision(of.projectId));
     recordSurvey(t, "deleted", of, of, actor);
   });
 }
+
+/** Flags of surveys are not listed, so no user can request a change of one: they need no approval. */
+const changeOwnFlag = (deps: FlagWriteDeps, actor: ExperimentActor, flagId: number, sent: JsonObject) =>
+  changeFlag(deps, { ...actor, skipsApproval: true }, { flagId, ownsFlag: true }, sent);
 
 /** The survey as the request leaves it. @throws {InvalidFieldError} */
 function withInput(t: Reading, before: Survey, input: SurveyInput, now: Date): Survey {

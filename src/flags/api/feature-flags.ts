@@ -106,8 +106,10 @@ export function editByActor(
     const before = flagToEdit(t, { projectId: project.id, id });
     checkMayEdit(answers, before);
     const edit = getEdit(sent, before);
-    if (user !== undefined) assertNoApprovalNeeded(deps, before, edit.fields);
-    else if (!skipsApproval && !isRollback) assertConfirmed(deps, before, edit.fields);
+    if (!skipsApproval && !isRollback) {
+      if (user !== undefined) assertNoApprovalNeeded(deps, before, edit.fields);
+      else assertConfirmed(deps, before, edit.fields);
+    }
     return {
       before,
       after: writeFlag(deps, t, before, { ...edit, ignoresDependents: isRollback }, { by, now }),

@@ -1,0 +1,91 @@
+/** Changes of flags by experiments, early access features and surveys (contract: experiments 1.1). */
+
+import type { Author } from "../accounts/activity.ts";
+import type { MetadataTx } from "../accounts/db.ts";
+import { allows, type KeyRestrictions } from "../accounts/limits.ts";
+import { editByActor, type FlagActor } from "../flags/api/feature-flags.ts";
+import type { Flag } from "../flags/fields.ts";
+import { findFlag } from "../flags/store/flag.ts";
+import type { FlagWriteDeps } from "../flags/store/flag-writes.ts";
+import { InvalidFieldError, NotFoundError, PermissionDeniedError } from "../lib/errors.ts";
+import { isJsonObject, type JsonObject } from "../lib/json.ts";
+import { type Experiment, findHoldout } from "./store.ts";
+
+/** Who acts on experiments of a project. */
+export interface ExperimentActor extends FlagActor {
+  by: Author;
+  /** Of the key or session; undefined: the operator. */
+  limits: KeyRestrictions | undefined;
+  skipsApproval?: boolean | undefined;
+}
+
+/** `filters.holdout` of the flag for a holdout, or null to remove it. */
+export function holdoutFilters(
+  t: MetadataTx,
+  of: Pick<Experiment, "projectId">,
+  holdoutId: number | null,
+): JsonObject {
+  const holdout = holdoutId === null ? undefined : findHoldout(t, of.projectId, holdoutId);
+  const percentage = holdout?.filters[0]?.rollout_percentage;
+  return {
+    filters: {
+      holdout: holdout === undefined ? null : { id: holdout.id, exclusion_percentage: percentage ?? 0 },
+    },
+  };
+}
+
+/**
+ * Changes the flag of an experiment.
+ *
+ * A flag that existed before the experiment also requires the scope of flags: otherwise a launch would bypass access
+ * to flags. @throws {PermissionDeniedError}
+ */
+export function changeFlag(
+  deps: FlagWriteDeps,
+  actor: ExperimentActor,
+  of: Pick<Experiment, "flagId" | "ownsFlag">,
+  sent: JsonObject,
+): void {
+  if (actor.limits !== undefined && !of.ownsFlag && !allows(actor.limits.scopes, "feature_flag:write"))
+    throw new PermissionDeniedError(
+      "The feature flag existed before this experiment: changing it also requires the scope feature_flag:write.",
+    );
+  const flag = findFlag(deps.metadata.db, actor.project.id, of.flagId);
+  if (flag?.deleted)
+    throw new InvalidFieldError(
+      "feature_flag",
+      "invalid_input",
+      "The feature flag is deleted. Restore it first.",
+    );
+  // After an approved change request has made the same change, the request needs no other one.
+  const skipsApproval = actor.skipsApproval || (flag !== undefined && isUnchanged(flag, sent));
+  try {
+    editByActor(deps, { ...actor, skipsApproval }, of.flagId, sent);
+  } catch (error) {
+    if (!(error instanceof PermissionDeniedError) || error.code !== "approval_required") throw error;
+    throw new PermissionDeniedError(
+      `Changes of the flag "${flag?.key}" need approval: create a change request for it with POST …/change_requests/, and repeat this request when it is applied.`,
+      error.code,
+    );
+  }
+}
+
+/** Whether a flag already is as a request would leave it. */
+function isUnchanged(
+  { active, filters }: Flag,
+  { active: isOn = active, filters: set = {}, ...more }: JsonObject,
+) {
+  const parts = isJsonObject(set) ? Object.entries(set) : [];
+  return (
+    isOn === active &&
+    Object.keys(more).length === 0 &&
+    parts.every(([name, value]) => Bun.deepEquals(filters[name] ?? null, value))
+  );
+}
+
+/** The flag of an experiment. @throws {NotFoundError} it was removed. */
+export function flagOf(t: MetadataTx, { projectId, flagId }: Pick<Experiment, "projectId" | "flagId">): Flag {
+  const flag = findFlag(t, projectId, flagId);
+  if (flag === undefined) throw new NotFoundError();
+  return flag;
+}
