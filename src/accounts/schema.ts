@@ -375,6 +375,7 @@ export const shareLink = sqliteTable("share_link", {
   projectId: integer("project_id").notNull(),
   dashboardId: integer("dashboard_id"),
   insightId: integer("insight_id"),
+  overview: json<JsonObject | null>("overview"),
   name: text("name").notNull().default(""),
   hash: text("hash").notNull(),
   passwordHash: text("password_hash"),

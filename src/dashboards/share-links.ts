@@ -1,4 +1,4 @@
-/** Links that show one dashboard or insight, read-only, to everyone who has them. */
+/** Links that show one dashboard or insight, or Overview, read-only, to everyone who has them. */
 
 import { and, desc, eq, isNotNull, type SQL } from "drizzle-orm";
 import { type Author, getCreatorId, recordActivity } from "../accounts/activity.ts";
@@ -10,6 +10,7 @@ import { shareLink } from "../accounts/schema.ts";
 import { hashOfSecret } from "../accounts/sessions/sessions.ts";
 import { findUser, getLevel } from "../accounts/users.ts";
 import { InvalidFieldError, NotFoundError } from "../lib/errors.ts";
+import type { JsonObject } from "../lib/json.ts";
 import { type Dashboard, findDashboard, findInsight, type Insight } from "./store.ts";
 
 /** Links per project. */
@@ -19,17 +20,26 @@ type Row = typeof shareLink.$inferSelect;
 export type ShareLink = Omit<Row, "hash" | "passwordHash"> & { hasPassword: boolean };
 
 /** What a link shows. */
-export type SharedItem = { dashboardId: number } | { insightId: number };
+export type SharedItem =
+  | { dashboardId: number }
+  | { insightId: number }
+  /** Members that all queries of Overview have: `dateRange`, `compareFilter`, `properties`, `conversionGoal`. */
+  | { overview: JsonObject };
 
 const shown = ({ hash: _, passwordHash, ...link }: Row): ShareLink => ({
   ...link,
   hasPassword: passwordHash !== null,
 });
 
-/** Newest first; of one dashboard or insight if it is given. */
-export function listShareLinks(db: Reading, projectId: number, of?: SharedItem): ShareLink[] {
+/** Newest first; of one dashboard, insight, or Overview if it is given. */
+export function listShareLinks(
+  db: Reading,
+  projectId: number,
+  of?: { dashboardId: number } | { insightId: number } | "overview",
+): ShareLink[] {
   const chosen: SQL[] = [eq(shareLink.projectId, projectId)];
-  if (of !== undefined)
+  if (of === "overview") chosen.push(isNotNull(shareLink.overview));
+  else if (of !== undefined)
     chosen.push(
       "dashboardId" in of ? eq(shareLink.dashboardId, of.dashboardId) : eq(shareLink.insightId, of.insightId),
     );
@@ -77,7 +87,9 @@ export function createShareLink(metadata: Metadata, input: NewShareLink): { link
       );
     if (itemOf(t, projectId, item) === undefined) {
       const [field, id] =
-        "dashboardId" in item ? ["dashboard_id", item.dashboardId] : ["insight_id", item.insightId];
+        "insightId" in item
+          ? ["insight_id", item.insightId]
+          : ["dashboard_id", "dashboardId" in item ? item.dashboardId : ""];
       throw new InvalidFieldError(
         field as string,
         "does_not_exist",
@@ -127,7 +139,10 @@ export interface OpenedLink {
   project: Project;
   item: Shared;
 }
-export type Shared = { kind: "dashboard"; dashboard: Dashboard } | { kind: "insight"; insight: Insight };
+export type Shared =
+  | { kind: "dashboard"; dashboard: Dashboard }
+  | { kind: "insight"; insight: Insight }
+  | { kind: "overview"; overview: JsonObject };
 
 /**
  * What a token shows; undefined if the link was revoked or has expired, its creator is no longer an active member, or the
@@ -146,7 +161,11 @@ export function openShareLink({ db, projects }: Metadata, token: string, now: Da
   const item = itemOf(
     db,
     project.id,
-    row.dashboardId !== null ? { dashboardId: row.dashboardId } : { insightId: row.insightId! },
+    row.overview !== null
+      ? { overview: row.overview }
+      : row.dashboardId !== null
+        ? { dashboardId: row.dashboardId }
+        : { insightId: row.insightId! },
   );
   return item && { id: row.id, name: row.name, passwordHash: row.passwordHash, project, item };
 }
@@ -156,6 +175,7 @@ function isActiveMember(db: Reading, { organizationId }: Project, userId: number
 }
 
 function itemOf(db: Reading, projectId: number, item: SharedItem): Shared | undefined {
+  if ("overview" in item) return { kind: "overview", overview: item.overview };
   if ("dashboardId" in item) {
     const dashboard = findDashboard(db, projectId, item.dashboardId);
     return dashboard && { kind: "dashboard", dashboard };
@@ -165,14 +185,19 @@ function itemOf(db: Reading, projectId: number, item: SharedItem): Shared | unde
 }
 
 function record(t: MetadataTx, row: Row, activity: string, by: Author, now: Date): void {
-  const [what, id] = row.dashboardId === null ? ["insight", row.insightId] : ["dashboard", row.dashboardId];
+  const what =
+    row.overview !== null
+      ? "Overview"
+      : row.dashboardId === null
+        ? `insight ${row.insightId}`
+        : `dashboard ${row.dashboardId}`;
   recordActivity(t, {
     by,
     projectId: row.projectId,
     activity,
     scope: "ShareLink",
     itemId: row.id,
-    name: row.name || `${what} ${id}`,
+    name: row.name || what,
     changes: [],
     now,
   });

@@ -1,4 +1,4 @@
-/** Share links of dashboards and insights (contract: management-api 6.9). */
+/** Share links of dashboards, insights and Overview (contract: management-api 6.9). */
 
 import { type Static, Type } from "@sinclair/typebox";
 import { exampleUser, UserBody, userBody } from "../accounts/api/user-schemas.ts";
@@ -12,10 +12,24 @@ import {
   revokeShareLink,
   type ShareLink,
 } from "../dashboards/share-links.ts";
-import { readIdFilter } from "../http/params.ts";
-import { bool, dateTime, int, named, nullable, object, optional, pageOf, string } from "../http/schemas.ts";
+import { readBoolean, readIdFilter } from "../http/params.ts";
+import {
+  bool,
+  dateTime,
+  int,
+  list,
+  named,
+  nullable,
+  object,
+  optional,
+  pageOf,
+  record,
+  string,
+} from "../http/schemas.ts";
 import { toApiTime, toApiTimeOrNull } from "../lib/api-time.ts";
 import { InvalidFieldError } from "../lib/errors.ts";
+import type { JsonObject } from "../lib/json.ts";
+import { jsonOptions } from "./experiment-list.ts";
 import {
   type CommandArgument,
   getAuthor,
@@ -28,11 +42,23 @@ import {
 type Context = ProjectContext<{ metadata: Metadata }>;
 
 const passwordLengthMin = 8;
+const filtersMax = 20;
+
+const OverviewInput = object(
+  {
+    dateRange: optional(record()),
+    compareFilter: optional(record()),
+    properties: optional(list(record(), { maxItems: filtersMax })),
+    conversionGoal: optional(record()),
+  },
+  { description: "Shows Overview with these members of its queries, which later changes do not affect." },
+);
 const members = {
   id: int(),
   name: string({ blank: true }),
   dashboard_id: nullable(int()),
   insight_id: nullable(int()),
+  overview: nullable(record(), { description: "Members of the queries of Overview, if the link shows it." }),
   has_password: bool(),
   expires_at: nullable(dateTime()),
   created_by: nullable(UserBody),
@@ -49,11 +75,18 @@ const NewLinkBody = named(
 );
 type LinkRecord = Static<typeof LinkBody>;
 
+/** Only the documented members: a link runs no other query. */
+function pickOverview(sent: Static<typeof OverviewInput>): JsonObject {
+  const known = Object.keys(OverviewInput.properties);
+  return Object.fromEntries(Object.entries(sent).filter(([name]) => known.includes(name))) as JsonObject;
+}
+
 const example = {
   id: 1,
   name: "Wall",
   dashboard_id: 31,
   insight_id: null,
+  overview: null,
   has_password: false,
   expires_at: null,
   created_by: exampleUser,
@@ -68,6 +101,7 @@ function body({ stores: { metadata } }: Context, link: ShareLink): LinkRecord {
     name: link.name,
     dashboard_id: link.dashboardId,
     insight_id: link.insightId,
+    overview: link.overview,
     has_password: link.hasPassword,
     expires_at: toApiTimeOrNull(link.expiresAt),
     created_by: creator ? userBody(creator) : null,
@@ -94,7 +128,11 @@ const listAllShareLinks = listOperation({
       headings: ["id", "name", "shows", "password", "expires", "created by"],
       row: (link: LinkRecord) => [
         ...[String(link.id), link.name],
-        link.dashboard_id === null ? `insight ${link.insight_id}` : `dashboard ${link.dashboard_id}`,
+        link.overview !== null
+          ? "overview"
+          : link.dashboard_id === null
+            ? `insight ${link.insight_id}`
+            : `dashboard ${link.dashboard_id}`,
         ...[link.has_password ? "yes" : "no", link.expires_at ?? "never", link.created_by?.email ?? ""],
       ],
     },
@@ -102,16 +140,23 @@ const listAllShareLinks = listOperation({
   input: object({
     dashboard_id: optional(int({ description: "Only links of this dashboard." })),
     insight_id: optional(int({ description: "Only links of this insight." })),
+    overview: optional(bool({ description: "Only links of Overview." })),
   }),
   output: pageOf("ShareLinkPage", LinkBody),
   example,
   readQuery: (query) => ({
     dashboardId: readIdFilter(query, "dashboard_id"),
     insightId: readIdFilter(query, "insight_id"),
+    isOfOverview: readBoolean(query, "overview") ?? false,
   }),
-  run: (context: Context, { limit, offset, dashboardId, insightId }) => {
-    const of =
-      dashboardId !== undefined ? { dashboardId } : insightId !== undefined ? { insightId } : undefined;
+  run: (context: Context, { limit, offset, dashboardId, insightId, isOfOverview }) => {
+    const of = isOfOverview
+      ? ("overview" as const)
+      : dashboardId !== undefined
+        ? { dashboardId }
+        : insightId !== undefined
+          ? { insightId }
+          : undefined;
     const all = listShareLinks(context.stores.metadata.db, context.project.id, of);
     return slicePage(all, { limit, offset }, (link) => body(context, link));
   },
@@ -124,7 +169,7 @@ const createNewShareLink = operation({
   tag,
   summary: "Create a share link",
   description:
-    "Shows one dashboard or insight, read-only and without people and SQL, to everyone who has the link, until it is revoked, expires, or its creator is no longer an active member.",
+    "Shows one dashboard or insight, or Overview, read-only and without people and SQL, to everyone who has the link, until it is revoked, expires, or its creator is no longer an active member.",
   http: {
     method: "POST",
     path: "/share_links",
@@ -134,13 +179,17 @@ const createNewShareLink = operation({
   },
   cli: {
     name: "share-links create",
-    description: "Create a link that shows a dashboard or an insight without signing in.",
-    examples: ["share-links create --dashboard 3 --expires 2026-12-31T00:00:00Z"],
+    description: "Create a link that shows a dashboard, an insight or Overview without signing in.",
+    examples: [
+      "share-links create --dashboard 3 --expires 2026-12-31T00:00:00Z",
+      `share-links create --overview '{"dateRange": {"date_from": "-30d"}}'`,
+    ],
     settings: ["host", "port", "public-url"],
     hasCreator: true,
     options: {
       dashboard_id: { flags: "--dashboard <id>", description: "id of the dashboard", parse: Number },
       insight_id: { flags: "--insight <id>", description: "id of the insight", parse: Number },
+      ...jsonOptions(["overview"]),
       expires_at: { flags: "--expires <time>", description: "time when the link ends; default: never" },
     },
     done: (link: Static<typeof NewLinkBody>) => `Share link ${link.id}, shown only once:\n${link.url}`,
@@ -148,6 +197,7 @@ const createNewShareLink = operation({
   input: object({
     dashboard_id: optional(int({ description: "Either this or `insight_id`." })),
     insight_id: optional(int({ description: "Either this or `dashboard_id`." })),
+    overview: optional(OverviewInput),
     name: optional(string({ description: "Display name.", blank: true, max: 200 })),
     password: optional(
       nullable(
@@ -167,15 +217,22 @@ const createNewShareLink = operation({
     const {
       dashboard_id: dashboardId,
       insight_id: insightId,
+      overview,
       name = "",
       password,
       expires_at: expiresAt,
     } = input;
-    if ((dashboardId === undefined) === (insightId === undefined))
+    const item =
+      overview !== undefined
+        ? { overview: pickOverview(overview) }
+        : dashboardId !== undefined
+          ? { dashboardId }
+          : { insightId: insightId! };
+    if ([dashboardId, insightId, overview].filter((one) => one !== undefined).length !== 1)
       throw new InvalidFieldError(
         "dashboard_id",
         "invalid_input",
-        "Send either `dashboard_id` or `insight_id`.",
+        "Send one of `dashboard_id`, `insight_id` and `overview`.",
       );
     if (password && [...password].length < passwordLengthMin)
       throw new InvalidFieldError("password", "min_length", `Use at least ${passwordLengthMin} characters.`);
@@ -184,7 +241,7 @@ const createNewShareLink = operation({
       name: name.trim(),
       by: getAuthor(actor),
       now,
-      item: dashboardId !== undefined ? { dashboardId } : { insightId: insightId! },
+      item,
       passwordHash: password ? await hashPassword(password) : null,
       expiresAt: expiresAt ? new Date(expiresAt) : null,
     });

@@ -172,7 +172,7 @@ export const productInvocations: Record<string, Invocation> = {
   "share-links create": {
     args: () => inProject("--dashboard", "1", "--name", "Wall"),
     wrong: [
-      { args: inProject(), code: 2, says: "Send either" },
+      { args: inProject(), code: 2, says: "Send one of" },
       { args: inProject("--dashboard", "999"), code: 2, says: 'Invalid pk "999"' },
       { args: inProject("--dashboard", "1", "--password", "short"), code: 2, says: "at least 8" },
     ],

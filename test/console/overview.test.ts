@@ -208,6 +208,33 @@ describe.skipIf(chromiumPath === undefined)("Overview", () => {
     expect(errors).toEqual([]);
   });
 
+  test("a share link shows figures, chart and lists without a session", async () => {
+    await owner.confirm();
+    const { page, context, errors } = await owner.open();
+    await page.goto("/console/overview?browser=Firefox");
+    await page.getByRole("button", { name: "Share", exact: true }).click();
+    const dialog = page.getByRole("dialog", { name: "Share Overview" });
+    await dialog.getByRole("button", { name: "Create link" }).click();
+    const url = (await dialog.locator("pre").first().textContent())!.trim();
+    await page.close();
+    await context.clearCookies();
+    const shown = await context.newPage();
+    await shown.goto(url);
+    await shown.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
+    await figure(shown, "Visitors").getByText("3", { exact: true }).waitFor();
+    await shown
+      .getByRole("region", { name: "Clients" })
+      .getByRole("row", { name: /^Firefox 3 / })
+      .waitFor();
+    await shown.getByRole("button", { name: /^Visits/ }).click();
+    await shown.getByRole("region", { name: "Visits" }).waitFor();
+    await shown.getByRole("tab", { name: "Entry pages" }).click();
+    await shown.getByRole("columnheader", { name: "Entry pages" }).waitFor();
+    expect(await axeFindings(shown)).toEqual([]);
+    await context.close();
+    expect(errors).toEqual([]);
+  });
+
   test("a flag changed during the range is a mark with key, change and person", async () => {
     const { page, context, errors } = await owner.open();
     const path = `/api/projects/${owner.server.initialized.project.id}/feature_flags/`;

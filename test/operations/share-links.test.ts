@@ -229,3 +229,43 @@ test("activity names who created and revoked a link, without its token", async (
   ]);
   expect(JSON.stringify(body)).not.toContain(link.token);
 });
+
+test("shows Overview with the filters that it was shared with", async () => {
+  using it = await prepared();
+  const { server, share, open, dashboard } = it;
+  const overview = {
+    dateRange: { date_from: "-7d" },
+    properties: [{ type: "event", key: "$browser", value: "Firefox" }],
+    conversionGoal: { goalName: "Signup" },
+  };
+  const { status, body: link } = await share({ overview });
+  expect([status, link.overview, link.dashboard_id]).toEqual([201, overview, null]);
+  await share({ dashboard_id: dashboard.id });
+  const listed = await server.ask("GET", `${path}?overview=true`);
+  expect(listed.body.results.map(({ id }: { id: number }) => id)).toEqual([link.id]);
+  const { body } = await open(link.token);
+  expect([body.kind, body.project]).toEqual(["overview", "Shop"]);
+  const asked = body.tiles.map(
+    ({ insight }: { insight: { result: { asked: object }[] } }) => insight.result[0]!.asked,
+  );
+  const { conversionGoal: _, ...ofTrend } = overview;
+  expect(asked.slice(0, 2)).toEqual([
+    { kind: "WebOverviewQuery", ...ofTrend },
+    { kind: "WebTrendsQuery", interval: "day", ...ofTrend },
+  ]);
+  expect(asked).toContainEqual({
+    kind: "WebStatsTableQuery",
+    breakdownBy: "Page",
+    includeBounceRate: true,
+    limit: 10,
+    ...overview,
+  });
+  const other = await share({ overview: { kind: "HogQLQuery", query: "SELECT 1", source: {} } });
+  expect(other.body.overview).toEqual({});
+  for (const wrong of [
+    { overview, dashboard_id: dashboard.id },
+    { overview: { properties: Array(21).fill({}) } },
+    { overview: 1 },
+  ])
+    expect((await share(wrong)).status).toBe(400);
+});

@@ -63,7 +63,7 @@ export interface ComputeOptions {
 export async function compute(
   deps: InsightDeps,
   { project, limits, now, refresh: name }: ComputeOptions,
-  insight: Insight,
+  insight: Pick<Insight, "query">,
 ): Promise<Computed | undefined> {
   const refresh = getRefresh(name);
   if (!deps.insights || Object.keys(insight.query).length === 0) return undefined;

@@ -7,6 +7,7 @@ import type { Static } from "@sinclair/typebox";
 import { isPasswordOf } from "../../accounts/sessions/passwords.ts";
 import { SignInLimiter } from "../../accounts/sessions/sign-in-rate-limit.ts";
 import { toStatement } from "../../events/query/hogql.ts";
+import { breakdownNames } from "../../events/web/stats-table.ts";
 import { authenticationFailed, HttpError, notAuthenticated } from "../../http/http-error.ts";
 import { RateLimiter, type RateLimits } from "../../http/rate-limit.ts";
 import { publicRoute, type Route } from "../../http/route.ts";
@@ -50,7 +51,7 @@ const SharedInsight = object({
 const SharedBody = named(
   "SharedItem",
   object({
-    kind: enumeration(["dashboard", "insight"]),
+    kind: enumeration(["dashboard", "insight", "overview"]),
     name: string({ blank: true }),
     description: string({ blank: true }),
     project: string({ description: "Name of the project." }),
@@ -63,7 +64,10 @@ const SharedBody = named(
         text: nullable(string({ description: "Markdown.", blank: true })),
         insight: nullable(SharedInsight),
       }),
-      { description: "Of an insight: one." },
+      {
+        description:
+          "Of an insight: one. Of Overview: one per query of web analytics, named by its `breakdownBy` if it is a list.",
+      },
     ),
   }),
 );
@@ -92,7 +96,7 @@ export function sharedRoutes(deps: InsightDeps & { nodeCount?: () => number }): 
         "With the token of the link in the Authorization header (`Bearer phl_…`) and its password, if it has one, in `X-Flagkeep-Share-Password`. At most 120 requests per link and minute.",
       tag: shareTag,
       answers: {
-        200: { description: "The dashboard or insight.", schema: SharedBody, example },
+        200: { description: "The dashboard, insight or Overview.", schema: SharedBody, example },
         401: {
           description:
             "The link is invalid, was revoked or has expired, or its password is missing or wrong.",
@@ -138,7 +142,7 @@ async function sharedBody(
   { project, item }: OpenedLink,
   now: Date,
 ): Promise<Static<typeof SharedBody>> {
-  const shownInsight = async (insight: Insight, filters: JsonObject) =>
+  const shownInsight = async (insight: StoredQuery, filters: JsonObject) =>
     await insightBody(deps, {
       project,
       now,
@@ -151,6 +155,14 @@ async function sharedBody(
     const tile = { id: 0, layouts: {}, color: null, text: null, insight };
     return { kind: "insight", name, description, ...owner, tiles: [tile] };
   }
+  if (item.kind === "overview") {
+    const tiles = overviewQueries(item.overview).map(async (query, id) => {
+      const name = typeof query.breakdownBy === "string" ? query.breakdownBy : "";
+      const insight = await shownInsight({ name, description: "", query }, {});
+      return { id, layouts: {}, color: null, text: null, insight };
+    });
+    return { kind: "overview", name: "", description: "", ...owner, tiles: await Promise.all(tiles) };
+  }
   const { id, name, description, filters } = item.dashboard;
   const tiles = getTiles(deps.metadata.db, id).map(async ({ id, layouts, color, text, insight }) => ({
     id,
@@ -162,9 +174,53 @@ async function sharedBody(
   return { kind: "dashboard", name, description, ...owner, tiles: await Promise.all(tiles) };
 }
 
+type StoredQuery = Pick<Insight, "name" | "description" | "query">;
+
+const sharedRowsMax = 10;
+const hourlyRanges = ["0d", "dStart", "-24h"];
+
+/** The queries that Overview shows, without goals and users who are online. */
+function overviewQueries(common: JsonObject): JsonObject[] {
+  const dateRange = isJsonObject(common.dateRange) ? common.dateRange : {};
+  const interval = hourlyRanges.includes(String(dateRange.date_from))
+    ? "hour"
+    : dateRange.date_from === "-12m"
+      ? "week"
+      : "day";
+  const { conversionGoal: _, ...ofTrend } = common;
+  return [
+    { kind: "WebOverviewQuery", ...ofTrend },
+    { kind: "WebTrendsQuery", interval, ...ofTrend },
+    ...breakdownNames
+      .filter((name) => sharedLists.includes(name))
+      .map((breakdownBy) => ({
+        kind: "WebStatsTableQuery",
+        breakdownBy,
+        includeBounceRate: true,
+        limit: sharedRowsMax,
+        ...common,
+      })),
+  ];
+}
+
+const sharedLists: readonly string[] = [
+  "InitialChannelType",
+  "InitialReferringDomain",
+  "InitialUTMCampaign",
+  "Page",
+  "InitialPage",
+  "ExitPage",
+  "Country",
+  "Language",
+  "Browser",
+  "OS",
+  "DeviceType",
+  "Viewport",
+];
+
 async function insightBody(
   deps: InsightDeps,
-  { project, now, insight }: { project: OpenedLink["project"]; now: Date; insight: Insight },
+  { project, now, insight }: { project: OpenedLink["project"]; now: Date; insight: StoredQuery },
 ): Promise<Static<typeof SharedInsight>> {
   const { name, description, query } = insight;
   const source = isJsonObject(query.source) ? query.source : query;

@@ -1,4 +1,4 @@
-/** Creates, lists and revokes share links of a dashboard or an insight. */
+/** Creates, lists and revokes share links of a dashboard, an insight or Overview. */
 
 import { useState } from "preact/hooks";
 import { errorMessage, request } from "../lib/api.ts";
@@ -21,11 +21,13 @@ export function ShareDialog({
   name,
   onClose,
 }: {
-  item: { dashboard_id: number } | { insight_id: number };
+  item: { dashboard_id: number } | { insight_id: number } | { overview: object };
   name: string;
   onClose: () => void;
 }) {
-  const [[field, id]] = Object.entries(item) as [[string, number]];
+  const [[field, value]] = Object.entries(item) as [[string, unknown]];
+  // All links of Overview are listed: their filters are part of them.
+  const id = field === "overview" ? true : value;
   const links = useResource<{ results: ShareLink[] }>(`share links of ${field} ${id}`, (signal) =>
     request(inProject(`share_links/?${field}=${id}&limit=200`), { signal }),
   );

@@ -671,6 +671,7 @@ export type NewShareLink = {
   name: string;
   dashboard_id: number | null;
   insight_id: number | null;
+  overview: { [name: string]: unknown } | null;
   has_password: boolean;
   expires_at: string | null;
   created_by: User | null;
@@ -905,6 +906,7 @@ export type ShareLink = {
   name: string;
   dashboard_id: number | null;
   insight_id: number | null;
+  overview: { [name: string]: unknown } | null;
   has_password: boolean;
   expires_at: string | null;
   created_by: User | null;
@@ -914,7 +916,7 @@ export type ShareLink = {
 export type ShareLinkPage = { count: number; next: string | null; previous: string | null; results: ShareLink[] };
 
 export type SharedItem = {
-  kind: "dashboard" | "insight";
+  kind: "dashboard" | "insight" | "overview";
   name: string;
   description: string;
   project: string;

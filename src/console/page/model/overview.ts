@@ -76,6 +76,12 @@ export function viewOf(query: Record<string, string>): View {
   };
 }
 
+/** Members that a share link of a view stores. */
+export const sharedMembers = (view: View) => ({
+  ...common(view),
+  ...(view.goal === undefined ? {} : { conversionGoal: { goalName: view.goal } }),
+});
+
 /** Members that all queries of a view share. */
 function common({ range, comparison, filters }: View) {
   const offset = comparison === "year" ? { compare_to: "-52w" } : {};
@@ -91,8 +97,8 @@ function common({ range, comparison, filters }: View) {
 }
 
 /** Headings of the figures of a list. */
-export const listColumns = ({ goal }: View): readonly [string, string, string] =>
-  goal === undefined ? [w.visitors, w.views, w.bounceRate] : [w.visitors, w.conversions, w.rate];
+export const listColumns = (hasGoal: boolean): readonly [string, string, string] =>
+  hasGoal ? [w.visitors, w.conversions, w.rate] : [w.visitors, w.views, w.bounceRate];
 
 /** One bucket per hour on short ranges, per week on long ones. */
 export const intervalOf = ({ range }: View) =>
@@ -109,10 +115,15 @@ export type Figures = Record<FigureName, Pair>;
 const over = (part: number | null, whole: number | null) =>
   part === null || whole === null || whole === 0 ? null : part / whole;
 
-export async function readFigures(view: View, signal: AbortSignal): Promise<Figures> {
-  const { results } = await ask<{
-    results: { key: string; value: number | null; previous: number | null }[];
-  }>({ kind: "WebOverviewQuery", ...common(view) }, signal);
+/** Results of `WebOverviewQuery`. */
+export interface OverviewAnswer {
+  results: { key: string; value: number | null; previous: number | null }[];
+}
+
+export const readFigures = (view: View, signal: AbortSignal): Promise<Figures> =>
+  ask<OverviewAnswer>({ kind: "WebOverviewQuery", ...common(view) }, signal).then(figuresOf);
+
+export function figuresOf({ results }: OverviewAnswer): Figures {
   const pair = (key: string): Pair => {
     const found = results.find((one) => one.key === key);
     return [found?.value ?? null, found?.previous ?? null];
@@ -168,6 +179,8 @@ export interface ListRow {
 export interface List {
   rows: ListRow[];
   isEstimated: boolean;
+  /** The figures are those of a goal. */
+  hasGoal: boolean;
 }
 
 export async function readList(
@@ -177,10 +190,7 @@ export async function readList(
   signal: AbortSignal,
 ): Promise<List> {
   const { breakdownBy } = lists[name];
-  const { results, isEstimated = false } = await ask<{
-    results: [string | number[] | null, ...Pair[]][];
-    isEstimated?: boolean;
-  }>(
+  const answer = await ask<ListAnswer>(
     {
       kind: "WebStatsTableQuery",
       breakdownBy,
@@ -191,13 +201,26 @@ export async function readList(
     },
     signal,
   );
+  return listOf(name, answer);
+}
+
+/** Results of `WebStatsTableQuery`. */
+export interface ListAnswer {
+  columns: string[];
+  results: [string | number[] | null, ...Pair[]][];
+  isEstimated?: boolean;
+}
+
+export function listOf(name: ListName, { columns, results, isEstimated = false }: ListAnswer): List {
+  const hasGoal = columns.includes("context.columns.conversion_rate");
   return {
     isEstimated,
+    hasGoal,
     rows: results.map(([sent, visitors, ...others]) => {
       const value = Array.isArray(sent) ? sent.join("×") : sent;
       const label = labelOf(lists[name].facet, value);
       // With a goal: total conversions, unique ones, and their rate.
-      const [amount, rate] = (view.goal === undefined ? others : others.slice(1)) as [Pair, Pair];
+      const [amount, rate] = (hasGoal ? others.slice(1) : others) as [Pair, Pair];
       return { value, label, visitors: visitors!, amount, rate };
     }),
   };

@@ -11,6 +11,7 @@ import { serverPath } from "../lib/server.ts";
 import { words } from "../messages/index.ts";
 import { flagChangesText } from "../model/dashboard.ts";
 import { kindOfQuery, viewOfQuery } from "../model/insight.ts";
+import { SharedOverview } from "./overview/shared-overview.tsx";
 
 const w = words.share;
 
@@ -98,20 +99,24 @@ function Item({ item }: { item: SharedItem }) {
   return (
     <main class="shared stack">
       <header>
-        <h1>{item.name || w.page}</h1>
+        <h1>{item.kind === "overview" ? words.frame.pages.overview : item.name || w.page}</h1>
         <p class="muted">{w.of(item.project)}</p>
         {item.description && <p>{item.description}</p>}
       </header>
-      <div class="board">
-        {item.tiles
-          // Changes of flags name users: they are not part of what is shared.
-          .filter(({ text }) => text !== flagChangesText)
-          .map(({ id, text, insight }) => (
-            <section key={id} class="card tile-card" aria-label={insight?.name ?? text ?? ""}>
-              {insight === null ? <p class="tile-text">{text}</p> : <SharedTile insight={insight} />}
-            </section>
-          ))}
-      </div>
+      {item.kind === "overview" ? (
+        <SharedOverview parts={item.tiles.flatMap(({ insight }) => insight ?? [])} />
+      ) : (
+        <div class="board">
+          {item.tiles
+            // Changes of flags name users: they are not part of what is shared.
+            .filter(({ text }) => text !== flagChangesText)
+            .map(({ id, text, insight }) => (
+              <section key={id} class="card tile-card" aria-label={insight?.name ?? text ?? ""}>
+                {insight === null ? <p class="tile-text">{text}</p> : <SharedTile insight={insight} />}
+              </section>
+            ))}
+        </div>
+      )}
     </main>
   );
 }

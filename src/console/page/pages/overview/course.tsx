@@ -35,35 +35,46 @@ export function Course({
   );
   return (
     <Panel of={course} rows={6}>
-      {({ results, previous }) => {
-        const buckets = results.map(({ bucket }) => bucket);
-        const names = periodNames(buckets);
-        const name = w.figures[figure];
-        const scale = figure === "bounce" ? 100 : 1;
-        const valuesOf = (buckets: CourseData["results"]) =>
-          buckets.map((bucket) => scale * figureIn(bucket, figure));
-        const earlier = previous && {
-          name: w.before(name),
-          // Ranges of other lengths, for example of months, are cut or end with zeros.
-          values: names.map((_, position) => valuesOf(previous)[position] ?? 0),
-          sameAs: 0,
-          names: periodNames(previous.map(({ bucket }) => bucket)),
-        };
-        return (
-          <section class="overview-course" aria-label={name}>
-            <Chart
-              label={name}
-              summary={w.courseSummary(names[0]!, names.at(-1)!)}
-              names={names}
-              series={[{ name, values: valuesOf(results) }, ...(earlier ? [earlier] : [])]}
-              isLastUnfinished
-              format={(value) => formatFigure(figure, value / scale)}
-              below={<ChartMarks buckets={buckets} names={names} hasFlagChanges={marks.isShown} />}
-              actions={[marks.item]}
-            />
-          </section>
-        );
-      }}
+      {(data) => <CourseChart course={data} figure={figure} marks={marks} />}
     </Panel>
+  );
+}
+
+/** @param marks absent: without flag changes and notes, which name users */
+export function CourseChart({
+  course: { results, previous },
+  figure,
+  marks,
+}: {
+  course: CourseData;
+  figure: FigureName;
+  marks?: ReturnType<typeof useFlagMarks>;
+}) {
+  const buckets = results.map(({ bucket }) => bucket);
+  const names = periodNames(buckets);
+  const name = w.figures[figure];
+  const scale = figure === "bounce" ? 100 : 1;
+  const valuesOf = (buckets: CourseData["results"]) =>
+    buckets.map((bucket) => scale * figureIn(bucket, figure));
+  const earlier = previous && {
+    name: w.before(name),
+    // Ranges of other lengths, for example of months, are cut or end with zeros.
+    values: names.map((_, position) => valuesOf(previous)[position] ?? 0),
+    sameAs: 0,
+    names: periodNames(previous.map(({ bucket }) => bucket)),
+  };
+  return (
+    <section class="overview-course" aria-label={name}>
+      <Chart
+        label={name}
+        summary={w.courseSummary(names[0]!, names.at(-1)!)}
+        names={names}
+        series={[{ name, values: valuesOf(results) }, ...(earlier ? [earlier] : [])]}
+        isLastUnfinished
+        format={(value) => formatFigure(figure, value / scale)}
+        below={marks && <ChartMarks buckets={buckets} names={names} hasFlagChanges={marks.isShown} />}
+        actions={marks ? [marks.item] : []}
+      />
+    </section>
   );
 }

@@ -68,63 +68,56 @@ function ShortList({ name, view, resourceKey, onFilter }: ListProps & { name: Li
     (signal) => readList(view, name, shownRows, signal),
     refreshMs,
   );
-  return (
-    <Panel of={list}>
-      {({ rows, isEstimated }) => (
-        <>
-          <ListTable name={name} view={view} rows={rows} onFilter={onFilter} />
-          {isEstimated && <p class="help">{w.estimated}</p>}
-        </>
-      )}
-    </Panel>
-  );
+  return <Panel of={list}>{(found) => <ListTable name={name} list={found} onFilter={onFilter} />}</Panel>;
 }
 
-function ListTable({
+export function ListTable({
   name,
-  view,
-  rows,
+  list: { rows, isEstimated, hasGoal },
   onFilter,
 }: {
   name: ListName;
-  view: View;
-  rows: readonly ListRow[];
-  onFilter: ListProps["onFilter"];
+  list: List;
+  /** Absent: rows filter nothing. */
+  onFilter?: ListProps["onFilter"];
 }) {
   if (rows.length === 0) return <p class="muted">{w.nothing}</p>;
   const most = Math.max(1, ...rows.map(({ visitors }) => visitors[0] ?? 0));
   const { facet } = lists[name];
   return (
-    <table class="share-table">
-      <thead>
-        <tr>
-          {[w.lists[name], ...listColumns(view)].map((title) => (
-            <th key={title} scope="col">
-              {title}
-            </th>
-          ))}
-        </tr>
-      </thead>
-      <tbody>
-        {rows.map(({ value, label, visitors, amount, rate }) => (
-          <tr key={value}>
-            <th scope="row">
-              <ShareBar share={(visitors[0] ?? 0) / most} />
-              {facet !== undefined && value !== null ? (
-                <button type="button" class="share-name" onClick={() => onFilter(facet, value)}>
-                  {label}
-                </button>
-              ) : (
-                <span class="share-name">{label}</span>
-              )}
-            </th>
-            <td>{number(visitors[0] ?? 0)}</td>
-            <td>{number(amount[0] ?? 0)}</td>
-            <td>{rate[0] === null ? w.noValue : percent(rate[0])}</td>
+    <>
+      <table class="share-table">
+        <thead>
+          <tr>
+            {[w.lists[name], ...listColumns(hasGoal)].map((title) => (
+              <th key={title} scope="col">
+                {title}
+              </th>
+            ))}
           </tr>
-        ))}
-      </tbody>
-    </table>
+        </thead>
+        <tbody>
+          {rows.map(({ value, label, visitors, amount, rate }) => (
+            <tr key={value}>
+              <th scope="row">
+                <ShareBar share={(visitors[0] ?? 0) / most} />
+                {onFilter !== undefined && facet !== undefined && value !== null ? (
+                  <button type="button" class="share-name" onClick={() => onFilter(facet, value)}>
+                    {label}
+                  </button>
+                ) : (
+                  <span class="share-name">{label}</span>
+                )}
+              </th>
+              <td>{number(visitors[0] ?? 0)}</td>
+              <td>{number(amount[0] ?? 0)}</td>
+              <td>{rate[0] === null ? w.noValue : percent(rate[0])}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {isEstimated && <p class="help">{w.estimated}</p>}
+    </>
   );
 }
 
@@ -141,7 +134,7 @@ function Details({
   );
   const isFound = ({ label }: ListRow) => label.toLowerCase().includes(search.trim().toLowerCase());
   const save = () => {
-    const columns = [w.lists[name], ...listColumns(view)];
+    const columns = [w.lists[name], ...listColumns(view.goal !== undefined)];
     const rows = (list.data?.rows ?? []).filter(isFound).map((row) => ({
       [columns[0]!]: row.label,
       [columns[1]!]: row.visitors[0],
@@ -159,11 +152,10 @@ function Details({
         </Button>
       </div>
       <Panel of={list}>
-        {({ rows }) => (
+        {(found) => (
           <ListTable
             name={name}
-            view={view}
-            rows={rows.filter(isFound)}
+            list={{ ...found, rows: found.rows.filter(isFound) }}
             onFilter={(facet, value) => {
               onClose();
               onFilter(facet, value);

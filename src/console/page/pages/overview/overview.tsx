@@ -5,6 +5,7 @@ import { Dialog } from "../../components/dialog.tsx";
 import { Field, Select } from "../../components/fields.tsx";
 import { Page } from "../../components/page.tsx";
 import { Button } from "../../components/primitives.tsx";
+import { ShareDialog } from "../../components/share-dialog.tsx";
 import { Empty, Rows } from "../../components/states.tsx";
 import { useBackgroundResource, useResource } from "../../lib/resource.ts";
 import { to, useAddress } from "../../lib/router.ts";
@@ -23,6 +24,7 @@ import {
   readFigures,
   readHasPageViews,
   readOnline,
+  sharedMembers,
   type View,
   viewOf,
 } from "../../model/overview.ts";
@@ -53,6 +55,7 @@ export function Overview() {
   const view = viewOf(query);
   const key = `${project.value?.id} ${JSON.stringify(view)}`;
   const figure = figureNames.find((name) => name === query.figure) ?? "visitors";
+  const [isSharing, setSharing] = useState(false);
   const figures = useResource<Figures>(
     `overview figures ${key}`,
     (signal) => readFigures(view, signal),
@@ -62,7 +65,23 @@ export function Overview() {
   const hasViews = figures.data === undefined || (figures.data.views[0] ?? 0) > 0;
   const filter = (facet: Facet, value: string) => set({ [facet]: value }, true);
   return (
-    <Page title={words.frame.pages.overview} isWide action={<Online />}>
+    <Page
+      title={words.frame.pages.overview}
+      isWide
+      action={
+        <>
+          <Online />
+          <Button onClick={() => setSharing(true)}>{words.share.share}</Button>
+        </>
+      }
+    >
+      {isSharing && (
+        <ShareDialog
+          item={{ overview: sharedMembers(view) }}
+          name={words.frame.pages.overview}
+          onClose={() => setSharing(false)}
+        />
+      )}
       <Tools view={view} onChange={(changes) => set(changes, true)} />
       {!hasViews && view.filters.length === 0 ? (
         <NothingYet />

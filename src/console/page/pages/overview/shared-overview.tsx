@@ -1,0 +1,86 @@
+/** What a share link of Overview shows: figures, chart and lists, without users and filters. */
+
+import { useState } from "preact/hooks";
+import { Tabs } from "../../components/primitives.tsx";
+import { words } from "../../messages/index.ts";
+import {
+  type Course,
+  type FigureName,
+  figuresOf,
+  type ListAnswer,
+  type ListName,
+  listOf,
+  lists,
+  type OverviewAnswer,
+  panels,
+} from "../../model/overview.ts";
+import { CourseChart } from "./course.tsx";
+import { FigureCards } from "./figure-cards.tsx";
+import { ListTable } from "./list-panel.tsx";
+
+const w = words.overview;
+
+/** Result of a query of Overview; `name` is the `breakdownBy` of a list. */
+export interface OverviewPart {
+  name: string;
+  kind: string;
+  result: unknown;
+}
+
+export function SharedOverview({ parts }: { parts: readonly OverviewPart[] }) {
+  const [figure, setFigure] = useState<FigureName>("visitors");
+  const resultOf = (kind: string, name = "") =>
+    parts.find((part) => part.kind === kind && part.name === name)?.result ?? undefined;
+  const overview = resultOf("WebOverviewQuery") as OverviewAnswer | undefined;
+  const course = resultOf("WebTrendsQuery") as Course | undefined;
+  const answerOf = (name: ListName) =>
+    resultOf("WebStatsTableQuery", lists[name].breakdownBy) as ListAnswer | undefined;
+  return (
+    <>
+      {overview === undefined ? (
+        <p class="muted">{words.share.noResult}</p>
+      ) : (
+        <FigureCards
+          figures={figuresOf(overview)}
+          isCompared={overview.results.some(({ previous }) => previous !== null)}
+          current={figure}
+          onChoose={setFigure}
+        />
+      )}
+      {course && <CourseChart course={course} figure={figure} />}
+      <div class="overview-panels">
+        {panels.map(([name, tabs]) => (
+          <SharedPanel key={name} label={w.panels[name]} tabs={tabs} answerOf={answerOf} />
+        ))}
+      </div>
+    </>
+  );
+}
+
+function SharedPanel({
+  label,
+  tabs,
+  answerOf,
+}: {
+  label: string;
+  tabs: readonly ListName[];
+  answerOf: (name: ListName) => ListAnswer | undefined;
+}) {
+  const [current, setCurrent] = useState(tabs[0]!);
+  const answer = answerOf(current);
+  return (
+    <section class="overview-panel" aria-label={label}>
+      <Tabs
+        label={label}
+        tabs={tabs.map((name) => [name, w.lists[name]] as const)}
+        current={current}
+        onChoose={setCurrent}
+      />
+      {answer === undefined ? (
+        <p class="muted">{words.share.noResult}</p>
+      ) : (
+        <ListTable name={current} list={listOf(current, answer)} />
+      )}
+    </section>
+  );
+}
