@@ -11,7 +11,7 @@ import type { PeopleDb } from "./open.ts";
 /** A request extends a pending override only if the last one is older, in microseconds: saves writes. */
 const extendAfterMicros = 30_000_000;
 /** Lifetime of a pending override: at least five minutes after the last request. */
-const pendingOverrideMicros = 300_000_000 + extendAfterMicros;
+export const pendingOverrideMicros = 300_000_000 + extendAfterMicros;
 /** Rows outlive their expiry: events received in time may not be applied yet. */
 const pendingRetentionMicros = 2 * pendingOverrideMicros;
 /** Maximum number of pending overrides; the oldest are evicted. */
@@ -116,7 +116,15 @@ export function pendingHashKeyOverrides(
        WHERE project_id = ?1 AND distinct_id = ?2 AND requested_at >= ?3`,
     )
     .get(projectId, distinctId, nowMicros - pendingOverrideMicros);
-  if (row === null) return { overrides: new Map(), isOld: true };
+  return toPendingOverrides(row ?? undefined, nowMicros);
+}
+
+/** @param row undefined if none is stored or it is expired */
+export function toPendingOverrides(
+  row: { hashKey: string; flagKeys: string; requestedMicros: number } | undefined,
+  nowMicros: number,
+): PendingOverrides {
+  if (row === undefined) return { overrides: new Map(), isOld: true };
   return {
     overrides: new Map((JSON.parse(row.flagKeys) as string[]).map((flagKey) => [flagKey, row.hashKey])),
     isOld: row.requestedMicros < nowMicros - extendAfterMicros,

@@ -70,14 +70,17 @@ export function propertiesWith(
   stored: string,
   names: readonly string[],
 ): { json: string; values: unknown[] } {
-  if (!isCompact(stored)) {
-    const all = new Map(Object.entries(parseExactJson(stored) as Record<string, unknown>));
-    return { json: stored, values: names.map((name) => all.get(name)) };
-  }
+  if (!isCompact(stored)) return { json: stored, values: valuesOf(stored, names) };
   const content = readProperties(client, stored);
   const slots = content.names.slotsOf(names);
   const values = slots.map((slot) => (slot === -1 ? undefined : parseExactJson(content.texts[slot]!)));
   return { json: serializeObject(content), values };
+}
+
+/** Some values of properties as a JSON object; undefined if absent. */
+export function valuesOf(json: string, names: readonly string[]): unknown[] {
+  const all = new Map(Object.entries(parseExactJson(json) as Record<string, unknown>));
+  return names.map((name) => all.get(name));
 }
 
 /** Serializes properties as a JSON object. */

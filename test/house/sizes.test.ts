@@ -44,7 +44,7 @@ const moduleLinesMax: Readonly<Record<string, number>> = {
   "flag-objects": 1_500,
   cohorts: 1_500,
   events: 16_500,
-  persons: 7_200,
+  persons: 7_900,
   ingestion: 3_300,
   accounts: 7_300,
   http: 4_700,
