@@ -1,0 +1,233 @@
+/**
+ * Caches what flag evaluation reads of persons in another process: a node of a cluster answers from memory, reads a person that
+ * it does not know once, and never waits long for one. Entries are also kept for IDs without a person.
+ */
+
+import type { MaybePromise } from "../lib/maybe-promise.ts";
+import type { Group } from "./groups.ts";
+import type { PersonJson } from "./person.ts";
+import type { GroupKey, OverriddenId, StoredSubject, SubjectQuery, SubjectReader } from "./person-reader.ts";
+
+/** No request waits longer for a person. */
+const waitMsMax = 250;
+/** Age at which an entry is read again, in case a change was missed. */
+const entryMsMax = 30_000;
+/** Bytes of an entry beside its strings. */
+const entryBytes = 256;
+
+/** A person or group is not cached and cannot be read in time. */
+export class SubjectUnavailableError extends Error {
+  constructor(reason: string) {
+    super(`A person is not cached and cannot be read: ${reason}.`);
+  }
+}
+
+/** What is known of a distinct ID. */
+interface IdEntry {
+  person: PersonJson | undefined;
+  staticCohortIds: ReadonlySet<number> | undefined;
+  overridden: OverriddenId | undefined;
+}
+
+type Value = IdEntry | { group: Group | undefined };
+
+interface Entry<Of extends Value = Value> {
+  value: Of;
+  bytes: number;
+  readAt: number;
+  /** See `evict`. */
+  changeId: string | undefined;
+}
+
+export interface CachedSubjectsOptions {
+  bytesMax: number;
+  /** Whether reading would fail: what is cached is used at any age then. */
+  isUnavailable: () => boolean;
+  /** The change that concerns an ID without a person, see `evict`. */
+  changeIdOf: (projectId: number, distinctId: string) => string;
+  /** Milliseconds; replaced in tests. */
+  now?: () => number;
+}
+
+export class CachedSubjects implements SubjectReader {
+  /** Least recently used first. */
+  private readonly entries = new Map<string, Entry>();
+  private readonly reading = new Map<string, Promise<Entry>>();
+  private readonly keysByChange = new Map<string, Set<string>>();
+  private bytes = 0;
+  private hasOverrides = false;
+  private readonly now: () => number;
+
+  constructor(
+    private readonly source: SubjectReader,
+    private readonly options: CachedSubjectsOptions,
+  ) {
+    this.now = options.now ?? (() => performance.now());
+  }
+
+  /** @throws {SubjectUnavailableError} also as a rejected promise */
+  subject(query: SubjectQuery): MaybePromise<StoredSubject> {
+    const ids = query.distinctIds.map((id) => this.idEntry(query, id));
+    const groups = query.groups.map((group) => this.groupEntry(query, group));
+    const isCached = <Item>(all: MaybePromise<Item>[]): all is Item[] =>
+      all.every((one) => !(one instanceof Promise));
+    if (isCached(ids) && isCached(groups)) return toSubject(query, ids, groups);
+    return Promise.all([Promise.all(ids), Promise.all(groups)]).then(([idValues, groupValues]) =>
+      toSubject(query, idValues, groupValues),
+    );
+  }
+
+  hasHashKeyOverrides(): MaybePromise<boolean> {
+    if (this.hasOverrides || this.options.isUnavailable()) return this.hasOverrides;
+    const remember = (found: boolean) => {
+      this.hasOverrides ||= found;
+      return found;
+    };
+    const found = this.source.hasHashKeyOverrides();
+    return found instanceof Promise ? found.then(remember) : remember(found);
+  }
+
+  /**
+   * Forgets what changes concern.
+   * @param changeIds UUIDs of persons, and for IDs that got a person what `changeIdOf` returns
+   */
+  evict(changeIds: Iterable<string>): void {
+    for (const changeId of changeIds)
+      for (const key of this.keysByChange.get(changeId) ?? []) this.remove(key);
+  }
+
+  /** Forgets an ID, for example after its overrides were stored. */
+  evictId(projectId: number, distinctId: string): void {
+    this.remove(idKey(projectId, distinctId));
+  }
+
+  get size(): { entries: number; bytes: number } {
+    return { entries: this.entries.size, bytes: this.bytes };
+  }
+
+  private idEntry({ projectId, nowMicros }: SubjectQuery, distinctId: string): MaybePromise<IdEntry> {
+    return this.value(idKey(projectId, distinctId), async () => {
+      const { person, staticCohortIds, overridden } = await this.source.subject({
+        projectId,
+        distinctIds: [distinctId],
+        withCohorts: true,
+        withOverrides: true,
+        groups: [],
+        nowMicros,
+      });
+      const value = { person, staticCohortIds, overridden: overridden[0] };
+      const characters = distinctId.length + (person?.storedProperties.length ?? 0);
+      return this.entry(value, characters, person?.uuid ?? this.options.changeIdOf(projectId, distinctId));
+    });
+  }
+
+  private groupEntry(query: SubjectQuery, group: GroupKey): MaybePromise<{ group: Group | undefined }> {
+    const { projectId, nowMicros } = query;
+    const key = `group ${projectId} ${group.typeIndex} ${group.key}`;
+    return this.value(key, async () => {
+      const { groups } = await this.source.subject({
+        projectId,
+        distinctIds: [],
+        withCohorts: false,
+        withOverrides: false,
+        groups: [group],
+        nowMicros,
+      });
+      const characters = group.key.length + JSON.stringify(groups[0]?.properties ?? {}).length;
+      return this.entry({ group: groups[0] }, characters, undefined);
+    });
+  }
+
+  private entry<Of extends Value>(value: Of, characters: number, changeId: string | undefined): Entry<Of> {
+    return { value, bytes: entryBytes + 2 * characters, readAt: this.now(), changeId };
+  }
+
+  private value<Of extends Value>(key: string, read: () => Promise<Entry<Of>>): MaybePromise<Of> {
+    const cached = this.entries.get(key) as Entry<Of> | undefined;
+    const isUnavailable = this.options.isUnavailable();
+    if (cached !== undefined) {
+      this.entries.delete(key);
+      this.entries.set(key, cached);
+      if (isUnavailable || this.now() - cached.readAt < entryMsMax) return cached.value;
+    }
+    if (isUnavailable) throw new SubjectUnavailableError("the store is unavailable");
+    return this.inTime(this.readOnce(key, read), cached);
+  }
+
+  /** One read at a time for each key; it fills the cache even if no request waits any more. */
+  private readOnce<Of extends Value>(key: string, read: () => Promise<Entry<Of>>): Promise<Entry<Of>> {
+    const running = this.reading.get(key) as Promise<Entry<Of>> | undefined;
+    if (running !== undefined) return running;
+    const started = read()
+      .then((entry) => {
+        this.add(key, entry);
+        return entry;
+      })
+      .finally(() => this.reading.delete(key));
+    this.reading.set(key, started);
+    return started;
+  }
+
+  private async inTime<Of extends Value>(
+    reading: Promise<Entry<Of>>,
+    cached: Entry<Of> | undefined,
+  ): Promise<Of> {
+    const late = Promise.withResolvers<never>();
+    const timer = setTimeout(
+      () => late.reject(new SubjectUnavailableError(`no answer in ${waitMsMax} ms`)),
+      waitMsMax,
+    );
+    try {
+      return (await Promise.race([reading, late.promise])).value;
+    } catch (error) {
+      if (cached !== undefined) return cached.value;
+      throw error;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  private add(key: string, entry: Entry): void {
+    this.remove(key);
+    this.entries.set(key, entry);
+    this.bytes += entry.bytes;
+    if (entry.changeId !== undefined) {
+      const keys = this.keysByChange.get(entry.changeId) ?? new Set();
+      this.keysByChange.set(entry.changeId, keys.add(key));
+    }
+    for (const oldest of this.entries.keys()) {
+      if (this.bytes <= this.options.bytesMax) break;
+      this.remove(oldest);
+    }
+  }
+
+  private remove(key: string): void {
+    const entry = this.entries.get(key);
+    if (entry === undefined) return;
+    this.entries.delete(key);
+    this.bytes -= entry.bytes;
+    if (entry.changeId === undefined) return;
+    const keys = this.keysByChange.get(entry.changeId);
+    keys?.delete(key);
+    if (keys?.size === 0) this.keysByChange.delete(entry.changeId);
+  }
+}
+
+const idKey = (projectId: number, distinctId: string) => `id ${projectId} ${distinctId}`;
+
+function toSubject(
+  query: SubjectQuery,
+  ids: readonly IdEntry[],
+  groups: readonly { group: Group | undefined }[],
+): StoredSubject {
+  const person = ids[0]?.person;
+  const others = ids.filter(
+    (id, index) => index === 0 || id.person === undefined || id.person.id !== person?.id,
+  );
+  return {
+    person,
+    staticCohortIds: query.withCohorts ? ids[0]?.staticCohortIds : undefined,
+    overridden: query.withOverrides ? others.flatMap(({ overridden }) => overridden ?? []) : [],
+    groups: groups.map(({ group }) => group),
+  };
+}

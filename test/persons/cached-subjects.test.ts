@@ -1,0 +1,174 @@
+import { describe, expect, test } from "bun:test";
+import { CachedSubjects, SubjectUnavailableError } from "../../src/persons/cached-subjects.ts";
+import type {
+  PersonReader,
+  StoredSubject,
+  SubjectQuery,
+  SubjectReader,
+} from "../../src/persons/person-reader.ts";
+import { SqlitePersonReader } from "../../src/persons/sqlite-person-reader.ts";
+import { personReaderConformance } from "./person-reader-conformance.ts";
+import { newYearMicros, set, TestPeople } from "./support.ts";
+
+/** Reads later, or never. */
+class Remote implements SubjectReader {
+  queries: SubjectQuery[] = [];
+  isHanging = false;
+  isBroken = false;
+
+  constructor(private readonly people: TestPeople) {}
+
+  async subject(query: SubjectQuery): Promise<StoredSubject> {
+    this.queries.push(query);
+    await new Promise(setImmediate);
+    if (this.isHanging) await new Promise(() => undefined);
+    if (this.isBroken) throw new Error("The connection is lost.");
+    return new SqlitePersonReader(this.people.db).subject(query);
+  }
+
+  async hasHashKeyOverrides(): Promise<boolean> {
+    return true;
+  }
+}
+
+class Setup implements Disposable {
+  readonly people = new TestPeople();
+  readonly remote = new Remote(this.people);
+  isUnavailable = false;
+  now = 0;
+  readonly cache: CachedSubjects;
+
+  constructor(bytesMax = 1_000_000) {
+    this.cache = new CachedSubjects(this.remote, {
+      bytesMax,
+      isUnavailable: () => this.isUnavailable,
+      changeIdOf: (projectId, id) => `${projectId} ${id}`,
+      now: () => this.now,
+    });
+  }
+
+  ask(...distinctIds: string[]) {
+    return this.cache.subject({
+      projectId: 1,
+      distinctIds,
+      withCohorts: false,
+      withOverrides: true,
+      groups: [],
+      nowMicros: newYearMicros,
+    });
+  }
+
+  async plan(id: string): Promise<unknown> {
+    const { person } = await this.ask(id);
+    return person && JSON.parse(person.propertiesText).plan;
+  }
+
+  [Symbol.dispose](): void {
+    this.people[Symbol.dispose]();
+  }
+}
+
+personReaderConformance("a cached reader", async (people) => {
+  const cache = new CachedSubjects(new Remote(people), {
+    bytesMax: 1_000_000,
+    isUnavailable: () => false,
+    changeIdOf: (_, id) => id,
+  });
+  const reader: PersonReader = Object.assign(new SqlitePersonReader(people.db), {
+    subject: (query: SubjectQuery) => cache.subject(query),
+  });
+  return { reader, close: async () => {} };
+});
+
+describe("the cache of subjects", () => {
+  test("answers at once from memory, for ids with and without a person", async () => {
+    using it = new Setup();
+    it.people.apply(set("ann", { plan: "pro" }));
+    expect([await it.plan("ann"), await it.plan("bob")]).toEqual(["pro", undefined]);
+    for (const id of ["ann", "bob"]) expect(it.ask(id)).not.toBeInstanceOf(Promise);
+    expect(it.remote.queries).toHaveLength(2);
+  });
+
+  test("reads an id once for requests at the same time", async () => {
+    using it = new Setup();
+    it.people.apply(set("ann", { plan: "pro" }));
+    expect(await Promise.all([it.plan("ann"), it.plan("ann"), it.plan("ann")])).toEqual([
+      "pro",
+      "pro",
+      "pro",
+    ]);
+    expect(it.remote.queries).toHaveLength(1);
+  });
+
+  test("forgets what a change concerns, and everything after its time", async () => {
+    using it = new Setup();
+    it.people.apply(set("ann", { plan: "pro" }));
+    await it.plan("ann");
+    await it.plan("bob");
+    it.people.apply(set("ann", { plan: "free" }), set("bob", { plan: "new" }));
+    expect([await it.plan("ann"), await it.plan("bob")]).toEqual(["pro", undefined]);
+    it.cache.evict([it.people.person("ann")!.uuid, "1 bob", "unknown"]);
+    expect([await it.plan("ann"), await it.plan("bob")]).toEqual(["free", "new"]);
+    it.people.apply(set("ann", { plan: "later" }));
+    it.now += 29_999;
+    expect(await it.plan("ann")).toBe("free");
+    it.now += 1;
+    expect(await it.plan("ann")).toBe("later");
+    it.people.apply(set("ann", { plan: "last" }));
+    it.cache.evictId(1, "ann");
+    expect(await it.plan("ann")).toBe("last");
+  });
+
+  test("stays within its bytes: the least recently used go first", async () => {
+    using it = new Setup(3_000);
+    for (let n = 0; n < 20; n++) it.people.apply(set(`p${n}`, { plan: "x".repeat(100) }));
+    for (let n = 0; n < 20; n++) {
+      await it.plan("p0");
+      await it.plan(`p${n}`);
+      expect(it.cache.size.bytes).toBeLessThanOrEqual(3_000);
+    }
+    expect(it.cache.size.entries).toBeGreaterThan(2);
+    const { length } = it.remote.queries;
+    await it.plan("p0");
+    await it.plan("p19");
+    expect(it.remote.queries).toHaveLength(length);
+    await it.plan("p1");
+    expect(it.remote.queries).toHaveLength(length + 1);
+  });
+
+  test("while the store is unavailable, cached ones are used at any age and others fail at once", async () => {
+    using it = new Setup();
+    it.people.apply(set("ann", { plan: "pro" }));
+    await it.plan("ann");
+    expect(await it.cache.hasHashKeyOverrides()).toBe(true);
+    it.isUnavailable = true;
+    it.now += 3_600_000;
+    expect(it.ask("ann")).not.toBeInstanceOf(Promise);
+    expect(() => it.ask("bob")).toThrow(SubjectUnavailableError);
+    expect(it.cache.hasHashKeyOverrides()).toBe(true);
+    expect(it.remote.queries).toHaveLength(1);
+  });
+
+  test("no request waits longer than 250 ms, and an old entry is better than none", async () => {
+    using it = new Setup();
+    it.people.apply(set("ann", { plan: "pro" }));
+    await it.plan("ann");
+    it.now += 30_000;
+    it.remote.isHanging = true;
+    const startedAt = performance.now();
+    expect(await Promise.all([it.plan("ann"), it.plan("bob").catch((error) => error)])).toEqual([
+      "pro",
+      expect.any(SubjectUnavailableError),
+    ]);
+    expect(performance.now() - startedAt).toBeGreaterThan(200);
+  });
+
+  test("a failed read is not cached", async () => {
+    using it = new Setup();
+    it.people.apply(set("ann", { plan: "pro" }));
+    it.remote.isBroken = true;
+    await expect(it.plan("ann")).rejects.toThrow("The connection is lost.");
+    it.remote.isBroken = false;
+    expect(await it.plan("ann")).toBe("pro");
+  });
+});
