@@ -2,12 +2,12 @@ import { type Static, Type } from "@sinclair/typebox";
 import { Command } from "commander";
 import { CohortBody } from "../../src/cohorts/api/cohort-schemas.ts";
 import { cohortCommands, listAllCohorts } from "../../src/operations/cohorts.ts";
-import type { Caller } from "../../src/operations/operation.ts";
 import { listAllProjects } from "../../src/operations/projects.ts";
 import { withJson } from "../json-schema.ts";
 import { operationGroup, withCaller } from "../operations/command.ts";
 import { CohortStores } from "../operations/flag-stores.ts";
-import { type CallOptions, getServer, withServer } from "../operations/server.ts";
+import { projectIds } from "../operations/projects.ts";
+import { type CallOptions, withServer } from "../operations/server.ts";
 import { positiveInteger, printJson, printTable, run } from "../output.ts";
 import { withSettings } from "../settings.ts";
 
@@ -44,14 +44,6 @@ const list = withJson(
     ),
   );
 withServer(list);
-
-/** The given project, or all; on a server, the unarchived ones. */
-async function projectIds(caller: Caller, options: CallOptions): Promise<number[]> {
-  if (options.project !== undefined) return [options.project];
-  const listed = [false, true].map((archived) => caller.list(listAllProjects, { archived }));
-  const [open, archived] = (await Promise.all(listed)) as { id: number }[][];
-  return [...open!, ...(getServer(options) === undefined ? archived! : [])].map(({ id }) => id);
-}
 
 export const cohorts = operationGroup(
   "cohorts",

@@ -10,6 +10,16 @@ async function flagStores(): Promise<OpenStores> {
   return (metadata, options) => new FlagStores(metadata, options);
 }
 
+export async function activity(): Promise<Command> {
+  const { activityOperations } = await import("../../src/operations/activity.ts");
+  return operationGroup(
+    "activity",
+    "Show changes of a project and of the organization.",
+    ["activity list --scope FeatureFlag"],
+    activityOperations,
+  );
+}
+
 export async function annotations(): Promise<Command> {
   const { annotationOperations } = await import("../../src/operations/annotations.ts");
   return operationGroup(
@@ -17,6 +27,36 @@ export async function annotations(): Promise<Command> {
     "Manage annotations, which charts show at their time.",
     ['annotations create "New checkout"', "annotations list"],
     annotationOperations,
+  );
+}
+
+export async function dashboards(): Promise<Command> {
+  const { dashboardCommands, dashboardOperations } = await import("../../src/operations/dashboards.ts");
+  return operationGroup(
+    "dashboards",
+    "List, show, create and delete dashboards.",
+    ["dashboards list", "dashboards show Orders --url http://127.0.0.1:8000"],
+    [...dashboardOperations, ...dashboardCommands],
+  );
+}
+
+export async function insights(): Promise<Command> {
+  const { insightCommands, insightOperations } = await import("../../src/operations/insights.ts");
+  return operationGroup(
+    "insights",
+    "List, show, create and delete insights.",
+    ["insights list", "insights show 3fAbC9xY --url http://127.0.0.1:8000"],
+    [...insightOperations, ...insightCommands],
+  );
+}
+
+export async function events(): Promise<Command> {
+  const { definitionOperations } = await import("../../src/operations/definitions.ts");
+  return operationGroup(
+    "events",
+    "Show the names of events and of their properties; `flagkeep query` shows events.",
+    ["events definitions --search order", "events properties --type person"],
+    definitionOperations,
   );
 }
 
@@ -39,6 +79,16 @@ export async function features(): Promise<Command> {
     ["features list", "features stage new-editor beta"],
     [...earlyAccessOperations, setStage],
     await flagStores(),
+  );
+}
+
+export async function imports(): Promise<Command> {
+  const { importOperations } = await import("../../src/operations/imports.ts");
+  return operationGroup(
+    "imports",
+    "Show the imports of a server; `flagkeep import` runs one.",
+    ["imports list --url http://127.0.0.1:8000"],
+    importOperations,
   );
 }
 

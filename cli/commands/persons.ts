@@ -1,18 +1,19 @@
-import { type Static, Type } from "@sinclair/typebox";
+import type { Static } from "@sinclair/typebox";
 import { Command } from "commander";
 import { RecreatedPersons, recreatePersons } from "../../src/backup/recovery/recreate-persons.ts";
-import { microsToApiTime } from "../../src/lib/api-time.ts";
 import { AppError } from "../../src/lib/errors.ts";
-import { canonicalUuid } from "../../src/lib/ids.ts";
-import { DateTime, NonNegativeInt, strictObject } from "../../src/lib/schema.ts";
+import type { Caller } from "../../src/operations/operation.ts";
+import { deleteOnePerson, listAllPersons } from "../../src/operations/persons.ts";
+import { PersonBody } from "../../src/persons/api/person-schemas.ts";
 import { Deletion } from "../../src/persons/deletion.ts";
-import { displayName, type Person } from "../../src/persons/person.ts";
 import type { DeletePerson } from "../../src/serve/person-deletion.ts";
 import { engineSessionSettings, openEngineSession } from "../engine-session.ts";
 import { withJson } from "../json-schema.ts";
+import { operationCommand, withCaller } from "../operations/command.ts";
+import { type CallOptions, getServer, withServer } from "../operations/server.ts";
 import { positiveInteger, print, printJson, run } from "../output.ts";
 import { configFromOptions, withSettings } from "../settings.ts";
-import { assertInitialized, type ProjectStores, withProject } from "../stores.ts";
+import { assertInitialized, withProject } from "../stores.ts";
 
 class PersonNotFoundError extends AppError {
   readonly code = "no_such_person";
@@ -22,37 +23,23 @@ class PersonNotFoundError extends AppError {
   }
 }
 
-interface PersonOptions {
-  project?: number;
-  json?: true;
-}
+type PersonRecord = Static<typeof PersonBody>;
 
-const PersonRecord = strictObject({
-  uuid: Type.String(),
-  name: Type.String(),
-  /** Primary id first. */
-  distinct_ids: Type.Array(Type.String()),
-  properties: Type.Record(Type.String(), Type.Unknown()),
-  is_identified: Type.Boolean(),
-  created_at: DateTime,
-  version: NonNegativeInt,
-});
-
-const get = withJson(withSettings(new Command("get"), ["data-dir"]), PersonRecord)
+const get = withJson(withSettings(new Command("get"), ["data-dir"]), PersonBody)
   .description("Show a person: distinct ids, properties, creation time.")
   .argument("<person>", "person uuid or distinct id")
   .option("--project <id>", "project id; optional if there is one project", positiveInteger)
   .addHelpText("after", "\nExample:\n  flagkeep persons get kim@example.com")
   .action(
-    run((name: string, options: PersonOptions) =>
-      withProject(options, async (stores) => {
-        const record = await personRecord(stores, await personNamed(stores, name));
-        if (options.json) return printJson(record);
-        print(`Person    ${record.name}`);
-        print(`uuid      ${record.uuid}`);
-        print(`Since     ${record.created_at}${record.is_identified ? ", identified" : ""}`);
-        for (const id of record.distinct_ids) print(`Id        ${id}`);
-        print(JSON.stringify(record.properties, null, 2));
+    run((name: string, options: CallOptions) =>
+      withCaller(listAllPersons, options, async (caller) => {
+        const person = await personNamed(caller, name);
+        if (options.json) return printJson(person);
+        print(`Person    ${person.name}`);
+        print(`uuid      ${person.uuid}`);
+        print(`Since     ${person.created_at}${person.is_identified ? ", identified" : ""}`);
+        for (const id of person.distinct_ids) print(`Id        ${id}`);
+        print(JSON.stringify(person.properties, null, 2));
       }),
     ),
   );
@@ -68,19 +55,28 @@ const remove = withJson(withSettings(new Command("delete"), engineSessionSetting
       "Example:\n  flagkeep persons delete kim@example.com --project 1",
   )
   .action(
-    run(async (name: string, options: PersonOptions) => {
-      const requested = await withProject(options, async (stores) => ({
-        project_id: stores.project.id,
-        uuid: (await personNamed(stores, name)).uuid,
-        by: stores.by,
-      }));
-      const deletion = await openEngineSession(options, (server) =>
-        server.tell<Static<typeof Deletion>>("delete_person", requested satisfies DeletePerson),
-      );
-      if (options.json) return printJson(deletion);
-      for (const line of [deletion.detail, deletion.events, deletion.backups.detail]) print(line);
+    run(async (name: string, options: CallOptions) => {
+      let deletion: Deletion;
+      await withCaller(listAllPersons, options, async (caller) => {
+        const { uuid } = await personNamed(caller, name);
+        deletion = await (getServer(options) === undefined
+          ? deleteLocally(uuid, options)
+          : (caller.call(deleteOnePerson, { uuid }) as Promise<Deletion>));
+      });
+      if (options.json) return printJson(deletion!);
+      for (const line of [deletion!.detail, deletion!.events, deletion!.backups.detail]) print(line);
     }),
   );
+
+/** Deletes through the journal, which a running server or this process has open. */
+async function deleteLocally(uuid: string, options: CallOptions): Promise<Deletion> {
+  const requested = withProject(options, ({ project, by }) => ({ project_id: project.id, uuid, by }));
+  return await openEngineSession(options, (server) =>
+    server.tell<Deletion>("delete_person", requested satisfies DeletePerson),
+  );
+}
+
+for (const command of [get, remove]) withServer(command);
 
 const recreate = withJson(
   withSettings(new Command("recreate"), ["data-dir", "duckdb-memory-limit", "duckdb-threads"]),
@@ -109,28 +105,13 @@ const recreate = withJson(
   );
 
 /** @throws {PersonNotFoundError} */
-async function personNamed({ persons: reader, project }: ProjectStores, name: string): Promise<Person> {
-  const found =
-    (await reader.personByUuid(project.id, canonicalUuid(name) ?? name)) ??
-    (await reader.personByDistinctId(project.id, name));
-  if (found === undefined) throw new PersonNotFoundError(name);
-  return found;
-}
-
-async function personRecord(
-  { persons: reader }: ProjectStores,
-  person: Person,
-): Promise<Static<typeof PersonRecord>> {
-  const ids = await reader.distinctIds([person]);
-  return {
-    uuid: person.uuid,
-    name: displayName(person),
-    distinct_ids: ids.get(person.id) ?? [person.mainDistinctId],
-    properties: person.properties,
-    is_identified: person.isIdentified,
-    created_at: microsToApiTime(person.createdMicros),
-    version: person.version,
-  };
+async function personNamed(caller: Caller, name: string): Promise<PersonRecord> {
+  // An empty filter would match everyone.
+  for (const filter of name === "" ? [] : [{ uuid: name }, { distinct_id: name }]) {
+    const { results } = (await caller.call(listAllPersons, filter)) as { results: PersonRecord[] };
+    if (results.length > 0) return results[0]!;
+  }
+  throw new PersonNotFoundError(name);
 }
 
 export const persons = new Command("persons")
@@ -139,6 +120,7 @@ export const persons = new Command("persons")
     "after",
     "\nExamples:\n  flagkeep persons get kim@example.com\n  flagkeep persons delete kim@example.com",
   )
+  .addCommand(operationCommand(listAllPersons))
   .addCommand(get)
   .addCommand(remove)
   .addCommand(recreate);

@@ -2,17 +2,18 @@ import { type Static, Type } from "@sinclair/typebox";
 import { Command, InvalidArgumentError } from "commander";
 import { InvalidFieldError } from "../../src/lib/errors.ts";
 import { NonNegativeInt, strictObject } from "../../src/lib/schema.ts";
-import { listUsage } from "../../src/persons/usage.ts";
+import { countUsage, type UsageBody } from "../../src/operations/ingestion.ts";
+import { listAllProjects } from "../../src/operations/projects.ts";
 import { withJson } from "../json-schema.ts";
+import { withCaller } from "../operations/command.ts";
+import { projectIds } from "../operations/projects.ts";
+import { type CallOptions, withServer } from "../operations/server.ts";
 import { positiveInteger, printJson, printTable, run } from "../output.ts";
 import { withSettings } from "../settings.ts";
-import { resolveProjects, withMetadata, withPeople } from "../stores.ts";
 
-interface Options {
-  project?: number;
+interface Options extends CallOptions {
   from?: string;
   to?: string;
-  json?: true;
 }
 
 const kinds = ["identified", "anonymous", "historical", "billable", "duplicates", "dropped"] as const;
@@ -53,34 +54,41 @@ export const usage = withJson(
   )
   .action(
     run((options: Options) => {
-      if (options.from !== undefined && options.to !== undefined && options.from > options.to) {
+      const { from, to } = options;
+      if (from !== undefined && to !== undefined && from > to) {
         throw new InvalidFieldError("from", "invalid_input", "--from is a later day than --to.");
       }
-      const projects = withMetadata(options, (metadata) => resolveProjects(metadata, options.project));
-      const counted = withPeople(options, (people) =>
-        projects.map(({ id }) => ({
-          id,
-          ...listUsage(people, id, { dateFrom: options.from, dateTo: options.to }),
-        })),
-      );
-      const results = counted.flatMap(({ id, results }) =>
-        results.map((ofDay) => ({ project_id: id, ...ofDay })),
-      );
-      const totals = Object.fromEntries(
-        kinds.map((kind) => [kind, counted.reduce((sum, one) => sum + one.totals[kind], 0)]),
-      ) as unknown as Counts;
-      const counts: Static<typeof Usage> = { results, totals };
-      if (options.json) return printJson(counts);
-      const cells = (counts: Counts) => kinds.map((kind) => String(counts[kind]));
-      printTable(
-        ["project", "date", ...kinds],
-        [
-          ...results.map((ofDay) => [String(ofDay.project_id), ofDay.date, ...cells(ofDay)]),
-          ["all", "", ...cells(totals)],
-        ],
-      );
+      return withCaller(listAllProjects, options, async (caller) => {
+        const days = {
+          ...(from === undefined ? {} : { date_from: from }),
+          ...(to === undefined ? {} : { date_to: to }),
+        };
+        const counted: { id: number; usage: Static<typeof UsageBody> }[] = [];
+        for (const id of await projectIds(caller, options))
+          counted.push({
+            id,
+            usage: (await caller.in(id).call(countUsage, days)) as Static<typeof UsageBody>,
+          });
+        const results = counted.flatMap(({ id, usage }) =>
+          usage.results.map((ofDay) => ({ project_id: id, ...ofDay })),
+        );
+        const totals = Object.fromEntries(
+          kinds.map((kind) => [kind, counted.reduce((sum, { usage }) => sum + usage.totals[kind], 0)]),
+        ) as unknown as Counts;
+        const counts: Static<typeof Usage> = { results, totals };
+        if (options.json) return printJson(counts);
+        const cells = (counts: Counts) => kinds.map((kind) => String(counts[kind]));
+        printTable(
+          ["project", "date", ...kinds],
+          [
+            ...results.map((ofDay) => [String(ofDay.project_id), ofDay.date, ...cells(ofDay)]),
+            ["all", "", ...cells(totals)],
+          ],
+        );
+      });
     }),
   );
+withServer(usage);
 
 function day(text: string): string {
   const date = new Date(`${text}T00:00:00Z`);

@@ -1,6 +1,7 @@
 /** The stores of a data directory, opened lazily. */
 
 import type { Metadata } from "../../src/accounts/metadata.ts";
+import { type IngestionReader, SqliteIngestionReader } from "../../src/persons/ingestion-reader.ts";
 import type { PeopleDb } from "../../src/persons/open.ts";
 import type { PersonReader } from "../../src/persons/person-reader.ts";
 import { SqlitePersonReader } from "../../src/persons/sqlite-person-reader.ts";
@@ -22,6 +23,10 @@ export class LocalStores implements Disposable {
 
   get persons(): PersonReader {
     return new SqlitePersonReader(this.people);
+  }
+
+  get ingestion(): IngestionReader {
+    return new SqliteIngestionReader(this.people);
   }
 
   [Symbol.dispose](): void {

@@ -38,7 +38,15 @@ import { notFound } from "../http/http-error.ts";
 import { readBoolean, readChoice } from "../http/params.ts";
 import { enumeration, int, nullable, object, optional, pageOf, string } from "../http/schemas.ts";
 import { RefreshQuery, readRefresh } from "./insights.ts";
-import { getAuthor, getLimits, listOperation, operation, type ProjectContext } from "./operation.ts";
+import {
+  type CommandArgument,
+  getAuthor,
+  getLimits,
+  listOperation,
+  type Operation,
+  operation,
+  type ProjectContext,
+} from "./operation.ts";
 
 type Context = ProjectContext<InsightDeps>;
 
@@ -52,6 +60,20 @@ const listAllDashboards = listOperation({
   summary: "List dashboards",
   description: "Pinned ones first, then the newest.",
   http: { method: "GET", path: "/dashboards", answer: "One page of dashboards." },
+  cli: {
+    name: "dashboards list",
+    examples: ["dashboards list --creation-mode default"],
+    table: {
+      headings: ["id", "name", "pinned", "tags"],
+      row: (one: Static<typeof DashboardBody>) => [
+        String(one.id),
+        one.name,
+        one.pinned ? "yes" : "no",
+        one.tags.join(","),
+      ],
+    },
+  },
+  mcp: { name: "list_dashboards" },
   input: object({
     search: optional(string({ description: "Part of the name." })),
     creation_mode: optional(
@@ -200,6 +222,71 @@ async function tileBody(
     text: tile.text === null ? null : { id: tile.id, body: tile.text },
   };
 }
+
+type FullDashboard = Static<typeof FullDashboardBody>;
+
+const idArgument: CommandArgument = {
+  name: "dashboard",
+  description: "dashboard id or name",
+  member: "id",
+  lookup: {
+    in: () => listAllDashboards,
+    matches: (one: Static<typeof DashboardBody>, text) => String(one.id) === text || one.name === text,
+    value: (one: Static<typeof DashboardBody>) => one.id,
+    missing: (text) => `Dashboard ${text} does not exist.`,
+  },
+};
+
+/** Commands of their own; the routes are those of the operations. */
+const showCommand = {
+  ...getOneDashboard,
+  cli: {
+    name: "dashboards show",
+    description: "Show a dashboard and its tiles; a server computes their results.",
+    examples: ["dashboards show Orders --json"],
+    arguments: [idArgument],
+    done: ({ id, name, tiles }: FullDashboard) =>
+      [
+        `${name} (${id})`,
+        ...tiles.map(({ insight, text }) =>
+          insight === null ? `  ${text?.body ?? ""}` : `  ${insight.short_id}  ${insight.name}`,
+        ),
+      ].join("\n"),
+  },
+} satisfies Operation;
+const createCommand = {
+  ...createNewDashboard,
+  input: object({
+    name: string({ max: 400 }),
+    description: optional(string({ blank: true })),
+    use_dashboard: optional(int()),
+  }),
+  cli: {
+    name: "dashboards create",
+    examples: ["dashboards create Orders", "dashboards create Copy --use-dashboard 3"],
+    arguments: [{ name: "name", description: "display name", member: "name" }],
+    options: {
+      description: { description: "description" },
+      use_dashboard: { description: "id of the dashboard to copy" },
+    },
+    hasCreator: true,
+    done: ({ id, name }: FullDashboard) => `Dashboard ${name} (${id}) created.`,
+  },
+} satisfies Operation;
+const deleteCommand = {
+  ...updateOneDashboard,
+  input: object({ id: int() }),
+  cli: {
+    name: "dashboards delete",
+    description: "Delete a dashboard; its insights are kept.",
+    examples: ["dashboards delete Orders"],
+    arguments: [idArgument],
+    adds: () => ({ deleted: true }),
+    done: ({ id, name }: FullDashboard) => `Dashboard ${name} (${id}) deleted.`,
+  },
+} satisfies Operation;
+
+export const dashboardCommands: readonly Operation[] = [showCommand, createCommand, deleteCommand];
 
 /** In the order of the documentation. */
 export const dashboardOperations = [

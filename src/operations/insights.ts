@@ -23,8 +23,17 @@ import {
 import { refreshNames, refreshWords } from "../events/insights/insight-cache.ts";
 import { unavailable } from "../http/error-mapping.ts";
 import { notFound } from "../http/http-error.ts";
-import { enumeration, object, optional, pageOf, string } from "../http/schemas.ts";
-import { getAuthor, getLimits, listOperation, operation, type ProjectContext } from "./operation.ts";
+import { enumeration, int, list, object, optional, pageOf, record, string } from "../http/schemas.ts";
+import { jsonOptions } from "./experiment-list.ts";
+import {
+  type CommandArgument,
+  getAuthor,
+  getLimits,
+  listOperation,
+  type Operation,
+  operation,
+  type ProjectContext,
+} from "./operation.ts";
 
 type Context = ProjectContext<InsightDeps>;
 
@@ -47,6 +56,10 @@ function body({ stores: { metadata } }: Context, insight: Insight, computed?: Co
   });
 }
 
+type InsightRecord = Static<typeof InsightBody>;
+const nameOf = ({ name, derived_name: derived }: InsightRecord) => name || (derived ?? "");
+const insightArgument: CommandArgument = { name: "insight", description: "id or short id", member: "id" };
+
 const listAllInsights = listOperation({
   id: "insights.list",
   on: "project",
@@ -55,6 +68,16 @@ const listAllInsights = listOperation({
   summary: "List insights",
   description: "Without results; get a single insight for its result.",
   http: { method: "GET", path: "/insights", answer: "One page of insights." },
+  cli: {
+    name: "insights list",
+    examples: ["insights list --search orders"],
+    options: { short_id: { description: "only the insight with this short id" } },
+    table: {
+      headings: ["id", "short id", "name", "dashboards"],
+      row: (one: InsightRecord) => [String(one.id), one.short_id, nameOf(one), one.dashboards.join(",")],
+    },
+  },
+  mcp: { name: "list_insights" },
   input: object({
     search: optional(string({ description: "Part of the name." })),
     short_id: optional(string()),
@@ -98,6 +121,18 @@ const getOneInsight = operation({
   summary: "Get an insight with its result",
   description: "By id or short id. If the result cannot be computed, `query_status` has the error.",
   http: { method: "GET", path: "/insights/:id", answer: "The insight.", errors: unavailable },
+  cli: {
+    name: "insights show",
+    description: "Show an insight; a server computes its result.",
+    examples: ["insights show 3fAbC9xY --url http://127.0.0.1:8000"],
+    arguments: [insightArgument],
+    done: (one: InsightRecord) =>
+      [
+        `${nameOf(one)} (${one.short_id})`,
+        one.query_status?.error_message ?? JSON.stringify(one.result, null, 2),
+      ].join("\n"),
+  },
+  mcp: { name: "get_insight" },
   input: object({ id: string(), ...RefreshQuery.properties }),
   output: InsightBody,
   example,
@@ -129,6 +164,40 @@ const updateOneInsight = operation({
     return body(context, updateInsight(stores.metadata, of, getFields(input), now));
   },
 });
+
+/** Commands of their own; the routes are those of the operations. */
+const createCommand = {
+  ...createNewInsight,
+  input: object({
+    name: string({ max: 400 }),
+    query: record(),
+    description: optional(string({ blank: true })),
+    dashboards: optional(list(int())),
+  }),
+  cli: {
+    name: "insights create",
+    examples: ['insights create Orders --query \'{"kind":"TrendsQuery","series":[{"event":"order paid"}]}\''],
+    arguments: [{ name: "name", description: "display name", member: "name" }],
+    options: { description: { description: "description" }, ...jsonOptions(["query", "dashboards"]) },
+    hasFile: true,
+    hasCreator: true,
+    done: (one: InsightRecord) => `Insight ${nameOf(one)} (${one.short_id}) created.`,
+  },
+} satisfies Operation;
+const deleteCommand = {
+  ...updateOneInsight,
+  input: object({ id: string() }),
+  cli: {
+    name: "insights delete",
+    description: "Delete an insight.",
+    examples: ["insights delete 3fAbC9xY"],
+    arguments: [insightArgument],
+    adds: () => ({ deleted: true }),
+    done: (one: InsightRecord) => `Insight ${nameOf(one)} (${one.short_id}) deleted.`,
+  },
+} satisfies Operation;
+
+export const insightCommands: readonly Operation[] = [createCommand, deleteCommand];
 
 /** Splits a body into columns of the insight and its links. */
 function getFields({ dashboards, tags, derived_name: derivedName, ...fields }: Static<typeof InsightInput>) {

@@ -1,11 +1,12 @@
 /** Persons (contract: management-api 6.4). */
 
+import type { Static } from "@sinclair/typebox";
 import type { Metadata } from "../accounts/metadata.ts";
 import { findCohort, membership } from "../cohorts/cohorts.ts";
 import { unavailable } from "../http/error-mapping.ts";
 import { notFound } from "../http/http-error.ts";
 import { readBoolean, readPropertyFilters } from "../http/params.ts";
-import { int, object, optional, string, uuid, withPage } from "../http/schemas.ts";
+import { int, list, object, optional, string, uuid, withPage } from "../http/schemas.ts";
 import { InvalidFieldError } from "../lib/errors.ts";
 import type { JsonObject } from "../lib/json.ts";
 import {
@@ -27,6 +28,7 @@ import type { Person } from "../persons/person.ts";
 import type { PersonReader } from "../persons/person-reader.ts";
 import { cursorListOperation, getAuthor, operation, type ProjectContext } from "./operation.ts";
 
+type PersonRecord = Static<typeof PersonBody>;
 type Context = ProjectContext<{ persons: PersonReader }>;
 /** What the routes of persons use. */
 export interface PersonDeps {
@@ -45,7 +47,7 @@ const exampleDeletion = {
   backups: { last: null, detail: "No known backup contains the person." },
 };
 
-const listAllPersons = cursorListOperation({
+export const listAllPersons = cursorListOperation({
   id: "persons.list",
   on: "project",
   scope: "person:read",
@@ -53,6 +55,34 @@ const listAllPersons = cursorListOperation({
   summary: "List persons",
   description: "Newest first.",
   http: { method: "GET", path: "/persons", answer: "One page of persons.", errors: unavailable },
+  cli: {
+    name: "persons list",
+    description: "List persons, newest first.",
+    examples: ["persons list --search example.com", "persons list --cohort 3 --url http://127.0.0.1:8000"],
+    options: {
+      limit: { description: "page size; default: 100" },
+      offset: { description: "persons to skip" },
+      properties: { description: "JSON list of filters by property; needs --url" },
+      cohort: { description: "only members of the cohort with this id; needs --url" },
+      after: { description: "with --properties or --cohort: cursor of the previous page" },
+    },
+    result: {
+      schema: list(PersonBody),
+      of: ({ output }: { output: { results: PersonRecord[] } }) => output.results,
+    },
+    done: (persons: readonly PersonRecord[]) =>
+      persons.map(({ uuid, created_at: since, name }) => `${uuid}  ${since}  ${name}`).join("\n"),
+  },
+  mcp: {
+    name: "list_persons",
+    arguments: {
+      search: optional(string({ description: "Part of an address, name or distinct id." })),
+      distinct_id: optional(string({ description: "Only the person with this distinct id." })),
+      cohort: optional(int({ description: "Only members of this cohort." })),
+      limit: optional(int({ minimum: 1, maximum: 100 })),
+      offset: optional(int({ minimum: 0 })),
+    },
+  },
   input: withPage(
     object({
       limit: peopleLimit,
@@ -82,6 +112,12 @@ const listAllPersons = cursorListOperation({
     const { search, limit, offset } = query;
     const filters = [...query.filters, ...cohortFilters(stores, project.id, cohortId)];
     const named = await namedPerson(reader, project.id, { ...names, search });
+    if (filters.length > 0 && stores.personCounter === undefined)
+      throw new InvalidFieldError(
+        null,
+        "unavailable",
+        "Filters by property require a running server. Use --url.",
+      );
     if (filters.length > 0)
       return await filteredPersons(reader, { ...query, projectId: project.id, named }, (page) =>
         stores.personCounter.find(project.id, filters, page),
@@ -118,7 +154,7 @@ const getOnePerson = operation({
     (await personBodies(persons, [await personOf(persons, project.id, id)]))[0]!,
 });
 
-const deleteOnePerson = operation({
+export const deleteOnePerson = operation({
   id: "persons.delete",
   on: "project",
   scope: "person:write",

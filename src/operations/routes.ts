@@ -85,7 +85,9 @@ function getAnswer(of: Operation): ResponseSpec {
   if (output === undefined) return { description: http.answer ?? "Gone." };
   const description = http.answer ?? "The result.";
   if (of.isCursorList) {
-    const page = { next: null, previous: null, results: example === undefined ? [] : [example] };
+    const results = example === undefined ? [] : [example];
+    const count = "total_count" in output.properties ? { total_count: results.length } : {};
+    const page = { next: null, previous: null, results, ...count };
     return { description, schema: output, example: page };
   }
   return of.isList ? pageExample(description, output, example) : { description, schema: output, example };
@@ -139,9 +141,9 @@ async function handle(of: Operation, stores: object, call: AnyCall): Promise<unk
 }
 
 /** A page with links to its neighbors. @param url of this page */
-function withLinks(url: string, { next, previous, results }: CursorPage<unknown>): object {
+function withLinks(url: string, { next, previous, ...page }: CursorPage<unknown>): object {
   const link = (change: Members | null) => change && withQuery(url, change);
-  return { next: link(next), previous: link(previous), results };
+  return { next: link(next), previous: link(previous), ...page };
 }
 
 function withQuery(url: string, change: Members): string {

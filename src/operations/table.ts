@@ -1,9 +1,11 @@
 /** Every operation. Its route, documentation, command and tool are derived from this table. */
 
+import { activityOperations } from "./activity.ts";
 import { annotationOperations } from "./annotations.ts";
 import { changeRequestOperations } from "./change-requests.ts";
 import { cohortOperations } from "./cohorts.ts";
 import { dashboardOperations } from "./dashboards.ts";
+import { definitionOperations } from "./definitions.ts";
 import { earlyAccessOperations, setStage } from "./early-access.ts";
 import { holdoutOperations } from "./experiment-holdouts.ts";
 import { planningOperations } from "./experiment-planning.ts";
@@ -16,6 +18,8 @@ import { flagEvaluationOperations } from "./flag-evaluation.ts";
 import { flagStatusOperations } from "./flag-status.ts";
 import { explainOperations, flagOperations } from "./flags.ts";
 import { groupOperations } from "./groups.ts";
+import { importOperations } from "./imports.ts";
+import { ingestionOperations } from "./ingestion.ts";
 import { insightOperations } from "./insights.ts";
 import { memberOperations } from "./members.ts";
 import type { Operation, ToolForm } from "./operation.ts";
@@ -68,6 +72,10 @@ export const operations: readonly Operation[] = [
   ...insightOperations,
   ...shareLinkOperations,
   ...annotationOperations,
+  ...activityOperations,
+  ...definitionOperations,
+  ...ingestionOperations,
+  ...importOperations,
 ];
 
 /** The tools of MCP, with the operations that they call. */

@@ -39,6 +39,7 @@ import type { Status } from "../operate/status-schema.ts";
 import type { Traces } from "../operate/traces.ts";
 import type { UnknownKeys } from "../operate/unknown-keys.ts";
 import { explainOperations } from "../operations/flags.ts";
+import { importOperations } from "../operations/imports.ts";
 import { operationRoutes } from "../operations/routes.ts";
 import { SqliteIngestionReader } from "../persons/ingestion-reader.ts";
 import type { PeopleDb } from "../persons/open.ts";
@@ -206,6 +207,7 @@ export function createServerApp(parts: AppDeps): App {
         collectFigures: parts.collectFigures,
         ...parts.instance,
       }),
+      ...operationRoutes(importOperations, { uploads: parts.uploads }),
       ...importUploadRoutes({ metadata, uploads: parts.uploads }),
       ...eventRoutes({ engine }),
       ...queryRoutes({ engine, kinds: experimentQueries({ metadata, groupTypes, experiments: ports }) }),

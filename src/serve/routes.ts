@@ -1,6 +1,5 @@
 /** Every route under `/api`, except those of events. */
 
-import { activityRoutes } from "../accounts/api/activity.ts";
 import { sessionRoutes } from "../accounts/api/sessions.ts";
 import { type CohortDeps, cohortRoutes } from "../cohorts/api/cohorts.ts";
 import type { InsightDeps } from "../dashboards/api/compute-insight.ts";
@@ -13,10 +12,12 @@ import { flagRemoteConfigRoutes } from "../flags/api/flag-remote-config.ts";
 import type { FlagCallCounter } from "../flags/api/flag-usage.ts";
 import type { FlagWriteDeps } from "../flags/store/flag-writes.ts";
 import type { Route } from "../http/route.ts";
+import { activityOperations } from "../operations/activity.ts";
 import { annotationOperations } from "../operations/annotations.ts";
 import { changeRequestOperations } from "../operations/change-requests.ts";
 import { cohortOperations } from "../operations/cohorts.ts";
 import { dashboardOperations } from "../operations/dashboards.ts";
+import { definitionOperations } from "../operations/definitions.ts";
 import { type EnrollmentDeps, earlyAccessOperations } from "../operations/early-access.ts";
 import { holdoutOperations } from "../operations/experiment-holdouts.ts";
 import { planningOperations } from "../operations/experiment-planning.ts";
@@ -29,6 +30,7 @@ import { flagEvaluationOperations } from "../operations/flag-evaluation.ts";
 import { flagStatusOperations } from "../operations/flag-status.ts";
 import { flagOperations } from "../operations/flags.ts";
 import { groupOperations } from "../operations/groups.ts";
+import { ingestionOperations } from "../operations/ingestion.ts";
 import { insightOperations } from "../operations/insights.ts";
 import { memberOperations } from "../operations/members.ts";
 import { organizationOperations } from "../operations/organizations.ts";
@@ -47,8 +49,6 @@ import { userOperations } from "../operations/users.ts";
 import { webExperimentOperations } from "../operations/web-experiments.ts";
 import type { WebhookStores } from "../operations/webhook-schemas.ts";
 import { webhookOperations } from "../operations/webhooks.ts";
-import { definitionRoutes } from "../persons/api/definitions.ts";
-import { ingestionWarningRoutes } from "../persons/api/ingestion-warnings.ts";
 import type { PersonFinder } from "../persons/api/person-pages.ts";
 import type { IngestionReader } from "../persons/ingestion-reader.ts";
 import { surveyRoutes } from "../surveys/activity-routes.ts";
@@ -75,7 +75,7 @@ export function managementRoutes(deps: ManagementDeps): Route[] {
   return [
     ...operationRoutes(flagOperations, deps),
     ...featureFlagRoutes(deps),
-    ...activityRoutes(deps),
+    ...operationRoutes(activityOperations, deps),
     ...flagEvaluationRoutes(deps),
     ...flagRemoteConfigRoutes(deps),
     ...operationRoutes([...flagStatusOperations, ...flagEvaluationOperations, ...flagEffectOperations], deps),
@@ -102,7 +102,6 @@ export function managementRoutes(deps: ManagementDeps): Route[] {
     ...operationRoutes(annotationOperations, deps),
     ...operationRoutes(shareLinkOperations, deps),
     ...operationRoutes([...personOperations, ...groupOperations], deps),
-    ...definitionRoutes(deps),
-    ...ingestionWarningRoutes(deps),
+    ...operationRoutes([...definitionOperations, ...ingestionOperations], deps),
   ];
 }

@@ -18,6 +18,8 @@ import type { Route } from "../../src/http/route.ts";
 import { importUploadRoutes } from "../../src/import/api/imports.ts";
 import { ImportUploads } from "../../src/import/uploads.ts";
 import { type InstanceDeps, instanceRoutes } from "../../src/operate/api/instance.ts";
+import { importOperations } from "../../src/operations/imports.ts";
+import { operationRoutes } from "../../src/operations/routes.ts";
 import { managementRoutes } from "../../src/serve/routes.ts";
 import { TestServer } from "../support/management-server.ts";
 
@@ -263,14 +265,16 @@ const ignoresLimits = new Set([
 ]);
 
 function prepared() {
+  const uploads = new ImportUploads({ dataDir: "/nowhere", executable: [], reserveBytes: 0 });
   const events = [
     ...eventRoutes({ engine: { ask: async () => ({ text: "[]", next: undefined }) } } as never),
     ...liveRoutes({ live: new LiveEvents(AbortSignal.abort()) }),
+    ...operationRoutes(importOperations, { uploads }),
     ...importUploadRoutes({
       get metadata() {
         return server.metadata;
       },
-      uploads: new ImportUploads({ dataDir: "/nowhere", executable: [], reserveBytes: 0 }),
+      uploads,
     }),
     ...queryRoutes({ engine: { ask: async () => ({ columns: [], rows: [], truncated: false }) } } as never),
   ];

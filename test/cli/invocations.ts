@@ -27,6 +27,11 @@ export const triedElsewhere: Record<string, string> = {
   "flags blast-radius": "test/operations/flags.test.ts",
   "flags revert": "test/operations/flags.test.ts",
   "flags remove-role": "test/operations/flags.test.ts",
+  "dashboards delete": "test/operations/groups.test.ts",
+  "insights show": "test/operations/groups.test.ts",
+  "insights delete": "test/operations/groups.test.ts",
+  "imports list": "test/operations/groups.test.ts",
+  "imports get": "test/operations/groups.test.ts",
   "features enroll": "test/early-access/features.test.ts",
 };
 
@@ -197,6 +202,46 @@ export const invocations: Record<string, Invocation> = {
   "flags reject": {
     args: () => inProject("3", "--user", "owner@example.com"),
     wrong: [{ args: inProject("99", "--user", "owner@example.com"), code: 1, says: "does not exist" }],
+  },
+  "persons list": {
+    args: () => inProject("--limit", "5"),
+    wrong: [
+      unknownProject,
+      { args: inProject("--cohort", "1"), code: 2, says: "require a running server. Use --url." },
+    ],
+  },
+  "events definitions": { args: () => inProject(), wrong: [unknownProject] },
+  "events properties": {
+    args: () => inProject("--type", "person"),
+    wrong: [
+      { args: inProject("--type", "odd"), code: 2, says: "Allowed choices" },
+      { args: inProject("--type", "group"), code: 2, says: "A valid integer is required" },
+    ],
+  },
+  "activity list": {
+    args: () => inProject("--limit", "5"),
+    wrong: [unknownProject, { args: inProject("--limit", "0"), code: 2, says: "greater than or equal to 1" }],
+  },
+  "activity organization": {
+    args: () => [],
+    wrong: [{ args: ["--page", "0"], code: 2, says: "greater than" }],
+  },
+  "dashboards list": { args: () => inProject(), wrong: [unknownProject] },
+  "dashboards show": {
+    args: () => inProject("1"),
+    wrong: [
+      { args: inProject("nope"), code: 1, says: "Dashboard nope does not exist." },
+      missing("dashboard"),
+    ],
+  },
+  "dashboards create": {
+    args: () => inProject("Created"),
+    wrong: [missing("name"), { args: inProject("X", "--use-dashboard", "99"), code: 2, says: "99" }],
+  },
+  "insights list": { args: () => inProject(), wrong: [unknownProject] },
+  "insights create": {
+    args: () => inProject("Created", "--query", '{"kind":"TrendsQuery","series":[]}'),
+    wrong: [{ args: inProject("X", "--query", "{"), code: 2, says: "--query is not valid JSON" }],
   },
   "persons get": {
     args: () => inProject("y".repeat(300)),

@@ -70,11 +70,13 @@ for (const [name, transport] of ways) {
         ...["calculate_running_time", "cancel_scheduled_change", "create_cohort"],
         ...["create_experiment", "create_flag", "create_survey", "delete_flag", "evaluate_flags"],
         ...["experiment_lifecycle", "experiment_results", "explain_flag", "flag_blast_radius"],
-        ...["flag_status", "flag_usage", "get_cohort", "get_experiment", "list_change_requests"],
-        ...["list_cohorts", "list_early_access_features", "list_experiments", "list_flags"],
-        ...["list_projects", "list_scheduled_changes", "list_surveys", "query_events"],
-        ...["request_change", "restore_flag", "revert_flag", "schedule_flag_change"],
-        ...["set_early_access_stage", "survey_results", "update_flag"],
+        ...["flag_status", "flag_usage", "get_cohort", "get_experiment", "get_insight"],
+        ...["list_activity", "list_change_requests", "list_cohorts", "list_dashboards"],
+        ...["list_early_access_features", "list_event_definitions", "list_experiments"],
+        ...["list_flags", "list_ingestion_warnings", "list_insights", "list_persons"],
+        ...["list_projects", "list_property_definitions", "list_scheduled_changes"],
+        ...["list_surveys", "query_events", "request_change", "restore_flag", "revert_flag"],
+        ...["schedule_flag_change", "set_early_access_stage", "survey_results", "update_flag"],
       ]);
       expect(client.getServerVersion()).toMatchObject({ name: "flagkeep" });
       await client.close();

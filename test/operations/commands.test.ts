@@ -9,6 +9,8 @@ import { flagkeep, ServerProcess } from "../support/server.ts";
 let server: ServerProcess;
 beforeAll(async () => {
   server = await ServerProcess.start();
+  await server.batch([{ event: "seen", distinct_id: "kim", properties: { plan: "pro" } }]);
+  await server.eventsWhenStored(1);
 });
 afterAll(() => server[Symbol.asyncDispose]());
 
@@ -46,6 +48,8 @@ const preparations: Record<string, string[][]> = {
     ["surveys", "create", "Listed", "--type", "api", "--questions", '[{"type":"open","question":"Why?"}]'],
   ],
   "annotations.list": [["annotations", "create", "New checkout"]],
+  "dashboards.list": [["dashboards", "create", "Listed"]],
+  "insights.list": [["insights", "create", "Listed", "--query", '{"kind":"TrendsQuery","series":[]}']],
   "change_requests.list": [
     ["flags", "create", "requested"],
     ["flags", "request-change", "requested", "--changes", '{"active":false}'],

@@ -20,6 +20,7 @@ describe("persons and groups", () => {
       properties: { email: "kim@x.com" },
       is_identified: false,
       created_at: "2026-03-01T12:00:00.000000Z",
+      version: 0,
     };
     expect(rest.body).toMatchObject({ next: null, results: [expected] });
     const upper = kim.toUpperCase();

@@ -29,8 +29,7 @@ import {
 } from "../activity.ts";
 import type { Metadata } from "../metadata.ts";
 import { findUserByEmail, listUsers } from "../users.ts";
-import { checkAdmin } from "./permissions.ts";
-import { organizationRoute, projectRoute } from "./routes.ts";
+import { projectRoute } from "./routes.ts";
 
 export const activityTag = "Activity";
 const limitDefault = 10;
@@ -39,7 +38,7 @@ const activities = [
   ...(["link_created", "password_set", "sign_in_failed"] as const),
 ];
 
-const EntryBody = named(
+export const EntryBody = named(
   "ActivityEntry",
   object({
     id: uuid(),
@@ -79,7 +78,7 @@ const EntryBody = named(
   }),
 );
 
-const ActivityPage = named(
+export const ActivityPage = named(
   "ActivityPage",
   object({
     results: list(EntryBody),
@@ -89,7 +88,7 @@ const ActivityPage = named(
   }),
 );
 
-const exampleAnswer = {
+export const exampleActivity = {
   results: [
     {
       id: "0193d1a2-7b1c-7c3e-9f60-ad1e2f3a4b5c",
@@ -120,7 +119,7 @@ export const ActivityQuery = object({
   page: optional(int({ minimum: 1, default: 1, description: "From 1." })),
 });
 
-const FilterQuery = object({
+export const ActivityFilterQuery = object({
   ...ActivityQuery.properties,
   scope: optional(string({ description: "Only changes of this kind of item." })),
   item_id: optional(string({ description: "Only changes of this item." })),
@@ -136,38 +135,8 @@ const FilterQuery = object({
 });
 
 export const activityAnswers = {
-  200: { description: "Newest first.", schema: ActivityPage, example: exampleAnswer },
+  200: { description: "Newest first.", schema: ActivityPage, example: exampleActivity },
 };
-
-export function activityRoutes(deps: { metadata: Metadata }): Route[] {
-  return [
-    projectRoute("GET", "/activity_log", "activity_log:read", {
-      summary: "List the activity of a project",
-      description:
-        "Flags and their role access (`FeatureFlag`), cohorts (`Cohort`), webhooks (`Webhook`), share links (`ShareLink`), annotations (`Annotation`) and the project itself (`Team`).",
-      tag: activityTag,
-      query: FilterQuery,
-      answers: activityAnswers,
-      handle: (call) =>
-        activityPage(deps, call, { projectId: call.project.id, ...getFilter(deps.metadata, call.query) }),
-    }),
-    organizationRoute("GET", "/activity_log", "activity_log:read", {
-      summary: "List the activity of an organization",
-      description:
-        "Personal keys (`PersonalAPIKey`), roles (`Role`), users (`User`), the organization (`Organization`) and its projects (`Team`). Admins and owners only.",
-      tag: activityTag,
-      query: FilterQuery,
-      answers: activityAnswers,
-      handle: (call) => {
-        checkAdmin(deps, call);
-        return activityPage(deps, call, {
-          organizationId: call.organization.id,
-          ...getFilter(deps.metadata, call.query),
-        });
-      },
-    }),
-  ];
-}
 
 /**
  * The activity of a kind of objects, and of one of them.
@@ -207,18 +176,35 @@ export function itemActivityRoutes(
 /** Entries contain the filters of flags before and after, so a full page could exhaust memory. */
 const pageBytesMax = 64 * 1024 * 1024;
 
-/**
- * A page of the entries for a route.
- *
- * @throws {InvalidFieldError} `limit` or `page` is invalid, or the page would be too long.
- */
+/** A page of the entries for a route. @throws {InvalidFieldError} */
 export function activityPage(
-  { metadata }: { metadata: Metadata },
+  deps: { metadata: Metadata },
   call: { url: string; query: URLSearchParams },
   of: ActivityOwner & ActivityFilter,
 ): Static<typeof ActivityPage> {
-  const limit = readAtLeastOne(call.query, "limit") ?? limitDefault;
-  const page = readAtLeastOne(call.query, "page") ?? 1;
+  const { next, previous, ...page } = listEntries(deps, of, readActivityPage(call.query));
+  const link = (other: ActivityPosition | null) => other && pageAddress(call.url, other);
+  return { ...page, next: link(next), previous: link(previous) };
+}
+
+export interface ActivityPosition {
+  limit: number;
+  /** From 1. */
+  page: number;
+}
+
+/** @throws {InvalidFieldError} `limit` or `page` is invalid. */
+export const readActivityPage = (query: URLSearchParams): ActivityPosition => ({
+  limit: readAtLeastOne(query, "limit") ?? limitDefault,
+  page: readAtLeastOne(query, "page") ?? 1,
+});
+
+/** A page of the entries, and the positions of its neighbors. @throws {InvalidFieldError} the page would be too long. */
+export function listEntries(
+  { metadata }: { metadata: Metadata },
+  of: ActivityOwner & ActivityFilter,
+  { limit, page }: ActivityPosition,
+) {
   const wanted = { limit, offset: (page - 1) * limit };
   const bytes = limit > limitDefault ? activityBytes(metadata.db, of, wanted) : 0;
   if (bytes > pageBytesMax) {
@@ -228,22 +214,26 @@ export function activityPage(
   const { entries, total } = listActivity(metadata.db, of, wanted);
   return {
     results: entries.map(entryBody),
-    next: page * limit < total ? pageAddress(call.url, page + 1, limit) : null,
-    previous: page > 1 ? pageAddress(call.url, page - 1, limit) : null,
+    next: page * limit < total ? { page: page + 1, limit } : null,
+    previous: page > 1 ? { page: page - 1, limit } : null,
     total_count: total,
   };
 }
 
-function getFilter({ db }: Metadata, query: URLSearchParams): ActivityFilter {
-  return {
-    scope: query.get("scope") || undefined,
-    itemId: query.get("item_id") || undefined,
-    userId: userIn(db, query.get("user") ?? ""),
-    activity: query.get("activity") || undefined,
-    after: readDate(query, "date_from"),
-    before: readDate(query, "date_to"),
-  };
-}
+/** The filters of a request as they were sent. */
+export const readActivityFilter = (query: URLSearchParams) => ({
+  scope: query.get("scope") || undefined,
+  itemId: query.get("item_id") || undefined,
+  user: query.get("user") ?? "",
+  activity: query.get("activity") || undefined,
+  after: readDate(query, "date_from"),
+  before: readDate(query, "date_to"),
+});
+
+export const toActivityFilter = (
+  { db }: Metadata,
+  { user, ...filter }: ReturnType<typeof readActivityFilter>,
+): ActivityFilter => ({ ...filter, userId: userIn(db, user) });
 
 /** @returns -1 for an unknown user, which matches no entry. */
 function userIn(db: Metadata["db"], name: string): number | null | undefined {
@@ -268,7 +258,7 @@ export function entryBody(entry: ActivityEntry): Static<typeof EntryBody> {
   };
 }
 
-function pageAddress(url: string, page: number, limit: number): string {
+function pageAddress(url: string, { page, limit }: ActivityPosition): string {
   const target = new URL(url);
   target.searchParams.set("page", String(page));
   target.searchParams.set("limit", String(limit));

@@ -81,7 +81,7 @@ export const ImportBody = named(
     summary: nullable(Type.Object(summaryFields), { description: "Same as `flagkeep import --json`." }),
   }),
 );
-const ImportsBody = named("Imports", object({ results: list(ImportBody) }));
+export const ImportsBody = named("Imports", object({ results: list(ImportBody) }));
 
 export const exampleImport: Static<typeof ImportBody> = {
   id: "0193d1a2-7b1c-7c3e-9f60-6f7a8b9c0d1e",
@@ -187,15 +187,6 @@ export function importUploadRoutes(deps: ImportUploadDeps): Route[] {
   const runOf = (call: ProjectCall<unknown>) =>
     uploads.find(call.project.id, readUuid(call.params, "import_id"));
   return [
-    projectRoute("GET", "/imports", "event:read", {
-      summary: "List imports",
-      description: "Newest first: uploaded files, and `flagkeep import` runs since the last start.",
-      tag: tagName,
-      answers: {
-        200: { description: "The imports.", schema: ImportsBody, example: { results: [exampleImport] } },
-      },
-      handle: (call) => ({ results: uploads.list(call.project.id).map(importBody) }),
-    }),
     adminRoute("POST", "", {
       summary: "Upload a file to import",
       description:
@@ -230,12 +221,6 @@ export function importUploadRoutes(deps: ImportUploadDeps): Route[] {
         if (isStarted) uploads.start(run);
         return new RouteResponse(201, importBody(run));
       },
-    }),
-    projectRoute("GET", "/imports/:import_id", "event:read", {
-      summary: "Get import progress",
-      tag: tagName,
-      answers: one,
-      handle: (call) => importBody(runOf(call)),
     }),
     adminRoute("POST", "/:import_id/parts", {
       summary: "Upload the next part of a file",

@@ -34,6 +34,7 @@ export async function personBodies(
     properties: person.properties as Static<typeof PersonBody>["properties"],
     is_identified: person.isIdentified,
     created_at: microsToApiTime(person.createdMicros),
+    version: person.version,
   }));
 }
 

@@ -39,6 +39,7 @@ export const PersonBody = named(
     properties: record(),
     is_identified: bool(),
     created_at: dateTime(),
+    version: int({ description: "Increases with each change of the person." }),
   }),
 );
 
@@ -50,6 +51,7 @@ export const examplePerson = {
   properties: { email: "kim@example.com" },
   is_identified: true,
   created_at: "2026-03-02T08:15:30.120000Z",
+  version: 3,
 };
 
 export const PersonPage = named(

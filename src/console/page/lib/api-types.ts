@@ -725,6 +725,7 @@ export type Person = {
   properties: { [name: string]: unknown };
   is_identified: boolean;
   created_at: string;
+  version: number;
 };
 
 export type PersonPage = { next: string | null; previous: string | null; results: Person[] };
