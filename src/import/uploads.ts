@@ -9,6 +9,7 @@ import { open } from "node:fs/promises";
 import { join } from "node:path";
 import type { Subprocess } from "bun";
 import { reservedBytes, systemDisk } from "../journal/disk.ts";
+import { setNewest } from "../lib/bounded-cache.ts";
 import { AppError, NotFoundError } from "../lib/errors.ts";
 import { unlinkIncrementally } from "../lib/remove-files.ts";
 import { Semaphore } from "../lib/semaphore.ts";
@@ -257,8 +258,7 @@ export class ImportUploads {
     };
     // A finished dry run has no further status.
     if (isDryRun && state === "done") this.reported.delete(id);
-    else this.reported.set(id, { run, at: performance.now() });
-    if (this.reported.size > reportsMax) this.reported.delete(this.reported.keys().next().value!);
+    else setNewest(this.reported, id, { run, at: performance.now() }, reportsMax);
   }
 
   private async runInTurn(run: ImportRun): Promise<void> {

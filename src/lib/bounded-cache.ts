@@ -66,3 +66,15 @@ export function intern(text: string): string {
   recent.set(shared, shared);
   return shared;
 }
+
+/** Sets the newest entry of a map, and evicts the oldest one of a full map. Reading does not make an entry newer. */
+export function setNewest<Key, Value>(
+  map: Map<Key, Value>,
+  key: Key,
+  value: Value,
+  entriesMax: number,
+): void {
+  map.delete(key);
+  if (map.size >= entriesMax) map.delete(map.keys().next().value as Key);
+  map.set(key, value);
+}

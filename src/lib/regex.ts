@@ -6,6 +6,7 @@
  * flag-evaluation 12 and 18, README (deviations).
  */
 
+import { setNewest } from "./bounded-cache.ts";
 import { once } from "./once.ts";
 
 /** Searches a text; texts beyond the engine's work limit count as not found. */
@@ -37,8 +38,7 @@ export function compilePattern(pattern: string): CompiledPattern {
   const known = cache.get(pattern);
   if (known !== undefined) return known;
   const compiled = compile(pattern);
-  if (cache.size >= cacheMax) cache.delete(cache.keys().next().value ?? "");
-  cache.set(pattern, compiled);
+  setNewest(cache, pattern, compiled, cacheMax);
   return compiled;
 }
 

@@ -1,6 +1,7 @@
 /** Unknown public keys that clients have used for events and flags since the start; `warnings` reports them. */
 
 import { maskOfKey } from "../accounts/key-formats.ts";
+import { setNewest } from "../lib/bounded-cache.ts";
 
 /** Clients can send any key: evict the least recently seen. */
 const keysMax = 100;
@@ -43,15 +44,13 @@ export class UnknownKeys {
   /** Adds the counts of another process. */
   add({ mask, count, first_at, last_at }: UnknownKey): void {
     const before = this.keys.get(mask);
-    // Moves the key to the end: the first one is evicted.
-    this.keys.delete(mask);
-    this.keys.set(mask, {
+    const known = {
       mask,
       count: (before?.count ?? 0) + count,
       first_at: before?.first_at ?? first_at,
       last_at,
-    });
-    if (this.keys.size > keysMax) this.keys.delete(this.keys.keys().next().value!);
+    };
+    setNewest(this.keys, mask, known, keysMax);
   }
 
   private see(token: string): void {

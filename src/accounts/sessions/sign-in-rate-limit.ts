@@ -1,6 +1,7 @@
 /** Rate limit of sign-in attempts: in memory only, and bounded however many addresses try. */
 
 import ipaddr from "ipaddr.js";
+import { setNewest } from "../../lib/bounded-cache.ts";
 import { TooManyAttemptsError } from "../../lib/errors.ts";
 
 /** Failures of one address and e-mail before delays start. */
@@ -47,7 +48,7 @@ export class SignInLimiter {
     let window = this.windows.get(network);
     if (window === undefined || window.endsAt <= now) {
       window = { endsAt: now + minuteMs, count: 0 };
-      put(this.windows, network, window);
+      setNewest(this.windows, network, window, entriesMax);
     }
     if (window.count * this.nodes() >= perAddressMax)
       throw new TooManyAttemptsError(secondsUntil(window.endsAt, now));
@@ -58,8 +59,9 @@ export class SignInLimiter {
         const count = before !== undefined && now - before.at < forgottenMs ? before.count + 1 : 1;
         const all = count * this.nodes();
         const wait = all < freeFailures ? 0 : Math.min(waitSecondsMax, 2 ** (all - freeFailures));
-        put(this.failures, pair, { count, at: now, waitUntil: now + wait * 1_000 });
-        if (userId !== undefined) put(this.ofUser, userId, (this.ofUser.get(userId) ?? 0) + 1);
+        setNewest(this.failures, pair, { count, at: now, waitUntil: now + wait * 1_000 }, entriesMax);
+        if (userId !== undefined)
+          setNewest(this.ofUser, userId, (this.ofUser.get(userId) ?? 0) + 1, entriesMax);
       },
       succeeded: (userId) => {
         window.count -= 1;
@@ -88,10 +90,4 @@ function getNetwork(address: string | undefined): string {
 
 function secondsUntil(end: number, now: number): number {
   return Math.max(1, Math.ceil((end - now) / 1_000));
-}
-
-function put<Key, Value>(table: Map<Key, Value>, key: Key, value: Value): void {
-  table.delete(key);
-  if (table.size >= entriesMax) table.delete(table.keys().next().value as Key);
-  table.set(key, value);
 }

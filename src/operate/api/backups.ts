@@ -26,6 +26,7 @@ import {
   uuid,
 } from "../../http/schemas.ts";
 import { toApiTime, toApiTimeOrNull } from "../../lib/api-time.ts";
+import { setNewest } from "../../lib/bounded-cache.ts";
 import { type Job, type JobKind, JobRunningError, type Jobs } from "../jobs.ts";
 
 export interface BackupDeps {
@@ -271,8 +272,7 @@ export function backupRoutes(deps: BackupDeps): Route[] {
         const { name } = await named(call);
         const ticket = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
         const until = call.now.getTime() + ticketMs;
-        tickets.set(ticket, { name, until, isStillAllowed: stillAllowed(call) });
-        if (tickets.size > ticketsMax) tickets.delete(tickets.keys().next().value!);
+        setNewest(tickets, ticket, { name, until, isStillAllowed: stillAllowed(call) }, ticketsMax);
         return new RouteResponse(201, {
           url: `/api/instance/downloads/${ticket}/`,
           expires_at: toApiTime(new Date(until)),

@@ -13,7 +13,6 @@ import {
   getSentence,
   sideBySide,
 } from "../model/activity.ts";
-import { ChangeLines } from "./change-lines.tsx";
 import { RelativeTime } from "./primitives.tsx";
 
 const w = words.activity;
@@ -174,5 +173,15 @@ function ItemName({ entry, hasScope }: { entry: ActivityEntry; hasScope: boolean
       {hasScope && <span class="muted">{w.scopes[entry.scope] ?? entry.scope} </span>}
       {place && entry.activity !== "deleted" ? <a href={to(place(entry.item_id))}>{name}</a> : name}
     </>
+  );
+}
+
+export function ChangeLines({ lines }: { lines: readonly string[] }) {
+  return (
+    <ul class="changes">
+      {lines.map((line) => (
+        <li key={line}>{line}</li>
+      ))}
+    </ul>
   );
 }

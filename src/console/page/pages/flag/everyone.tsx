@@ -1,7 +1,7 @@
 /** Releases a flag to everyone, or turns it off for everyone, after a confirmation. */
 
 import { useState } from "preact/hooks";
-import { ChangeLines } from "../../components/change-lines.tsx";
+import { ChangeLines } from "../../components/change-list.tsx";
 import { Dialog } from "../../components/dialog.tsx";
 import { Button } from "../../components/primitives.tsx";
 import { words } from "../../messages/index.ts";

@@ -1,7 +1,7 @@
 /** Saves a draft: shows the changes first, and resolves conflicts with changes by other users. */
 
 import { useState } from "preact/hooks";
-import { ChangeLines } from "../../components/change-lines.tsx";
+import { ChangeLines } from "../../components/change-list.tsx";
 import { needsApproval } from "../../components/change-request-dialog.tsx";
 import { Dialog } from "../../components/dialog.tsx";
 import { Field } from "../../components/fields.tsx";

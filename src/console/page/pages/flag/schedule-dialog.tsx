@@ -1,6 +1,6 @@
 /** Schedules the changes of a draft for a later time. */
 
-import { ChangeLines } from "../../components/change-lines.tsx";
+import { ChangeLines } from "../../components/change-list.tsx";
 import { Field } from "../../components/fields.tsx";
 import { FormDialog } from "../../components/form.tsx";
 import { toast } from "../../components/toast.tsx";
