@@ -78,9 +78,9 @@ export async function withServer<Result>(
 ): Promise<Result> {
   const { config, engineCommand } = options;
   process.chdir(config["data-dir"]);
-  let refuse: (reason: Error) => void = () => {};
+  let rejectPending: (reason: Error) => void = () => {};
   const rejected = new Promise<never>((_, reject) => {
-    refuse = reject;
+    rejectPending = reject;
   });
   rejected.catch(() => undefined);
   let directory: Lock;
@@ -100,7 +100,7 @@ export async function withServer<Result>(
     const log = createLog("warn", "text", process.stderr);
     const own = engineCommand.slice(0, -1);
     const commands = { own, sqliteCheck: [], engine: engineCommand, worker: [] };
-    server = new FlagkeepServer(ownConfig(config), log, directory, commands, refuse);
+    server = new FlagkeepServer(ownConfig(config), log, directory, commands, rejectPending);
   } catch (error) {
     directory.release();
     throw error;

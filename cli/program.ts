@@ -12,7 +12,7 @@ export async function runProgram(commands: readonly Command[], args: readonly st
   process.stdout.on("error", fail);
   try {
     const program = createProgramFor(commands);
-    refuseUnknownHelp(program, args);
+    rejectUnknownHelp(program, args);
     await program.parseAsync(args, { from: "user" });
   } catch (error) {
     if (!(error instanceof CommanderError)) fail(error);
@@ -45,7 +45,7 @@ export function createProgramFor(commands: readonly Command[]): Command {
 }
 
 /** commander prints the program's help for `help` with an unknown command, without an error. */
-function refuseUnknownHelp(program: Command, [first, name]: readonly string[]): void {
+function rejectUnknownHelp(program: Command, [first, name]: readonly string[]): void {
   if (first !== "help" || name === undefined || name.startsWith("-")) return;
   if (program.commands.some((command) => command.name() === name)) return;
   program.error(`error: unknown command '${name}'`, { exitCode: exitUsage });

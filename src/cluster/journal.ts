@@ -18,7 +18,7 @@ export interface PostgresJournalOptions {
   queueBytesMax: number;
   /** The last applied entry of each lane; default: none. */
   applied?: () => Record<Lane, number>;
-  onRefused?: (reason: JournalUnavailableError["reason"], lane: Lane) => void;
+  onRejected?: (reason: JournalUnavailableError["reason"], lane: Lane) => void;
   onFailure?: (error: unknown, lane: Lane) => void;
 }
 
@@ -156,7 +156,7 @@ class BlockWriter {
   append(entries: readonly EntryJson[]): Promise<number> {
     const rejection = this.rejection();
     if (rejection !== undefined) {
-      this.settings.onRefused?.(rejection, this.lane);
+      this.settings.onRejected?.(rejection, this.lane);
       return Promise.reject(new JournalUnavailableError(rejection));
     }
     const bytes = entries.reduce((sum, entry) => sum + entry.length + 1, 0);
@@ -240,7 +240,7 @@ class BlockWriter {
       this.block = undefined;
       this.settings.onFailure?.(error, this.lane);
       for (const { reject } of group) reject(new JournalUnavailableError("write_failed"));
-      this.settings.onRefused?.("write_failed", this.lane);
+      this.settings.onRejected?.("write_failed", this.lane);
     } finally {
       this.queuedBytes -= group.reduce((sum, { bytes }) => sum + bytes, 0);
     }

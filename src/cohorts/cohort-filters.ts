@@ -22,7 +22,7 @@ const depthMax = 20;
  */
 export function checkedCohortFilters(filters: JsonObject | undefined, noteMisfit?: NoteMisfit): JsonObject {
   const properties = filters?.properties;
-  if (!isJsonObject(properties)) throw refused("Must contain a 'properties' key with type and values.");
+  if (!isJsonObject(properties)) throw rejected("Must contain a 'properties' key with type and values.");
   if (Object.keys(properties).length === 0) return filters!;
   return { ...filters, properties: checkedNode(properties, 0, noteMisfit) };
 }
@@ -31,7 +31,7 @@ export function checkedCohortFilters(filters: JsonObject | undefined, noteMisfit
 export function filtersOfGroups(groups: readonly Json[]): JsonObject {
   const values = groups.map((group) => {
     const properties = isJsonObject(group) ? group.properties : undefined;
-    if (!Array.isArray(properties)) throw refused("Expected groups of properties.");
+    if (!Array.isArray(properties)) throw rejected("Expected groups of properties.");
     return {
       type: "AND",
       values: properties.map((filter) => (isJsonObject(filter) ? { type: "person", ...filter } : filter)),
@@ -85,26 +85,26 @@ const isMisfit = ({ code }: InvalidFieldError): boolean =>
   code === "invalid_value" || code === "invalid_date";
 
 function checkedNode(node: JsonObject, depth: number, noteMisfit: NoteMisfit | undefined): JsonObject {
-  if (depth > depthMax) throw refused(`Conditions are nested deeper than ${depthMax} levels.`);
+  if (depth > depthMax) throw rejected(`Conditions are nested deeper than ${depthMax} levels.`);
   if (node.type === "AND" || node.type === "OR") {
-    if (!Array.isArray(node.values)) throw refused("A group of conditions requires a list of values.");
+    if (!Array.isArray(node.values)) throw rejected("A group of conditions requires a list of values.");
     const values = node.values.map((value) => {
-      if (!isJsonObject(value)) throw refused("Each condition must be an object.");
+      if (!isJsonObject(value)) throw rejected("Each condition must be an object.");
       return checkedNode(value, depth + 1, noteMisfit);
     });
     return { ...node, values };
   }
   if (typeof node.type !== "string" || !leafTypes.has(node.type)) {
-    throw refused(`Invalid condition type: ${JSON.stringify(node.type ?? null)}.`);
+    throw rejected(`Invalid condition type: ${JSON.stringify(node.type ?? null)}.`);
   }
-  if (typeof node.key !== "string" || node.key === "") throw refused("Each condition requires a key.");
+  if (typeof node.key !== "string" || node.key === "") throw rejected("Each condition requires a key.");
   const condition = normalizeOperator(node);
   const fault = getError(condition);
   if (fault !== undefined && (noteMisfit === undefined || !isMisfit(fault))) throw fault;
   if (fault !== undefined) noteMisfit?.(fault.message);
   if (node.type !== "cohort") return condition;
   const id = wholeNumber(node.value);
-  if (id === undefined) throw refused("A cohort condition requires a cohort id.");
+  if (id === undefined) throw rejected("A cohort condition requires a cohort id.");
   return { ...condition, value: id };
 }
 
@@ -113,16 +113,16 @@ function getError(condition: JsonObject): InvalidFieldError | undefined {
   const { type, operator } = condition;
   if (type === "behavioral") {
     const behavior = readBehavior(condition);
-    return typeof behavior === "string" ? refused(behavior) : undefined;
+    return typeof behavior === "string" ? rejected(behavior) : undefined;
   }
   if (type === "person") {
     const fault = validateFilterValue(condition);
-    return fault && refused(fault.detail, fault.code);
+    return fault && rejected(fault.detail, fault.code);
   }
   const name = operator ?? "in";
   if (ofCohorts.has(name)) return undefined;
   const detail = `The '${formatFilterValue(name)}' operator is not valid for cohort properties, use 'in' or 'not_in'.`;
-  return refused(detail, "invalid_operator");
+  return rejected(detail, "invalid_operator");
 }
 
 const ofCohorts = new Set<Json>(["in", "not_in", "exact"]);
@@ -135,4 +135,4 @@ function getLeaves(value: Json): JsonObject[] {
   return Object.values(value).flatMap(getLeaves);
 }
 
-const refused = (detail: string, code = "invalid_input") => new InvalidFieldError("filters", code, detail);
+const rejected = (detail: string, code = "invalid_input") => new InvalidFieldError("filters", code, detail);

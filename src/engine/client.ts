@@ -60,7 +60,7 @@ const changes: readonly (keyof Queries)[] = [
 ];
 
 /** Error codes of queries that failed for lack of time, memory or an engine, not for their contents. */
-export const refusals = [
+export const rejections = [
   "engine_unavailable",
   "events_unreachable",
   "query_busy",
@@ -157,7 +157,7 @@ export class EngineClient {
     try {
       return await this.around(name, () => this.trySend(send, name, request));
     } catch (error) {
-      if (error instanceof AppError && refusals.includes(error.code)) this.onRejected(error.code);
+      if (error instanceof AppError && rejections.includes(error.code)) this.onRejected(error.code);
       throw error;
     }
   }

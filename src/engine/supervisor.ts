@@ -43,7 +43,7 @@ export type EngineState = Static<typeof EngineState>;
 
 export interface SupervisorCallbacks {
   /** The engine must not open the stores and is not restarted. */
-  onRefused?: (reason: EngineDataRejectedError) => void;
+  onRejected?: (reason: EngineDataRejectedError) => void;
   onReport?: (report: Report) => void;
 }
 
@@ -346,7 +346,7 @@ export class EngineSupervisor implements EngineAsked {
       this.whenReady.resolve();
     } else if (report.type === "refused") {
       this.stopping = true;
-      this.hooks.onRefused?.(new EngineDataRejectedError(report.message, report.hint));
+      this.hooks.onRejected?.(new EngineDataRejectedError(report.message, report.hint));
     } else if (report.type === "rebuilding") {
       this.rebuilding = { done: report.done, total: report.total };
     } else if (report.type === "trouble") {

@@ -85,7 +85,7 @@ export class MaterializationPolicy {
   async step(): Promise<boolean> {
     const { store } = this;
     if (store.isFilling) {
-      for (const name of await store.fillChunk()) await this.refuse(name);
+      for (const name of await store.fillChunk()) await this.reject(name);
       return true;
     }
     const missing = [...this.pinned].filter(
@@ -137,7 +137,7 @@ export class MaterializationPolicy {
     return [wanted[0]!];
   }
 
-  private async refuse(name: string): Promise<void> {
+  private async reject(name: string): Promise<void> {
     if (this.unfit.size >= this.rules.namesMax) this.unfit.clear();
     this.unfit.add(name);
     this.uses.delete(name);

@@ -57,7 +57,7 @@ function createLifecycle(isSecure: boolean, deps: EdgeDeps) {
       const failure = isClientDisconnected(error, request.signal) ? clientDisconnected() : toHttpError(error);
       exchange.reason = failure.message;
       if (failure.status === 500) logUnexpectedError(error, { request, requestId, log: deps.log });
-      return registered.profile.refuse(failure, error, exchange);
+      return registered.profile.reject(failure, error, exchange);
     })
     .mapResponse({ as: "global" }, async ({ exchange, responseValue }) => {
       exchange.end();

@@ -31,7 +31,7 @@ export interface RouteProfile {
    * @param failure the general HTTP error.
    * @param error   the thrown error, for dialects with their own messages.
    */
-  refuse(failure: HttpError, error: unknown, refused: RejectedRequest): RouteResponse;
+  reject(failure: HttpError, error: unknown, rejected: RejectedRequest): RouteResponse;
   /** The response to an OPTIONS that is not a preflight; absent: it requires a key, like reading. */
   options?(): RouteResponse;
 }
@@ -54,10 +54,10 @@ export const managementProfile: RouteProfile = {
   // The console's user is identified by a cookie, which caches ignore.
   caching: "no-store",
   headIsGet: true,
-  refuse(failure, error, refused) {
-    if (error instanceof PayloadTooLargeError) return envelope(bodyTooLarge(error.limitBytes), refused);
-    if (error instanceof InvalidPayloadError) return envelope(parseError(error.message), refused);
-    return envelope(failure, refused);
+  reject(failure, error, rejected) {
+    if (error instanceof PayloadTooLargeError) return envelope(bodyTooLarge(error.limitBytes), rejected);
+    if (error instanceof InvalidPayloadError) return envelope(parseError(error.message), rejected);
+    return envelope(failure, rejected);
   },
 };
 
@@ -66,7 +66,7 @@ export const captureProfile: RouteProfile = {
   cors: { ...publicCors, preflightStatus: 200 },
   isCapture: true,
   headIsGet: false,
-  refuse: (failure, _, refused) => envelope(failure, refused),
+  reject: (failure, _, rejected) => envelope(failure, rejected),
   options: () => new RouteResponse(200, { status: "Ok" }),
 };
 
@@ -74,10 +74,10 @@ export const captureProfile: RouteProfile = {
 export const publicFilesProfile: RouteProfile = {
   cors: publicCors,
   headIsGet: true,
-  refuse(failure, _, refused) {
+  reject(failure, _, rejected) {
     // Plain text: an HTML page in place of a script would be executed as one.
     if (failure.status === 404) return RouteResponse.text("Not found.\n", 404);
-    return envelope(failure, refused);
+    return envelope(failure, rejected);
   },
   options: () => new RouteResponse(204),
 };

@@ -30,12 +30,12 @@ export function isLarger(text: string | { length: number }, bytesMax: number): b
 export function getRejections(texts: readonly string[]): (string | undefined)[] {
   if (texts.length === 0) return [];
   try {
-    return refusals(texts);
+    return rejections(texts);
   } catch {
     // One invalid event would fail the whole batch.
     return texts.map((text) => {
       try {
-        return refusals([text])[0];
+        return rejections([text])[0];
       } catch (error) {
         if (error instanceof PayloadTooComplexError) return tooLarge;
         return error instanceof InvalidItem ? error.reason : "invalid_payload";
@@ -44,7 +44,7 @@ export function getRejections(texts: readonly string[]): (string | undefined)[] 
   }
 }
 
-function refusals(texts: readonly string[]): (string | undefined)[] {
+function rejections(texts: readonly string[]): (string | undefined)[] {
   const facts = requestFacts({
     receivedMicros: nowMicros(),
     sentAtMicros: undefined,

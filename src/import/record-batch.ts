@@ -99,9 +99,9 @@ export class RecordBatch {
       if (item.snapshot === undefined && isLarger(item.text, eventBytesMax))
         this.reject(item.line, tooLarge, getRecord(item));
     const mapped = items.filter((item): item is MappedItem => typeof item.text === "string");
-    const refusals = getRejections(mapped.map(({ text }) => text));
+    const rejections = getRejections(mapped.map(({ text }) => text));
     mapped.forEach(({ line, record, timeProblem }, index) => {
-      const rejection = refusals[index];
+      const rejection = rejections[index];
       const reason =
         rejection === undefined || withoutTime.has(rejection) ? (timeProblem ?? rejection) : rejection;
       if (reason !== undefined) this.reject(line, reason, record);

@@ -20,7 +20,7 @@ function withRequestId(reply: RouteResponse, request: Request): RouteResponse {
 /** Error responses of this protocol. */
 export const batchResultsProfile: RouteProfile = {
   ...captureProfile,
-  refuse({ status, code, message, headers }, _, { request }) {
+  reject({ status, code, message, headers }, _, { request }) {
     const body = { error: code, error_description: message, error_uri: null };
     return withRequestId(new RouteResponse(status, body, headers), request);
   },

@@ -29,7 +29,7 @@ const rejection = (description: string, type: string, code: string, detail: stri
   schema: ApiFailure,
   example: { type, code, detail, attr: null },
 });
-export const captureRefusals: Record<number, ResponseSpec> = {
+export const captureRejections: Record<number, ResponseSpec> = {
   400: rejection(
     "Invalid body; `detail` has the item, counted from 0, and the expected value. Nothing was stored.",
     "validation_error",

@@ -13,7 +13,7 @@ import {
   analyticsBody,
   analyticsRejection,
   analyticsResults,
-  captureRefusals,
+  captureRejections,
   eventsTag,
   manyEventsBody,
   okAnswer,
@@ -42,14 +42,14 @@ export function captureRoutes(deps: CaptureDeps): Route[] {
   const pixel = {
     tag: eventsTag,
     query: PixelQuery,
-    answers: { 200: okAnswer, ...captureRefusals },
+    answers: { 200: okAnswer, ...captureRejections },
   };
   return [
     captureRoute("POST", "/capture", {
       summary: "Send an event",
       tag: eventsTag,
       ...oneEventBody,
-      answers: { 200: okAnswer, ...captureRefusals },
+      answers: { 200: okAnswer, ...captureRejections },
       description:
         "Bodies may be compressed and have any content type. The response is sent after the event is on disk.",
       handle: storing("drop"),
@@ -60,7 +60,7 @@ export function captureRoutes(deps: CaptureDeps): Route[] {
       ...oneEventBody,
       description: "Same as `/capture`; also at `/i/v0/e` and `/track`.",
       aliases: ["/i/v0/e", "/track"],
-      answers: { 200: okAnswer, ...captureRefusals },
+      answers: { 200: okAnswer, ...captureRejections },
       handle: storing("drop"),
     }),
     captureRoute("GET", "/e", {
@@ -75,7 +75,7 @@ export function captureRoutes(deps: CaptureDeps): Route[] {
       tag: eventsTag,
       ...oneEventBody,
       description: "Same as `/capture`; an event without a name is `$identify`.",
-      answers: { 200: okAnswer, ...captureRefusals },
+      answers: { 200: okAnswer, ...captureRejections },
       handle: storing("treat-as-identify"),
     }),
     captureRoute("GET", "/engage", {
@@ -87,7 +87,7 @@ export function captureRoutes(deps: CaptureDeps): Route[] {
       summary: "Send a batch of events",
       tag: eventsTag,
       ...manyEventsBody,
-      answers: { 200: okAnswer, ...captureRefusals },
+      answers: { 200: okAnswer, ...captureRejections },
       description:
         "With `historical_migration` each event keeps its `timestamp`, events are processed in order of arrival, cause no spike and are not billable.",
       aliases: ["/i/v0/ai/batch"],

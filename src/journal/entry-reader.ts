@@ -21,7 +21,7 @@ export interface DecodedEntries {
   /** In line order. */
   entries: Entry[];
   /** Lines that are not entries; given the journal's hashes, only a bug can cause them. */
-  refused: string[];
+  rejected: string[];
 }
 
 const newline = 0x0a;
@@ -42,7 +42,7 @@ const escapeMark = Buffer.from("\\u");
  * @param bytes a whole segment or whole lines of one; the entries refer to them
  */
 export function decodeEntries(bytes: Buffer, afterSeq: number): DecodedEntries {
-  const decoded: DecodedEntries = { entries: [], refused: [] };
+  const decoded: DecodedEntries = { entries: [], rejected: [] };
   // Journals of versions before 0.2 may contain escapes that the event store's JSON reader rejects.
   const isSuspect = bytes.includes(escapeMark);
   const reader = new EventReader(bytes);
@@ -56,7 +56,7 @@ export function decodeEntries(bytes: Buffer, afterSeq: number): DecodedEntries {
     const isPlain = !isSuspect || !bytes.subarray(lineStart, end).includes(escapeMark);
     const entry =
       (isPlain ? reader.read(lineStart, end) : undefined) ?? decodeLine(bytes.subarray(lineStart, end));
-    if (entry === undefined) decoded.refused.push(bytes.toString("utf8", lineStart, end));
+    if (entry === undefined) decoded.rejected.push(bytes.toString("utf8", lineStart, end));
     else decoded.entries.push(entry);
   }
   return decoded;

@@ -30,7 +30,7 @@ export interface JournalEvents {
   onSealed: (segment: SealedSegment) => void;
   onFailure: (error: unknown, lane: Lane) => void;
   /** Called for every rejected request. */
-  onRefused?: (reason: JournalUnavailableError["reason"], lane: Lane) => void;
+  onRejected?: (reason: JournalUnavailableError["reason"], lane: Lane) => void;
   /** Pending bytes of sealed segments; default: none. */
   debt?: () => PendingBytes;
 }
@@ -188,7 +188,7 @@ export class Journal implements JournalPort {
     lane: Lane,
     requests: number,
   ): JournalUnavailableError {
-    for (let count = 0; count < requests; count++) this.events.onRefused?.(reason, lane);
+    for (let count = 0; count < requests; count++) this.events.onRejected?.(reason, lane);
     return new JournalUnavailableError(reason);
   }
 

@@ -7,7 +7,7 @@ import collectDefaultMetrics from "prom-client/lib/defaultMetrics.js";
 import Gauge from "prom-client/lib/gauge.js";
 import Registry from "prom-client/lib/registry.js";
 import { readLastBackup } from "../backup/last-backup.ts";
-import { refusals } from "../engine/client.ts";
+import { rejections } from "../engine/client.ts";
 import type { AppliedBatch } from "../engine/pipeline/pipeline.ts";
 import type { EngineSupervisor } from "../engine/supervisor.ts";
 import { authenticationFailed, permissionDenied } from "../http/http-error.ts";
@@ -241,7 +241,7 @@ export class Metrics {
     for (const lane of lanes) this.countApplied({ lane, events: 0, duplicates: 0, dropped: 0 });
     for (const reason of Object.keys(JournalUnavailableError.reasons))
       this.rejected.inc({ role: "capture", reason }, 0);
-    for (const reason of refusals) this.rejected.inc({ role: "query", reason }, 0);
+    for (const reason of rejections) this.rejected.inc({ role: "query", reason }, 0);
   }
 
   countApplied({

@@ -9,10 +9,10 @@ import type { Log } from "../log.ts";
 /** Seconds; flag requests take well under a millisecond, queries up to 30 s. */
 const durationBuckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 30];
 /** Logged rejections per second; the next line reports how many were suppressed. */
-const refusalLinesPerSecond = 5;
+const rejectionLinesPerSecond = 5;
 const oneSecondMs = 1_000;
 /** Number of rejected event requests to remember. */
-const refusalsMax = 20;
+const rejectionsMax = 20;
 const pathLengthMax = 200;
 
 /** A rejected event request, to diagnose missing events. */
@@ -54,7 +54,7 @@ export interface RequestFigures {
     readonly statuses: readonly (readonly [number, number])[];
   }[];
   /** Newest first; times are ISO 8601 after a transfer as JSON. */
-  readonly refusals: readonly RejectedCapture[];
+  readonly rejections: readonly RejectedCapture[];
 }
 
 export class RequestLog {
@@ -62,7 +62,7 @@ export class RequestLog {
   private secondBegan = 0;
   private linesThisSecond = 0;
   private untold = 0;
-  private readonly refusals: RejectedCapture[] = [];
+  private readonly rejections: RejectedCapture[] = [];
 
   /** @param registry of the metrics; undefined in a process that only reports figures to another one. */
   constructor(
@@ -99,11 +99,11 @@ export class RequestLog {
       statuses: [...statuses],
     }));
     this.routes.clear();
-    return { routes, refusals: this.refusals.splice(0) };
+    return { routes, rejections: this.rejections.splice(0) };
   }
 
   /** Adds the figures of another process. */
-  add({ routes, refusals }: RequestFigures): void {
+  add({ routes, rejections }: RequestFigures): void {
     for (const { route, durations, seconds, statuses } of routes) {
       const totals = this.figuresOf(route);
       for (const [bucket, count] of durations.entries()) totals.durations[bucket]! += count;
@@ -111,10 +111,10 @@ export class RequestLog {
       for (const [status, count] of statuses)
         totals.statuses.set(status, (totals.statuses.get(status) ?? 0) + count);
     }
-    if (refusals.length === 0) return;
-    this.refusals.push(...refusals.map((refusal) => ({ ...refusal, at: new Date(refusal.at) })));
-    this.refusals.sort((a, b) => b.at.getTime() - a.at.getTime());
-    this.refusals.length = Math.min(this.refusals.length, refusalsMax);
+    if (rejections.length === 0) return;
+    this.rejections.push(...rejections.map((rejection) => ({ ...rejection, at: new Date(rejection.at) })));
+    this.rejections.sort((a, b) => b.at.getTime() - a.at.getTime());
+    this.rejections.length = Math.min(this.rejections.length, rejectionsMax);
   }
 
   /** Counts a request, and logs it when required. */
@@ -140,13 +140,13 @@ export class RequestLog {
   }
 
   /** The latest rejected event requests since the start, newest first. */
-  recentRefusals(): readonly RejectedCapture[] {
-    return this.refusals;
+  recentRejections(): readonly RejectedCapture[] {
+    return this.rejections;
   }
 
   private recordRejection({ request, status, reason, address }: CompletedRequest): void {
     const { method, url } = request;
-    this.refusals.unshift({
+    this.rejections.unshift({
       at: new Date(),
       method,
       path: getPath(url).slice(0, pathLengthMax),
@@ -154,13 +154,13 @@ export class RequestLog {
       reason,
       client: address() ?? "",
     });
-    this.refusals.length = Math.min(this.refusals.length, refusalsMax);
+    this.rejections.length = Math.min(this.rejections.length, rejectionsMax);
   }
 
   private reportRejection(seen: CompletedRequest): void {
     const now = this.now();
     if (now - this.secondBegan >= oneSecondMs) [this.secondBegan, this.linesThisSecond] = [now, 0];
-    if (this.linesThisSecond >= refusalLinesPerSecond) {
+    if (this.linesThisSecond >= rejectionLinesPerSecond) {
       this.untold++;
       return;
     }

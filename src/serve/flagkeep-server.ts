@@ -150,7 +150,7 @@ export class FlagkeepServer {
           this.takeReport(report);
           if (report.type === "applied") this.traces?.loaded(report.applied);
         },
-        onRefused: onRejected,
+        onRejected,
       },
     );
     if (this.corruption.reason !== null)
@@ -327,8 +327,8 @@ export class FlagkeepServer {
 
   private async openJournal(): Promise<JournalPort> {
     const { config, log, people, corruption, supervisor: loader } = this;
-    const onRefused = (reason: string) => this.metrics.countRejected("capture", reason);
-    return await openJournal({ config, log, people, corruption, loader, onRefused }, this.shared);
+    const onRejected = (reason: string) => this.metrics.countRejected("capture", reason);
+    return await openJournal({ config, log, people, corruption, loader, onRejected }, this.shared);
   }
 
   private app(journal: JournalPort): App {

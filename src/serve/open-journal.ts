@@ -22,7 +22,7 @@ import type { ClusterNode } from "./cluster-node";
  * waits for a historical segment.
  */
 const segmentEntriesMax = 20_000;
-const refusalLogMs = 10_000;
+const rejectionLogMs = 10_000;
 
 export interface JournalDeps {
   config: Config;
@@ -31,18 +31,18 @@ export interface JournalDeps {
   corruption: SqliteCorruption;
   /** Loads journal entries into the stores. */
   loader: { offer(segments: readonly SealedSegment[]): void; debt(): PendingBytes };
-  onRefused: (reason: JournalUnavailableError["reason"]) => void;
+  onRejected: (reason: JournalUnavailableError["reason"]) => void;
 }
 
 /** Recovers the journal, and hands the entries that are not loaded to the loader. */
 export async function openJournal(
-  { config, log, people, corruption, loader, onRefused }: JournalDeps,
+  { config, log, people, corruption, loader, onRejected }: JournalDeps,
   shared: ClusterNode | undefined,
 ): Promise<JournalPort> {
   const logRejection = rejectionLog(log);
   const hooks = {
-    onRefused(reason: JournalUnavailableError["reason"], lane: Lane) {
-      onRefused(reason);
+    onRejected(reason: JournalUnavailableError["reason"], lane: Lane) {
+      onRejected(reason);
       logRejection(reason, lane);
     },
     onFailure: (error: unknown, lane: Lane) =>
@@ -116,7 +116,7 @@ function rejectionLog(log: Log): (reason: string, lane: Lane) => void {
   return (reason, lane) => {
     requests += 1;
     const now = performance.now();
-    if (now < loggedAt + refusalLogMs) return;
+    if (now < loggedAt + rejectionLogMs) return;
     loggedAt = now;
     log.warn({ reason, lane, requests }, "rejecting events");
     requests = 0;

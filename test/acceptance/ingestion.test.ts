@@ -93,12 +93,12 @@ describe("routes and bodies", () => {
     expect(await getWarnings("missing_distinct_id")).toBe(before + 1);
   });
 
-  const refusals: [string, string, unknown, number][] = [
+  const rejections: [string, string, unknown, number][] = [
     ["5: no token", "/capture/", { event: "x", distinct_id: "y" }, 401],
     ["6: a personal key", "/capture/", { api_key: "phx_abc", event: "x", distinct_id: "y" }, 401],
     ["6: an unknown key", "/capture/", { api_key: "phc_unknown", event: "x", distinct_id: "y" }, 401],
   ];
-  for (const [name, path, body, status] of refusals) {
+  for (const [name, path, body, status] of rejections) {
     test(name, async () => {
       const response = await server.post(path, body);
       expect(response.status).toBe(status);

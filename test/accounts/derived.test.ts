@@ -367,12 +367,12 @@ describe("a session that was created with a key", () => {
       expect([path, (await server.ask("GET", path, { key })).status]).toEqual([path, 403]);
     }
     expect((await server.ask("GET", flagsPath, asking)).status).toBe(401);
-    const refused = await server.ask("POST", "/api/session/", {
+    const rejected = await server.ask("POST", "/api/session/", {
       key: null,
       headers: consoleHeader,
       body: { personal_api_key: key },
     });
-    expect(refused.status).toBe(401);
+    expect(rejected.status).toBe(401);
   });
 });
 

@@ -141,8 +141,8 @@ test("a project is archived by admins and owners", async () => {
   expect((await server.ask("PATCH", path, { key, body: sent })).status).toBe(200);
   for (const change of [{ approvals: "all" }, { events_retention_days: 30 }])
     expect((await server.ask("PATCH", path, { key, body: { ...read, ...change } })).status).toBe(403);
-  const refused = await server.ask("PATCH", path, { body: { archived: true, name: "Closed" } });
-  expect([refused.status, refused.body.code]).toEqual([400, "last_project"]);
+  const rejected = await server.ask("PATCH", path, { body: { archived: true, name: "Closed" } });
+  expect([rejected.status, rejected.body.code]).toEqual([400, "last_project"]);
   const organizationId = server.metadata.projects.find(1)!.organizationId;
   createProject(server.metadata, { organizationId, name: "Second" }, null);
   const archived = await server.ask("PATCH", path, { body: { archived: true, name: "Closed" } });

@@ -26,10 +26,10 @@ test("one at a time; what a killed one has left goes with the next", async () =>
   mkdirSync(join(work, "left-by-a-killed-one"), { recursive: true });
   writeFileSync(join(work, "left-by-a-killed-one", "events.duckdb"), "x");
   const other = acquireLock(join(work, "lock"), dataDir);
-  const refused = await flagkeep(["backup", "create", "--data-dir", dataDir]);
+  const rejected = await flagkeep(["backup", "create", "--data-dir", dataDir]);
   other.release();
-  expect(refused).toMatchObject({ code: 1, stdout: "" });
-  expect(refused.stderr).toContain("Another backup");
+  expect(rejected).toMatchObject({ code: 1, stdout: "" });
+  expect(rejected.stderr).toContain("Another backup");
   expect(inWork(dataDir)).toEqual(["left-by-a-killed-one"]);
   await create(dataDir);
   expect(inWork(dataDir)).toEqual([]);

@@ -43,7 +43,7 @@ interface Restored {
 }
 
 /** Expects a failure that changes nothing in the folder. */
-async function refused(dataDir: string, args: string[], message: string) {
+async function expectRejected(dataDir: string, args: string[], message: string) {
   const before = existsSync(dataDir) ? getContent(dataDir) : undefined;
   const { code, stdout, stderr } = await flagkeep(["backup", "restore", ...args, "--data-dir", dataDir]);
   expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
@@ -60,7 +60,7 @@ describe("refused", () => {
     writeFileSync(join(target, "notes"), "kept");
     writeFileSync(join(target, "certificates", "account.pem"), "a key", { mode: 0o600 });
     writeFileSync(join(target, "backups", "old"), "an older backup", { mode: 0o600 });
-    await refused(target, [file], "is not empty. Use an empty --data-dir, or --force");
+    await expectRejected(target, [file], "is not empty. Use an empty --data-dir, or --force");
     const { previous, events } = await json<Restored>("restore", file, "--data-dir", target, "--force");
     expect(events).toBe(10);
     expect(previous).toStartWith(`${target}.before-restore-`);
@@ -94,13 +94,17 @@ describe("refused", () => {
       versions: { ...versions, flagkeep: "9.8.7" },
       future: true,
     }));
-    await refused(target, [format], "format has version 2, but this Flagkeep supports versions up to 1");
+    await expectRejected(
+      target,
+      [format],
+      "format has version 2, but this Flagkeep supports versions up to 1",
+    );
     const schema = await withManifest(file, join(folder, "schema.tar.zst"), (manifest) => ({
       ...manifest,
       versions: { ...manifest.versions, flagkeep: "9.8.7" },
       schemas: { ...manifest.schemas, people: 99 },
     }));
-    await refused(target, [schema], "person store has version 99");
+    await expectRejected(target, [schema], "person store has version 99");
     const { stderr } = await flagkeep(["backup", "verify", schema, "--data-dir", target]);
     expect(stderr).toContain("Flagkeep 9.8.7");
   });
@@ -117,16 +121,16 @@ describe("refused", () => {
   });
 
   test("of no backup", async () => {
-    await refused(join(folder, "none"), [join(folder, "nothing.tar.zst")], "does not exist");
-    await refused(join(folder, "none"), [join(folder, "nothing.tar.zst")], `backup list ${folder}\``);
+    await expectRejected(join(folder, "none"), [join(folder, "nothing.tar.zst")], "does not exist");
+    await expectRejected(join(folder, "none"), [join(folder, "nothing.tar.zst")], `backup list ${folder}\``);
     mkdirSync(join(folder, "a place"));
-    await refused(
+    await expectRejected(
       join(folder, "none"),
       [join(folder, "a place")],
       `${join(folder, "a place")} is a folder, not a backup. See \`flagkeep backup list '${join(folder, "a place")}'\``,
     );
     writeFileSync(join(folder, "text"), "no backup at all");
-    await refused(join(folder, "none"), [join(folder, "text")], "is not a Flagkeep backup");
+    await expectRejected(join(folder, "none"), [join(folder, "text")], "is not a Flagkeep backup");
   });
 });
 

@@ -208,8 +208,8 @@ describe("change requests for cohorts", () => {
 
   test("are rejected; what adds members is left to the server", async () => {
     const id = await ask(list, { csv: "kim" });
-    const refused = await flags("approve", String(id), ...approver);
-    expect([refused.code, refused.stderr.includes("in the console or over the API")]).toEqual([1, true]);
+    const rejected = await flags("approve", String(id), ...approver);
+    expect([rejected.code, rejected.stderr.includes("in the console or over the API")]).toEqual([1, true]);
     const { code, stdout } = await flags("reject", String(id), ...approver);
     expect([code, stdout]).toEqual([0, `Change request ${id} for cohort List is rejected.\n`]);
   });

@@ -171,15 +171,15 @@ describe("init", () => {
     const { dataDir, initialized } = await initializedDirectory(["--project-api-key", adopted]);
     folders.push(dataDir);
     expect(initialized.project.api_key).toBe(adopted);
-    const refused = await flagkeep([
+    const rejected = await flagkeep([
       "init",
       "--data-dir",
       join(newFolder(), "d"),
       "--project-api-key",
       "phx_nope",
     ]);
-    expect(refused.code).not.toBe(0);
-    expect(refused.stdout).toBe("");
+    expect(rejected.code).not.toBe(0);
+    expect(rejected.stdout).toBe("");
   });
 });
 

@@ -27,9 +27,9 @@ test("init and serve make no link, and users link says what to do instead", asyn
     await using _ = await ServerProcess.start({ directory, args: ["--console", console] });
     expect([console, linksIn(dataDir)]).toEqual([console, links]);
   }
-  const refused = await flagkeep(["users", "link", "new@example.com", "--data-dir", dataDir], off);
-  expect(refused).toMatchObject({ stdout: "", code: 1 });
-  expect(refused.stderr).toContain("`flagkeep keys create`");
+  const rejected = await flagkeep(["users", "link", "new@example.com", "--data-dir", dataDir], off);
+  expect(rejected).toMatchObject({ stdout: "", code: 1 });
+  expect(rejected.stderr).toContain("`flagkeep keys create`");
   expect(linksIn(dataDir)).toBe(1);
   rmSync(dirname(dataDir), { recursive: true });
 });

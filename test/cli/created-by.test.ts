@@ -128,8 +128,8 @@ for (const [kind, { args, create }] of Object.entries(kinds)) {
       expect([kind, created.created_by?.email]).toEqual([kind, email]);
       if (created.last_modified_by !== undefined) expect(created.last_modified_by.email).toBe(email);
     }
-    const refused = await run(...args(`never-${number}`), "--user", "nobody@example.com");
-    expect([refused.code, refused.stderr]).toEqual([
+    const rejected = await run(...args(`never-${number}`), "--user", "nobody@example.com");
+    expect([rejected.code, rejected.stderr]).toEqual([
       1,
       expect.stringContaining("nobody@example.com is not a member of the organization"),
     ]);

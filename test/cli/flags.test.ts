@@ -106,7 +106,7 @@ test("create, list, get, disable and enable: each counts in the very next answer
 test("the rules are those of the API", async () => {
   // Made by the test before, when it runs.
   await flags("create", "button");
-  const refusals: [args: string[], says: string][] = [
+  const rejections: [args: string[], says: string][] = [
     [["create", "button"], "already a feature flag with this key"],
     [["create", "a b"], "etters, numbers, hyphens"],
     [["create", "x", "--rollout", "101"], "from 0 to 100"],
@@ -124,7 +124,7 @@ test("the rules are those of the API", async () => {
     [["explain", "button", "--distinct-id", "a", "--group", "acme"], "NAME=VALUE"],
     [["import", join(folder, "nowhere.yaml")], "cannot be read"],
   ];
-  for (const [args, says] of refusals) {
+  for (const [args, says] of rejections) {
     const { stdout, stderr, code } = await flags(...args);
     expect([args, stdout, stderr.includes(says) || stderr]).toEqual([args, "", true]);
     expect(code).toBeGreaterThan(0);
@@ -209,9 +209,9 @@ test("export and import between two projects; a dry run says what would change",
     remarks: [],
   } as never);
   writeFileSync(file, `${printed.stdout}  - key: a b\n`);
-  const refused = await flags("import", file, ...two);
-  expect(refused.code).toBe(0);
-  expect(refused.stderr).toContain("Not taken over: flag a b, the flag: ");
+  const rejected = await flags("import", file, ...two);
+  expect(rejected.code).toBe(0);
+  expect(rejected.stderr).toContain("Not taken over: flag a b, the flag: ");
   expect((await json<Record[]>("list", ...two)).length).toBe(2);
 }, 60_000);
 
@@ -250,8 +250,8 @@ test("a rollout is what was asked for: none, all for variants, fractions in the 
   }
   const filters = JSON.stringify({ groups: [{ rollout_percentage: 1 }, { rollout_percentage: 2 }] });
   await flagkeep(["flags", "create", "two", "--filters", filters, ...at]);
-  const refused = await flagkeep(["flags", "set", "two", "--rollout", "12.5", ...at]);
-  expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining("2 condition sets")]);
+  const rejected = await flagkeep(["flags", "set", "two", "--rollout", "12.5", ...at]);
+  expect([rejected.code, rejected.stderr]).toEqual([2, expect.stringContaining("2 condition sets")]);
   const later = ["flags", "schedule", "fraction", "--at", "2099-01-01", "--rollout", "33.3", "--json", ...at];
   expect(JSON.parse((await flagkeep(later)).stdout)).toMatchObject({
     payload: { value: { filters: { groups: [{ rollout_percentage: 33.3 }] } } },

@@ -30,7 +30,7 @@ async function json(...args: string[]): Promise<never> {
   return JSON.parse(stdout) as never;
 }
 
-async function refused(...args: string[]) {
+async function expectRejected(...args: string[]) {
   const { stdout, stderr, code } = await flagkeep([...args, "--data-dir", dataDir]);
   expect(stdout).toBe("");
   return { stderr, code };
@@ -86,11 +86,11 @@ describe("keys", () => {
     expect(lastActivity()).toEqual(byOperator("PersonalAPIKey", "updated"));
     await json("keys", "revoke", before.id);
     expect(await json("keys", "show", before.id)).toMatchObject({ revoked_at: apiTime });
-    expect(await refused("keys", "roll", before.id)).toMatchObject({ code: 1 });
+    expect(await expectRejected("keys", "roll", before.id)).toMatchObject({ code: 1 });
   });
 
   test("an unknown key is refused", async () => {
-    expect(await refused("keys", "show", "nope")).toEqual({
+    expect(await expectRejected("keys", "show", "nope")).toEqual({
       code: 1,
       stderr: "flagkeep: Key nope does not exist. `flagkeep keys list` shows the IDs.\n",
     });
@@ -124,7 +124,7 @@ describe("projects", () => {
     const rotated = (await json("projects", "rotate-key", "2")) as { api_key: string };
     expect(rotated.api_key).not.toBe(created.api_key);
     expect(rotated).toMatchObject({ api_key_backup: created.api_key, api_key_backup_ends_at: instant });
-    expect(await refused("projects", "rotate-key", "2")).toMatchObject({
+    expect(await expectRejected("projects", "rotate-key", "2")).toMatchObject({
       code: 2,
       stderr: expect.stringContaining("is valid until"),
     });
@@ -153,10 +153,14 @@ describe("projects", () => {
   });
 
   test("what makes no sense is refused", async () => {
-    expect(await refused("projects", "create", "X", "--timezone", "Mars/Olympus")).toMatchObject({ code: 2 });
-    expect(await refused("projects", "create", " ")).toMatchObject({ code: 2 });
-    expect(await refused("projects", "rename", "99", "X")).toMatchObject({ code: 1 });
-    expect(await refused("projects", "create", "X", "--organization", "none")).toMatchObject({ code: 1 });
+    expect(await expectRejected("projects", "create", "X", "--timezone", "Mars/Olympus")).toMatchObject({
+      code: 2,
+    });
+    expect(await expectRejected("projects", "create", " ")).toMatchObject({ code: 2 });
+    expect(await expectRejected("projects", "rename", "99", "X")).toMatchObject({ code: 1 });
+    expect(await expectRejected("projects", "create", "X", "--organization", "none")).toMatchObject({
+      code: 1,
+    });
   });
 });
 
@@ -176,8 +180,10 @@ describe("people", () => {
       level: "admin",
     } as never);
     expect(lastActivity()).toEqual(byOperator("User", "created"));
-    expect(await refused("users", "create", "ann@example.com")).toMatchObject({ code: 2 });
-    expect(await refused("users", "create", "bob@example.com", "--level", "king")).toMatchObject({ code: 2 });
+    expect(await expectRejected("users", "create", "ann@example.com")).toMatchObject({ code: 2 });
+    expect(await expectRejected("users", "create", "bob@example.com", "--level", "king")).toMatchObject({
+      code: 2,
+    });
     expect(await json("users", "deactivate", "ann@example.com")).toEqual({
       ...ann,
       is_active: false,
@@ -191,7 +197,7 @@ describe("people", () => {
       { id: 1, email: "owner@example.com", level: "owner", is_active: true, joined_at: apiTime },
       { id: 2, email: "ann@example.com", level: "admin", is_active: true, joined_at: apiTime },
     ]);
-    expect(await refused("users", "activate", "nobody@example.com")).toMatchObject({ code: 1 });
+    expect(await expectRejected("users", "activate", "nobody@example.com")).toMatchObject({ code: 1 });
   });
 
   test("roles are made, given, taken and removed", async () => {
@@ -208,9 +214,11 @@ describe("people", () => {
     const given = expect.objectContaining({ name: "Release", members: ["owner@example.com"] });
     expect(await json("roles", "add-member", "release", "owner@example.com")).toEqual(given as never);
     expect(await json("roles", "list")).toEqual([given] as never);
-    expect(await refused("roles", "add-member", "Release", "nobody@example.com")).toMatchObject({ code: 1 });
+    expect(await expectRejected("roles", "add-member", "Release", "nobody@example.com")).toMatchObject({
+      code: 1,
+    });
     expect(await json("roles", "remove-member", "Release", "owner@example.com")).toEqual(role as never);
-    expect(await refused("roles", "remove-member", "Release", "owner@example.com")).toMatchObject({
+    expect(await expectRejected("roles", "remove-member", "Release", "owner@example.com")).toMatchObject({
       code: 1,
     });
     expect(await json("roles", "delete", "Release")).toMatchObject({
@@ -218,7 +226,7 @@ describe("people", () => {
       deleted: true,
     });
     expect(lastActivity()).toEqual(byOperator("Role", "deleted"));
-    expect(await refused("roles", "delete", "Release")).toMatchObject({ code: 1 });
+    expect(await expectRejected("roles", "delete", "Release")).toMatchObject({ code: 1 });
   });
 
   test("the organization's access to flags is set; cohorts are listed", async () => {
@@ -229,9 +237,9 @@ describe("people", () => {
       feature_flags_access_level: 21,
     });
     expect(lastActivity()).toEqual(byOperator("Organization", "updated"));
-    expect(await refused("organization", "set", "--flags-access", "none")).toMatchObject({ code: 2 });
+    expect(await expectRejected("organization", "set", "--flags-access", "none")).toMatchObject({ code: 2 });
     expect(await json("cohorts", "list")).toEqual([] as never);
-    expect(await refused("cohorts", "list", "--project", "99")).toMatchObject({ code: 1 });
+    expect(await expectRejected("cohorts", "list", "--project", "99")).toMatchObject({ code: 1 });
   });
 });
 
@@ -246,8 +254,8 @@ test("a running server follows at once", async () => {
   await flagkeep(["projects", "archive", String(project.id), ...at]);
   expect(await send(project.api_key)).toBe(401);
   expect((await server.api("/api/users/@me/")).status).toBe(200);
-  const refused = await flagkeep(["users", "deactivate", "owner@example.com", ...at]);
-  expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining("requires an owner")]);
+  const rejected = await flagkeep(["users", "deactivate", "owner@example.com", ...at]);
+  expect([rejected.code, rejected.stderr]).toEqual([2, expect.stringContaining("requires an owner")]);
   await flagkeep(["users", "deactivate", "owner@example.com", "--force", ...at]);
   expect((await server.api("/api/users/@me/")).status).toBe(401);
   const useless = await flagkeep(["keys", "create", "--user", "owner@example.com", "--scope", "*", ...at]);

@@ -184,8 +184,8 @@ async function storedByZombie(without: { isUnnamed?: boolean; isUndated?: boolea
   const before = await clickhouse.inserts();
   await clickhouse.release(without);
   await until(async () => {
-    const { inserted, refused } = await clickhouse.inserts();
-    return inserted + refused > before.inserted + before.refused;
+    const { inserted, refused: rejected } = await clickhouse.inserts();
+    return inserted + rejected > before.inserted + before.refused;
   }, "the late insert is done or refused");
   for (const pid of pids) process.kill(pid, "SIGCONT");
   cluster.running.set(number, hung);

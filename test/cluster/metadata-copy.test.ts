@@ -56,7 +56,7 @@ test("flags of a change that was refused are not served when the next change has
   });
   const rename = (name: string) =>
     updateFlag(writing, { by: 1, projectId: 1, id, now: new Date(), fields: { name }, sent: { name } });
-  const refused = copy.change(async () => {
+  const rejected = copy.change(async () => {
     rename("refused");
     // Served while it is on its way, and then PostgreSQL goes away.
     expect(names()).toEqual(["refused"]);
@@ -65,7 +65,7 @@ test("flags of a change that was refused are not served when the next change has
       "refused",
     );
   });
-  await expect(refused).rejects.toThrow("is unavailable");
+  await expect(rejected).rejects.toThrow("is unavailable");
   expect(names()).toEqual(["refused"]);
   await postgres.untilDone(() => copy.change(() => rename("second")));
   expect(names()).toEqual(["second"]);

@@ -35,8 +35,8 @@ test("no connection is to the standby after connections were lost again and agai
     "a write succeeds",
   );
   const results = await Promise.allSettled(Array.from({ length: 200 }, (_, number) => write(number)));
-  const refused = results.flatMap((result) => (result.status === "rejected" ? String(result.reason) : []));
-  expect(refused).toEqual([]);
+  const rejected = results.flatMap((result) => (result.status === "rejected" ? String(result.reason) : []));
+  expect(rejected).toEqual([]);
   const there = await standby.run(
     "SELECT pid FROM pg_stat_activity WHERE application_name = 'flagkeep test'",
   );

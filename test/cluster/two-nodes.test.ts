@@ -296,9 +296,9 @@ test("while PostgreSQL is away captures are refused for now, flags go on, status
   await until(async () => (await flags(other))[1], "the flag is known");
   await cluster.postgres.kill();
   const expectAway = async (node: ServerProcess) => {
-    const refused = await node.batch([event("refused")]);
-    expect([refused.status, Number(refused.headers.get("retry-after"))]).toEqual([503, expect.any(Number)]);
-    expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
+    const rejected = await node.batch([event("refused")]);
+    expect([rejected.status, Number(rejected.headers.get("retry-after"))]).toEqual([503, expect.any(Number)]);
+    expect(Number(rejected.headers.get("retry-after"))).toBeGreaterThan(0);
     expect(await flags(node)).toEqual([200, true]);
     const change = await node.api(flagsPath, { method: "POST", body: { key: "not-now" } });
     expect(change.status).toBe(503);

@@ -78,9 +78,11 @@ describe("cohort definitions", () => {
     await server.ask("POST", cohortsPath, { body: { name: "a", filters: rules(bought) } });
     for (const part of strange) {
       const filters = rules({ ...bought, ...part });
-      const refusal = { status: 400, body: { code: "invalid_input", attr: "filters" } };
-      expect(await server.ask("POST", cohortsPath, { body: { name: "b", filters } })).toMatchObject(refusal);
-      expect(await server.ask("PATCH", `${cohortsPath}1/`, { body: { filters } })).toMatchObject(refusal);
+      const rejection = { status: 400, body: { code: "invalid_input", attr: "filters" } };
+      expect(await server.ask("POST", cohortsPath, { body: { name: "b", filters } })).toMatchObject(
+        rejection,
+      );
+      expect(await server.ask("PATCH", `${cohortsPath}1/`, { body: { filters } })).toMatchObject(rejection);
     }
     for (const part of [
       { time_value: null, time_interval: null, operator_value: null },
@@ -178,10 +180,10 @@ describe("cohort definitions", () => {
     });
     await server.ask("PATCH", `${flagsPath}1/`, { body: { active: false } });
     expect((await change()).status).toBe(200);
-    const refused = await server.ask("POST", flagsPath, {
+    const rejected = await server.ask("POST", flagsPath, {
       body: { key: "b", filters: { groups: [{ properties: [inCohort(3)] }] } },
     });
-    expect(refused.body).toMatchObject({
+    expect(rejected.body).toMatchObject({
       code: "behavioral_cohort_found",
       detail: "Cohort 'inner' with filters on events cannot be used in feature flags.",
     });
@@ -195,10 +197,10 @@ describe("cohort definitions", () => {
     await server.ask("POST", flagsPath, { body: { key: "a", filters: { groups: [{ properties }] } } });
     const change = (id: number, filters: object) =>
       server.ask("PATCH", `${cohortsPath}${id}/`, { body: { filters } });
-    const refused = { status: 400, body: { code: "behavioral_cohort_found" } };
+    const rejected = { status: 400, body: { code: "behavioral_cohort_found" } };
     for (const id of [1, 2, 3]) {
-      expect([id, await change(id, rules(bought))]).toMatchObject([id, refused]);
-      expect([id, await change(id, rules(inCohort(4)))]).toMatchObject([id, refused]);
+      expect([id, await change(id, rules(bought))]).toMatchObject([id, rejected]);
+      expect([id, await change(id, rules(inCohort(4)))]).toMatchObject([id, rejected]);
     }
     expect((await change(1, rules({ ...named, value: "y" }))).status).toBe(200);
     expect((await change(4, rules(named))).status).toBe(200);

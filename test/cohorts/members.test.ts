@@ -170,7 +170,7 @@ describe("a static cohort", () => {
   test("is not made of a file that cannot be used, and takes none when it is no list", async () => {
     await using it = await ServerWithEngine.start();
     const { server } = it;
-    const refused = (detail: string) => ({
+    const rejected = (detail: string) => ({
       status: 400,
       body: { attr: "csv", code: "invalid_input", detail },
     });
@@ -183,19 +183,19 @@ describe("a static cohort", () => {
     const list = { name: "List", is_static: "true" };
     for (const content of ["", "\n \n", "distinct_id\n", "name,distinct_id\nkim\n"]) {
       const answer = await upload("POST", cohorts, list, content);
-      expect([content, answer]).toMatchObject([content, refused("The file contains no distinct ids.")]);
+      expect([content, answer]).toMatchObject([content, rejected("The file contains no distinct ids.")]);
     }
     const ofPersons = "The file contains person ids. Expected a column `distinct_id`.";
-    expect(await upload("POST", cohorts, list, "person_id,name\nx,y\n")).toMatchObject(refused(ofPersons));
+    expect(await upload("POST", cohorts, list, "person_id,name\nx,y\n")).toMatchObject(rejected(ofPersons));
     const onlyStatic = "Only static cohorts accept a file: send `is_static` true with it.";
-    expect(await upload("POST", cohorts, { name: "List" }, "a")).toMatchObject(refused(onlyStatic));
+    expect(await upload("POST", cohorts, { name: "List" }, "a")).toMatchObject(rejected(onlyStatic));
     expect((await server.ask("GET", cohorts)).body.count).toBe(0);
     await server.ask("POST", cohorts, { body: { name: "Rule", filters: either(emailContains("x")) } });
     const path = `${cohorts}1/`;
-    expect(await upload("PATCH", path, { name: "Other" }, "a")).toMatchObject(refused(onlyStatic));
+    expect(await upload("PATCH", path, { name: "Other" }, "a")).toMatchObject(rejected(onlyStatic));
     const turned = { name: "Other", is_static: "true" };
     expect(await upload("PATCH", path, turned, "")).toMatchObject(
-      refused("The file contains no distinct ids."),
+      rejected("The file contains no distinct ids."),
     );
     expect((await server.ask("GET", path)).body).toMatchObject({ name: "Rule", is_static: false });
     expect((await upload("PATCH", path, turned, "a")).status).toBe(200);

@@ -267,9 +267,9 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
       filters: { groups: [{ properties: [], rollout_percentage: 10 }] },
     });
     const { page, context, errors } = await open();
-    const refused: string[] = [];
+    const rejected: string[] = [];
     page.on("response", (response) => {
-      if (response.status() === 403) refused.push(response.url());
+      if (response.status() === 403) rejected.push(response.url());
     });
     await page.goto(`/console/flags/${flag.id}?tab=settings`);
     await page.getByLabel("When (your local time)").fill("2099-01-02T03:04");
@@ -338,7 +338,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
       await other.page.getByText("proposed by Ann, approved by Bob").waitFor();
       expect(await other.page.getByText("performed rollback").count()).toBe(0);
       await other.context.close();
-      expect([refused, other.errors]).toEqual([[], []]);
+      expect([rejected, other.errors]).toEqual([[], []]);
     } finally {
       await approve("off");
     }

@@ -68,7 +68,7 @@ describe.skipIf(chromiumPath === undefined)("states", () => {
 
   test("who is there is asked before the page's script is there, once, and again where that had no answer", async () => {
     const first = ["/api/session/", "/api/users/@me/", "/api/projects/"];
-    for (const refused of [undefined, ...first]) {
+    for (const rejected of [undefined, ...first]) {
       const { page, context, errors } = await open([503]);
       const asked: string[] = [];
       await page.route(
@@ -77,13 +77,13 @@ describe.skipIf(chromiumPath === undefined)("states", () => {
           const { pathname } = new URL(route.request().url());
           const isFirst = !asked.includes(pathname);
           asked.push(pathname);
-          if (isFirst && pathname === refused) await route.fulfill({ status: 503 });
+          if (isFirst && pathname === rejected) await route.fulfill({ status: 503 });
           else await route.continue();
         },
       );
       await page.goto("/console/persons");
       await page.getByRole("main").getByText("user-1").first().waitFor();
-      expect(asked.toSorted()).toEqual([...first, refused ?? []].flat().toSorted());
+      expect(asked.toSorted()).toEqual([...first, rejected ?? []].flat().toSorted());
       const [session, pageScript] = await page.evaluate(() =>
         [/\/api\/session\/$/, /\/a\/persons-/].map(
           (name) =>

@@ -58,13 +58,13 @@ describe.skipIf(volumes.length === 0)("a volume that fills up", () => {
 
       // Other files take the volume while events keep coming.
       const filler = await volume.fill((await volume.reserve()) + 33 * MiB);
-      let refused: Response | undefined;
+      let rejected: Response | undefined;
       await sendUntil(server, acknowledged, (response) => {
-        refused = response.status === 200 ? undefined : response;
-        return refused !== undefined;
+        rejected = response.status === 200 ? undefined : response;
+        return rejected !== undefined;
       });
-      expect(refused!.status).toBe(503);
-      expect(Number(refused!.headers.get("retry-after"))).toBeGreaterThan(0);
+      expect(rejected!.status).toBe(503);
+      expect(Number(rejected!.headers.get("retry-after"))).toBeGreaterThan(0);
       expect(await volume.freeBytes()).toBeGreaterThan(0);
       expect((await server.api("/api/projects/1/feature_flags/")).status).toBe(200);
 

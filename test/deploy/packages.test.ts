@@ -158,7 +158,7 @@ describe("the install script", () => {
   });
 
   test("whatever is wrong, nothing is installed and one sentence says why", async () => {
-    const refused = async (says: string, ...args: string[]) => {
+    const rejected = async (says: string, ...args: string[]) => {
       const target = bin("refused");
       const { stdout, stderr, code } = await install(...args, "--bin-dir", target);
       expect({ says, stdout, code }).toEqual({ says, stdout: "", code: 1 });
@@ -166,15 +166,15 @@ describe("the install script", () => {
       expect(existsSync(join(target, "flagkeep"))).toBe(false);
       expect(existsSync(target) ? readdirSync(target) : []).toEqual([]);
     };
-    await refused("SHA256SUMS cannot be fetched", `${address()}/none`);
-    await refused("SHA256SUMS cannot be fetched", "http://127.0.0.1:9/");
+    await rejected("SHA256SUMS cannot be fetched", `${address()}/none`);
+    await rejected("SHA256SUMS cannot be fetched", "http://127.0.0.1:9/");
     writeFileSync(join(release, name), Buffer.concat([readFileSync(executable), Buffer.from("x")]));
-    await refused("is not what SHA256SUMS says", address());
+    await rejected("is not what SHA256SUMS says", address());
     writeFileSync(join(release, name), "#!/bin/sh\nexit 1\n");
     sums();
-    await refused("does not run on this machine", address());
+    await rejected("does not run on this machine", address());
     writeFileSync(join(release, "SHA256SUMS"), `${"0".repeat(64)}  flagkeep-${version}-linux-mips\n`);
-    await refused(`no executable for linux-${process.arch}`, address());
+    await rejected(`no executable for linux-${process.arch}`, address());
     expect((await install()).stderr).toContain("usage: install.sh ADDRESS");
     expect((await install(address(), "--nonsense")).stderr).toContain("usage: install.sh ADDRESS");
   }, 30_000);

@@ -146,9 +146,9 @@ test("a flag with a live feature is not deleted; deleting the feature leaves the
     documentation_url: "https://example.com",
   });
   const path = `/feature_flags/${feature.feature_flag.id}/`;
-  const refused = await api(path, { method: "PATCH", body: { deleted: true } });
-  expect(refused.status).toBe(400);
-  expect(refused.body.detail).toContain('early access feature "Held"');
+  const rejected = await api(path, { method: "PATCH", body: { deleted: true } });
+  expect(rejected.status).toBe(400);
+  expect(rejected.body.detail).toContain('early access feature "Held"');
   expect((await api(`/early_access_feature/${feature.id}/`, { method: "DELETE" })).status).toBe(204);
   const { body: flag } = await api(path);
   expect(flag).toMatchObject({ deleted: false, features: {} });

@@ -157,9 +157,9 @@ describe("links of the flag", () => {
     const created = await draft();
     await go(created.id, "launch");
     const path = `/feature_flags/${created.feature_flag.id}/`;
-    const refused = await patch(path, { deleted: true });
-    expect(refused).toMatchObject({ status: 400, body: { attr: "deleted" } });
-    expect(refused.body.detail).toContain(created.name);
+    const rejected = await patch(path, { deleted: true });
+    expect(rejected).toMatchObject({ status: 400, body: { attr: "deleted" } });
+    expect(rejected.body.detail).toContain(created.name);
     const read = (await api(path)).body;
     const back = await patch(path, { ...read, original_flag: read, name: "renamed" });
     expect(back).toMatchObject({ status: 200, body: { experiment_set: [created.id], name: "renamed" } });
@@ -233,8 +233,8 @@ describe("rights", () => {
     const created = await draft();
     await patch(`/feature_flags/${created.feature_flag.id}/`, { tags: ["critical"] });
     await server.api("/api/projects/1/", { method: "PATCH", body: { approvals: "critical" } });
-    const refused = await go(created.id, "launch");
-    expect(refused).toMatchObject({ status: 403, body: { code: "approval_required" } });
+    const rejected = await go(created.id, "launch");
+    expect(rejected).toMatchObject({ status: 403, body: { code: "approval_required" } });
     expect((await api(`/experiments/${created.id}/`)).body).toMatchObject({
       status: "draft",
       start_date: null,
@@ -266,10 +266,10 @@ test("variants of a launched experiment do not change through it", async () => {
   await go(created.id, "launch");
   const again = await patch(`/experiments/${created.id}/`, { parameters: changed.body.parameters });
   expect(again.status).toBe(200);
-  const refused = await patch(`/experiments/${created.id}/`, {
+  const rejected = await patch(`/experiments/${created.id}/`, {
     parameters: { feature_flag_variants: [variants[0], { key: "new", rollout_percentage: 80 }] },
   });
-  expect(refused).toMatchObject({ status: 400, body: { code: "experiment_running" } });
+  expect(rejected).toMatchObject({ status: 400, body: { code: "experiment_running" } });
 });
 
 test("dates, versions and invalid metrics", async () => {

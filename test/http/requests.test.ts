@@ -222,7 +222,7 @@ describe("an unexpected error", () => {
 });
 
 describe("errors of other subjects", () => {
-  class Refused extends AppError {
+  class RejectedError extends AppError {
     constructor(readonly code: string) {
       super("Not now.");
     }
@@ -233,8 +233,15 @@ describe("errors of other subjects", () => {
     ["permission", new PermissionDeniedError(), 403, "authentication_error", "permission_denied", false],
     ["nothing there", new NotFoundError(), 404, "invalid_request", "not_found", false],
     ["a conflict", new EditConflictError("a@b"), 409, "server_error", "conflict", false],
-    ["the engine", new Refused("engine_unavailable"), 503, "server_error", "engine_unavailable", false],
-    ["the journal", new Refused("journal_unavailable"), 503, "server_error", "journal_unavailable", false],
+    ["the engine", new RejectedError("engine_unavailable"), 503, "server_error", "engine_unavailable", false],
+    [
+      "the journal",
+      new RejectedError("journal_unavailable"),
+      503,
+      "server_error",
+      "journal_unavailable",
+      false,
+    ],
     [
       "a busy store",
       Object.assign(new Error(), { code: "SQLITE_BUSY" }),
@@ -251,7 +258,7 @@ describe("errors of other subjects", () => {
       "store_full",
       false,
     ],
-    ["any other of ours", new Refused("strange"), 500, "server_error", "error", true],
+    ["any other of ours", new RejectedError("strange"), 500, "server_error", "error", true],
     ["a thrown text", "text", 500, "server_error", "error", true],
   ] as const) {
     test(`${name}: ${status}`, async () => {
@@ -385,14 +392,14 @@ describe("rate limits", () => {
     expect(await ask(flagsPath, other)).toBe(200);
     expect(await ask(`${flagsPath}local_evaluation`)).toBe(200);
     server.now = new Date(server.now.getTime() + 48_000);
-    const refused = await server.ask("GET", flagsPath);
-    expect(refused.body).toEqual({
+    const rejected = await server.ask("GET", flagsPath);
+    expect(rejected.body).toEqual({
       type: "throttled_error",
       code: "throttled",
       detail: "Request was throttled. Expected available in 12 seconds.",
       attr: null,
     });
-    expect(refused.headers.get("retry-after")).toBe("12");
+    expect(rejected.headers.get("retry-after")).toBe("12");
     server.now = new Date(server.now.getTime() + 12_000);
     expect(await ask(flagsPath)).toBe(200);
   });

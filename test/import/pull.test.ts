@@ -96,9 +96,9 @@ test("everything comes over, also after a refusal in the middle and with a busy 
     "--data-dir",
     dataDir,
   ];
-  const refused = await flagkeep(args);
-  expect(refused).toMatchObject({ code: 1, stdout: "" });
-  expect(refused.stderr).toContain("Not now.");
+  const rejected = await flagkeep(args);
+  expect(rejected).toMatchObject({ code: 1, stdout: "" });
+  expect(rejected.stderr).toContain("Not now.");
   isRefusing = false;
   const { stdout, stderr, code } = await flagkeep([...args, "--resume"]);
   expect({ code, stderr }).toMatchObject({ code: 0 });

@@ -158,7 +158,7 @@ describe("refusals are written in the protocol's own words", () => {
 
   test("also when the journal cannot write", async () => {
     const { journal, send } = startCapture();
-    journal.refusal = new JournalUnavailableError("full");
+    journal.rejection = new JournalUnavailableError("full");
     const response = await send(ofrepPath, { body: batch([event(1)]), headers });
     expect(response.status).toBe(503);
     expect(response.headers.get("retry-after")).toBe("5");
@@ -167,7 +167,7 @@ describe("refusals are written in the protocol's own words", () => {
 
   test("also for a defect of ours", async () => {
     const { journal, send, unexpected } = startCapture();
-    journal.refusal = new Error("a defect");
+    journal.rejection = new Error("a defect");
     expect((await send(ofrepPath, { body: batch([event(1)]), headers })).status).toBe(500);
     expect(unexpected).toMatchObject([{ message: "a defect" }]);
   });

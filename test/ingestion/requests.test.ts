@@ -299,9 +299,9 @@ describe("what a request is made of", () => {
         expect((await send("/batch", { body })).status).toBe(400);
     }
     const mixed = [anyEvent, { ...anyEvent, historical_migration: true }];
-    const refused = await send("/batch", { body: batch(mixed) });
-    expect(refused.status).toBe(400);
-    expect(await refused.text()).toContain("position 1");
+    const rejected = await send("/batch", { body: batch(mixed) });
+    expect(rejected.status).toBe(400);
+    expect(await rejected.text()).toContain("position 1");
     expect(journal.appends).toEqual([]);
   });
 

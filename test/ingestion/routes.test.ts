@@ -172,7 +172,7 @@ describe("answers", () => {
 
   test("are never a success when the journal cannot write", async () => {
     const { journal, send, unexpected } = startCapture();
-    journal.refusal = new JournalUnavailableError("disk full");
+    journal.rejection = new JournalUnavailableError("disk full");
     for (const path of ["/batch/", "/e/?beacon=1"]) {
       const response = await send(path, { body: one(), headers: { origin: "http://shop.test" } });
       expect(response.status).toBe(503);
@@ -190,7 +190,7 @@ describe("answers", () => {
 
   test("to a defect of ours say so and report it once", async () => {
     const { journal, send, unexpected } = startCapture();
-    journal.refusal = new Error("a defect");
+    journal.rejection = new Error("a defect");
     const response = await send("/batch/", { body: one(), headers: { origin: "http://shop.test" } });
     expect(response.status).toBe(500);
     expect(response.headers.get("access-control-allow-origin")).toBe("http://shop.test");

@@ -51,7 +51,7 @@ async function becomes(
     const entries = lines.entries.map((entry) => Buffer.from(entry as string).toString());
     return { token, lane: lines.lane, entries, kinds: lines.entries.map((entry) => typeof entry) };
   } catch (error) {
-    return { refused: `${(error as Error).constructor.name} ${(error as Error).message}` };
+    return { rejected: `${(error as Error).constructor.name} ${(error as Error).message}` };
   }
 }
 
@@ -163,7 +163,7 @@ test("a text of another request is never taken for this one's", () => {
 test("wild bodies", async () => {
   let copied = 0;
   let accepted = 0;
-  let refused = 0;
+  let rejected = 0;
   const circumstances = fc.record({
     anonymizeIps: fc.boolean(),
     clientIp: fc.constantFrom(undefined, "192.0.2.7", "2001:db8::7"),
@@ -181,7 +181,7 @@ test("wild bodies", async () => {
           throw new Error(`${JSON.stringify(body.toString("latin1"))}\n${error.message}`);
         });
         copied += both.copied;
-        if (both.stored === undefined) refused++;
+        if (both.stored === undefined) rejected++;
         else accepted++;
       },
     ),
@@ -190,5 +190,5 @@ test("wild bodies", async () => {
   // The generator would be worth nothing if all of its bodies went one road.
   expect(copied).toBeGreaterThan(2_000);
   expect(accepted).toBeGreaterThan(5_000);
-  expect(refused).toBeGreaterThan(500);
+  expect(rejected).toBeGreaterThan(500);
 });

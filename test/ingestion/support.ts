@@ -38,10 +38,10 @@ export async function envelope(response: Response) {
 /** Keeps what it is given, or refuses as a journal does that cannot write. */
 export class FakeJournal implements JournalSink {
   readonly appends: { lane: Lane; entries: readonly string[] }[] = [];
-  refusal: Error | undefined;
+  rejection: Error | undefined;
 
   async append(lane: Lane, written: readonly EntryJson[]): Promise<number> {
-    if (this.refusal) throw this.refusal;
+    if (this.rejection) throw this.rejection;
     const entries = written.map((entry) => Buffer.from(entry as string).toString());
     this.appends.push({ lane, entries });
     return this.appends.length;

@@ -54,8 +54,8 @@ test("any event is read as it was written", () => {
   fc.assert(
     fc.property(fc.array(event, { minLength: 1, maxLength: 4 }), (events) => {
       const lines = events.map((each, index) => written(index + 1, each)).join("");
-      const { entries, refused } = decodeEntries(Buffer.from(lines), 0);
-      expect(refused).toEqual([]);
+      const { entries, rejected } = decodeEntries(Buffer.from(lines), 0);
+      expect(rejected).toEqual([]);
       expect(entries.map((entry) => `${writtenLine(entry as EventEntry)}\n`).join("")).toBe(lines);
       for (const [index, entry] of entries.entries()) {
         const { name, distinctId, time, mode, elementsChain, uuid, hasGeneratedUuid } = events[index]!;
@@ -98,8 +98,8 @@ test("of a segment the entries are read, notes among them, and what else it has 
     getLine(index + 2, writer.note(kind, { type: "some", details: { of: kind } })),
   );
   const lines = [segmentHeader("historical", 1), written(1, defaultParts), ...notes, blockLine(4, 400, 5n)];
-  const { entries, refused } = decodeEntries(Buffer.from(lines.join("")), 0);
-  expect(refused).toEqual([]);
+  const { entries, rejected } = decodeEntries(Buffer.from(lines.join("")), 0);
+  expect(rejected).toEqual([]);
   expect(entries).toMatchObject([
     { kind: "event", seq: 1 },
     ...["warning", "drop", "person_deleted"].map((kind, index) => ({
@@ -126,8 +126,8 @@ test("escapes that cannot be stored become what can, of whichever line of many, 
     line(3, "\\ud83e\\udded", '{"a":"\\u00e9"}'),
     line(4, "behind", '{"a":2}'),
   ];
-  const { entries, refused } = decodeEntries(Buffer.from(lines.join("")), 0);
-  expect(refused).toEqual([]);
+  const { entries, rejected } = decodeEntries(Buffer.from(lines.join("")), 0);
+  expect(rejected).toEqual([]);
   const events = entries as EventEntry[];
   expect(events.map(({ distinctId }) => distinctId)).toEqual(["before", "a\ufffdb", "🧭", "behind"]);
   expect(events.map(getProperties)).toEqual([{ a: 1 }, { a: "\ufffd", b: "\ufffd" }, { a: "é" }, { a: 2 }]);
@@ -154,7 +154,7 @@ test.each([
     properties: '{"a":1}',
   });
   const spoilt = `{"seq":1,${spoil(line)}`;
-  expect(decodeEntries(Buffer.from(`${spoilt}\n`), 0)).toEqual({ entries: [], refused: [spoilt] });
+  expect(decodeEntries(Buffer.from(`${spoilt}\n`), 0)).toEqual({ entries: [], rejected: [spoilt] });
 });
 
 test("what is corrupt before its properties is read as by those who parse all of it, or refused by both", () => {
@@ -179,10 +179,10 @@ test("what is corrupt before its properties is read as by those who parse all of
       line = Buffer.concat([utf8('{"seq":1,'), envelope, properties]);
       // The space is none of the writer's.
       const slow = Buffer.concat([utf8('{"seq":1 ,'), envelope, properties]);
-      const { entries, refused } = decodeEntries(Buffer.concat([line, utf8("\n")]), 0);
+      const { entries, rejected } = decodeEntries(Buffer.concat([line, utf8("\n")]), 0);
       const parsed = decodeEntries(Buffer.concat([slow, utf8("\n")]), 0);
       expect(entries).toEqual(parsed.entries);
-      expect(refused).toHaveLength(parsed.refused.length);
+      expect(rejected).toHaveLength(parsed.rejected.length);
     }),
     { numRuns: 4_000 },
   );

@@ -56,11 +56,11 @@ describe("a disk that fails", () => {
     const { journal } = await openJournal(temporaryFolder(), {}, disk);
     await journal.append("realtime", [entry("before")]);
     disk.failing = { sync: true };
-    const refusal = { code: "journal_unavailable", reason: "write_failed" };
-    await expect(journal.append("realtime", [entry("lost")])).rejects.toMatchObject(refusal);
+    const rejection = { code: "journal_unavailable", reason: "write_failed" };
+    await expect(journal.append("realtime", [entry("lost")])).rejects.toMatchObject(rejection);
     disk.failing = {};
     const { syncCount } = disk;
-    await expect(journal.append("realtime", [entry("too early")])).rejects.toMatchObject(refusal);
+    await expect(journal.append("realtime", [entry("too early")])).rejects.toMatchObject(rejection);
     expect(disk.syncCount).toBe(syncCount);
     await journal.close();
   });
@@ -118,7 +118,7 @@ describe("a disk that fails", () => {
     const MiB = 1024 * 1024;
     let debt = { unloaded: 0, unwritten: 0 };
     disk.freeBytes = 100 * MiB;
-    const refused: string[] = [];
+    const rejected: string[] = [];
     const { journal } = await Journal.open(
       temporaryFolder(),
       { realtime: 0, historical: 0 },
@@ -126,7 +126,7 @@ describe("a disk that fails", () => {
       {
         onSealed: () => undefined,
         onFailure: () => undefined,
-        onRefused: (reason, lane) => refused.push(`${lane} ${reason}`),
+        onRejected: (reason, lane) => rejected.push(`${lane} ${reason}`),
         debt: () => debt,
       },
       disk,
@@ -142,7 +142,7 @@ describe("a disk that fails", () => {
       "taken",
       "disk_full",
     ]);
-    expect(refused).toEqual(["realtime disk_full"]);
+    expect(rejected).toEqual(["realtime disk_full"]);
     disk.freeBytes = 100 * MiB;
     debt = { unloaded: 40 * MiB, unwritten: 0 };
     while (journal.admission().isOpen) await Bun.sleep(20);

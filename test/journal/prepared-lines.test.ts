@@ -49,7 +49,7 @@ test("a rejection counts every request of the lines", async () => {
     {
       onSealed: () => undefined,
       onFailure: () => undefined,
-      onRefused: (reason, lane) => rejected.push(`${lane} ${reason}`),
+      onRejected: (reason, lane) => rejected.push(`${lane} ${reason}`),
     },
   );
   const first = journal.append("realtime", prepared(["a"], 1));

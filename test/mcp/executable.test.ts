@@ -103,8 +103,8 @@ for (const [name, transport] of ways) {
     test("a key's scopes hold", async () => {
       await using(readOnlyKey, async (call) => {
         expect((await call("list_flags", {})).isError).toBe(false);
-        const refused = await call("create_flag", { key: "never-made" });
-        expect([refused.isError, refused.text.includes("feature_flag:write")]).toEqual([true, true]);
+        const rejected = await call("create_flag", { key: "never-made" });
+        expect([rejected.isError, rejected.text.includes("feature_flag:write")]).toEqual([true, true]);
         expect((await call("query_events", { sql: "SELECT 1" })).isError).toBe(true);
       });
       const withWrongKey = using("phx_wrong", async (call) => {

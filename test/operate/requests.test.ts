@@ -18,18 +18,18 @@ const metrics = (of: ServerProcess, headers: Record<string, string> = {}) =>
 
 test("the latest refused event requests are told to operators, with the reason and never a key", async () => {
   await using own = await ServerProcess.start();
-  const refusals = async () => {
+  const rejections = async () => {
     const answer = await own.api("/api/instance/refusals/");
     expect(answer.status).toBe(200);
     return ((await answer.json()) as { results: Record<string, unknown>[] }).results;
   };
-  expect(await refusals()).toEqual([]);
+  expect(await rejections()).toEqual([]);
   await own.post("/capture/?api_key=phc_secret", {
     event: "e",
     distinct_id: "d",
     api_key: "phc_nobody",
   });
-  expect(await refusals()).toEqual([
+  expect(await rejections()).toEqual([
     {
       at: expect.any(String),
       method: "POST",
@@ -40,7 +40,7 @@ test("the latest refused event requests are told to operators, with the reason a
     },
   ]);
   for (let number = 0; number < 25; number++) await own.post(`/batch/?n=${number}`, "{");
-  const latest = await refusals();
+  const latest = await rejections();
   expect(latest).toHaveLength(20);
   expect(latest.every(({ path }) => path === "/batch/")).toBe(true);
   expect(JSON.stringify(latest)).not.toContain("phc_");
@@ -124,7 +124,7 @@ describe("the figures", () => {
 describe("the log", () => {
   test("tells of refused event requests, a few in a second, and never a key", async () => {
     const secret = "phc_secretsecretsecretsecret";
-    const refused = () => server.logs.filter(({ msg }) => msg === "event request rejected");
+    const rejected = () => server.logs.filter(({ msg }) => msg === "event request rejected");
     const answers = await Promise.all(
       Array.from({ length: 60 }, () =>
         server.post(`/batch/?api_key=${secret}`, {
@@ -134,15 +134,15 @@ describe("the log", () => {
       ),
     );
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([401]));
-    await until(() => refused().length > 0, "a refusal is logged");
-    expect(refused()[0]).toMatchObject({
+    await until(() => rejected().length > 0, "a refusal is logged");
+    expect(rejected()[0]).toMatchObject({
       level: "warn",
       route: "/batch",
       status: 401,
       reason: "API key is not valid: no project has this key",
       client: "127.0.0.1",
     });
-    expect(refused().length).toBeLessThan(40);
+    expect(rejected().length).toBeLessThan(40);
     expect(JSON.stringify(server.logs)).not.toContain(secret);
   });
 

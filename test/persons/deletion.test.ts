@@ -68,8 +68,8 @@ describe("a deleted person", () => {
 
 test("the journal's line is read back as what it was", () => {
   const line = deletionEntry(3, { uuid: nobody, distinctId: 'a"\n' }, 1_000);
-  const { entries, refused } = decodeEntries(Buffer.from(`{"seq":9,${line}\n`), 0);
-  expect(refused).toEqual([]);
+  const { entries, rejected } = decodeEntries(Buffer.from(`{"seq":9,${line}\n`), 0);
+  expect(rejected).toEqual([]);
   expect(entries).toEqual([
     {
       kind: "person_deleted",

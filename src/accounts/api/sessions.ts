@@ -106,7 +106,7 @@ const exampleSetup = {
   expires_at: "2026-03-03T08:15:30.120000Z",
 };
 
-const refusals = {
+const rejections = {
   401: {
     description: "Wrong credentials.",
     schema: ApiFailure,
@@ -144,7 +144,7 @@ const startedAnswers = {
     schema: StartedBody,
     example: { ...exampleSession, failed_sign_ins: 0 },
   },
-  ...refusals,
+  ...rejections,
 };
 const goneResponse = { 204: { description: "Gone." } };
 
@@ -196,7 +196,7 @@ export function sessionRoutes({ metadata, nodeCount: nodes }: SessionDeps): Rout
           schema: object({ session: nullable(SessionBody) }),
           example: { session: exampleSession },
         },
-        403: refusals[403],
+        403: rejections[403],
       },
       handle: (call) => {
         const found = getSession(metadata, call.request, call.baseUrl, call.now);
@@ -207,7 +207,7 @@ export function sessionRoutes({ metadata, nodeCount: nodes }: SessionDeps): Rout
       summary: "Sign out",
       description: "Also succeeds when the session has expired.",
       tag: tagName,
-      answers: { 204: { description: "Signed out." }, 403: refusals[403] },
+      answers: { 204: { description: "Signed out." }, 403: rejections[403] },
       handle: (call) => {
         const found = getSession(metadata, call.request, call.baseUrl, call.now);
         if (found !== undefined) endSession(metadata, found.user.id, found.session.id);
@@ -222,7 +222,7 @@ export function sessionRoutes({ metadata, nodeCount: nodes }: SessionDeps): Rout
       bodyExample: { token: "3kVbT0qYfZ1mXcN8sLw5uJhR2dPaE7gQ6oIiStUyWzB" },
       answers: {
         200: { description: "The link works.", schema: SetupBody, example: exampleSetup },
-        ...refusals,
+        ...rejections,
       },
       handle: (call) => {
         const setup = findSetup(metadata.db, call.body.token, call.now);
@@ -278,7 +278,7 @@ export function sessionRoutes({ metadata, nodeCount: nodes }: SessionDeps): Rout
       bodyExample: { password: "correct horse battery staple" },
       answers: {
         200: { description: "The session.", schema: SessionBody, example: exampleSession },
-        ...refusals,
+        ...rejections,
       },
       handle: async (call) => {
         const claim = getClaim({ email: call.user.email, ...call.body });
@@ -296,7 +296,7 @@ export function sessionRoutes({ metadata, nodeCount: nodes }: SessionDeps): Rout
         password: string({ max: passwordLengthMax }),
       }),
       bodyExample: { current_password: "correct horse battery staple", password: "another few quiet words" },
-      answers: { 204: { description: "Changed." }, ...refusals },
+      answers: { 204: { description: "Changed." }, ...rejections },
       handle: async (call) => {
         const { current_password: current, password: wanted } = call.body;
         await signIn.changePassword(call, { current, wanted }, getLocation(call), call.now);

@@ -52,22 +52,22 @@ export function isOutdated(hash: string): boolean {
 export function checkNewPassword(password: string, email: string): void {
   const length = [...password].length;
   if (length < lengthMin) {
-    throw refusedPassword("min_length", `Use at least ${lengthMin} characters; several words are fine.`);
+    throw rejectedPassword("min_length", `Use at least ${lengthMin} characters; several words are fine.`);
   }
   if (password.length > lengthMax) {
-    throw refusedPassword("max_length", `Ensure this field has no more than ${lengthMax} characters.`);
+    throw rejectedPassword("max_length", `Ensure this field has no more than ${lengthMax} characters.`);
   }
   const plain = password.toLowerCase();
   const address = email.toLowerCase();
   if (plain === address || (address.startsWith(`${plain}@`) && plain !== "")) {
-    throw refusedPassword("is_email", "Do not use your e-mail address as the password.");
+    throw rejectedPassword("is_email", "Do not use your e-mail address as the password.");
   }
   if (isCommon(plain)) {
-    throw refusedPassword("too_common", "This password is too common.");
+    throw rejectedPassword("too_common", "This password is too common.");
   }
 }
 
-function refusedPassword(code: string, message: string): InvalidFieldError {
+function rejectedPassword(code: string, message: string): InvalidFieldError {
   return new InvalidFieldError("password", code, message);
 }
 

@@ -330,7 +330,7 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
 
   /** Adds entries of batches to a step, up to the limits of the step and the disk. @returns whether all were added */
   private async addTo(step: Step, batches: readonly Batch[], bytesMax: number): Promise<boolean> {
-    const { entries: all, refused, corruptions } = await this.read(batches);
+    const { entries: all, rejected, corruptions } = await this.read(batches);
     const end = batches.at(-1)!.last;
     const unfinished = this.events.unfinished();
     if (unfinished !== undefined) {
@@ -343,7 +343,7 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
     }
     // Later lines are read again by the next step, and reported then.
     const isPassed = (line: string) => getSeq(Buffer.from(line)) <= step.last;
-    await this.keepRefusedLines(refused.filter(isPassed), step.lane);
+    await this.keepRefusedLines(rejected.filter(isPassed), step.lane);
     if (step.last !== end) return false;
     for (const corruption of corruptions) this.hooks.onCorruption(corruption);
     return true;
@@ -360,7 +360,7 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
     const decoded = texts.map(({ bytes }) => decodeEntries(bytes, after));
     return {
       entries: decoded.flatMap(({ entries }) => entries),
-      refused: decoded.flatMap(({ refused }) => refused),
+      rejected: decoded.flatMap(({ rejected }) => rejected),
       corruptions: texts.flatMap(({ corruption }) => corruption ?? []),
     };
   }

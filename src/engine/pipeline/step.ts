@@ -94,16 +94,16 @@ export class Step {
    * @returns events that are rejected because their properties cannot be parsed
    */
   async take(entries: readonly Entry[], last: number): Promise<EventEntry[]> {
-    const refused: EventEntry[] = [];
+    const rejected: EventEntry[] = [];
     let start = 0;
     // Duplicates use no capacity, so continue until new events have filled it.
     do {
       const end = start + Math.min(entries.length - start, this.capacityEvents);
       const part = entries.slice(start, end);
-      refused.push(...(await this.takeAll(part, end === entries.length ? last : part.at(-1)!.seq)));
+      rejected.push(...(await this.takeAll(part, end === entries.length ? last : part.at(-1)!.seq)));
       start = end;
     } while (start < entries.length && this.capacityEvents > 0);
-    return refused;
+    return rejected;
   }
 
   /** @param last the last sequence number covered by these entries */
@@ -113,14 +113,14 @@ export class Step {
     );
     const known = await this.events.known(unloaded.filter((event) => !event.hasGeneratedUuid));
     const { fresh, duplicates, duplicateCount } = withoutDuplicates(entries, known, this.applied, this.seen);
-    const refused: EventEntry[] = [];
+    const rejected: EventEntry[] = [];
     await this.persons.add({ items: [], duplicates });
     for (const { entries: read, items: found } of this.settings.properties.read(fresh)) {
       const items: JournalItem[] = [];
       for (const [index, entry] of read.entries()) {
         const item = found[index];
         if (item !== undefined) items.push(item);
-        else refused.push(entry as EventEntry);
+        else rejected.push(entry as EventEntry);
         if (item?.kind === "event" && item.seq > this.loaded) this.storable.push(entry as EventEntry);
       }
       await this.persons.add({ items, duplicates: [] });
@@ -131,7 +131,7 @@ export class Step {
     await this.stage();
     this.duplicates += duplicateCount;
     this.last = last;
-    return refused;
+    return rejected;
   }
 
   private async stage(): Promise<void> {

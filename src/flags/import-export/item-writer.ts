@@ -151,7 +151,7 @@ export class ItemWriter {
     );
     const id = this.flagIds.get(item.key);
     if (id === undefined) {
-      refuseHiddenPayloads(item, where);
+      rejectHiddenPayloads(item, where);
       const created = naming(named, () =>
         createFlag(writing, {
           projectId,
@@ -229,7 +229,7 @@ function clearing(filters: JsonObject | undefined): JsonObject {
 }
 
 /** An existing flag keeps its secret payloads; a new one would get the placeholder. */
-function refuseHiddenPayloads({ filters }: FlagItem, where: string): void {
+function rejectHiddenPayloads({ filters }: FlagItem, where: string): void {
   if (!isJsonObject(filters?.payloads) || !Object.values(filters.payloads).includes(redactedPayload)) return;
   throw new InvalidDocumentError(
     `${where} has a secret payload that is not in the file; export it with --with-secrets.`,

@@ -27,14 +27,14 @@ export function withIds(value: Json, ids: Ids, where: string): Json {
     const { flag: key, ...others } = value;
     return { ...others, key: String(found(ids.flag(key as string), `a flag "${key}"`, where)) };
   }
-  refuseNumbers(value, where);
+  rejectNumbers(value, where);
   return Object.fromEntries(
     Object.entries(value).map(([name, member]) => [name, withIds(member, ids, where)]),
   );
 }
 
 /** An export contains the ID of a deleted item; in this project another one may have it. */
-function refuseNumbers({ type, value, key }: JsonObject, where: string): void {
+function rejectNumbers({ type, value, key }: JsonObject, where: string): void {
   const number = type === "cohort" ? wholeNumber(value) : type === "flag" ? wholeNumber(key) : undefined;
   if (number === undefined) return;
   throw new InvalidDocumentError(

@@ -26,13 +26,13 @@ export function withRollout(
 ): JsonObject {
   if (percentage === undefined) return filters;
   if (isRemoteConfiguration && percentage === 0) {
-    throw refused("A remote configuration is always on. Send `active`: false to disable it.");
+    throw rejection("A remote configuration is always on. Send `active`: false to disable it.");
   }
   const groups = getGroups(withGroups(filters));
   const [only] = groups;
   if (only === undefined) return { ...filters, groups: [{ properties: [], rollout_percentage: percentage }] };
   if (groups.length > 1) {
-    throw refused(
+    throw rejection(
       `The flag has ${groups.length} condition sets; send the rollout of each in \`filters.groups\` instead.`,
     );
   }
@@ -41,7 +41,7 @@ export function withRollout(
   const message = toPercentage(only);
   // A client may send back a rounded fraction that it has read.
   if (Math.round(message) === percentage) return filters;
-  throw refused(
+  throw rejection(
     `\`filters\` in the same request have the rollout ${message}, not ${percentage}. Send the rollout once, or the same value in both.`,
   );
 }
@@ -51,6 +51,6 @@ interface RolloutRequest {
   isRemoteConfiguration: boolean;
 }
 
-function refused(detail: string): FlagInvalid {
+function rejection(detail: string): FlagInvalid {
   return new FlagInvalid("invalid_input", detail, "rollout_percentage");
 }

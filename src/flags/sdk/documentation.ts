@@ -20,7 +20,7 @@ export const flagValuesTag = "Flag values";
 export const openFeatureTag = "OpenFeature";
 
 /** The key is missing or invalid. */
-export const keyRefused: ResponseSpec = {
+export const keyRejected: ResponseSpec = {
   description: "The project key is missing or invalid.",
   schema: ApiFailure,
   example: {
@@ -104,7 +104,7 @@ export const exampleEvaluated = {
 export const ofrepKey =
   "Send the project's public key as `Authorization: Bearer` or `X-API-Key`. Requests with `Origin`, `Referer` or `Sec-Fetch-Site` come from a browser and get client flags; all others get server flags. OpenFeature Remote Evaluation Protocol (OFREP).";
 export const exampleContext = { context: { targetingKey: "kim", plan: "pro", groups: { company: "acme" } } };
-export const ofrepRefusals: Record<number, ResponseSpec> = {
+export const ofrepRejections: Record<number, ResponseSpec> = {
   400: {
     description: "`errorCode`: `PARSE_ERROR`, `TARGETING_KEY_MISSING`, `INVALID_CONTEXT` or `GENERAL`.",
   },

@@ -19,7 +19,7 @@ import {
   FlagsReply,
   FlagsRequest as FlagsRequestShape,
   flagValuesTag,
-  keyRefused,
+  keyRejected,
   unreadable,
 } from "./documentation.ts";
 import { getReplyForm } from "./flags-reply.ts";
@@ -45,7 +45,7 @@ const flagsRoute = clientRoutes(flagsProfile);
 export function flagRoutes(
   deps: EvaluationDeps & { computation: FlagEvaluation; configs: ClientConfigStrings },
 ): Route[] {
-  const refusals = { 400: unreadable, 401: keyRefused };
+  const rejections = { 400: unreadable, 401: keyRejected };
   const request = { tag: flagValuesTag, body: FlagsRequestShape, bodyExample: exampleRequest };
   const nobody = {
     summary: "Get the server's capabilities without evaluating flags",
@@ -60,7 +60,7 @@ export function flagRoutes(
       query: object({ v: optional(string()), config: optional(string()) }),
       answers: {
         200: { description: "The values.", schema: FlagsReply, example: exampleFlags },
-        ...refusals,
+        ...rejections,
       },
       handle: (call) => answer("flags", deps, call),
     }),
@@ -75,7 +75,7 @@ export function flagRoutes(
           schema: record(),
           example: { featureFlags: { "one-click-pay": true }, featureFlagPayloads: {} },
         },
-        ...refusals,
+        ...rejections,
       },
       handle: (call) => answer("decide", deps, call),
     }),

@@ -11,7 +11,7 @@ import { type Call, clientRoutes, type Route } from "../../http/route.ts";
 import { object, string } from "../../http/schemas.ts";
 import { SseBroadcaster } from "../../http/sse.ts";
 import type { JsonObject } from "../../lib/json.ts";
-import { ofrepRefusals, openFeatureTag } from "./documentation.ts";
+import { ofrepRejections, openFeatureTag } from "./documentation.ts";
 import type { EvaluatedProject } from "./ports.ts";
 import { ofrepProfile } from "./route-profiles.ts";
 
@@ -89,7 +89,7 @@ export class FlagEvents {
         query: object({ key: string({ description: "The project's public key." }) }),
         answers: {
           200: { description: "`text/event-stream`, until the client disconnects." },
-          401: ofrepRefusals[401]!,
+          401: ofrepRejections[401]!,
           503: { description: "Too many streams are open: poll." },
         },
         handle: (call) => this.answer(call),

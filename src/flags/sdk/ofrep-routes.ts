@@ -17,7 +17,7 @@ import {
   exampleContext,
   exampleEvaluated,
   ofrepKey,
-  ofrepRefusals,
+  ofrepRejections,
   openFeatureTag,
 } from "./documentation.ts";
 import { assertContentType, parsedBody } from "./flags-request.ts";
@@ -68,7 +68,7 @@ export function ofrepRoutes(deps: OfrepDeps): Route[] {
           },
         },
         304: { description: "Not modified since the given `If-None-Match`." },
-        ...ofrepRefusals,
+        ...ofrepRejections,
       },
       async handle(call) {
         const requested = await getEvaluation(deps, call, undefined);
@@ -84,7 +84,7 @@ export function ofrepRoutes(deps: OfrepDeps): Route[] {
       answers: {
         200: { description: "The flag.", schema: Evaluated, example: exampleEvaluated },
         404: { description: "The flag does not exist; `errorCode` is `FLAG_NOT_FOUND`." },
-        ...ofrepRefusals,
+        ...ofrepRejections,
       },
       async handle(call) {
         const key = call.params.key!;

@@ -40,7 +40,7 @@ export class InvalidTokenError extends HttpError {
 export const flagsProfile: RouteProfile = {
   cors: publicCors,
   headIsGet: true,
-  refuse(failure, error, rejected) {
+  reject(failure, error, rejected) {
     if (error instanceof MissingDistinctIdError) return RouteResponse.text(error.message, 400);
     if (error instanceof UndecodableBodyError || error instanceof InvalidPayloadError) {
       const reason = getMessages(failure, error).replace(/^failed to decode request: /, "");
@@ -57,7 +57,7 @@ export const flagsProfile: RouteProfile = {
 export const ofrepProfile: RouteProfile = {
   cors: publicCors,
   headIsGet: false,
-  refuse(failure, error, { params }) {
+  reject(failure, error, { params }) {
     const named = params.key === undefined ? {} : { key: params.key };
     const { status, errorCode, message, headers } = ofrepRejection(failure, error);
     return new RouteResponse(status, { ...named, errorCode, errorDetails: message }, headers);

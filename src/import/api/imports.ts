@@ -113,7 +113,7 @@ export const exampleImport: Static<typeof ImportBody> = {
   summary: null,
 };
 
-const refusals = {
+const rejections = {
   409: {
     description: "Not allowed in the state of the import, or the part has a wrong offset.",
     schema: ApiFailure,
@@ -198,7 +198,7 @@ export function importUploadRoutes(deps: ImportUploadDeps): Route[] {
       query: OrderQuery,
       answers: {
         201: { description: "The import.", schema: ImportBody, example: exampleImport },
-        ...refusals,
+        ...rejections,
       },
       handle: async (call) => {
         const options = optionsIn(call.query);
@@ -229,7 +229,7 @@ export function importUploadRoutes(deps: ImportUploadDeps): Route[] {
         "resend an interrupted part.",
       tag: tagName,
       query: object({ offset: int({ description: "Bytes before this part.", minimum: 0 }) }),
-      answers: { ...one, ...refusals },
+      answers: { ...one, ...rejections },
       handle: async (call) => {
         const run = runOf(call);
         const written = call.query.get("offset") ?? "";
@@ -244,7 +244,7 @@ export function importUploadRoutes(deps: ImportUploadDeps): Route[] {
       summary: "Cancel an import",
       description: "Loaded events are kept; `start/` resumes.",
       tag: tagName,
-      answers: { ...one, ...refusals },
+      answers: { ...one, ...rejections },
       handle: async (call) => {
         const run = runOf(call);
         await uploads.cancel(run);
@@ -272,7 +272,7 @@ export function importUploadRoutes(deps: ImportUploadDeps): Route[] {
       description:
         "Deletes its file and rejected records and cancels a running import. Loaded events are kept.",
       tag: tagName,
-      answers: { 204: { description: "Gone." }, 409: refusals[409] },
+      answers: { 204: { description: "Gone." }, 409: rejections[409] },
       handle: async (call) => {
         await uploads.remove(runOf(call));
         return new RouteResponse(204);
@@ -293,7 +293,7 @@ export function importUploadRoutes(deps: ImportUploadDeps): Route[] {
       }),
       isPartial: true,
       bodyExample: { max_rejects: 50_000 },
-      answers: { ...one, ...refusals },
+      answers: { ...one, ...rejections },
       handle: (call) => {
         checkAdmin(deps, { user: call.user, organization: { id: call.project.organizationId } });
         try {

@@ -17,7 +17,7 @@ export interface InstanceDeps extends BackupDeps {
   /** Runs the doctor in a separate process. */
   runChecks: () => Promise<Static<typeof DoctorBody>>;
   uploads: Pick<ImportUploads, "list">;
-  requests: Pick<RequestLog, "recentRefusals">;
+  requests: Pick<RequestLog, "recentRejections">;
   /** Resolves when HTTP workers have reported what they counted; absent: there are none. */
   collectFigures?: () => Promise<void>;
 }
@@ -64,7 +64,7 @@ const exampleStatus = {
   spikes: [],
 };
 
-const RefusalsBody = named(
+const RejectionsBody = named(
   "RefusedRequests",
   object({
     results: list(
@@ -79,7 +79,7 @@ const RefusalsBody = named(
     ),
   }),
 );
-const exampleRefusals = {
+const exampleRejections = {
   results: [
     {
       at: "2026-03-04T16:00:01.007000Z",
@@ -124,13 +124,13 @@ export function instanceRoutes(deps: InstanceDeps): Route[] {
       summary: "List rejected event requests",
       description: "The latest 20 since the start, newest first, to diagnose missing events.",
       answers: {
-        200: { description: "The requests.", schema: RefusalsBody, example: exampleRefusals },
+        200: { description: "The requests.", schema: RejectionsBody, example: exampleRejections },
       },
       async handle() {
         await deps.collectFigures?.();
         return {
           results: deps.requests
-            .recentRefusals()
+            .recentRejections()
             .map(({ at, reason = null, ...facts }) => ({ ...facts, reason, at: toApiTime(at) })),
         };
       },

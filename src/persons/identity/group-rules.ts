@@ -92,12 +92,12 @@ export function applyToGroups(state: GroupState, event: JournalEvent, operations
   const { projectId, timeMicros } = event;
   const known = state.find(projectId, typeIndex, groupIdentify.key);
   const group = known ?? state.create(projectId, typeIndex, groupIdentify.key, timeMicros);
-  const { changes, touches, refusals } = group.bag;
+  const { changes, touches, rejections } = group.bag;
   const { properties } = groupIdentify;
   group.bag.setMembers(allWrites(properties), event);
   if (group.bag.touches !== touches) group.isDirty = true;
   if (group.bag.changes !== changes && known !== undefined) group.version += 1;
-  if (group.bag.refusals === refusals) return [];
+  if (group.bag.rejections === rejections) return [];
   const details = {
     groupType: truncatedString(groupIdentify.type),
     groupKey: truncatedString(groupIdentify.key),

@@ -37,8 +37,8 @@ export function applyToPersons(
   const before = getSnapshot(person);
   if (merge !== undefined) applyMerge(state, event, operations, merge, { person, own, other, warnings });
   writeProperties(person.bag, operations.properties, event, present === undefined);
-  const refusals = person.bag.refusals - before.refusals;
-  if (refusals > 0) warnings.push(sizeWarning(event, person, refusals));
+  const rejections = person.bag.rejections - before.rejections;
+  if (rejections > 0) warnings.push(sizeWarning(event, person, rejections));
   settle(person, before, present === undefined);
   return warnings;
 }
@@ -127,7 +127,7 @@ function writeProperties(
 interface Snapshot {
   changes: number;
   touches: number;
-  refusals: number;
+  rejections: number;
   isIdentified: boolean;
   mainDistinctId: string;
   createdMicros: number;
@@ -136,8 +136,8 @@ interface Snapshot {
 
 function getSnapshot(person: Person): Snapshot {
   const { isIdentified, mainDistinctId, createdMicros, joinedCount } = person;
-  const { changes, touches, refusals } = person.bag;
-  return { changes, touches, refusals, isIdentified, mainDistinctId, createdMicros, joinedCount };
+  const { changes, touches, rejections } = person.bag;
+  return { changes, touches, rejections, isIdentified, mainDistinctId, createdMicros, joinedCount };
 }
 
 /** Increments the version if visible fields changed, and marks what must be written. */
@@ -154,10 +154,10 @@ function settle(person: Person, before: Snapshot, isCreation: boolean): void {
   person.markChanged();
 }
 
-function sizeWarning(event: JournalEvent, person: Person, refusals: number): Warning {
+function sizeWarning(event: JournalEvent, person: Person, rejections: number): Warning {
   return ingestionWarning(event, "person_properties_size_violation", {
     personId: person.uuid,
-    refusedProperties: refusals,
+    refusedProperties: rejections,
     bytesMax: propertyBytesMax,
   });
 }

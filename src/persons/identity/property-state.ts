@@ -57,7 +57,7 @@ export class PropertyState {
   /** Number of writes that changed a value or a time. */
   touches = 0;
   /** Number of writes rejected because of size or depth. */
-  refusals = 0;
+  rejections = 0;
   private names: PropertyNames;
   /** Whether a value may be `absent`. */
   private hasAbsent = false;
@@ -219,7 +219,7 @@ export class PropertyState {
 
   private add(name: string, text: string, timeMicros: number): void {
     if (text === tooDeep || !this.ensureCapacity(name, text, undefined)) {
-      this.refusals += 1;
+      this.rejections += 1;
       return;
     }
     let slot = this.names.slotOf(name);
@@ -241,7 +241,7 @@ export class PropertyState {
       return;
     }
     if (text === tooDeep || !this.ensureCapacity(undefined, text, present)) {
-      this.refusals += 1;
+      this.rejections += 1;
       return;
     }
     this.texts[slot] = text;

@@ -6,7 +6,7 @@ import { flagsPath, TestServer } from "../../support/management-server.ts";
 import { as, consoleHeader, cookieOf, goodPassword, post, setUp } from "./support.ts";
 
 describe("a cookie counts only", () => {
-  const refusedHeaders: [string, Record<string, string>][] = [
+  const rejectedHeaders: [string, Record<string, string>][] = [
     ["with the header", { "x-flagkeep-console": "" }],
     ["with the header as it is", { "x-flagkeep-console": "true" }],
     ["from this origin", { origin: "http://evil.example" }],
@@ -19,7 +19,7 @@ describe("a cookie counts only", () => {
     ["without a key beside it", { authorization: "Bearer phx_wrong" }],
     ["without anything else that proves who one is", { authorization: "" }],
   ];
-  test.each(refusedHeaders)("%s", async (_, headers) => {
+  test.each(rejectedHeaders)("%s", async (_, headers) => {
     using server = new TestServer();
     const cookie = await setUp(server);
     const good = await server.ask("GET", flagsPath, as(cookie, { origin: "http://localhost" }));

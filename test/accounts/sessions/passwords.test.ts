@@ -8,7 +8,7 @@ import {
 import { SignInLimiter } from "../../../src/accounts/sessions/sign-in-rate-limit.ts";
 import { toHttpError } from "../../../src/http/error-mapping.ts";
 
-const refusal = (password: string, email = "ann@example.com") => {
+const rejection = (password: string, email = "ann@example.com") => {
   try {
     checkNewPassword(password, email);
     return undefined;
@@ -36,7 +36,7 @@ describe("a new password", () => {
     ["letmein123456!", "too_common"],
   ])("%s is refused", (password, code) => {
     const email = password === "ann.larsson+x" ? "Ann.Larsson+x@example.com" : "ann.larsson@example.com";
-    expect(refusal(password, email)).toBe(code);
+    expect(rejection(password, email)).toBe(code);
   });
 
   test.each([
@@ -46,7 +46,7 @@ describe("a new password", () => {
     "Kä7-leberwurst-Ω",
     "yq7zxxxxxxxxxx",
   ])("%s is taken", (password) => {
-    expect(refusal(password)).toBeUndefined();
+    expect(rejection(password)).toBeUndefined();
   });
 });
 
@@ -66,9 +66,9 @@ describe("a password's hash", () => {
   test("is compared one at a time; of many that wait the rest is sent away", async () => {
     const hash = await hashPassword("correct horse battery staple");
     const results = await Promise.allSettled(Array.from({ length: 40 }, () => isPasswordOf(hash, "wrong")));
-    const refused = results.filter((result) => result.status === "rejected");
-    expect(refused).toHaveLength(40 - 21);
-    for (const { reason } of refused) expect(toHttpError(reason).status).toBe(429);
+    const rejected = results.filter((result) => result.status === "rejected");
+    expect(rejected).toHaveLength(40 - 21);
+    for (const { reason } of rejected) expect(toHttpError(reason).status).toBe(429);
     expect(await isPasswordOf(hash, "correct horse battery staple")).toBe(true);
   });
 });

@@ -122,8 +122,8 @@ describe("signing in", () => {
     using server = new TestServer();
     await setUp(server);
     for (let n = 0; n < 5; n++) expect((await signIn(server, "ann@example.com", "wrong")).status).toBe(401);
-    const refused = await signIn(server);
-    expect([refused.status, refused.headers.get("retry-after")]).toEqual([429, "1"]);
+    const rejected = await signIn(server);
+    expect([rejected.status, rejected.headers.get("retry-after")]).toEqual([429, "1"]);
     server.now = new Date(server.now.getTime() + 1_000);
     const done = await signIn(server);
     expect([done.status, done.body.failed_sign_ins]).toEqual([201, 5]);

@@ -93,9 +93,9 @@ describe("with a backup and an archive that begins behind it", () => {
     }
     const stopped = await flagkeep(["doctor", "--json", "--data-dir", dataDir, "--port", "0"]);
     expect(stopped.stdout).toContain("flagkeep rebuild --from");
-    const refused = await rebuild(dataDir);
-    expect(refused).toMatchObject({ code: 1, stdout: "" });
-    expect(refused.stderr).toMatch(/realtime 1 to \d+/);
+    const rejected = await rebuild(dataDir);
+    expect(rejected).toMatchObject({ code: 1, stdout: "" });
+    expect(rejected.stderr).toMatch(/realtime 1 to \d+/);
     const { stdout, code } = await rebuild(dataDir, "--from", elsewhere);
     expect(code).toBe(0);
     expect(JSON.parse(stdout)).toEqual({
@@ -161,9 +161,9 @@ describe("with a gap in the archive", () => {
     const historical = archiveFiles(dataDir, "historical");
     for (const path of historical) rmSync(path);
     rmSync(join(dataDir, "events.duckdb"));
-    const refused = await rebuild(dataDir);
-    expect(refused).toMatchObject({ code: 1, stdout: "" });
-    expect(refused.stderr).toContain("historical 1 to 200 (about 200 events)");
+    const rejected = await rebuild(dataDir);
+    expect(rejected).toMatchObject({ code: 1, stdout: "" });
+    expect(rejected.stderr).toContain("historical 1 to 200 (about 200 events)");
     expect(existsSync(join(dataDir, "events.duckdb"))).toBe(false);
 
     const { stdout, code } = await rebuild(dataDir, "--accept-loss");
@@ -181,9 +181,9 @@ describe("with a gap in the archive", () => {
     const { dataDir } = copy;
     const [path] = archiveFiles(dataDir, "realtime");
     overwrite(path!, 200, new Uint8Array(50).fill(7));
-    const refused = await rebuild(dataDir);
-    expect(refused).toMatchObject({ code: 1, stdout: "" });
-    expect(refused.stderr).toContain(`${path} is corrupt: entries realtime 1 to`);
+    const rejected = await rebuild(dataDir);
+    expect(rejected).toMatchObject({ code: 1, stdout: "" });
+    expect(rejected.stderr).toContain(`${path} is corrupt: entries realtime 1 to`);
     const { stdout, code } = await rebuild(dataDir, "--accept-loss");
     expect(code).toBe(0);
     expect(JSON.parse(stdout)).toMatchObject({ lost: [{ lane: "realtime", first_seq: 1 }] });

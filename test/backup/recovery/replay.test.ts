@@ -141,9 +141,9 @@ test("a gap is refused with the range, and nothing changes", async () => {
   const [path] = archiveFiles(dataDir, "historical");
   rmSync(path!);
   const before = readdirSync(dataDir).sort();
-  const refused = await restore(dataDir, "--force", "--replay");
-  expect(refused).toMatchObject({ code: 1, stdout: "" });
-  expect(refused.stderr).toContain("historical 201 to 400 (about 200 events)");
+  const rejected = await restore(dataDir, "--force", "--replay");
+  expect(rejected).toMatchObject({ code: 1, stdout: "" });
+  expect(rejected.stderr).toContain("historical 201 to 400 (about 200 events)");
   expect(readdirSync(dataDir).sort()).toEqual(before);
   const { stdout, code } = await restore(dataDir, "--force", "--replay", "--accept-loss");
   expect(code).toBe(0);

@@ -241,8 +241,8 @@ test("as many events as the store likes best are loaded together, wherever that 
   expect(stores.applied.reduce((sum, { duplicates }) => sum + duplicates, 0)).toBe(4);
   const [person] = personsPage(stores.people, 1);
   expect(Object.keys(person!.properties).filter((key) => /^p\d+$/.test(key))).toHaveLength(23);
-  const refused = readFileSync(join(stores.folder, "quarantine", "refused-realtime.ndjson"), "utf8");
-  expect(refused.trim().split("\n")).toHaveLength(2);
+  const rejected = readFileSync(join(stores.folder, "quarantine", "refused-realtime.ndjson"), "utf8");
+  expect(rejected.trim().split("\n")).toHaveLength(2);
   expect(stores.released.at(-1)).toEqual(["realtime", events.length]);
 });
 
@@ -321,10 +321,10 @@ test("a line that is no entry is kept in a file and said; the others are stored"
   await pipeline.drain(10_000);
   expect(uuids(await stores.rows("SELECT event FROM events ORDER BY seq"))).toEqual(["before", "after"]);
   expect(stores.corruption).toHaveLength(2);
-  const refused = readFileSync(join(stores.folder, "quarantine", "refused-realtime.ndjson"), "utf8");
-  expect(refused.trim().split("\n")).toHaveLength(3);
-  expect(refused).toContain("no-uuid");
-  expect(refused).toContain('"properties":{"a":x}}\n');
+  const rejected = readFileSync(join(stores.folder, "quarantine", "refused-realtime.ndjson"), "utf8");
+  expect(rejected.trim().split("\n")).toHaveLength(3);
+  expect(rejected).toContain("no-uuid");
+  expect(rejected).toContain('"properties":{"a":x}}\n');
 });
 
 test("texts of older versions that DuckDB does not read are mended", async () => {

@@ -72,12 +72,12 @@ async function withBoth(
   await stores.mirror.follow();
   const outside = await ClickHouseStores.beside(server, stores);
   const result = async (answer: Promise<unknown>) =>
-    await answer.then(rounded, (error) => ({ refused: String(error) }));
+    await answer.then(rounded, (error) => ({ rejected: String(error) }));
   try {
     await ask(
       async (question) => {
         const answer = await stores.ask(question).catch((error) => {
-          return { refused: String(error) } as never;
+          return { rejected: String(error) } as never;
         });
         expect(await result(outside.ask(question))).toEqual(rounded(answer) as never);
         return answer;

@@ -203,8 +203,8 @@ test("ClickHouse away: captures and flags go on, queries are refused with the re
     body: JSON.stringify({ api_key: flagkeepServer.token, distinct_id: "user 1" }),
   });
   expect(flags.status).toBe(200);
-  const refused = await flagkeepServer.api(`/api/projects/${id}/events/`);
-  expect([refused.status, await refused.json()]).toMatchObject([
+  const rejected = await flagkeepServer.api(`/api/projects/${id}/events/`);
+  expect([rejected.status, await rejected.json()]).toMatchObject([
     503,
     { code: "events_unreachable", detail: expect.stringContaining("is unreachable") },
   ]);

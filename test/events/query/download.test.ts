@@ -130,8 +130,8 @@ test("what is asked for first counts; what is refused says so in JSON; computed 
     ["DROP TABLE events", "statement_refused"],
     ["SELECT nothing FROM events", "statement_failed"],
   ]) {
-    const refused = await download(query, "text/csv");
-    expect([refused.status, (await refused.json()).code]).toEqual([400, code]);
+    const rejected = await download(query, "text/csv");
+    expect([rejected.status, (await rejected.json()).code]).toEqual([400, code]);
   }
   const series = [{ kind: "EventsNode", event: "seen" }];
   const computed = await download({ kind: "TrendsQuery", series }, "text/csv");
@@ -213,6 +213,6 @@ test("long JSON answers are packed for those who take it, short ones and others 
   const small = await ask(path, "gzip", short);
   expect(small.response.headers.get("content-encoding")).toBeNull();
   expect(small.bytes.toString()).toBe('{"columns":["n"],"rows":[{"n":1}],"truncated":false}');
-  const refused = await ask("/api/projects/1/events/", "gzip;q=0");
-  expect(refused.response.headers.get("content-encoding")).toBeNull();
+  const rejected = await ask("/api/projects/1/events/", "gzip;q=0");
+  expect(rejected.response.headers.get("content-encoding")).toBeNull();
 });

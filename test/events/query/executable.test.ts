@@ -32,9 +32,9 @@ test("the API and the command answer the same, with and without a running server
   ]);
   const key = JSON.parse(created).value as string;
   expect((await server.api(path, { method: "POST", body: { query: sql }, key })).status).toBe(403);
-  const refused = await server.api(path, { method: "POST", body: { query: "DROP TABLE events" } });
-  expect(refused.status).toBe(400);
-  expect(await refused.json()).toMatchObject({ code: "statement_refused", attr: "query" });
+  const rejected = await server.api(path, { method: "POST", body: { query: "DROP TABLE events" } });
+  expect(rejected.status).toBe(400);
+  expect(await rejected.json()).toMatchObject({ code: "statement_refused", attr: "query" });
 
   const command = async (...args: string[]) =>
     await flagkeep(["query", ...args, "--project", "1", "--data-dir", server.dataDir]);

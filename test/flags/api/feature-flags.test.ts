@@ -73,11 +73,11 @@ describe("a flag's life", () => {
     const changed = await server.ask("PATCH", `${flagsPath}1/`, { body: { name: "Pay", active: false } });
     expect(changed.body).toMatchObject({ name: "Pay", active: false, version: 2, key: "pay" });
 
-    const refused = await server.ask("DELETE", `${flagsPath}1/`);
-    expect(refused.status).toBe(405);
-    expect(refused.body).toMatchObject({ type: "invalid_request", code: "method_not_allowed", attr: null });
-    expect(refused.body.detail).toContain("PATCH");
-    expect(refused.headers.get("allow")).toBe("GET, PATCH, HEAD, OPTIONS");
+    const rejected = await server.ask("DELETE", `${flagsPath}1/`);
+    expect(rejected.status).toBe(405);
+    expect(rejected.body).toMatchObject({ type: "invalid_request", code: "method_not_allowed", attr: null });
+    expect(rejected.body.detail).toContain("PATCH");
+    expect(rejected.headers.get("allow")).toBe("GET, PATCH, HEAD, OPTIONS");
     expect((await server.ask("GET", `${flagsPath}1/`)).body).toEqual(changed.body);
     expect((await server.ask("DELETE", `${flagsPath}999/`)).status).toBe(405);
 

@@ -11,8 +11,8 @@ describe("two people edit one flag", () => {
   test("the same field: the later one is refused", async () => {
     using it = await withFlag();
     await it.patch({ name: "b" });
-    const refused = await it.patch({ name: "c", version: 1, original_flag: it.flag });
-    expect(refused).toMatchObject({
+    const rejected = await it.patch({ name: "c", version: 1, original_flag: it.flag });
+    expect(rejected).toMatchObject({
       status: 409,
       body: {
         type: "server_error",
@@ -225,8 +225,8 @@ describe("other fields", () => {
   ] as const) {
     test(`evaluation contexts that are refused: ${name}`, async () => {
       using it = await withFlag();
-      const refused = await it.patch({ evaluation_contexts });
-      expect(refused).toMatchObject({ status: 400, body: { code: "max_length", attr, detail } });
+      const rejected = await it.patch({ evaluation_contexts });
+      expect(rejected).toMatchObject({ status: 400, body: { code: "max_length", attr, detail } });
     });
   }
   test("free-form objects and rollback conditions come back as they were sent", async () => {
@@ -292,11 +292,11 @@ describe("writes that are refused", () => {
     // As long as a hundred and more of the longest ones.
     const longest = JSON.stringify(filtersOf(64 * 1024 * 1024 - 10_000));
     server.metadata.db.$client.run("UPDATE flag SET filters = ? WHERE id = 1", [longest]);
-    const refused = { status: 400, body: { code: "invalid_input", attr: "filters" } };
+    const rejected = { status: 400, body: { code: "invalid_input", attr: "filters" } };
     const long = { key: "more", filters: filtersOf(20_000) };
-    expect(await server.ask("POST", flagsPath, { body: long })).toMatchObject(refused);
-    expect(await patch(2, { filters: filtersOf(20_000) })).toMatchObject(refused);
-    expect(await patch(3, { deleted: false })).toMatchObject(refused);
+    expect(await server.ask("POST", flagsPath, { body: long })).toMatchObject(rejected);
+    expect(await patch(2, { filters: filtersOf(20_000) })).toMatchObject(rejected);
+    expect(await patch(3, { deleted: false })).toMatchObject(rejected);
     expect(await patch(2, { name: "still a name" })).toMatchObject({ status: 200 });
     expect(await patch(2, { filters: filtersOf(10) })).toMatchObject({ status: 200 });
     expect(await server.ask("POST", flagsPath, { body: { key: "small" } })).toMatchObject({ status: 201 });

@@ -130,10 +130,10 @@ describe("rollout_percentage beside filters", () => {
     const absent = await server.ask("POST", flagsPath, { body: { key: "absent", rollout_percentage: null } });
     expect(absent.body).toMatchObject({ rollout_percentage: 0, filters: { groups: [] } });
     for (const wrong of [-1, 101, 33.3, 0.5, "33.3", "x", true, [], {}]) {
-      const refused = await server.ask("POST", flagsPath, {
+      const rejected = await server.ask("POST", flagsPath, {
         body: { key: "wrong", rollout_percentage: wrong },
       });
-      expect(refused).toMatchObject({ status: 400, body: { attr: "rollout_percentage" } });
+      expect(rejected).toMatchObject({ status: 400, body: { attr: "rollout_percentage" } });
     }
   });
 

@@ -42,7 +42,7 @@ describe("when the organization is for viewing", () => {
     const read = (key: string) => server.ask("GET", `${flagsPath}1/`, { key });
     return { server, edit, read, [Symbol.dispose]: () => server[Symbol.dispose]() };
   }
-  const REFUSED = {
+  const REJECTED = {
     status: 403,
     body: {
       type: "authentication_error",
@@ -56,12 +56,12 @@ describe("when the organization is for viewing", () => {
     const member = person(it.server, "m@example.com", "member");
     const admin = person(it.server, "a@example.com", "admin");
     expect((await it.read(member.key)).body).toMatchObject({ can_edit: false, user_access_level: "viewer" });
-    expect(await it.edit(member.key)).toMatchObject(REFUSED);
+    expect(await it.edit(member.key)).toMatchObject(REJECTED);
     expect((await it.read(admin.key)).body).toMatchObject({ can_edit: true, user_access_level: "manager" });
     expect((await it.edit(admin.key)).status).toBe(200);
     for (const action of ["dashboard", "enrich_usage_dashboard", "create_static_cohort_for_flag"]) {
       expect(await it.server.ask("POST", `${flagsPath}1/${action}/`, { key: member.key })).toMatchObject(
-        REFUSED,
+        REJECTED,
       );
     }
     expect((await it.server.ask("GET", `${flagsPath}matching_ids/`, { key: member.key })).body.ids).toEqual(
@@ -88,7 +88,7 @@ describe("when the organization is for viewing", () => {
     const viewers = await roleOf(server, "Payments", 21, [granted!.user]);
     await roleOf(server, "Others", 21, [other!.user]);
     expect((await it.edit(editor!.key)).status).toBe(200);
-    expect(await it.edit(granted!.key)).toMatchObject(REFUSED);
+    expect(await it.edit(granted!.key)).toMatchObject(REJECTED);
 
     const access = `${flagsPath}1/role_access/`;
     expect(await server.ask("POST", access, { key: granted!.key, body: { role_id: viewers } })).toMatchObject(
@@ -106,10 +106,10 @@ describe("when the organization is for viewing", () => {
       },
     });
     expect((await it.edit(granted!.key)).status).toBe(200);
-    expect(await it.edit(other!.key)).toMatchObject(REFUSED);
+    expect(await it.edit(other!.key)).toMatchObject(REJECTED);
 
     expect((await server.ask("DELETE", `${access}${created.body.id}/`)).status).toBe(204);
-    expect(await it.edit(granted!.key)).toMatchObject(REFUSED);
+    expect(await it.edit(granted!.key)).toMatchObject(REJECTED);
   });
 
   test("deleting a role takes its records along", async () => {
@@ -124,7 +124,7 @@ describe("when the organization is for viewing", () => {
       activity: "updated",
       detail: { changes: [{ field: "role_access", action: "deleted", before: "Payments", after: null }] },
     });
-    expect(await it.edit(member.key)).toMatchObject(REFUSED);
+    expect(await it.edit(member.key)).toMatchObject(REJECTED);
   });
 });
 

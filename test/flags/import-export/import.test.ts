@@ -339,7 +339,7 @@ describe("a document that cannot be imported changes nothing", () => {
     test(name, () => expect(() => readDocument(text)).toThrow(says));
   }
 
-  const refused: [name: string, flags: JsonObject[], says: string][] = [
+  const rejected: [name: string, flags: JsonObject[], says: string][] = [
     [
       "an unknown cohort",
       [{ key: "a", filters: when([{ type: "cohort", operator: "in", cohort: "Nobody" }]) }],
@@ -384,7 +384,7 @@ describe("a document that cannot be imported changes nothing", () => {
       "has a circular reference",
     ],
   ];
-  for (const [name, flags, says] of refused) {
+  for (const [name, flags, says] of rejected) {
     test(name, () => {
       using projects = new TwoProjects();
       const before = projects.document(2);

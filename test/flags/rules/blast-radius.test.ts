@@ -63,7 +63,7 @@ describe("blast radius", () => {
     }
   });
 
-  const refused: [string, JsonObject, string, string | null][] = [
+  const rejected: [string, JsonObject, string, string | null][] = [
     ["no condition", {}, "Missing condition for which to get blast radius", null],
     [
       "another group type",
@@ -87,7 +87,7 @@ describe("blast radius", () => {
     ],
     ["filter no object", { condition: { properties: [1] } }, "properties[0] must be an object", "filters"],
   ];
-  for (const [name, body, detail, attr] of refused) {
+  for (const [name, body, detail, attr] of rejected) {
     test(name, () => {
       const found = (() => {
         try {

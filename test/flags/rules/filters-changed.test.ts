@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { filtersOfChangedFlag, filtersOfNewFlag } from "../../../src/flags/rules/filters.ts";
 import type { JsonObject } from "../../../src/lib/json.ts";
 import { dependsOn, person, when } from "../make.ts";
-import { context, refusal, twoVariants } from "./support.ts";
+import { context, rejection, twoVariants } from "./support.ts";
 
 describe("filters of a changed flag", () => {
   const stored = {
@@ -43,7 +43,7 @@ describe("filters of a changed flag", () => {
 
   test("payloads sent with cleared variants must fit", () => {
     const sent = { multivariate: null, payloads: { test: "1" } };
-    expect(refusal(() => filtersOfChangedFlag(sent, stored, context({ flagId: 20 })))).toEqual({
+    expect(rejection(() => filtersOfChangedFlag(sent, stored, context({ flagId: 20 })))).toEqual({
       code: "invalid_input",
       detail: "Payload keys must be 'true' for boolean flags",
       attr: "filters",
@@ -59,7 +59,9 @@ describe("filters of a changed flag", () => {
     const withOff = when([dependsOn("12")]);
     const again = when([dependsOn("12")], 10);
     expect(filtersOfChangedFlag(again, withOff, context({ flagId: 20 }))).toEqual(again as never);
-    expect(refusal(() => filtersOfChangedFlag(again, stored, context({ flagId: 20 })))).not.toBe("accepted");
+    expect(rejection(() => filtersOfChangedFlag(again, stored, context({ flagId: 20 })))).not.toBe(
+      "accepted",
+    );
   });
 
   test("what is not known stays, and filters without groups keep having none", () => {
@@ -120,9 +122,9 @@ describe("a rollout percentage beside the filters", () => {
     ],
   ] as [string, () => unknown, string][]) {
     test(`is refused: ${name}`, () => {
-      const refused = refusal(found);
-      expect(refused).toMatchObject({ code: "invalid_input", attr: "rollout_percentage" });
-      expect(JSON.stringify(refused)).toContain(detail);
+      const rejected = rejection(found);
+      expect(rejected).toMatchObject({ code: "invalid_input", attr: "rollout_percentage" });
+      expect(JSON.stringify(rejected)).toContain(detail);
     });
   }
 });

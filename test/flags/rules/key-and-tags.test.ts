@@ -3,7 +3,7 @@ import { FlagInvalid } from "../../../src/flags/rules/errors.ts";
 import { checkKeyCharacters, keyOfReplaced, keyOfRestored } from "../../../src/flags/rules/key.ts";
 import { changedTags, type SentTags } from "../../../src/flags/rules/tags.ts";
 
-function refusal(act: () => unknown): [string, string, string | null] | "accepted" {
+function rejection(act: () => unknown): [string, string, string | null] | "accepted" {
   try {
     act();
   } catch (error) {
@@ -16,14 +16,14 @@ function refusal(act: () => unknown): [string, string, string | null] | "accepte
 describe("keys", () => {
   for (const key of ["a b", "a.b", "a/b", "ä", "a:deleted:1", "a\n"]) {
     test(`${JSON.stringify(key)} has a wrong character`, () =>
-      expect(refusal(() => checkKeyCharacters(key))).toEqual([
+      expect(rejection(() => checkKeyCharacters(key))).toEqual([
         "invalid_key",
         "Only letters, numbers, hyphens (-) & underscores (_) are allowed.",
         "key",
       ]));
   }
   test("letters, numbers, hyphens and underscores are fine", () =>
-    expect(refusal(() => checkKeyCharacters("Beta_2-x"))).toBe("accepted"));
+    expect(rejection(() => checkKeyCharacters("Beta_2-x"))).toBe("accepted"));
 
   test("a replaced flag gives its key away and may get it back", () => {
     const key = keyOfReplaced("beta", 7);
@@ -76,7 +76,7 @@ describe("tags", () => {
     expect(both(["b"], ["a", "web"])).toEqual(["b"]);
     expect(both(["b"], ["app"])).toEqual(["app"]);
   });
-  const refused: [object, string, string, string | null][] = [
+  const rejected: [object, string, string, string | null][] = [
     [
       { evaluation_tags: ["X", "a", "y"] },
       "invalid_input",
@@ -94,8 +94,8 @@ describe("tags", () => {
     [{ tags: [1] }, "invalid_input", "Not a valid string.", "tags__0"],
     [{ tags: ["a", null] }, "null", "This field may not be null.", "tags__1"],
   ];
-  for (const [sent, ...expected] of refused) {
+  for (const [sent, ...expected] of rejected) {
     test(`${JSON.stringify(sent)} is refused`, () =>
-      expect(refusal(() => changedTags(sent, stored))).toEqual(expected as never));
+      expect(rejection(() => changedTags(sent, stored))).toEqual(expected as never));
   }
 });

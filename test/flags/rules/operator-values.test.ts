@@ -10,7 +10,7 @@ import { type OperatorName, operatorNames } from "../../../src/lib/operator-tabl
 import { fitsOperator, fitsOperatorInFlag } from "../../../src/lib/operators.ts";
 import { flagsPath, TestServer } from "../../support/management-server.ts";
 import { dependsOn, person, when } from "../make.ts";
-import { condition, context, refusal } from "./support.ts";
+import { condition, context, rejection } from "./support.ts";
 
 const semver = ["semver_eq", "semver_neq", "semver_gt", "semver_gte", "semver_lt", "semver_lte"];
 const rejected: [operators: string[], values: Json[]][] = [
@@ -76,7 +76,7 @@ describe("values of operators in flags", () => {
         for (const value of values) {
           for (const list of ["groups", "super_groups", "holdout_groups"]) {
             const sent = { groups: [], [list]: [{ properties: [person("p", operator, value)] }] };
-            expect(refusal(() => filtersOfNewFlag(sent, context()))).toEqual({
+            expect(rejection(() => filtersOfNewFlag(sent, context()))).toEqual({
               code: "invalid_value",
               detail: `Invalid value for operator ${operator}: ${typeof value === "string" ? value : JSON.stringify(value)}`,
               attr: "filters",
@@ -90,7 +90,7 @@ describe("values of operators in flags", () => {
     test(`${operator} takes ${JSON.stringify(value)}`, () => {
       const property: JsonObject = { key: "p", type: "person", operator };
       if (value !== undefined) property.value = value;
-      expect(refusal(() => filtersOfNewFlag(condition(property), context()))).toBe("accepted");
+      expect(rejection(() => filtersOfNewFlag(condition(property), context()))).toBe("accepted");
     });
   }
 
@@ -101,7 +101,7 @@ describe("values of operators in flags", () => {
         condition(person(key, "exact", "x")),
         { ...condition(group), aggregation_group_type_index: 0 },
       ])
-        expect(refusal(() => filtersOfNewFlag(sent, context()))).toMatchObject({ code: "invalid_value" });
+        expect(rejection(() => filtersOfNewFlag(sent, context()))).toMatchObject({ code: "invalid_value" });
     }
   });
 
@@ -124,7 +124,7 @@ describe("values of operators in flags", () => {
       ],
     ]);
     const saving = (id: number, value: Json | undefined) =>
-      refusal(() =>
+      rejection(() =>
         filtersOfNewFlag(
           when([{ ...dependsOn(String(id)), value: value! }]),
           context({ flags: { find: (flagId) => flags.get(flagId) } }),

@@ -33,7 +33,7 @@ export function context(rest: Partial<FiltersContext> = {}): FiltersContext {
   };
 }
 
-export function refusal(
+export function rejection(
   act: () => unknown,
 ): { code: string; detail: string; attr: string | null } | "accepted" {
   try {

@@ -43,16 +43,16 @@ describe("secret payloads", () => {
   test("are not made of the placeholder, where there is nothing to keep", async () => {
     using server = secretServer();
     const filters = { payloads: { true: '"one"' } };
-    const refused = { status: 400, body: { code: "invalid_input", attr: "filters" } };
+    const rejected = { status: 400, body: { code: "invalid_input", attr: "filters" } };
     const placeholder = { filters: { payloads: { true: placeholderText } } };
     const asked = { body: { key: "a", ...secretText, ...placeholder } };
-    expect(await server.ask("POST", flagsPath, asked)).toMatchObject(refused);
+    expect(await server.ask("POST", flagsPath, asked)).toMatchObject(rejected);
     await server.ask("POST", flagsPath, { body: { key: "a", ...secretText, filters } });
     await server.ask("PATCH", `${flagsPath}1/`, { body: { filters: { payloads: {} } } });
-    expect(await server.ask("PATCH", `${flagsPath}1/`, { body: placeholder })).toMatchObject(refused);
+    expect(await server.ask("PATCH", `${flagsPath}1/`, { body: placeholder })).toMatchObject(rejected);
     const [removal] = (await server.ask("GET", `${flagsPath}1/activity/`)).body.results;
     const revert = { body: { activity_id: removal.id } };
-    expect(await server.ask("POST", `${flagsPath}1/revert/`, revert)).toMatchObject(refused);
+    expect(await server.ask("POST", `${flagsPath}1/revert/`, revert)).toMatchObject(rejected);
     expect((await server.ask("GET", `${flagsPath}1/`)).body.filters.payloads).toEqual({});
   });
 
@@ -97,7 +97,7 @@ describe("secret payloads", () => {
 
   test("belong to flags of remote configuration only", async () => {
     using server = secretServer();
-    const refused = {
+    const rejected = {
       status: 400,
       body: {
         code: "invalid_input",
@@ -106,10 +106,10 @@ describe("secret payloads", () => {
       },
     };
     const body = { key: "a", has_encrypted_payloads: true };
-    expect(await server.ask("POST", flagsPath, { body })).toMatchObject(refused);
+    expect(await server.ask("POST", flagsPath, { body })).toMatchObject(rejected);
     expect((await server.ask("POST", flagsPath, { body: { key: "a", ...secretText } })).status).toBe(201);
     const edit = (body: object) => server.ask("PATCH", `${flagsPath}1/`, { body });
-    expect(await edit({ is_remote_configuration: false })).toMatchObject(refused);
+    expect(await edit({ is_remote_configuration: false })).toMatchObject(rejected);
     expect((await edit({ is_remote_configuration: false, has_encrypted_payloads: false })).status).toBe(200);
   });
 

@@ -42,7 +42,7 @@ describe("size", () => {
     bag.set("big", json("x".repeat(propertyBytesMax)), live(2));
     bag.set("small", json("new"), live(2));
     expect(getValues(bag)).toEqual({ small: "new" });
-    expect(bag.refusals).toBe(1);
+    expect(bag.rejections).toBe(1);
   });
 
   test("exactly the limit fits, one byte more does not; making room helps", () => {
@@ -52,10 +52,10 @@ describe("size", () => {
     bag.set("b", json(0), live(1));
     expect(getBytes(bag)).toBe(propertyBytesMax);
     bag.set("b", json(10), live(1));
-    expect([getValues(bag).b, bag.refusals]).toEqual([0, 1]);
+    expect([getValues(bag).b, bag.rejections]).toEqual([0, 1]);
     const again = stored(bag);
     again.set("b", json(10), live(1));
-    expect([getValues(again).b, again.refusals]).toEqual([0, 1]);
+    expect([getValues(again).b, again.rejections]).toEqual([0, 1]);
     again.set("a", json("short"), live(2));
     again.set("b", json(10), live(2));
     expect(getValues(again)).toEqual({ a: "short", b: 10 });
@@ -67,7 +67,7 @@ describe("size", () => {
     const control = Array.from({ length: 31 }, (_, code) => String.fromCharCode(code + 1));
     for (const a of control)
       for (const b of control) for (const c of control) bag.set(a + b + c, "1", live(1));
-    expect(bag.refusals).toBeGreaterThan(0);
+    expect(bag.rejections).toBeGreaterThan(0);
     expect(getBytes(bag)).toBeLessThanOrEqual(propertyBytesMax);
     expect(getBytes(bag)).toBeGreaterThan(propertyBytesMax - 30);
   });
@@ -107,7 +107,7 @@ describe("size", () => {
     other.set("plan", json("pro"), live(1));
     target.absorb(other, live(2));
     expect(Object.keys(getValues(target))).toEqual(["mine", "plan"]);
-    expect(target.refusals).toBe(1);
+    expect(target.rejections).toBe(1);
   });
 
   test("a value nested too deep to be written out is refused", () => {
@@ -116,7 +116,7 @@ describe("size", () => {
     bag.set("fine", json(nested(nestingMax)), live(1));
     bag.set("fine", json(nested(nestingMax + 1)), live(1));
     expect(Object.keys(getValues(bag))).toEqual(["fine"]);
-    expect(bag.refusals).toBe(2);
+    expect(bag.rejections).toBe(2);
   });
 });
 
@@ -218,7 +218,7 @@ describe("a person that is folded in", () => {
     ours(target);
     theirs(other);
     target.absorb(other, merge);
-    return [getValues(target), Object.fromEntries(target.unsetTimes), target.refusals];
+    return [getValues(target), Object.fromEntries(target.unsetTimes), target.rejections];
   };
 
   test("brings what only history wrote here in the place of it, within the limit", () => {

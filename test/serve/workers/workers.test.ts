@@ -129,8 +129,8 @@ describe("three workers", () => {
       ),
     );
     expect(await total()).toBe(before + 30);
-    const refusals = (await (await server.api("/api/instance/refusals/")).json()) as { results: unknown[] };
-    expect(refusals.results).toHaveLength(20);
+    const rejections = (await (await server.api("/api/instance/refusals/")).json()) as { results: unknown[] };
+    expect(rejections.results).toHaveLength(20);
     const { stdout } = await flagkeep(["warnings", "--data-dir", server.dataDir]);
     expect(stdout).toContain("30");
   });

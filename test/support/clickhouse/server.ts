@@ -55,7 +55,7 @@ let inserted = 0;
 /** Inserts of events are done without their names, so that nothing tells that one was done before. */
 let areUnnamed = false;
 /** Inserts of events that were refused by the engine. */
-let refused = 0;
+let rejected = 0;
 /** Inserts are done without their conditions. */
 let areUndated = false;
 
@@ -193,7 +193,7 @@ const server = Bun.serve({
       broken = { kind, times: Number(url.searchParams.get("times") ?? "1") };
       return new Response("Ok.\n");
     }
-    if (url.pathname === "/.held") return Response.json({ isHolding, inserted, refused });
+    if (url.pathname === "/.held") return Response.json({ isHolding, inserted, refused: rejected });
     if (!isAllowed(request, url)) {
       return failure(
         new Error(`Code: 516. DB::Exception: ${user}: Authentication failed. (AUTHENTICATION_FAILED)`),
@@ -232,7 +232,7 @@ const server = Bun.serve({
         headers: { "X-ClickHouse-Summary": "{}", "X-ClickHouse-Timezone": "UTC" },
       });
     } catch (error) {
-      if (isOfEvents) refused += 1;
+      if (isOfEvents) rejected += 1;
       return failure(error);
     }
   },

@@ -206,14 +206,14 @@ export function Select<Value extends string>({
   choices,
   onChange,
   isLabelHidden,
-  refusal: rejection,
+  disabledReason: rejection,
 }: {
   label: string;
   value: Value;
   choices: readonly (readonly [Value, string])[];
   onChange: (value: Value) => void;
   isLabelHidden?: boolean;
-  refusal?: string | false | undefined;
+  disabledReason?: string | false | undefined;
 }) {
   const id = useId();
   const change = useStored(onChange);
@@ -273,18 +273,18 @@ export function Segments<Value extends string>({
   value,
   choices,
   onChange,
-  refusal,
+  disabledReason,
 }: {
   label: string;
   value: Value;
   choices: readonly (readonly [Value, string])[];
   onChange: (value: Value) => void;
-  refusal?: string | false | undefined;
+  disabledReason?: string | false | undefined;
 }) {
   const name = useId();
   const change = useStored(onChange);
   return (
-    <fieldset class="segments" disabled={!!refusal} title={refusal || undefined}>
+    <fieldset class="segments" disabled={!!disabledReason} title={disabledReason || undefined}>
       <legend class="unseen">{label}</legend>
       {choices.map(([choice, text]) => (
         <label key={choice}>

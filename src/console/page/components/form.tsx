@@ -21,14 +21,14 @@ export function Form({
   onSend,
   action = words.settings.save,
   done = words.settings.saved,
-  refusal,
+  disabledReason,
 }: {
   children: ComponentChildren | ((errorOf: (field: string) => string | undefined) => ComponentChildren);
   /** Resolves with false if nothing was done. */
   onSend: () => Promise<unknown>;
   action?: string;
   done?: string;
-  refusal?: string | false | undefined;
+  disabledReason?: string | false | undefined;
 }) {
   const form = useForm({}, async () => {
     if ((await onSend()) !== false) toast(done);
@@ -39,16 +39,16 @@ export function Form({
       class="stack"
       onSubmit={(event) => {
         event.preventDefault();
-        if (!refusal) void form.submit();
+        if (!disabledReason) void form.submit();
       }}
     >
       {fields}
       <FormError message={form.unplacedError} />
       <div class="row">
-        <Button kind="main" type="submit" isDisabled={form.isBusy} refusal={refusal}>
+        <Button kind="main" type="submit" isDisabled={form.isBusy} disabledReason={disabledReason}>
           {action}
         </Button>
-        {refusal && <span class="help">{refusal}</span>}
+        {disabledReason && <span class="help">{disabledReason}</span>}
       </div>
     </form>
   );
@@ -63,7 +63,7 @@ export function FormDialog<Values extends object>({
   children,
   size = "small",
   isDisabled = false,
-  refusal,
+  disabledReason,
   hasCancel = false,
   actions,
 }: {
@@ -75,7 +75,7 @@ export function FormDialog<Values extends object>({
   children: ComponentChildren;
   size?: "small" | "large";
   isDisabled?: boolean;
-  refusal?: string | false | undefined;
+  disabledReason?: string | false | undefined;
   hasCancel?: boolean;
   /** Instead of the button that submits. */
   actions?: ComponentChildren;
@@ -86,13 +86,13 @@ export function FormDialog<Values extends object>({
       size={size}
       onClose={onClose}
       onSubmit={() => {
-        if (!isDisabled && !refusal) return form.submit();
+        if (!isDisabled && !disabledReason) return form.submit();
       }}
       actions={
         <>
           {hasCancel && <Button onClick={onClose}>{words.frame.cancel}</Button>}
           {actions || (
-            <Button kind="main" type="submit" isDisabled={isDisabled} refusal={refusal}>
+            <Button kind="main" type="submit" isDisabled={isDisabled} disabledReason={disabledReason}>
               {action}
             </Button>
           )}

@@ -18,14 +18,23 @@ interface ButtonProps {
   onClick?: (event: MouseEvent) => void;
   isDisabled?: boolean;
   /** Why it is disabled: the button is shown nevertheless. */
-  refusal?: string | false | undefined;
+  disabledReason?: string | false | undefined;
   isPressed?: boolean;
   href?: string;
 }
 
 /** A button, or a link styled as one. Actions that are not allowed are disabled and show the reason. */
 export function Button(props: ButtonProps) {
-  const { children, icon, label, kind = "plain", type = "button", onClick, isDisabled, refusal } = props;
+  const {
+    children,
+    icon,
+    label,
+    kind = "plain",
+    type = "button",
+    onClick,
+    isDisabled,
+    disabledReason,
+  } = props;
   const content = (
     <>
       {icon && <Icon name={icon} />}
@@ -33,7 +42,7 @@ export function Button(props: ButtonProps) {
     </>
   );
   const name = `button ${kind}${children === undefined ? " only-icon" : ""}`;
-  if (props.href !== undefined && !refusal) {
+  if (props.href !== undefined && !disabledReason) {
     return (
       <a class={name} href={props.href} aria-label={label}>
         {content}
@@ -45,18 +54,18 @@ export function Button(props: ButtonProps) {
       class={name}
       type={type}
       aria-label={label}
-      title={refusal || label}
-      aria-disabled={refusal ? true : undefined}
+      title={disabledReason || label}
+      aria-disabled={disabledReason ? true : undefined}
       aria-pressed={props.isPressed}
       disabled={isDisabled}
       onClick={(event) => {
-        if (refusal) return event.preventDefault();
+        if (disabledReason) return event.preventDefault();
         keepFocusNear(event.currentTarget);
         onClick?.(event);
       }}
     >
       {content}
-      {refusal && <span class="unseen"> ({refusal})</span>}
+      {disabledReason && <span class="unseen"> ({disabledReason})</span>}
     </button>
   );
 }
@@ -79,12 +88,12 @@ export function Switch({
   name,
   isOn,
   onChange,
-  refusal: rejection,
+  disabledReason: rejection,
 }: {
   name: string;
   isOn: boolean;
   onChange: (on: boolean) => void;
-  refusal?: string | false | undefined;
+  disabledReason?: string | false | undefined;
 }) {
   return (
     <button

@@ -19,7 +19,7 @@ export function Proposals({
   of,
   version,
   round,
-  refusal: rejection,
+  disabledReason: rejection,
   getLines,
   onDecided,
 }: {
@@ -28,7 +28,7 @@ export function Proposals({
   version: number | string;
   /** Changes when there may be a new change request. */
   round: number;
-  refusal: string | false;
+  disabledReason: string | false;
   /** What a request changes, one line each. */
   getLines: (proposal: Proposal) => string[];
   onDecided: (how: Decision) => void;
@@ -66,13 +66,13 @@ export function Proposals({
               )}
             </span>
             <Button
-              refusal={isOwn ? w.notOwn : rejection}
+              disabledReason={isOwn ? w.notOwn : rejection}
               kind="main"
               onClick={() => decide(proposal, "approve")}
             >
               {w.approve}
             </Button>
-            <Button refusal={rejection} onClick={() => decide(proposal, "reject")}>
+            <Button disabledReason={rejection} onClick={() => decide(proposal, "reject")}>
               {isOwn ? w.withdraw : w.reject}
             </Button>
           </section>

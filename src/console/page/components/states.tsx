@@ -70,13 +70,13 @@ export function NotLoaded({ failure, onRetry }: { failure?: LoadFailure; onRetry
 export function ErrorState({ failure, onRetry }: { failure: ApiError; onRetry?: () => void }) {
   const isRejected = failure.status === 403;
   const isMissing = failure.status === 404;
-  const title = isRejected ? w.refusedTitle : isMissing ? w.missingTitle : w.failedTitle;
+  const title = isRejected ? w.forbiddenTitle : isMissing ? w.missingTitle : w.failedTitle;
   return (
     <div class="state" role="alert">
       <Icon name="warning" size={32} />
       <p class="state-title">{title}</p>
       <p>{failure.detail}</p>
-      {isRejected && <p class="help">{w.refusedHelp}</p>}
+      {isRejected && <p class="help">{w.forbiddenHelp}</p>}
       {isMissing && <p class="help">{w.missingHelp}</p>}
       {onRetry && !isRejected && !isMissing && (
         <Button icon="refresh" onClick={onRetry}>

@@ -106,7 +106,7 @@ export function Activity() {
             ["project", w.project],
             ["organization", w.organization],
           ]}
-          refusal={!isAdmin.value && words.frame.onlyAdmins}
+          disabledReason={!isAdmin.value && words.frame.onlyAdmins}
           onChange={(next) => set({ where: next === "project" ? undefined : next })}
         />
         <Select

@@ -23,8 +23,8 @@ import { firstFilters } from "./new-flag.tsx";
 const w = words.start;
 const helpAfterMs = 60_000;
 const firstEventMs = 2_000;
-const refusalsMs = 5_000;
-const refusalsShown = 5;
+const rejectionsMs = 5_000;
+const rejectionsShown = 5;
 
 export function GettingStarted() {
   const { query, set } = useAddress();
@@ -140,10 +140,13 @@ export function GettingStarted() {
       <Step number={3} title={w.careTitle} isDone={lastBackup != null}>
         <div class="row">
           <span>{lastBackup ? w.backupDone(ago(lastBackup)) : w.backupNever}</span>
-          <Button href={to("instance")} refusal={!isOperator.value && words.frame.onlyOperators}>
+          <Button href={to("instance")} disabledReason={!isOperator.value && words.frame.onlyOperators}>
             {w.makeBackup}
           </Button>
-          <Button href={to("settings", { tab: "team" })} refusal={!isAdmin.value && words.frame.onlyAdmins}>
+          <Button
+            href={to("settings", { tab: "team" })}
+            disabledReason={!isAdmin.value && words.frame.onlyAdmins}
+          >
             {w.invite}
           </Button>
         </div>
@@ -227,10 +230,10 @@ function Help({ curl, address }: { curl: string; address: string | null | undefi
     isShown ? `warnings ${project.value?.id}` : null,
     (signal) => request(inProject(`ingestion_warnings/${queryString({})}`), { signal }),
   );
-  const refusals = useResource<{ results: Rejection[] }>(
+  const rejections = useResource<{ results: Rejection[] }>(
     isShown && isOperator.value ? "refusals" : null,
     (signal) => request("/api/instance/refusals/", { signal }),
-    refusalsMs,
+    rejectionsMs,
   );
   if (!isShown) return null;
   return (
@@ -243,15 +246,15 @@ function Help({ curl, address }: { curl: string; address: string | null | undefi
         <p key={line}>{line}</p>
       ))}
       <CodeBlock label="curl" code={curl} />
-      {(refusals.data?.results.length ?? 0) > 0 && (
+      {(rejections.data?.results.length ?? 0) > 0 && (
         <>
-          <p>{w.refusedTitle}</p>
+          <p>{w.rejectedTitle}</p>
           <ul class="changes">
-            {refusals
-              .data!.results.slice(0, refusalsShown)
+            {rejections
+              .data!.results.slice(0, rejectionsShown)
               .map(({ at, path, status, reason, client }, position) => (
                 <li key={position}>
-                  {w.refused(status, reason ?? path, client)} · <RelativeTime at={at} />
+                  {w.rejected(status, reason ?? path, client)} · <RelativeTime at={at} />
                 </li>
               ))}
           </ul>

@@ -223,7 +223,7 @@ export function LivePage() {
         }
       </Content>
       {isShowingOdd && (
-        <Dialog title={w.refusedTitle} onClose={() => setShowingOdd(false)}>
+        <Dialog title={w.rejectedTitle} onClose={() => setShowingOdd(false)}>
           <ul class="lines">
             {(warnings.data?.results ?? []).map(({ type, count, last_seen: at }) => (
               <li key={type} class="row apart">

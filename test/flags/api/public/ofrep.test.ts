@@ -95,7 +95,7 @@ describe("one flag", () => {
     });
   }
 
-  const refusals: [name: string, key: string, body: unknown, status: number, errorCode: string][] = [
+  const rejections: [name: string, key: string, body: unknown, status: number, errorCode: string][] = [
     ["an unknown flag", "nothing", of("bob"), 404, "FLAG_NOT_FOUND"],
     ["a flag for another runtime", "page", of("bob"), 404, "FLAG_NOT_FOUND"],
     ["no targeting key", "always", { context: { plan: "pro" } }, 400, "TARGETING_KEY_MISSING"],
@@ -113,7 +113,7 @@ describe("one flag", () => {
     expect(await said("")).toBe("the body is empty: send a JSON object");
     expect(await said('{"context":')).toBe("the body is not JSON: Unexpected EOF");
   });
-  for (const [name, key, sent, expected, errorCode] of refusals) {
+  for (const [name, key, sent, expected, errorCode] of rejections) {
     test(`${name}: ${expected} ${errorCode}`, async () => {
       const { status, body } = await ask(`${ofrepPath}/${key}`, sent);
       expect(status).toBe(expected);
@@ -314,8 +314,8 @@ describe("changes", () => {
     ]);
     const streams = [await ask(), await ask()];
     expect(streams.map(({ status }) => status)).toEqual([200, 200]);
-    const refused = await ask();
-    expect([refused.status, refused.headers.get("retry-after")]).toEqual([503, "60"]);
+    const rejected = await ask();
+    expect([rejected.status, rejected.headers.get("retry-after")]).toEqual([503, "60"]);
     // Nobody is sent to where there is no place.
     expect(events.connections(project, "http://localhost")).toBeUndefined();
     for (const { body } of streams) await body!.cancel();

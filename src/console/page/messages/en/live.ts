@@ -38,7 +38,7 @@ export const live = {
   historical: "historical",
   realtime: "realtime",
   cut: "Properties too long for the stream: open the stored event.",
-  refusedTitle: "Recent ingestion warnings",
+  rejectedTitle: "Recent ingestion warnings",
 };
 
 export const start = {
@@ -56,8 +56,8 @@ export const start = {
     "Ad blockers stop events; try the command line:",
   ],
   otherAddress: (url: string) => `Flagkeep's public URL is ${url}, which differs from this page's address.`,
-  refusedTitle: "Recently rejected requests",
-  refused: (status: number, reason: string, client: string) => `${status}: ${reason}, from ${client}`,
+  rejectedTitle: "Recently rejected requests",
+  rejected: (status: number, reason: string, client: string) => `${status}: ${reason}, from ${client}`,
   warningsTitle: "Ingestion warnings",
   flagTitle: "Create a flag",
   flagKey: "Key",

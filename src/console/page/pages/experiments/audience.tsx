@@ -54,7 +54,7 @@ export function Audience({ experiment, rejection, onDone }: StepProps) {
   return (
     <section class="card stack">
       <h2>{w.steps.audience}</h2>
-      <Form onSend={send} action={w.saveNext} done={w.draftSaved} refusal={rejection}>
+      <Form onSend={send} action={w.saveNext} done={w.draftSaved} disabledReason={rejection}>
         {(errorOf) => (
           <>
             <h3>{w.people}</h3>
@@ -81,7 +81,7 @@ export function Audience({ experiment, rejection, onDone }: StepProps) {
             <Select
               label={w.holdout}
               value={holdout}
-              refusal={!isDraft && w.holdoutFixed}
+              disabledReason={!isDraft && w.holdoutFixed}
               choices={[
                 ["", w.noHoldout],
                 ...(holdouts.data?.results ?? []).map(

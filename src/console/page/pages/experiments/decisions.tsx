@@ -62,7 +62,7 @@ export function Decisions({
         <Button
           key={action}
           kind={place === 0 && action === "launch" ? "main" : "plain"}
-          refusal={rejection}
+          disabledReason={rejection}
           onClick={() => setOpened(action)}
         >
           {w.actions[action]}

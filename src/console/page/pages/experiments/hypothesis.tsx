@@ -46,7 +46,7 @@ export function Hypothesis({
   return (
     <section class="card stack">
       <h2>{w.steps.hypothesis}</h2>
-      <Form onSend={send} action={w.saveNext} done={w.draftSaved} refusal={rejection}>
+      <Form onSend={send} action={w.saveNext} done={w.draftSaved} disabledReason={rejection}>
         {(errorOf) => (
           <>
             <Field

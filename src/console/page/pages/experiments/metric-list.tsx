@@ -67,7 +67,7 @@ export function MetricList({
               <Button
                 icon="plus"
                 label={role === "primary" ? w.addMetric : w.addSecondary}
-                refusal={rejection}
+                disabledReason={rejection}
                 onClick={() => setOpened({ role })}
               >
                 {role === "primary" ? w.addMetric : w.addSecondary}
@@ -161,7 +161,7 @@ function MetricLine({
       </span>
       <span class="row">
         {onEdit && (
-          <Button label={w.editNamed(shown)} refusal={rejection} onClick={onEdit}>
+          <Button label={w.editNamed(shown)} disabledReason={rejection} onClick={onEdit}>
             {w.edit}
           </Button>
         )}
@@ -169,7 +169,7 @@ function MetricLine({
           kind="quiet"
           icon="trash"
           label={w.removePart(shown)}
-          refusal={rejection}
+          disabledReason={rejection}
           onClick={onRemove}
         />
       </span>
@@ -223,7 +223,7 @@ function SavedChoice({
     <Select
       label={w.addSaved}
       value=""
-      refusal={rejection}
+      disabledReason={rejection}
       choices={[["", w.choose], ...free.map(({ id, name }) => [String(id), name] as const)]}
       onChange={(id) => id !== "" && onChoose(Number(id))}
     />

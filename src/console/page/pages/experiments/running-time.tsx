@@ -80,7 +80,7 @@ export function RunningTime({ experiment, rejection, onDone }: StepProps) {
   return (
     <section class="card stack">
       <h2>{w.steps.time}</h2>
-      <Form onSend={send} action={w.saveDone} done={w.draftSaved} refusal={rejection}>
+      <Form onSend={send} action={w.saveDone} done={w.draftSaved} disabledReason={rejection}>
         {(errorOf) => (
           <>
             <label class="field">

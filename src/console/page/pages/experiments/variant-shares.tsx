@@ -53,7 +53,7 @@ export function VariantShares({ experiment, rejection, onDone }: StepProps) {
         {w.flag}: <a href={to(`flags/${flag.id}`)}>{flag.key}</a>
       </p>
       {isFixed && <p class="help">{w.variantsFixed}</p>}
-      <Form onSend={send} action={w.saveNext} done={w.draftSaved} refusal={rejection}>
+      <Form onSend={send} action={w.saveNext} done={w.draftSaved} disabledReason={rejection}>
         <fieldset class="editor-fields" disabled={isFixed}>
           <legend class="unseen">{w.steps.variants}</legend>
           {variants.map((variant, place) => (

@@ -25,7 +25,7 @@ export function Access({ flag }: { flag: Flag }) {
   );
   const [chosen, setChosen] = useState("");
   const mayDecide = flag.user_access_level === "manager";
-  const refusal = !mayDecide && words.frame.onlyAdmins;
+  const disabledReason = !mayDecide && words.frame.onlyAdmins;
   const change = (work: Promise<unknown>) =>
     work.then(
       () => sent.reload(),
@@ -65,7 +65,7 @@ export function Access({ flag }: { flag: Flag }) {
                         kind="quiet"
                         icon="trash"
                         label={w.remove(role.name)}
-                        refusal={refusal}
+                        disabledReason={disabledReason}
                         onClick={() => void change(request(inProject(`${path}${id}/`), { method: "DELETE" }))}
                       />
                     </li>
@@ -78,13 +78,13 @@ export function Access({ flag }: { flag: Flag }) {
                     label={w.role}
                     isLabelHidden
                     value={chosen}
-                    refusal={refusal}
+                    disabledReason={disabledReason}
                     choices={[["", w.role], ...free.map(({ id, name }) => [id, name] as const)]}
                     onChange={setChosen}
                   />
                   <Button
                     icon="plus"
-                    refusal={refusal}
+                    disabledReason={disabledReason}
                     isDisabled={chosen === ""}
                     onClick={() =>
                       void change(request(inProject(path), { method: "POST", body: { role_id: chosen } }))

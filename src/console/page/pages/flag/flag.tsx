@@ -101,7 +101,7 @@ function Loaded({
   if (getProblems(draft).size === 0) valid.current = draft;
   const draftBlastRadius = useBlastRadius(valid.current.key, isChanged ? valid.current.filters : undefined);
   const after = isChanged ? draftBlastRadius : now;
-  const refusal = flag.deleted ? w.deleted(flag.key) : !flag.can_edit && words.flags.notAllowed;
+  const disabledReason = flag.deleted ? w.deleted(flag.key) : !flag.can_edit && words.flags.notAllowed;
 
   const setDraft = (next: Draft) => {
     setDraftState(next);
@@ -127,7 +127,7 @@ function Loaded({
     return () => removeEventListener("beforeunload", onLeave);
   }, [changes.length]);
 
-  const refuse = (error: unknown, changes: Record<string, unknown>) => {
+  const reject = (error: unknown, changes: Record<string, unknown>) => {
     if (needsApproval(error)) setRejected({ flag, changes });
     else toastError(errorMessage(error));
   };
@@ -150,7 +150,7 @@ function Loaded({
         );
     } catch (error) {
       onChanged(flag);
-      refuse(error, { active: isOn });
+      reject(error, { active: isOn });
     }
   };
   const makeCohort = async () => {
@@ -169,7 +169,7 @@ function Loaded({
       restart(await changeFlag(flag.id, changes));
       toast(done, undo && (() => void change(undo, words.flags.switchedBack(flag.key))));
     } catch (error) {
-      refuse(error, changes);
+      reject(error, changes);
     }
   };
   const goExtreme = (to: Extreme) =>
@@ -196,16 +196,16 @@ function Loaded({
       action={
         <>
           <span class="muted">{flag.active ? w.on : w.off}</span>
-          <Switch name={flag.key} isOn={flag.active} onChange={toggle} refusal={refusal} />
+          <Switch name={flag.key} isOn={flag.active} onChange={toggle} disabledReason={disabledReason} />
           <Menu
             label={w.more}
             face={<span aria-hidden="true">⋯</span>}
             items={[
               [w.copyTo, () => setCopying(true)],
-              [w.gradual.open, () => setGradual(true), refusal || (mustPropose && w.pending.needed)],
-              [w.extremes.everyone, () => setExtreme("everyone"), refusal],
-              [w.extremes.off, () => setExtreme("off"), refusal],
-              [w.makeCohort, () => void makeCohort(), refusal],
+              [w.gradual.open, () => setGradual(true), disabledReason || (mustPropose && w.pending.needed)],
+              [w.extremes.everyone, () => setExtreme("everyone"), disabledReason],
+              [w.extremes.off, () => setExtreme("off"), disabledReason],
+              [w.makeCohort, () => void makeCohort(), disabledReason],
               [
                 w.delete,
                 () =>
@@ -214,7 +214,7 @@ function Loaded({
                     .then((isNeeded) =>
                       isNeeded ? setRejected({ flag, changes: { deleted: true } }) : setDeleting(true),
                     ),
-                refusal,
+                disabledReason,
               ],
             ]}
           />
@@ -225,7 +225,7 @@ function Loaded({
         flag={flag}
         description={draft.name}
         blastRadius={now}
-        refusal={refusal}
+        disabledReason={disabledReason}
         onDescription={(name) => setDraft({ ...draft, name })}
       />
       <UsedBy flag={flag} />
@@ -253,18 +253,24 @@ function Loaded({
       />
       {tab === "release" && (
         <>
-          {refusal && (
+          {disabledReason && (
             <p class="bar">
               <span>
-                {refusal}
-                {!flag.deleted && `. ${words.frame.refusedHelp}`}
+                {disabledReason}
+                {!flag.deleted && `. ${words.frame.forbiddenHelp}`}
               </span>
             </p>
           )}
-          <FlagProposals flag={flag} round={proposed} refusal={refusal} onDecided={onReload} />
+          <FlagProposals flag={flag} round={proposed} disabledReason={disabledReason} onDecided={onReload} />
           <ScheduledBar flag={flag} round={scheduled} />
           <div class="release">
-            <Release flag={flag} draft={draft} blastRadius={after} onChange={setDraft} refusal={refusal} />
+            <Release
+              flag={flag}
+              draft={draft}
+              blastRadius={after}
+              onChange={setDraft}
+              disabledReason={disabledReason}
+            />
             <Effect flag={flag} draft={valid.current} isChanged={isChanged} now={now} after={after} />
           </div>
         </>
@@ -273,7 +279,7 @@ function Loaded({
       {tab === "history" && (
         <History
           flag={flag}
-          refusal={refusal}
+          disabledReason={disabledReason}
           mustPropose={mustPropose}
           onReverted={restart}
           onPropose={(undo) => setRejected({ flag, changes: {}, undo })}
@@ -281,14 +287,20 @@ function Loaded({
       )}
       {tab === "code" && <Code flag={flag} />}
       {tab === "settings" && (
-        <FlagSettings flag={flag} draft={draft} round={scheduled} onChange={setDraft} refusal={refusal} />
+        <FlagSettings
+          flag={flag}
+          draft={draft}
+          round={scheduled}
+          onChange={setDraft}
+          disabledReason={disabledReason}
+        />
       )}
       {isChanged ? (
         <SaveBar
           base={base}
           draft={draft}
           changes={changes}
-          refusal={refusal}
+          disabledReason={disabledReason}
           mustPropose={mustPropose}
           onDiscard={() => {
             restart(flag);
@@ -357,7 +369,7 @@ function Loaded({
                 });
                 go("flags");
               },
-              (error) => refuse(error, { deleted: true }),
+              (error) => reject(error, { deleted: true }),
             );
           }}
         />

@@ -19,7 +19,7 @@ export function FlagFacts({
   flag,
   description,
   blastRadius,
-  refusal,
+  disabledReason,
   onDescription,
 }: {
   flag: Flag;
@@ -27,7 +27,7 @@ export function FlagFacts({
   description: string;
   /** Of the saved flag. */
   blastRadius: Counted;
-  refusal: string | false;
+  disabledReason: string | false;
   onDescription: (text: string) => void;
 }) {
   return (
@@ -38,8 +38,8 @@ export function FlagFacts({
         aria-label={w.description}
         placeholder={w.addDescription}
         value={description}
-        disabled={!!refusal}
-        title={refusal || undefined}
+        disabled={!!disabledReason}
+        title={disabledReason || undefined}
         onInput={(event) => onDescription(event.currentTarget.value)}
       />
       <div class="row facts">

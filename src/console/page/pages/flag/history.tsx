@@ -19,13 +19,13 @@ const pageSize = 50;
 
 export function History({
   flag,
-  refusal,
+  disabledReason,
   mustPropose,
   onReverted,
   onPropose,
 }: {
   flag: Flag;
-  refusal: string | false;
+  disabledReason: string | false;
   /** Changes of the flag need approval. */
   mustPropose: boolean;
   onReverted: (flag: Flag) => void;
@@ -66,7 +66,7 @@ export function History({
                     <Button
                       kind="quiet"
                       icon="history"
-                      refusal={refusal}
+                      disabledReason={disabledReason}
                       onClick={() => (mustPropose ? onPropose(entry.id) : setRequested(entry))}
                     >
                       {w.revert}

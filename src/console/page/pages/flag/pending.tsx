@@ -45,7 +45,7 @@ export function FlagProposals({
   flag: Flag;
   /** Changes when there may be a new change request. */
   round: number;
-  refusal: string | false;
+  disabledReason: string | false;
   onDecided: () => void;
 }) {
   return (
@@ -88,12 +88,12 @@ export function ScheduledBar({ flag, round }: { flag: Flag; round: number }) {
 export function Schedule({
   flag,
   round,
-  refusal,
+  disabledReason,
 }: {
   flag: Flag;
   /** Changes when there may be a new one. */
   round: number;
-  refusal: string | false;
+  disabledReason: string | false;
 }) {
   const [edited, setEdited] = useState<number>();
   const found = useScheduled(flag, round);
@@ -126,7 +126,7 @@ export function Schedule({
                   <Button
                     kind="quiet"
                     label={w.change(dateTime(change.scheduled_at))}
-                    refusal={refusal}
+                    disabledReason={disabledReason}
                     onClick={() => setEdited(edited === change.id ? undefined : change.id)}
                   >
                     {w.edit}
@@ -135,19 +135,19 @@ export function Schedule({
                     kind="quiet"
                     icon="trash"
                     label={w.takeBack(dateTime(change.scheduled_at))}
-                    refusal={refusal}
+                    disabledReason={disabledReason}
                     onClick={() => void takeBack(change)}
                   />
                 </span>
               )}
             </div>
             {edited === change.id && (
-              <ScheduleForm flag={flag} refusal={refusal} change={change} onDone={onDone} />
+              <ScheduleForm flag={flag} disabledReason={disabledReason} change={change} onDone={onDone} />
             )}
           </li>
         ))}
       </ul>
-      {edited === undefined && <ScheduleForm flag={flag} refusal={refusal} onDone={onDone} />}
+      {edited === undefined && <ScheduleForm flag={flag} disabledReason={disabledReason} onDone={onDone} />}
       <p class="help">{w.help}</p>
     </section>
   );
@@ -158,12 +158,12 @@ type What = "on" | "off" | "same";
 /** Form for a new scheduled change, or for changing one. */
 function ScheduleForm({
   flag,
-  refusal,
+  disabledReason,
   change,
   onDone,
 }: {
   flag: Flag;
-  refusal: string | false;
+  disabledReason: string | false;
   change?: Scheduled;
   onDone: () => void;
 }) {
@@ -191,12 +191,17 @@ function ScheduleForm({
       <Select
         label={w.what}
         value={what}
-        refusal={refusal}
+        disabledReason={disabledReason}
         choices={choices.filter(([name]) => name !== "same" || (change && getSubjectName(change) === "same"))}
         onChange={setWhat}
       />
-      <Field label={w.when} type="datetime-local" value={at} onInput={setAt} isDisabled={!!refusal} />
-      <Button icon={change ? "check" : "plus"} refusal={refusal} isDisabled={at === ""} onClick={save}>
+      <Field label={w.when} type="datetime-local" value={at} onInput={setAt} isDisabled={!!disabledReason} />
+      <Button
+        icon={change ? "check" : "plus"}
+        disabledReason={disabledReason}
+        isDisabled={at === ""}
+        onClick={save}
+      >
         {change ? w.save : w.add}
       </Button>
       {change && (

@@ -25,14 +25,14 @@ export function Release({
   draft,
   blastRadius,
   onChange,
-  refusal,
+  disabledReason,
 }: {
   flag: Flag;
   draft: Draft;
   /** Of the draft. */
   blastRadius: Counted;
   onChange: (draft: Draft) => void;
-  refusal: string | false;
+  disabledReason: string | false;
 }) {
   const problems = getProblems(draft);
   const groupTypes = useGroupTypes();
@@ -80,7 +80,7 @@ export function Release({
   };
 
   return (
-    <fieldset class="editor-fields" disabled={!!refusal} title={refusal || undefined}>
+    <fieldset class="editor-fields" disabled={!!disabledReason} title={disabledReason || undefined}>
       <legend class="unseen">{w.tabs.release}</legend>
       <section class="card stack">
         <h2>{w.valueTitle}</h2>

@@ -24,7 +24,7 @@ export function SaveBar({
   base,
   draft,
   changes,
-  refusal,
+  disabledReason,
   mustPropose,
   onDiscard,
   onSaved,
@@ -35,7 +35,7 @@ export function SaveBar({
   base: Flag;
   draft: Draft;
   changes: readonly string[];
-  refusal: string | false;
+  disabledReason: string | false;
   /** Whether changes of this flag need approval. */
   mustPropose: boolean;
   onDiscard: () => void;
@@ -102,7 +102,7 @@ export function SaveBar({
       <section class="bar save-bar" aria-label={w.reviewTitle}>
         <span role="status">{w.unsaved(changes.length)}</span>
         <Button onClick={onDiscard}>{w.discard}</Button>
-        <Button kind="main" refusal={refusal} onClick={() => review(false)}>
+        <Button kind="main" disabledReason={disabledReason} onClick={() => review(false)}>
           {mustPropose ? w.pending.proposeChange : w.review}
         </Button>
         <Menu
@@ -112,9 +112,9 @@ export function SaveBar({
             [
               w.pending.scheduleChange,
               () => setScheduling(true),
-              refusal || (mustPropose && w.pending.needed),
+              disabledReason || (mustPropose && w.pending.needed),
             ],
-            [w.pending.proposeChange, () => review(true), refusal],
+            [w.pending.proposeChange, () => review(true), disabledReason],
           ]}
         />
       </section>

@@ -14,19 +14,19 @@ export function FlagSettings({
   flag,
   draft,
   round,
-  refusal,
+  disabledReason,
   onChange,
 }: {
   flag: Flag;
   draft: Draft;
   /** Changes when there may be a new scheduled change. */
   round: number;
-  refusal: string | false;
+  disabledReason: string | false;
   onChange: (draft: Draft) => void;
 }) {
   return (
     <>
-      <fieldset class="editor-fields" disabled={!!refusal} title={refusal || undefined}>
+      <fieldset class="editor-fields" disabled={!!disabledReason} title={disabledReason || undefined}>
         <legend class="unseen">{w.tabs.settings}</legend>
         <section class="card stack">
           <h2>{w.generalTitle}</h2>
@@ -65,7 +65,7 @@ export function FlagSettings({
         </section>
       </fieldset>
       <Access flag={flag} />
-      <Schedule flag={flag} round={round} refusal={refusal} />
+      <Schedule flag={flag} round={round} disabledReason={disabledReason} />
     </>
   );
 }

@@ -45,7 +45,7 @@ export function BulkBar({
 
   const run = async ({ change }: Act) => {
     let done = 0;
-    const refused: ApprovalRequired[] = [];
+    const rejected: ApprovalRequired[] = [];
     for (const flag of flags) {
       const changes = change(flag);
       try {
@@ -53,35 +53,35 @@ export function BulkBar({
         done++;
       } catch (error) {
         const { version: _, original_flag: __, ...requested } = changes;
-        if (needsApproval(error)) refused.push({ flag, changes: requested });
+        if (needsApproval(error)) rejected.push({ flag, changes: requested });
         else toastError(`${flag.key}: ${errorMessage(error)}`);
       }
     }
-    if (done > 0 || refused.length === 0) toast(w.manyDone(done));
-    if (refused.length === 0) onDone();
-    else setRejected(refused);
+    if (done > 0 || rejected.length === 0) toast(w.manyDone(done));
+    if (rejected.length === 0) onDone();
+    else setRejected(rejected);
   };
   return (
     <div class="bar accent chooser">
       <span role="status">{w.chosen(chosen.size)}</span>
       <Button
-        refusal={rejection}
+        disabledReason={rejection}
         onClick={() => setAct({ label: w.switchOn, change: () => ({ active: true }) })}
       >
         {w.switchOn}
       </Button>
       <Button
-        refusal={rejection}
+        disabledReason={rejection}
         onClick={() => setAct({ label: w.switchOff, change: () => ({ active: false }) })}
       >
         {w.switchOff}
       </Button>
-      <Button refusal={rejection} onClick={() => setTagging(true)}>
+      <Button disabledReason={rejection} onClick={() => setTagging(true)}>
         {w.addTag}
       </Button>
       <Button
         kind="danger"
-        refusal={rejection}
+        disabledReason={rejection}
         onClick={() => setAct({ label: w.delete, change: () => ({ deleted: true }) })}
       >
         {w.delete}

@@ -118,11 +118,15 @@ function Steps({ flags: sent, onClose }: { flags: readonly Flag[]; onClose: () =
         <>
           <Button onClick={next}>{w.skip}</Button>
           {flag.active && (
-            <Button refusal={notAllowed || isNeeded} onClick={() => void act({ active: false })}>
+            <Button disabledReason={notAllowed || isNeeded} onClick={() => void act({ active: false })}>
               {w.switchOff}
             </Button>
           )}
-          <Button kind="danger" refusal={notAllowed || isNeeded} onClick={() => void act({ deleted: true })}>
+          <Button
+            kind="danger"
+            disabledReason={notAllowed || isNeeded}
+            onClick={() => void act({ deleted: true })}
+          >
             {w.delete}
           </Button>
         </>

@@ -47,7 +47,7 @@ export function flagColumns(of: FlagActions): Column<Flag>[] {
         flag.deleted ? (
           <Button
             label={`${w.restore}: ${flag.key}`}
-            refusal={!flag.can_edit && w.notAllowed}
+            disabledReason={!flag.can_edit && w.notAllowed}
             onClick={() => of.onRestore(flag)}
           >
             {w.restore}
@@ -56,7 +56,7 @@ export function flagColumns(of: FlagActions): Column<Flag>[] {
           <Switch
             name={flag.key}
             isOn={flag.active}
-            refusal={!flag.can_edit && w.notAllowed}
+            disabledReason={!flag.can_edit && w.notAllowed}
             onChange={() => of.onToggle(flag)}
           />
         ),

@@ -22,14 +22,14 @@ export function CohortEditor({
   cohort,
   criticalFlags = [],
   onSaved,
-  onRefused: onRejected,
+  onRejected,
 }: {
   cohort?: Cohort;
   /** Keys of the critical flags that a change of the members affects. */
   criticalFlags?: readonly string[];
   onSaved: (cohort: Cohort) => void;
   /** The change needs approval. */
-  onRefused?: (refused: ApprovalRequired) => void;
+  onRejected?: (rejected: ApprovalRequired) => void;
 }) {
   const [name, setName] = useState(cohort?.name ?? "");
   const [description, setDescription] = useState(cohort?.description ?? "");

@@ -87,7 +87,7 @@ export function CohortPage() {
                 of={{ cohort_id: data.id }}
                 version={JSON.stringify(data)}
                 round={proposed}
-                refusal={false}
+                disabledReason={false}
                 getLines={({ changes }) => cohortDifferences(data, changes)}
                 onDecided={(how) => how === "approve" && void readAgain()}
               />
@@ -104,7 +104,7 @@ export function CohortPage() {
                   cohort={data}
                   criticalFlags={uses?.critical_flags ?? []}
                   onSaved={cohort.replace}
-                  onRefused={setRejected}
+                  onRejected={setRejected}
                 />
               </div>
               {getTab(query.tab, data) === "members" && (

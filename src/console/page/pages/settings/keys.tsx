@@ -179,7 +179,7 @@ function NewKey({ onClose, onCreated }: { onClose: () => void; onCreated: (key: 
       title={w.newKey}
       form={form}
       action={w.makeKey}
-      refusal={scopes.length === 0 && w.noScopes}
+      disabledReason={scopes.length === 0 && w.noScopes}
       onClose={onClose}
     >
       <Field label={w.keyLabel} {...form.input("label")} isRequired autofocus />

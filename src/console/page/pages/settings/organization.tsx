@@ -13,12 +13,12 @@ export function OrganizationSettings() {
   const organization = me.value?.organization;
   const [name, setName] = useState(organization?.name ?? "");
   const [access, setAccess] = useState(String(organization?.feature_flags_access_level ?? 37));
-  const refusal = !isAdmin.value && words.frame.onlyAdmins;
+  const disabledReason = !isAdmin.value && words.frame.onlyAdmins;
   return (
     <section class="card">
       <h2>{w.tabs.organization}</h2>
       <Form
-        refusal={refusal}
+        disabledReason={disabledReason}
         onSend={async () => {
           const body = { name, feature_flags_access_level: Number(access) };
           await request("/api/organizations/@current/", { method: "PATCH", body });
@@ -32,12 +32,12 @@ export function OrganizationSettings() {
               value={name}
               onInput={setName}
               error={errorOf("name")}
-              isDisabled={!!refusal}
+              isDisabled={!!disabledReason}
             />
             <Select
               label={w.flagsAccess}
               value={access}
-              refusal={refusal}
+              disabledReason={disabledReason}
               choices={Object.entries(w.accessLevels)}
               onChange={setAccess}
             />

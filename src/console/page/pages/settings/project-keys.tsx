@@ -54,13 +54,13 @@ const graceDefault = String(7 * 86_400);
 export function ProjectKey({
   kind,
   stored,
-  refusal,
+  disabledReason,
   change,
   reload,
 }: {
   kind: keyof typeof kinds;
   stored: Keys;
-  refusal: string | false;
+  disabledReason: string | false;
   change: (path: string, body: unknown, done: string) => Promise<void>;
   reload: () => void;
 }) {
@@ -69,7 +69,7 @@ export function ProjectKey({
   const [grace, setGrace] = useState(graceDefault);
   const key = stored[names.key];
   const former = stored[names.use];
-  const hiding = refusal || (kind === "secret" && !isOwner.value && w.onlyOwnersSee);
+  const hiding = disabledReason || (kind === "secret" && !isOwner.value && w.onlyOwnersSee);
   const close = () => setRequested(undefined);
   return (
     <section class="card stack">
@@ -81,7 +81,7 @@ export function ProjectKey({
         <div class="row">
           <span class="muted">{hiding || w.hiddenKey}</span>
           <Button
-            refusal={hiding}
+            disabledReason={hiding}
             onClick={() => void confirmPassword.ask().then((sent) => sent && reload())}
           >
             {w.showKey}
@@ -95,11 +95,15 @@ export function ProjectKey({
       )}
       <div class="row">
         {former ? (
-          <Button label={`${w.endOldKey}: ${title}`} refusal={refusal} onClick={() => setRequested("end")}>
+          <Button
+            label={`${w.endOldKey}: ${title}`}
+            disabledReason={disabledReason}
+            onClick={() => setRequested("end")}
+          >
             {w.endOldKey}
           </Button>
         ) : (
-          <Button refusal={refusal} onClick={() => setRequested("rotate")}>
+          <Button disabledReason={disabledReason} onClick={() => setRequested("rotate")}>
             {action}
           </Button>
         )}

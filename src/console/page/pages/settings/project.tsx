@@ -34,7 +34,7 @@ export function ProjectSettings() {
 }
 
 /** Archived projects, which can be restored. */
-function Archived({ refusal }: { refusal: string | false }) {
+function Archived({ disabledReason }: { disabledReason: string | false }) {
   const found = useResource<{ results: { id: number; name: string }[] }>(
     `archived projects besides ${projects.value.length}`,
     (signal) => request("/api/projects/?archived=true&limit=500", { signal }),
@@ -50,7 +50,7 @@ function Archived({ refusal }: { refusal: string | false }) {
             {name}
             <Button
               label={`${w.unarchive} ${name}`}
-              refusal={refusal}
+              disabledReason={disabledReason}
               onClick={() => {
                 request(`/api/projects/${id}/`, { method: "PATCH", body: { archived: false } }).then(
                   async () => {
@@ -81,7 +81,7 @@ function Parts({ stored, resource }: { stored: Project; resource: Resource<Proje
   const [isArchiving, setArchiving] = useState(false);
   const [isMaking, setMaking] = useState(false);
   const [newName, setNewName] = useState("");
-  const refusal = !isAdmin.value && words.frame.onlyAdmins;
+  const disabledReason = !isAdmin.value && words.frame.onlyAdmins;
   const change = async (work: Promise<Project>, done: string) => {
     try {
       resource.replace({ ...stored, ...(await work) });
@@ -95,7 +95,7 @@ function Parts({ stored, resource }: { stored: Project; resource: Resource<Proje
       <section class="card">
         <h2>{w.tabs.project}</h2>
         <Form
-          refusal={refusal}
+          disabledReason={disabledReason}
           onSend={async () => {
             const weeks =
               Number(weekStart) === (stored.week_start_day ?? 1) ? {} : { week_start_day: Number(weekStart) };
@@ -129,7 +129,7 @@ function Parts({ stored, resource }: { stored: Project; resource: Resource<Proje
                 label={w.weekStart}
                 value={weekStart}
                 choices={Object.entries(w.weekStarts)}
-                refusal={refusal}
+                disabledReason={disabledReason}
                 onChange={setWeekStart}
               />
               <Checkbox label={w.anonymize} isOn={anonymizes} onChange={setAnonymizes} />
@@ -151,7 +151,7 @@ function Parts({ stored, resource }: { stored: Project; resource: Resource<Proje
             label={w.approvals}
             value={stored.approvals}
             choices={Object.entries(w.approvalKinds)}
-            refusal={refusal}
+            disabledReason={disabledReason}
             onChange={(approvals) =>
               void change(request<Project>(inProject(""), { method: "PATCH", body: { approvals } }), w.saved)
             }
@@ -163,7 +163,7 @@ function Parts({ stored, resource }: { stored: Project; resource: Resource<Proje
           key={kind}
           kind={kind}
           stored={stored}
-          refusal={refusal}
+          disabledReason={disabledReason}
           reload={resource.reload}
           change={async (path, body, done) => {
             await change(request<Project>(inProject(path), { method: "POST", body }), done);
@@ -172,18 +172,18 @@ function Parts({ stored, resource }: { stored: Project; resource: Resource<Proje
         />
       ))}
       <div class="row">
-        <Button icon="plus" refusal={refusal} onClick={() => setMaking(true)}>
+        <Button icon="plus" disabledReason={disabledReason} onClick={() => setMaking(true)}>
           {w.newProject}
         </Button>
         <Button
           kind="danger"
-          refusal={!isOwner.value && !isAdmin.value && words.frame.onlyAdmins}
+          disabledReason={!isOwner.value && !isAdmin.value && words.frame.onlyAdmins}
           onClick={() => setArchiving(true)}
         >
           {w.archive}
         </Button>
       </div>
-      <Archived refusal={refusal} />
+      <Archived disabledReason={disabledReason} />
       {isMaking && (
         <Dialog
           title={w.newProject}

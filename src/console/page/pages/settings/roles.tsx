@@ -15,14 +15,14 @@ const path = "/api/organizations/@current/roles/";
 
 export function Roles({
   members,
-  refusal,
+  disabledReason,
 }: {
   members: readonly { user: { uuid: string; first_name: string; email: string } }[];
-  refusal: string | false;
+  disabledReason: string | false;
 }) {
   const roles = useResource<{ results: Role[] }>("roles with members", (signal) => request(path, { signal }));
   const added = useForm({ name: "" }, async ({ name }) => {
-    if (refusal || name.trim() === "") return;
+    if (disabledReason || name.trim() === "") return;
     await request(path, { method: "POST", body: { name: name.trim() } });
     added.set({ name: "" });
     roles.reload();
@@ -46,7 +46,7 @@ export function Roles({
                 kind="quiet"
                 icon="trash"
                 label={`${words.frame.delete} ${role.name}`}
-                refusal={refusal}
+                disabledReason={disabledReason}
                 onClick={() => void change(request(`${path}${role.id}/`, { method: "DELETE" }))}
               />
             </div>
@@ -55,7 +55,7 @@ export function Roles({
                 <Button
                   key={id}
                   icon="close"
-                  refusal={refusal}
+                  disabledReason={disabledReason}
                   onClick={() =>
                     void change(request(`${path}${role.id}/role_memberships/${id}/`, { method: "DELETE" }))
                   }
@@ -67,7 +67,7 @@ export function Roles({
                 label={`${w.addToRole}: ${role.name}`}
                 isLabelHidden
                 value=""
-                refusal={refusal}
+                disabledReason={disabledReason}
                 choices={[
                   ["", w.addToRole],
                   ...members
@@ -92,8 +92,8 @@ export function Roles({
           void added.submit();
         }}
       >
-        <Field label={w.newRole} {...added.input("name")} error={added.error} isDisabled={!!refusal} />
-        <Button type="submit" icon="plus" refusal={refusal}>
+        <Field label={w.newRole} {...added.input("name")} error={added.error} isDisabled={!!disabledReason} />
+        <Button type="submit" icon="plus" disabledReason={disabledReason}>
           {words.frame.add}
         </Button>
       </form>

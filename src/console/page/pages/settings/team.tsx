@@ -34,7 +34,7 @@ export function TeamSettings() {
   const [link, setLink] = useState<{ name: string; url: string }>();
   const [removed, setRemoved] = useState<Member>();
   const [keysOf, setKeysOf] = useState<Member>();
-  const refusal = !isAdmin.value && words.frame.onlyAdmins;
+  const disabledReason = !isAdmin.value && words.frame.onlyAdmins;
   const change = (work: Promise<unknown>) =>
     work.then(members.reload, (error) => toastError(errorMessage(error)));
   const patch = (member: Member, body: object) =>
@@ -50,11 +50,11 @@ export function TeamSettings() {
       <section class="card stack">
         <div class="row apart">
           <h2>{w.members}</h2>
-          <Button kind="main" icon="plus" refusal={refusal} onClick={() => setInviting(true)}>
+          <Button kind="main" icon="plus" disabledReason={disabledReason} onClick={() => setInviting(true)}>
             {w.invite}
           </Button>
         </div>
-        {refusal && <p class="help">{refusal}</p>}
+        {disabledReason && <p class="help">{disabledReason}</p>}
         <Content of={members} rows={3}>
           {({ results }) => (
             <ul class="lines">
@@ -71,24 +71,27 @@ export function TeamSettings() {
                       label={`${w.level}: ${memberName(member)}`}
                       isLabelHidden
                       value={String(member.level)}
-                      refusal={refusal}
+                      disabledReason={disabledReason}
                       choices={Object.entries(w.levels)}
                       onChange={(level) => patch(member, { level: Number(level) })}
                     />
-                    <Button refusal={refusal} onClick={() => setKeysOf(member)}>
+                    <Button disabledReason={disabledReason} onClick={() => setKeysOf(member)}>
                       {w.memberKeys}
                     </Button>
-                    <Button refusal={refusal} onClick={() => makeLink(member)}>
+                    <Button disabledReason={disabledReason} onClick={() => makeLink(member)}>
                       {w.makeLink}
                     </Button>
-                    <Button refusal={refusal} onClick={() => patch(member, { is_active: !member.is_active })}>
+                    <Button
+                      disabledReason={disabledReason}
+                      onClick={() => patch(member, { is_active: !member.is_active })}
+                    >
                       {member.is_active ? w.deactivate : w.activate}
                     </Button>
                     <Button
                       kind="quiet"
                       icon="trash"
                       label={`${w.removeMember} ${memberName(member)}`}
-                      refusal={refusal}
+                      disabledReason={disabledReason}
                       onClick={() => setRemoved(member)}
                     />
                   </span>
@@ -98,7 +101,7 @@ export function TeamSettings() {
           )}
         </Content>
       </section>
-      <Roles members={members.data?.results ?? []} refusal={refusal} />
+      <Roles members={members.data?.results ?? []} disabledReason={disabledReason} />
       {isInviting && (
         <Invite
           onClose={() => setInviting(false)}

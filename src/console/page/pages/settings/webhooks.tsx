@@ -29,7 +29,7 @@ export function WebhookSettings() {
   );
   const [opened, setOpened] = useState<Opened>();
   const [secret, setSecret] = useState<string>();
-  const refusal = !isAdmin.value && words.frame.onlyAdmins;
+  const disabledReason = !isAdmin.value && words.frame.onlyAdmins;
   const close = () => setOpened(undefined);
   const change = (work: Promise<unknown>) =>
     work.then(hooks.reload, (error) => toastError(errorMessage(error)));
@@ -41,11 +41,16 @@ export function WebhookSettings() {
     <section class="card stack">
       <div class="row apart">
         <h2>{w.title}</h2>
-        <Button kind="main" icon="plus" refusal={refusal} onClick={() => setOpened({ kind: "add" })}>
+        <Button
+          kind="main"
+          icon="plus"
+          disabledReason={disabledReason}
+          onClick={() => setOpened({ kind: "add" })}
+        >
           {w.add}
         </Button>
       </div>
-      <p class="help">{refusal || w.help}</p>
+      <p class="help">{disabledReason || w.help}</p>
       <ResourceList
         of={hooks}
         rows={2}
@@ -58,7 +63,7 @@ export function WebhookSettings() {
                 <Switch
                   name={`${w.active}: ${nameOf(hook)}`}
                   isOn={hook.active}
-                  refusal={refusal}
+                  disabledReason={disabledReason}
                   onChange={(active) =>
                     void change(request(path(`${hook.id}/`), { method: "PATCH", body: { active } }))
                   }
@@ -68,7 +73,7 @@ export function WebhookSettings() {
               <span class="row">
                 <Button
                   label={`${w.test}: ${nameOf(hook)}`}
-                  refusal={refusal}
+                  disabledReason={disabledReason}
                   isDisabled={!hook.active}
                   onClick={() => void sendTest(hook)}
                 >
@@ -82,14 +87,14 @@ export function WebhookSettings() {
                 </Button>
                 <Button
                   label={`${w.edit} ${nameOf(hook)}`}
-                  refusal={refusal}
+                  disabledReason={disabledReason}
                   onClick={() => setOpened({ kind: "edit", hook })}
                 >
                   {w.edit}
                 </Button>
                 <Button
                   label={`${w.rotate}: ${nameOf(hook)}`}
-                  refusal={refusal}
+                  disabledReason={disabledReason}
                   onClick={() => setOpened({ kind: "rotate", hook })}
                 >
                   {w.rotate}
@@ -98,7 +103,7 @@ export function WebhookSettings() {
                   kind="quiet"
                   icon="trash"
                   label={`${words.frame.delete} ${nameOf(hook)}`}
-                  refusal={refusal}
+                  disabledReason={disabledReason}
                   onClick={() => setOpened({ kind: "remove", hook })}
                 />
               </span>

@@ -77,7 +77,7 @@ export function Sql() {
           kind="quiet"
           icon="plus"
           label={w.newQuery}
-          refusal={tabs.length >= tabsMax && w.tabsMax(tabsMax)}
+          disabledReason={tabs.length >= tabsMax && w.tabsMax(tabsMax)}
           onClick={add}
         />
         {tabs.length > 1 && (

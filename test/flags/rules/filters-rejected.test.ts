@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { type FiltersContext, filtersOfNewFlag } from "../../../src/flags/rules/filters.ts";
 import type { Json } from "../../../src/lib/json.ts";
 import { dependsOn, inCohort, person, when } from "../make.ts";
-import { condition, context, refusal, twoVariants } from "./support.ts";
+import { condition, context, rejection, twoVariants } from "./support.ts";
 
 describe("filters of a new flag are refused", () => {
   const cases: [
@@ -326,7 +326,11 @@ describe("filters of a new flag are refused", () => {
   }
   for (const [name, sent, detail, code = "invalid_input", rest = {}] of cases) {
     test(name, () => {
-      expect(refusal(() => filtersOfNewFlag(sent, context(rest)))).toEqual({ code, detail, attr: "filters" });
+      expect(rejection(() => filtersOfNewFlag(sent, context(rest)))).toEqual({
+        code,
+        detail,
+        attr: "filters",
+      });
     });
   }
 
@@ -334,7 +338,7 @@ describe("filters of a new flag are refused", () => {
     const payload = JSON.stringify("x".repeat(512 * 1024));
     const sent = { ...when([]), payloads: { true: payload } };
     const size = Buffer.byteLength(JSON.stringify(sent));
-    expect(refusal(() => filtersOfNewFlag(sent, context()))).toEqual({
+    expect(rejection(() => filtersOfNewFlag(sent, context()))).toEqual({
       code: "invalid_input",
       detail: `Feature flag filters exceed maximum size of 524288. Current size: ${size}. Please simplify conditions or reduce payload sizes.`,
       attr: "filters",
@@ -344,7 +348,7 @@ describe("filters of a new flag are refused", () => {
   test("nested too deeply, without exhausting the stack", () => {
     let value: Json = "x";
     for (let i = 0; i < 5_000; i++) value = [value];
-    expect(refusal(() => filtersOfNewFlag(condition(person("a", "exact", value)), context()))).toEqual({
+    expect(rejection(() => filtersOfNewFlag(condition(person("a", "exact", value)), context()))).toEqual({
       code: "invalid_input",
       detail: "filters must not be nested deeper than 200 levels",
       attr: "filters",
